@@ -1,4 +1,4 @@
-"""An adapter as a process of its own: whatever program it is, it knows the platform by an address and a file with a token."""
+"""An adapter as a separate process, in any language: it gets the platform's address and a file with a token."""
 
 import subprocess
 import uuid
@@ -16,7 +16,7 @@ def publisher_token(server, project, token):
 
 
 def keep_token(file, secret):
-    """Writes a token where nobody else can read it; the file."""
+    """Writes a token to a private file; returns the file."""
     file = Path(file)
     file.touch(0o600)
     file.chmod(0o600)
@@ -25,7 +25,7 @@ def keep_token(file, secret):
 
 
 def start_adapter(command, server, token, name, log, environment=None):
-    """Starts it under this name. What it says is added to the log; of this test's surroundings it has only what `environment` says."""
+    """Starts it under this name. Its output is appended to the log; its environment is only `environment`."""
     known = {"MUSTER_SERVER": server, "MUSTER_TOKEN_FILE": str(token), "MUSTER_ADAPTER_NAME": name}
     with open(log, "ab") as out:
         return subprocess.Popen(command, env={"PATH": "/usr/bin:/bin", **(environment or {}), **known}, stdin=subprocess.DEVNULL,

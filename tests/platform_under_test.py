@@ -1,7 +1,7 @@
-"""A muster server of a test's own: started, asked, stopped, and gone with everything it wrote.
+"""A test's own muster server: started, queried, stopped, and removed with all its files.
 
-The end-to-end tests are written in another language than the platform on purpose: what judges it should share no code
-with it, only the wire.
+The end-to-end tests are written in another language than the platform on purpose: a test should share no code
+with its subject, only the wire.
 """
 
 import ctypes
@@ -21,11 +21,11 @@ import uuid
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-# The debug build, unless told otherwise: `make test` has built it before.
+# The debug build by default: `make test` has built it before.
 BINARY = os.environ.get("MUSTER_BINARY", str(ROOT / "target" / "debug" / "muster"))
 
 
-# A test that is told to end removes what it made: the handlers of `with` and `finally` run for an exit, not for a signal.
+# A test that gets a signal cleans up: `with` and `finally` run for an exit, not for a signal.
 if threading.current_thread() is threading.main_thread():
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
 
@@ -33,7 +33,7 @@ LIBC = ctypes.CDLL(None, use_errno=True)
 
 
 def die_with_parent():
-    """In the child: when this test is killed outright, the kernel ends what it started."""
+    """In the child: when this test is killed outright, the kernel kills the child too."""
     LIBC.prctl(1, signal.SIGKILL)
 
 

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """An adapter in Python, on the generated client and the standard library alone; docs/guides/write-an-adapter.md walks through it.
 
-Its app has a `hub`, in whose cell there is a file for each member, and `unit`s, which work when their file says UP. The
-platform's witnesses read the same files: see manifest.json.
+Its app has a `hub`, with a file for each member in its cell, and `unit`s, which work when their file contains UP. The
+platform's witnesses (manifest.json) read the same files.
 """
 
 import os
@@ -10,12 +10,12 @@ import os
 from muster import Problem
 from muster.adapter import CellDead, Failed, run
 
-# What the file of a member in this state should say.
+# The expected content of a member's file, by the member's state.
 SHOULD = {"active": "UP", "drained": "DRAINED"}
 
 
 def hub_of(step):
-    """Whose cell holds the files: that of the hub the step is about, else of the first hub that works."""
+    """Returns the hub that holds the files: the step's own member if that is a hub, else the first hub that works."""
     member = step.member()
     if member and member["component_key"] == "hub":
         return member
@@ -29,13 +29,13 @@ def path_of(member):
 
 
 def mark(step, word):
-    """Has the member's file say this."""
+    """Writes the member's file."""
     hub, member = hub_of(step), step.member()
     if hub is None:
         raise Failed("no_hub", "no hub works yet, and a unit is nothing without one", after=2)
     files = {path_of(member): f"{word}\n"}
     if hub["id"] == member["id"]:
-        # A hub that was made anew knows nothing of the units that the one before knew.
+        # A recreated hub has lost the files of its units.
         units = (one for one in step.snapshot["members"] if one["component_key"] == "unit" and one["state"] in SHOULD)
         files |= {path_of(unit): f"{SHOULD[unit['state']]}\n" for unit in units}
     step.progress(50, f"telling the hub that {member['name']} is {word}")
@@ -63,13 +63,13 @@ def remove(step):
     try:
         step.remove_files(hub, path_of(member))
     except (CellDead, Problem) as refusal:
-        # A cell that is dead or not there takes no task and holds nothing; whether that is so is for the platform to see.
+        # A dead or absent cell takes no task and holds nothing; the platform verifies that itself.
         return {"message": str(refusal)}
     return {"message": f"{member['name']} is forgotten"}
 
 
 def reconcile(step):
-    """Says how the members do: what each file says, against what it should."""
+    """Reports the members' health: the content of each file against the expected one."""
     hub, reports = hub_of(step), []
     for member in step.snapshot["members"]:
         if hub is None or hub["unreachable"] or member["state"] not in SHOULD:

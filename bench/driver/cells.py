@@ -1,7 +1,7 @@
 """Figures 8: a cell with a service in it, against a container of podman with the same; one by one, and ten at once.
 
-Ours is done when the platform has seen it: the service ready, or nothing left. podman's is done when the service answers,
-or when `podman rm` returns. Looking whether that is true comes after, and is not part of the time.
+Ours is done when the platform has verified it: the service ready, or nothing left. podman's is done when the service responds,
+or when `podman rm` returns. Checking that comes after, and is not part of the time.
 """
 
 import statistics
@@ -53,13 +53,13 @@ def told(seen, seconds):
 
 
 def at_once(work):
-    """Does it for every slot, each in a thread: what each saw, and how long all took."""
+    """Runs it for every slot, each in a thread; returns the results, and the duration of all."""
     seen, failed = [], []
 
     def do(slot):
         try:
             seen.append(work(slot))
-        except Exception as failure:  # whatever it is, it ends the run, and the thread that started us tells
+        except Exception as failure:  # ends the run; the parent thread reports it
             failed.append(failure)
 
     threads = [threading.Thread(target=do, args=(slot,), daemon=True) for slot in range(TOGETHER)]
@@ -86,7 +86,7 @@ def interleave(work, ours, other, blocks, watched):
 
 
 def only(rounds, verb):
-    """What rounds say of one verb. A rate stands beside the time, because noise is judged by rates."""
+    """Returns the rounds of one verb. A rate stands beside the time, because noise is computed from rates."""
     shared = ("ok", "cpu_us_per_request", "others_cores")
     return [{**{key: seen[key] for key in shared}, **seen[verb], "per_second": 1000 / seen[verb]["ms"]} for seen in rounds]
 

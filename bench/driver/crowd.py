@@ -30,7 +30,7 @@ INSERT INTO members ({member}, id, instance_id, name, active_witness_id)
   SELECT {m_member}, crew.id, crew.instance, crew.name, crew.witness FROM crew JOIN members m ON m.id = crew.was;
 """
 
-# A finished operation with the witness that it left, what the adapter was asked for, and its two entries in the audit.
+# A finished operation with its witness, its adapter step, and its two entries in the audit.
 PAST = """
 CREATE TEMP TABLE past ON COMMIT DROP AS
   SELECT bench_past.id, written, gen_random_uuid() AS witness, gen_random_uuid() AS step, n,
@@ -62,7 +62,7 @@ def columns(postgres, table, without):
 
 
 def fill_instances(postgres, of, count, every):
-    """So many more instances like this one, due one after the other within `every` seconds."""
+    """Adds this many instances like this one, due one after the other within `every` seconds."""
     instance = columns(postgres, "instances", {"id", "name", "running_witness_id", "reconcile_due_at"})
     member = columns(postgres, "members", {"id", "instance_id", "name", "active_witness_id", "cell_id"})
     text = COPY.format(of=of, first=1, last=count, every=every, instance=", ".join(instance), member=", ".join(member),
@@ -72,7 +72,7 @@ def fill_instances(postgres, of, count, every):
 
 
 def written(identifier):
-    """An id as people see it: five bits a letter."""
+    """Formats an id: five bits a letter."""
     letters = [ALPHABET[identifier.int >> shift & 31] for shift in range(125, -1, -5)]
     return "op_" + "".join(letters)
 
@@ -86,7 +86,7 @@ def past_ids(first, last, now_ms):
 
 
 def fill_past(postgres, count):
-    """So many finished operations on all members there are."""
+    """Adds this many finished operations on all members."""
     step = columns(postgres, "adapter_steps", {"id", "instance_id", "member_id", "operation_id"})
     members = int(postgres.sql("SELECT count(*) FROM members", "muster"))
     now_ms = time.time_ns() // 1_000_000

@@ -1,7 +1,7 @@
-"""Clients who ask for an allocation, wait until it is active, give it back, and wait until it is released.
+"""Clients that request an allocation, wait until it is active, release it, and wait until it is released.
 
 Plain threads with a connection each that stays open: a client waits far more than it works, so Python is fast enough.
-What it takes is told beside the figures (`generator`).
+Their cost is reported beside the figures (`generator`).
 """
 
 import datetime
@@ -15,7 +15,7 @@ from .processes import Broken
 
 WAIT_SECONDS = 30
 GIVE_UP_SECONDS = 120
-ENDED = ("succeeded", "partial", "failed", "cancelled", "superseded", "parked")
+ENDED = ("succeeded", "partial", "failed", "cancelled", "superseded", "blocked")
 
 
 def percentile(values, share):
@@ -53,7 +53,7 @@ class Client:
         return json.loads(text)
 
     def started(self, path, body, key):
-        """Asks for an operation and waits for its end: the operation, and how long that took."""
+        """Submits an operation and waits for its end; returns the operation, and its duration."""
         began = time.perf_counter()
         operation = self.ask("POST", path, body, key)["operation"]
         while operation["state"] not in ENDED:
@@ -82,7 +82,7 @@ class Client:
 
 
 class Load:
-    """So many cycles, from so many clients at once."""
+    """This many cycles, from this many concurrent clients."""
 
     def __init__(self, address, token, project, clients, count, ask):
         self.address, self.token, self.base = address, token, f"/v1/projects/{project}/allocations"
@@ -95,7 +95,7 @@ class Load:
             # The list's iterator is shared; taking the next of it is one step of the interpreter.
             for name in itertools.takewhile(lambda _name: not self.failed, self.names):
                 self.done.append(client.cycle(self.base, name, self.ask))
-        except Exception as failure:  # whatever it is, it ends the run, and the thread that started us tells
+        except Exception as failure:  # ends the run; the parent thread reports it
             self.failed.append(failure)
         finally:
             client.connection.close()

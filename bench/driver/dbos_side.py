@@ -1,7 +1,7 @@
 """Durable workflows of DBOS, run by its own interpreter. Each line of its input is a number of seconds, or `x` and a number of
-workflows for one thread alone; it works for so long, and answers with a line of JSON.
+workflows for one thread alone; it works for that long, and responds with a line of JSON.
 
-A workflow has three steps and nothing around them: no HTTP, no queue, no tracing. What is durable about it is what DBOS commits:
+A workflow has three steps and nothing around them: no HTTP, no queue, no tracing. Its durability is the commits of DBOS:
 a row when it begins, one for each step, and that row again when it ends.
 """
 
@@ -36,7 +36,7 @@ def operation(number):
 
 
 class Round:
-    """So many threads that run workflows, one after the other each."""
+    """This many threads that run workflows, one after the other each."""
 
     def __init__(self, seconds, count):
         self.until = time.monotonic() + seconds
@@ -54,7 +54,7 @@ class Round:
                     found = operation(number)
                 if found != number + 6:
                     raise ValueError(f"{found} instead of {number + 6}")
-            except Exception as failure:  # it ends the round, and the driver hears of it
+            except Exception as failure:  # ends the round; the driver gets the error
                 self.failed.append(repr(failure))
                 return
             self.taken.append(time.monotonic() - began)

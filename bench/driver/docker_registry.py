@@ -1,4 +1,4 @@
-"""Debian's docker-registry, with a folder of its own, as its package sets it up but for where it is and who may come."""
+"""Debian's docker-registry, with its own folder, as its package configures it except for its address and authentication."""
 
 import json
 import os
@@ -10,7 +10,7 @@ from .processes import ROOT, Broken, Process, pinned, wait_for
 # Unpacked by tools/setup, or installed: then it is in the path.
 PROGRAM = shutil.which("docker-registry") or ROOT / ".tools/docker-registry/usr/bin/docker-registry"
 
-# The package's own file, less its authentication: what is compared is pushing and pulling, and ours checks a token with
+# The package's own file, less its authentication: the benchmark compares pushing and pulling, and ours validates a token with
 # every request all the same.
 DEFAULTS = {
     "version": 0.1,
@@ -19,7 +19,7 @@ DEFAULTS = {
     "http": {"headers": {"X-Content-Type-Options": ["nosniff"]}},
     "health": {"storagedriver": {"enabled": True, "interval": "10s", "threshold": 3}},
 }
-# It writes two lines for each request; this is what its documentation offers to someone who wants it faster.
+# It writes two lines for each request; its documentation recommends this for more speed.
 TUNED = {"log": {"level": "error", "accesslog": {"disabled": True}}}
 
 

@@ -1,4 +1,4 @@
-"""Counts flushes with strace, so that nobody need believe that both sides are durable.
+"""Counts flushes with strace, to prove that both sides are durable.
 
 With one client there is no sharing of flushes: every acknowledged write must have waited for one of its own, so there
 are at least as many flushes as acknowledgements. With many clients both sides share them, and the counts only show how
@@ -15,12 +15,12 @@ from .processes import Broken, family
 
 TABLE_LINE = re.compile(r"^\s*[\d.]+\s+[\d.]+\s+\d+\s+(\d+)\s+(?:\d+\s+)?(fsync|fdatasync)$", re.M)
 NAMED = ("fsync", "fdatasync", "sync_file_range", "syncfs")
-# A call that another thread interrupts is told twice, and only the first time with its path.
+# strace prints an interrupted call twice, and only the first time with its path.
 CALL = re.compile(rf"\b({'|'.join(NAMED)})\(\d+<([^>]*)>")
 
 
 def held(pid):
-    """Whether strace holds every thread of this process."""
+    """Reports whether strace is attached to every thread of this process."""
     try:
         tasks = list(pathlib.Path(f"/proc/{pid}/task").iterdir())
         return all("TracerPid:\t0\n" not in (task / "status").read_text() for task in tasks)

@@ -71,7 +71,7 @@ class RawSqlite:
     def begin(self, synchronous, seconds, rows=0, most=10**9):
         words = [sys.executable, RAW, self.file, synchronous, ROW_BYTES, rows, seconds, most]
         child = subprocess.Popen(list(map(str, words)), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-        child.stdout.readline()  # it says when it is ready
+        child.stdout.readline()  # ready
         return child
 
     @staticmethod

@@ -1,4 +1,4 @@
-"""The figures of `make bench`: what each is, and what would be good enough."""
+"""The figures of `make bench` and their goals."""
 
 import sys
 
@@ -7,7 +7,7 @@ from .rounds import interleave
 
 SEAL_LIMIT_MS = 1000
 
-# name → what it is, and the goal; some have none, and are told so that a change is seen
+# name → description, and goal; some have none, and are reported to detect changes
 FIGURES = {
     "postgres-1x1": ("durable commands on PostgreSQL ÷ pgbench; 1 tenant × 1 project", ">=", 0.35),
     "postgres-16x16": ("durable commands on PostgreSQL ÷ pgbench; 16 tenants × 16 projects", ">=", 0.35),
@@ -66,7 +66,7 @@ FIGURES = {
 
 
 class Bench:
-    """What all figures share: where to work, how long, what was found, and what to clean up."""
+    """State shared by all figures: folder, durations, results, and clean-up."""
 
     def __init__(self, binary, tmp, stack, plan, wanted, cores):
         self.binary, self.tmp, self.stack, self.plan, self.wanted, self.cores = binary, tmp, stack, plan, wanted, cores

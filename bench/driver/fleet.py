@@ -1,7 +1,7 @@
-"""Fleets in the database, filled in bulk: as many nodes as wanted, and as much of them held as wanted.
+"""Fleets in the database, filled in bulk: any number of nodes, with any share of them held.
 
-The numbers that the store keeps about each node are worked out here once more, so that a fleet that our own code would
-not have made so is seen (`audit`).
+The numbers that the store keeps about each node are computed here independently, so that a fleet that our own code would
+not have created is detected (`audit`).
 """
 
 import datetime
@@ -56,7 +56,7 @@ def ids(kind):
 
 
 def need(gpus):
-    """What goes with so many GPUs: CPUs, memory, disk."""
+    """Returns the CPUs, memory and disk for this many GPUs."""
     cpus = 2 + 8 * gpus
     return [cpus, 8 * 1024 * cpus, 10 * 1024 * cpus]
 
@@ -147,7 +147,7 @@ AUDITS = {
 
 
 def audit(postgres, database):
-    """Counts by other means than ours; a fleet whose books are wrong has been measured in vain."""
+    """Counts by independent queries; measurements on an inconsistent fleet are void."""
     for what, query in AUDITS.items():
         found = int(postgres.sql(query, database))
         if found:

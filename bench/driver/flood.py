@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""A tenant that does its worst with one token: requests, commands, large pages, event streams and pushes, all at once.
+"""A tenant that floods the server with one token: requests, commands, large pages, event streams and pushes, all at once.
 
-  flood.py PORT PROJECT REPOSITORY   with the token on standard input; ends when standard input does, and writes what it was
-                                     answered as JSON
+  flood.py PORT PROJECT REPOSITORY   with the token on standard input; ends when standard input does, and writes its
+                                     responses as JSON
 
-`tests/attacks` uses it too. It needs nothing but Python, so that it can run in a control group of its own.
+`tests/attacks` uses it too. It needs nothing but Python, so that it can run in its own control group.
 """
 
 import contextlib

@@ -24,7 +24,7 @@ REQUESTS = {
     "dstack: projects/list": ("POST", "/api/projects/list", f'{{"limit":{PAGE}}}'),
 }
 
-# It would keep the key with the answer, which nobody asks of it here.
+# With a key it would store the response, which this comparison does not need.
 WITHOUT_KEY = ("restate: operation/run",)
 
 
@@ -39,7 +39,7 @@ def fresh_run():
 
 
 def ask(server, targets, request, seconds=None, requests=None, clients=CLIENTS, watch_seal=False):
-    """Loads a server and gives what the generator saw. One answer that is no success breaks the run."""
+    """Loads a server and returns the generator's results. One unsuccessful response breaks the run."""
     method, path, body = REQUESTS[request]
     bound = ["--seconds", seconds] if seconds else ["--requests", requests]
     command = [BINARY, "--address", server.address, "--targets", targets, "--run", fresh_run(), "--method", method,
@@ -57,8 +57,8 @@ def ask(server, targets, request, seconds=None, requests=None, clients=CLIENTS, 
 
 
 def operations(server, work, clients, wait=False, seconds=None):
-    """Asks for every operation of the file `work`, once; waits for their ends too if that is wanted. Gives what the generator
-    saw, and the ids of what was acknowledged. One answer that is no success, or one operation, breaks the run."""
+    """Submits every operation of the file `work`, once; optionally waits for their ends too. Returns the generator's
+    results, and the acknowledged ids. One unsuccessful response, or one operation, breaks the run."""
     told = work.with_suffix(".told")
     bound = ["--seconds", seconds] if seconds else []
     command = [BINARY, "operations", "--address", server.address, "--work", work, "--run", fresh_run(), "--clients", clients,

@@ -1,7 +1,7 @@
-"""An adapter in a few lines, which notes when each look at an instance came: from outside, that is when a reconcile starts.
+"""A minimal adapter that records the arrival of each look at an instance: observed from outside, that is the start of a reconcile.
 
-It leases many steps at once over the public API, says of every member that it is healthy, and ends each step at once. When the
-next look at an instance is due follows from the manifest: so many seconds after the platform took the last one's end.
+It leases many steps at once over the public API, reports every member as healthy, and ends each step immediately. The
+next look at an instance is due by the manifest: a number of seconds after the platform accepted the last one's end.
 """
 
 import queue

@@ -1,4 +1,4 @@
-"""What a reader must know about the machine to judge a number, and nothing that names it."""
+"""The facts about the machine that a reader needs to interpret a number, and nothing that names it."""
 
 import datetime
 import os
@@ -11,7 +11,7 @@ import subprocess
 
 from .processes import ROOT
 
-LOAD_LIMIT = 0.5  # above it somebody else is at work
+LOAD_LIMIT = 0.5  # above it other programs are running
 
 
 def first_line(command):

@@ -1,6 +1,6 @@
-"""Figures of operations on members: how many are accepted in a second, and how many are done, beside what others do.
+"""Figures of operations on members: how many are accepted in a second, and how many are executed, against peers.
 
-All of it is asked for by public POST. Steps of the adapter are leased over the public API by a process of its own, each
+All requests are public POSTs. A separate process leases the adapter's steps over the public API, each
 operation has a witness that a simulated node runs, and everything is audited.
 """
 
@@ -35,8 +35,8 @@ def uuid_of(identifier):
 
 
 class Members:
-    """Instances with members at work, in one tenant or several. All are drained, then all are put back, again and again: a member
-    takes one such order at a time, so what is accepted and not yet done is never more than there are members."""
+    """Instances with active members, in one tenant or several. All are drained, then all are resumed, again and again: a member
+    takes one such operation at a time, so the backlog of accepted operations never exceeds the number of members."""
 
     def __init__(self, bench, postgres, server, name, tenants, instances):
         self.postgres, self.server, self.verb = postgres, server, "drain"
@@ -60,13 +60,13 @@ class Members:
         self.file.write_text("\n".join(lines) + "\n")
 
     def turn(self):
-        """What all members can be asked for now; next time it is the other."""
+        """Returns the verb that all members accept now; the next call returns the other."""
         verb, self.verb = self.verb, "resume" if self.verb == "drain" else "drain"
         self.write(verb)
         return verb
 
     def accept(self):
-        """Asks for one operation of each member, and waits for no end."""
+        """Submits one operation of each member, without waiting."""
         verb = self.turn()
         seen = load.operations(self.server, self.file, load.CLIENTS)
         return {**seen, "verb": verb}
@@ -98,7 +98,7 @@ class Members:
             raise Broken(f"not every operation was done once and audited once: {found}")
 
     def audited(self, texts):
-        """How many entries tell that one of these was accepted, how many that one ended, and of how many of them."""
+        """Returns the number of entries for accepted and for ended ones of these, and the number of distinct operations."""
         said = lambda name: f"(entry::jsonb #>> '{{detail,{name}}}')"
         row = self.postgres.sql(f"SELECT count(*) FILTER (WHERE {said('state')} IS NULL), "
                                 f"count(*) FILTER (WHERE {said('state')} = 'succeeded'), count(DISTINCT {said('operation_id')}) "

@@ -1,4 +1,4 @@
-"""Our server as it ships, and the people in it, made through the public API like anybody's."""
+"""Our server as it ships, with tenants and users created through the public API."""
 
 import http.client
 import itertools
@@ -11,7 +11,7 @@ import time
 
 from .processes import Broken, Process, pinned, wait_for
 
-# One bench client asks as much as a thousand people: the fair shares are lifted, and every report says so. All else is
+# One bench client sends as many requests as a thousand people: the rate limits are lifted, and every report mentions it. All else is
 # the default.
 LIFTED = {"limits.actor_per_second": "1000000", "limits.tenant_per_second": "1000000", "limits.tenant_in_flight": "1000000",
           "events.streams_per_actor": "100000", "events.streams_per_tenant": "100000"}
@@ -49,7 +49,7 @@ class Server:
         self.pid = self.process.pid
 
     def start(self):
-        self.spawn("127.0.0.1:0")  # the kernel chooses the port, and the log tells it
+        self.spawn("127.0.0.1:0")  # the kernel chooses the port, and the log has it
         self.address, self.nodes_address = wait_for("muster's start", self.process, self._addresses_in_log)
         self.operator = (self.folder / "operator.token").read_text().strip()
         return self
@@ -84,7 +84,7 @@ def call(address, method, path, body=None, token="", headers=None):
 
 
 def personal_token(address, tenant, email):
-    """Logs in as a person would and issues a token: nobody else can issue one for a person."""
+    """Logs in as a person and issues a token: only the person can issue one."""
     login = {"method": "password", "tenant": tenant, "email": email, "password": PASSWORD}
     session, headers = call(address, "POST", "/v1/sessions", login)
     cookie = headers["Set-Cookie"].split(";")[0]
@@ -133,7 +133,7 @@ def write_targets(file, lines):
 
 
 def make_targets(server, tenants, projects):
-    """A targets' file of so many tenants with so many projects each."""
+    """Writes a targets file of this many tenants with this many projects each."""
     prefix = f"t{tenants}x{projects}"
     lines = [make_tenant(server, f"{prefix}-{number}", projects) for number in range(tenants)]
     return write_targets(server.folder / f"{prefix}.targets", lines)

@@ -1,6 +1,6 @@
-"""Figures 7: a thousand nodes on one server: how soon they are there, what they cost at rest, and how soon work is done.
+"""Figures 7: a thousand nodes on one server: the time until they are ready, their cost at rest, and the latency of work.
 
-Whether all is well is judged from outside, by what the public API says of each node.
+Success is verified from outside, by the public API's state of each node.
 """
 
 import datetime
@@ -20,11 +20,11 @@ AGENTS = 5
 LOOK_SECONDS = 5
 HEARTBEAT_SECONDS = 10  # the default of nodes.heartbeat_seconds
 ASK = {"gpus": 1}
-# What the database counts: all transactions, and the numbers that it gave out, one to each that wrote (and to each part of
-# one that could be undone by itself). Reading the second takes no number.
+# The database's counters: all transactions, and the assigned transaction ids, one for each transaction that wrote (and for each
+# savepoint that wrote). Reading the second assigns no id.
 COUNTS = ("SELECT xact_commit, xact_rollback, pg_snapshot_xmax(pg_current_snapshot())::text::bigint, "
           "pg_current_wal_lsn() - '0/0'::pg_lsn FROM pg_stat_database WHERE datname = 'muster'")
-# An idle connection tells what it did up to ten seconds later.
+# An idle connection reports its statistics up to ten seconds later.
 SETTLE_SECONDS = 11
 
 
@@ -39,7 +39,7 @@ def become_ready(bench, server):
 
 
 def must_be_free(server, expected=NODES):
-    """Every node is there, is ready, and holds nothing for anybody."""
+    """Checks that every node exists, is ready, and holds no allocation."""
     nodes = nodes_of(server)
     if len(nodes) != expected:
         raise Broken(f"there are {len(nodes)} nodes, not {expected}")
@@ -77,7 +77,7 @@ def counts(postgres):
 
 
 def rest(bench, server, postgres, fleet):
-    """Nobody asks for anything, but for our looks: what goes on all the same."""
+    """Measures the idle load: the only requests are our reads."""
     watched = {"muster": server.pid, "postgres": postgres.pid, "simulated": fleet.pid}
     time.sleep(SETTLE_SECONDS)
     began, before, cpu_before = time.monotonic(), counts(postgres), used(watched)
@@ -133,10 +133,10 @@ def tell_work(bench, seen):
 
 
 class Idle:
-    """Some agents beside a server of their own, from the first hello until they are looked at.
+    """Some agents beside their own server, from the first hello until they are measured.
 
-    Several, because where the kernel puts a program changes what it holds by some tenths of a megabyte. And of a copy, as
-    an installed program is one: of a file that the linker has just written the kernel maps less.
+    Several, because the placement of a program by the kernel changes its size by some tenths of a megabyte. And of a copy, like
+    an installed program: of a file that the linker has just written the kernel maps less.
     """
 
     def __init__(self, bench):
@@ -149,7 +149,7 @@ class Idle:
         self.since = time.monotonic()
 
     def tell(self, bench):
-        """Waits for what is missing of their rest."""
+        """Waits for the rest of their idle time, then reports."""
         bench.say("fleet-agent")
         time.sleep(max(0.0, self.since + bench.plan.rest_seconds - time.monotonic()))
         must_be_free(self.server, AGENTS)

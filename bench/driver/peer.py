@@ -8,7 +8,7 @@ from .muster import call, free_port, write_targets
 from .processes import ROOT, Broken, Process, wait_for
 
 PROGRAM = ROOT / ".tools/bench-venv/bin/dstack"
-# No background work: the one switch it has that could make it faster at what is measured.
+# No background work: its only switch that could make it faster here.
 TUNED = {"DSTACK_SERVER_BACKGROUND_PROCESSING_DISABLED": "1"}
 
 
@@ -36,7 +36,7 @@ class Dstack:
             return None
 
     def make_projects(self, count):
-        """So many projects in all; it has one to begin with."""
+        """Creates projects up to this total; it starts with one."""
         for number in range(count - 1):
             call(self.address, "POST", "/api/projects/create", {"project_name": f"p{number}"}, self.token)
         found, _ = call(self.address, "POST", "/api/projects/list", {}, self.token)

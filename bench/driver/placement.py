@@ -102,7 +102,7 @@ def decisions(bench, postgres, urls, how):
 
 
 def together(url, seconds):
-    """All processes begin at once; what they committed is added up."""
+    """All processes start at once; returns the sum of their commits."""
     programs = [Program("claims", url, seconds=seconds, workers=WORKERS) for _ in range(PROCESSES)]
     for program in programs:
         program.begin()

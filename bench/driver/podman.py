@@ -1,4 +1,4 @@
-"""podman, with storage, networks and locks of its own: what else runs under podman on this machine is not touched."""
+"""podman, with its own storage, networks and locks: other containers of podman on this machine are not affected."""
 
 import http.client
 import os
@@ -10,7 +10,7 @@ from .processes import Broken, output_of
 
 PORT = 8080
 SERVICE = ["/bin/busybox", "httpd", "-f", "-p", str(PORT), "-h", "/www"]
-# Without these, podman asks for limits that root has no right to where it lacks CAP_SYS_RESOURCE.
+# Without these, podman requests limits that root may not set without CAP_SYS_RESOURCE.
 LIMITS = ["--ulimit", "nofile=1024:4096", "--ulimit", "nproc=1024:2048"]
 # The default keeps its locks in one place for all storages of the machine, and a fresh storage would free all of them.
 CONF = '[engine]\nlock_type = "file"\n'
@@ -79,7 +79,7 @@ class Podman:
 
 
 def address(slot):
-    return f"10.88.1.{slot + 1}"  # in podman's own network; asked for, so that nobody has to ask which it was
+    return f"10.88.1.{slot + 1}"  # in podman's own network; chosen here, so that it need not be queried
 
 
 def answers(host):

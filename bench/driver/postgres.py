@@ -9,7 +9,7 @@ from .processes import ROOT, Broken, Process, output_of
 
 SCRIPT = pathlib.Path(__file__).resolve().parent / "commit.sql"
 SETTINGS = ("fsync", "synchronous_commit", "full_page_writes", "wal_sync_method", "shared_buffers")
-# The inner command tells where the server is and waits for its input to close: then all of it goes away.
+# The inner command prints the server's address and waits for its input to close: then everything is removed.
 TELL = ('printf "%s\\n" "$MUSTER_TEST_POSTGRES" "$MUSTER_TEST_POSTGRES_PID" "$MUSTER_TEST_POSTGRES_BIN" && exec cat')
 
 

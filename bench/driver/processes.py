@@ -59,7 +59,7 @@ def pinned(role, command):
 
 
 def output_of(command, timeout=120, **options):
-    """Runs a program to its end and gives what it wrote; a failure of the program is one of the run."""
+    """Runs a program to its end and returns its output; a failure of the program breaks the run."""
     command = list(map(str, command))
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=timeout, **options)
@@ -71,7 +71,7 @@ def output_of(command, timeout=120, **options):
 
 
 def wait_for(what, process, ready, timeout=60.0, pause=0.05):
-    """Asks `ready` until it says something other than None."""
+    """Polls `ready` until it returns something other than None."""
     until = time.monotonic() + timeout
     while time.monotonic() < until:
         answer = ready()

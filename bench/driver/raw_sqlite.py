@@ -1,7 +1,7 @@
-"""SQLite with nobody in between: one connection, one INSERT for each transaction, every commit flushed.
+"""SQLite without a server: one connection, one INSERT for each transaction, every commit flushed.
 
-A program of its own, so that its time is not ours. Python is fast enough: without the flush the same loop runs many times
-faster (`ceiling` in the results), so what is measured is the flush.
+A separate program, so that its time is not ours. Python is fast enough: without the flush the same loop runs many times
+faster (`ceiling` in the results), so this measures the flush.
 """
 
 import json
@@ -43,7 +43,7 @@ def main():
     connection = open_store(file, synchronous)
     fill(connection, int(rows), body)
     print("ready", flush=True)
-    sys.stdin.readline()  # whoever counts our flushes attaches now
+    sys.stdin.readline()  # strace attaches now
     count, taken = commits(connection, body, float(seconds), int(most))
     level = connection.execute("PRAGMA synchronous").fetchone()[0]
     print(json.dumps({"ok": count, "seconds": taken, "per_second": count / taken, "synchronous": level}))

@@ -87,7 +87,7 @@ class World:
 
 
 def lag(bench, world):
-    """Looks while nobody asks for anything, after one round in which all were looked at."""
+    """Measures looks without other load, after one round of all instances."""
     time.sleep(EVERY * 1.5)
     since = time.monotonic()
     seen = metered(lambda: time.sleep(bench.plan.looks_seconds) or {"ok": 1}, world.watched)

@@ -1,7 +1,7 @@
 """Figures 9: images pushed to our registry and pulled from it, against Debian's docker-registry on the same disk.
 
-Both do the same requests, byte for byte but for the name of the repository and our token: ours knows who comes and what
-they may do, theirs is set up without authentication. The generator has one core and the server the other.
+Both do the same requests, byte for byte except for the name of the repository and our token: ours authenticates and authorizes
+each request, theirs is configured without authentication. The generator has one core and the server the other.
 """
 
 import pathlib
@@ -62,7 +62,7 @@ def layers(bench, ours, other, watched):
 
 
 def flushes(bench, side):
-    """One client pushes a few images: what was flushed, and how much of it were directories."""
+    """One client pushes a few images; returns the flushes, and the share of directories."""
 
     def push():
         seen = load.registry(side, "push", each=PROBE, clients=1)
@@ -74,7 +74,7 @@ def flushes(bench, side):
 def durability(bench, ours, other):
     bench.say_durability()
     bench.durability["muster's registry"] = must_flush(flushes(bench, ours))
-    # Not held against it: what it flushes is for the reader to know.
+    # No requirement: its flushes are reported for the reader.
     bench.durability["docker-registry"] = judged(flushes(bench, other))
 
 
@@ -93,7 +93,7 @@ def field(pid, name):
 def growth(side):
     """By how much a fresh server grows while a gigabyte comes in and goes out again, at its highest."""
     before = field(side.pid, "VmRSS")
-    pathlib.Path(f"/proc/{side.pid}/clear_refs").write_text("5")  # the highest so far is what it holds now
+    pathlib.Path(f"/proc/{side.pid}/clear_refs").write_text("5")  # resets the peak to the current usage
     run = load.fresh_run()
     for verb in ("layer-push", "layer-pull"):
         load.registry(side, verb, run=run, each=1, megabytes=STREAMED_MB)
@@ -105,7 +105,7 @@ def memory(bench):
     bench.say("registry-memory")
     ours = bench.server("registry-memory", core="server")
     make_pusher(ours)
-    # Started again: what a login by password took stays with the process, and would hide what a transfer takes.
+    # Restarted: the memory of a login by password stays with the process, and would hide that of a transfer.
     ours.stop()
     ours.start()
     other = bench.keep(DockerRegistry(bench.tmp / "docker-registry-memory")).wait()

@@ -16,7 +16,7 @@ def number(value):
 
 
 def rates(side):
-    """How much a side did in a second; or, where one thing at a time is looked at, how long it took."""
+    """Returns the rates of a side; or, for single actions, their durations."""
     if "ms" in side:
         return f"{number(side['ms']['median'])} ms"
     rate = side["per_second"]
@@ -78,7 +78,7 @@ def placement_lines(name, figure):
 
 
 def rest_lines(name, figure):
-    """A fleet at rest: who was heard, and what it cost."""
+    """A fleet at rest: its heartbeats, and its cost."""
     seen = figure["rest"]
     rate, cores, looks = seen["per_second"], seen["cores"], seen["looks"]
     yield (f"- {name}: {len(looks)} looks at all nodes in {seen['seconds']:.0f} s; the longest silence in each: "
@@ -127,7 +127,7 @@ def step_lines(name, figure):
 
 
 def timeline_lines(name, figure):
-    """When each step of an operation and of its parts began and ended, in the round whose time is the middle one."""
+    """Start and end of each step of an operation and of its children, in the median round."""
     rounds = sorted(figure["ours"]["rounds"], key=lambda seen: seen["ms"])
     seen = rounds[len(rounds) // 2]
     parts = [f"{entry['what']} {number(entry['from_ms'])} → {number(entry['to_ms'])}" for entry in seen["timeline"]
@@ -154,7 +154,7 @@ def decision_lines(name, figure):
 
 
 def accepted_lines(name, figure):
-    """What became of the operations that were asked for."""
+    """The outcome of the submitted operations."""
     rounds = figure["ours"]["rounds"]
     if not rounds[0].get("settled_s"):
         return
@@ -236,7 +236,7 @@ def head(run):
 
 
 def sections(run):
-    """What stands below the table: title and lines."""
+    """Returns the sections below the table: title and lines."""
     figures = run["figures"]
     those_with = lambda key: ((name, figure) for name, figure in figures.items() if figure.get(key))
     return {

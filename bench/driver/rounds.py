@@ -1,4 +1,4 @@
-"""A-B-B-A, again and again: the machine's moods fall on both sides alike, and only the ratio is told."""
+"""A-B-B-A, again and again: the machine's noise affects both sides equally, and only the ratio is reported."""
 
 import statistics
 import sys
@@ -30,7 +30,7 @@ class Around:
 
 
 def metered(work, watched):
-    """Does one round, and notes who used the processors meanwhile."""
+    """Runs one round, and records the processor time of each program meanwhile."""
     work = work if isinstance(work, Around) else Around(work)
     work.before()
     before, started = used(watched), time.monotonic()
@@ -60,7 +60,7 @@ def noise(sides, cores):
 
 
 def sealing(rounds):
-    """The worst that was seen of the audit, over all rounds that watched it."""
+    """Returns the worst sealing lag, over all rounds that watched it."""
     watched = [seen["sealed"] for seen in rounds if seen.get("sealed")]
     if not watched:
         return None

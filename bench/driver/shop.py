@@ -80,7 +80,7 @@ def release(image, reconcile_seconds):
 
 
 class Consumer:
-    """A project that may run the app, and who acts in it."""
+    """A project that is entitled to the app, and its actors."""
 
     def __init__(self, server, slug):
         self.server, self.slug = server, slug
@@ -104,18 +104,18 @@ class Consumer:
         return operation
 
     def allocate(self, name, cpus):
-        """Where members will be: an allocation that the project holds, with room for so many."""
+        """Creates an allocation for members, with room for this many."""
         asked = {"name": name, "gpus": 0, "cpus": cpus, "memory_mb": cpus * 256, "disk_mb": cpus * 256}
         self.ended(self.post("/allocations", asked)["operation"])
 
     def launch(self, name, units, allocation):
-        """Asks for an instance."""
+        """Requests an instance."""
         component = {"component_key": UNIT, "count": units, "allocation": allocation}
         return self.post("/app-instances", {"name": name, "app": SLUG, "components": [component]})["operation"]
 
 
 class Shop:
-    """Who publishes the app."""
+    """The publisher of the app."""
 
     def __init__(self, server, reconcile_seconds=3600):
         self.server = server
@@ -145,7 +145,7 @@ class Adapter:
         token = bench.tmp / f"adapter-{secrets.token_hex(4)}.token"
         with open(token, "w", opener=lambda path, flags: os.open(path, flags, 0o600)) as out:
             out.write(shop.secret)
-        # The fake that says of everything that it is done: what an adapter really does is no part of what is measured here.
+        # The fake that reports success for everything: an adapter's real work is not part of this measurement.
         env = {"PATH": os.environ["PATH"], "MUSTER_SERVER": f"http://{shop.server.address}", "MUSTER_TOKEN_FILE": str(token),
                "MUSTER_ADAPTER_NAME": "bench", "MUSTER_LOG": "warn", "FAKE_LIE": "*"}
         command = [ADAPTER, "run", "--look-around-seconds", "1"]

@@ -1,4 +1,4 @@
-"""Nodes beside a server: a fleet of simulated ones in one process, or one real agent with GPUs that it pretends to have."""
+"""Nodes beside a server: a fleet of simulated ones in one process, or one real agent with simulated GPUs."""
 
 import os
 import pathlib
@@ -12,14 +12,14 @@ ENVIRONMENT = {"PATH": os.environ["PATH"]}
 
 
 def memory(pid):
-    """Resident memory in MB of 1,000,000 bytes: all, what is the process's own, and what is mapped from files."""
+    """Resident memory in MB of 1,000,000 bytes: total, private, and mapped from files."""
     text = pathlib.Path(f"/proc/{pid}/status").read_text()
     field = lambda name: round(int(re.search(rf"^{name}:\s*(\d+) kB", text, re.M)[1]) * 1024 / 1e6, 2)
     return {"rss_mb": field("VmRSS"), "anon_mb": field("RssAnon"), "file_mb": field("RssFile")}
 
 
 def nodes_of(server):
-    """Every node, as an operator sees it."""
+    """Returns every node, as an operator."""
     nodes, token = [], ""
     while True:
         query = f"?page_size={PAGE}" + (f"&page_token={token}" if token else "")
@@ -44,7 +44,7 @@ class Simulated:
         self.pid = self.process.pid
 
     def wait(self):
-        """Until it says that all of its nodes wait for work."""
+        """Waits until all of its nodes are ready for work."""
         line = self.process.child.stdout.readline().strip()
         if line != f"ready nodes={self.nodes}":
             raise Broken(f"the simulated fleet said {line!r}:\n{self.process.last_words()}")

@@ -1,8 +1,8 @@
-"""Figures 9: a Slurm cluster of a controller and two workers, made, grown by a worker and taken down, against a script that does it by hand.
+"""Figures 9: a Slurm cluster of a controller and two workers, created, scaled by a worker and decommissioned, against a script that does it by hand.
 
-Both have the same image, already unpacked on this machine, the same daemons, configuration and users. Ours is asked for
-over the public API, and is done when the platform has seen it; the script (slurm_by_hand) records, isolates and undoes nothing. A cluster is
-made when a job has run on all its workers, a worker is there when Slurm calls it idle, and a cluster is gone when nothing of it is left.
+Both have the same image, already unpacked on this machine, the same daemons, configuration and users. Ours is requested
+over the public API, and is done when the platform has verified it; the script (slurm_by_hand) records, isolates and undoes nothing. A cluster is
+created when a job has run on all its workers, a worker is added when Slurm reports it idle, and a cluster is removed when nothing of it is left.
 """
 
 import itertools
@@ -73,7 +73,7 @@ class Ours:
         return adapter
 
     def started(self, path, body):
-        """An operation to its end, and what it did when."""
+        """Runs an operation to its end; returns its timeline."""
         client = Client(self.up.address, self.token)
         try:
             operation, seconds = client.started(self.base + path, body, f"slurm-{next(KEYS)}")

@@ -1,4 +1,4 @@
-"""How late a client that listens to one replica hears of what was committed on the other."""
+"""The delay between a commit on one replica and the event at a client of the other."""
 
 import json
 import shutil
@@ -15,7 +15,7 @@ P50_MS, P99_MS = 10, 50
 
 
 def listened(bench, postgres, makes, heard, targets):
-    """One direction: what is made on one replica, heard on the other."""
+    """One direction: commands on one replica, events on the other."""
     command = [load.BINARY, "events", "--address", makes.address, "--stream", heard.address, "--targets", targets, "--run",
                load.fresh_run(), "--subscribers", SUBSCRIBERS, "--count", bench.plan.events, "--postgres",
                f"127.0.0.1:{postgres.port}"]
@@ -29,7 +29,7 @@ def on_streams(bench):
     bench.settings["postgres"] = postgres.durable_settings()
     first = bench.server("first", url)
     second = bench.keep(Server(bench.binary, bench.tmp / "second", url))
-    # As whoever runs replicas does: the same keys, and one folder for what the registry holds.
+    # As in a real deployment of replicas: the same keys, and one folder for the registry's content.
     for name in ("root.key", "operator.token"):
         shutil.copy2(first.folder / name, second.folder / name)
     (second.folder / "registry").symlink_to(first.folder / "registry")

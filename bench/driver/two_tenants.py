@@ -23,8 +23,8 @@ PER_SECOND = 40
 
 class Group:
     """A control group in which the generator has half of an ordinary process's weight: `cpu.weight` of version 2, `cpu.shares` of
-    version 1. It should cost the server its limits, not the machine; with the lowest weight it does not reach them beside others.
-    Where no group can be made, the generator has a low priority instead, and the report says so."""
+    version 1. It should load the server up to its limits, not the machine; with the lowest weight it does not reach them beside others.
+    If no group can be created, the generator has a low priority instead, and the report mentions it."""
 
     def __init__(self):
         self.folder, self.kind = None, "low priority (nice 5)"

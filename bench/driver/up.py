@@ -1,4 +1,4 @@
-"""`muster up --nodes` with real nodes, and a project whose allocations hold cells."""
+"""`muster up --nodes` with real nodes, and a project with allocations for cells."""
 
 import itertools
 import os
@@ -22,9 +22,9 @@ def clear(binary, data):
 
 
 def stand_apart():
-    """Has the next platform take the last of the sixteen blocks of addresses.
+    """Makes the next platform take the last of the sixteen blocks of addresses.
 
-    The user ids of cells follow from the block, and are the whole machine's. Others who run `muster up` outside of our
+    The user ids of cells follow from the block, and are machine-wide. Other `muster up` processes outside of our
     network namespace take the first block that is free there; in here all would look free, and both would have the same ids.
     """
     for block in range(15):
@@ -32,7 +32,7 @@ def stand_apart():
 
 
 class Up:
-    """A platform with so many nodes on this machine; from a copy of the program, as an installed one is."""
+    """A platform with this many nodes on this machine; from a copy of the program, like an installed one."""
 
     def __init__(self, bench, name, nodes, images):
         self.folder = bench.tmp / name
@@ -45,14 +45,14 @@ class Up:
         self.process = Process("muster up", [self.binary, "up", *itertools.chain(*words)], ENVIRONMENT, self.folder / "log")
 
     def wait(self):
-        """Until it says that its nodes are ready."""
+        """Waits until its nodes are ready."""
         ready = lambda: "\ntry:\n" in (self.folder / "log").read_text() or None
         wait_for("muster up", self.process, ready, timeout=90)
         self.operator = (self.data / "operator.token").read_text().strip()
         return self
 
     def pids(self, *words):
-        """The processes below it whose command begins so."""
+        """Returns its descendant processes with this command prefix."""
         wanted = "\0".join(words).encode() + b"\0"
         return [pid for pid in family(self.process.pid) if wanted in command_of(pid)]
 
@@ -93,14 +93,14 @@ class Cells:
             client.connection.close()
 
     def make(self, slot):
-        """From the question until the platform has seen the service ready, in seconds, and step by step."""
+        """Returns the time from the request until the platform has verified the service as ready, in seconds, and step by step."""
         body = {"name": f"c{next(NAMES)}", "allocation": "slots", "spec": self.spec()}
         operation, seconds = self.started(f"{self.base}/cells", body)
         self.living[slot] = operation["subject_id"]
         return {"seconds": seconds, "steps": steps(operation, seconds)}
 
     def remove(self, slot):
-        """From the question until the platform has seen that nothing is left, in seconds, and step by step."""
+        """Returns the time from the request until the platform has verified that nothing is left, in seconds, and step by step."""
         operation, seconds = self.started(f"{self.base}/cells/{self.living.pop(slot)}/destroy", {})
         return {"seconds": seconds, "steps": steps(operation, seconds)}
 
@@ -123,7 +123,7 @@ class Cells:
 
 
 def steps(operation, seconds):
-    """How long each step took by the server's clock, in ms; what lies between them; and what asking and answering add."""
+    """Returns the duration of each step by the server's clock, in ms; the gaps between them; and the overhead of request and response."""
     since = lambda earlier, later: (instant(later) - instant(earlier)).total_seconds() * 1000
     taken = {step["name"]: since(step["started_at"], step["ended_at"]) for step in operation["steps"]}
     whole = since(operation["created_at"], operation["finished_at"])

@@ -1,4 +1,4 @@
-"""Apps, members and adapters: every "done" is proved, or it is not said."""
+"""Apps, members and adapters: every reported completion is verified."""
 
 import argparse
 import os

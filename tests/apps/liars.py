@@ -1,4 +1,4 @@
-"""Adapters that say they are done and are not: each is refused by what the platform sees for itself."""
+"""Adapters that report success without doing the work: the platform's own verification rejects each."""
 
 import json
 
@@ -7,17 +7,17 @@ from shop import Adapter, Instance, until
 CHECK = "check 0"
 
 
-def parked(instance, operation):
-    """The operation, or the part of it, that is parked."""
+def blocked(instance, operation):
+    """The operation, or the part of it, that is blocked."""
     ended = instance.end(operation)
-    assert ended["state"] == "parked", json.dumps(ended, indent=1)
-    reason = ended["parked"]["reason"]
+    assert ended["state"] == "blocked", json.dumps(ended, indent=1)
+    reason = ended["blocked"]["reason"]
     assert CHECK in reason and "/run/fake" in reason, f"it does not say which witness failed: {reason}"
     return ended
 
 
 def every_verb(world):
-    """An adapter that reports success without doing it is refused for every verb, and the operation says which witness failed."""
+    """An adapter that reports success without doing it is rejected for every verb, and the operation names the failed witness."""
     shop = world.shop
     honest = Adapter(shop, "honest")
     instance = Instance(shop, "told")
@@ -25,30 +25,30 @@ def every_verb(world):
     honest.stop()
     liar = Adapter(shop, "liar", FAKE_LIE="join,drain,resume,remove")
     try:
-        parked(instance, instance.member("add", component_key="unit"))
-        parked(instance, instance.member("drain", members=["told-unit-1"]))
+        blocked(instance, instance.member("add", component_key="unit"))
+        blocked(instance, instance.member("drain", members=["told-unit-1"]))
         states = {m["name"]: m["state"] for m in instance.members()}
         assert states["told-unit-4"] == "joining" and states["told-unit-1"] == "draining", states
-        # What is removed is drained first, and the lie about that is where it ends.
-        parked(instance, instance.member("remove", members=["told-unit-2"]))
+        # A removal drains first, and fails at that lie.
+        blocked(instance, instance.member("remove", members=["told-unit-2"]))
         assert {m["name"]: m["state"] for m in instance.members()}["told-unit-2"] != "removed"
-        # Replacing adds first: the new one never works, and the old one goes on.
+        # Replacing adds first: the new one never works, and the old one keeps working.
         replace = instance.member("replace", members=["told-unit-3"])
-        until("a part is parked", lambda: "parked" in (shop.server.call(
+        until("a part is blocked", lambda: "blocked" in (shop.server.call(
             "GET", f"/v1/operations/{replace['id']}", token=shop.token).get("waiting") or ""))
         assert {m["name"]: m["state"] for m in instance.members()}["told-unit-3"] == "active"
         liar.stop()
         mended = Adapter(shop, "mended")
         try:
             for found in shop.server.call("GET", "/v1/operations?page_size=200&project=" + shop.consumer, token=shop.token)["items"]:
-                if found["state"] == "parked":
-                    shop.server.call("POST", f"/v1/operations/{found['id']}/unblock", {"choice": "retry"}, token=shop.token)
+                if found["state"] == "blocked":
+                    shop.server.call("POST", f"/v1/operations/{found['id']}/resolve", {"action": "retry"}, token=shop.token)
                     ended = instance.end(found)
                     assert ended["state"] == "succeeded", json.dumps(ended, indent=1)
             assert instance.end(replace)["state"] == "succeeded"
             drained = Adapter(shop, "resume-liar", FAKE_LIE="resume")
             mended.stop()
-            parked(instance, instance.member("resume", members=["told-unit-1"]))
+            blocked(instance, instance.member("resume", members=["told-unit-1"]))
             drained.stop()
         finally:
             mended.stop()
@@ -68,7 +68,7 @@ def forgers(world):
     forger = Adapter(shop, "forger", FAKE_FORGE="drain,remove")
     try:
         for verb, name in (("drain", "forged-unit-1"), ("remove", "forged-unit-2")):
-            parked(instance, instance.member(verb, members=[name]))
+            blocked(instance, instance.member(verb, members=[name]))
             # A command in the same cell believes it, so the witness was not deceived for want of an attack.
             told = next(m for m in instance.members() if m["name"] == name)["adapter_detail"]
             says = "DRAINED" if verb == "drain" else "UP"
@@ -78,7 +78,7 @@ def forgers(world):
 
 
 def join_fails(world):
-    """An add that was accepted and whose join fails is undone, and the component wants what it wanted before."""
+    """An accepted add with a failing join is rolled back, and the component has its previous desired count."""
     shop = world.shop
     honest = Adapter(shop, "honest")
     instance = Instance(shop, "half")

@@ -1,4 +1,4 @@
-"""An app from the catalog to running and back to nothing, with an adapter that does what it is asked for."""
+"""An app from the catalog to running and back to nothing, with an adapter that does its work."""
 
 import json
 
@@ -57,7 +57,7 @@ def works(world):
 
 
 def quorum(world):
-    """What would break a quorum is refused before anything is asked of anybody."""
+    """An operation that would break a quorum is rejected before any step is requested."""
     shop = world.shop
     adapter = Adapter(shop)
     instance = Instance(shop, "small")

@@ -1,4 +1,4 @@
-"""Attacks on a server with its default limits. Each has a server of its own, and bystanders who must not notice it."""
+"""Attacks on a server with its default limits. Each has its own server, and bystanders that must not be affected."""
 
 import argparse
 import resource

@@ -47,7 +47,7 @@ def answers(connections, seconds):
 
 
 def accounts(testbed, of, count, permissions):
-    """Tokens of so many service accounts: a tenant makes itself as many actors as it likes."""
+    """Returns tokens of this many service accounts: a tenant can create as many actors as it likes."""
     secrets = []
     for number in range(count):
         made = testbed.command(of, "service-accounts", {"name": f"robot-{number}", "permissions": permissions})

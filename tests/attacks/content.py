@@ -16,7 +16,7 @@ def repository(of, name):
 
 
 def referrer(subject, size, number, length):
-    """A manifest that refers to another, with so many bytes of annotations."""
+    """A manifest that refers to another, with this many bytes of annotations."""
     empty = b"{}"
     return written({
         "schemaVersion": 2, "mediaType": IMAGE, "artifactType": "application/vnd.example.note", "config": descriptor(EMPTY, empty),

@@ -10,7 +10,7 @@ from platform_under_test import Refused
 
 
 def rsa_key(length):
-    """A public key of so many bytes, which nobody has the private half of."""
+    """A public key of this many bytes, without a private half."""
     fields = (b"ssh-rsa", b"\x01\x00\x01", b"\x00\xc1" + bytes(length))
     return "ssh-rsa " + base64.b64encode(b"".join(struct.pack(">I", len(field)) + field for field in fields)).decode()
 
@@ -25,7 +25,7 @@ def allocation(testbed, of, name, seconds=45):
 
 
 def node_stays_in_use(testbed):
-    """The other tenant's work on the node goes on while the attack stands."""
+    """The other tenant's work on the node continues during the attack."""
     began = time.monotonic()
     for number in range(3):
         made = allocation(testbed, testbed.bystander, f"mine-{uuid.uuid4().hex[:6]}")
@@ -95,7 +95,7 @@ def large_cells(testbed):
 
 
 def queued_operations(testbed):
-    """Hundreds of operations on one node are accepted from one tenant before another tenant asks for one."""
+    """Hundreds of operations on one node are accepted from one tenant before another tenant requests one."""
     testbed.agent()
     of, accepted, lock = testbed.attacker, [], threading.Lock()
     boxes = [f"box-{number}" for number in range(8)]

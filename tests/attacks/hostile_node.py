@@ -1,4 +1,4 @@
-"""A hostile node: whoever has one machine's key, and speaks to the platform with it."""
+"""A hostile node: an attacker with one machine's key."""
 
 import base64
 import contextlib
@@ -142,7 +142,7 @@ def tasks_and_reports(scene):
         for session in (scene.hostile.session + 1, -1):
             status, _, text = scene.hostile.ask("POST", f"/node/v1/{verb}", {"session": session, **body})
             scene.refused(f"{verb} of {scene.foreign['id']} in another session", status, text)
-    # A hello that claims other nodes' cells makes them nobody's but their node's: they are to be destroyed here.
+    # Cells of other nodes that a hello claims stay their nodes': here they are orphans to destroy.
     with scene.hostile.lock:
         claimed = {"allocation_id": scene.foreign["allocation_id"], "cell_id": scene.foreign["id"],
                    "incarnation": scene.foreign["incarnation"]}
@@ -166,7 +166,7 @@ def tasks_and_reports(scene):
 
 
 def streams(scene):
-    """The hostile node comes to a stream that is asked for to another node's cell."""
+    """The hostile node joins a stream that was requested to another node's cell."""
     of = scene.theirs
     made = scene.testbed.command(of, "cells/foreign/streams", {"command": {"command": ["id"]}})
     stream = made.get("id") or made["stream"]["id"]
@@ -185,7 +185,7 @@ def streams(scene):
 
 
 def certificates(scene):
-    """Certificates for somebody else: by renewal, by the subject of a request, at the public listener, by a used token."""
+    """Certificates for another node: by renewal, by the subject of a request, at the public listener, by a used token."""
     name = scene.honest.name
     key, request = scene.hostile.request_of("other", f"/CN={scene.honest.id}/O={name}")
     renewed = scene.hostile.say("renew", {"csr": request})
@@ -194,7 +194,7 @@ def certificates(scene):
     before = scene.testbed.server.call("GET", f"/v1/nodes/{scene.honest.id}")
     with scene.hostile.lock:
         scene.hostile.certificate, scene.hostile.key = file, key
-    # It names the hostile node whatever was asked for: the sessions are its own, and the honest node's goes on.
+    # It names the hostile node whatever the request: the sessions are its own, and the honest node's continues.
     scene.hostile.hello()
     status, value = scene.hostile.secret(scene.foreign["id"], scene.foreign["incarnation"], {"file": "key"})
     scene.refused(f"secret of {scene.foreign['id']} after a renewal", status, value, (404,))
@@ -224,7 +224,7 @@ def certificates(scene):
 
 
 def large_claims(scene):
-    """As much as a request of a node may hold, again and again: places, cells, notes and observations of what is not there."""
+    """Requests of a node of the maximum size, repeatedly: sandboxes, cells, notes and observations of unknown objects."""
     ids = [f"{number:026d}" for number in range(10_000)]
     base = {"agent_version": "0.0.1", "address": HOSTILE}
     bodies = (
@@ -248,7 +248,7 @@ CHECKS = (secrets, pull_tokens, tasks_and_reports, streams, certificates, large_
 
 
 def hostile_node(testbed):
-    """A node asks for what is another node's and other tenants'. All checks are made, so that one run tells all that is wrong."""
+    """A node requests objects of another node and of other tenants. All checks run, so that one run reports all faults."""
     scene, faults = Scene(testbed), []
     try:
         with testbed.bystanders():
@@ -270,7 +270,7 @@ def false_address(testbed):
         eventually(lambda: scene.honest.neighbours().get(scene.mine["id"]) == HOSTILE)
         assert scene.foreign["id"] not in scene.hostile.neighbours(), "a neighbour of another tenant's network"
         for address in (stolen, HONEST):
-            # The hello may be refused; then the node goes on in its old session.
+            # The hello may be rejected; then the node continues in its old session.
             with contextlib.suppress(AssertionError):
                 scene.hostile.hello(address=address)
             time.sleep(2)

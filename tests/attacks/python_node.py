@@ -1,6 +1,6 @@
-"""A node that is this test: it joins with a token, has a certificate, and does of its tasks only the paperwork.
+"""A node implemented by this test: it joins with a token, has a certificate, and only reports its tasks without executing them.
 
-It shares no code with the agent, so that it can say anything that an agent would not.
+It shares no code with the agent, so that it can send requests that an agent would not.
 """
 
 import base64
@@ -24,7 +24,7 @@ def inventory(name):
 
 
 class Node:
-    """A certificate, and what can be said with it."""
+    """A node's certificate, and requests with it."""
 
     def __init__(self, testbed, name, address):
         self.testbed, self.name, self.address = testbed, name, address
@@ -35,7 +35,7 @@ class Node:
         self.cells, self.places, self.tasks, self.orders = {}, {}, [], {}
         self.ended, self.lock, self.thread = threading.Event(), threading.Lock(), None
 
-    # What is asked.
+    # Requests.
 
     def request_of(self, file, subject="/"):
         """A certificate request for a new key, as PEM."""
@@ -98,7 +98,7 @@ class Node:
         return welcome
 
     def secret(self, cell, incarnation, what):
-        """Asks for a secret of a cell: status and content, or the refusal's body."""
+        """Requests a secret of a cell: status and content, or the error's body."""
         status, _, text = self.ask("POST", "/node/v1/secret", {
             "session": self.session, "cell_id": cell, "incarnation": incarnation, "what": what})
         return status, base64.b64decode(json.loads(text)["value"]) if status == 200 else text
@@ -157,7 +157,7 @@ class Node:
                 "findings": findings}
 
     def neighbours(self):
-        """Where this node was told to send the packets for each cell."""
+        """Returns the node's desired destination for the packets of each cell."""
         networks = self.wanted["networks"] if self.wanted else []
         return {member["cell_id"]: member["node_address"] for network in networks for member in network["neighbours"]}
 

@@ -20,7 +20,7 @@ PATIENCE = 10
 
 
 class AttackSucceeded(AssertionError):
-    """The attacker got what it wanted. Whatever else fails is a fault of the test or of the platform."""
+    """The attack succeeded. Any other failure is a fault of the test or of the platform."""
 
 
 def peak_mb(pid):
@@ -165,7 +165,7 @@ class Testbed:
         return status, json.loads(text)
 
     def person(self, of):
-        """A person of this tenant, who has logged in nowhere yet: address and password."""
+        """Creates a person of this tenant without a session: address and password."""
         email, password = f"p{uuid.uuid4().hex[:8]}@example.example", uuid.uuid4().hex
         self.server.call("POST", "/v1/users", {"email": email, "tenant": of["tenant"]["id"], "password": password})
         return email, password
@@ -185,5 +185,5 @@ class Testbed:
         until = time.monotonic() + seconds
         while True:
             found = self.server.call("GET", f"/v1/operations/{operation['id']}?wait_seconds=5", token=of["token"])
-            if found["state"] in ("succeeded", "partial", "failed", "cancelled", "superseded", "parked") or time.monotonic() > until:
+            if found["state"] in ("succeeded", "partial", "failed", "cancelled", "superseded", "blocked") or time.monotonic() > until:
                 return found

@@ -1,4 +1,4 @@
-"""An allocation is restarted and resized with a cell in it, and control groups say so from outside."""
+"""An allocation is restarted and resized with a cell in it, verified by control groups from outside."""
 
 import json
 from pathlib import Path
@@ -37,14 +37,14 @@ def run(world):
         assert limits(world, allocation) == (cpus * 1000, memory << 20), limits(world, allocation)
         assert after <= processes(world, allocation), "a process was ended"
 
-    # Not below what it uses.
+    # Not below its current usage.
     eventually(lambda: holds(world, allocation, 70_000_000))
     refused = project.muster("allocation", "resize", "a", "--memory-mb", "48", "--wait", "--timeout", "60s")
     assert refused.returncode == 10 and "MiB of memory" in refused.stdout + refused.stderr, refused
     assert limits(world, allocation) == (1000, 384 << 20)
     assert after <= processes(world, allocation), "a process was ended"
 
-    # Other GPUs: only with a restart, asked for by name.
+    # Other GPUs: only with an explicit restart.
     assert len(gpus(project)) == 1
     refused = project.muster("allocation", "resize", "a", "--gpus", "2")
     assert refused.returncode != 0 and "--restart" in refused.stderr, refused

@@ -37,9 +37,9 @@ def run(world):
 
 
 def pushed(world, project, path, tag, images=None):
-    """By skopeo, as anybody would; the digest that the registry has."""
+    """Pushes with skopeo, like any user; returns the registry's digest."""
     target = f"docker://127.0.0.1:{world.server.port}/{path}:{tag}"
-    # The token is for skopeo's eyes only: an argument would stand in /proc for everybody to read.
+    # The token is passed in a file: arguments are world-readable in /proc.
     auth = world.folder / "auth.json"
     login = subprocess.run(
         ["skopeo", "login", "--tls-verify=false", "--authfile", auth, "--username", "any", "--password-stdin",
@@ -126,7 +126,7 @@ def references(project, digest):
     assert [change["after"] for change in seen["changes"]] == ["draft", "staged", "canary", "active"], seen
     shown = project.said("artifact", "references", f"web@{digest}")
     assert "web" in shown and "active" in shown, shown
-    # What runs holds it.
+    # A running cell prevents its retirement.
     project.said("artifact", "demote", f"web@{digest}", "--to", "deprecated", "--reason", "to see that it is held")
     refused = project.muster("artifact", "demote", f"web@{digest}", "--to", "retired", "--reason", "too early")
     assert refused.returncode != 0, refused
@@ -142,7 +142,7 @@ def a_secret_in_use_stays(project):
 
 
 def fails(project, name, allocation, spec, *words):
-    """A cell that must not come to be; its reason."""
+    """A cell that must fail; returns its reason."""
     made = project.muster(
         "cell", "create", name, "--allocation", allocation, "--spec", json.dumps(spec), "--wait", "--timeout", "60s")
     assert made.returncode != 0, made
@@ -161,7 +161,7 @@ def a_byte_on_the_nodes_disk(world, project, digest):
     unpacked.write_bytes(b"I" + text[1:])
     os.utime(unpacked, ns=(before.st_atime_ns, before.st_mtime_ns))
     restarted = project.muster("cell", "restart", "web", "--wait", "--timeout", "60s")
-    # It was made anew from a fresh pull, or refused: the changed byte runs in neither case.
+    # It was recreated from a fresh pull, or rejected: the changed byte runs in neither case.
     if restarted.returncode == 0:
         served = project.exec("web", "cat", "/www/index.html").stdout
         assert served == text.decode(), f"a changed image runs: {served}"
@@ -183,7 +183,7 @@ def a_byte_on_the_registrys_disk(world, project, slug):
     assert reason == "artifact_damaged", reason
     verified = project.muster("artifact", "verify", f"again@{digest}")
     assert verified.returncode != 0 and "push it again" in verified.stderr, verified
-    # What was found damaged is out of use, and a push heals it.
+    # A damaged blob is out of use, and a push repairs it.
     pushed(world, project, f"{slug}.work/again", "v1")
     project.cell("healed", "b", {"root": {"image": digest}})
     project.said("cell", "destroy", "healed", "--wait", "--timeout", "60s")
@@ -202,7 +202,7 @@ def pushed_again(world, project, slug):
 
 
 def a_revoked_key(project):
-    """What runs goes on; what would start, even in its own place, is refused before anything is stopped."""
+    """Running cells continue; a start, even a restart in the same allocation, is rejected before anything is stopped."""
     project.said("key", "revoke", "builds", "--reason", "it was left on a train")
     refused = project.muster("cell", "restart", "web", "--wait", "--timeout", "60s")
     assert refused.returncode != 0 and "revoked" in refused.stderr, refused
@@ -246,7 +246,7 @@ def places_to_look(world, project):
 
 
 def error_bodies(server, project):
-    """What is refused is not repeated: neither by the schema, nor by the parser."""
+    """Errors do not repeat rejected content: neither by the schema, nor by the parser."""
     path, admin, answers = f"/v1/projects/{project.project['id']}/secrets", project.tokens["tenant_admin"], {}
     value = canaries.last()
     for name, body in (("a wrong type", {"name": "x", "value": {"inside": value}}),

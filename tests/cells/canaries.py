@@ -24,7 +24,7 @@ def forms(text):
     yield "URL-encoded", "".join(f"%{byte:02X}" for byte in data).encode()
     yield "quoted", urllib.parse.quote(text, safe="").encode()
     for shift in range(3):
-        # What stands before it moves the letters; the first and the last depend on the neighbours, and are left out.
+        # The preceding bytes shift the letters; the first and the last depend on the neighbours, and are left out.
         for encode, name in ((base64.b64encode, "base64"), (base64.urlsafe_b64encode, "base64url")):
             inner = encode(b"\0" * shift + data).rstrip(b"=")
             yield f"{name}+{shift}", inner[(shift * 8 + 5) // 6 + (1 if shift else 0):-2]

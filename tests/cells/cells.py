@@ -29,7 +29,7 @@ def play(name, options):
     except Exception:
         fault = traceback.format_exc()
     try:
-        # What was killed takes the kernel a moment to be gone.
+        # The kernel takes a moment to remove killed processes.
         eventually(lambda: nothing_left(before), seconds=5)
     except AssertionError as left:
         fault = f"{fault or ''}{left}"

@@ -39,7 +39,7 @@ def killed_while_cells_run(world):
         refused = world.down()
         assert refused.returncode == 1 and "stop it first" in refused.stderr, refused
         world.stop(signal.SIGKILL)
-        # What was started with it ends with it; the cell does not.
+        # Its child processes end with it; the cell does not.
         eventually(lambda: gone(world), seconds=20)
         assert count("httpd") == 2, "a cell ended"
         world.said("down", "--data-dir", str(world.data))
@@ -50,7 +50,7 @@ def killed_while_cells_run(world):
 
 
 def killed_while_an_image_is_unpacked(world):
-    """`muster up` alone is killed: `muster down` says removed only when no agent works any more, and looks again when repeated."""
+    """`muster up` alone is killed: `muster down` reports removal only when no agent works any more, and checks again when repeated."""
     world.up(1)
     tenant = world.project()
     allocation = tenant.allocate("a")

@@ -9,7 +9,7 @@ from world import eventually, page, web
 def run(world):
     world.up(1)
     project = world.project()
-    # The first one leaves what is kept on purpose: the unpacked image, the project's name for its network.
+    # The first cycle leaves intended state: the unpacked image, the project's name for its network.
     cycle(world, project, 0)
     before = look(world)
     began = time.monotonic()

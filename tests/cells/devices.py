@@ -1,7 +1,7 @@
-"""A cell opens the GPU that its allocation holds, and no other; and what this machine can prove of that is said.
+"""A cell opens the GPU that its allocation holds, and no other; and the test prints the extent of its proof on this machine.
 
-Pretended GPUs are real device nodes that no driver answers at: the claimed one opens as far as "no such device", the others
-are refused by the control group. Which version of control groups that was is printed, and so is what needs a real GPU.
+Simulated GPUs are real device nodes without a driver: the claimed one opens as far as "no such device", the others
+are denied by the control group. The version of control groups is printed, and so are the checks that need a real GPU.
 """
 
 import json
@@ -36,7 +36,7 @@ def run(world):
 
 
 def in_group(world, allocation, cell, node):
-    """What the machine's own root is told that opens a node from within the cell's control group."""
+    """Returns the result for the machine's own root when it opens a node from within the cell's control group."""
     key = json.loads((world.data / "nodes/n1/driver/key.json").read_text())
     mount = GROUPS if (GROUPS / "cgroup.procs").exists() else GROUPS / "devices"
     group = mount / "muster" / key / allocation["id"] / cell["id"] / "cgroup.procs"
@@ -46,7 +46,7 @@ def in_group(world, allocation, cell, node):
 
 
 def real():
-    """A real GPU, where there is one: the wipe, told by a canary. Cells with one are in the tests of crates/node/cell."""
+    """A real GPU, if there is one: the wipe, verified by a canary. Cells with one are in the tests of crates/node/cell."""
     if not GPU.exists():
         print("  a real GPU: unproven, there is none here (device isolation, wiping of device memory)", flush=True)
         return

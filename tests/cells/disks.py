@@ -120,7 +120,7 @@ def mounted(allocation):
 
 
 def count(allocation):
-    """How far the writer has come, seen from outside: `muster exec` needs room on the node."""
+    """Returns the writer's progress, read from outside: `muster exec` needs room on the node."""
     (file,) = mounted(allocation)[0].glob("state/*/*/count")
     return int(file.read_text().split()[-1])
 
@@ -143,7 +143,7 @@ def the_node_is_full(world, project, at, allocation):
     project.allocate("b")
     project.cell("b", "b", world.spec())
     project.release("b")
-    # Also after a start anew.
+    # Also after a restart.
     world.stop()
     world.up(1, *world.registry)
     project.said("exec", "a", "--", "true")
@@ -217,7 +217,7 @@ def the_registry_is_full(world, project, at, slug):
 
 
 def a_disk_with_an_error_is_released(world, project):
-    """The kernel makes a file system read-only after an error: the agent tells, and release gets through."""
+    """The kernel makes a file system read-only after an error: the agent reports it, and release succeeds."""
     allocation = project.allocate("c")
     for name in ("c1", "c2"):
         project.cell(name, "c", world.spec(state=["/data"]))

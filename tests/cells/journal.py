@@ -1,4 +1,4 @@
-"""What a power cut could lose: the order of the agent's writes, as the kernel saw them, while a cell comes and goes."""
+"""Durability in a power cut: the order of the agent's writes, as the kernel recorded them, while a cell is created and destroyed."""
 
 import re
 from typing import NamedTuple
@@ -16,7 +16,7 @@ FAILED = re.compile(r"\) += -1 E[A-Z]+ \(")
 # How a piece of TLS that carries data begins, as strace writes it.
 DATA = r'"\27\3\3'
 FENCES = "/.fences.json.new"
-# What the runtime is told to do in each of the two tasks.
+# The runtime's commands in each of the two tasks.
 TOLD = {"cell_create": ("create", "start"), "cell_destroy": ("delete",)}
 
 
@@ -79,7 +79,7 @@ def read(lines):
 
 
 def faults(calls, cell):
-    """What is out of order, a sentence each."""
+    """Returns the violations of the order, a sentence each."""
     found = []
     effects = [call for call in calls if changes(call, cell)]
     for kind, verbs in TOLD.items():
@@ -91,7 +91,7 @@ def faults(calls, cell):
             continue
         if fence.ended > begun.began:
             found.append(f"{kind}: begun before the fence was on the disk")
-        # A cell that runs is looked after, which is nobody's task; but only a task makes it or takes it away.
+        # A running cell is supervised outside of tasks; but only a task creates or removes it.
         ours = effects if kind == "cell_create" else [call for call in effects if call.name == "rmdir" or call in runs]
         if ours[0].began < begun.ended:
             found.append(f"{kind}: something was done before it was on the disk that it was begun: {ours[0]}")
@@ -124,8 +124,8 @@ def file(call):
 
 
 def reports(calls):
-    """What was reported of tasks. Of the agent's connections the first asks for work, and another tells the status of cells; of a
-    cell that is destroyed nothing but the report is left to send, so that names the connection."""
+    """Returns the reports of tasks. Of the agent's connections the first polls for work, and another reports the status of cells; after a
+    cell is destroyed only the report is left to send, which identifies the connection."""
     sent = [call for call in calls if call.name in ("write", "writev", "sendto") and DATA in call.words]
     done = noted(calls, "cell_destroy", "done")
     last = [call for call in sent if file(call) != file(sent[0]) and done and call.began > done.ended]
@@ -133,7 +133,7 @@ def reports(calls):
 
 
 def noted(calls, kind, what):
-    """Writing a line of the journal, from the write until it is on the disk: what the next call for the file does."""
+    """Writing a line of the journal, from the write until it is durable, which is the next call for the file."""
     text = f'\\"what\\":\\"{what}\\",\\"kind\\":\\"{kind}\\"'
     own = [call for call in calls if call.name in ("write", "fdatasync") and file(call).endswith("/journal.jsonl")]
     written = next((at for at, call in enumerate(own) if text in call.words), None)

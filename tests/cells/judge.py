@@ -1,4 +1,4 @@
-"""Whether what judges the other scenarios sees what it should: one thing of each kind is left behind on purpose."""
+"""Tests the checks of the other scenarios: one object of each kind is left behind on purpose."""
 
 import contextlib
 import socket

@@ -1,4 +1,4 @@
-"""Keys of those who may use a project's cells are in the cells that ask for them, for as long as they may."""
+"""Keys of a project's users are in the cells that request them, for as long as their permission lasts."""
 
 import json
 
@@ -6,7 +6,7 @@ from world import eventually
 
 KEYS = "/etc/muster/authorized_keys"
 PEOPLE = "/etc/muster/passwd"
-# Nobody has the private halves.
+# The private halves do not exist.
 ADMINS = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIA0E2h3L3HJv6cqCgJ2oHfRnvC4TfZyXh8Hbqz2yq1m7"
 VIEWERS = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIC0E2h3L3HJv6cqCgJ2oHfRnvC4TfZyXh8Hbqz2yq1m7"
 
@@ -18,14 +18,14 @@ def run(world):
         project.allocate(name)
         project.cell(name, name, world.spec(people=asks))
     add(world, project, "tenant_admin", ADMINS)
-    # Who may only look is not let in this way either; once they may do more, they are.
+    # A viewer's key does not grant access; after a promotion it does.
     refused = world.muster(*adding(VIEWERS), token=project.tokens["project_viewer"], project=project.project["id"])
     assert refused.returncode != 0 and "ssh_key.create" in refused.stderr, refused
     binding = promote(project)
     add(world, project, "project_viewer", VIEWERS)
     eventually(lambda: has(project, "asks", {ADMINS, VIEWERS}))
     assert project.exec("does-not", "cat", KEYS).returncode == 1, "a cell that did not ask has keys"
-    # What is written there is for the platform alone to change.
+    # Only the platform can change the file.
     changed = project.exec("asks", "sh", "-c", f"echo x >>{KEYS} || rm {KEYS}")
     assert changed.returncode != 0, changed
     project.said("role-binding", "delete", binding)
@@ -34,7 +34,7 @@ def run(world):
     mine = next(key for key in listed if key["public_key"] == ADMINS)
     project.said("ssh-key", "delete", mine["id"])
     eventually(lambda: has(project, "asks", set()))
-    # A cell that is made anew has them from its start.
+    # A recreated cell has them from its start.
     add(world, project, "tenant_admin", ADMINS)
     project.said("cell", "restart", "asks", "--wait", "--timeout", "60s")
     eventually(lambda: has(project, "asks", {ADMINS}))
@@ -52,7 +52,7 @@ def adding(key):
 
 
 def promote(project):
-    """Makes an administrator of who may only look; gives the binding's id."""
+    """Makes an administrator of a viewer; returns the binding's id."""
     place = ("--project", project.project["id"])
     bindings = json.loads(project.said("-o", "json", "role-binding", "list", *place))["items"]
     viewer = next(binding for binding in bindings if binding["role"] == "project_viewer")
@@ -62,7 +62,7 @@ def promote(project):
 
 
 def has(project, cell, keys):
-    """A line is the key and whose it is; everybody whose key is there is somebody there."""
+    """A line is the key and its owner; the owner of every key is a user in the cell."""
     said = project.exec(cell, "cat", KEYS)
     assert said.returncode == 0, said
     found = dict(line.rsplit(" ", 1) for line in said.stdout.splitlines())

@@ -10,9 +10,9 @@ import snapshot
 from own_agent import OwnAgent
 from world import eventually, page, web
 
-# Points that nothing comes to: an order that changes nothing is not journalled.
+# Unreachable points: a task that changes nothing is not journalled.
 NEVER = {"inspect:journalled", "cell_inspect:journalled", "survey:journalled"}
-# What is done in a cell that runs is no part of a cycle; crates/node/agent/tests/wire/real_acts.rs kills an agent at each of these.
+# Tasks in a running cell are no part of a cycle; crates/node/agent/tests/wire/real_acts.rs kills an agent at each of these.
 NOT_IN_A_CYCLE = ("cell_files:", "cell_service:", "cell_command:", "cell_probe:", "image_pull:")
 # Always among those of the short form: amid the growing of a disk, the making of a container and a link, their removal.
 ALWAYS = ("disk:lengthened", "cell_create:container-created", "attach:veth-made", "cell_destroy:container-deleted")
@@ -30,7 +30,7 @@ def run(world):
         service = {"name": "wait", "command": ["/bin/busybox", "sleep", BYSTANDER]}
         other.cell("bystander", "bystander", world.spec(services=[service]))
         pid = bystander()
-        # The first one leaves what is kept on purpose: the unpacked image, the project's name for its network.
+        # The first cycle leaves intended state: the unpacked image, the project's name for its network.
         cycle(world, project, "first", stray=True)
         before = look(world)
         began = time.monotonic()
@@ -44,12 +44,12 @@ def run(world):
         each = (time.monotonic() - began) / len(chosen)
         print(f"  aborted at {len(chosen)} points (seed {world.seed}), {each:.1f} s each", flush=True)
         other.release("bystander")
-        # `muster down` removes also what nobody knows of; whoever plays the scenarios looks whether it did.
+        # `muster down` also removes orphans; the runner of the scenarios checks that.
         plant_a_stray(world, allocation)
 
 
 def all_points(agent):
-    """Asked of the agent itself, so that a new point is tried without anybody thinking of it."""
+    """Returns the agent's own list, so that a new point is tested automatically."""
     said = agent.refusal(kill_at="?")
     assert "with real cells: " in said, said
     points = said.split("with real cells: ")[1].strip().split(", ")
@@ -108,7 +108,7 @@ def answers(project, name):
 def a_stray_is_swept(world, allocation):
     """What belongs to nothing is found, and removed on demand."""
     plant_a_stray(world, allocation)
-    said = world.said("node", "audit", "n1", "--mend", "--wait", "--timeout", "60s")
+    said = world.said("node", "audit", "n1", "--repair", "--wait", "--timeout", "60s")
     assert f"{allocation} belongs to nothing" in said and "swept away" in said, said
 
 
@@ -120,7 +120,7 @@ def plant_a_stray(world, allocation):
 
 
 def bystander():
-    """The process of the service that nobody touches."""
+    """Returns the process of the untouched service."""
     pids = [pid for pid, line in snapshot.processes().items() if line == f"/bin/busybox sleep {BYSTANDER}"]
     assert len(pids) == 1, pids
     return pids[0]

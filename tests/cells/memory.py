@@ -19,7 +19,7 @@ def run(world):
     }
     at_once([lambda number=number: create(project, f"large-{number}", world.spec(**large)) for number in range(CELLS)])
     project.cell("loud", "a", world.spec(services=[loud]))
-    # Two megabytes each to standard output, and the whole log again and again.
+    # Two megabytes each to standard output, and the complete log again and again.
     writes = ["sh", "-c", "busybox head -c 2000000 /dev/zero | busybox tr '\\0' z"]
     calls = [lambda number=number: project.exec(f"large-{number % CELLS}", *writes) for number in range(COMMANDS)]
     calls += [lambda: project.muster("logs", "loud") for _ in range(8)]

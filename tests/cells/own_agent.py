@@ -1,4 +1,4 @@
-"""A server and the agent of its only node in a test's own hands: as `muster up` has them, but nobody restarts them."""
+"""A server and the agent of its only node, managed by the test: as in `muster up`, but without a supervisor."""
 
 import os
 import resource
@@ -64,7 +64,7 @@ class OwnAgent:
             time.sleep(0.02)
 
     def refusal(self, kill_at):
-        """What the agent says when it does not start with that."""
+        """Returns the agent's error when it does not start with that."""
         self.end()
         environment = {**self.world.clean_environment(), "MUSTER_AGENT_KILL_AT": kill_at}
         words = [*self.inside, *self.words]
@@ -79,7 +79,7 @@ class OwnAgent:
         return self.process.wait(30)
 
     def tend(self):
-        """If the agent has ended, notes how, and starts it again as if nobody had wished for that."""
+        """If the agent has ended, records how, and restarts it without the kill point."""
         if self.process.poll() is not None:
             self.endings.append(self.process.returncode)
             self.start()

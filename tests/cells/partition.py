@@ -11,12 +11,12 @@ from pathlib import Path
 import snapshot
 from world import eventually, page, web
 
-# What is dropped at the node's own link, on the way in and on the way out. "link" is the cable itself.
+# Packets dropped at the node's own link, incoming and outgoing. "link" is the cable itself.
 TENTH = "numgen random mod 100 < 10 drop"
 DROPS = {"link": None, "deaf": ("counter drop", "accept"), "mute": ("accept", "counter drop"), "lossy": (TENTH, TENTH)}
 # Seconds after a request; the first one is before it.
 MOMENTS = (-0.1, 0.1, 0.3, 0.7)
-# So many seconds after healing everything has gone on to its end.
+# Every operation ends within this many seconds after healing.
 CONVERGES = 10
 GHOST = "4343434"
 
@@ -57,7 +57,7 @@ def a_cell_comes_and_goes(world, project, first, second, moment, hold):
 
 
 def cut_off(world, node, fault, moment, hold, ask):
-    """Asks for something while the node is cut off from some moment on for a while, and waits for its end."""
+    """Submits an operation while the node is partitioned from some moment on for a while, and waits for its end."""
     with ThreadPoolExecutor(1) as pool:
         asked = pool.submit(ask) if moment > 0 else None
         time.sleep(max(0, moment))
@@ -130,7 +130,7 @@ def a_ghost_is_gone_before_its_place_is_given_anew(world, project):
     node = node_of(world, lost)
     service = {"name": "wait", "command": ["/bin/busybox", "sleep", GHOST]}
     project.cell("lost", "lost", world.spec(services=[service]))
-    # Of the other node too little is left for what is asked for below.
+    # The other node has too little left for the request below.
     project.allocate("other", gpus="1")
     pid = ghost()
     asks = ("allocation", "create", "next", "--gpus", "8", "--memory-mb", "256", "--disk-mb", "64")
@@ -151,7 +151,7 @@ def a_ghost_is_gone_before_its_place_is_given_anew(world, project):
             written = len(journal(world, node))
         granted.result(CONVERGES + 10)
     assert not ghosts(), "granted while the ghost was there"
-    # First what nobody asked for by a task, then what was promised of it, and only then somebody else's.
+    # First the removal of the stale copy, then the promised wipe, and only then another allocation's.
     since = journal(world, node)[written:]
     first = since[0]
     assert (first["kind"], first["allocation_id"], first.get("task_id")) == ("destroy", lost["id"], None), since

@@ -1,4 +1,4 @@
-"""Nodes whose cells are records: what works without root and without any tool."""
+"""Nodes with simulated cells, which need neither root nor any tool."""
 
 from world import Failed
 

@@ -1,8 +1,8 @@
-"""Everything on the machine that a cell, a network or a disk could leave behind, and the difference between two looks.
+"""Everything on the machine that a cell, a network or a disk could leave behind, and the difference between two snapshots.
 
-What is seen is what this process can see: inside a PID, mount and network namespace of its own that is only the test's,
-but for control groups, loop devices and users, of which a kernel has one set. Of the first two, what belongs to a node that
-is none of the test's is another's, who may well run nodes on this machine at the same time.
+A snapshot contains the view of this process: inside separate PID, mount and network namespaces that is only the test's,
+except for control groups, loop devices and users, of which a kernel has one set. Of the first two, those of nodes
+outside the test are ignored, because other nodes may run on this machine at the same time.
 """
 
 import json
@@ -27,7 +27,7 @@ def text(path):
 
 
 def processes():
-    """By command line; a number would say nothing about what it is. Threads of the kernel have none."""
+    """By command line; a process id would not identify it. Kernel threads have none."""
     found = {}
     for folder in Path("/proc").iterdir():
         if folder.name.isdigit() and int(folder.name) != os.getpid():
@@ -39,7 +39,7 @@ def processes():
 
 
 def mounts():
-    """(mount point, type, source) of each mount that is seen from here."""
+    """(mount point, type, source) of each mount in this namespace."""
     found = []
     for line in text("/proc/self/mountinfo").splitlines():
         before, _, after = line.partition(" - ")
@@ -108,7 +108,7 @@ def files(folders):
 
 
 def take(folders=("/run", "/dev/shm")):
-    """What is there now: for each kind of thing a sorted list of lines."""
+    """Takes a snapshot: for each kind of object a sorted list of lines."""
     names = namespaces()
     links, rules, ports = networks(names)
     seen = {
@@ -150,7 +150,7 @@ def is_anothers(kind, line):
 
 
 def difference(before, after, rules=None):
-    """What came (+) and what went (-), without what is ignored. Two of the same line count as two."""
+    """Returns added (+) and removed (-) lines, without ignored ones. Duplicate lines count separately."""
     rules = ignored() if rules is None else rules
     found = []
     for kind, there in after.items():

@@ -1,4 +1,4 @@
-"""Three nodes on one machine: cells that find each other by name, and nobody else who finds them."""
+"""Three nodes on one machine: cells find each other by name, and are unreachable from outside."""
 
 import socket
 import time
@@ -56,12 +56,12 @@ def nobody_else_does(world, cells):
     other = world.project()
     other.allocate("other")
     other.cell("other", "other", world.hosted())
-    # What it tries would work, if it were allowed to.
+    # The same commands succeed where they are allowed.
     assert ping(other, "other", "other").returncode == 0
     for name, cell in cells.items():
         for target in (name, cell["address"]):
             refused = [ping(other, "other", target), other.exec("other", *page(target, 1))]
-            # 255 is what `muster exec` says of itself.
+            # 255 is an error of `muster exec` itself.
             assert all(tried.returncode not in (0, 255) for tried in refused), f"another project reaches {target}: {refused}"
         began = time.monotonic()
         try:

@@ -1,4 +1,4 @@
-"""A platform of a test's own, with nodes on this machine: `muster up --nodes`, a tenant who uses it, and `muster down`."""
+"""A test's own platform, with nodes on this machine: `muster up --nodes`, a tenant, and `muster down`."""
 
 import json
 import os
@@ -34,7 +34,7 @@ class Project:
         return self.world.succeeded(self.muster(*words, **rest))
 
     def allocate(self, name, **flags):
-        """An allocation, small unless said otherwise; active."""
+        """Creates an allocation, small by default; active."""
         flags = {"cpus": "1", "memory-mb": "256", "disk-mb": "64", "strategy": "spread", **flags}
         self.said("allocation", "create", name, "--wait", "--timeout", "60s", *dashed(flags))
         return json.loads(self.said("-o", "json", "allocation", "get", name))
@@ -57,7 +57,7 @@ def dashed(flags):
 
 
 class World:
-    """The machine, as a person has it who types `muster up`."""
+    """The machine, from the view of a user of `muster up`."""
 
     def __init__(self):
         self.folder = temporary_folder("muster-cells")
@@ -87,7 +87,7 @@ class World:
             stderr=subprocess.STDOUT, text=True, preexec_fn=die_with_parent, umask=umask)
 
     def up(self, nodes, *words, environment=None, umask=-1):
-        """Starts the platform, and gives what it said when it was ready."""
+        """Starts the platform, and returns its output when it is ready."""
         self.begin(nodes, *words, environment=environment, umask=umask)
         said = []
         for line in self.process.stdout:
@@ -100,7 +100,7 @@ class World:
         raise Failed(f"`muster up` ended: {''.join(said)}{self.logs()}")
 
     def stop(self, number=signal.SIGTERM):
-        """Ends `muster up`, and gives what it said. Cells go on."""
+        """Ends `muster up`, and returns its output. Cells keep running."""
         self.process.send_signal(number)
         said, _ = self.process.communicate(timeout=60)
         code, self.process = self.process.returncode, None
@@ -122,7 +122,7 @@ class World:
             shutil.rmtree(self.folder, ignore_errors=True)
 
     def remember_nodes(self):
-        """Whose control groups are ours."""
+        """Records the nodes that own control groups of this test."""
         for file in self.data.glob("nodes/*/node.json"):
             snapshot.OUR_NODES.add(json.loads(file.read_text())["node_id"][-6:])
 
@@ -143,16 +143,16 @@ class World:
         return answer.stdout
 
     def said(self, *words, **rest):
-        """A command of the operator's that must succeed, and what it wrote."""
+        """Runs an operator's command that must succeed, and returns its output."""
         return self.succeeded(self.muster(*words, **rest))
 
     def audit(self, node):
-        """Compares a node with what is written of it; they must agree, both ways."""
+        """Compares a node with its rows; they must agree, both ways."""
         said = self.said("node", "audit", node, "--wait", "--timeout", "60s")
         assert "none without a row, and no row without its thing" in said, said
 
     def logs(self):
-        """The last of what the agents wrote, for whoever looks for a reason."""
+        """Returns the end of the agents' logs, for failure reports."""
         logs = sorted(self.data.glob("nodes/*/agent.log"))
         return "".join(f"\n--- {log.parent.name}\n{log.read_text(errors='replace')[-1500:]}" for log in logs)
 
@@ -193,7 +193,7 @@ def page(where, seconds=3):
 
 
 def eventually(what, seconds=15):
-    """Tries until it holds: for what the platform brings about a moment after it said yes."""
+    """Retries until it holds: for effects that the platform completes after its response."""
     until = time.monotonic() + seconds
     while True:
         try:

@@ -22,7 +22,7 @@ class Adapter:
         self.renew()
         self.process, self.stopped, self.deaths, self.over = None, [], 0, threading.Event()
         wire.killer, wire.stopper = self.killed, self.turned_ghost
-        # A child ends with the thread that started it, not with the process: so one that lasts starts them all.
+        # A child ends with the thread that started it, not with the process: so one long-lived thread starts them all.
         self.wanted, self.started = threading.Semaphore(0), threading.Semaphore(0)
         threading.Thread(target=self.keep_starting, daemon=True).start()
         if tokens == "operator":
@@ -75,7 +75,7 @@ class Adapter:
         self.start()
 
     def lay(self):
-        """The ghosts go on for a moment, with what they were at, and then end."""
+        """Lets the stale processes continue for a moment, and then ends them."""
         for ghost in self.stopped:
             ghost.send_signal(signal.SIGCONT)
         for ghost in self.stopped:

@@ -28,7 +28,7 @@ def processes(cell):
 
 
 class Real:
-    """What the suite needs of a world whose app is published and entitled."""
+    """The suite's interface to a world with a published and entitled app."""
 
     def __init__(self, world, manifest, slug):
         self.world, self.manifest, self.slug = world, manifest, slug

@@ -1,4 +1,4 @@
-"""A platform whose cells are records: no root, no image, seconds instead of minutes."""
+"""A platform with simulated cells: no root, no image, seconds instead of minutes."""
 
 import contextlib
 import json

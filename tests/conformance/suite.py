@@ -1,5 +1,5 @@
-"""What every adapter must stand: each step repeated, failed, and killed before and after its effect; its undo repeated; leases lost;
-ghosts; and a teardown that leaves nothing. Everything is asked for and judged through the public API."""
+"""Faults that every adapter must tolerate: each step repeated, failed, and killed before and after its effect; its rollback repeated; leases
+lost; stale processes; and a teardown that leaves nothing. All requests and checks use the public API."""
 
 import json
 import random
@@ -45,11 +45,11 @@ class Suite:
         return "/".join((f"/v1/projects/{self.platform.consumer}/app-instances", name, *rest))
 
     def end(self, operation, seconds=150):
-        """The operation once it has ended or is parked."""
+        """The operation once it has ended or is blocked."""
         until = time.monotonic() + seconds
         while True:
             found = self.call("GET", f"/v1/operations/{operation['id']}?wait_seconds=5")
-            if found["state"] in (*ENDED, "parked"):
+            if found["state"] in (*ENDED, "blocked"):
                 return found
             if time.monotonic() > until:
                 raise Fault(f"{found['kind']} never ends: {found.get('waiting') or found.get('message')}\n{json.dumps(found)[:2000]}")
@@ -68,7 +68,7 @@ class Suite:
     # -- judging
 
     def calm(self, name):
-        """Nothing is under way any more, nothing is half done, and what is said is what is."""
+        """Waits until no operation is in progress, nothing is half done, and reports match the state."""
         until = time.monotonic() + 30
         while True:
             faults = self.faults(name)
@@ -119,8 +119,8 @@ class Suite:
     # -- one strike
 
     def through(self, ask, strikes, after):
-        """Asks, with strikes on the way, and sees that it finishes, or is undone and then finishes when it is asked for again.
-        `after` says whether the instance is as it should be then. The operation's end."""
+        """Submits the operation with faults on the way, and verifies that it finishes, or is rolled back and then finishes when it is
+        submitted again. `after` checks the instance then. Returns the operation's end."""
         armed = [self.wire.arm(strike) for strike in strikes]
         operation = ask()
         ended = self.end(operation)
@@ -129,8 +129,8 @@ class Suite:
                 raise Fault(f"it never came to this: {strike}; the operation is {ended['state']}: {ended.get('message')}")
             self.struck += 1
         self.haunt(armed)
-        if ended["state"] == "parked":
-            self.call("POST", f"/v1/operations/{operation['id']}/unblock", {"choice": "retry"})
+        if ended["state"] == "blocked":
+            self.call("POST", f"/v1/operations/{operation['id']}/resolve", {"action": "retry"})
             ended = self.end(operation)
         for strike in armed:
             if strike.what in ("kill-before", "stop") or (strike.what == "kill-after" and strike.at == "task"):
@@ -139,8 +139,8 @@ class Suite:
                     raise Fault(f"{strike}: nobody took the step over")
         told_to_fail = any(strike.what == "fail" for strike in armed)
         if ended["state"] != "succeeded" and not (told_to_fail and ended["state"] == "failed"):
-            parked = (ended.get("parked") or {}).get("reason")
-            raise Fault(f"{ended['kind']} is {ended['state']}: {parked or ended.get('message')}")
+            blocked = (ended.get("blocked") or {}).get("reason")
+            raise Fault(f"{ended['kind']} is {ended['state']}: {blocked or ended.get('message')}")
         if not self.adapter.alive():
             raise Fault(f"the adapter ended by itself: {self.adapter.said()}")
         after(ended)
@@ -159,8 +159,8 @@ class Suite:
     # -- a member's life
 
     def life(self, name, component, strikes):
-        """A member comes, is drained, resumed, drained again and removed, with a strike at each step that has one; afterwards the
-        instance is as before. What failed on purpose is asked for once more."""
+        """A member is added, drained, resumed, drained again and removed, with a fault at each step that has one; afterwards the
+        instance is as before. Intentional failures are submitted once more."""
         before = self.shape(name)
         unit = None
         for number, verb in enumerate(LIFE):
@@ -207,7 +207,7 @@ class Suite:
             time.sleep(0.2)
 
     def look(self, name, strike):
-        """A look at the whole instance comes by itself; after the strike there is another one that ends well."""
+        """Waits for a look at the instance; after the fault there is another one that succeeds."""
         self.wire.arm(strike)
         if not strike.fired.wait(90):
             raise Fault(f"it never came to this: {strike}")
@@ -225,7 +225,7 @@ class Suite:
     # -- the cell in which checks run
 
     def place_of_checks(self, verb, component):
-        """The component in whose cell the checks of such a step run: its own, or another's."""
+        """Returns the component with the cell that runs the checks of such a step: its own, or another's."""
         declared = next(c for c in self.platform.manifest["components"] if c["key"] == component)["witnesses"]
         checks = declared.get(CHECKS_OF.get(verb, "active")) or declared["active"]
         return component if checks[0]["in"] == "self" else checks[0]["in"]
@@ -257,17 +257,17 @@ class Suite:
         if operation:
             ended = self.end(operation)
         elif strike.ghost:
-            # Until its lease lapses a request of the dead process is nobody's ghost.
+            # Until its lease expires, a request of the dead process is not stale.
             given = lambda: self.wire.steps[strike.step["id"]]["generation"]  # noqa: E731
             self.until(lambda: given() > strike.step["generation"], f"{strike}: somebody took the look over")
         self.haunt([strike])
         if not self.adapter.alive():
             raise Fault(f"the adapter ended by itself: {self.adapter.said()}")
-        if ended and ended["state"] == "parked":
-            self.call("POST", f"/v1/operations/{operation['id']}/unblock", {"choice": "retry"})
+        if ended and ended["state"] == "blocked":
+            self.call("POST", f"/v1/operations/{operation['id']}/resolve", {"action": "retry"})
             ended = self.end(operation)
         if ended and ended["state"] not in ("succeeded", "failed"):
-            raise Fault(f"{ended['kind']} is {ended['state']}: {(ended.get('parked') or {}).get('reason') or ended.get('message')}")
+            raise Fault(f"{ended['kind']} is {ended['state']}: {(ended.get('blocked') or {}).get('reason') or ended.get('message')}")
         # Whatever became of the member, it can be removed, and everything else is as before.
         for member in self.members(name):
             if member["name"] not in known or member["name"] == unit:
@@ -293,7 +293,7 @@ class Suite:
             raise Fault(f"after its recovery {member} is {found['state']}")
 
     def done(self, name, verb, member):
-        """An operation that must succeed. What has the member at this moment is waited for."""
+        """Runs an operation that must succeed, after any current operation on the member."""
         until = time.monotonic() + 60
         while True:
             try:
@@ -304,7 +304,7 @@ class Suite:
                     raise Fault(f"{verb} of {member} is refused: {refused}") from None
                 time.sleep(1)
         if ended["state"] != "succeeded":
-            raise Fault(f"{verb} of {member} is {ended['state']}: {(ended.get('parked') or {}).get('reason') or ended.get('message')}")
+            raise Fault(f"{verb} of {member} is {ended['state']}: {(ended.get('blocked') or {}).get('reason') or ended.get('message')}")
 
     def cell_strikes(self, component):
         """The cell of the checks dies at each step of such a member, alone and with the adapter."""
@@ -360,10 +360,10 @@ class Suite:
                 raise Fault(f"it never came to this: {what}")
             time.sleep(0.2)
 
-    # -- what is struck where
+    # -- choice of faults
 
     def tasks_of(self, verb, component):
-        """How many tasks such a step asked for when nothing was wrong."""
+        """Returns the number of tasks of such a step without faults."""
         counts = [self.wire.tasks.get(e["id"], {}).get(e["generation"], 0) for e in self.wire.ended
                   if (e["verb"], e["component"], e["how"]) == (verb, component, "complete")]
         return max(counts, default=0)
@@ -377,7 +377,7 @@ class Suite:
         self.say(f"    {time.monotonic() - began:5.1f} s  {label}")
 
     def strikes(self, component, column):
-        """One strike for each verb of a member's life: `column` says which of the kinds each verb gets, so that over all columns
+        """One fault for each verb of a member's life: `column` chooses the kind for each verb, so that over all columns
         every verb has had every kind."""
         chosen = []
         for row, verb in enumerate(("join", "drain", "resume", "remove")):

@@ -30,9 +30,9 @@ class Strike:
     number: int = 1
     fired: threading.Event = field(default_factory=threading.Event)
     step: dict | None = None
-    # The member whose cell was killed.
+    # The member with the killed cell.
     lost: str | None = None
-    # A request of the process that was struck, which is sent when somebody else has the step.
+    # A request of the struck process, which is sent after another process has leased the step.
     ghost: tuple | None = None
 
     def __str__(self):
@@ -52,9 +52,9 @@ class Wire(ThreadingHTTPServer):
     def __init__(self, port):
         super().__init__(("127.0.0.1", 0), Handler)
         self.upstream, self.strikes, self.lock = port, [], threading.Lock()
-        # By step: its verb and component, the highest generation that was given, and how many tasks each generation asked for.
+        # By step: its verb and component, the highest leased generation, and the number of tasks of each generation.
         self.steps, self.tasks, self.ended = {}, {}, []
-        # What was said with an old generation and taken all the same. It must stay empty.
+        # Accepted requests with a stale generation. It must stay empty.
         self.stale = []
         self.killer = self.stopper = None
         # Kills the cell in which the checks of a step run.
@@ -89,7 +89,7 @@ class Wire(ThreadingHTTPServer):
         return None
 
     def leased(self, answer):
-        """Remembers what was given; the strikes at leases."""
+        """Records the leased steps; returns the faults at leases."""
         struck = []
         for one in answer.get("steps", []):
             step, members = one["step"], one["snapshot"]["members"]
@@ -119,7 +119,7 @@ class Wire(ThreadingHTTPServer):
             connection.close()
 
     def hang_up(self):
-        """What a process that was killed waits for is waited for by nobody."""
+        """Drops the pending responses of a killed process."""
         with self.lock:
             for connection in self.under_way:
                 with contextlib.suppress(OSError):
@@ -127,7 +127,7 @@ class Wire(ThreadingHTTPServer):
 
 
 class Lost(Exception):
-    """Nobody hears an answer."""
+    """The response is lost."""
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -200,7 +200,7 @@ class Handler(BaseHTTPRequestHandler):
         return wire.due(step, word) if word == "complete" else None
 
     def kills_a_cell(self, strike):
-        """Kills the cell that a strike is about, if it is about one. Without the adapter the request goes on as if nothing had happened."""
+        """Kills the cell of a fault, if it has one. Without the adapter the request continues normally."""
         if strike.what in ("cell", "cell-kill"):
             self.server.cell_killer(strike)
         if strike.what == "cell":

@@ -1,6 +1,6 @@
-"""The fleet under kill -9, partitions and pauses, judged by journals that no server reads.
+"""The fleet under kill -9, partitions and pauses, verified by journals that no server reads.
 
-Every allocation must end active, released, failed or parked with a reason; none lost, doubled or stuck beyond its deadline;
+Every allocation must end active, released, failed or blocked with a reason; none lost, doubled or stuck beyond its deadline;
 no device in two places, none handed on unwiped.
 """
 

@@ -1,4 +1,4 @@
-"""A node that is cut off, given up on an operator's word, and comes back with what it still had."""
+"""A node that is partitioned, released by an operator's attestation, and comes back with its old allocations."""
 
 import time
 
@@ -67,7 +67,7 @@ def come_back(folder, report):
         assert "wiped" in told, f"its slots left quarantine unwiped: {told}"
         metrics = replica.request("GET", "/metrics")[2].decode()
         ghosts = next(line for line in metrics.splitlines() if line.startswith("muster_ghosts_total "))
-        faults, seen = judge(replica, tenant, [agents], parked_is_fine=False)
+        faults, seen = judge(replica, tenant, [agents], blocked_is_fine=False)
         report(f"a node came back with a ghost ({ghosts}); it had waited: {waiting}", faults, seen)
     finally:
         agents.kill()

@@ -1,10 +1,10 @@
-"""The judge: what the platform says, held against the agents' own journals, by plain counting."""
+"""The judge: compares the platform's records with the agents' own journals, by plain counting."""
 
 LIVING = ("requested", "placing", "provisioning", "active", "releasing", "wiping")
 
 
 class Story:
-    """What really happened on the nodes, told from their journals alone."""
+    """The actual history of the nodes, from their journals alone."""
 
     def __init__(self, agents):
         self.faults = []
@@ -46,8 +46,8 @@ class Story:
             self.dirty[node, device] = allocation
 
 
-def judge(server, tenant, agents, parked_is_fine=True):
-    """Every law, or a list of what is broken."""
+def judge(server, tenant, agents, blocked_is_fine=True):
+    """Checks every invariant, and returns the violations."""
     faults = []
     story = Story(agents)
     faults += story.faults
@@ -61,7 +61,7 @@ def judge(server, tenant, agents, parked_is_fine=True):
         if len(same) > 1 and name in tenant.acknowledged.values():
             faults.append(f"{name} is there {len(same)} times")
 
-    parked, reasons = 0, {}
+    blocked, reasons = 0, {}
     places = {allocation: (node, *found) for (node, allocation), found in story.places.items()}
     for allocation in allocations.values():
         state, where = allocation["state"], places.get(allocation["id"])
@@ -81,14 +81,14 @@ def judge(server, tenant, agents, parked_is_fine=True):
                 faults.append(f"{allocation['id']} is {state} and holds {allocation['held']}")
         else:
             now = server.call("GET", f"/v1/operations/{allocation['operation_id']}", token=tenant.token)
-            if now["state"] == "parked" and now["parked"]["reason"] and parked_is_fine:
-                parked += 1
-                why = f"{now['kind']}: {now['parked']['reason']}"
+            if now["state"] == "blocked" and now["blocked"]["reason"] and blocked_is_fine:
+                blocked += 1
+                why = f"{now['kind']}: {now['blocked']['reason']}"
                 reasons[why] = reasons.get(why, 0) + 1
             else:
                 faults.append(f"{allocation['id']} is {state}, and {now['id']} is {now['state']}: {now.get('waiting')}")
 
-    # What is free and what is held make the whole, on every node.
+    # Free and held amounts add up to the total, on every node.
     held = {}
     for allocation in allocations.values():
         if allocation["state"] in LIVING and allocation.get("node_id"):
@@ -117,5 +117,5 @@ def judge(server, tenant, agents, parked_is_fine=True):
             slot = next((slot for slot in slots if slot["device"] == device), None)
             if slot and slot["state"] == "approved" and not slot.get("allocation_id"):
                 faults.append(f"{device} of {node} is free, and was not wiped after {by}")
-    return faults, {"allocations": len(allocations), "parked": parked, **({"why": reasons} if reasons else {}), **states,
+    return faults, {"allocations": len(allocations), "blocked": blocked, **({"why": reasons} if reasons else {}), **states,
                     "effects": sum(len(group.effects()) for group in agents)}

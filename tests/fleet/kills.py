@@ -12,7 +12,7 @@ from world import Agents, Replica, Tenant, wait_for_end
 
 
 class Users(threading.Thread):
-    """Somebody who keeps asking for things, on whichever replica answers."""
+    """A user that keeps submitting requests, on any replica that responds."""
 
     def __init__(self, tenant, server, seed, until):
         super().__init__(daemon=True)
@@ -86,7 +86,7 @@ class Stage:
             agents.tell("fail * 0")
 
     def settle(self, seconds=120):
-        """Until nothing is under way but what is parked."""
+        """Waits until only blocked operations are in progress."""
         until = time.time() + seconds
         while time.time() < until:
             try:
@@ -179,7 +179,7 @@ def killed(folder, database, kills, seed, report):
 
 
 def paused(folder, database, pauses, seed, report):
-    """Lease holders stopped past their lease and woken again: what they then want to write must be refused."""
+    """Lease holders paused past their lease and resumed: their later writes must be rejected."""
     chance = random.Random(seed)
     stage = Stage(folder, database, {"engine-lease-milliseconds": "150"}, nodes=4)
     stop = threading.Event()

@@ -12,7 +12,7 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 GOLDEN = ROOT / "crates" / "operations" / "tests" / "output" / "kill_points.txt"
 STATEMENT = {"statement": "the machine was cut off and its power is off"}
 
-# Which operation has the agent come to a task of this kind. An inspection changes nothing, so nothing is to be journalled.
+# The operation that causes a task of this kind. An inspection changes nothing, so nothing is journalled.
 AGENT_KINDS = {"prepare": "allocation.create", "inspect": "allocation.create", "resize": "allocation.resize",
                "destroy": "allocation.release", "wipe": "allocation.release", "survey": "node.retire"}
 AGENT_POINTS = [
@@ -46,7 +46,7 @@ def until(what, question, seconds=60):
 
 
 class Scene:
-    """One server, some nodes, and somebody who brings operations of every kind to every point."""
+    """One server, some nodes, and a user that brings operations of every kind to every point."""
 
     def __init__(self, folder, nodes):
         # Seconds instead of half a minute until a node that was cut off counts as unreachable.
@@ -84,7 +84,7 @@ class Scene:
         return self.tenant.ask(self.server, f"/v1/nodes/{node}/{verb}", body or {}, token=self.replica.operator_token())
 
     def begin(self, kind, undoing, name):
-        """Everything but the last word: calling what is returned starts it, and says which operation it is."""
+        """Prepares everything except the last request: calling the result sends it, and returns the operation."""
         if kind == "node.retire":
             node = self.spare.pop()
             drained = self.on_node(node, "drain")["operation"]
@@ -121,7 +121,7 @@ class Scene:
         return lambda: self.tenant.ask(self.server, f"{cells}/{name}/{verb}", {})["operation"]
 
     def cut_off(self, start, undoing):
-        """To be undone, it is cancelled while the nodes cannot answer; they are heard again at once."""
+        """For a rollback, it is cancelled while the nodes are partitioned; they reconnect immediately."""
         if not undoing:
             return start()
         self.agents.tell("partition *")
@@ -137,7 +137,7 @@ class Scene:
         return started
 
     def given_up(self, allocation):
-        """Released on an operator's word while its node is cut off; when that is back, the platform cleans up by itself."""
+        """Released by an operator's attestation while its node is partitioned; when that is back, the platform cleans up automatically."""
         node = self.node_of(allocation)
         name = self.replica.call("GET", f"/v1/nodes/{node}")["name"]
         self.agents.tell(f"partition {name}")
@@ -153,7 +153,7 @@ class Scene:
         return come_back
 
     def settled(self, started, undoing):
-        """Whatever was started has come to its end, and what is left of it is given back."""
+        """Waits for the end of the operation, and releases everything that is left of it."""
         kind = started["kind"]
         reference = started["id"] or self.cleaning(started["subject_id"])
         ended = self.ended(reference)
@@ -198,13 +198,13 @@ def server_killed(folder, points, report):
             scene.replica.settings["engine-kill-at"] = point
             scene.replica.start()
             started = start()
-            # Cleaning up is opened by the sweeper, whose lease the server that was aborted before still holds for a while.
+            # The sweeper starts the clean-up, and the aborted server still holds the sweeper's lease for a while.
             until(f"{point} is hit", lambda: not scene.replica.is_up(), 120)
             assert scene.replica.process.returncode == -6, f"{point}: ended with {scene.replica.process.returncode}"
             scene.replica.settings["engine-kill-at"] = ""
             scene.replica.start()
             scene.settled(started, undoing)
-        faults, seen = judge(scene.replica, scene.tenant, [scene.agents], parked_is_fine=False)
+        faults, seen = judge(scene.replica, scene.tenant, [scene.agents], blocked_is_fine=False)
         report(f"server aborted at {len(points)} points of steps", faults, seen)
     finally:
         scene.close()
@@ -223,7 +223,7 @@ def agent_killed(folder, points, report):
             assert code == -6, f"{point}: the agents ended with {code}"
             scene.agents.start(scene.replica)
             scene.settled(started, False)
-        faults, seen = judge(scene.replica, scene.tenant, [scene.agents], parked_is_fine=False)
+        faults, seen = judge(scene.replica, scene.tenant, [scene.agents], blocked_is_fine=False)
         report(f"agent aborted at {len(points)} points of tasks", faults, seen)
     finally:
         scene.close()

@@ -1,4 +1,4 @@
-"""Servers and simulated fleets as real processes, and a tenant who uses them."""
+"""Servers and simulated fleets as real processes, and a tenant."""
 
 import json
 import os
@@ -12,7 +12,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from platform_under_test import BINARY, Refused, Server, actors, die_with_parent, free_port  # noqa: E402
 
-# Impatient, so that a kill costs seconds: an operation is taken over after a second, a task asked for again after three.
+# Short timeouts, so that a kill costs seconds: an operation's lease expires after a second, a task is retried after three.
 IMPATIENT = {
     "engine-lease-milliseconds": "1000",
     "engine-task-milliseconds": "3000",
@@ -36,7 +36,7 @@ class Replica(Server):
 
 
 class Agents:
-    """One process with some simulated nodes, and the journal of what they really did."""
+    """One process with some simulated nodes, and the journal of their effects."""
 
     def __init__(self, folder, name, nodes, gpus, options=()):
         self.folder, self.name, self.nodes, self.gpus = Path(folder), name, nodes, gpus
@@ -88,7 +88,7 @@ class Agents:
 
 
 class Tenant:
-    """Asks for allocations and remembers what was acknowledged."""
+    """Requests allocations and records the acknowledged ones."""
 
     def __init__(self, server):
         self.tenant, self.project, self.tokens = actors(server)
@@ -97,7 +97,7 @@ class Tenant:
         self.acknowledged, self.lock = {}, threading.Lock()
 
     def ask(self, server, path, body, token=None):
-        """A command, repeated with its key until somebody answers."""
+        """Sends a command, and retries it with its key until a server responds."""
         key = uuid.uuid4().hex
         while True:
             try:
@@ -136,11 +136,11 @@ def operation(server, reference, token, wait=0):
 
 
 def wait_for_end(server, reference, token, seconds=90):
-    """The operation once it has ended or is parked."""
+    """The operation once it has ended or is blocked."""
     until = time.time() + seconds
     while True:
         found = operation(server, reference, token, wait=5)
-        if found["state"] in ("succeeded", "partial", "failed", "cancelled", "superseded", "parked"):
+        if found["state"] in ("succeeded", "partial", "failed", "cancelled", "superseded", "blocked"):
             return found
         if time.time() > until:
             raise AssertionError(f"{reference} is stuck: {json.dumps(found, indent=1)}")

@@ -37,7 +37,7 @@ def pull_token(server, tenant, tokens):
 
 
 def session(server, tenant, tokens):
-    """A browser's cookie with its CSRF token: a tenant's administrator who logged in."""
+    """A browser's cookie with its CSRF token, of a logged-in tenant administrator."""
     email, password = f"s{uuid.uuid4().hex[:8]}@example.example", uuid.uuid4().hex
     server.call("POST", "/v1/users", {"email": email, "tenant": tenant["id"], "password": password})
     server.call("POST", "/v1/role-bindings", {"user": email, "role": "tenant_admin", "tenant": tenant["id"]},

@@ -19,10 +19,10 @@ CHECKS = "not_a_server_error,status_code_conformance,content_type_conformance,re
 # A stream that never ends cannot be waited for; the server's own tests read it live.
 LEFT_OUT = ["event_stream"]
 ACTORS = ["operator", "tenant_admin", "project_viewer", "service_account"]
-# These see a part of the operations, another one with each seed: an actor that sees all of them takes a minute. The number is the
-# part's size; the registry's token may use none, so a few show that.
+# These actors test a sample of the operations, another one with each seed: testing all of them takes a minute. The number is the
+# sample's size; the registry's token may use none, so a few suffice.
 SAMPLED_ACTORS = {"adapter": 25, "session": 25, "pull_token": 15}
-# What they are made for they see with every seed.
+# The operations of their purpose are in every sample.
 ALWAYS_SEEN = {"adapter": ("adapter_", "instance_get", "instance_list", "member_list", "whoami"),
                "session": ("session_create", "token_", "whoami"), "pull_token": ("whoami",)}
 # A browser that logs out at the beginning would be a stranger for the rest.
@@ -33,7 +33,7 @@ RATES = {"limits-actor-per-second": "1000000", "limits-tenant-per-second": "1000
 
 
 def answered(log):
-    """What the server says it answered: how often, how often with a 5xx, how often with success, and to which operations."""
+    """Returns the server's own counts of responses: all, with a 5xx, with success, and the operations."""
     lines = [json.loads(line) for line in log.splitlines() if '"operation_id"' in line]
     failed = [line for line in lines if line["status"] >= 500]
     succeeded = sum(line["status"] < 300 for line in lines)
@@ -41,7 +41,7 @@ def answered(log):
 
 
 def sample(actor, seed):
-    """The operations that this actor sees with this seed; none is all."""
+    """Returns the operations that this actor tests with this seed; none means all."""
     if actor not in SAMPLED_ACTORS:
         return []
     document = json.loads((ROOT / "openapi" / "platform.json").read_text())

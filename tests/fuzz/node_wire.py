@@ -1,5 +1,5 @@
-"""The agents' contract by a node's own certificate: Schemathesis holds the answers to openapi/node.json; then requests that fit,
-with one value changed in each, go on in the node's true session, which no tool can guess."""
+"""The agents' contract with a node's own certificate: Schemathesis checks the responses against openapi/node.json; then valid requests
+with one value changed in each are sent in the node's real session, which no tool can guess."""
 
 import copy
 import json
@@ -74,7 +74,7 @@ def bodies(node):
 
 
 def in_session(node, seed):
-    """Requests with one change each; what was answered as the document does not say."""
+    """Sends requests with one change each; returns the responses that violate the document."""
     draw, faults, answers = random.Random(seed), [], {}
     documented = {verb: set(json.loads(DOCUMENT.read_text())["paths"][f"/node/v1/{verb}"]["post"]["responses"]) for verb in bodies(node)}
     connection = node.connect(node.certificate, node.key)
@@ -96,7 +96,7 @@ def in_session(node, seed):
 
 
 def fuzz(seed, examples=10):
-    """Both on a fresh server: whether all was as the document says, and how many cases."""
+    """Runs both on a fresh server; returns whether all responses matched the document, and the number of cases."""
     began = time.monotonic()
     rates = {"limits-actor-per-second": "1000000", "limits-address-per-second": "1000000"}
     with Folder() as folder, Testbed(folder, {"log-level": "debug,hyper=off,sqlx=off,reqwest=off", **rates}) as testbed:

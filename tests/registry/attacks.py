@@ -1,4 +1,4 @@
-"""Whoever means harm: with rights they do not have, ids they guess, documents that are too large, and names that are none."""
+"""Attackers: with permissions they do not have, guessed ids, oversized documents, and invalid names."""
 
 import base64
 import gzip
@@ -38,7 +38,7 @@ def a_tag_is_moved_only_by_whoever_may(world, report):
     mover = ours.wire(ours.account(PULL, PUSH, RETAG)[1])
     mover.manifest(name, "v1", second)
     assert robot.expect(200, "HEAD", f"{name}/manifests/v1").headers["docker-content-digest"] == sha256(second)
-    # Whoever looked at the tag before and pulls by digest has what they looked at.
+    # A client that resolved the tag before and pulls by digest gets the same content.
     assert robot.expect(200, "GET", f"{name}/manifests/{first}").body == content
     assert robot.whole(name, first) == []
 
@@ -184,7 +184,7 @@ def an_upload_belongs_to_its_repository(world, report):
 
 
 def two_writers_of_one_upload_do_not_mix(world, report):
-    """The first has begun and pauses; whoever comes meanwhile is told so, and what is there in the end is the first one's."""
+    """The first has begun and pauses; a concurrent writer gets an error, and the final content is the first one's."""
     wire, name, first = world.ours.wire(), world.ours.name("writers"), os.urandom(200_000)
     location = wire.start(name)
     with socket.create_connection(("127.0.0.1", world.server.port), timeout=20) as line:
@@ -234,7 +234,7 @@ def hostile_documents_are_refused_cheaply(world, report):
             assert got.status == (413 if len(data) > LONGEST else 400), f"{what}: {got}"
             assert got.codes() == ["MANIFEST_INVALID"], f"{what}: {got}"
         except OSError:
-            # Nobody has to listen to the end of what is far too long.
+            # The server need not read an oversized body to its end.
             assert len(data) > LONGEST, what
         assert time.monotonic() - begun < 10, f"{what} took {time.monotonic() - begun:.0f} s"
     grown = world.memory()[1] - before

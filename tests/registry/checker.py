@@ -1,7 +1,7 @@
-"""The registry's law, read from its disk alone: the database by SQLite's own reader, the blobs by hashing each file.
+"""The registry's invariants, checked on its disk alone: the database by SQLite's own reader, the blobs by hashing each file.
 
-No manifest without everything it needs, each with its right bytes; and, once everything has settled, no byte that nothing
-needs. What a manifest needs is read from its own document, not from the rows that the server wrote about it.
+No manifest without everything it needs, each with its right bytes; and, once everything has settled, no unneeded
+byte. The references of a manifest are read from its own document, not from the rows that the server wrote about it.
 """
 
 import hashlib
@@ -22,7 +22,7 @@ def needs(content):
 
 
 class Shelf:
-    """Everything in a data folder that is about the registry, at a moment in which nobody writes to it."""
+    """All registry state in a data folder, while no server writes to it."""
 
     def __init__(self, data):
         self.folder = data / "registry"
@@ -44,7 +44,7 @@ class Shelf:
         self.uploads = [path for path in (self.folder / "uploads").rglob("*") if path.is_file()]
 
     def lost(self):
-        """What is needed and not there, or not what it should be."""
+        """Returns needed content that is missing or damaged."""
         faults, good = [], {}
         for digest, (size, file) in self.blobs.items():
             path = self.files.get(file)
@@ -74,7 +74,7 @@ class Shelf:
         return faults
 
     def wasted(self):
-        """What is there and needed by nothing."""
+        """Returns stored content without a reference."""
         needed = {(repository, blob) for (repository, _), content in self.manifests.items() for blob in needs(content)[0]}
         known = {file for _, file in self.blobs.values()}
         faults = [f"the file {name} belongs to no row" for name in self.files if name not in known]

@@ -1,6 +1,6 @@
-"""What people push and pull with: skopeo and podman, as their distributions ship them.
+"""The usual clients: skopeo and podman, as distributions ship them.
 
-Each has a home, a store and a runtime folder of its own, so that whoever runs this finds nothing of it in theirs.
+Each has its own home, store and runtime folder, so that nothing is left in the user's own.
 """
 
 import json
@@ -35,7 +35,7 @@ class Tools:
         return ran.stdout.strip()
 
     def skopeo(self, verb, *words, token=None, good=True):
-        """skopeo as whoever has this token, which goes into a file: arguments are for everybody to see."""
+        """Runs skopeo with this token, which goes into a file: arguments are world-readable."""
         token = token or self.world.ours.token
         return self.run("skopeo", verb, "--authfile", self.logged_in(token), *words, good=good)
 
@@ -57,7 +57,7 @@ class Tools:
         return f"docker://{self.host}/{self.world.ours.name(repository)}{mark}{reference}"
 
     def digest(self, place, *words):
-        """The digest of what is there, by skopeo's own reading of the raw manifest."""
+        """Returns the digest of the content, by skopeo's own reading of the raw manifest."""
         authfile = str(self.logged_in(self.world.ours.token))
         raw = subprocess.run(
             ["skopeo", "inspect", "--raw", "--tls-verify=false", "--authfile", authfile, *words, place],
@@ -67,7 +67,7 @@ class Tools:
 
 
 def layout_of_two(folder):
-    """An OCI layout whose tag is an index of two images."""
+    """An OCI layout with a tag that is an index of two images."""
     blobs = folder / "blobs" / "sha256"
     blobs.mkdir(parents=True)
 
@@ -91,7 +91,7 @@ def layout_of_two(folder):
 
 
 def skopeo_copies_in_and_out_without_changing_a_byte(tools):
-    # Told to, it compresses nothing on the way.
+    # With this flag it compresses nothing on the way.
     tools.skopeo("copy", "--preserve-digests", "--dest-tls-verify=false", f"oci:{tools.folder}/layout", tools.at("app"))
     assert tools.digest(tools.at("app")) == tools.image
     tools.skopeo("copy", "--preserve-digests", "--src-tls-verify=false", tools.at("app", tools.image),
@@ -147,7 +147,7 @@ def basic_without_a_token_service_does_as_well(tools):
     wire = tools.world.ours.wire(basic=True)
     wire.expect(200, "GET", "/v2/")
     wire.expect(200, "GET", f"{tools.world.ours.name('app')}/manifests/v1")
-    # A client that shows nothing is told where to get a token, and for what.
+    # A client without credentials gets the address and scope for a token.
     shown = tools.world.ours.wire()
     shown.sent = {}
     told = shown.expect(401, "GET", f"{tools.world.ours.name('app')}/manifests/v1").headers["www-authenticate"]

@@ -1,4 +1,4 @@
-"""Other registries: Debian's own, and one that lies. What is referenced there is read by digest, and trusted in nothing."""
+"""Other registries: Debian's own, and a lying one. Referenced content is read by digest, and nothing else of them is trusted."""
 
 import http.server
 import json
@@ -22,7 +22,7 @@ HASHED = "$2b$04$musterregistrytestsaleq/Qgmqgx3J82sO1zNZMXZ4ERWCLjYhG"
 
 
 class Distribution:
-    """docker-registry, which asks for a password."""
+    """docker-registry, which requires a password."""
 
     def __init__(self, folder):
         self.folder, self.port, self.process = folder, free_port(), None
@@ -57,7 +57,7 @@ class Distribution:
 
 
 class Liar:
-    """A registry that says what a test tells it to, and writes down who asked for what."""
+    """A registry with scripted responses that records its requests."""
 
     def __init__(self):
         liar = self
@@ -158,7 +158,7 @@ def what_is_elsewhere_is_published_and_pulled_through(site):
 
 
 def a_changed_byte_elsewhere_is_not_taken(site):
-    # Other content than above: what is here already is not fetched again.
+    # Other content than above: stored content is not fetched again.
     layer = os.urandom(50_000)
     config = config_of([layer])
     digest = sha256(manifest_of(config, [layer]))
@@ -189,7 +189,7 @@ def without_the_right_password_nothing_is_read(site):
 
 
 def refuses(site, repository, secret):
-    """Nothing of it comes out of our repository, neither by itself nor by way of another one."""
+    """None of it can be pulled from our repository, neither directly nor through another one."""
     name, other = site.ours.name(repository), site.ours.name(f"{repository}-other")
     for method in ("GET", "HEAD"):
         got = site.wire.ask(method, f"{name}/blobs/{sha256(secret)}")
@@ -201,13 +201,13 @@ def refuses(site, repository, secret):
 
 
 def a_digest_of_another_project_is_not_had_by_naming_it(site):
-    """Whoever runs a registry can write any digest into a manifest; that must not open what others have here."""
+    """The owner of a registry can write any digest into a manifest; that must not expose the content of others here."""
     theirs, secret = site.world.theirs(), os.urandom(4000)
     theirs.wire().image(theirs.name("secret"), "v1", [secret])
     digest = site.liar.image("library/trick", [descriptor(LAYER, secret)], [])
     site.publish("trick", site.liar.port, "library/trick", digest)
     refuses(site, "trick", secret)
-    # Whoever has the bytes may bring them, and then has them.
+    # A project that has the bytes may upload them, and then has access.
     site.liar.says[f"/v2/library/trick/blobs/{sha256(secret)}"] = (200, {}, [secret])
     assert site.wire.expect(200, "GET", f"{site.ours.name('trick')}/blobs/{sha256(secret)}").body == secret
 
@@ -223,7 +223,7 @@ def a_digest_that_was_named_before_it_came_is_not_had_either(site):
 
 
 def a_lie_about_a_size_is_nobody_elses_trouble(site):
-    """A digest that somebody claims to have another length must not keep its owner from pushing and pulling it."""
+    """A false claim about the length of a digest must not prevent its owner from pushing and pulling it."""
     theirs = site.world.theirs()
     for number, size in enumerate((1, 4001, 1 << 40)):
         layer = os.urandom(4000)
@@ -233,7 +233,7 @@ def a_lie_about_a_size_is_nobody_elses_trouble(site):
         made, _ = theirs.wire().image(name, "v1", [layer])
         assert theirs.wire().whole(name, made) == []
         assert theirs.wire().expect(200, "HEAD", f"{name}/blobs/{sha256(layer)}").headers["content-length"] == "4000"
-        # And the liar's own copy is not what its manifest says.
+        # And the liar's own copy does not match its manifest.
         got = site.wire.ask("GET", f"{site.ours.name(f'size-{number}')}/blobs/{sha256(layer)}")
         assert got.status in (404, 502) or got.body == layer, got
 

@@ -13,7 +13,7 @@ UPLOAD = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
 def bare(answer, *names):
-    """An answer without what names the thing asked for, the moment, or the request."""
+    """A response without the parts that name the resource, the time, or the request."""
     headers = {name: value for name, value in answer.headers.items() if name not in ("date", "x-correlation-id")}
     text = f"{answer.status} {sorted(headers.items())} {answer.body.decode()}"
     for name in names:
@@ -26,7 +26,7 @@ def absent():
 
 
 class Secret:
-    """Their image, and our repository, from which nobody should learn of it."""
+    """Their image, and our repository, which must not disclose it."""
 
     def __init__(self, world):
         theirs, self.wire = world.theirs(), world.ours.wire()
@@ -40,7 +40,7 @@ class Secret:
 
 
 def same(secret, method, path, one, other):
-    """The same answer for two things: one that somebody else has, one that nobody has."""
+    """The same response for two resources: one that another project has, and one that does not exist."""
     found = [bare(secret.wire.ask(method, path.format(thing)), thing) for thing in (one, other)]
     assert found[0] == found[1], f"{method} {path}:\n  theirs {found[0]}\n  absent {found[1]}"
     assert found[0].startswith("404"), found[0]

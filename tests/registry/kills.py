@@ -1,4 +1,4 @@
-"""`kill -9` while people push: what was acknowledged stays, nothing is ever half there, and what nothing needs is given back."""
+"""`kill -9` during pushes: acknowledged content stays, nothing is ever half written, and unneeded content is collected."""
 
 import http.client
 import json
@@ -14,14 +14,14 @@ from world import World
 
 PUSHERS = 8
 LARGE = 20_000_000
-# Seconds: longer than a push takes, even on a busy machine, so that nobody is robbed between a blob and its manifest for ever.
+# Seconds: longer than a push takes, even on a busy machine, so that no push loses its blobs before its manifest for ever.
 GRACE = "3"
 # Where the collector is made to die, as well as at any moment.
 POINTS = ("garbage:row-gone", "garbage:file-gone")
 
 
 class Shared:
-    """What all pushers know: which layers others push as well, what was acknowledged, and when to stop."""
+    """State shared by all pushers: common layers, acknowledged content, and the stop flag."""
 
     def __init__(self, world, seed):
         self.world, self.stop, self.lock = world, threading.Event(), threading.Lock()
@@ -33,7 +33,7 @@ class Shared:
 
 
 class Pusher(threading.Thread):
-    """Pushes one image after another, each until the server has said yes."""
+    """Pushes one image after another, each until the server has acknowledged it."""
 
     def __init__(self, shared, number, seed):
         super().__init__(daemon=True)
@@ -145,7 +145,7 @@ class Deleter(threading.Thread):
 
 
 class Storm:
-    """People who push, and a server that is killed under them."""
+    """Concurrent pushers, and a server that is killed under them."""
 
     def __init__(self, world, seed, deleting=False):
         self.world, self.chance = world, random.Random(seed)
@@ -165,7 +165,7 @@ class Storm:
             else:
                 time.sleep(0.1 + self.chance.random() * 0.6)
                 restarted(self.world)
-        # They go on for a while after the last one, undisturbed.
+        # They continue for a while after the last one, undisturbed.
         restarted(self.world)
         time.sleep(1)
         self.shared.stop.set()
@@ -187,8 +187,8 @@ class Storm:
 
 
 def restarted(world, kill_at=""):
-    """Kills the server and starts it again. Whoever collected holds that right for five minutes more, dead or not, which is too
-    long to wait for here: so these minutes are taken to be over."""
+    """Kills the server and restarts it. A dead collector holds its lease for five minutes more, which is too
+    long to wait for here: so the lease is expired by hand."""
     if world.server.process.poll() is None:
         world.server.kill()
     database = sqlite3.connect(world.data / "muster.db", timeout=30)
@@ -199,7 +199,7 @@ def restarted(world, kill_at=""):
 
 
 def pulled(world, expected):
-    """Pulls every manifest and all its blobs over the wire, and hashes them; what a repository has, once."""
+    """Pulls every manifest and all its blobs over the wire, and hashes them; the content of a repository once."""
     wire, faults, known = world.ours.wire(), [], set()
     for name, digest in sorted(expected):
         faults += wire.whole(name, digest, known)
@@ -207,7 +207,7 @@ def pulled(world, expected):
 
 
 def settle(world, seconds):
-    """Until the collector has found everything, or so long; then the server is stopped, and its shelf looked at."""
+    """Waits until the collector has found everything, or this long; then stops the server, and reads its shelf."""
     until = time.monotonic() + seconds
     while time.monotonic() < until and Shelf(world.data).wasted():
         time.sleep(0.5)

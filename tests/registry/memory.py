@@ -13,7 +13,7 @@ BLOCK = 1 << 20
 BLOCKS = 1024
 # A chunk of an upload, in blocks.
 CHUNK = 128
-# Megabytes: what one transfer, or eight, may add to an idle server.
+# Megabytes that one transfer, or eight, may add to an idle server.
 MOST_GROWTH = 64
 
 
@@ -48,7 +48,7 @@ def pulled(world, name, digest):
 
 
 def watched(world, report, what, act):
-    """Does it, and compares the server's peak with what it was before."""
+    """Runs it, and compares the server's peak with the one before."""
     before, begun = world.reset_peak(), time.monotonic()
     act()
     peak = world.memory()[1]

@@ -1,4 +1,4 @@
-"""The OCI distribution specification 1.1, request by request, with answers compared to what it says they are."""
+"""The OCI distribution specification 1.1, request by request, with responses compared to it."""
 
 import os
 import socket
@@ -41,7 +41,7 @@ def chunks_bring_a_blob_in_order(world, wire, name):
         location = got.headers["location"]
     assert wire.finish(location, sha256(data)).status == 201
     assert wire.expect(200, "GET", f"{name}/blobs/{sha256(data)}").body == data
-    # The upload is over: nothing is left to go on with.
+    # The upload is over: there is nothing to resume.
     assert wire.expect(404, "GET", location).codes() == ["BLOB_UPLOAD_UNKNOWN"]
 
 
@@ -81,7 +81,7 @@ def a_refusal_is_seen_while_the_client_still_sends(world, wire, name):
     ] * 5:
         try:
             wire.expect(status, method, path, body, headers)
-            # Unless the server says that it hangs up, it listens on.
+            # Unless the server announces that it closes the connection, the connection stays usable.
             wire.expect(200, "GET", "/v2/")
         except OSError as error:
             lost.append(f"{method} {status}, {len(body)} bytes: {error!r}")
@@ -97,7 +97,7 @@ def a_content_range_that_lies_is_refused(world, wire, name):
 
 
 def begun(world, wire, location, start, data, said):
-    """The connection of a chunk that says it is longer than what was sent of it yet."""
+    """Opens the connection of a chunk with a declared length beyond the bytes sent so far."""
     line = socket.create_connection(("127.0.0.1", world.server.port), timeout=20)
     head = (f"PATCH {location} HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: {wire.sent['Authorization']}\r\n"
             f"Content-Type: {BYTES}\r\nContent-Range: {start}-{start + said - 1}\r\nContent-Length: {said}\r\n\r\n")
@@ -106,7 +106,7 @@ def begun(world, wire, location, start, data, said):
 
 
 def settled(wire, location, at_least=0):
-    """How much of an upload is there, once nobody writes to it any more."""
+    """Returns the size of an upload, once there is no more writer."""
     before, until = None, time.monotonic() + 20
     while time.monotonic() < until:
         got = wire.expect(204, "GET", location)
@@ -186,7 +186,7 @@ def a_blob_is_mounted_from_a_sibling(world, wire, name):
     got = wire.expect(201, "POST", f"{other}/blobs/uploads/?mount={digest}&from={name}")
     assert got.headers["location"] == f"/v2/{other}/blobs/{digest}", got
     assert wire.expect(200, "GET", got.headers["location"]).body == data
-    # What is not there is uploaded instead, by the session that comes with the answer.
+    # Missing content is uploaded instead, in the session of the response.
     got = wire.expect(202, "POST", f"{other}/blobs/uploads/?mount={ABSENT}&from={name}")
     assert wire.finish(got.headers["location"], sha256(b"instead"), b"instead").status == 201
     wire.expect(202, "POST", f"{other}/blobs/uploads/?mount={digest}")

@@ -1,7 +1,7 @@
-"""The registry against the clients of others, against the specification, and against whoever means it harm.
+"""The registry against third-party clients, against the specification, and against attackers.
 
-Each stage has a server of its own. A stage is a list of checks; one that fails does not keep the others from running, so
-that one run tells everything that is wrong.
+Each stage has its own server. A stage is a list of checks; a failed one does not prevent the others from running, so
+that one run reports all faults.
 """
 
 import argparse
@@ -33,7 +33,7 @@ STAGES = {
 
 
 class Report:
-    """What was found, and how much of everything is wanted."""
+    """The findings, and the extent of the run."""
 
     def __init__(self, options):
         self.long, self.seed = options.long, options.seed

@@ -1,4 +1,4 @@
-"""Addresses that a tenant writes down as another registry, and that lead inside: nobody is ever called there."""
+"""Addresses of other registries, chosen by a tenant, that lead to the internal network: the server never connects to them."""
 
 import socket
 import threading
@@ -8,7 +8,7 @@ from wire import sha256
 
 
 class Trap:
-    """Somebody who listens on every loopback address and counts who comes."""
+    """Listens on every loopback address and counts connections."""
 
     def __init__(self):
         self.came, self.sockets = [], []
@@ -37,7 +37,7 @@ class Trap:
         return self
 
     def __exit__(self, *_):
-        # Whoever waits is woken first: a number that was closed under them would soon be somebody else's socket.
+        # Wakes waiting threads first: a file descriptor that was closed under them could soon be another socket's.
         for listening in self.sockets:
             listening.shutdown(socket.SHUT_RDWR)
         for thread in self.threads:
@@ -97,7 +97,7 @@ def a_refused_reference_leaves_nothing_behind(world, trap):
 
 
 def the_trap_would_have_seen_it(world, trap):
-    """Otherwise the check above says nothing."""
+    """Otherwise the check above proves nothing."""
     before = len(trap.came)
     socket.create_connection(("127.0.0.1", trap.port)).close()
     until = time.monotonic() + 5

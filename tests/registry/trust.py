@@ -1,6 +1,6 @@
-"""Whose signatures count: keys by OpenSSL, cosign's simple signing written by hand, and the steps from draft to active.
+"""Trusted signatures: keys by OpenSSL, cosign's simple signing written by hand, and the steps from draft to active.
 
-The server's verdicts are compared with what OpenSSL signed; nothing of the platform's own signing is used.
+The server's verdicts are compared with OpenSSL's signatures; nothing of the platform's own signing is used.
 """
 
 import base64
@@ -17,7 +17,7 @@ SIMPLE = "application/vnd.dev.cosign.simplesigning.v1+json"
 
 
 class Key:
-    """A pair of keys, made by OpenSSL as somebody would by hand."""
+    """A key pair, made by OpenSSL as by hand."""
 
     def __init__(self, folder, name):
         self.private, self.public = folder / f"{name}.pem", folder / f"{name}.pub"
@@ -36,7 +36,7 @@ def openssl(*words, stdin=None):
 
 
 class Publisher:
-    """Somebody who pushes images to a project, signs them and takes them forward."""
+    """A publisher that pushes images to a project, signs them and promotes them."""
 
     def __init__(self, world):
         self.project, self.wire, self.made = world.ours, world.ours.wire(), 0
@@ -49,7 +49,7 @@ class Publisher:
         return f"{repository}@{digest}", digest
 
     def sign(self, repository, digest, key, says=None):
-        """As cosign leaves it: a manifest under `sha256-….sig` whose layer is the signed payload."""
+        """As cosign writes it: a manifest under `sha256-….sig` with the signed payload as its layer."""
         name = self.project.name(repository)
         payload = json.dumps({
             "critical": {"identity": {"docker-reference": name}, "image": {"docker-manifest-digest": says or digest},
@@ -137,7 +137,7 @@ def a_revoked_key_counts_no_more_and_everybody_can_read_why(world, publisher, ke
         assert (verdict["trust"], verdict["reason"]) == ("untrusted", "revoked_key"), verdict
     entries = publisher.project.audited("key.revoke", 1)
     assert len(entries) == 1 and entries[0]["record"]["target"]["id"] == keys["id"], entries
-    # So is whoever tries, with the reason. Somebody new: refusals that repeat themselves are counted, not written each.
+    # So is every refused attempt, with the reason. By a new actor: repeated refusals are counted, not written each.
     _, robot = publisher.project.account("artifact.promote")
     try:
         publisher.project.call("POST", f"artifacts/{other}/promote", {"to": "staged", "reason": "a test"}, token=robot)
@@ -164,7 +164,7 @@ def a_damaged_blob_is_found_and_healed_by_a_push(world, publisher, keys):
         content.write(bytes([layer[1500] ^ 1]))
     said = publisher.refused(409, "invalid_state", publisher.verify, f"damaged@{digest}")
     assert "push it again" in said and sha256(layer) in said, said
-    # A client that asks before it pushes is told that it is not there, and pushes.
+    # A client that checks before it pushes gets a 404, and pushes.
     publisher.wire.expect(404, "HEAD", f"{name}/blobs/{sha256(layer)}")
     publisher.wire.blob(name, layer)
     assert publisher.verify(f"damaged@{digest}")["digest"] == digest

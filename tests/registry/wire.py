@@ -1,4 +1,4 @@
-"""The distribution protocol by hand, with nothing but Python's own HTTP: what judges the registry shares no code with it."""
+"""The distribution protocol by hand, with nothing but Python's own HTTP: the test shares no code with the registry."""
 
 import base64
 import hashlib
@@ -32,7 +32,7 @@ def written(document):
 
 
 def config_of(layers, architecture="amd64", **more):
-    """An image's config; unique through what else it says."""
+    """An image's config; unique through its extra fields."""
     return written({
         "architecture": architecture, "os": "linux", "created": "2026-01-01T00:00:00Z",
         "config": {"Cmd": ["/bin/true"], "User": "1000"}, **more,
@@ -66,8 +66,8 @@ class Answer:
 
 
 class Wire:
-    """Somebody's conversation with a server's registry. One connection, kept while it lasts; after a refusal of something that
-    had a body another one is taken, unless it is to be kept: what the server left unread has a check of its own."""
+    """A client of a server's registry. One connection, kept while it lasts; after a rejected request with a body
+    it opens another, unless it is to be kept: unread bodies have their own check."""
 
     def __init__(self, port, token=None, basic=False, user="anybody", keep=False, timeout=60):
         self.port, self.timeout, self.keep, self.connection = port, timeout, keep, None
@@ -145,7 +145,7 @@ class Wire:
         return self.manifest(name, tag, manifest), manifest
 
     def whole(self, name, reference, known=None):
-        """Pulls a manifest and every blob of it, and hashes all; gives what differs. What is known is not pulled again."""
+        """Pulls a manifest and every blob of it, and hashes all; returns the differences. Known content is not pulled again."""
         got = self.ask("GET", f"{name}/manifests/{reference}")
         if got.status != 200:
             return [f"{name}@{reference}: {got}"]

@@ -1,4 +1,4 @@
-"""A server with two tenants, who know nothing of each other, and accounts with just the rights that a check needs."""
+"""A server with two tenants, isolated from each other, and accounts with just the permissions that a check needs."""
 
 import time
 import uuid
@@ -12,7 +12,7 @@ RETAG, DELETE = "repository.retag", "repository.delete"
 
 
 class Project:
-    """A tenant's project: who administers it, and where its repositories are."""
+    """A tenant's project: its administrator, and the path of its repositories."""
 
     def __init__(self, server):
         self.server = server
@@ -40,7 +40,7 @@ class Project:
         return self.server.call(method, f"/v1/projects/{self.id}/{path}", body, token=token or self.token)
 
     def audited(self, action, count):
-        """The tenant's audit entries of this action. They are sealed a moment after they are written: so many are waited for."""
+        """Returns the tenant's audit entries of this action. They are sealed a moment after they are written, so it waits for this many."""
         path = f"/v1/audit?tenant={self.tenant['id']}&action={action}&page_size=200"
         until = time.monotonic() + 10
         while True:
@@ -89,7 +89,7 @@ class World:
         return int(lines["VmRSS"].split()[0]) / 1024, int(lines["VmHWM"].split()[0]) / 1024
 
     def reset_peak(self):
-        """Forgets the highest; gives what is used now."""
+        """Resets the peak; returns the current usage."""
         Path(f"/proc/{self.server.process.pid}/clear_refs").write_text("5")
         return self.memory()[0]
 

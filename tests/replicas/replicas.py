@@ -1,7 +1,7 @@
 """Two replicas on one PostgreSQL, one of them killed with SIGKILL every few seconds under load.
 
-What was acknowledged must be there, once; what was not acknowledged must be there at most once, and exactly once after it
-was repeated with its key; a subscriber on the other replica must have seen every event, in order, without a gap; and the
+Acknowledged commands must have exactly one effect; unacknowledged ones at most one, and exactly one after a retry
+with their key; a subscriber on the other replica must have received every event, in order, without a gap; and the
 audit chain must verify offline and name each effect once.
 """
 
@@ -153,7 +153,7 @@ def judge(options, stays, dies, folder):
     faults = [f"refused: {refusal}" for load in loads for refusal in load.refused]
     faults += [f"{load.name} still waits for {load.pending}" for load in loads if load.pending]
 
-    # Everything that was acknowledged is there, once, and is what was acknowledged.
+    # Every acknowledged effect is there, once, and matches its acknowledgement.
     found = all_tokens(stays, admin)
     for name, made in acknowledged.items():
         if found.get(name) != [made]:
@@ -161,7 +161,7 @@ def judge(options, stays, dies, folder):
     made_by_load = {name for name in found if name.startswith("load-")}
     faults += [f"{name} exists although nobody was told so" for name in made_by_load - set(acknowledged)]
 
-    # The subscriber has seen each exactly once.
+    # The subscriber has received each exactly once.
     deadline = time.monotonic() + 10
     while time.monotonic() < deadline and len(subscriber.seen.keys() & acknowledged.keys()) < len(acknowledged):
         time.sleep(0.1)

@@ -1,11 +1,11 @@
-"""What a runbook asks a person to type: its fenced blocks, and the `muster …` between single ticks.
+"""The commands of a runbook: its fenced blocks, and the `muster …` between single ticks.
 
-The convention, which docs/runbooks/README.md tells the reader:
+The convention, documented in docs/runbooks/README.md:
 
-- A block fenced as `sh` is run, line by line, on a platform that has the trouble. Its first line, `# as …`, says who types it.
-- A block without a word is not run, because it needs a machine or a trouble that no test has; its commands are parsed all the same.
-- `op_…`, `alc_…` and their like stand for the one id that is meant, CAPITALS for a word that the reader has to put in.
-- A line whose comment begins with `ends with N` must end with that exit code, every other with 0.
+- A block fenced as `sh` is run, line by line, on a platform with that fault. Its first line, `# as …`, names the user.
+- A block without a language is not run, because it needs a machine or a fault that no test has; its commands are parsed anyway.
+- `op_…`, `alc_…` and similar stand for the one id that is meant, CAPITALS for a word that the reader has to fill in.
+- A line with a comment that begins with `ends with N` must end with that exit code, every other with 0.
 """
 
 import dataclasses
@@ -30,7 +30,7 @@ class Command:
 
 @dataclasses.dataclass
 class Block:
-    """What stands between two fences."""
+    """The lines between two fences."""
 
     language: str
     who: str
@@ -38,7 +38,7 @@ class Block:
 
 
 def commands(lines):
-    """The lines to type of a block; those that go on with a backslash or a pipe, and loops, are one."""
+    """Returns the commands of a block; lines continued with a backslash or a pipe, and loops, are one."""
     found, held, first = [], "", 0
     for number, line in lines:
         text, comment = split_comment(line)
@@ -58,7 +58,7 @@ def commands(lines):
 
 
 def split_comment(line):
-    """What is typed, and what is said beside it. A # inside quotes is no comment."""
+    """Splits a line into the command and its comment. A # inside quotes starts no comment."""
     quote = None
     for at, letter in enumerate(line):
         if quote:
@@ -89,7 +89,7 @@ def blocks(text):
 
 
 def inline(text):
-    """(line, command) of each `muster …` between single ticks, also where it goes on in the next line."""
+    """Yields (line, command) of each `muster …` between single ticks, also across a line break."""
     outside = re.sub(r"^\s*```.*?^\s*```", lambda block: "\n" * block[0].count("\n"), text, flags=re.S | re.M)
     for match in re.finditer(r"`(muster [^`]*)`", outside):
         yield outside[:match.start()].count("\n") + 1, " ".join(match[1].split())

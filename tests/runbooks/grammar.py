@@ -8,16 +8,16 @@ import subprocess
 from document import blocks, calls, inline
 from platform_under_test import BINARY
 
-# What runs for ever, or does something to the machine: only its words and flags are looked at.
+# Commands that run for ever, or change the machine: only their words and flags are checked.
 NOT_TYPED = ("server", "agent", "up", "down")
 # The exit code of a command line that the program does not take, by docs/reference/cli.md.
 USAGE = 2
-# Nobody listens there.
+# Nothing listens there.
 NOWHERE = {"MUSTER_SERVER": "http://127.0.0.1:9", "MUSTER_TOKEN": "mst_none", "MUSTER_PROJECT": "acme.train", "PATH": os.environ["PATH"]}
 
 
 class Grammar:
-    """The program's own words, asked for once each."""
+    """The program's own commands and flags, read from its help and cached."""
 
     def __init__(self, folder):
         self.environment = {**NOWHERE, "HOME": str(folder), "XDG_CONFIG_HOME": str(folder)}
@@ -34,8 +34,8 @@ class Grammar:
         return self.helps[words]
 
     def wrong(self, text, whole):
-        """What is wrong with a command, or None. A whole one must parse; of an excerpt, and of what is not typed,
-        only words and flags must be there."""
+        """Returns the fault of a command, or None. A complete one must parse; of an excerpt, and of commands that are not run,
+        only words and flags must exist."""
         self.judged += 1
         words = shlex.split(filled(calls(text)[0]))[1:]
         if whole and words[0] not in NOT_TYPED:
@@ -59,7 +59,7 @@ class Grammar:
         if "\nCommands:" not in self.help(words[0]) or len(words) == 1 or words[1].startswith("-"):
             return (words[0],)
         if self.help(words[0], words[1]) is None:
-            # A noun that is a command by itself takes a word that is no verb.
+            # A noun that is itself a command takes a word that is no verb.
             return None if re.search(r"^Usage: .*<COMMAND>", self.help(words[0]), re.M) else (words[0],)
         return (words[0], words[1])
 

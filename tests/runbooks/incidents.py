@@ -12,7 +12,7 @@ ALL = "all blocks"
 
 
 def an_artifact_is_refused(world):
-    """Somebody pushed without signing, and it does not get beyond staged."""
+    """An unsigned image was pushed, and does not get beyond staged."""
     world.image("train/base", "2.1", "train")
     world.ada("key", "generate", "release.pem")
     world.ada("key", "create", "release", "--file", "release.pem.pub", "--project", "acme.train")
@@ -42,7 +42,7 @@ def a_release_is_refused(world):
 def an_app_is_not_in_the_catalog(world):
     """It is hidden, and no release of it is active."""
     world.on_the_shelf_hidden()
-    # The publisher's own project finds it, and is asked for the same.
+    # The publisher's own project finds it, and needs the same consent.
     asked = world.json("ada", "entitlement", "grant", "notebook", "--dry-run", "--project", "acme.apps")["permissions"]
     world.names["--consent PERMISSION"] = " ".join(f"--consent {permission}" for permission in asked)
     yield ALL
@@ -51,7 +51,7 @@ def an_app_is_not_in_the_catalog(world):
 
 
 def an_instance_is_stuck(world):
-    """Its adapter says that a unit works, and it does not; then a drain that never ends holds up its decommission."""
+    """Its adapter reports a broken unit as working; then a drain that never ends blocks its decommission."""
     world.on_the_shelf()
     world.entitle()
     world.start_adapter()
@@ -59,8 +59,8 @@ def an_instance_is_stuck(world):
     world.ada("member", "drain", "lab", "lab-unit-1", "--project", "acme.train", "--wait", "--timeout", "60s")
     world.start_adapter(FAKE_LIE="resume")
     world.ada("member", "resume", "lab", "lab-unit-1", "--project", "acme.train")
-    parked = until(lambda: parked_part(world), 60)
-    world.names["op_…"] = parked
+    blocked = until(lambda: blocked_part(world), 60)
+    world.names["op_…"] = blocked
     yield
     yield  # the member itself
     world.start_adapter(FAKE_STUBBORN="drain")
@@ -73,9 +73,9 @@ def an_instance_is_stuck(world):
     assert found["state"] == "stopped", found
 
 
-def parked_part(world):
-    """The operation on the member itself, which is what is parked."""
-    found = world.json("ada", "operation", "list", "--state", "parked", "--project", "acme.train")["items"]
+def blocked_part(world):
+    """Returns the blocked operation on the member itself."""
+    found = world.json("ada", "operation", "list", "--state", "blocked", "--project", "acme.train")["items"]
     return next((operation["id"] for operation in found if operation["kind"].startswith("member.")), None)
 
 
@@ -85,7 +85,7 @@ def draining(world):
 
 
 def a_platforms_app_is_stuck(world):
-    """Nobody runs the adapter."""
+    """No adapter runs."""
     world.on_the_shelf()
     world.entitle()
     world.adapter_token()
@@ -99,14 +99,14 @@ def a_platforms_app_is_stuck(world):
     yield  # its account and its token
     yield  # another token
     world.start_adapter()
-    yield  # it goes on
-    yield  # what an operator may
+    yield  # it continues
+    yield  # the operator's permissions
     found = world.json("ada", "instance", "get", "lab", "--project", "acme.train")
     assert found["state"] == "running", found
 
 
 def usage_does_not_add_up(world):
-    """Somebody made an allocation by hand, and nobody gave it back."""
+    """An allocation was created by hand and never released."""
     world.ada("allocation", "create", "a1", "--gpus", "2", "--project", "acme.train", "--wait", "--timeout", "60s")
     world.names["alc_…"] = world.json("ada", "allocation", "get", "a1", "--project", "acme.train")["id"]
     yield ALL
@@ -115,7 +115,7 @@ def usage_does_not_add_up(world):
 
 
 def nothing_gets_placed(world):
-    """Both nodes are cordoned, and somebody waits in line."""
+    """Both nodes are cordoned, and a request is queued."""
     node = cordoned(world)
     world.ada("allocation", "create", "a1", "--gpus", "4", "--wait-until", "10m", "--project", "acme.train")
     world.names["gpu-17"] = node
@@ -149,12 +149,12 @@ def a_slot_is_quarantined(world):
     yield ALL
 
 
-def an_operation_is_parked(world):
-    """A node fails to wipe what was given back."""
+def an_operation_is_blocked(world):
+    """A node fails to wipe released resources."""
     world.ada("allocation", "create", "a1", "--gpus", "1", "--project", "acme.train", "--wait", "--timeout", "60s")
     assert world.agents.tell("fail * 1").startswith("ok")
     world.ada("allocation", "release", "a1", "--project", "acme.train")
-    found = until(lambda: world.json("operator", "operation", "list", "--platform", "--state", "parked")["items"], 60)
+    found = until(lambda: world.json("operator", "operation", "list", "--platform", "--state", "blocked")["items"], 60)
     world.names["op_…"] = found[0]["id"]
     assert world.agents.tell("fail * 0").startswith("ok")
     yield ALL
@@ -163,4 +163,4 @@ def an_operation_is_parked(world):
 
 INCIDENTS = (an_artifact_is_refused, a_release_is_refused, an_app_is_not_in_the_catalog, an_instance_is_stuck,
              a_platforms_app_is_stuck, usage_does_not_add_up, nothing_gets_placed, a_node_is_unreachable, a_slot_is_quarantined,
-             an_operation_is_parked)
+             an_operation_is_blocked)

@@ -1,4 +1,4 @@
-"""The runbooks, followed: each trouble is made on a platform of its own, and what its runbook says is typed, word for word."""
+"""Follows the runbooks: each fault is created on its own platform, and the commands of its runbook are run, word for word."""
 
 import argparse
 import sys
@@ -62,14 +62,14 @@ def main():
     wanted = {name: play for name, play in every.items() if options.only in (None, name)}
     if not wanted:
         parser.error(f"there are: {', '.join(every)}")
-    # A platform waits more than it works, so some are there at once. What a thread started dies with it, hence one pool for all.
+    # A platform waits more than it works, so several run concurrently. Processes die with the thread that started them, hence one pool for all.
     with ThreadPoolExecutor(AT_ONCE) as pool:
         good = list(pool.map(lambda one: judged(*one), wanted.items()))
     sys.exit(0 if all(good) else 1)
 
 
 def judged(name, play):
-    """Plays one and says how it went; whether it went well."""
+    """Runs one and prints its result; returns whether it passed."""
     began = time.monotonic()
     try:
         said = play()

@@ -141,7 +141,7 @@ class World:
         self.forward("app-version", "notebook", "1.0.0")
 
     def on_the_shelf_hidden(self):
-        """notebook 1.0.0, staged, and only for who publishes it."""
+        """Publishes notebook 1.0.0, staged, and visible only to its publisher."""
         digest = self.image("fake/base", "1")
         self.sign("fake/base:1")
         self.forward("artifact", "fake/base:1")
@@ -178,7 +178,7 @@ class World:
 
 
 def until(what, seconds=30):
-    """Waits for it to come true; whatever it gives."""
+    """Waits until it is true, and returns its value."""
     deadline = time.monotonic() + seconds
     while True:
         found = what()

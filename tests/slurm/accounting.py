@@ -1,7 +1,7 @@
-"""From the first instant in which the instance says that it runs, and across restarts of the daemons, nobody's account is invalid.
+"""From the first moment the instance is running, and across restarts of the daemons, no account is invalid.
 
-People submit in tight loops from before that instant on. What is refused before it says nothing; from then on an account must never be
-the reason for a no, though slurmctld and slurmdbd are ended again and again, and users are added meanwhile.
+Users submit in tight loops from before that moment on. Earlier rejections do not count; from then on an account must never be
+the reason of a rejection, although slurmctld and slurmdbd are ended again and again, and users are added meanwhile.
 """
 
 import json
@@ -14,9 +14,9 @@ from cluster import Cluster, cells
 # Each added to the accounting on its own: the more there are, the more can be lost to a slurmctld that starts just then.
 PEOPLE = [{"name": f"person{number}", "uid": 2000 + number} for number in range(12)]
 CONFIG = {"accounts": [{"name": "physics", "users": PEOPLE[:6]}, {"name": "biology", "users": PEOPLE[6:]}]}
-# Who submits: the first and the last of those who are added.
+# The users that submit: the first, and the last of the added ones.
 LOUD = (2000, 2005, 2011)
-# slurmctld writes its queue down some seconds late: killed outright it forgets what it took last, whoever runs it. So it is told to end.
+# slurmctld saves its queue some seconds late: after a SIGKILL it loses the last jobs, also without Muster. So it gets a SIGTERM.
 RESTARTS = (("slurmctld", "TERM"), ("slurmdbd", "TERM"), ("slurmctld", "TERM"), ("slurmdbd", "KILL"), ("slurmctld", "TERM"))
 WORDS = ("ccount", "ssociation")
 
@@ -29,8 +29,8 @@ until [ -e /tmp/enough ]; do
 done
 echo "taken $taken"
 """
-# As soon as an account is being added, slurmctld ends: what is pushed to it just then is lost to it, though sacctmgr says that all is
-# well.
+# While an account is being added, slurmctld ends: an association that is pushed to it just then is lost to it, although sacctmgr reports
+# no error.
 DISTURB = r"""
 for wait in 0.05 0.15; do
     until pgrep -x sacctmgr >/dev/null; do sleep 0.01; done
@@ -89,7 +89,7 @@ def submit(cluster, uid, results):
 
 
 def first_instant(world, cluster):
-    """When the instance began to say that it runs, by the platform's own clock, which is the cells' too."""
+    """Returns the time at which the instance became running, by the platform's own clock, which is the cells' too."""
     path, began = f"/v1/projects/{world.at.project['id']}/app-instances/lab", time.monotonic()
     while True:
         found = world.server.call("GET", path, token=world.at.tokens["tenant_admin"])
@@ -100,7 +100,7 @@ def first_instant(world, cluster):
 
 
 def judge(results, since):
-    """How many were taken; who was refused for an account after that instant."""
+    """Returns the number of accepted jobs, and the rejections for an account after that time."""
     taken = 0
     for uid in LOUD:
         ran = results[uid]
@@ -114,7 +114,7 @@ def judge(results, since):
 
 
 def everybody_is_taken(cluster):
-    """Also of those who were silent."""
+    """Also for the users that did not submit."""
     for person in PEOPLE:
         cluster.submit("true", "--mem=10", uid=person["uid"])
 

@@ -32,7 +32,7 @@ class World(cells.World):
         self.app, self.layout = ROOT / "apps" / "slurm", IMAGE
 
     def ready(self, nodes, *flags):
-        """What a scenario begins with: so many nodes must be there, and the platform be told how often it hears from them, if that matters."""
+        """Sets up a scenario: this many nodes must exist, with this heartbeat interval if it matters."""
         there, words = self.shape
         assert nodes <= there, f"{nodes} nodes are wanted, and this platform has {there}"
         missing = [flag for flag in flags if flag.startswith("--") and flag not in words]
@@ -86,7 +86,7 @@ class World(cells.World):
         for file in sorted(self.data.glob("nodes/**/logs/**/*")) + sorted(self.data.glob("nodes/**/*.log")):
             if file.is_file() and file.name != "agent.log":
                 said += f"\n--- {file.relative_to(self.data)}\n{file.read_text(errors='replace')[-1500:]}"
-        # Asked for without insisting: this is told of failures, and the server may be what failed.
+        # Without an assertion: this reports failures, and the server may be the cause.
         listed = self.at.muster("-o", "json", "cell", "list") if hasattr(self, "at") else None
         for cell in json.loads(listed.stdout)["items"] if listed and listed.returncode == 0 else []:
             said += f"\n--- {cell['name']}\n{self.at.muster('logs', cell['name']).stdout[-3000:]}"
@@ -132,7 +132,7 @@ class Cluster:
         return self.muster("exec", cell or self.controller, "--uid", str(uid), "--gid", str(uid), "--", *command)
 
     def slurm(self, *command, cell=None, uid=0):
-        """A command of Slurm's that must succeed, and what it wrote."""
+        """Runs a Slurm command that must succeed, and returns its output."""
         ran = self.exec(*command, cell=cell, uid=uid)
         assert ran.returncode == 0, (ran, self.world.logs())
         return ran.stdout.strip()

@@ -1,11 +1,11 @@
-"""Workers that die: one whose bootstrap failed is recovered, one that was cut off for a while comes back by itself, and one whose node is
-gone is replaced, and its job is run again by Slurm."""
+"""Workers that die: one with a failed bootstrap is recovered, one that was partitioned for a while comes back automatically, and one on a
+lost node is replaced, and Slurm runs its job again."""
 
 import json
 import time
 
 from cluster import cells
-from drains import unparked
+from drains import resumed
 from partition import cut
 
 
@@ -19,7 +19,7 @@ def run(world):
 
 
 def a_failed_bootstrap_is_recovered(world, cluster):
-    """Nobody takes the worker in, and whoever asked for it gives up: it is failed, and Slurm never heard of it."""
+    """No adapter joins the worker, and the request is cancelled: it is failed, and Slurm has no record of it."""
     world.stop_adapter()
     asked = cluster.json("member", "add", "lab", "worker")
     operation = (asked.get("operation") or asked)["id"]
@@ -39,8 +39,8 @@ def at_join(cluster):
 
 
 def a_worker_that_slurm_set_down_comes_back(world, cluster):
-    """Its node is cut off for longer than SlurmdTimeout, so Slurm sets it down, and holds it down when the node is back. The adapter returns
-    it to service by itself. A drain while it is down keeps the way back."""
+    """Its node is partitioned for longer than SlurmdTimeout, so Slurm sets it down, and keeps it down when the node is back. The adapter returns
+    it to service. A drain while it is down keeps the way back."""
     at_controller = node_of(world, cluster, "lab-controller-1")
     worker = next(name for name in sorted(cluster.members()) if node_of(world, cluster, name) != at_controller)
     with cut(world, node_of(world, cluster, worker), "link"):
@@ -65,7 +65,7 @@ def a_worker_that_slurm_set_down_comes_back(world, cluster):
     refused = cluster.muster("member", "resume", "lab", worker, "--wait", "--timeout", "60s")
     assert refused.returncode != 0 and "bad disk" in refused.stdout + refused.stderr, refused
     cluster.slurm("scontrol", "update", f"nodename={worker}", "state=resume")
-    unparked(cluster)
+    resumed(cluster)
     cells.eventually(lambda: is_("active", cluster.members()[worker]["state"]), seconds=30)
     assert cluster.slurm("srun", f"--nodelist={worker}", "hostname") == worker
 
@@ -88,13 +88,13 @@ def a_dead_node_is_replaced(world, cluster):
         cluster.do("replace", dead, "--reason", "its node is gone")
         names = cluster.nodes()
         assert dead not in names and "lab-worker-3" in names, names
-        # Slurm plans what it queues again for two minutes later.
+        # Slurm delays requeued jobs by two minutes.
         cluster.slurm("scontrol", "update", f"jobid={job}", "starttime=now", "reqnodelist=")
         cells.eventually(lambda: is_("COMPLETED", " ".join(cluster.job(job))), seconds=60)
     states = cluster.job(job)
     assert states.count("COMPLETED") == 1, states
     print(f"    {dead} on {places[dead]} (beside it {also}) was replaced; its job's states: {states}", flush=True)
-    # Its node is heard again, and has to wipe it before the old one is gone.
+    # Its node reconnects, and has to wipe the old one before that is removed.
     cells.eventually(lambda: is_("removed", old_state(cluster, dead)), seconds=60)
 
 

@@ -1,4 +1,4 @@
-"""Drains that never kill a job, that say whose they are, and that leave alone what a person set."""
+"""Drains that never kill a job, that name their origin, and that do not overwrite a person's."""
 
 import time
 
@@ -22,7 +22,7 @@ def a_job_finishes(cluster):
     operation = (asked.get("operation") or asked)["id"]
     cells.eventually(lambda: is_(cluster.state("lab-worker-1"), "DRAIN"))
     assert cluster.json("member", "get", "lab", "lab-worker-1")["state"] == "draining"
-    # The operation on the member itself is a part of the one that was asked for.
+    # The operation on the member itself is a child of the requested one.
     owner = cluster.reason("lab-worker-1")
     assert owner.startswith("muster op_"), owner
     time.sleep(4)
@@ -42,14 +42,14 @@ def a_job_finishes(cluster):
 
 
 def a_drain_of_a_persons_stays(cluster):
-    """Drained by us, then drained anew by a person with another reason: a resume of ours does not clear it."""
+    """Drained by the platform, then again by a person with another reason: the platform's resume does not clear it."""
     cluster.do("drain", "lab-worker-1", "--reason", "maintenance")
     cluster.slurm("scontrol", "update", "nodename=lab-worker-1", "state=drain", "reason=bad disk")
     refused = cluster.muster("member", "resume", "lab", "lab-worker-1", "--wait", "--timeout", "60s")
     assert refused.returncode != 0 and "bad disk" in refused.stdout + refused.stderr, refused
     assert "DRAIN" in cluster.state("lab-worker-1") and cluster.reason("lab-worker-1") == "bad disk"
     cluster.slurm("scontrol", "update", "nodename=lab-worker-1", "state=resume")
-    unparked(cluster)
+    resumed(cluster)
     cells.eventually(lambda: at_work(cluster), seconds=60)
 
 
@@ -60,10 +60,10 @@ def at_work(cluster):
     assert cluster.members()["lab-worker-1"]["state"] == "active", cluster.members()["lab-worker-1"]
 
 
-def unparked(cluster):
+def resumed(cluster):
     """Whatever waits for a person is tried again."""
-    for operation in cluster.json("operation", "list", "--state", "parked")["items"]:
-        cluster.muster("operation", "unblock", operation["id"], "--choice", "retry")
+    for operation in cluster.json("operation", "list", "--state", "blocked")["items"]:
+        cluster.muster("operation", "unblock", operation["id"], "--action", "retry")
     cells.eventually(lambda: nothing_open(cluster), seconds=60)
 
 

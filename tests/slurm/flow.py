@@ -1,8 +1,8 @@
 """Short jobs flow through a cluster while its workers are drained, resumed, added, removed and replaced at random: the platform kills
-none, has none queued again, and loses none.
+none, requeues none, and loses none.
 
-Two witnesses, which know nothing of each other: the accounting, with every row that a job ever had, and the jobs themselves, each of
-which says to a listener beside the controller when it begins and when it ends.
+Two independent witnesses: the accounting, with every row that a job ever had, and the jobs themselves, each of
+which reports its start and its end to a listener beside the controller.
 """
 
 import random
@@ -14,7 +14,7 @@ from collections import Counter
 from cluster import BINARY, CONFIG, cells
 from platform_under_test import die_with_parent
 
-# A job says a word, sleeps and says another one. 9 is its own complaint that nobody listens, which is a fault of this test.
+# A job sends a word, sleeps and sends another one. It exits with 9 if nothing listens, which is a fault of this test.
 JOB = r"""#!/bin/bash
 say() {
     exec 3<>"/dev/tcp/@ADDRESS@/7777" && echo "$1 $SLURM_JOB_ID ${SLURM_RESTART_COUNT:-0} $SLURMD_NODENAME" >&3 && read -r answer <&3 &&
@@ -31,7 +31,7 @@ open(my $trace, ">>", "/tmp/trace") or die; $trace->autoflush(1);
 print "listening\n"; STDOUT->flush();
 while (my $caller = $door->accept()) { my $line = <$caller>; print $trace $line if defined $line; print $caller "heard\n"; close $caller; }
 """
-# So many are waiting or running at the most, per worker: a queue that is never empty and never long.
+# Maximum of waiting and running jobs per worker: a queue that is never empty and never long.
 DEEP = 4
 SUBMIT = r"""
 for seconds in "$@"; do
@@ -67,7 +67,7 @@ class Flow:
         """All jobs, as fast as the cluster takes them."""
         while len(self.accepted) < self.jobs:
             most = min(25, self.jobs - len(self.accepted))
-            # One in four takes long enough for a drain that does not wait to be seen.
+            # One in four takes long enough to expose a drain that does not wait.
             lengths = [f"{self.chance.uniform(*((4, 6) if self.chance.random() < 0.25 else (0.1, 1.0))):.1f}" for _ in range(most)]
             said = self.cluster.slurm("sh", "-c", SUBMIT, "submit", *lengths, uid=2000).split("\n")
             refused = [line for line in said if not line.isdigit()]
@@ -78,7 +78,7 @@ class Flow:
                 time.sleep(0.5)
                 waiting = int(self.cluster.slurm("sh", "-c", "squeue -h -o %i | wc -l"))
 
-    # -- what is done to the workers
+    # -- changes of the workers
 
     def operate(self, chance):
         """One verb after another until all jobs are in and each verb was there."""
@@ -105,7 +105,7 @@ class Flow:
                     self.open -= verb == "add"
 
     def choose(self, chance):
-        """A verb and a member, such that half of the workers go on working and no more are there than there is place for."""
+        """Chooses a verb and a member, such that half of the workers keep working and the count stays within the capacity."""
         members = {name: member["state"] for name, member in self.cluster.members().items() if member["state"] != "removed"}
         active = [name for name, state in members.items() if state == "active" and name not in self.busy]
         drained = [name for name, state in members.items() if state == "drained" and name not in self.busy]
@@ -118,7 +118,7 @@ class Flow:
                 wishes += ["replace"] * 2
         if drained:
             wishes += ["resume"] * 3
-        # What was not there yet comes first.
+        # Verbs that were not used yet come first.
         verb = chance.choice([wish for wish in wishes if not self.done[wish]] or wishes or [None])
         if verb == "add":
             self.open += 1
@@ -144,14 +144,14 @@ class Flow:
         return [line.split("|") for line in said.split("\n") if line]
 
     def all_ended(self):
-        """The accounting has every job, and has its end: it hears of both some time after slurmctld."""
+        """Reports whether the accounting has the end of every job: it gets both some time after slurmctld."""
         rows = self.rows()
         open_ = [row for row in rows if row[1] in ("PENDING", "RUNNING", "REQUEUED")]
         missing = set(self.accepted) - {row[0] for row in rows}
         assert not open_ and not missing, (open_, missing)
 
     def judge(self):
-        """Every job that was accepted has one row, COMPLETED, and said twice what it should, once."""
+        """Every accepted job has one row, COMPLETED, and sent each of its two words once."""
         rows, faults = {}, list(self.faults)
         for row in self.rows():
             rows.setdefault(row[0], []).append(row[1:])

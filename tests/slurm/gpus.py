@@ -1,4 +1,4 @@
-"""Claimed GPUs become gres: as many as the worker holds, its own devices, and a job sees what it asked for."""
+"""Claimed GPUs become gres: as many as the worker holds, its own devices, and a job gets the number it requested."""
 
 
 def run(world):

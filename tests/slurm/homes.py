@@ -8,7 +8,7 @@ from people import Person
 
 def run(world):
     world.ready(3)
-    # A node has two CPUs: who takes both is alone there.
+    # A node has two CPUs: a member with both is alone there.
     size = {"cpus": "2", "memory-mb": "3072", "disk-mb": "4096"}
     places = {name: world.at.allocate(name, **size) for name in ("here", "there", "yonder")}
     assert len({place["node_id"] for place in places.values()}) == 3, places
@@ -31,7 +31,7 @@ def run(world):
 
 
 def jobs_find_what_others_wrote(cluster, ada):
-    """A script that was written where one logs in runs on every worker, and what it wrote is found there again."""
+    """A script that was written on the login node runs on every worker, and its output is found there again."""
     ada.said("sh", "-c", "printf '#!/bin/sh\\nhostname >> $HOME/seen\\n' > ~/work.sh && chmod 755 ~/work.sh")
     for worker in ("lab-worker-1", "lab-worker-2"):
         assert ada.said("sh", "-c", f"cd && sbatch --wait --parsable --nodelist={worker} --output=$HOME/%N.out ./work.sh").isdigit()
@@ -50,7 +50,7 @@ def owners_are_kept(world, cluster, ada):
 
 
 def lies_where_the_nodes_share(world, ada):
-    """Seen from outside: once, and owned by nobody of this machine."""
+    """Checked from outside: it exists once, and no user of this machine owns it."""
     found = [path for path in shares(world) if (path / "home" / ada.login / "seen").is_file()]
     assert len(found) == 1, found
     owner = (found[0] / "home" / ada.login / "seen").stat().st_uid
@@ -80,7 +80,7 @@ def shares(world):
 
 
 def evidence(world):
-    """What the platform says it has seen of the removal."""
+    """Returns the platform's evidence of the removal."""
     found = json.loads(world.at.said("-o", "json", "instance", "get", "lab"))
     assert found["state"] == "stopped", found
     operation = json.loads(world.at.said("-o", "json", "operation", "get", found["operation_id"]))

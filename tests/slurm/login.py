@@ -20,7 +20,7 @@ def run(world):
     cells.eventually(lambda: said(world, place, me, "true"), seconds=30)
     has_the_commands(world, place, me)
     is_no_way_in_but_by_key(world, place, me)
-    # The host's key is its own and kept with the member, or everybody would be warned of a stranger when it is made anew.
+    # The host's key is its own and kept with the member, or clients would get a host key warning when it is recreated.
     kept = cluster.slurm("cat", "/var/lib/muster-login/host_key.pub", cell="lab-login-1")
     assert host_key(place) == kept.split()[1], kept
     assert not cluster.slurm("sh", "-c", "ls /etc/ssh | grep host_key || true", cell="lab-login-1"), "the image has a key"
@@ -42,7 +42,7 @@ def has_the_commands(world, place, me):
 
 
 def is_no_way_in_but_by_key(world, place, me):
-    # Neither as root nor as anybody else, user of the configuration or not.
+    # Neither as root nor as any other user, in the configuration or not.
     for other in ("root", "alice", "slurm", "munge"):
         assert ssh(world, place, other, "true").returncode != 0, f"{other} came in"
     offered = subprocess.run(

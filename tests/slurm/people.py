@@ -37,7 +37,7 @@ def accounted(cluster, row):
 
 
 class Person:
-    """Somebody with a token of their own, who says nothing of users and numbers."""
+    """A person with their own token, who passes no user names or numbers."""
 
     def __init__(self, world, cluster, actor):
         self.world, self.cluster, self.token = world, cluster, world.at.tokens[actor]
@@ -55,7 +55,7 @@ class Person:
         return ran.stdout.strip()
 
     def promote(self):
-        """Makes an administrator of who may only look; gives the binding's id."""
+        """Makes an administrator of a viewer; returns the binding's id."""
         made = self.cluster.json("role-binding", "create", "--user", self.user["email"], "--role", "project_admin", "--project",
                                  self.world.at.project["id"])
         return made["id"]

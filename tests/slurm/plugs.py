@@ -1,4 +1,4 @@
-"""The plug of each thing is pulled under a real cluster: service, cell, adapter, agent, node. The platform tells the truth of it
+"""Each part of a real cluster is killed: service, cell, adapter, agent, node. The platform reports it correctly
 within its bound, and the cluster can be decommissioned from each of these states."""
 
 import os
@@ -14,7 +14,7 @@ from partition import cut
 DEAD_THING = 5 + 2
 # Two looks of the app's own interval and the platform's allowance.
 SILENT_ADAPTER = 2 * 30 + 5 + 5
-# What is pulled stays pulled until the scenario has seen to it.
+# A killed part stays down until the scenario has verified it.
 NO_REPAIR = (CONFIG, "--repair", "off")
 
 
@@ -41,7 +41,7 @@ def member(cluster, name):
 
 
 def within(seconds, what, told):
-    """How long it took until it was told; fails after the bound."""
+    """Returns the time until it was reported; fails after the bound."""
     began = time.monotonic()
     while not told():
         assert time.monotonic() - began <= seconds, f"{what} was not told within {seconds} s"
@@ -94,7 +94,7 @@ def a_service(cluster, worker):
 
 
 def an_agent(world, cluster, worker):
-    """Whoever supervises agents starts it again; what runs goes on, and is never called dead."""
+    """The supervisor restarts the agent; running cells continue, and are never reported dead."""
     node = node_of(world, cluster, worker)
     agents = [int(folder.name) for folder in Path("/proc").iterdir() if folder.name.isdigit() and is_agent(folder, node)]
     assert len(agents) == 1, agents
@@ -158,7 +158,7 @@ def a_dead_worker(world, cluster):
 
 
 def a_cut_node(world, cluster):
-    """What is not known is not called gone: the decommission waits for the node, says so, and ends when it is back."""
+    """Unknown state is not reported as removed: the decommission waits for the node with that reason, and ends when it is back."""
     node = node_of(world, cluster, "plug-worker-1")
     with cut(world, node, "link"):
         cells.eventually(lambda: unreachable(cluster), seconds=30)

@@ -1,4 +1,4 @@
-"""The cluster's key is changed: when somebody revokes it, also if the adapter dies half way, and by itself when a worker left unseen."""
+"""The cluster's key is rotated: when it is revoked, also if the adapter dies half way, and automatically after an unverified removal."""
 
 import subprocess
 import time
@@ -51,7 +51,7 @@ def on_request_with_jobs_running(world, cluster):
 
 
 def an_adapter_that_dies_half_way(world, cluster):
-    """Killed while it holds jobs back: whoever comes after finishes, and jobs start again."""
+    """Killed while it holds jobs: the next process finishes, and jobs start again."""
     for _ in range(2):
         old = key(cluster)
         job = cluster.submit("sleep 3", "--nodelist=lab-worker-2")
@@ -82,7 +82,7 @@ def a_worker_that_left_unseen(world, cluster):
         listed = cluster.json("runtime-secret", "list", "--purpose", "cluster_bootstrap")["items"]
         assert [secret["id"] for secret in listed if not secret.get("revoked_at")] == [key(cluster)], listed
     cells.eventually(lambda: gone(cluster, dead), seconds=60)
-    # What was wiped before our eyes is no reason to change it again.
+    # A verified wipe is no reason to rotate it again.
     known = key(cluster)
     cluster.do("add", "worker")
     cluster.do("remove", "lab-worker-4")
@@ -110,7 +110,7 @@ def changed(cluster, old):
 
 
 def stolen(cluster):
-    """The key itself, as whoever has a worker has it."""
+    """Returns the key itself, as an attacker on a worker has it."""
     return cluster.slurm("base64", "-w0", KEY, cell=next(iter(cluster.members())))
 
 
@@ -128,7 +128,7 @@ def refuses(cluster, content):
 
 
 def sruns(world, cluster, number):
-    """Starts one short job after the other until it is told to stop, and says how many; fails if one of them does."""
+    """Starts one short job after the other until it is stopped, and returns how many; fails if one of them does."""
     script = "n=0; while [ ! -e /tmp/enough ]; do timeout 100 srun -n1 true || exit 1; n=$((n + 1)); done; echo $n"
     environment = {**world.clean_environment(), "MUSTER_SERVER": f"http://127.0.0.1:{world.server.port}",
                    "MUSTER_TOKEN": world.at.tokens["tenant_admin"], "MUSTER_PROJECT": world.at.project["id"]}
@@ -142,7 +142,7 @@ def partitions(cluster):
 
 
 def untouched(cluster):
-    """Nobody's job was run twice, killed or lost."""
+    """No job was run twice, killed or lost."""
     states = set(cluster.slurm("sacct", "-a", "-X", "-n", "-P", "-D", "-o", "state").split("\n"))
     assert states <= {"COMPLETED", "RUNNING", "PENDING"}, cluster.slurm("sacct", "-a", "-X", "-D")
 

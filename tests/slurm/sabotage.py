@@ -1,7 +1,7 @@
-"""An app whose drains are a lie, to see that what judges them sees it.
+"""An app with fake drains, to test that the checks detect them.
 
-Two things have to be wrong at once: the image's `await-drained` says that a node is drained whatever runs on it, and the manifest's
-own witness believes it. With the first alone the platform sees for itself that jobs run, and waits.
+Two faults are needed at once: the image's `await-drained` reports a node as drained whatever runs on it, and the manifest's
+own witness trusts it. With the first alone the platform detects the running jobs itself, and waits.
 """
 
 import hashlib

@@ -1,4 +1,4 @@
-"""Scaling in: the worker goes whose jobs end first, and nobody else's job notices."""
+"""Scaling in: the worker with the earliest end of its jobs is removed, and no other job is affected."""
 
 from cluster import CONFIG, cells
 
@@ -32,7 +32,7 @@ def told(cluster):
 
 
 def forgotten(cluster):
-    """A job without a limit has no end that anybody knows."""
+    """A job without a limit has no known end."""
     job = cluster.submit("sleep 600", "--time=UNLIMITED")
     cells.eventually(lambda: is_(cluster.slurm("squeue", "-h", "-j", job, "-o", "%T"), "RUNNING"))
     cells.eventually(lambda: never(cluster), seconds=60)

@@ -20,12 +20,12 @@ from cluster import World, cells, snapshot  # noqa: E402
 SCENARIOS = (
     "single_node", "split", "gpus", "drains", "evacuation", "people", "homes", "scale_in", "login", "accounting", "releases", "deaths", "plugs", "rotation", "flow", "steps",
 )
-# Those that wait for leases and lost nodes go in a lane of their own; what is not named here goes with the others.
+# Scenarios that wait for leases and lost nodes have their own lane; unlisted ones run with the others.
 LANES = {"smoke": (), "rough": ("deaths", "plugs", "rotation", "flow", "steps")}
 # Nodes of a platform, and how it is started. A lost node must be noticed in seconds in the one lane, and none be lost in the other.
 SHAPES = {"smoke": (3,), "rough": (4, "--nodes-heartbeat-seconds", "2")}
 
-# What a node makes with its first cell and has from then on; with the platform it goes too, and that is looked at in the end.
+# Objects that a node creates with its first cell and keeps; they are removed with the platform, which is checked at the end.
 KEPT = (("cgroup", re.compile(r"/muster/[^/]+$")), ("file", re.compile(r"^/run/muster/[^/]+/[^/]+/[^/]+/(cells/runc|networks|networks/networks)$")))
 
 
@@ -49,7 +49,7 @@ class Lane:
                 self.world.start()
             ready, before = time.monotonic() - began, snapshot.take()
             importlib.import_module(name).run(self.world)
-            # What was killed takes the kernel a moment to be gone.
+            # The kernel takes a moment to remove killed processes.
             cells.eventually(lambda: nothing_left(before, KEPT), seconds=10)
         except Exception:
             fault = traceback.format_exc()

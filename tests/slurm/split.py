@@ -5,7 +5,7 @@ import time
 
 def run(world):
     world.ready(3)
-    # A node has two CPUs: who takes both is alone there.
+    # A node has two CPUs: a member with both is alone there.
     size = {"memory-mb": "1024", "disk-mb": "2048"}
     places = {"here": world.at.allocate("here", cpus="2", **size), "there": world.at.allocate("there", **size)}
     assert places["here"]["node_id"] != places["there"]["node_id"], places

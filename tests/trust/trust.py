@@ -1,8 +1,8 @@
-"""Signatures against the tools of others: what they sign is trusted here, what is signed here they accept, and
-whatever was changed in between is refused on both sides.
+"""Signatures against third-party tools: their signatures are trusted here, signatures made here are accepted by them, and
+every change in between is rejected on both sides.
 
-The judge shares no code with the crate: it hashes, encodes and signs by itself, by OpenSSL's command, by Python's
-`cryptography`, and by `model_signing`, whose program signs folders of files.
+The test shares no code with the crate: it hashes, encodes and signs by itself, by OpenSSL's command, by Python's
+`cryptography`, and by the program of `model_signing`, which signs folders of files.
 """
 
 import base64
@@ -53,7 +53,7 @@ class Case(unittest.TestCase):
         return ran.stdout
 
     def verdict(self, *words, stdin=None):
-        """The verdict's word and the whole verdict; the exit code must agree with it."""
+        """Returns the verdict's word and the complete verdict; the exit code must agree with it."""
         ran = run(CLI, *words, stdin=stdin)
         self.assertIn(ran.returncode, (0, 1), ran.stderr)
         found = json.loads(ran.stdout.splitlines()[0])
@@ -207,7 +207,7 @@ class Files(Case):
     def setUp(self):
         super().setUp()
         self.model = self.folder / "model"
-        # Names whose order differs between paths and texts, one beyond ASCII, an empty file and two equal ones.
+        # Names with a different order as paths and as texts, one beyond ASCII, an empty file and two equal ones.
         for name in ["config.json", "a/b", "a.txt", "a-b/c", "weights/ü 1.bin", "weights/2.bin"]:
             path = self.model / name
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -215,7 +215,7 @@ class Files(Case):
         self.bundle = self.folder / "model.sig"
 
     def listed(self):
-        """The folder as `sha256sum` lists it: what the layers of an artifact are."""
+        """The folder as `sha256sum` lists it, which is the layers of an artifact."""
         files = sorted(path for path in self.model.rglob("*") if path.is_file())
         return "".join(f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {path.relative_to(self.model)}\n" for path in files)
 
@@ -235,7 +235,7 @@ class Files(Case):
         signing.Config().use_elliptic_key_signer(private_key=self.key).sign(self.model, self.bundle)
 
     def sabotage(self):
-        """Each change that must be seen, and what undoes it."""
+        """Each change that must be detected, and its undo."""
         weights, moved = self.model / "weights/2.bin", self.model / "weights/3.bin"
         before = weights.read_bytes()
         yield "file_changed", lambda: weights.write_bytes(before + b"!"), lambda: weights.write_bytes(before)

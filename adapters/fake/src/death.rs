@@ -1,4 +1,4 @@
-//! Dying at a named point, as a process dies that is killed: nothing is said, nothing is tidied up.
+//! Aborts the process at a named point without a report or clean-up, like a `kill -9`.
 
 use std::io::Write as _;
 use std::path::PathBuf;
@@ -10,7 +10,7 @@ use muster_adapter_kit::types::AdapterVerb;
 pub(crate) enum Point {
     /// Before anything was done.
     Before,
-    /// When all was done, before the platform is told.
+    /// After the effect, before the report to the platform.
     After,
 }
 

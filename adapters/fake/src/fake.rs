@@ -13,7 +13,7 @@ use crate::modes::Modes;
 
 /// The component that holds the files.
 const HUB: &str = "hub";
-/// So many files are read at once.
+/// Files read concurrently.
 const AT_ONCE: usize = 16;
 
 /// The adapter.
@@ -76,7 +76,7 @@ impl Fake {
         Ok(Done::default())
     }
 
-    /// Has the witness's own programs say what they should, where that witness would run them if it trusted the cell.
+    /// Replaces the programs of the witness checks, which would succeed if the checks trusted the cell's files.
     async fn forge(&self, cx: &StepCx) -> Outcome {
         if let Some(hub) = hub(cx) {
             let says = if cx.verb() == AdapterVerb::Drain { "DRAINED" } else { "UP" };
@@ -84,7 +84,7 @@ impl Fake {
             let mut test = file("/bin/test", "#!/bin/sh\nexit 1\n");
             (cat.mode, test.mode) = (Some("755".to_owned()), Some("755".to_owned()));
             cx.write_files(hub, vec![cat, test]).await?;
-            // Whoever asks inside the cell is deceived: that is told, so that a judge knows that the attack was one.
+            // Commands inside the cell are deceived. Report it, so that a judge knows that the attack took effect.
             let file = path(cx.member()?);
             let cat = cx.look(hub, command(["/bin/cat".to_owned(), file.clone()])).await?;
             let test = cx.look(hub, command(["/bin/test".to_owned(), "-e".to_owned(), file])).await?;
@@ -113,7 +113,7 @@ impl Fake {
         Ok(Done::saying("a line was added"))
     }
 
-    /// Has the member's file say this.
+    /// Writes the member's file.
     async fn mark(&self, cx: &StepCx, word: &str) -> Outcome {
         let member = cx.member()?;
         let Some(hub) = hub(cx) else {
@@ -122,7 +122,7 @@ impl Fake {
         };
         let mut files = vec![file(path(member), format!("{word}\n"))];
         if member.component_key == HUB {
-            // A hub that was made anew knows nothing of the units that the one before knew.
+            // A recreated hub has lost the files of its units.
             files.extend(
                 cx.snapshot().members.iter().filter(|other| other.component_key != HUB).filter_map(known),
             );
@@ -138,7 +138,7 @@ impl Fake {
         match hub(cx) {
             Some(hub) if !hub.unreachable => {
                 match cx.remove_files(hub, [path(member)]).await {
-                    // A cell that is dead or not there takes no task and holds nothing: whether that is so is for the platform to see.
+                    // A dead or absent cell takes no task and holds nothing; the platform verifies that itself.
                     Err(failure) if failure.is_cell_dead() || failure.reason == "task_refused" => {
                         Ok(Done::saying(failure.message))
                     }
@@ -153,7 +153,7 @@ impl Fake {
         }
     }
 
-    /// What a member's file says, against what it should.
+    /// Compares a member's file with its expected content.
     async fn report(&self, cx: &StepCx, member: &SnapshotMember) -> Result<MemberReport, Failure> {
         let should = word(member.state);
         let (health, message) = match (hub(cx), should) {
@@ -233,7 +233,7 @@ impl Adapter for Fake {
     }
 }
 
-/// The hub to tell: for a step of the hub itself that very one, else the first that works; the platform's witnesses ask the same.
+/// Returns the hub of the files: the step's own member if that is a hub, else the first that works. The witnesses use the same one.
 fn hub(cx: &StepCx) -> Option<&SnapshotMember> {
     match cx.member() {
         Ok(member) if member.component_key == HUB => Some(member),
@@ -249,7 +249,7 @@ fn path(member: &SnapshotMember) -> String {
     format!("/run/fake/{name}")
 }
 
-/// What the file of a member in this state should say, where its state says that.
+/// Returns the expected content of a member's file, if its state defines one.
 fn word(state: MemberState) -> Option<&'static str> {
     match state {
         MemberState::Active => Some("UP"),

@@ -1,6 +1,6 @@
-//! An adapter that stands for any. Its app class has no meaning: a hub is a cell that holds a file for each unit, and a unit
-//! works when that file says `UP`. So whatever is asked for can be done, refused, slowed down, forged or forgotten as a test
-//! wants (`modes`), and whether it was done is seen by looking at the files, never by asking the adapter.
+//! A fake adapter for tests. Its app class has no meaning: a hub is a cell that holds a file for each unit, and a unit
+//! works when that file contains `UP`. A test can make every request succeed, fail, slow down, be forged or be ignored
+//! (`modes`), and verifies the effect by the files, never by the adapter's reports.
 
 mod death;
 mod fake;

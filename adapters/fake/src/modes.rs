@@ -1,18 +1,18 @@
-//! How the fake misbehaves, as its environment says. Where a verb is wanted, `*` stands for all of them.
+//! The fake's faults, from its environment. `*` stands for all verbs.
 //!
-//! | variable | for example | what it does |
+//! | variable | for example | effect |
 //! | --- | --- | --- |
-//! | `FAKE_SLOW` | `join=2000,drain=500` | waits so many milliseconds before it does anything |
-//! | `FAKE_LIE` | `drain,remove` | says that it is done, and did nothing |
-//! | `FAKE_WRONG` | `join` | does something else than was asked for, and says that it is done |
-//! | `FAKE_ADD` | `join` | adds a line to the member's file instead of having it say one: not safe to run again |
-//! | `FAKE_FORGE` | `drain` | replaces `/bin/cat` and `/bin/test` in the hub's cell, and says that it is done |
+//! | `FAKE_SLOW` | `join=2000,drain=500` | waits this many milliseconds before it does anything |
+//! | `FAKE_LIE` | `drain,remove` | reports success without doing anything |
+//! | `FAKE_WRONG` | `join` | does something other than requested, and reports success |
+//! | `FAKE_ADD` | `join` | appends a line to the member's file instead of replacing it: not idempotent |
+//! | `FAKE_FORGE` | `drain` | replaces `/bin/cat` and `/bin/test` in the hub's cell, and reports success |
 //! | `FAKE_FAIL` | `join=no_license` | fails with that reason |
-//! | `FAKE_FAIL_RETRY_SECONDS` | `2` | and says that it may work after so long |
-//! | `FAKE_FAIL_TIMES` | `1` | only so often |
-//! | `FAKE_STUBBORN` | `drain` | never ends, and says how it goes on |
-//! | `FAKE_DIE_AT` | `join:before` | dies before, or `after`, it had its effect |
-//! | `FAKE_DIE_TIMES` | `1` | only so often; counted in the file that `FAKE_DIE_FILE` names, over all processes that share it |
+//! | `FAKE_FAIL_RETRY_SECONDS` | `2` | asks for a retry after this many seconds |
+//! | `FAKE_FAIL_TIMES` | `1` | fails at most this often |
+//! | `FAKE_STUBBORN` | `drain` | never ends, and reports progress |
+//! | `FAKE_DIE_AT` | `join:before` | dies before, or `after`, its effect |
+//! | `FAKE_DIE_TIMES` | `1` | dies at most this often; counted in the file of `FAKE_DIE_FILE`, over all processes that share it |
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -27,7 +27,7 @@ use crate::death::{Death, Point};
 pub(crate) struct Verbs(BTreeMap<String, String>);
 
 impl Verbs {
-    /// What is said for this verb.
+    /// Returns the setting for this verb.
     pub(crate) fn get(&self, verb: AdapterVerb) -> Option<&str> {
         self.0.get(&verb.to_string()).or_else(|| self.0.get("*")).map(String::as_str)
     }

@@ -1,4 +1,4 @@
-//! The fake as a process, against a platform of the adapter's side: what it did is judged by the files in the cells.
+//! Runs the fake as a process against the adapter's side of a platform, and verifies its effects by the files in the cells.
 
 #[path = "../../../crates/client/adapter-kit/tests/platform/mod.rs"]
 #[expect(dead_code, reason = "the kit's own tests use the same platform, and other parts of it")]

@@ -1,4 +1,4 @@
-//! Which verb of which component is whose.
+//! Dispatches each verb to the component it concerns.
 
 use muster_adapter_kit::{Adapter, Done, Failure, Outcome, StepCx};
 

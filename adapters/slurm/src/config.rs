@@ -1,5 +1,5 @@
-//! What an instance is configured with. The manifest's schema has judged it before; this judges what a schema cannot, and what
-//! must never depend on a schema that somebody else published.
+//! The configuration of an instance. The manifest's schema has validated it already; this validates rules that a schema cannot
+//! express, and those that must not depend on a schema published by another project.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,8 +7,8 @@ use muster_adapter_kit::Failure;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-/// Settings of `slurm.conf` that an instance may choose. Whatever names hosts, users, paths, plugins, ports or programs is the
-/// adapter's own, because what it promises of a cluster rests on them.
+/// Settings of `slurm.conf` that an instance may choose. Settings that name hosts, users, paths, plugins, ports or programs are
+/// the adapter's own, because its guarantees for a cluster rest on them.
 pub(crate) const ALLOWED: &[&str] = &[
     "BatchStartTimeout",
     "CompleteWait",
@@ -133,7 +133,7 @@ pub(crate) struct User {
 }
 
 impl Config {
-    /// Reads it, or says what is wrong with it.
+    /// Parses and validates the configuration.
     pub(crate) fn read(said: &Map<String, Value>) -> Result<Self, Failure> {
         let config: Self = serde_json::from_value(Value::Object(said.clone()))
             .map_err(|error| wrong(format!("it cannot be read: {error}")))?;

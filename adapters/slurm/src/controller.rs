@@ -11,8 +11,8 @@ use crate::places::{
 use crate::slurm::{self, SOON, good, timed};
 use crate::{gres, key, render};
 
-/// From the database up: slurmctld does not start for the first time without the accounting, and what is added to the accounting
-/// while slurmctld is not up may be lost to it.
+/// Starts the daemons from the database up: slurmctld's first start needs the accounting, and associations that are added to the
+/// accounting while slurmctld is down may be lost to it.
 pub(crate) async fn join(cx: &StepCx) -> Outcome {
     let member = cx.member()?;
     let config = slurm::config(cx)?;
@@ -34,7 +34,7 @@ pub(crate) async fn join(cx: &StepCx) -> Outcome {
     let (prepared, ()) = futures::try_join!(daemons, slurm::start_munge(cx, member, &key))?;
     cx.progress(90, "making the accounts known").await;
     accounts(cx, member).await?;
-    // A change of the key that the cell before this one did not see the end of. Before the first there was none.
+    // Completes a key change that the previous incarnation did not finish. The first incarnation has none.
     if member.incarnation > 1 {
         key::release(cx, member).await?;
     }
@@ -85,14 +85,14 @@ fn known_gres(cx: &StepCx, config: &Config) -> Vec<(String, String)> {
         .collect()
 }
 
-/// Makes the accounts known, and sees that slurmctld itself would take a job of each user.
+/// Adds the accounts, and verifies that slurmctld itself would accept a job of each user.
 pub(crate) async fn accounts(cx: &StepCx, controller: &SnapshotMember) -> Result<(), Failure> {
     let order = CommandOrder { timeout_seconds: Some(300), ..command([ACCOUNTS]) };
     good(cx.run_anew(controller, order).await?, "the accounts are not usable").map(drop)
 }
 
-/// Nothing new starts, and nothing is half way out. Jobs that run go on: they are the workers', and a controller that comes back
-/// with its state finds them.
+/// Starts no new job and waits for transitions to finish. Running jobs continue: they belong to the workers, and a controller that
+/// comes back with its state finds them.
 pub(crate) async fn drain(cx: &StepCx) -> Outcome {
     let member = cx.member()?;
     set_partitions(cx, member, "DOWN").await?;

@@ -1,6 +1,6 @@
 //! GPUs as Slurm counts them. Pure.
 
-/// What a worker with these devices says that it has; nothing without any.
+/// Returns the `Gres` value of a worker with these devices; none without devices.
 pub(crate) fn gres(devices: &[String], kind: Option<&str>) -> Option<String> {
     if devices.is_empty() {
         return None;
@@ -17,7 +17,7 @@ pub(crate) fn line(node: &str, devices: &[String], kind: Option<&str>) -> String
     format!("NodeName={node} Name=gpu{kind} File={}", devices.join(","))
 }
 
-/// The whole file, of the lines of all workers.
+/// Renders the file from the lines of all workers.
 pub(crate) fn conf(lines: &[String]) -> String {
     let mut text = "AutoDetect=off\n".to_owned();
     for line in lines {

@@ -1,9 +1,9 @@
-//! The key by which the daemons of a cluster know each other: which one each cell has, and how it is changed.
+//! The key by which the daemons of a cluster authenticate each other: which one each cell has, and how it is rotated.
 //!
-//! munged reads one key at its start, so a message that is under way while it is changed is lost, and what it spoke of hangs until
-//! Slurm says it again a minute later. That is why no job may start meanwhile, and why those that end are waited for. What a cell
-//! has is written down with the member once it is seen, and only at the end of a look: whoever dies on the way leaves a cluster of
-//! which the record says that its key is the old one, and the next look begins from the beginning.
+//! munged reads one key at its start, so a message in flight during a rotation is lost, and its job hangs until Slurm repeats
+//! the message a minute later. So no job may start meanwhile, and jobs that are ending are waited for. A cell's key is recorded
+//! with the member once it is verified, and only at the end of a look: if the adapter dies during a rotation, the record still
+//! has the old key, and the next look starts over.
 
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ pub(crate) const NAME: &str = "munge";
 const BYTES: u16 = 128;
 /// How long jobs that start or end are waited for. One that hangs must not keep the others from starting.
 const QUIET: i32 = 60;
-/// How long a cell may take to be given a key, and to start with it. Nobody else waits for one that does not answer.
+/// Timeout for one cell to get a key and to start with it. The other cells do not wait for one that does not respond.
 const ONE_CELL: Duration = Duration::from_secs(30);
 
 /// The key that the cluster should have: the one that was issued last, unless it was revoked or a member left unseen since it was
@@ -29,7 +29,7 @@ pub(crate) async fn wanted(cx: &StepCx) -> Result<String, Failure> {
     cx.shared_secret_after(NAME, BYTES, cx.snapshot().unwitnessed_at).await
 }
 
-/// The key for a member that joins. It is the controller's; while that is being changed, whoever joins waits.
+/// Returns the key for a joining member: the controller's. During a rotation the join waits.
 pub(crate) async fn of_cluster(cx: &StepCx, controller: &SnapshotMember) -> Result<String, Failure> {
     let key = cx.shared_secret(NAME, BYTES).await?;
     if held(controller) == Some(&key) {
@@ -47,7 +47,7 @@ pub(crate) async fn of_controller(cx: &StepCx) -> Result<String, Failure> {
     cx.shared_secret(NAME, BYTES).await
 }
 
-/// How the key comes to a cell: by reference, as a file of munged's own.
+/// References the key as a file of munged's own in a cell.
 pub(crate) fn file(key: &str) -> SecretFile {
     SecretFile { secret: key.to_owned(), file: "munge.key".to_owned(), uid: Some(MUNGE), gid: Some(MUNGE) }
 }
@@ -59,7 +59,7 @@ pub(crate) fn held(member: &SnapshotMember) -> Option<&str> {
     said.get("secret")?.as_str().filter(|_| same)
 }
 
-/// What is written down of a member that has a key.
+/// Records the key of a member.
 pub(crate) fn noted(detail: &mut Map<String, Value>, member: &SnapshotMember, key: &str) {
     detail.insert(NAME.to_owned(), json!({"secret": key, "incarnation": member.incarnation}));
 }
@@ -72,7 +72,7 @@ pub(crate) fn is_announced(controller: &SnapshotMember, key: &str) -> bool {
     controller.adapter_detail.get(CHANGES).and_then(Value::as_str) == Some(key)
 }
 
-/// Has it said.
+/// Records that the rotation is announced.
 pub(crate) fn announced(detail: &mut Map<String, Value>, key: &str) {
     detail.insert(CHANGES.to_owned(), json!(key));
 }
@@ -82,11 +82,11 @@ pub(crate) fn ended(detail: &mut Map<String, Value>) {
     detail.shift_remove(CHANGES);
 }
 
-/// The members whose cells have a munged and can be reached, and of whom nobody knows that they have this key.
+/// Returns the reachable members with a munged that are not known to have this key.
 pub(crate) fn others<'s>(cx: &'s StepCx, key: &str) -> Vec<&'s SnapshotMember> {
     let lacks = |member: &&SnapshotMember| match member.state {
         MemberState::Active | MemberState::Draining | MemberState::Drained => held(member) != Some(key),
-        // One that has not said which it was given is given it by its own step.
+        // A joining member without a recorded key gets it from its own step.
         MemberState::Joining => held(member).is_some_and(|held| held != key),
         _ => false,
     };
@@ -97,15 +97,15 @@ pub(crate) fn others<'s>(cx: &'s StepCx, key: &str) -> Vec<&'s SnapshotMember> {
 /// How a change went.
 #[derive(Debug, Default)]
 pub(crate) struct Changed {
-    /// Who has the new key, seen.
+    /// Members with the new key, verified.
     pub(crate) members: Vec<String>,
-    /// Who could not be given it, and why. They are tried again at the next look.
+    /// Members that did not get it, and why. The next look retries them.
     pub(crate) without: Vec<String>,
     /// Jobs that hung while they started or ended, and were not waited for any longer.
     pub(crate) hanging: String,
 }
 
-/// Gives the whole cluster another key, while no job starts.
+/// Rotates the key of the cluster, while no job starts.
 pub(crate) async fn change(cx: &StepCx, controller: &SnapshotMember, key: &str) -> Result<Changed, Failure> {
     cx.progress(
         10,
@@ -137,7 +137,7 @@ async fn while_held(
 }
 
 async fn hold(cx: &StepCx, controller: &SnapshotMember) -> Result<String, Failure> {
-    // What hangs on a node that nobody reaches hangs until it is forgotten.
+    // A job that hangs on an unreachable node hangs until the node is removed.
     let reached = |worker: &&SnapshotMember| !worker.unreachable && worker.fenced != Some(true);
     let works = |worker: &&SnapshotMember| {
         matches!(worker.state, MemberState::Active | MemberState::Draining | MemberState::Drained)
@@ -155,8 +155,9 @@ pub(crate) async fn release(cx: &StepCx, controller: &SnapshotMember) -> Result<
     good(cx.run_anew(controller, order).await?, "jobs could not be let start again").map(drop)
 }
 
-/// The new key in every cell that lacks it, then every munged anew at the same time, then a look. Where the controller has it already,
-/// these came while it was changed or were out of reach: nothing is held back for them, for nothing that they say is understood until then.
+/// Writes the new key into every cell that lacks it, restarts every munged at the same time, then verifies. If the controller
+/// already has it, these cells joined during the rotation or were unreachable: no job is held for them, as their messages are
+/// rejected until then anyway.
 pub(crate) async fn swap(cx: &StepCx, controller: &SnapshotMember, key: &str) -> Result<Changed, Failure> {
     let mut changed = Changed::default();
     let members = others(cx, key);
@@ -178,7 +179,7 @@ impl Changed {
         self.members.is_empty() && self.without.is_empty()
     }
 
-    /// With whom it went well so far; the others are noted. Without the controller there is no going on.
+    /// Returns the successful members and records the others. Fails without the controller.
     fn went_on<'s>(
         &mut self,
         controller: &SnapshotMember,
@@ -201,8 +202,8 @@ async fn give(cx: &StepCx, member: &SnapshotMember, key: &str) -> Result<(), Fai
     cx.files(member, FilesOrder { write: Vec::new(), remove: Vec::new(), secrets: vec![file(key)] }).await
 }
 
-/// Whether each of these understands what the controller says. The credential is nobody's: whoever reads it on its way can do
-/// nothing with it.
+/// Reports whether each of these decodes a credential of the controller. The credential is for an unprivileged user: intercepting
+/// it is useless.
 async fn asked(
     cx: &StepCx,
     controller: &SnapshotMember,

@@ -1,8 +1,8 @@
 //! The adapter of the app `slurm`: real Slurm clusters through the public API alone.
 //!
-//! What is decided (`config`, `render`, `node`, `queue`, `gres`) is pure and tested here; what is done (`controller`, `worker`, `login`,
-//! `reconcile`) only asks the platform for tasks in cells. The state of a cluster is Slurm's own: this process keeps none, and any
-//! step may be run again by another.
+//! The decisions (`config`, `render`, `node`, `queue`, `gres`) are pure and tested here; the actions (`controller`, `worker`,
+//! `login`, `reconcile`) only request tasks in cells from the platform. The state of a cluster is Slurm's own: this process keeps
+//! none, and another process may rerun any step.
 
 mod adapter;
 mod config;

@@ -1,10 +1,10 @@
-//! What Slurm says of a node, in its own words. Pure. What is not understood is never taken for a yes.
+//! Parses Slurm's record of a node. Pure. Unknown values never count as a yes.
 
 use jiff::Timestamp;
 
 use crate::queue::seconds;
 
-/// The prefix of a reason that says that a drain is the platform's: behind it stands the operation.
+/// The prefix of the reason of a drain by the platform; the operation follows it.
 const OURS: &str = "muster ";
 
 /// A node, as `scontrol -o show node` has it.
@@ -18,7 +18,7 @@ pub(crate) struct Node {
     pub(crate) version: Option<String>,
     pub(crate) allocated_cpus: i64,
     pub(crate) cpus: i64,
-    /// When it last had work, if that was said in seconds.
+    /// The time of its last work, if given in seconds.
     pub(crate) last_busy: Option<Timestamp>,
 }
 
@@ -27,8 +27,8 @@ pub(crate) struct Node {
 pub(crate) enum Down {
     /// It is not.
     No,
-    /// slurmctld set it down because slurmd did not answer, or the platform's own record says nothing else: it is returned to
-    /// service when slurmd answers again.
+    /// slurmctld set it down because slurmd did not respond, or the platform's own record has no other cause: it returns to
+    /// service when slurmd responds again.
     Silence,
     /// A person or a health check set it down.
     Theirs(String),
@@ -37,14 +37,14 @@ pub(crate) enum Down {
 /// What slurmctld itself writes when it sets a node down. A person's reason begins otherwise.
 const SILENCE: [&str; 2] = ["Not responding", "Node unexpectedly rebooted"];
 
-/// Whose a drain is.
+/// The origin of a drain.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Drain {
-    /// Nobody drains it.
+    /// Not drained.
     None,
     /// An operation of the platform's.
     Ours,
-    /// Somebody else: a person, a health check.
+    /// Another origin: a person, a health check.
     Theirs(String),
 }
 
@@ -62,7 +62,7 @@ impl Node {
             |key: &str| field(key).and_then(|rest| rest.split(' ').next()).filter(|word| !word.is_empty());
         let number = |key: &str| word(key).and_then(|word| word.parse().ok()).unwrap_or_default();
         let states: Vec<String> = word("State")?.split('+').map(str::to_owned).collect();
-        // The reason has spaces, and ends with who said it and when: `muster op_1 [slurm@2026-01-01T00:00:00]`.
+        // The reason has spaces, and ends with its author and time: `muster op_1 [slurm@2026-01-01T00:00:00]`.
         let reason = field("Reason").map(|rest| {
             let end = rest.rfind(" [").filter(|_| rest.trim_end().ends_with(']')).unwrap_or(rest.len());
             rest[..end].trim().to_owned()
@@ -84,11 +84,11 @@ impl Node {
     }
 
     pub(crate) fn is(&self, state: &str) -> bool {
-        // A star or another mark behind a state says how it is heard, which has a flag of its own.
+        // A star or another mark after a state is the connection's status, which has its own flag.
         self.states.iter().any(|found| found.trim_end_matches(|c: char| !c.is_ascii_alphanumeric()) == state)
     }
 
-    /// Whose drain stands on it.
+    /// Returns the origin of its drain.
     pub(crate) fn drain(&self) -> Drain {
         match (self.is("DRAIN"), &self.reason) {
             (false, _) => Drain::None,
@@ -117,7 +117,7 @@ impl Node {
         }
     }
 
-    /// Whether nothing runs on it and nothing comes, as far as the node's own record goes; what the queue says comes on top.
+    /// Reports whether no work runs on it and none is scheduled, by the node's own record; the queue is checked separately.
     pub(crate) fn is_drained(&self) -> bool {
         let idle = self.is("IDLE") || self.is("DOWN");
         idle && self.is("DRAIN") && !["COMPLETING", "ALLOCATED", "MIXED"].iter().any(|busy| self.is(busy))

@@ -25,7 +25,7 @@ pub(crate) const CONTROLLER_SERVICE: &str = "controller";
 pub(crate) const WORKER_SERVICE: &str = "worker";
 pub(crate) const SSH_SERVICE: &str = "ssh";
 
-/// The keys of the components: what the manifest and this adapter agree on.
+/// The keys of the components, shared by the manifest and this adapter.
 pub(crate) const CONTROLLER: &str = "controller";
 pub(crate) const WORKER: &str = "worker";
 pub(crate) const LOGIN: &str = "login";

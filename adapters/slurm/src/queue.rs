@@ -13,8 +13,8 @@ pub(crate) const FORMAT: &str = "%l|%e|%N";
 pub(crate) enum End {
     /// The last of them ends then, unless it is over before.
     At(Timestamp),
-    /// One of them has no limit, or an end that is no time: nobody knows. No date in the far future is made up for it, because
-    /// people read it, and who sorts by it puts what is unknown last anyway.
+    /// One of them has no limit, or an end that is no time. It is not replaced by a date in the far future, because people read
+    /// it, and sorting puts unknown values last anyway.
     Unknown,
 }
 

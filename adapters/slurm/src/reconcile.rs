@@ -1,4 +1,4 @@
-//! A look at a whole cluster: the accounts are mended where slurmctld lost one, and each member's health is what Slurm says of it.
+//! A look at a cluster: repairs accounts that slurmctld lost, and reports each member's health from Slurm's own records.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -16,7 +16,7 @@ use crate::queue::{self, End};
 use crate::slurm::{self, timed};
 use crate::worker;
 
-/// When to look again after something was said that has to be done.
+/// Delay of the next look after an announcement that requires an action.
 const AT_ONCE: Duration = Duration::from_secs(1);
 /// When to look again after the key was changed.
 const AFTER_A_CHANGE: Duration = Duration::from_secs(3);
@@ -29,8 +29,8 @@ pub(crate) async fn reconcile(cx: &StepCx) -> Outcome {
     if key::held(controller) != Some(&wanted) && !key::is_announced(controller, &wanted) {
         return Ok(announced(controller, &wanted));
     }
-    // Keys and accounts are the whole cluster's, whatever becomes of a member meanwhile: who joins with a former key is given the other
-    // one at the next look.
+    // Keys and accounts belong to the cluster, whatever happens to a member meanwhile: a member that joins with a former key gets
+    // the current one at the next look.
     let beside = cx.beside_member_steps();
     let changed = keys(&beside, controller, &wanted).await?;
     let noted = |member: &SnapshotMember, mut detail: Map<String, Value>| {
@@ -56,7 +56,7 @@ pub(crate) async fn reconcile(cx: &StepCx) -> Outcome {
         noted(controller, controller.adapter_detail.clone()),
     ));
     let ran = cx.look(controller, in_seconds([SCONTROL, "-o", "show", "node"])).await?;
-    // Without any node scontrol says so and ends well; with an error nothing is known of anybody.
+    // Without any node scontrol exits with zero; after an error nothing is known of any member.
     if ran.exit != 0 {
         let why = format!("slurmctld does not answer: {}", ran.stderr.trim());
         let detail = noted(controller, controller.adapter_detail.clone());
@@ -120,18 +120,18 @@ pub(crate) async fn reconcile(cx: &StepCx) -> Outcome {
             "; these jobs did not end meanwhile, and Slurm asks for them again in a minute: {jobs}"
         ));
     }
-    // The former key is worth nothing to anybody by now. It goes last: until here whoever comes after us would need it. An account
-    // that may not have it revoked has changed the key all the same, and tries again at each look.
+    // The former key is no longer in use. Revoke it last: until here a rerun of this look would need it. An account without the
+    // permission to revoke has still rotated the key, and retries at each look.
     match cx.shared_secret_only(key::NAME, &wanted).await {
         Ok(()) => key::ended(&mut members[0].adapter_detail),
         Err(why) => message.push_str(&format!("; the former one was not revoked: {}", why.message)),
     }
-    // Soon again: somebody may have joined with the former key while it was changed.
+    // Look again soon: a member may have joined with the former key during the rotation.
     let reconcile_after = (!changed.is_nothing()).then_some(AFTER_A_CHANGE);
     Ok(Done { members, message: Some(message), reconcile_after, ..Done::default() })
 }
 
-/// A command that says times in seconds since 1970.
+/// A command that prints times in seconds since 1970.
 fn in_seconds<const N: usize>(words: [&str; N]) -> CommandOrder {
     let mut order = timed(words);
     order.environment.insert("SLURM_TIME_FORMAT".to_owned(), "%s".to_owned());
@@ -154,7 +154,7 @@ fn free_at(node: &Node, ends: &BTreeMap<String, End>) -> Option<Timestamp> {
     }
 }
 
-/// The key is about to be changed, and people are told of that before it is: as the controller's health.
+/// Announces the rotation before it starts, as the controller's health.
 fn announced(controller: &SnapshotMember, key: &str) -> Done {
     let mut detail = controller.adapter_detail.clone();
     key::announced(&mut detail, key);
@@ -163,7 +163,7 @@ fn announced(controller: &SnapshotMember, key: &str) -> Done {
     Done { members, message: Some(why.to_owned()), reconcile_after: Some(AT_ONCE), ..Done::default() }
 }
 
-/// Sees to it that every cell has the cluster's key.
+/// Ensures that every cell has the cluster's key.
 async fn keys(cx: &StepCx, controller: &SnapshotMember, key: &str) -> Result<key::Changed, Failure> {
     if key::held(controller) != Some(key) {
         return key::change(cx, controller, key).await;

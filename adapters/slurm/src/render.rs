@@ -1,27 +1,27 @@
-//! The files of a cluster, from its configuration. Pure: the same instance gives the same text, so that a step that is run again
-//! writes what is there.
+//! Renders the files of a cluster from its configuration. Pure: the same instance gives the same text, so a rerun step writes
+//! identical files.
 
 use std::fmt::Write as _;
 
 use crate::config::Config;
 
-/// Who a cluster is and where its controller is.
+/// The name of a cluster and the address of its controller.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Cluster<'a> {
     pub(crate) name: &'a str,
     pub(crate) controller: &'a str,
     pub(crate) address: &'a str,
-    /// So much memory a job has for each CPU, if it does not say.
+    /// Default memory of a job for each CPU.
     pub(crate) mem_per_cpu_mb: i64,
-    /// So many workers there can be.
+    /// Maximum number of workers.
     pub(crate) most_workers: i64,
 }
 
-/// `slurm.conf`. What is not obvious:
-/// - `DefMemPerCPU`: with memory as a resource, a job that asks for none would take all of a node's.
-/// - `ReturnToService=1`: with 2 a node that was set down on purpose comes back by itself.
-/// - `TreeWidth`: messages go straight to each worker. Workers come and go, and none should carry another's.
-/// - `proctrack/linuxproc`: cells see control groups and may not make any.
+/// `slurm.conf`. Non-obvious settings:
+/// - `DefMemPerCPU`: with memory as a resource, a job that requests none would take all of a node's.
+/// - `ReturnToService=1`: with 2 a node that was set down on purpose returns automatically.
+/// - `TreeWidth`: messages go straight to each worker. Workers come and go, and none should relay another's.
+/// - `proctrack/linuxproc`: control groups are read-only in cells.
 pub(crate) fn slurm_conf(cluster: &Cluster<'_>, config: &Config) -> String {
     let mut text = format!(
         "ClusterName={name}
@@ -115,8 +115,8 @@ pub(crate) fn accounts(config: &Config) -> String {
     config.accounts.iter().map(|account| format!("{}\n", account.name)).collect()
 }
 
-/// What a worker says that it has. Its incarnation is a feature of it, so that the record of a cell that is gone is told from that
-/// of the one that came after it.
+/// Renders a worker's resources. Its incarnation is a feature of the node, which distinguishes the record of a removed cell from
+/// its successor's.
 pub(crate) fn node(cpus: i64, memory_mb: i64, gres: Option<&str>, incarnation: i64) -> String {
     let gres = gres.map(|gres| format!(" Gres={gres}")).unwrap_or_default();
     format!(

@@ -67,7 +67,7 @@ pub(crate) async fn write(
     files.push(file("/etc/slurm/users", render::users(config)));
     let secrets = vec![key::file(key)];
     cx.files(member, FilesOrder { write: files, remove: Vec::new(), secrets }).await?;
-    // Said at once: should the cluster's key change while this member joins, it is known which one it was given.
+    // Reported immediately: if the cluster's key is rotated while this member joins, the record has the key it got.
     let mut detail = member.adapter_detail.clone();
     key::noted(&mut detail, member, key);
     cx.detail(detail).await;
@@ -82,7 +82,7 @@ pub(crate) async fn start_munge(cx: &StepCx, member: &SnapshotMember, key: &str)
     }
 }
 
-/// What a prepared cell said of itself.
+/// The output of a cell's preparation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Prepared {
     /// As `slurmd -V` has it.
@@ -95,7 +95,7 @@ pub(crate) struct Prepared {
 pub(crate) async fn prepare(cx: &StepCx, member: &SnapshotMember) -> Result<Prepared, Failure> {
     let order =
         CommandOrder { timeout_seconds: Some(120), ..command([PREPARE, member.component_key.as_str()]) };
-    // What it refuses it refuses again: a user whose number is taken, a disk that is full.
+    // Permanent errors, such as a taken uid or a full disk: no retry.
     let said = good(cx.run(member, order).await?, &format!("{} was not prepared", member.name))
         .map_err(|why| Failure { retry_after: None, ..why })?;
     let mut lines = said.lines().map(str::to_owned);
@@ -110,7 +110,7 @@ pub(crate) fn good(ran: Ran, what: &str) -> Result<String, Failure> {
     Err(failed(&ran, what))
 }
 
-/// A command that ended badly. What a daemon refuses now it may take in a moment.
+/// A failed command. A daemon's error may be transient, so it is retried.
 pub(crate) fn failed(ran: &Ran, what: &str) -> Failure {
     let how =
         if ran.timed_out { "it took too long".to_owned() } else { format!("it ended with {}", ran.exit) };
@@ -119,7 +119,7 @@ pub(crate) fn failed(ran: &Ran, what: &str) -> Failure {
     Failure::retry(SOON, "slurm_refused", format!("{what}: {how}: {}", said.join("; ")))
 }
 
-/// What the cluster says of a node; none where it knows no such node. An error is neither.
+/// Returns the cluster's record of a node; none if there is no such node. An error is neither.
 pub(crate) async fn node(
     cx: &StepCx,
     controller: &SnapshotMember,
@@ -150,7 +150,7 @@ pub(crate) async fn update(
     good(cx.run_anew(controller, timed(words)).await?, &format!("{name} could not be changed")).map(drop)
 }
 
-/// For which operation a step is, as a token in what is written to Slurm.
+/// Returns the operation of a step, as a token for Slurm's reasons.
 pub(crate) fn operation(cx: &StepCx) -> String {
     let step = cx.step();
     step.operation_id.as_ref().map_or_else(|| step.id.to_string(), ToString::to_string)

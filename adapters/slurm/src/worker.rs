@@ -27,7 +27,7 @@ pub(crate) async fn join(cx: &StepCx) -> Outcome {
         file("/etc/slurm/worker/node", render::node(member.cpus, member.memory_mb, gres, member.incarnation))
     };
     let mut files = vec![file("/etc/slurm/worker/server", format!("{}:6817\n", slurm::address(controller)?))];
-    // Which devices it has, only its cell can tell; one that was given none has none.
+    // Only the cell can list its devices; a member without GPUs has none.
     files.extend((member.gpus == 0).then(|| node(None)));
     // What does not wait for each other happens at once: a worker is wanted soon.
     let ready = async {
@@ -75,7 +75,7 @@ async fn forget_former(
     forget(cx, controller, &node.name).await
 }
 
-/// Takes the record of a node away, and what is known of its GPUs. Whoever calls this has seen to it that nothing of the cell runs.
+/// Deletes the record of a node and its GPUs. The caller ensures that nothing of the cell runs.
 pub(crate) async fn forget(cx: &StepCx, controller: &SnapshotMember, name: &str) -> Result<(), Failure> {
     let order = CommandOrder {
         timeout_seconds: Some(90),
@@ -84,14 +84,14 @@ pub(crate) async fn forget(cx: &StepCx, controller: &SnapshotMember, name: &str)
     good(cx.run_anew(controller, order).await?, &format!("Slurm does not forget {name}")).map(drop)
 }
 
-/// Nothing new comes, and what runs is waited for: nothing is ever killed here.
+/// Stops new work and waits for running jobs: nothing is ever killed here.
 pub(crate) async fn drain(cx: &StepCx) -> Outcome {
     let member = cx.member()?;
     let controller = slurm::controller(cx)?;
     let mut words = vec![AWAIT_DRAINED.to_owned(), member.name.clone(), DRAIN_LOOK.to_string()];
     let operation = slurm::operation(cx);
     let known = slurm::node(cx, controller, &member.name).await?;
-    // Only the first look drains it: whoever puts it back to work meanwhile is not overruled.
+    // Only the first look drains it: a resume by a person meanwhile is not overruled.
     words.push(known.map_or_else(|| reason(&operation), |node| node.drain_reason(&operation)));
     loop {
         let order = CommandOrder { timeout_seconds: Some(DRAIN_LOOK + 30), ..command(words.clone()) };
@@ -226,7 +226,7 @@ fn drained_by_another(node: &Node, why: &str) -> Failure {
 pub(crate) async fn remove(cx: &StepCx) -> Outcome {
     let member = cx.member()?;
     let Ok(controller) = slurm::controller(cx) else {
-        // An instance that is taken down takes its workers first; one whose controller never came has nobody to forget them.
+        // A decommissioned instance removes its workers first; without a controller there is no record to delete.
         let away = cx.members_of("controller").any(|controller| controller.unreachable);
         return if away {
             Err(Failure::retry(

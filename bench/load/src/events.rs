@@ -1,8 +1,8 @@
-//! Events: something is made on one server, and many who listen to another hear of it. How late?
+//! Events: measures the delay between a command on one server and its event at many listeners of another.
 //!
-//! One thing is made at a time, and the next only when everybody has heard: so this is how long an event takes, not how many
-//! there can be. The clock starts when the request is sent, so that the command itself is part of it; the time from its answer is
-//! told beside. Raw LISTEN and NOTIFY on the same database take turns with it.
+//! One command is sent at a time, and the next only when all listeners have received its event: this measures latency, not
+//! throughput. The clock starts when the request is sent, so that the command itself is included; the time since its response is
+//! reported beside it. Raw LISTEN and NOTIFY on the same database are interleaved with it.
 
 use std::cell::{Cell, RefCell};
 use std::path::PathBuf;
@@ -29,9 +29,9 @@ usage: bench-load events --address HOST:PORT --stream HOST:PORT --targets FILE -
   --count N             things that are made [100]
   --postgres HOST:PORT  measure raw NOTIFY in the database `bench` of the user `postgres`, in turn with the events";
 
-/// How long it may take until everybody has heard.
+/// Timeout until all listeners have received the event.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// Between two of them everything comes to rest.
+/// Pause between two commands, until the system is idle.
 const PAUSE: Duration = Duration::from_millis(50);
 
 /// What to do.
@@ -80,7 +80,7 @@ impl Options {
     }
 }
 
-/// What is waited for, and who has heard it.
+/// The awaited event, and the listeners that have received it.
 #[derive(Default)]
 struct Awaited {
     name: RefCell<String>,
@@ -90,7 +90,7 @@ struct Awaited {
     changed: Notify,
 }
 
-/// One who listens.
+/// One listener.
 async fn subscriber(address: String, request: Rc<str>, awaited: Rc<Awaited>) {
     if let Err(error) = listen(&address, &request, &awaited).await {
         awaited.lost.borrow_mut().get_or_insert(format!("a stream ended: {error}"));
@@ -137,7 +137,7 @@ async fn listen(address: &str, request: &str, awaited: &Awaited) -> std::io::Res
 }
 
 impl Awaited {
-    /// Waits until so many did what is counted.
+    /// Waits until the count reaches the wanted number.
     async fn until(&self, what: &str, count: impl Fn(&Self) -> usize, wanted: usize) -> Result<(), String> {
         let all = async {
             while count(self) < wanted {

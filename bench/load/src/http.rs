@@ -5,7 +5,7 @@ use std::io::{Error, ErrorKind, Result};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
-/// How much of a body that nobody keeps is read at once.
+/// Read size for a body that is not kept.
 const PART: usize = 256 * 1024;
 
 /// An answer's outline; the head and a kept body stay in the connection's buffer until the next request.
@@ -19,7 +19,7 @@ pub(crate) struct Answer {
 pub(crate) enum Body {
     /// It is wanted.
     Kept,
-    /// There is none, whatever the head says: the request was a HEAD.
+    /// None, whatever the head declares: the request was a HEAD.
     Absent,
 }
 
@@ -80,7 +80,7 @@ impl Connection {
         }
     }
 
-    /// Sends a request and reads the whole answer.
+    /// Sends a request and reads the complete response.
     pub(crate) async fn ask(&mut self, request: &str) -> Result<Answer> {
         self.exchange(request.as_bytes(), Body::Kept).await
     }
@@ -96,7 +96,7 @@ impl Connection {
         self.stream.write_all(bytes).await
     }
 
-    /// Reads the head of an answer; says where it ends in the buffer.
+    /// Reads the head of a response; returns its end in the buffer.
     async fn head(&mut self) -> Result<(u16, Ends, usize)> {
         self.buffer.clear();
         let start = loop {
@@ -131,7 +131,7 @@ impl Connection {
         Ok(Answer { status, length: self.body.len() })
     }
 
-    /// Reads an answer whose body is handed on part by part and not kept. A refusal's is kept: it says why.
+    /// Reads a response and passes its body on in parts without keeping it. The body of an error is kept for its message.
     pub(crate) async fn pour(&mut self, mut part: impl FnMut(&[u8])) -> Result<Answer> {
         let (status, ends, start) = self.head().await?;
         let Ends::After(length) = ends else { return Err(broken("a long answer without a length")) };

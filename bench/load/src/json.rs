@@ -1,6 +1,6 @@
 //! As much of JSON as it takes to find one text in an answer.
 
-/// The first text that stands under this name so many braces deep; nothing that is inside a text is taken for a name.
+/// Returns the first string value with this name at this depth of braces; names inside strings are ignored.
 pub(crate) fn text_at<'j>(json: &'j str, depth: usize, name: &str) -> Option<&'j str> {
     let (mut at, mut deep) = (0, 0);
     let bytes = json.as_bytes();

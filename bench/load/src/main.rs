@@ -1,9 +1,9 @@
-//! Asks a server the same thing over and over, from a number of clients at once, and counts what comes back.
+//! Sends a server the same request repeatedly, from a number of concurrent clients, and counts the responses.
 //!
-//! One thread serves all clients: the generator shares the machine with what it measures, and must take little of it.
+//! One thread serves all clients: the generator shares the machine with the server that it measures, and must use little of it.
 //! It knows no server: method, path and body are templates, so that ours and a peer's are driven by the same code. Pushing
-//! and pulling images takes several requests that depend on one another, and is a mode of its own (`registry`); so is asking for
-//! operations, of which each can be asked for once (`operations`), and listening to events (`events`).
+//! and pulling images takes several dependent requests, and is a separate mode (`registry`); so are operations, each of which
+//! can be submitted only once (`operations`), and listening to events (`events`).
 
 mod events;
 mod http;
@@ -99,7 +99,7 @@ async fn run(options: Options) -> Result<(), String> {
     Ok(())
 }
 
-/// What the command line asks for.
+/// The mode chosen on the command line.
 enum Mode {
     Requests(Options),
     Registry(registry::Options),

@@ -1,4 +1,4 @@
-//! As much of PostgreSQL's protocol as it takes to hear a notification: a server that trusts us, and texts of statements.
+//! The part of PostgreSQL's protocol that receiving a notification needs: trust authentication, and simple queries.
 
 use std::io::{Error, Result};
 use std::time::{Duration, Instant};
@@ -50,7 +50,7 @@ impl Session {
     }
 }
 
-/// One who commits, and one who listens.
+/// One session that commits, and one that listens.
 pub(crate) struct Notifier {
     speaker: Session,
     listener: Session,
@@ -64,7 +64,7 @@ impl Notifier {
         Ok(Self { speaker: Session::open(address).await?, listener })
     }
 
-    /// From sending the commit to hearing of it.
+    /// Returns the time from sending the commit to receiving the notification.
     pub(crate) async fn once(&mut self) -> Result<Duration> {
         let sent = Instant::now();
         self.speaker.send(COMMIT).await?;

@@ -1,6 +1,6 @@
-//! Operations: each is asked for once, and, if that is wanted, its end is waited for.
+//! Operations: each is submitted once, and, optionally, its end is awaited.
 //!
-//! What to ask for stands in a file, because every line can be asked for only once: a member that is being drained is not
+//! The requests are read from a file, because every line can be sent only once: a member that is being drained is not
 //! drained again. All clients take their next line from it.
 
 use std::cell::{Cell, RefCell};
@@ -112,7 +112,7 @@ async fn ask(connection: &mut Connection, request: &str) -> Result<(), (u16, Str
 }
 
 impl Work {
-    /// Asks for one operation; if that is wanted, until its end.
+    /// Submits one operation and, optionally, waits for its end.
     async fn one(
         &self,
         connection: &mut Connection,

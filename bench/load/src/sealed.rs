@@ -1,7 +1,7 @@
-//! Follows the audit while the load runs: how late is sealing, and is every acknowledged command there exactly once?
+//! Follows the audit during the load: the lag of sealing, and whether every acknowledged command is there exactly once.
 //!
-//! It asks the public API as anybody could. Every acknowledged command is one entry in its tenant's chain, so the head of
-//! the chain, less where it stood before, is the number that is sealed.
+//! It uses only the public API. Every acknowledged command is one entry in its tenant's chain, so the head of
+//! the chain, less its initial value, is the number of sealed commands.
 
 use std::cell::RefCell;
 use std::time::{Duration, Instant};
@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use crate::http::Connection;
 use crate::target::Target;
 
-/// Twenty looks a second cost the server next to nothing and see every delay that matters.
+/// Twenty reads a second cost the server next to nothing and detect every relevant delay.
 const LOOK: Duration = Duration::from_millis(50);
 /// A sealer that takes longer than this has not missed its goal, it has stopped.
 const STOPPED: Duration = Duration::from_secs(10);
@@ -68,16 +68,16 @@ impl Sealed {
         }
     }
 
-    /// Looks at one chain, on which so many clients act, until it is dropped; one sealer serves all chains, so one
-    /// tells of all.
+    /// Polls one chain, with this many active clients, until it is dropped; one sealer serves all chains, so one
+    /// represents all.
     pub(crate) async fn watch(&self, address: &str, target: &Target, clients: usize) -> Result<(), String> {
         let mut connection = Connection::open(address).await.map_err(|error| error.to_string())?;
         loop {
             tokio::time::sleep(LOOK).await;
             let asked = Instant::now();
             let sealed = head(&mut connection, address, target).await? - self.before[0];
-            // What is sealed may hold a few commands whose answers are still on their way, one for each client: so the
-            // oldest that may still be open is that much further back. An upper bound, on purpose.
+            // The sealed entries may include a few commands with responses in flight, one for each client: so the
+            // oldest one that may still be open is that much further back. An upper bound, on purpose.
             let first_open = usize::try_from(sealed).unwrap_or(0).saturating_sub(clients);
             let acknowledged = target.acknowledged.borrow();
             let lag = acknowledged
@@ -89,7 +89,7 @@ impl Sealed {
         }
     }
 
-    /// After the load: waits until every chain holds what was acknowledged, and looks once more for anything beyond.
+    /// After the load: waits until every chain holds all acknowledged commands, and checks once more for anything beyond.
     pub(crate) async fn settle(&self, address: &str, targets: &[Target]) -> Result<(), String> {
         let ended = Instant::now();
         let acknowledged: i64 = targets.iter().map(|target| target.acknowledged.borrow().len() as i64).sum();

@@ -1,4 +1,4 @@
-//! What a run saw, counted and told.
+//! The counts and the report of a run.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use crate::sealed::Sealed;
 
-/// What one run saw, shared by all clients of the one thread.
+/// The counts of one run, shared by all clients of the one thread.
 #[derive(Default)]
 pub(crate) struct Tally {
     latencies: RefCell<Vec<u32>>,

@@ -1,4 +1,4 @@
-//! Whom a client speaks for, and what it asks.
+//! The tenants, tokens and paths that clients use.
 
 use std::cell::RefCell;
 use std::path::Path;
@@ -15,7 +15,7 @@ pub(crate) struct Target {
     pub(crate) acknowledged: RefCell<Vec<Instant>>,
 }
 
-/// Tokens come from a file, because everybody on the machine can read a command line.
+/// Tokens come from a file, because command lines are world-readable.
 pub(crate) fn read(file: &Path) -> Result<Vec<Target>, String> {
     let text = std::fs::read_to_string(file).map_err(|error| format!("the targets' file: {error}"))?;
     let targets: Vec<Target> = text

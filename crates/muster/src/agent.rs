@@ -1,4 +1,4 @@
-//! `muster agent`: a node's side of the platform, and a whole fleet of nodes that do not exist.
+//! `muster agent`: the node agent, and a fleet of simulated nodes.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -29,13 +29,13 @@ pub(crate) fn command() -> Command {
         .subcommand(agent_simulate::command())
 }
 
-/// The command line with nothing but this. An agent has a memory to keep small for months, and reading the description of
-/// the API to offer commands that nobody typed would be most of it.
+/// Returns the command line with only this subcommand. An agent must stay small for months, and parsing the API
+/// description for unused commands would be most of its memory.
 pub(crate) fn alone() -> Command {
     Command::new("muster").version(env!("CARGO_PKG_VERSION")).subcommand_required(true).subcommand(command())
 }
 
-/// Whether one thread is enough: for one node it is, and it is the smallest that a process can be.
+/// Reports whether one thread suffices: it does for a single node, and keeps the process small.
 pub(crate) fn on_one_thread(matches: &ArgMatches) -> bool {
     matches!(matches.subcommand(), Some(("agent", verb)) if verb.subcommand_name() != Some("simulate"))
 }
@@ -50,7 +50,7 @@ pub(crate) async fn run(matches: &ArgMatches) -> anyhow::Result<ExitCode> {
         Some(("simulate", matches)) => agent_simulate::run(matches).await,
         _ => bail!("say what the agent should do"),
     };
-    // An agent that must enrol anew has an exit code of its own, so that a supervisor does not start it for ever.
+    // An agent that must be enrolled again has its own exit code, so that a supervisor does not restart it forever.
     match result {
         Err(error) => match error.downcast_ref::<AgentError>() {
             Some(ended) => {
@@ -63,7 +63,7 @@ pub(crate) async fn run(matches: &ArgMatches) -> anyhow::Result<ExitCode> {
     }
 }
 
-/// Where an agent keeps what must outlive it.
+/// Returns the argument for an agent's persistent data.
 pub(crate) fn data_dir() -> Arg {
     Arg::new("data-dir")
         .long("data-dir")
@@ -90,7 +90,7 @@ pub(crate) fn reserve_disk() -> Arg {
         .help("Disk not offered to allocations, for images, logs and the agent [default: a tenth; 2 to 100 GiB, a quarter at most]")
 }
 
-/// What `--reserve-disk-mb` says.
+/// Returns the value of `--reserve-disk-mb`.
 pub(crate) fn reserve(matches: &ArgMatches) -> DiskReserve {
     matches.get_one::<u64>("reserve-disk-mb").map_or(DiskReserve::Default, |mib| DiskReserve::Mib(*mib))
 }
@@ -117,7 +117,7 @@ pub(crate) fn with_logs(command: Command, level: &'static str) -> Command {
         )
 }
 
-/// Starts logging. A level and no more: what a filter with patterns takes would be a part of an idle agent's memory.
+/// Starts logging with a level only: a pattern filter would add to an idle agent's memory.
 pub(crate) fn start_logs(matches: &ArgMatches) {
     let word = |name: &str| matches.get_one::<String>(name).map_or("", String::as_str);
     let level: LevelFilter = word("log-level").parse().unwrap_or(LevelFilter::INFO);

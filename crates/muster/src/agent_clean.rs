@@ -7,13 +7,13 @@ use anyhow::Context as _;
 use clap::{ArgMatches, Command};
 use muster_agent::inventory::DiskReserve;
 use muster_agent::{Folder, Identity, Machine, pretence, real};
-use muster_ids::World;
+use muster_ids::Env;
 
 use crate::agent::{data_dir, start_logs, with_logs};
 use crate::agent_driver;
 use crate::agent_knobs::kill_points;
 
-/// What stands before the number of removed things.
+/// Prefix of the number of removed resources.
 pub(crate) const REMOVED: &str = "removed things: ";
 
 pub(crate) fn command() -> Command {
@@ -25,18 +25,18 @@ pub(crate) fn command() -> Command {
              runs again. The exit code is 1 when something could not be removed, and what that is is listed.",
         )
         .arg(data_dir());
-    // What the driver needs to find its things is said as to `muster agent run`; the rest is of no use here and not shown.
+    // The driver needs the same options as for `muster agent run`; the others are unused and hidden.
     let shown = ["data-dir", "run-dir", "address", "id-base", "log-level", "log-format"];
     agent_driver::with_driver(with_logs(clean, "warn"))
         .mut_args(|arg| if shown.contains(&arg.get_id().as_str()) { arg } else { arg.hide(true) })
-        // The loopback's is there whatever has become of the others, and to remove something any will do.
+        // The loopback address always exists, and any address will do for a removal.
         .mut_arg("address", |arg| arg.default_value("127.0.0.1").help("An address that this machine has"))
         .after_help("")
 }
 
 pub(crate) async fn run(matches: &ArgMatches) -> anyhow::Result<ExitCode> {
     start_logs(matches);
-    let world = World::system();
+    let env = Env::system();
     let folder = Folder::new(matches.get_one::<PathBuf>("data-dir").context("--data-dir")?);
     let Some(identity) = Identity::lookup(&folder)? else {
         println!("nothing is there: {} has not joined", folder.path().display());
@@ -44,11 +44,11 @@ pub(crate) async fn run(matches: &ArgMatches) -> anyhow::Result<ExitCode> {
     };
     agent_driver::check_driver(matches)?;
     let _lock = folder.lock()?;
-    let pretend = pretence(&folder, None, &identity.node.name, &world)?;
+    let pretend = pretence(&folder, None, &identity.node.name, &env)?;
     let machine =
         Machine::This { data_dir: folder.path().to_owned(), reserve: DiskReserve::Default, pretend };
     let settings = agent_driver::settings(matches, &identity, &folder, &machine, kill_points()?).await?;
-    let clean = move || real::Driver::open(settings, &world)?.clean();
+    let clean = move || real::Driver::open(settings, &env)?.clean();
     let real::Cleaned { removed, left } = tokio::task::spawn_blocking(clean).await??;
     println!("{REMOVED}{removed}");
     if left.is_empty() {

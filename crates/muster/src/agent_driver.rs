@@ -1,4 +1,4 @@
-//! What makes the places and cells of `muster agent run`.
+//! Driver of `muster agent run`, which creates allocations and cells.
 
 use std::net::{IpAddr, Ipv4Addr, UdpSocket};
 use std::path::PathBuf;
@@ -8,11 +8,11 @@ use anyhow::{Context as _, bail};
 use clap::{Arg, ArgAction, ArgMatches, Command, ValueHint, value_parser};
 use muster_agent::sim::{self, Faults, KillPoints, Surroundings};
 use muster_agent::{Address, Driver, Folder, Identity, Machine, real};
-use muster_ids::World;
+use muster_ids::Env;
 
 use crate::agent_knobs::{journal, kill_points, odds, seed, with_knobs};
 
-/// The flags.
+/// Adds the driver's flags.
 pub(crate) fn with_driver(command: Command) -> Command {
     let driver = Arg::new("driver")
         .long("driver")
@@ -60,7 +60,7 @@ pub(crate) fn with_driver(command: Command) -> Command {
     with_knobs(command.args([driver, images, host, shared, address, run, base]))
 }
 
-/// Says early, before anything is joined or opened, what this machine lacks.
+/// Checks early, before anything is joined or opened, that this machine has the required programs.
 pub(crate) fn check_driver(matches: &ArgMatches) -> anyhow::Result<()> {
     if is_simulated(matches) {
         return Ok(());
@@ -79,13 +79,13 @@ fn is_simulated(matches: &ArgMatches) -> bool {
     matches.get_one::<String>("driver").is_some_and(|driver| driver == "simulated")
 }
 
-/// Opens the driver that was asked for.
+/// Opens the selected driver.
 pub(crate) async fn open(
     matches: &ArgMatches,
     identity: &Identity,
     folder: &Folder,
     machine: &Machine,
-    world: &World,
+    env: &Env,
 ) -> anyhow::Result<Driver> {
     let name = identity.node.name.clone();
     if is_simulated(matches) {
@@ -95,15 +95,15 @@ pub(crate) async fn open(
             kill: kill_points()?,
         };
         tracing::warn!(node = name, "the driver is simulated: places are records, and nothing is isolated");
-        return Ok(Driver::Simulated(Arc::new(sim::Driver::open(&name, folder, world, around)?)));
+        return Ok(Driver::Simulated(Arc::new(sim::Driver::open(&name, folder, env, around)?)));
     }
     let settings = settings(matches, identity, folder, machine, kill_points()?).await?;
-    let world = world.clone();
-    let driver = tokio::task::spawn_blocking(move || real::Driver::open(settings, &world)).await??;
+    let env = env.clone();
+    let driver = tokio::task::spawn_blocking(move || real::Driver::open(settings, &env)).await??;
     Ok(Driver::Real(Arc::new(driver)))
 }
 
-/// What the real driver is told.
+/// Returns the settings of the real driver.
 pub(crate) async fn settings(
     matches: &ArgMatches,
     identity: &Identity,
@@ -137,7 +137,7 @@ pub(crate) async fn settings(
     })
 }
 
-/// The address from which packets for the server would leave. Nothing is sent.
+/// Returns the source address for packets to the server. Nothing is sent.
 fn address_towards(server: &Address) -> anyhow::Result<Ipv4Addr> {
     let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0))?;
     socket.connect((server.host(), server.port())).with_context(|| format!("there is no way to {server}"))?;

@@ -1,4 +1,4 @@
-//! The operator's part of making a node, by the public API alone: enrol, and approve.
+//! Operator's steps to create a node, through the public API only: enrol and approve.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -6,22 +6,22 @@ use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 use clap::ArgMatches;
-use muster_sdk::describe::{Description, Operation};
+use muster_sdk::describe::{Description, Endpoint};
 use muster_sdk::{Arguments, Connection, Connector, Error};
 use serde_json::{Value, json};
 
-/// A right to join, as it was shown once.
+/// An enrolment, as shown once.
 pub(crate) struct Enrolment {
     pub(crate) token: String,
     pub(crate) ca_sha256: String,
 }
 
-/// An operator at the public API.
+/// An operator's client of the public API.
 #[derive(Clone)]
 pub(crate) struct Operator(Connection);
 
 impl Operator {
-    /// With `--api`, `--token-file` and `--ca-file`, or what stands for them in the environment.
+    /// Connects with `--api`, `--token-file` and `--ca-file`, or their environment variables.
     pub(crate) fn connect(matches: &ArgMatches) -> anyhow::Result<Self> {
         let api = matches.get_one::<String>("api").context("--api")?;
         let token = match matches.get_one::<PathBuf>("token-file") {
@@ -40,21 +40,21 @@ impl Operator {
         Ok(Self(connector.connect()?))
     }
 
-    /// With a token, at an address without TLS.
+    /// Connects with a token, to an address without TLS.
     pub(crate) fn with_token(api: &str, token: &str) -> anyhow::Result<Self> {
         Ok(Self(Connector::new(api).token(token).connect()?))
     }
 
-    /// A node, as the platform sees it.
+    /// Returns a node as the platform has it.
     pub(crate) async fn node(&self, node: &str) -> anyhow::Result<Value> {
         let path = BTreeMap::from([("node".to_owned(), node.to_owned())]);
         self.call("node_get", &Arguments { path, ..Arguments::default() }).await
     }
 
-    /// Gives a machine the right to join under this name.
+    /// Enrols a machine under this name.
     pub(crate) async fn enrol(&self, name: &str) -> anyhow::Result<Enrolment> {
         let arguments = Arguments { body: Some(json!({"name": name})), ..Arguments::default() };
-        // An answer that was lost and replayed has no token any more; the next one has.
+        // A replayed response has no token; a new enrolment has.
         for _ in 0..3 {
             let answer = self.call("node_enrol", &arguments).await?;
             if let (Some(token), Some(ca_sha256)) = (answer["token"].as_str(), answer["ca_sha256"].as_str()) {
@@ -64,7 +64,7 @@ impl Operator {
         bail!("the server shows no token");
     }
 
-    /// Approves this hardware of a node, unless it is approved.
+    /// Approves this hardware of a node, unless it is already approved.
     pub(crate) async fn approve(&self, node: &str, digest: &str) -> anyhow::Result<()> {
         let path = BTreeMap::from([("node".to_owned(), node.to_owned())]);
         let arguments = Arguments { path, ..Arguments::default() };
@@ -76,10 +76,10 @@ impl Operator {
         self.call("node_approve", &arguments).await.map(drop)
     }
 
-    /// Calls, and waits when it was too much at once.
+    /// Calls an endpoint, and waits if rate-limited.
     async fn call(&self, id: &str, arguments: &Arguments) -> anyhow::Result<Value> {
-        let operation: &Operation = Description::embedded()
-            .operation(id)
+        let operation: &Endpoint = Description::embedded()
+            .endpoint(id)
             .with_context(|| format!("the API that this program was built with has no {id}"))?;
         loop {
             match self.0.call(operation, arguments).await {

@@ -1,4 +1,4 @@
-//! `muster agent inventory`: what this machine would tell the platform, without any server.
+//! `muster agent inventory`: prints this machine's hardware report, without a server.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use anyhow::{Context as _, bail};
 use clap::{Arg, ArgAction, ArgMatches, Command, ValueHint, value_parser};
 use muster_agent::{Folder, Invitation, Machine, Trust, authority_fingerprint, check_fresh, join, pretence};
-use muster_ids::World;
+use muster_ids::Env;
 
 use crate::agent::{data_dir, pretend_gpus, reserve, reserve_disk, start_logs, with_logs};
 use crate::{agent_driver, agent_run};
@@ -70,7 +70,7 @@ pub(crate) fn command() -> Command {
                 .help("Start anew in a folder that has joined: the old identity is forgotten, places are kept"),
         )
         .arg(Arg::new("run").long("run").action(ArgAction::SetTrue).help("Go on as `muster agent run` would"));
-    // The rest of what `run` takes, for --run.
+    // Remaining options of `run`, for --run.
     agent_driver::with_driver(with_logs(join.arg(data_dir()).arg(pretend_gpus()).arg(reserve_disk()), "info"))
 }
 
@@ -87,7 +87,7 @@ pub(crate) async fn run(matches: &ArgMatches) -> anyhow::Result<ExitCode> {
         ),
     };
     start_logs(matches);
-    let world = World::system();
+    let env = Env::system();
     let folder = Folder::new(matches.get_one::<PathBuf>("data-dir").context("--data-dir")?);
     folder.make()?;
     let force = matches.get_flag("force");
@@ -98,13 +98,13 @@ pub(crate) async fn run(matches: &ArgMatches) -> anyhow::Result<ExitCode> {
         None => std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default().trim().to_owned(),
     };
     let gpus = matches.get_one::<u32>("pretend-gpus").copied();
-    let pretend = pretence(&folder, gpus, &name, &world)?;
+    let pretend = pretence(&folder, gpus, &name, &env)?;
     let machine = Machine::This { data_dir: folder.path().to_owned(), reserve: reserve(matches), pretend };
     let server = matches.get_one::<String>("server").context("--server")?.parse()?;
     let invitation = Invitation { server, token: token(matches)?, trust, name };
     let inventory = machine.look().await;
     let digest = inventory.hardware_digest();
-    let identity = join(&folder, &invitation, inventory, force, &world).await?;
+    let identity = join(&folder, &invitation, inventory, force, &env).await?;
     println!("joined as {} ({})", identity.node.name, identity.node.node_id);
     println!("authority  {}", authority_fingerprint(&identity)?);
     println!("next, as an operator: muster node approve {} --digest {digest}", identity.node.name);

@@ -1,4 +1,4 @@
-//! What can be made to go wrong on simulated nodes, as flags.
+//! Fault injection for simulated nodes, as flags.
 
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! `muster agent run`: serves the platform on this node.
+//! `muster agent run`: runs the agent on this node.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use anyhow::{Context as _, bail};
 use clap::{ArgMatches, Command};
 use muster_agent::{Agent, Folder, Identity, Machine, Phase, pretence};
-use muster_ids::World;
+use muster_ids::Env;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 
@@ -33,11 +33,11 @@ pub(crate) async fn run(matches: &ArgMatches) -> anyhow::Result<ExitCode> {
     serve(matches).await
 }
 
-/// What `run` does, and `join --run` goes on to do.
+/// Runs the agent, for `run` and `join --run`.
 pub(crate) async fn serve(matches: &ArgMatches) -> anyhow::Result<ExitCode> {
-    // Before anything else, so that a signal that comes early is not lost.
+    // First of all, so that an early signal is not lost.
     let (mut interrupt, mut terminate) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
-    let world = World::system();
+    let env = Env::system();
     let folder = Folder::new(matches.get_one::<PathBuf>("data-dir").context("--data-dir")?);
     let Some(identity) = Identity::lookup(&folder)? else {
         bail!(
@@ -47,13 +47,13 @@ pub(crate) async fn serve(matches: &ArgMatches) -> anyhow::Result<ExitCode> {
     };
     folder.lock()?.keep_until_exit();
     let name = identity.node.name.clone();
-    let pretend = pretence(&folder, matches.get_one::<u32>("pretend-gpus").copied(), &name, &world)?;
+    let pretend = pretence(&folder, matches.get_one::<u32>("pretend-gpus").copied(), &name, &env)?;
     let machine = Machine::This { data_dir: folder.path().to_owned(), reserve: reserve(matches), pretend };
-    let driver = agent_driver::open(matches, &identity, &folder, &machine, &world).await?;
+    let driver = agent_driver::open(matches, &identity, &folder, &machine, &env).await?;
     let (stop, stopped) = watch::channel(false);
     let (_switch, cut) = watch::channel(false);
     let phase = watch::Sender::new(Phase::Away);
-    let agent = Agent { folder, identity, machine, driver, world, cut, phase };
+    let agent = Agent { folder, identity, machine, driver, env, cut, phase };
     let signals = async {
         tokio::select! {
             _ = interrupt.recv() => {}

@@ -1,4 +1,4 @@
-//! `muster agent simulate`: a fleet of nodes that do not exist, each a real agent, in one process.
+//! `muster agent simulate`: a fleet of simulated nodes, each a real agent, in one process.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -8,7 +8,7 @@ use clap::{Arg, ArgAction, ArgMatches, Command, ValueHint, value_parser};
 use futures::StreamExt as _;
 use muster_agent::sim::{Fleet, Member, Word, raise_descriptors};
 use muster_agent::{Address, Folder, Identity, Invitation, Machine, Trust, join};
-use muster_ids::World;
+use muster_ids::Env;
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -16,7 +16,7 @@ use crate::agent::{start_logs, with_logs};
 use crate::agent_enrolment::Operator;
 use crate::agent_knobs::{journal, kill_points, odds, seed, with_knobs};
 
-/// So many nodes join at once.
+/// Number of nodes that join concurrently.
 const AT_ONCE: usize = 16;
 
 pub(crate) fn command() -> Command {
@@ -74,7 +74,7 @@ pub(crate) async fn run(matches: &ArgMatches) -> anyhow::Result<ExitCode> {
         );
     }
     let mut fleet =
-        Fleet::new(plan.world.clone(), journal(matches)?, kill_points()?, odds(matches)?, seed(matches));
+        Fleet::new(plan.env.clone(), journal(matches)?, kill_points()?, odds(matches)?, seed(matches));
     let gather = async {
         let joins = (1..=plan.nodes).map(|number| plan.ensure(number));
         let mut joins = futures::stream::iter(joins).buffered(AT_ONCE);
@@ -108,7 +108,7 @@ pub(crate) async fn run(matches: &ArgMatches) -> anyhow::Result<ExitCode> {
             _ = interrupt.recv() => break,
             _ = terminate.recv() => break,
         };
-        // Who steers is gone, and the fleet with it.
+        // The controlling process is gone, so end the fleet.
         let Some(line) = line else { break };
         match line.parse::<Word>() {
             Ok(word) => println!("{}", word.obey(&mut fleet).await),
@@ -122,9 +122,9 @@ pub(crate) async fn run(matches: &ArgMatches) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// What every node of the fleet has in common.
+/// Settings common to all nodes of the fleet.
 struct Plan {
-    world: World,
+    env: Env,
     nodes: u32,
     gpus: u32,
     cpus: u32,
@@ -142,7 +142,7 @@ impl Plan {
         let number = |name: &str| matches.get_one::<u32>(name).copied().unwrap_or_default();
         let text = |name: &str| matches.get_one::<String>(name).cloned().unwrap_or_default();
         Ok(Self {
-            world: World::system(),
+            env: Env::system(),
             nodes: number("nodes"),
             gpus: number("gpus"),
             cpus: number("cpus"),
@@ -156,7 +156,7 @@ impl Plan {
         })
     }
 
-    /// The node with this number; it is enrolled, joins and is approved, as far as that is not done.
+    /// Returns the node with this number; enrols, joins and approves it as far as needed.
     async fn ensure(&self, number: u32) -> anyhow::Result<Member> {
         let name = format!("{}{number:04}", self.prefix);
         let folder = Folder::unflushed(self.folder.join("nodes").join(&name));
@@ -175,7 +175,7 @@ impl Plan {
                     trust: Trust::fingerprint(&enrolment.ca_sha256)?,
                     name: name.clone(),
                 };
-                join(&folder, &invitation, inventory, false, &self.world).await?
+                join(&folder, &invitation, inventory, false, &self.env).await?
             }
         };
         if self.approve {

@@ -1,5 +1,5 @@
-//! `muster agent wipe-device`: overwrites the memory of a GPU, and looks. The agent calls it in a process of its own, because
-//! whoever speaks with a GPU holds memory of it, and of the machine, for as long as it lives.
+//! `muster agent wipe-device`: overwrites the memory of a GPU, and verifies it. The agent runs it as a separate process,
+//! because a process that has used a GPU holds memory of it, and of the machine, until it exits.
 
 use std::process::ExitCode;
 

@@ -1,5 +1,5 @@
-//! Backups of the embedded store: database and root key together, because one is worth nothing without the other, and the
-//! registry's content beside them.
+//! Backups of the embedded database: database and root key together, because neither is usable without the other, and the
+//! registry's content.
 
 use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
@@ -65,7 +65,7 @@ pub(crate) async fn backup(matches: &ArgMatches) -> anyhow::Result<ExitCode> {
         .mode(0o700)
         .create(folder)
         .with_context(|| format!("making {}: it must not exist yet", folder.display()))?;
-    // Content first and again after the database: every file that the copied rows name was there in one of the two moments.
+    // Content before and after the database: every file that the copied rows reference existed at one of the two times.
     let (content, kept) = (settings.file("registry.dir", "registry"), folder.join("registry"));
     let with_content = !matches.get_flag("without-content") && content.exists();
     if with_content {
@@ -89,8 +89,8 @@ pub(crate) async fn backup(matches: &ArgMatches) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Copies the registry's finished files that are not there yet. A second name for one would be quicker, but what damages the
-/// one damages the other.
+/// Copies the registry's completed files that are missing. A hard link would be faster, but damage to one would damage
+/// both.
 fn copy_content(from: &Path, to: &Path) -> anyhow::Result<()> {
     let failed = |path: &Path| format!("copying {}", path.display());
     let private = |path: &Path| std::fs::DirBuilder::new().recursive(true).mode(0o700).create(path);
@@ -112,7 +112,7 @@ fn copy_content(from: &Path, to: &Path) -> anyhow::Result<()> {
             }
             match std::fs::copy(file.path(), &target) {
                 Ok(_) => {}
-                // It was collected as garbage since the look: no row that is kept names it.
+                // It was collected as garbage since the listing: no retained row references it.
                 Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
                 Err(error) => return Err(error).with_context(|| failed(&file.path())),
             }
@@ -135,7 +135,7 @@ pub(crate) async fn restore(matches: &ArgMatches) -> anyhow::Result<ExitCode> {
     if !source.exists() || !folder.join("root.key").exists() {
         bail!("{} is not a backup: muster.db or root.key is missing", folder.display());
     }
-    // A copy that does not open is not put in place.
+    // A backup that does not open is not restored.
     let check =
         Store::open(&Location::Sqlite(source.clone()), 1).await.context("the backup does not open")?;
     check.close().await;

@@ -1,4 +1,4 @@
-//! `muster down`: removes from this machine what `muster up --nodes` made and what its nodes hold.
+//! `muster down`: removes everything that `muster up --nodes` created on this machine, and its nodes' contents.
 
 use std::ffi::OsString;
 use std::fs;
@@ -19,7 +19,7 @@ use crate::up_idle::{agent_ended, server_ended};
 use crate::up_program::{PATH, inside};
 use crate::up_record::{Kind, Nodes, Record, names};
 
-/// How much of what `muster agent clean` says is shown.
+/// Maximum length of the shown output of `muster agent clean`.
 const SAID: usize = 4096;
 
 pub(crate) fn command() -> Command {
@@ -58,7 +58,7 @@ pub(crate) async fn run(matches: &ArgMatches) -> anyhow::Result<ExitCode> {
     let mut said = Vec::new();
     if let Some(nodes) = Nodes::find(&data)? {
         match nodes.read()? {
-            // A second time too: something may have been made after the first look.
+            // On a repeat too: something may have been created after the first run.
             Some(Record { nodes: count, kind: Kind::Cells(ground) })
                 if ground.raised || real::missing_tools().is_empty() =>
             {
@@ -105,8 +105,8 @@ pub(crate) async fn run(matches: &ArgMatches) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Removes everything of all nodes, and says how much that was and what could not be removed. The namespace of a node that is not
-/// clean stays, and the wire with it, so that it can be tried again.
+/// Removes everything of all nodes; returns the number of removals and the failures. The namespace of a node that is not
+/// clean stays, with its network, so that it can be retried.
 async fn clear(nodes: &Nodes, count: u8, ground: &Ground) -> (usize, Vec<String>) {
     let missing = real::missing_tools();
     if !missing.is_empty() {
@@ -132,7 +132,7 @@ async fn clear(nodes: &Nodes, count: u8, ground: &Ground) -> (usize, Vec<String>
     (removed, left)
 }
 
-/// Has a node's own program clean it, in its namespace; how many things that removed.
+/// Runs a node's own cleanup in its namespace; returns the number of removed resources.
 async fn clean(nodes: &Nodes, ground: &Ground, number: u8, name: &str) -> anyhow::Result<usize> {
     let folder = nodes.node(name);
     if !folder.is_dir() {
@@ -156,10 +156,11 @@ async fn clean(nodes: &Nodes, ground: &Ground, number: u8, name: &str) -> anyhow
     Ok(said.lines().filter_map(|line| line.strip_prefix(REMOVED)?.parse::<usize>().ok()).sum())
 }
 
-/// Deletes a data folder; whether there was one. One that does not look like ours is refused: what is deleted is gone.
+/// Deletes a data folder; returns whether there was one. A folder that does not look like ours is refused: the deletion
+/// is final.
 fn delete(data: &Path) -> anyhow::Result<bool> {
     match fs::remove_dir(data) {
-        // Nothing was in it: a start that was interrupted made it.
+        // It was empty: left by an interrupted start.
         Ok(()) => return Ok(true),
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(false),
         Err(_) => {}

@@ -1,13 +1,13 @@
-//! Logs go to the standard error: JSON for machines, text for people.
+//! Logs go to standard error: JSON for machines, text for people.
 
 use anyhow::Context as _;
 use muster_http::Settings;
 use tracing_subscriber::EnvFilter;
 
-/// Starts logging as the settings say.
+/// Starts logging according to the settings.
 pub(crate) fn start(settings: &Settings) -> anyhow::Result<()> {
     let level = settings.text("log.level");
-    // A single word that is no level would be taken for the name of a module, and nothing at all would be logged.
+    // A single word that is not a level would be taken as a module name, and nothing would be logged.
     let is_word = level.chars().all(|letter| letter.is_ascii_alphanumeric());
     if is_word && level.parse::<tracing::level_filters::LevelFilter>().is_err() {
         anyhow::bail!(

@@ -1,4 +1,4 @@
-//! `muster`: the server, everything on one machine, and the command line, in one program.
+//! `muster`: the server, the all-in-one mode, and the command line, in one program.
 
 mod agent;
 mod agent_clean;
@@ -30,11 +30,11 @@ use std::time::Duration;
 
 use clap::ArgMatches;
 
-/// How long an agent waits at its end for blocking work. With the ten seconds in which it finishes its tasks, it is less than
-/// `muster up` grants before it kills an agent.
+/// Time a stopping agent waits for blocking work. Together with the ten seconds to finish its tasks, it is less than
+/// `muster up` waits before it kills an agent.
 const AGENT_SETTLES_WITHIN: Duration = Duration::from_secs(3);
 
-/// The whole command line: what the contract gives, and what runs on this machine.
+/// Returns the whole command line: the client's commands, and the server and agent commands.
 fn command() -> clap::Command {
     muster_cli::command()
         .subcommand(server::command())
@@ -44,7 +44,7 @@ fn command() -> clap::Command {
 }
 
 fn main() -> ExitCode {
-    // One cryptography library for everything; reqwest and sqlx take the default that is installed first.
+    // One cryptography library for everything; reqwest and sqlx use the default that is installed first.
     let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
     let is_agent = std::env::args_os().nth(1).is_some_and(|word| word == "agent");
     if is_agent {
@@ -64,7 +64,7 @@ fn main() -> ExitCode {
     };
     let code = runtime.block_on(run(&matches));
     if is_agent {
-        // Blocking work that takes longer is cut off as by a crash: a stopping agent must end, and the server asks again.
+        // Blocking work that takes longer is cut off as by a crash: a stopping agent must end, and the server retries.
         runtime.shutdown_timeout(AGENT_SETTLES_WITHIN);
     }
     code
@@ -76,7 +76,7 @@ async fn run(matches: &ArgMatches) -> ExitCode {
         Some(("up", matches)) => up::run(matches).await,
         Some(("down", matches)) => down::run(matches).await,
         Some(("agent", matches)) => agent::run(matches).await,
-        // Only here is the whole command line known.
+        // Only here is the whole command line available.
         Some(("completion", matches)) => return muster_cli::print_completion(matches, &mut command()),
         _ => return muster_cli::run(matches).await,
     };

@@ -1,4 +1,4 @@
-//! `muster server root-key`: the root keys, rotated without stopping anything.
+//! `muster server root-key`: rotates root keys without downtime.
 
 use std::process::ExitCode;
 
@@ -6,7 +6,7 @@ use anyhow::bail;
 use clap::{Arg, ArgMatches, Command};
 use muster_control::RootKeys;
 use muster_db::{Location, Store};
-use muster_ids::World;
+use muster_ids::Env;
 
 use crate::server::{settings, with_settings};
 
@@ -43,7 +43,7 @@ pub(crate) async fn run(matches: &ArgMatches) -> anyhow::Result<ExitCode> {
         }
         "add" => println!(
             "added {}; activate it once every replica has the file",
-            RootKeys::add(&file, &World::system())?
+            RootKeys::add(&file, &Env::system())?
         ),
         "activate" => {
             RootKeys::activate(&file, &id)?;
@@ -51,7 +51,7 @@ pub(crate) async fn run(matches: &ArgMatches) -> anyhow::Result<ExitCode> {
         }
         "rotate" => {
             let old = RootKeys::list(&file)?.into_iter().next().unwrap_or_default();
-            let id = RootKeys::add(&file, &World::system())?;
+            let id = RootKeys::add(&file, &Env::system())?;
             RootKeys::activate(&file, &id)?;
             println!(
                 "{id} is active; in a minute remove the old one with `muster server root-key retire {old}`"

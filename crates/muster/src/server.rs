@@ -1,17 +1,17 @@
-//! `muster server`: runs a server, and looks after its settings, keys and backups.
+//! `muster server`: runs a server, and manages its settings, keys and backups.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use muster_http::{Settings, TABLE};
-use muster_ids::World;
+use muster_ids::Env;
 use tokio::io::AsyncReadExt as _;
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::{backup, logs, root_key};
 
-/// A flag for every setting, so that the table is also the help text.
+/// Adds a flag for every setting, so that the table is also the help text.
 pub(crate) fn with_settings(mut command: Command) -> Command {
     command = command.arg(
         Arg::new("config")
@@ -36,7 +36,7 @@ pub(crate) fn with_settings(mut command: Command) -> Command {
     command
 }
 
-/// The settings of an invocation: file, environment, flags.
+/// Returns the settings of an invocation: file, environment, flags.
 pub(crate) fn settings(matches: &ArgMatches) -> anyhow::Result<Settings> {
     let flags = TABLE.iter().filter_map(|setting| {
         let value = matches.try_get_one::<String>(setting.key).ok()??;
@@ -83,9 +83,9 @@ pub(crate) async fn run(matches: &ArgMatches) -> anyhow::Result<ExitCode> {
 async fn serve(matches: &ArgMatches) -> anyhow::Result<ExitCode> {
     let settings = settings(matches)?;
     logs::start(&settings)?;
-    // Before the start, so that a signal that comes early is not lost.
+    // Before the start, so that an early signal is not lost.
     let (mut interrupt, mut terminate) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
-    let running = muster_http::start(&settings, World::system()).await?;
+    let running = muster_http::start(&settings, Env::system()).await?;
     if let Some(file) = &running.first_token_file {
         tracing::info!(file = %file.display(), "first start: the operator's token was written, once");
     }

@@ -1,4 +1,4 @@
-//! `muster up`: everything that one machine needs, in one process group, stopped together.
+//! `muster up`: everything on one machine, in one process group, stopped together.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -25,7 +25,7 @@ pub(crate) fn command() -> Command {
         )
 }
 
-/// Somebody who wants us to end.
+/// Signals that end the process.
 struct Signals {
     interrupt: Signal,
     terminate: Signal,
@@ -42,7 +42,7 @@ impl Signals {
 
 pub(crate) async fn run(matches: &ArgMatches) -> anyhow::Result<ExitCode> {
     let mut settings = settings(matches)?;
-    // On a terminal people read along: text, and only what matters, unless somebody said otherwise.
+    // On a terminal, logs are text and warnings only, unless configured otherwise.
     for (key, value) in [("log.format", "text"), ("log.level", "warn")] {
         if settings.is_default(key) {
             settings.set(key, value.to_owned(), "a flag")?;
@@ -56,14 +56,14 @@ pub(crate) async fn run(matches: &ArgMatches) -> anyhow::Result<ExitCode> {
     match live(&mut server, &settings, fleet.as_ref(), &mut signals).await {
         Ok(()) => end(server, &settings, fleet.as_ref()).await,
         Err(error) => {
-            // Why it failed matters more than how the server took the end.
+            // The original error matters more than that of the stop.
             let _ = server.stop().await;
             Err(error)
         }
     }
 }
 
-/// Runs until somebody wants an end; the server is still there then.
+/// Runs until a signal; the server is still running then.
 async fn live(
     server: &mut Server,
     settings: &Settings,
@@ -83,7 +83,7 @@ async fn live(
     }
 }
 
-/// Runs the agents too, and ends them: before the server, so that they can still report what they finish.
+/// Runs the agents too, and stops them before the server, so that they can still report their results.
 async fn live_with_nodes(
     server: &mut Server,
     settings: &Settings,
@@ -101,7 +101,7 @@ async fn live_with_nodes(
     }
     let (stop, stopped) = watch::channel(false);
     let agents = fleet.agents();
-    // Not spawned: the kernel ties each agent to the thread that starts it, and this is the one that lasts.
+    // Not spawned: the kernel ties each agent to the thread that starts it, and this thread lasts.
     let mut agents = std::pin::pin!(try_join_all(agents.iter().map(|agent| agent.keep(stopped.clone()))));
     let wanted = async {
         let table = tokio::select! {
@@ -120,7 +120,7 @@ async fn live_with_nodes(
     lived.and(stopped.map(drop))
 }
 
-/// Waits until somebody wants an end, or the server ends by itself.
+/// Waits for a signal, or until the server ends by itself.
 async fn last(server: &mut Server, signals: &mut Signals) -> anyhow::Result<()> {
     tokio::select! {
         () = signals.come() => Ok(()),

@@ -1,4 +1,4 @@
-//! An agent of `muster up --nodes`: a child in its node's network namespace, started again when it ends.
+//! An agent of `muster up --nodes`: a child process in its node's network namespace, restarted when it ends.
 
 use std::ffi::OsString;
 use std::fs::OpenOptions;
@@ -14,33 +14,33 @@ use tokio::sync::watch;
 
 use crate::up_program::{PATH, inside};
 
-/// An agent finishes and reports what runs for ten seconds; then it is stuck.
+/// Time after which a stopping agent is stuck: it finishes and reports its tasks within ten seconds.
 const PATIENCE: Duration = Duration::from_secs(15);
-/// An agent that ended waits so long before it starts again, at first and at last.
+/// First and longest delay before an ended agent is restarted.
 const PAUSE: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(30));
-/// One that ran for so long did not fail at its start.
+/// An agent that ran this long did not fail at start.
 const RAN: Duration = Duration::from_secs(60);
-/// The exit code of an agent that nothing but a new enrolment helps.
+/// Exit code of an agent that must be enrolled again.
 const RETIRED: i32 = 3;
 
-/// How an agent is started.
+/// Start parameters of an agent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Agent {
     /// The node's name.
     pub(crate) name: String,
-    /// The namespace that is its machine; none for a simulated node.
+    /// Network namespace of the node; none for a simulated node.
     pub(crate) namespace: Option<PathBuf>,
-    /// What follows `muster agent run`.
+    /// Arguments after `muster agent run`.
     pub(crate) arguments: Vec<OsString>,
-    /// Where its log goes.
+    /// Path of its log.
     pub(crate) log: PathBuf,
 }
 
 impl Agent {
-    /// The whole command line.
+    /// Returns the whole command line.
     fn words(&self, program: OsString) -> Vec<OsString> {
-        // Should we be killed, the kernel tells the agent to stop. It does so when the *thread* that started it ends, so only
-        // the main thread starts agents.
+        // If we are killed, the kernel stops the agent. It does so when the *thread* that started it ends, so only the
+        // main thread starts agents.
         let mut words: Vec<OsString> = ["setpriv", "--pdeathsig", "TERM", "--"].map(OsString::from).into();
         if let Some(namespace) = &self.namespace {
             words.extend(inside(namespace));
@@ -56,16 +56,16 @@ impl Agent {
         let words = self.words(std::env::current_exe()?.into());
         let mut command = Command::new(&words[0]);
         command.args(&words[1..]).env_clear().env("PATH", PATH).env("NO_COLOR", "1");
-        // A test of recovery says by it where agents should end: once, or they would never get past it.
+        // Recovery tests crash agents at these points: only at the first start, or they would never get past it.
         if let Some(points) = std::env::var_os("MUSTER_AGENT_KILL_AT").filter(|_| !again) {
             command.env("MUSTER_AGENT_KILL_AT", points);
         }
-        // A group of its own, so that Ctrl-C reaches us alone and we end everything in order.
+        // Its own process group, so that Ctrl-C only reaches us and we stop everything in order.
         command.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log).process_group(0).kill_on_drop(true);
         command.spawn().with_context(|| format!("starting the agent of {}", self.name))
     }
 
-    /// Keeps it running until `stop` says otherwise; then stops it.
+    /// Keeps the agent running until `stop` is set; then stops it.
     pub(crate) async fn keep(&self, mut stop: watch::Receiver<bool>) -> anyhow::Result<()> {
         let (mut pause, mut again) = (PAUSE.0, false);
         loop {

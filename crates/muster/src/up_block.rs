@@ -1,9 +1,9 @@
-//! Which block of addresses and user ids a data folder has on this machine.
+//! Address pool of a data folder: its block of addresses and user ids on this machine.
 //!
-//! User ids are the machine's, whatever network namespace somebody is in, and two that share them find each other's processes. So a
-//! block is taken by a file at a place that all of the machine have. It is held while `muster up` runs; after that it says whose
-//! the block is, and counts for as long as that data folder says the same. Looking at addresses alone was rejected: they are seen
-//! only from within one network namespace.
+//! User ids are global to the machine, regardless of network namespaces, and two testbeds that share them reach each
+//! other's processes. A block is therefore claimed by a file in a machine-wide folder. It is locked while `muster up`
+//! runs; after that the file names the block's owner, and is valid as long as that data folder's record agrees. Checking
+//! only addresses was rejected: they are visible only within one network namespace.
 
 use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
 use std::io::{ErrorKind, Read as _, Seek as _, Write as _};
@@ -14,33 +14,33 @@ use anyhow::{Context as _, bail};
 
 use crate::up_record::{Kind, peek};
 
-/// Where the files are, whatever `--run-dir` says.
+/// Folder of the files, independent of `--run-dir`.
 const FOLDER: &str = "/run/muster/blocks";
 
-/// A block that is ours until this is dropped, and after that for as long as our data folder says so.
+/// A claimed block: locked until this is dropped, and afterwards owned as long as our data folder's record agrees.
 #[derive(Debug)]
 pub(crate) struct Claim {
     #[expect(dead_code, reason = "the file is held, never read: closing it gives the lock back")]
     file: File,
 }
 
-/// The blocks of a machine.
+/// Blocks of a machine.
 pub(crate) struct Blocks {
     pub(crate) folder: PathBuf,
 }
 
 impl Blocks {
-    /// Those of this machine.
+    /// Returns the blocks of this machine.
     pub(crate) fn machine() -> Self {
         Self { folder: PathBuf::from(FOLDER) }
     }
 
-    /// The file that says whose a block is.
+    /// Returns the file that names a block's owner.
     pub(crate) fn file(&self, block: u8) -> PathBuf {
         self.folder.join(block.to_string())
     }
 
-    /// Takes a block for a data folder; nothing if it is another's.
+    /// Claims a block for a data folder; `None` if another one owns it.
     pub(crate) fn claim(&self, block: u8, data: &Path) -> anyhow::Result<Option<Claim>> {
         let path = self.file(block);
         let doing = || format!("taking {}", path.display());
@@ -58,7 +58,7 @@ impl Blocks {
         Ok(Some(Claim { file }))
     }
 
-    /// Gives a block back, if it is this data folder's. Nobody may hold it.
+    /// Releases a block, if this data folder owns it. It must not be locked.
     pub(crate) fn give_back(&self, block: u8, data: &Path) -> anyhow::Result<()> {
         let path = self.file(block);
         let doing = || format!("giving back {}", path.display());
@@ -71,18 +71,18 @@ impl Blocks {
                 fs::remove_file(&path).with_context(doing)?;
             }
         }
-        // Others may have theirs in it; then it stays.
+        // The folder stays if others still use it.
         if fs::remove_dir(&self.folder).is_ok() {
             let _ = self.folder.parent().map(fs::remove_dir);
         }
         Ok(())
     }
 
-    /// The file, locked; nothing if somebody else holds it. One that was removed meanwhile is nobody's, and is made anew.
+    /// Locks the file; `None` if another process holds it. A file removed meanwhile has no owner, and is created again.
     fn hold(&self, path: &Path) -> std::io::Result<Option<File>> {
         loop {
             let file = match self.open(path) {
-                // Somebody gave the last block back at this moment, and the folder with it.
+                // Another process just released the last block, and removed the folder.
                 Err(error) if error.kind() == ErrorKind::NotFound => continue,
                 opened => opened?,
             };
@@ -101,7 +101,7 @@ impl Blocks {
     fn open(&self, path: &Path) -> std::io::Result<File> {
         if let Some(parent) = self.folder.parent().filter(|parent| !parent.exists()) {
             DirBuilder::new().recursive(true).mode(0o711).create(parent)?;
-            // Cells pass through it to what is mounted for them, whatever mask the caller has.
+            // Cells traverse it to their mounts, so the caller's umask must not apply.
             fs::set_permissions(parent, fs::Permissions::from_mode(0o711))?;
         }
         match DirBuilder::new().mode(0o700).create(&self.folder) {
@@ -113,7 +113,7 @@ impl Blocks {
     }
 }
 
-/// Whose a file says that its block is.
+/// Returns the owner named in a file.
 fn owner(file: &mut File) -> std::io::Result<Option<PathBuf>> {
     let mut text = String::new();
     file.rewind()?;
@@ -121,7 +121,7 @@ fn owner(file: &mut File) -> std::io::Result<Option<PathBuf>> {
     Ok(Some(text).filter(|text| !text.is_empty()).map(PathBuf::from))
 }
 
-/// Whether something of a data folder's may be there with this block. A record that cannot be read may say so.
+/// Reports whether a data folder may still use this block. An unreadable record counts as yes.
 fn has(data: &Path, block: u8) -> bool {
     match peek(data) {
         Ok(Some(record)) => {

@@ -2,12 +2,12 @@ use super::*;
 use crate::up_ground::Ground;
 use crate::up_record::{Nodes, Record};
 
-/// A machine of a test's own.
+/// A separate machine for a test.
 fn machine(folder: &Path) -> Blocks {
     Blocks { folder: folder.join("run/muster/blocks") }
 }
 
-/// A data folder that says that it has this block.
+/// Creates a data folder with a record of this block.
 fn data(folder: &Path, name: &str, block: u8, raised: bool) -> PathBuf {
     let data = folder.join(name);
     let ground = Ground { key: name.to_owned(), block, run: folder.join("run"), raised };
@@ -20,13 +20,13 @@ fn a_block_is_one_platforms_while_it_runs_and_for_as_long_as_its_record_says_so(
     let folder = tempfile::tempdir().unwrap();
     let blocks = machine(folder.path());
     let (one, two) = (folder.path().join("one"), folder.path().join("two"));
-    // Before its record is written, and from wherever one looks: it is held.
+    // Before its record is written, the lock protects it in every namespace.
     let held = blocks.claim(0, &one).unwrap().unwrap();
     assert!(blocks.claim(0, &two).unwrap().is_none());
     assert!(blocks.claim(1, &two).unwrap().is_some(), "the next one is free");
     data(folder.path(), "one", 0, true);
     drop(held);
-    // It runs no more, and its cells are there.
+    // It no longer runs, but its cells exist.
     assert!(blocks.claim(0, &two).unwrap().is_none());
     let again = blocks.claim(0, &one).unwrap().unwrap();
     assert!(blocks.give_back(0, &one).is_err(), "it is held");

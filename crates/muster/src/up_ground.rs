@@ -1,8 +1,8 @@
-//! The ground that several nodes stand on, on one machine: a wire, and on it a network namespace for each node and a link of
-//! the machine's own, by which the agents reach the server.
+//! Testbed for several nodes on one machine: a virtual network with a network namespace for each node, and a link of the
+//! machine, by which the agents reach the server.
 //!
-//! Links and files carry a key, and each ground has a block of addresses of its own, so that several stand beside each
-//! other. What to do is planned from what is there; whatever was interrupted is gone on with.
+//! Links and files carry a key, and each testbed has its own block of addresses, so that several can coexist. Steps are
+//! planned from the current state, so an interrupted setup is resumed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
@@ -20,52 +20,52 @@ use crate::up_block::{Blocks, Claim};
 use crate::up_program::{inside, run};
 use crate::up_record::names;
 
-/// The most nodes that a block has addresses for, with some to spare.
+/// Maximum number of nodes in a block, with some addresses to spare.
 pub(crate) const MOST_NODES: u8 = 8;
-/// Each ground has sixteen of the 256 addresses, which are set aside for tests between machines (RFC 2544).
+/// Each testbed has sixteen of the 256 addresses, which are reserved for benchmarks (RFC 2544).
 const BLOCKS: u8 = 16;
 const PREFIX: u8 = 28;
-/// The first user id of cells, and how many a node has: enough for 255 cells.
+/// First user id of cells, and the number per node: enough for 255 cells.
 const FIRST_ID: u32 = 0x7000_0000;
 const IDS_PER_NODE: u32 = 0x0100_0000;
 const MTU: &str = "1500";
-/// The namespace in which the wire is.
+/// Namespace of the bridge.
 const WIRE: &str = "wire";
-/// The bridge that is the wire.
+/// The bridge between the nodes.
 const BRIDGE: &str = "br0";
-/// The wire's port to the machine; those to the nodes are called like the nodes.
+/// The bridge's port to the machine; the ports to nodes have the nodes' names.
 const MACHINE: &str = "machine";
 /// A node's own link.
 const ETHERNET: &str = "eth0";
-/// The file system whose files are namespaces; the word "nsfs" in letters.
+/// Magic number of the namespace file system: "nsfs" in ASCII.
 const NSFS: i128 = 0x6e73_6673;
 
-/// A ground: where it is, and what it is called.
+/// A testbed: its location and names.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Ground {
-    /// What its links and files carry in their names.
+    /// Key in the names of its links and files.
     pub(crate) key: String,
-    /// Which block of addresses it has.
+    /// Its block of addresses.
     pub(crate) block: u8,
-    /// The folder of everything that a restart of the machine ends.
+    /// Folder for everything that does not survive a reboot.
     pub(crate) run: PathBuf,
-    /// Whether anything of it may be there.
+    /// Whether any of it may exist.
     pub(crate) raised: bool,
 }
 
-/// What of a ground is there: the machine's links, and each namespace with the links in it.
+/// Current state of a testbed: the machine's links, and each namespace with its links.
 #[derive(Debug, Default)]
 struct Sight {
     machine: BTreeSet<String>,
     inside: BTreeMap<String, BTreeSet<String>>,
 }
 
-/// Something to do.
+/// A step of the plan.
 #[derive(Debug, PartialEq, Eq)]
 enum Step {
-    /// Make the namespace of this name.
+    /// Create the namespace of this name.
     Make(String),
-    /// Have `ip` do this, in the namespace of this name or on the machine.
+    /// Run `ip` with these arguments, in the namespace of this name or on the machine.
     Ip(Option<String>, Vec<String>),
 }
 
@@ -76,28 +76,28 @@ impl Sight {
 }
 
 impl Ground {
-    /// The address of node `number`; that of the machine is number 0.
+    /// Returns the address of node `number`; the machine is number 0.
     pub(crate) fn address(&self, number: u8) -> Ipv4Addr {
         Ipv4Addr::new(198, 18, 0, self.block * 16 + 1 + number)
     }
 
-    /// The first of the user ids that cells of node `number` have on this machine: no two nodes share one, on whatever ground.
+    /// Returns the first user id of cells of node `number`: no two nodes share one, in any testbed.
     pub(crate) fn id_base(&self, number: u8) -> u32 {
         let place = u32::from(self.block) * u32::from(MOST_NODES) + u32::from(number) - 1;
         FIRST_ID + place * IDS_PER_NODE
     }
 
-    /// The folder that is this ground's alone.
+    /// Returns the folder of this testbed.
     fn folder(&self) -> PathBuf {
         self.run.join(&self.key)
     }
 
-    /// The folder in which the agent of a node keeps what a restart of the machine ends.
+    /// Returns the folder for a node agent's state that does not survive a reboot.
     pub(crate) fn node_run(&self, name: &str) -> PathBuf {
         self.folder().join(name)
     }
 
-    /// The file that stands for a namespace.
+    /// Returns the file of a namespace.
     pub(crate) fn namespace(&self, name: &str) -> PathBuf {
         self.folder().join("net").join(name)
     }
@@ -106,7 +106,7 @@ impl Ground {
         format!("mup{}", self.key)
     }
 
-    /// Makes whatever is not there.
+    /// Creates whatever is missing.
     pub(crate) fn raise(&self, nodes: u8) -> anyhow::Result<()> {
         self.make_folder()?;
         let sight = self.look()?;
@@ -123,7 +123,7 @@ impl Ground {
         Ok(())
     }
 
-    /// Makes the namespace of a node, if it is gone, without a link to anybody: something to clean up in.
+    /// Creates a node's namespace if it is gone, without a link to any other: for cleaning up in it.
     pub(crate) fn shelter(&self, name: &str) -> anyhow::Result<PathBuf> {
         self.make_folder()?;
         let path = self.namespace(name);
@@ -134,9 +134,9 @@ impl Ground {
         Ok(path)
     }
 
-    /// Takes a node's link and namespace away.
+    /// Removes a node's link and namespace.
     pub(crate) fn remove_node(&self, name: &str) -> anyhow::Result<()> {
-        // First the link: a process that is still in the namespace would hold it.
+        // The link first: a process still in the namespace would keep it alive.
         if self.links(Some(WIRE))?.contains(name) {
             self.take(&ip(Some(WIRE), &format!("link del dev {name}")))?;
         }
@@ -144,7 +144,7 @@ impl Ground {
         remove_hollow(&self.node_run(name))
     }
 
-    /// Takes the wire and the machine's link away, and the folder.
+    /// Removes the bridge, the machine's link, and the folder.
     pub(crate) fn remove_wire(&self) -> anyhow::Result<()> {
         let link = self.machine_link();
         if self.links(None)?.contains(&link) {
@@ -152,14 +152,14 @@ impl Ground {
         }
         remove_namespace(&self.namespace(WIRE))?;
         remove_hollow(&self.folder())?;
-        // Others may have theirs in it; then it stays.
+        // The folder stays if others still use it.
         let _ = fs::remove_dir(&self.run);
         Ok(())
     }
 
     fn make_folder(&self) -> anyhow::Result<()> {
         let folder = self.folder().join("net");
-        // Cells pass through it to what is mounted for them, and find nothing that they can list.
+        // Cells traverse it to their mounts, and must not be able to list it.
         let make = || {
             DirBuilder::new().recursive(true).mode(0o711).create(&folder)?;
             // Set explicitly, because the umask of the caller may be stricter.
@@ -180,7 +180,7 @@ impl Ground {
         Ok(sight)
     }
 
-    /// The names of the links in a namespace; none in one that is not there.
+    /// Returns the names of the links in a namespace; none if it does not exist.
     fn links(&self, namespace: Option<&str>) -> anyhow::Result<BTreeSet<String>> {
         if let Some(name) = namespace
             && !is_namespace(&self.namespace(name))?
@@ -192,7 +192,8 @@ impl Ground {
         Ok(links.as_array().into_iter().flatten().filter_map(name).collect())
     }
 
-    /// What leads from what is there to a whole ground. Making comes first and is not repeated; the rest may be.
+    /// Plans the steps from the current state to a complete testbed. Creation steps come first and run once; the others
+    /// are idempotent.
     fn plan(&self, nodes: u8, sight: &Sight) -> Vec<Step> {
         let mut steps = Vec::new();
         if !sight.inside.contains_key(WIRE) {
@@ -217,8 +218,8 @@ impl Ground {
         steps
     }
 
-    /// Connects a port of the wire with a link elsewhere, which gets an address. `ends` says which of the two is there: one
-    /// alone belongs to a namespace that was lost, and goes.
+    /// Connects a port of the bridge with a link elsewhere, which gets an address. `ends` tells which of the two exist: a
+    /// single one belongs to a lost namespace, and is removed.
     fn plug(
         &self,
         steps: &mut Vec<Step>,
@@ -233,7 +234,7 @@ impl Ground {
             (false, true) => steps.push(ip(place, &format!("link del dev {link}"))),
         }
         if ends != (true, true) {
-            // Both ends are born where they belong, so that no name is in the machine's namespace even for a moment.
+            // Both ends are created in place, so that no name is ever in the machine's namespace.
             let words = match place {
                 Some(name) => veth(port, link, &self.namespace(name)),
                 None => veth(link, port, &self.namespace(WIRE)),
@@ -270,7 +271,7 @@ fn words(line: &str) -> Vec<String> {
     line.split(' ').map(str::to_owned).collect()
 }
 
-/// A link here, and its other end in a namespace.
+/// Creates a link here, with its other end in a namespace.
 fn veth(here: &str, there: &str, namespace: &Path) -> Vec<String> {
     let mut words =
         words(&format!("link add name {here} mtu {MTU} type veth peer name {there} mtu {MTU} netns"));
@@ -278,12 +279,12 @@ fn veth(here: &str, there: &str, namespace: &Path) -> Vec<String> {
     words
 }
 
-/// Only for lines without a path in them: those may hold spaces.
+/// Only for lines without a path: paths may contain spaces.
 fn ip(namespace: Option<&str>, line: &str) -> Step {
     Step::Ip(namespace.map(str::to_owned), words(line))
 }
 
-/// A block of addresses and user ids that nobody on this machine has; from now on it is this data folder's.
+/// Claims a block of addresses and user ids that is free on this machine for this data folder.
 pub(crate) fn free_block(blocks: &Blocks, data: &Path) -> anyhow::Result<(u8, Claim)> {
     let used = used_blocks()?;
     for block in (0..BLOCKS).filter(|block| !used.contains(block)) {
@@ -312,7 +313,7 @@ fn is_namespace(path: &Path) -> anyhow::Result<bool> {
     }
 }
 
-/// A namespace that stays until it is removed, held by a mount over a file.
+/// Creates a persistent namespace, held by a mount over a file.
 fn make_namespace(path: &Path) -> anyhow::Result<()> {
     File::create(path).with_context(|| format!("{} cannot be made", path.display()))?;
     let mut net = OsString::from("--net=");
@@ -332,7 +333,7 @@ fn remove_namespace(path: &Path) -> anyhow::Result<()> {
     }
 }
 
-/// Removes a folder in which there are only folders. A file that is still there belongs to somebody, and is named.
+/// Removes a folder that contains only folders. A remaining file may belong to a process, and is named.
 fn remove_hollow(folder: &Path) -> anyhow::Result<()> {
     let entries = match fs::read_dir(folder) {
         Ok(entries) => entries,

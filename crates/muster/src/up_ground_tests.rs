@@ -55,7 +55,7 @@ fn a_further_node_is_all_that_is_made_when_one_more_is_wanted() {
 #[test]
 fn an_end_without_its_other_end_goes_before_both_are_made() {
     let mut sight = whole(1);
-    // The wire was lost and made again by an `up` that was killed.
+    // The bridge was lost and created again by an `up` that was killed.
     sight.inside.insert(WIRE.to_owned(), BTreeSet::from(["lo".to_owned(), "br0".to_owned()]));
     let lines = lines(&ground().plan(1, &sight));
     let at = |text: &str| lines.iter().position(|line| line.starts_with(text)).unwrap();
@@ -120,7 +120,7 @@ fn two_platforms_of_one_machine_have_two_blocks_wherever_they_look_from() {
     assert_eq!(free_block(&blocks, &one).unwrap().0, first, "what it had");
 }
 
-/// A ground of a test's own, on the machine itself; it goes with the test.
+/// A testbed on the machine itself; removed with the test.
 struct Raised(Ground);
 
 impl Drop for Raised {

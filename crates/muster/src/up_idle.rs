@@ -1,4 +1,4 @@
-//! Waiting until no process of an earlier `muster up` works in a data folder any more, however it ended.
+//! Waits until no process of an earlier `muster up` works in a data folder, however it ended.
 
 use std::ffi::OsStr;
 use std::fs::{self, File, TryLockError};
@@ -10,19 +10,19 @@ use anyhow::bail;
 use muster_agent::Folder;
 use rustix::process::{Pid, Signal, kill_process};
 
-/// A stopping agent ends within 15 seconds, whatever it does.
+/// A stopping agent ends within 15 seconds.
 const AGENT_ENDS_WITHIN: Duration = Duration::from_secs(30);
 /// A stopping server finishes its requests first.
 const SERVER_ENDS_WITHIN: Duration = Duration::from_secs(60);
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// Waits until no agent works in the folder. The caller holds the lock of the nodes' folder, so an agent that is still there lost
-/// its `muster up`, and is asked to stop.
+/// Waits until no agent works in the folder. The caller holds the lock of the nodes' folder, so a running agent has lost
+/// its `muster up`, and is stopped.
 pub(crate) async fn agent_ended(folder: &Folder) -> anyhow::Result<()> {
     let began = Instant::now();
     loop {
         let agents = agents_in(folder.path());
-        // An agent holds the lock until its process ends. One that is just being started has no lock yet, hence both.
+        // An agent holds the lock until its process ends. One that is just starting has no lock yet, hence both checks.
         let locked = match folder.lock() {
             Ok(_) if agents.is_empty() => return Ok(()),
             Ok(_) => None,
@@ -58,7 +58,7 @@ pub(crate) async fn server_ended(data: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Processes that run, or are about to run, an agent in this folder.
+/// Returns processes that run, or are about to run, an agent in this folder.
 fn agents_in(folder: &Path) -> Vec<i32> {
     let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
     let pids = processes.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());

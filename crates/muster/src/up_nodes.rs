@@ -1,4 +1,4 @@
-//! The nodes of `muster up --nodes`: what stands under them, how they join, and when they are ready.
+//! The nodes of `muster up --nodes`: their testbed, enrolment and readiness.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -12,7 +12,7 @@ use clap::{Arg, ArgAction, ArgMatches, Command, ValueHint, value_parser};
 use muster_agent::inventory::DiskReserve;
 use muster_agent::{Folder, Identity, Invitation, Machine, Trust, join, pretence, real};
 use muster_http::Settings;
-use muster_ids::World;
+use muster_ids::Env;
 
 use crate::agent_enrolment::Operator;
 use crate::up_agent::Agent;
@@ -22,14 +22,14 @@ use crate::up_idle::agent_ended;
 use crate::up_program::PROGRAMS;
 use crate::up_record::{Kind, Nodes, Record, names};
 
-/// The port of the server on the wire. Each ground has an address of its own, so no two collide.
+/// The server's port in the testbed. Each testbed has its own address, so ports do not collide.
 const PORT: u16 = 7481;
-/// What a cell may have of the machine, unless somebody says otherwise: programs and their libraries.
+/// Default host directories for cells: programs and their libraries.
 const HOST_DIRECTORIES: [&str; 5] = ["/usr", "/bin", "/sbin", "/lib", "/lib64"];
-/// A node that is not ready by then says in its log why.
+/// Time for a node to become ready; after it, the node's log has the reason.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// The flags of `muster up` that are about nodes.
+/// Adds the node flags of `muster up`.
 pub(crate) fn with_nodes(command: Command) -> Command {
     const HEADING: &str = "Nodes on this machine";
     let flag = |name: &'static str, value: &'static str, help: &'static str| {
@@ -70,9 +70,9 @@ pub(crate) fn with_nodes(command: Command) -> Command {
         )
 }
 
-/// The nodes that are to run.
+/// The nodes to run.
 pub(crate) struct Fleet {
-    /// Held, so that nobody else works with the folder.
+    /// Locked, so that no other process uses the folder.
     nodes: Nodes,
     #[expect(dead_code, reason = "it is held, so that nobody else takes our addresses and user ids")]
     claim: Option<Claim>,
@@ -83,11 +83,11 @@ pub(crate) struct Fleet {
     host_directories: Vec<String>,
     shared_files: PathBuf,
     server: String,
-    world: World,
+    env: Env,
 }
 
 impl Fleet {
-    /// What was asked for with `--nodes`. The ground is raised, and the server is told to listen on it.
+    /// Prepares the nodes for `--nodes`: raises the testbed, and makes the server listen on it.
     pub(crate) fn prepare(matches: &ArgMatches, settings: &mut Settings) -> anyhow::Result<Option<Self>> {
         let Some(&count) = matches.get_one::<u8>("nodes") else { return Ok(None) };
         if !settings.text("tls.cert_file").is_empty() {
@@ -106,9 +106,9 @@ impl Fleet {
         let found = nodes.read()?;
         same_kind(found.as_ref(), simulated)?;
         let _turn = if simulated { None } else { Some(turn(&run)?) };
-        let world = World::system();
+        let env = Env::system();
         let claimed = if simulated { None } else { Some(claimed(found.as_ref(), &data)?) };
-        let record = settle(found, count, claimed.as_ref().map(|(block, _)| *block), &run, &world);
+        let record = settle(found, count, claimed.as_ref().map(|(block, _)| *block), &run, &env);
         nodes.write(&record)?;
         if let Kind::Cells(ground) = &record.kind {
             ground.raise(count)?;
@@ -126,7 +126,7 @@ impl Fleet {
             }
         };
         let shared_files = match matches.get_one::<PathBuf>("shared-files") {
-            // Said here and at once: an agent would say it in its log, and be started again and again.
+            // Fail here: an agent would only log it, and be restarted again and again.
             Some(folder) if !folder.is_dir() => {
                 bail!(
                     "--shared-files {} is no directory: name one on the file system to share",
@@ -149,16 +149,16 @@ impl Fleet {
             host_directories,
             shared_files,
             server,
-            world,
+            env,
         }))
     }
 
-    /// Whether there is something that goes on when we end.
+    /// Reports whether anything keeps running when this process ends.
     pub(crate) fn outlives_us(&self) -> bool {
         matches!(self.kind, Kind::Cells(_))
     }
 
-    /// Where a node is on the wire.
+    /// Returns a node's address in the testbed.
     fn address(&self, number: u8) -> String {
         match &self.kind {
             Kind::Simulated => "-".to_owned(),
@@ -166,12 +166,12 @@ impl Fleet {
         }
     }
 
-    /// All nodes lie on one file system, and share what one node would offer of it.
+    /// Returns the disk reserve: all nodes share one file system, and divide what a single node would offer.
     fn reserve(&self) -> DiskReserve {
         DiskReserve::among(self.count, &self.nodes.node(""))
     }
 
-    /// The agents, by the nodes' names.
+    /// Returns the agents, by node name.
     pub(crate) fn agents(&self) -> Vec<Agent> {
         (1..=self.count).zip(names(self.count)).map(|(number, name)| self.agent(number, name)).collect()
     }
@@ -208,7 +208,7 @@ impl Fleet {
         Agent { log: folder.join("agent.log"), name, namespace, arguments }
     }
 
-    /// Has those join that have not, with a one-time token each.
+    /// Enrols and joins the nodes that have not joined, with a one-time token each.
     pub(crate) async fn join(&self, operator: &Operator) -> anyhow::Result<()> {
         for name in names(self.count) {
             let folder = Folder::new(self.nodes.node(&name));
@@ -217,7 +217,7 @@ impl Fleet {
             if Identity::lookup(&folder)?.is_some() {
                 continue;
             }
-            let pretend = pretence(&folder, Some(self.gpus), &name, &self.world)?;
+            let pretend = pretence(&folder, Some(self.gpus), &name, &self.env)?;
             let machine =
                 Machine::This { data_dir: folder.path().to_owned(), reserve: self.reserve(), pretend };
             let inventory = machine.look().await;
@@ -228,12 +228,12 @@ impl Fleet {
                 trust: Trust::fingerprint(&enrolment.ca_sha256)?,
                 name: name.clone(),
             };
-            join(&folder, &invitation, inventory, false, &self.world).await?;
+            join(&folder, &invitation, inventory, false, &self.env).await?;
         }
         Ok(())
     }
 
-    /// Approves what the agents found, waits until every node is ready, and gives a table of them.
+    /// Approves the agents' hardware, waits until every node is ready, and returns a table of them.
     pub(crate) async fn ready(&self, operator: &Operator) -> anyhow::Result<String> {
         let mut table = format!("  {:<5} {:<15} {:>4}  state\n", "node", "address", "GPUs");
         for (number, name) in (1..=self.count).zip(names(self.count)) {
@@ -254,7 +254,7 @@ impl Fleet {
     }
 }
 
-/// Waits until a node is heard and approved: its GPUs and its state. Who cordoned it meant it, so that is as good as ready.
+/// Waits until a node is alive and approved; returns its GPUs and state. A cordon is deliberate, so it counts as ready.
 async fn settled(operator: &Operator, node: &str) -> anyhow::Result<(i64, String)> {
     loop {
         let seen = operator.node(node).await?;
@@ -271,7 +271,7 @@ async fn settled(operator: &Operator, node: &str) -> anyhow::Result<(i64, String
     }
 }
 
-/// Simulated agents dial the server where it listens anyway, and must find it there again.
+/// Simulated agents dial the server's listen address, which must stay the same.
 fn check_simulated(settings: &Settings) -> anyhow::Result<()> {
     if settings.parsed::<std::net::SocketAddr>("nodes.listen")?.port() == 0 {
         bail!("agents must find the server again: give --nodes-listen a port other than 0");
@@ -279,7 +279,7 @@ fn check_simulated(settings: &Settings) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Whether this machine can have real nodes. Nothing is made before that is known.
+/// Checks that this machine supports real nodes, before anything is created.
 fn check_machine(settings: &Settings, count: u8) -> anyhow::Result<()> {
     let all =
         real::missing_tools().into_iter().chain(real::outdated_tools()).chain(real::missing_of(PROGRAMS));
@@ -296,7 +296,7 @@ fn check_machine(settings: &Settings, count: u8) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Nodes stay what they are: what is on one kind, the other would not find.
+/// Refuses to change the kind of existing nodes: either kind cannot find the other's contents.
 fn same_kind(found: Option<&Record>, simulated: bool) -> anyhow::Result<()> {
     match (found.map(|record| &record.kind), simulated) {
         (Some(Kind::Simulated), false) => {
@@ -313,7 +313,7 @@ fn same_kind(found: Option<&Record>, simulated: bool) -> anyhow::Result<()> {
     }
 }
 
-/// The block of addresses and user ids that a data folder has, or is to have. It is ours from here on.
+/// Claims the block of addresses and user ids that a data folder has, or gets.
 fn claimed(found: Option<&Record>, data: &Path) -> anyhow::Result<(u8, Claim)> {
     let (blocks, data) = (Blocks::machine(), data.canonicalize()?);
     let Some(Kind::Cells(ground)) = found.map(|record| &record.kind) else {
@@ -329,18 +329,18 @@ fn claimed(found: Option<&Record>, data: &Path) -> anyhow::Result<(u8, Claim)> {
     Ok((ground.block, claim))
 }
 
-/// What is to be written down, from what was; without a block the nodes are simulated.
-fn settle(found: Option<Record>, count: u8, block: Option<u8>, run: &Path, world: &World) -> Record {
+/// Returns the record to write, based on the previous one; without a block the nodes are simulated.
+fn settle(found: Option<Record>, count: u8, block: Option<u8>, run: &Path, env: &Env) -> Record {
     let nodes = found.as_ref().map_or(0, |record| record.nodes).max(count);
     let kind = match found.map(|record| record.kind) {
         Some(Kind::Cells(ground)) => Kind::Cells(Ground { raised: true, ..ground }),
         Some(Kind::Simulated) => Kind::Simulated,
-        None => block.map_or(Kind::Simulated, |block| Kind::Cells(fresh(run, block, world))),
+        None => block.map_or(Kind::Simulated, |block| Kind::Cells(fresh(run, block, env))),
     };
     Record { nodes, kind }
 }
 
-/// Cells pass through the folder to what is mounted for them, and are nobody on this machine.
+/// Checks that cells, which have no privileges on this machine, can traverse the folder to their mounts.
 fn passable(run: &Path) -> anyhow::Result<()> {
     for folder in run.ancestors() {
         let facts = folder.metadata().with_context(|| folder.display().to_string())?;
@@ -355,12 +355,12 @@ fn passable(run: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Two that choose a block of addresses at once would choose the same one: until this is dropped, nobody else chooses.
+/// Serializes the choice of a block of addresses until this is dropped: two concurrent ones would choose the same.
 fn turn(run: &Path) -> anyhow::Result<File> {
     let take = || {
         if !run.exists() {
             DirBuilder::new().recursive(true).mode(0o711).create(run)?;
-            // A mask of the caller's must not shut the cells out of what was made for them.
+            // The caller's umask must not lock cells out.
             fs::set_permissions(run, fs::Permissions::from_mode(0o711))?;
         }
         let folder = File::open(run)?;
@@ -370,15 +370,15 @@ fn turn(run: &Path) -> anyhow::Result<File> {
     passable(run).map(|()| turn)
 }
 
-/// A ground with a key that no other has.
-fn fresh(run: &Path, block: u8, world: &World) -> Ground {
-    let key = world.bytes::<3>().iter().map(|byte| format!("{byte:02x}")).collect();
+/// Returns a testbed with a unique key.
+fn fresh(run: &Path, block: u8, env: &Env) -> Ground {
+    let key = env.bytes::<3>().iter().map(|byte| format!("{byte:02x}")).collect();
     Ground { key, block, run: run.to_owned(), raised: true }
 }
 
 #[cfg(test)]
 mod tests {
-    use muster_ids::World;
+    use muster_ids::Env;
 
     use super::*;
 
@@ -386,16 +386,15 @@ mod tests {
     fn what_is_written_down_grows_and_keeps_its_ground() {
         let ground = Ground { key: "aa".to_owned(), block: 3, run: "/run/m".into(), raised: false };
         let found = Record { nodes: 3, kind: Kind::Cells(ground.clone()) };
-        let settle = |count| {
-            settle(Some(found.clone()), count, Some(3), Path::new("/run/other"), &World::for_tests(1))
-        };
+        let settle =
+            |count| settle(Some(found.clone()), count, Some(3), Path::new("/run/other"), &Env::for_tests(1));
         let kept = Kind::Cells(Ground { raised: true, ..ground });
         assert_eq!(settle(2), Record { nodes: 3, kind: kept.clone() });
         assert_eq!(settle(5), Record { nodes: 5, kind: kept });
-        let (run, world) = (Path::new("/run/m"), World::for_tests(1));
-        assert_eq!(super::settle(None, 1, None, run, &world).kind, Kind::Simulated);
+        let (run, env) = (Path::new("/run/m"), Env::for_tests(1));
+        assert_eq!(super::settle(None, 1, None, run, &env).kind, Kind::Simulated);
         assert!(
-            matches!(super::settle(None, 1, Some(7), run, &world).kind, Kind::Cells(ground) if ground.block == 7)
+            matches!(super::settle(None, 1, Some(7), run, &env).kind, Kind::Cells(ground) if ground.block == 7)
         );
         same_kind(Some(&found), false).unwrap();
         assert!(same_kind(Some(&found), true).unwrap_err().to_string().contains("another --data-dir"));

@@ -1,4 +1,4 @@
-//! Programs of the system that make and remove network namespaces and links.
+//! System programs that create and remove network namespaces and links.
 
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
@@ -6,9 +6,9 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context as _, bail};
 
-/// Where programs are looked for, whatever our own environment says.
+/// Search path for programs, independent of the environment.
 pub(crate) const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
-/// The programs that nodes on one machine need beside those of agents: name, package of Debian, purpose.
+/// Programs that nodes on one machine need beside those of agents: name, Debian package, purpose.
 pub(crate) const PROGRAMS: &[(&str, &str, &str)] = &[
     ("setpriv", "util-linux", "ties agents to `muster up`"),
     ("nsenter", "util-linux", "enters namespaces"),
@@ -16,17 +16,18 @@ pub(crate) const PROGRAMS: &[(&str, &str, &str)] = &[
     ("ip", "iproute2", "makes links"),
     ("umount", "mount", "removes namespaces"),
 ];
-/// How much of what a program says against itself goes into an error.
+/// Maximum length of a program's error output in an error.
 const SAID: usize = 2048;
 
-/// The words that run a program in a network namespace. `ip netns exec` would mount a fresh `/sys`, without control groups.
+/// Returns the words that run a program in a network namespace. `ip netns exec` would mount a new `/sys`, without control
+/// groups.
 pub(crate) fn inside(namespace: &Path) -> [OsString; 3] {
     let mut net = OsString::from("--net=");
     net.push(namespace);
     ["nsenter".into(), net, "--".into()]
 }
 
-/// Runs a program to its end and gives what it wrote.
+/// Runs a program to its end and returns its output.
 pub(crate) fn run(words: &[impl AsRef<OsStr>]) -> anyhow::Result<String> {
     let Some((program, args)) = words.split_first() else { bail!("there is no program to run") };
     let shown = || words.iter().map(|word| word.as_ref().to_string_lossy()).collect::<Vec<_>>().join(" ");

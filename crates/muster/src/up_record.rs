@@ -1,4 +1,5 @@
-//! What `muster up --nodes` writes down before it makes anything, so that the next `up` and `muster down` find it again.
+//! Record that `muster up --nodes` writes before it creates anything, so that the next `up` and `muster down` can find
+//! it.
 
 use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
 use std::io::{ErrorKind, Write as _};
@@ -10,39 +11,39 @@ use serde::{Deserialize, Serialize};
 
 use crate::up_ground::Ground;
 
-/// The nodes of a data folder.
+/// Nodes of a data folder.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Record {
-    /// How many there are: `n1` and on. It never shrinks, because what is on a node does not go away by not starting it.
+    /// Number of nodes: `n1` and on. It never shrinks, because a node's contents remain even if it is not started.
     pub(crate) nodes: u8,
-    /// What they stand on.
+    /// Kind of the nodes.
     pub(crate) kind: Kind,
 }
 
-/// What nodes stand on.
+/// Kind of nodes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Kind {
-    /// Nothing: their places are records.
+    /// Simulated: allocations are only records.
     Simulated,
     /// Namespaces and links of this machine.
     Cells(Ground),
 }
 
-/// The folder of the nodes in a data folder, while nobody else works there.
+/// Locked folder of the nodes in a data folder.
 pub(crate) struct Nodes {
     path: PathBuf,
     #[expect(dead_code, reason = "the file is held, never read: closing it gives the lock back")]
     lock: File,
 }
 
-/// Where the nodes of a data folder are.
+/// Returns the path of the nodes in a data folder.
 fn path(data: &Path) -> PathBuf {
     data.join("nodes")
 }
 
 impl Nodes {
-    /// Makes the folder, unless it is there, and keeps others out until it is dropped.
+    /// Creates the folder if missing, and locks it until dropped.
     pub(crate) fn make(data: &Path) -> anyhow::Result<Self> {
         let path = path(data);
         let made = DirBuilder::new().recursive(true).mode(0o700).create(&path);
@@ -50,7 +51,7 @@ impl Nodes {
         Self::hold(path)
     }
 
-    /// The folder, if there is one.
+    /// Returns the folder, if there is one.
     pub(crate) fn find(data: &Path) -> anyhow::Result<Option<Self>> {
         let path = path(data);
         if path.is_dir() { Self::hold(path).map(Some) } else { Ok(None) }
@@ -70,7 +71,7 @@ impl Nodes {
         }
     }
 
-    /// The folder on what all of them share, which on one machine is its own file system; made, if it is not there.
+    /// Returns the folder shared by all nodes, which on one machine is on its own file system; created if missing.
     pub(crate) fn shared_files(&self) -> anyhow::Result<PathBuf> {
         let path = self.path.join("shared");
         let made = DirBuilder::new().recursive(true).mode(0o700).create(&path);
@@ -78,17 +79,17 @@ impl Nodes {
         Ok(path)
     }
 
-    /// The data folder of a node.
+    /// Returns the data folder of a node.
     pub(crate) fn node(&self, name: &str) -> PathBuf {
         self.path.join(name)
     }
 
-    /// What was written down.
+    /// Reads the record.
     pub(crate) fn read(&self) -> anyhow::Result<Option<Record>> {
         read(&self.file())
     }
 
-    /// Writes it down, in one step.
+    /// Writes the record atomically.
     pub(crate) fn write(&self, record: &Record) -> anyhow::Result<()> {
         let (file, fresh) = (self.file(), self.path.join(".up.json.new"));
         let text = serde_json::to_string(record)?;
@@ -112,7 +113,7 @@ fn file(nodes: &Path) -> PathBuf {
     nodes.join("up.json")
 }
 
-/// What another data folder's `up` wrote down, whoever works there.
+/// Reads the record of another data folder, without a lock.
 pub(crate) fn peek(data: &Path) -> anyhow::Result<Option<Record>> {
     read(&file(&path(data)))
 }
@@ -129,7 +130,7 @@ fn read(file: &Path) -> anyhow::Result<Option<Record>> {
     record.map(Some).with_context(|| format!("{} is not ours", file.display()))
 }
 
-/// The names of so many nodes.
+/// Returns the names of this many nodes.
 pub(crate) fn names(nodes: u8) -> impl Iterator<Item = String> {
     (1..=nodes).map(|number| format!("n{number}"))
 }

@@ -1,4 +1,4 @@
-//! The server of `muster up`: a child that ends when its standard input closes, so that it never outlives us.
+//! The server of `muster up`: a child process that ends when its standard input closes, so that it never outlives us.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -11,7 +11,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::process::{Child, ChildStdin};
 
-/// A server that was started here.
+/// A started server.
 pub(crate) struct Server {
     child: Child,
     /// Taken out of the child, because waiting for a child closes its input first.
@@ -21,14 +21,14 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// Starts one with these settings.
+    /// Starts a server with these settings.
     pub(crate) async fn start(settings: &Settings, config: Option<&Path>) -> anyhow::Result<Self> {
         let address: SocketAddr = settings.parsed("http.listen")?;
         if TcpStream::connect(address).await.is_ok() {
             bail!("something already listens on {address}: stop it, or choose another with --http-listen");
         }
         let mut child = tokio::process::Command::new(std::env::current_exe()?);
-        // In a group of its own, so that Ctrl-C reaches us alone and we end everything in order.
+        // Its own process group, so that Ctrl-C only reaches us and we stop everything in order.
         child
             .arg("server")
             .arg("--stop-with-stdin")
@@ -36,8 +36,8 @@ impl Server {
             .kill_on_drop(true)
             .process_group(0);
         for (key, value, from) in settings.effective() {
-            // The environment and the file reach the child by themselves; only what was said to us must be handed on. A
-            // database's password is never put on a command line.
+            // The child inherits the environment and the file; only our flags must be passed on. A database password is
+            // never put on a command line.
             if from == "a flag" && key != "database.url" {
                 child.arg(format!("--{}", key.replace(['.', '_'], "-"))).arg(value);
             }
@@ -52,12 +52,12 @@ impl Server {
         Ok(Self { child, leash, address, tls })
     }
 
-    /// Where its API is.
+    /// Returns the address of its API.
     pub(crate) fn url(&self) -> String {
         format!("{}://{}", if self.tls { "https" } else { "http" }, self.address)
     }
 
-    /// Waits until it answers.
+    /// Waits until it responds.
     pub(crate) async fn ready(&mut self) -> anyhow::Result<()> {
         for _ in 0..600 {
             if let Some(ended) = self.child.try_wait()? {
@@ -79,7 +79,7 @@ impl Server {
         }
     }
 
-    /// Asks it to stop; it then finishes what is under way.
+    /// Stops it; it finishes running requests first.
     pub(crate) async fn stop(mut self) -> anyhow::Result<()> {
         drop(self.leash.take());
         match tokio::time::timeout(Duration::from_secs(30), self.child.wait()).await {
@@ -91,7 +91,7 @@ impl Server {
         }
     }
 
-    /// With TLS an open port has to do: the certificate's name is not ours to know.
+    /// Reports whether it responds. With TLS an open port must suffice: the certificate's name is unknown here.
     async fn answers(&self) -> bool {
         let Ok(mut stream) = TcpStream::connect(self.address).await else { return false };
         if self.tls {

@@ -6,7 +6,7 @@
     print(client.whoami()["name"])
 
 There is a method for each operation of the API, generated from its document, and a TypedDict for each of its schemas in
-`muster.types`; what goes in and comes out is the JSON itself.
+`muster.types`; arguments and results are the JSON itself.
 """
 
 from . import generated_types as types

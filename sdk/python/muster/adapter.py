@@ -3,8 +3,8 @@
     def join(step): ...
     run({"join": join, ...}, name="my-adapter", version="1.0.0")
 
-A verb is a function of a Step that returns what is to be said of its end, or raises Failed. It must be safe to run again
-from its beginning: the process may die between any two lines, and then somebody runs it again under another lease.
+A verb is a function of a Step that returns the body of its completion, or raises Failed. It must be idempotent from its
+beginning: the process may die between any two lines, and another one then runs it again under another lease.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ LEASE, MINT = "adapter_step.lease", "operator_token.mint"
 
 
 class Worker:
-    """Asks for work in one project after another, and carries it out."""
+    """Leases steps, one project after another, and executes them."""
 
     def __init__(self, verbs: Verbs, name: str, version: str, *, most: int = 16, lease_seconds: int = 30, poll_seconds: int = 20) -> None:
         self.verbs, self.most, self.lease_seconds, self.poll_seconds = verbs, most, lease_seconds, poll_seconds
@@ -41,7 +41,7 @@ class Worker:
         self._lock = threading.Lock()
 
     def work(self, client: Client, project: str, stop: threading.Event) -> None:
-        """Leases steps of a project until it is told to stop."""
+        """Leases steps of a project until the stop event is set."""
         pause, mine = 0.2, []
         while not stop.is_set():
             mine = [thread for thread in mine if thread.is_alive()]
@@ -65,7 +65,7 @@ class Worker:
                 thread.start()
 
     def end(self, grace_seconds: float) -> None:
-        """Waits a while for the steps that are under way. What does not end is dropped; its lease lapses."""
+        """Waits a while for the steps in progress. Unfinished ones are dropped; their leases expire."""
         until = time.monotonic() + grace_seconds
         with self._lock:
             threads = list(self._threads)
@@ -85,13 +85,13 @@ def run(
     look_around_seconds: float = 15,
     grace_seconds: float = 10,
 ) -> None:
-    """Works until SIGTERM, as the environment says: MUSTER_SERVER, MUSTER_TOKEN_FILE (read again for each call, so that it can be
+    """Works until SIGTERM, configured by the environment: MUSTER_SERVER, MUSTER_TOKEN_FILE (read again for each call, so that it can be
     replaced) and MUSTER_CA_FILE.
 
-    The token is a publisher's (`operator_token.mint`): then it works for every project that is entitled to what the publisher's project
-    publishes, or to those of `apps`, with a token for each that is minted and renewed. Or it is an operator account's, for its project
-    alone. After the signal, running steps have a while to end; what does not is dropped, its lease lapses, and another process takes it
-    over."""
+    The token is a publisher's (`operator_token.mint`): then it works for every project that is entitled to an app of the publisher's project,
+    or to those of `apps`, with a token for each that is minted and renewed. Or it is an operator account's, for its project
+    alone. After the signal, running steps have a while to end; unfinished ones are dropped, their leases expire, and another process
+    leases them."""
     token = pathlib.Path(os.environ["MUSTER_TOKEN_FILE"])
 
     def connect(secret: Any) -> Client:
@@ -121,8 +121,8 @@ def run(
 
 
 def _introduce(client: Client) -> Any:
-    """Who we are. A platform that is not there is waited for; one that refuses us at the very beginning is an error, for whoever deployed
-    this must see it."""
+    """Returns our identity. Waits for an unreachable platform; a rejection at the start is an error, so that the deployment fails
+    visibly."""
     pause = 0.2
     while True:
         try:

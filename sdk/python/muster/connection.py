@@ -23,7 +23,7 @@ PATIENCE = 5.0
 
 
 class Problem(Exception):
-    """The platform refused, and says why (RFC 9457). `code` is stable, `detail` says what to do next."""
+    """An error response of the platform (RFC 9457). `code` is stable, `detail` has the next action."""
 
     def __init__(self, status: int, document: dict[str, Any], retry_after: float | None = None) -> None:
         self.status = status
@@ -46,7 +46,7 @@ class Unexpected(Lost):
 
 
 def fresh_key() -> str:
-    """An idempotency key that nobody else will use."""
+    """Returns a random idempotency key."""
     return secrets.token_hex(16)
 
 
@@ -99,7 +99,7 @@ class Connection:
             forget()
 
     def within(self, timeout: float) -> Self:
-        """The same platform, with so much patience for each answer."""
+        """Returns a client for the same platform with another timeout for each response."""
         other = copy.copy(self)
         other._timeout = timeout
         return other
@@ -210,7 +210,7 @@ def _refusal(server: str, error: urllib.error.HTTPError) -> Exception:
 
 
 def _is_here(server: str) -> bool:
-    """Whether an address is on this machine: what is, is never asked for through a proxy."""
+    """Reports whether an address is on this machine: such addresses never go through a proxy."""
     host = urllib.parse.urlsplit(server).hostname or ""
     try:
         return ipaddress.ip_address(host).is_loopback

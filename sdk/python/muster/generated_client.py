@@ -36,6 +36,7 @@ from .generated_types import (
     AppVersionPage,
     AppVersionPublish,
     AppVersionStep,
+    ArchivedLogs,
     Artifact,
     ArtifactDemote,
     ArtifactPage,
@@ -53,7 +54,6 @@ from .generated_types import (
     CellCreate,
     CellPage,
     CellState,
-    Endpoints,
     Entitlement,
     EntitlementGrant,
     EntitlementPage,
@@ -63,12 +63,12 @@ from .generated_types import (
     Instance,
     InstanceAct,
     InstanceCreate,
+    InstanceEndpoints,
     InstancePage,
     InstanceScale,
     InstanceState,
     InstanceUpdate,
     InstanceUpgrade,
-    KeptLogs,
     Key,
     KeyCreate,
     KeyPage,
@@ -100,8 +100,8 @@ from .generated_types import (
     Operation,
     OperationCancel,
     OperationPage,
+    OperationResolve,
     OperationState,
-    OperationUnblock,
     OperatorTokenMint,
     Project,
     ProjectCreate,
@@ -605,7 +605,7 @@ class Client(Connection):
     def node_drain(self, node: str, body: NodeDrain, *, idempotency_key: str | None = None) -> Started:
         """Empty a node. Keeps new allocations away, and waits until its tenants have released what they hold on it.
         At the deadline the rest is released if `force` says so, protected or not, and otherwise the operation is
-        parked."""
+        blocked."""
         return self.call(
             "POST",
             f"/v1/nodes/{part(node)}/drain",
@@ -821,7 +821,7 @@ class Client(Connection):
         idempotency_key: str | None = None,
     ) -> Witness:
         """Give an operator's word that nothing of an allocation is left. Only while its node is unreachable and its
-        release, or the undo of its making, is parked or waits. Its slots stay quarantined until the node is back
+        release, or the undo of its making, is blocked or waits. Its slots stay quarantined until the node is back
         and was seen to be clean, and it is shown as attested for ever."""
         return self.call(
             "POST",
@@ -884,11 +884,11 @@ class Client(Connection):
             headers={"Idempotency-Key": idempotency_key or fresh_key()},
         )
 
-    def cell_kept_logs(self, project: str, cell: str) -> KeptLogs:
+    def cell_kept_logs(self, project: str, cell: str) -> ArchivedLogs:
         """Show the last of what a cell's services wrote before it went."""
         return self.call(
             "GET",
-            f"/v1/projects/{part(project)}/cells/{part(cell)}/kept-logs",
+            f"/v1/projects/{part(project)}/cells/{part(cell)}/archived-logs",
         )
 
     def network_list(self, project: str) -> NetworkList:
@@ -1579,7 +1579,7 @@ class Client(Connection):
         idempotency_key: str | None = None,
     ) -> Started:
         """Have an instance run another release. Member by member, in the order and at the pace that the manifest
-        says; what fails is parked, and can be rolled back."""
+        says; what fails is blocked, and can be rolled back."""
         return self.call(
             "POST",
             f"/v1/projects/{part(project)}/app-instances/{part(instance)}/upgrade",
@@ -1619,7 +1619,7 @@ class Client(Connection):
             headers={"Idempotency-Key": idempotency_key or fresh_key()},
         )
 
-    def instance_endpoints(self, project: str, instance: str) -> Endpoints:
+    def instance_endpoints(self, project: str, instance: str) -> InstanceEndpoints:
         """Show where an instance can be reached."""
         return self.call(
             "GET",
@@ -1877,17 +1877,17 @@ class Client(Connection):
             headers={"Idempotency-Key": idempotency_key or fresh_key()},
         )
 
-    def operation_unblock(
+    def operation_resolve(
         self,
         operation: str,
-        body: OperationUnblock,
+        body: OperationResolve,
         *,
         idempotency_key: str | None = None,
     ) -> Operation:
-        """Decide how a parked operation goes on."""
+        """Decide how a blocked operation goes on."""
         return self.call(
             "POST",
-            f"/v1/operations/{part(operation)}/unblock",
+            f"/v1/operations/{part(operation)}/resolve",
             body=body,
             headers={"Idempotency-Key": idempotency_key or fresh_key()},
         )

@@ -6,25 +6,25 @@ from typing import Any, Literal, NotRequired, TypeAlias, TypedDict, Union
 
 
 class Adapter(TypedDict):
-    """An adapter: what it said of itself when it last asked for work."""
+    """An adapter, as it identified itself in its last request for work."""
 
     # Its id.
     id: AdapterId
     # The project it works in.
     project_id: ProjectId
-    # The account it works under.
+    # The account it uses.
     service_account_id: ServiceAccountId
     # Its own name.
     name: str
     # Its version.
     adapter_version: str
-    # The version of the contract that it speaks.
+    # Contract version that it implements.
     contract_version: int
-    # When it first asked.
+    # Time of its first request for work.
     created_at: str
-    # When it last asked.
+    # Time of its last request for work.
     seen_at: str
-    # How many steps it holds.
+    # Number of steps it holds a lease on.
     leases: int
 
 
@@ -33,22 +33,22 @@ AdapterId: TypeAlias = "str"
 
 
 class AdapterIs(TypedDict):
-    """Who asks for work."""
+    """The adapter that requests work."""
 
-    # Its own name: one process, one name.
+    # Its name, unique per process.
     name: str
     # Its version.
     version: str
-    # The version of the contract that it speaks.
+    # Contract version that it implements.
     contract: int
 
 
 class AdapterPage(TypedDict):
     """A page of adapters."""
 
-    # This page, oldest first.
+    # Items of this page, oldest first.
     items: list[Adapter]
-    # Give it as `page_token` to get the next page; absent on the last.
+    # Pass as `page_token` to get the next page; absent on the last.
     next_page_token: NotRequired[str]
 
 
@@ -59,84 +59,84 @@ class AdapterStep(TypedDict):
     id: AdapterStepId
     # The project.
     project_id: ProjectId
-    # Of which app.
+    # The app.
     app_id: AppId
-    # Of which instance.
+    # The instance.
     instance_id: InstanceId
-    # Of which member; absent for a look at the whole instance.
+    # The member; absent for a reconciliation of the whole instance.
     member_id: NotRequired[MemberId]
-    # The incarnation of that member.
+    # Incarnation of that member.
     incarnation: int
-    # For which operation; absent for a look on schedule.
+    # The operation it belongs to; absent for a scheduled reconciliation.
     operation_id: NotRequired[OperationId]
-    # What to do.
+    # The verb.
     verb: AdapterVerb
-    # What is asked for beside the verb.
+    # Input of the verb.
     input: dict[str, Any]
-    # What it is.
+    # Current state.
     state: AdapterStepState
-    # Raised whenever its lease changes hands; everything that is said of it must carry it.
+    # Fencing token: incremented with each new lease; every call on the step must carry it.
     generation: int
-    # Who has it.
+    # Name of the adapter that holds the lease.
     holder: NotRequired[str]
-    # Until when.
+    # Expiry of the lease.
     leased_until: NotRequired[str]
-    # How often it was leased.
+    # Number of times it was leased.
     attempts: int
-    # What the adapter last said of it.
+    # Last message from the adapter.
     message: NotRequired[str]
-    # How far it is, of a hundred.
+    # Progress in percent.
     percent: NotRequired[int]
-    # Why it failed: the adapter's own word.
+    # Failure reason, defined by the adapter.
     reason: NotRequired[str]
-    # The thread.
+    # Correlation id.
     correlation_id: str
-    # When it was asked for.
+    # Creation time.
     created_at: str
-    # When nobody waits for it any more.
+    # Time after which the step is abandoned.
     expires_at: str
-    # The reports on members that were not taken, in the answer to `complete`.
+    # Member reports that were rejected; only in the response to `complete`.
     refused_reports: NotRequired[list[RefusedReport]]
 
 
 class AdapterStepComplete(TypedDict):
-    """An adapter is done. The platform looks for itself before it believes that."""
+    """Completion of a step. The platform verifies the result itself."""
 
-    # The generation of the lease.
+    # Generation of the lease.
     generation: int
-    # What it did, for people.
+    # Summary, for people.
     message: NotRequired[str]
-    # What there is to say of the member, for people; it replaces what was said before.
+    # Free-form detail on the member; replaces the previous one.
     adapter_detail: NotRequired[dict[str, Any]]
-    # How the members do, after a look at the instance.
+    # Member reports, after a reconciliation.
     members: NotRequired[list[MemberReport]]
-    # How the adapter calls the topology.
+    # The adapter's name for the topology.
     topology_mode: NotRequired[str]
-    # When it wants to look again, in seconds; as the manifest says, if not given.
+    # Seconds until the next reconciliation; default: the manifest's interval.
     reconcile_after_seconds: NotRequired[int]
 
 
 class AdapterStepFail(TypedDict):
-    """An adapter cannot do it."""
+    """Failure of a step."""
 
-    # The generation of the lease.
+    # Generation of the lease.
     generation: int
-    # Why: a word of the adapter's own.
+    # Failure reason, defined by the adapter.
     reason: str
     # The same in a sentence.
     message: str
-    # Whether it may work later: then the step is offered again after a while instead of failing.
+    # Seconds after which to retry: the step is offered again instead of failing.
     retry_after_seconds: NotRequired[int]
-    # What there is to say of the member, for people; it replaces what was said before.
+    # Free-form detail on the member; replaces the previous one.
     adapter_detail: NotRequired[dict[str, Any]]
 
 
 class AdapterStepHeartbeat(TypedDict):
-    """An adapter is still at it."""
+    """A heartbeat that extends the lease."""
 
-    # The generation of the lease.
+    # Generation of the lease.
     generation: int
-    # How long it is its own from now; 30 seconds if not given.
+    # New lease duration, from now; default: 30 seconds.
     lease_seconds: NotRequired[int]
 
 
@@ -145,114 +145,114 @@ AdapterStepId: TypeAlias = "str"
 
 
 class AdapterStepLease(TypedDict):
-    """A wish for work."""
+    """A request for work."""
 
-    # Who asks.
+    # The adapter.
     adapter: AdapterIs
-    # So many steps at most; 16 if not given.
+    # Maximum number of steps; default: 16.
     most: NotRequired[int]
-    # How long to wait for the first of them; not at all if not given.
+    # Seconds to wait for the first step; default: do not wait.
     wait_seconds: NotRequired[int]
-    # How long a step is its own without a heartbeat; 30 seconds if not given.
+    # Lease duration without a heartbeat; default: 30 seconds.
     lease_seconds: NotRequired[int]
 
 
 class AdapterStepListQuery(TypedDict):
-    """Which steps to list."""
+    """Filters for listing steps."""
 
-    # How many at most; 50 if not given.
+    # Maximum number of items; default: 50.
     page_size: NotRequired[int]
-    # The token that the page before gave.
+    # `next_page_token` of the previous page.
     page_token: NotRequired[str]
-    # Of this instance only, by id or name.
+    # Only those of this instance, by id or name.
     instance: NotRequired[str]
-    # In this state only.
+    # Only those in this state.
     state: NotRequired[AdapterStepState]
 
 
 class AdapterStepPage(TypedDict):
     """A page of adapter steps."""
 
-    # This page, oldest first.
+    # Items of this page, oldest first.
     items: list[AdapterStep]
-    # Give it as `page_token` to get the next page; absent on the last.
+    # Pass as `page_token` to get the next page; absent on the last.
     next_page_token: NotRequired[str]
 
 
 class AdapterStepProgress(TypedDict):
-    """How far an adapter is."""
+    """Progress on a step."""
 
-    # The generation of the lease.
+    # Generation of the lease.
     generation: int
-    # How far, of a hundred.
+    # Progress in percent.
     percent: NotRequired[int]
-    # What it is at, for people.
+    # Current activity, for people.
     message: NotRequired[str]
-    # What there is to say of the member, for people; it replaces what was said before.
+    # Free-form detail on the member; replaces the previous one.
     adapter_detail: NotRequired[dict[str, Any]]
-    # How long it is its own from now, since whoever says this is still at it; 30 seconds if not given.
+    # New lease duration, from now, since progress also counts as a heartbeat; default: 30 seconds.
     lease_seconds: NotRequired[int]
 
 
-# What an adapter's step is.
+# State of an adapter step.
 AdapterStepState: TypeAlias = Literal["queued", "leased", "done", "failed", "cancelled"]
 
 
 class AdapterTask(TypedDict):
-    """Something that is done in a member's cell."""
+    """A task in a member's cell."""
 
     # Its id.
     id: TaskId
-    # What it is for.
+    # Its idempotency key.
     key: str
-    # What it is.
+    # Current state.
     state: AdapterTaskState
-    # Why it failed; absent otherwise.
+    # Failure reason; absent otherwise.
     reason: NotRequired[AdapterTaskReason]
-    # What the node says, above all why it failed.
+    # The node's message, above all on failure.
     message: NotRequired[str]
-    # How what was run ended.
+    # Result of the command that was run.
     ran: NotRequired[Ran]
-    # When it was asked for.
+    # Creation time.
     queued_at: str
-    # When it ended.
+    # End time.
     finished_at: NotRequired[str]
 
 
 class AdapterTaskCreate(TypedDict):
-    """What is to be done in a member's cell."""
+    """A task to run in a member's cell."""
 
-    # The generation of the lease.
+    # Generation of the lease.
     generation: int
-    # What it is for: who asks again with the same key under the same step is told of the same task. Under a later lease
-    # it is done again if another task may have undone it since.
+    # Idempotency key: repeating the request under the same step returns the same task. Under a later lease the task
+    # runs again if another task may have undone it since.
     key: str
-    # In whose cell: a member of that very instance, by id.
+    # The member with the cell that runs it, by id; must belong to the same instance.
     member_id: MemberId
-    # What.
+    # The action.
     act: CellTask
-    # What it does to the cell; `reads` for a probe and `changes` for everything else, if not given.
+    # Effect on the cell; default: `reads` for a probe, `changes` otherwise.
     effect: NotRequired[TaskEffect]
-    # How long to wait for its end; not at all if not given.
+    # Seconds to wait for it to end; default: do not wait.
     wait_seconds: NotRequired[int]
 
 
 class AdapterTaskQuery(TypedDict):
-    """How long to wait."""
+    """Long-poll options."""
 
-    # How long to wait for its end; not at all if not given.
+    # Seconds to wait for it to end; default: do not wait.
     wait_seconds: NotRequired[int]
 
 
-# Why a task failed: a closed list.
+# Reason a task failed, from a closed list.
 AdapterTaskReason: TypeAlias = Literal["cell_dead", "secret_unavailable", "image_damaged", "refused"]
 
 
-# What a task is.
+# State of a task.
 AdapterTaskState: TypeAlias = Literal["queued", "delivered", "running", "done", "failed", "expired"]
 
 
-# What an adapter is asked for. Each must be safe to do again.
+# Verb of an adapter step. Each must be idempotent.
 AdapterVerb: TypeAlias = Literal["join", "leave", "drain", "resume", "remove", "reconcile"]
 
 
@@ -265,83 +265,84 @@ class Allocation(TypedDict):
     tenant_id: TenantId
     # The project that holds it.
     project_id: ProjectId
-    # Its name, unique in the project among those that live.
+    # Name, unique among the project's live ones.
     name: str
     # Labels.
     labels: Labels
-    # What kind of place.
+    # Shape of its capacity.
     shape: AllocationShape
-    # What was asked for.
+    # Requested capacity.
     capacity: Capacity
-    # How a node is chosen.
+    # Node selection strategy.
     strategy: Strategy
-    # What it is.
+    # Current state.
     state: AllocationState
-    # The node it is on.
+    # Its node.
     node_id: NotRequired[NodeId]
-    # Raised whenever its place is made.
+    # Incremented each time its sandbox is created.
     incarnation: int
-    # What it holds of the node now.
+    # Capacity that it currently holds on the node.
     held: Capacity
-    # Why it failed or cannot go on: a word of a closed list.
+    # Reason for the failure or the block, from a closed list.
     reason: NotRequired[str]
-    # What to do about that.
+    # Suggested next step.
     advice: NotRequired[str]
-    # What happened, in a sentence.
+    # Human-readable message.
     message: NotRequired[str]
-    # How we know that it is active, or released; absent in other states.
+    # Kind of evidence that it is active or released; absent in other states.
     evidence: NotRequired[WitnessKind]
-    # The operation that last worked on it.
+    # Operation that last worked on it.
     operation_id: NotRequired[OperationId]
-    # How many wait in line before it; only where one allocation is shown, and only while it waits.
+    # Number of allocations ahead of it in the queue; only when a single allocation is returned, and only while it
+    # waits.
     before_in_line: NotRequired[int]
-    # Until when it waits in line.
+    # Time until which it stays in the queue.
     wait_until: NotRequired[str]
-    # When it is released by itself.
+    # Time at which it is released automatically.
     expires_at: NotRequired[str]
-    # Whether its release is refused.
+    # Whether it is protected from release.
     protected: bool
-    # When it was asked for.
+    # Creation time.
     created_at: str
-    # When it last changed.
+    # Time of the last change.
     updated_at: str
-    # For `If-Match`.
+    # Version for `If-Match`.
     version: int
 
 
 class AllocationAttest(TypedDict):
-    """An operator's word."""
+    """An operator's attestation."""
 
-    # What is attested and how it is known: the machine was powered off, its disks were pulled.
+    # Statement of fact and its basis: the machine was powered off, its disks were pulled.
     statement: str
 
 
 class AllocationCreate(TypedDict):
-    """An allocation to be made."""
+    """An allocation to create."""
 
-    # Its name, unique in the project among those that live.
+    # Name, unique among the project's live ones.
     name: str
     # Labels.
     labels: NotRequired[Labels]
-    # What kind of place; `gpu_slice` if not given.
+    # Shape; default: `gpu_slice`.
     shape: NotRequired[AllocationShape]
-    # GPUs; none if not given, which is legal.
+    # GPUs; default: 0.
     gpus: NotRequired[int]
-    # Logical CPUs; 1 if not given.
+    # Logical CPUs; default: 1.
     cpus: NotRequired[int]
-    # Memory in MiB; 1024 if not given.
+    # Memory in MiB; default: 1024.
     memory_mb: NotRequired[int]
-    # Disk in MiB; 1024 if not given.
+    # Disk in MiB; default: 1024.
     disk_mb: NotRequired[int]
-    # How a node is chosen; `pack` if not given.
+    # Node selection strategy; default: `pack`.
     strategy: NotRequired[Strategy]
-    # Wait in line until then if there is no room now. Without it, no room is a refusal at once.
+    # Stay in the queue until then if it does not fit now. Without it, the request is refused at once.
     wait_until: NotRequired[str]
-    # Release it by itself at that time.
+    # Release it automatically at this time.
     expires_at: NotRequired[str]
-    # Refuse its release until this is taken away.
+    # Refuse its release until the protection is lifted.
     protected: NotRequired[bool]
-    # Only show the plan.
+    # Return the plan without executing it.
     dry_run: NotRequired[bool]
 
 
@@ -350,44 +351,44 @@ AllocationId: TypeAlias = "str"
 
 
 class AllocationListQuery(TypedDict):
-    """Which allocations to list."""
+    """Filters for listing allocations."""
 
-    # How many at most; 50 if not given.
+    # Maximum number of items; default: 50.
     page_size: NotRequired[int]
-    # The token that the page before gave.
+    # `next_page_token` of the previous page.
     page_token: NotRequired[str]
-    # Only those with these labels: `team=ml,stage!=test`.
+    # Label selector: `team=ml,stage!=test`.
     labels: NotRequired[str]
-    # In this state only.
+    # Only those in this state.
     state: NotRequired[AllocationState]
 
 
 class AllocationPage(TypedDict):
     """A page of allocations."""
 
-    # This page, oldest first.
+    # Items of this page, oldest first.
     items: list[Allocation]
-    # Give it as `page_token` to get the next page; absent on the last.
+    # Pass as `page_token` to get the next page; absent on the last.
     next_page_token: NotRequired[str]
 
 
 class AllocationRelease(TypedDict):
-    """How an allocation is given back."""
+    """Options for releasing an allocation."""
 
-    # For the audit.
+    # Reason, for the audit log.
     reason: NotRequired[str]
-    # Remove the members of instances in it first. Without it an allocation that holds members is not released.
+    # Remove its members first. Without it, an allocation with members is not released.
     cascade: NotRequired[bool]
-    # With `cascade`: remove them without draining, and also where their instance needs them.
+    # With `cascade`: remove members without draining, and even if their instance needs them.
     force: NotRequired[bool]
-    # Only show the plan.
+    # Return the plan without executing it.
     dry_run: NotRequired[bool]
 
 
 class AllocationResize(TypedDict):
-    """Another size."""
+    """A new size."""
 
-    # GPUs; as before if not given, like the others.
+    # GPUs; default: unchanged, as for the other fields.
     gpus: NotRequired[int]
     # Logical CPUs.
     cpus: NotRequired[int]
@@ -395,44 +396,43 @@ class AllocationResize(TypedDict):
     memory_mb: NotRequired[int]
     # Disk in MiB.
     disk_mb: NotRequired[int]
-    # Restart the cells in it, which a change of its GPUs needs: a cell has the GPUs that it was made with.
+    # Restart its cells, which a change of GPUs requires: a cell keeps the GPUs it was created with.
     restart: NotRequired[bool]
-    # With `restart`: do not drain the members in it first, and restart them also where their component's quorum is
-    # lost.
+    # With `restart`: skip draining its members, and restart them even if their component loses quorum.
     force: NotRequired[bool]
-    # Only show the plan.
+    # Return the plan without executing it.
     dry_run: NotRequired[bool]
 
 
 class AllocationRestart(TypedDict):
-    """How an allocation is made anew."""
+    """Options for recreating an allocation."""
 
-    # For the audit.
+    # Reason, for the audit log.
     reason: NotRequired[str]
-    # Do not drain the members in it first, and restart them also where their component's quorum is lost meanwhile.
+    # Skip draining its members, and restart them even if their component loses quorum.
     force: NotRequired[bool]
-    # Only show the plan.
+    # Return the plan without executing it.
     dry_run: NotRequired[bool]
 
 
-# What kind of place an allocation is.
+# Shape of an allocation.
 AllocationShape: TypeAlias = Literal["baremetal", "gpu_slice"]
 
 
-# What an allocation is.
+# State of an allocation.
 AllocationState: TypeAlias = Literal["requested", "placing", "provisioning", "active", "releasing", "wiping", "released", "failed"]
 
 
 class AllocationUpdate(TypedDict):
-    """What of an allocation can change at once."""
+    """Properties of an allocation that change immediately."""
 
-    # Labels; they replace the old ones.
+    # Labels; replace the existing ones.
     labels: NotRequired[Labels]
-    # Release it by itself at that time.
+    # Release it automatically at this time.
     expires_at: NotRequired[str]
-    # Take the expiry away.
+    # Remove the expiry.
     never_expires: NotRequired[bool]
-    # Whether its release is refused.
+    # Whether it is protected from release.
     protected: NotRequired[bool]
 
 
@@ -445,49 +445,49 @@ class App(TypedDict):
     tenant_id: TenantId
     # The publisher's project.
     project_id: ProjectId
-    # Its name in the catalog, of which there is one.
+    # Its name in the catalog, unique on the platform.
     slug: str
-    # Its name for people.
+    # Display name.
     display_name: str
-    # What it is.
+    # Description.
     description: str
-    # Who finds it.
+    # Visibility.
     audience: Audience
     # Labels.
     labels: Labels
-    # The release that starts if none is named.
+    # Release started by default.
     active_version: NotRequired[str]
-    # The release that a part of the starts gets.
+    # Release given to a percentage of starts.
     canary_version: NotRequired[str]
-    # Whether the project that asks may launch it.
+    # Whether the requesting project may launch it.
     entitled: bool
-    # When it was made.
+    # Creation time.
     created_at: str
-    # When it last changed.
+    # Time of the last change.
     updated_at: str
-    # For `If-Match`.
+    # Version for `If-Match`.
     version: int
 
 
 class AppCompatibility(TypedDict):
-    """Where an app fits."""
+    """Shapes that an app fits."""
 
-    # The release that was asked about.
+    # The release in question.
     version: str
-    # An answer for each shape.
+    # One answer per shape.
     answers: list[Fit]
 
 
 class AppCreate(TypedDict):
-    """An app to be made."""
+    """An app to create."""
 
-    # Its name in the catalog, of which there is one.
+    # Its name in the catalog, unique on the platform.
     slug: str
     # Name for people; default: the slug.
     display_name: NotRequired[str]
-    # What it is.
+    # Description.
     description: NotRequired[str]
-    # Who finds it; the project alone, if this is not said.
+    # Visibility; default: `project`.
     audience: NotRequired[Audience]
     # Labels.
     labels: NotRequired[Labels]
@@ -498,37 +498,37 @@ AppId: TypeAlias = "str"
 
 
 class AppListQuery(TypedDict):
-    """Which apps to list."""
+    """Filters for listing apps."""
 
-    # How many at most; 50 if not given.
+    # Maximum number of items; default: 50.
     page_size: NotRequired[int]
-    # The token that the page before gave.
+    # `next_page_token` of the previous page.
     page_token: NotRequired[str]
-    # Only those with these labels: `team=ml,stage!=test`.
+    # Label selector: `team=ml,stage!=test`.
     labels: NotRequired[str]
-    # Only what the project itself publishes.
+    # Only apps that the project publishes itself.
     own: NotRequired[bool]
 
 
 class AppPage(TypedDict):
     """A page of apps."""
 
-    # This page, oldest first.
+    # Items of this page, oldest first.
     items: list[App]
-    # Give it as `page_token` to get the next page; absent on the last.
+    # Pass as `page_token` to get the next page; absent on the last.
     next_page_token: NotRequired[str]
 
 
 class AppUpdate(TypedDict):
-    """What of an app can change."""
+    """Properties of an app that can change."""
 
-    # Its name for people.
+    # Display name.
     display_name: NotRequired[str]
-    # What it is.
+    # Description.
     description: NotRequired[str]
-    # Who finds it.
+    # Visibility.
     audience: NotRequired[Audience]
-    # Labels; they replace the old ones.
+    # Labels; replace the existing ones.
     labels: NotRequired[Labels]
 
 
@@ -547,21 +547,21 @@ class AppVersion(TypedDict):
     manifest: dict[str, Any]
     # The digest of the manifest.
     digest: str
-    # How far it may be used.
+    # Lifecycle state.
     state: ArtifactState
-    # To how many of a hundred starts a canary is offered.
+    # Percentage of starts that get the canary.
     canary_percent: NotRequired[int]
-    # The release that took its place.
+    # The release that superseded it.
     superseded_by: NotRequired[AppVersionId]
-    # How many instances run it or may roll back to it.
+    # Number of instances that run it or may roll back to it.
     instances: int
-    # What lint noticed when it was published, beside errors.
+    # Lint warnings from its publication.
     warnings: NotRequired[list[Fault]]
-    # When it was published.
+    # Publication time.
     created_at: str
-    # When its state last changed.
+    # Time of the last state change.
     updated_at: str
-    # For `If-Match`.
+    # Version for `If-Match`.
     version: int
 
 
@@ -572,30 +572,37 @@ AppVersionId: TypeAlias = "str"
 class AppVersionPage(TypedDict):
     """A page of releases."""
 
-    # This page, oldest first.
+    # Items of this page, oldest first.
     items: list[AppVersion]
-    # Give it as `page_token` to get the next page; absent on the last.
+    # Pass as `page_token` to get the next page; absent on the last.
     next_page_token: NotRequired[str]
 
 
 class AppVersionPublish(TypedDict):
-    """A release to be published."""
+    """A release to publish."""
 
-    # The manifest; `app_schema` says what it looks like.
+    # The manifest; `app_schema` returns its schema.
     manifest: dict[str, Any]
-    # Only say what is wrong with it.
+    # Validate only.
     dry_run: NotRequired[bool]
 
 
 class AppVersionStep(TypedDict):
-    """A step of a release through its states."""
+    """A lifecycle transition of a release."""
 
-    # To what.
+    # Target state.
     to: ArtifactState
-    # To how many of a hundred starts a canary is offered.
+    # Percentage of starts that get the canary.
     percent: NotRequired[int]
-    # Why, for the record.
+    # Reason, for the audit log.
     reason: str
+
+
+class ArchivedLogs(TypedDict):
+    """Archived logs: the last output of a cell's services before it was removed."""
+
+    # One per service and incarnation.
+    logs: list[CellLog]
 
 
 class Artifact(TypedDict):
@@ -613,57 +620,57 @@ class Artifact(TypedDict):
     repository: str
     # The digest of its manifest.
     digest: str
-    # What kind of content it is.
+    # Kind of content.
     kind: ArtifactKind
     # The media type of its manifest.
     media_type: str
-    # Bytes of everything it is made of.
+    # Total size in bytes.
     size: int
-    # Which succession it belongs to: at most one of a line is active.
+    # Release line; at most one artifact per line is active.
     line: str
-    # How far it may be used.
+    # Lifecycle state.
     state: ArtifactState
-    # To how many of a hundred starts a canary is offered.
+    # Percentage of starts that get the canary.
     canary_percent: NotRequired[int]
-    # What was found of its signatures when they were last looked at.
+    # Result of the last signature verification.
     verdict: NotRequired[Verdict]
-    # The evidence that a cell of this very digest ran, where it was staged with one.
+    # Evidence that a cell of this exact digest ran, if it was staged with a smoke test.
     smoke_witness_id: NotRequired[WitnessId]
-    # The artifact that took its place.
+    # The artifact that superseded it.
     superseded_by: NotRequired[ArtifactId]
-    # From when on it can be retired.
+    # Time from which it can be retired.
     retirable_at: NotRequired[str]
     # Labels.
     labels: Labels
-    # When it was published.
+    # Publication time.
     created_at: str
-    # When it last changed.
+    # Time of the last change.
     updated_at: str
-    # For `If-Match`.
+    # Version for `If-Match`.
     version: int
 
 
 class ArtifactChange(TypedDict):
-    """A change of state."""
+    """A state change."""
 
-    # What it was before; absent for the publishing.
+    # State before; absent for the publication.
     before: NotRequired[ArtifactState]
-    # What it became.
+    # State after.
     after: ArtifactState
-    # Who.
+    # The actor.
     actor_id: str
-    # Why.
+    # Reason.
     reason: str
-    # When.
+    # Time.
     at: str
 
 
 class ArtifactDemote(TypedDict):
-    """A step back or out: from canary to staged, from active to deprecated, from deprecated to retired."""
+    """A demotion: canary to staged, active to deprecated, deprecated to retired."""
 
-    # To what.
+    # Target state.
     to: ArtifactState
-    # Why, for the record.
+    # Reason, for the audit log.
     reason: str
 
 
@@ -671,101 +678,101 @@ class ArtifactDemote(TypedDict):
 ArtifactId: TypeAlias = "str"
 
 
-# What kind of content it is.
+# Kind of content.
 ArtifactKind: TypeAlias = Literal["oci", "blob"]
 
 
 class ArtifactListQuery(TypedDict):
-    """Which artifacts to list."""
+    """Filters for listing artifacts."""
 
-    # How many at most; 50 if not given.
+    # Maximum number of items; default: 50.
     page_size: NotRequired[int]
-    # The token that the page before gave.
+    # `next_page_token` of the previous page.
     page_token: NotRequired[str]
-    # Only those with these labels: `team=ml,stage!=test`.
+    # Label selector: `team=ml,stage!=test`.
     labels: NotRequired[str]
-    # In this state only.
+    # Only those in this state.
     state: NotRequired[ArtifactState]
-    # In this repository only.
+    # Only those in this repository.
     repository: NotRequired[str]
-    # With this digest only.
+    # Only those with this digest.
     digest: NotRequired[str]
 
 
 class ArtifactPage(TypedDict):
     """A page of artifacts."""
 
-    # This page, oldest first.
+    # Items of this page, oldest first.
     items: list[Artifact]
-    # Give it as `page_token` to get the next page; absent on the last.
+    # Pass as `page_token` to get the next page; absent on the last.
     next_page_token: NotRequired[str]
 
 
 class ArtifactPromote(TypedDict):
-    """A step forward: to staged, canary or active."""
+    """A promotion to staged, canary or active."""
 
-    # To what.
+    # Target state.
     to: ArtifactState
-    # Why, for the record.
+    # Reason, for the audit log.
     reason: str
-    # To how many of a hundred starts a canary is offered; 10 if this is not said.
+    # Percentage of starts that get the canary; default: 10.
     percent: NotRequired[int]
-    # A cell of this very digest that was seen running, by id or name: the smoke test.
+    # A cell of this exact digest that was verified as running, by id or name: the smoke test.
     smoke_cell: NotRequired[str]
 
 
 class ArtifactPublish(TypedDict):
-    """Content to be published as an artifact. What is pushed with a tag is published by that; this is for the rest."""
+    """Content to publish as an artifact. A push with a tag publishes by itself; this is for everything else."""
 
     # The repository in the project.
     repository: str
-    # The digest of a manifest that is in it, or a tag; with `external`, the digest there.
+    # Digest or tag of a manifest in the repository; with `external`, the digest there.
     reference: str
-    # Another registry that has it. It is read from there by digest, and its layers when a node first needs them.
+    # External registry that holds it. The manifest is read from there by digest, layers when a node first needs them.
     external: NotRequired[External]
-    # Which succession it belongs to; `main` if this is not said.
+    # Release line; default: `main`.
     line: NotRequired[str]
     # Labels.
     labels: NotRequired[Labels]
 
 
 class ArtifactReferences(TypedDict):
-    """Everything that hangs on a digest, from signature to running cell."""
+    """Everything that depends on a digest, from signature to running cell."""
 
     # The artifact.
     artifact: Artifact
-    # Tags that name it now.
+    # Tags that point to it.
     tags: list[str]
     # Signatures of it.
     signatures: list[SignatureReference]
-    # Indexes that it is part of.
+    # Indexes that include it.
     indexes: list[str]
-    # Cells that live and were made from it.
+    # Live cells created from it.
     cells: list[CellReference]
-    # Artifacts that it took the place of.
+    # Artifacts that it superseded.
     supersedes: list[ArtifactId]
-    # What lint says of it.
+    # Lint findings.
     lint: list[LintFinding]
-    # Its changes of state, oldest first.
+    # State changes, oldest first.
     changes: list[ArtifactChange]
-    # Why it cannot be retired or deleted now, a sentence each.
+    # Reasons it cannot be retired or deleted now, one sentence each.
     holds: list[str]
 
 
-# How far it may be used.
+# Lifecycle state of an artifact.
 ArtifactState: TypeAlias = Literal["draft", "staged", "canary", "active", "deprecated", "retired"]
 
 
-# Nothing needs to be said.
+# Empty request body.
 ArtifactVerify: TypeAlias = "dict[str, Any]"
 
 
-# Who finds an app in the catalog.
+# Visibility of an app in the catalog.
 Audience: TypeAlias = Literal["project", "tenant", "everyone"]
 
 
 class AuditActor(TypedDict):
-    """Who asked."""
+    """The actor of a command."""
 
     # `user`, `service_account` or `platform`.
     kind: str
@@ -776,45 +783,45 @@ class AuditActor(TypedDict):
 
 
 class AuditChainQuery(TypedDict):
-    """Which chain."""
+    """Selects a chain."""
 
-    # A tenant's chain, by slug or id; the platform's if not given.
+    # A tenant's chain, by slug or id; default: the platform's.
     tenant: NotRequired[str]
 
 
 class AuditEntry(TypedDict):
-    """A record in its place of the chain."""
+    """A record at its position in the chain."""
 
     # The chain: a tenant's id, or `platform`.
     chain: str
-    # Its number, from 1, without gaps.
+    # Sequence number, from 1, without gaps.
     sequence: int
-    # The hash of the entry before.
+    # Hash of the previous entry.
     previous_hash: str
-    # SHA-256 over the previous hash, the number and the record's text.
+    # SHA-256 over the previous hash, the sequence number and the record's text.
     hash: str
     # The record.
     record: AuditRecord
 
 
 class AuditHead(TypedDict):
-    """The end of a chain as far as it is sealed."""
+    """The head of a chain, as far as it is sealed."""
 
     # The chain.
     chain: str
-    # The last number.
+    # Last sequence number.
     sequence: int
-    # Its hash. Keep it elsewhere, and a later export can be checked against it.
+    # Its hash. Store it elsewhere to verify a later export against it.
     hash: str
-    # The last number that retention removed.
+    # Last sequence number removed by retention.
     pruned_sequence: int
-    # That entry's hash, which the first kept entry builds on.
+    # Hash of that entry, which the first retained entry builds on.
     pruned_hash: str
-    # When the head was signed: now.
+    # Time of signing: now.
     signed_at: str
-    # The fingerprint of the key that signed it, which is not in the database.
+    # Fingerprint of the signing key, which is not in the database.
     key_id: str
-    # The signature over chain, number, hash and time, base 64.
+    # Signature over chain, sequence number, hash and time, base64.
     signature: str
 
 
@@ -823,116 +830,131 @@ AuditId: TypeAlias = "str"
 
 
 class AuditListQuery(TypedDict):
-    """Which entries."""
+    """Filters for audit entries."""
 
     # A tenant's chain, by slug or id.
     tenant: NotRequired[str]
-    # Only a project's entries, by name or id. With neither, the platform's chain.
+    # Only entries of this project, by name or id. With neither, the platform's chain.
     project: NotRequired[str]
-    # Only entries after this number.
+    # Only entries after this sequence number.
     after: NotRequired[int]
     # Only this action, as `noun.verb`.
     action: NotRequired[str]
     # Only this actor, by id.
     actor: NotRequired[str]
-    # How many at most; 50 if not given.
+    # Maximum number of items; default: 50.
     page_size: NotRequired[int]
 
 
-# How a command ended.
+# Outcome of a command.
 AuditOutcome: TypeAlias = Literal["succeeded", "refused", "denied", "failed"]
 
 
 class AuditPage(TypedDict):
-    """Some entries."""
+    """A page of audit entries."""
 
-    # In order.
+    # Entries, in order.
     items: list[AuditEntry]
-    # Give it as `after` to go on.
+    # Pass as `after` to continue.
     next_after: int
-    # The last number of the chain that is sealed.
+    # Last sealed sequence number of the chain.
     sealed_up_to: int
 
 
 class AuditRecord(TypedDict):
-    """What is hashed: who asked for what, with what result."""
+    """The hashed part of an entry: actor, action, target and outcome."""
 
     # Its id.
     id: AuditId
-    # When.
+    # Time.
     at: str
-    # Who.
+    # The actor.
     actor: AuditActor
-    # What, as `noun.verb`.
+    # The action, as `noun.verb`.
     action: str
-    # How it ended.
+    # Outcome.
     outcome: AuditOutcome
-    # The problem's code, where it did not succeed.
+    # The problem's code, unless it succeeded.
     code: NotRequired[str]
-    # On what.
+    # The target.
     target: NotRequired[AuditTarget]
-    # In which tenant.
+    # Tenant, if any.
     tenant_id: NotRequired[TenantId]
-    # In which project.
+    # Project, if any.
     project_id: NotRequired[ProjectId]
-    # The thread through request, events and logs.
+    # Correlation id, shared with the request, events and logs.
     correlation_id: str
-    # How many times, for refusals that were counted together.
+    # Number of occurrences, for aggregated refusals.
     count: int
-    # What changed, without secrets.
+    # Details of the change, without secrets.
     detail: dict[str, Any]
 
 
 class AuditTarget(TypedDict):
-    """What was acted on."""
+    """The target of a command."""
 
     # The noun.
     kind: str
-    # Its id, or the words of the request where nothing was found.
+    # Its id, or the reference from the request if it was not found.
     id: str
     # Its name.
     name: NotRequired[str]
 
 
+class Blocked(TypedDict):
+    """Details of a block."""
+
+    # Reason.
+    reason: str
+    # Party that can unblock it: `tenant` or `operator`.
+    resolvable_by: str
+    # Available actions.
+    actions: list[ResolveAction]
+    # Time at which it was blocked.
+    since: str
+    # Time at which it is escalated to operators as overdue.
+    escalates_at: str
+
+
 class BlockedChild(TypedDict):
     """A blocked child operation, without which its parent cannot continue."""
 
-    # The child's id, for `operation_unblock`.
+    # The child's id, for `operation_resolve`.
     operation_id: OperationId
     # `noun.verb`.
     kind: str
-    # What the child works on: `allocation`, `cell`, `instance`, `member` or `node`.
+    # Kind of the child's subject: `allocation`, `cell`, `instance`, `member` or `node`.
     subject_kind: str
     # Name of what the child works on.
     subject_name: str
-    # Why the child is blocked, and the actions that unblock it.
-    parked: Parked
+    # Reason for the block, and the actions that resolve it.
+    blocked: Blocked
 
 
 class CanI(TypedDict):
     """The answer, with its reason."""
 
-    # What was asked.
+    # The permission in question.
     permission: str
-    # Yes or no.
+    # Whether it is granted.
     allowed: bool
-    # Why.
+    # Reason.
     reason: str
 
 
 class CanIQuery(TypedDict):
-    """A question about rights."""
+    """A permission query."""
 
     # The permission, as `noun.verb`.
     permission: str
-    # In which tenant, by slug or id.
+    # Tenant, by slug or id.
     tenant: NotRequired[str]
-    # In which project, by name or id. With neither, on the platform.
+    # Project, by name or id. With neither, the platform.
     project: NotRequired[str]
 
 
 class Capacity(TypedDict):
-    """An amount of each thing that a node has."""
+    """Amounts of a node's resources."""
 
     # GPUs.
     gpus: int
@@ -945,13 +967,13 @@ class Capacity(TypedDict):
 
 
 class CapacityByGpus(TypedDict):
-    """How many nodes could give so many GPUs now, with the CPUs, memory and disk asked for beside them."""
+    """Number of nodes that could provide this many GPUs now, with the requested CPUs, memory and disk."""
 
-    # So many GPUs.
+    # Number of GPUs.
     gpus: int
-    # Nodes that could give them.
+    # Nodes that could provide them.
     nodes: int
-    # Those of them that could give them inside one NVLink island.
+    # Of these, nodes that could provide them inside one NVLink island.
     in_one_island: int
 
 
@@ -960,57 +982,58 @@ class CapacityNearest(TypedDict):
 
     # The change in words.
     change: str
-    # The kind of place that would fit.
+    # Shape that would fit.
     shape: AllocationShape
-    # The amounts that would fit.
+    # Amounts that would fit.
     capacity: Capacity
 
 
 class CapacityQuery(TypedDict):
-    """What is asked about."""
+    """A capacity query."""
 
-    # What kind of place; a slice of a node if not given.
+    # Shape; default: `gpu_slice`.
     shape: NotRequired[AllocationShape]
-    # How many GPUs; none if not given, as in a request for an allocation.
+    # GPUs; default: 0, as for an allocation.
     gpus: NotRequired[int]
-    # How many logical CPUs; 1 if not given.
+    # Logical CPUs; default: 1.
     cpus: NotRequired[int]
-    # How much memory in MiB; 1024 if not given.
+    # Memory in MiB; default: 1024.
     memory_mb: NotRequired[int]
-    # How much disk in MiB; 1024 if not given.
+    # Disk in MiB; default: 1024.
     disk_mb: NotRequired[int]
 
 
-# Why it cannot be had now.
+# Reason it does not fit now.
 CapacityReason: TypeAlias = Literal["quota", "no_node", "no_whole_node", "gpus", "cpus", "memory_mb", "disk_mb", "apart"]
 
 
 class CapacityReport(TypedDict):
-    """What a project can get now. It holds nothing back for anybody: somebody else may be faster."""
+    """Capacity that a project can allocate now. Nothing is reserved: another request may claim it first."""
 
-    # The project that asked.
+    # The requesting project.
     project_id: ProjectId
-    # What kind of place it asked about.
+    # Requested shape.
     shape: AllocationShape
-    # What it asked about.
+    # Requested capacity.
     capacity: Capacity
-    # Whether it could be had now: there is a node for it, and the quota allows it.
+    # Whether it fits now: a node has room, and the quota allows it.
     fits_now: bool
-    # How many nodes could take it now, whatever the quota says.
+    # Number of nodes that could take it now, regardless of the quota.
     nodes: int
-    # The most of each thing that one node could give now in this shape; not necessarily the same node for each.
+    # Largest amount of each resource that a single node could provide now in this shape; not necessarily the same node
+    # for each.
     largest: Capacity
-    # How many nodes could give one GPU, two, and so on.
+    # Number of nodes that could provide one GPU, two, and so on.
     by_gpus: list[CapacityByGpus]
-    # How many allocations wait in line.
+    # Number of queued allocations.
     waiting: int
-    # What the project's quota leaves.
+    # The project's remaining quota.
     quota_left: QuotaLeft
-    # Why it cannot be had now.
+    # Reason it does not fit now.
     reason: NotRequired[CapacityReason]
-    # The same in a sentence, with the resource that is short and the most of it there is.
+    # Human-readable reason, with the short resource and the largest amount available.
     message: NotRequired[str]
-    # The smallest change that would fit now; absent where nothing would.
+    # The smallest change that would fit now; absent if there is none.
     nearest: NotRequired[CapacityNearest]
 
 
@@ -1023,71 +1046,71 @@ class Cell(TypedDict):
     tenant_id: TenantId
     # The project.
     project_id: ProjectId
-    # The allocation it is in.
+    # Its allocation.
     allocation_id: AllocationId
-    # The node that is on.
+    # Its node.
     node_id: NodeId
-    # The network it is in.
+    # Its network.
     network_id: NetworkId
-    # Its name, unique in the project among those that live; its host name too.
+    # Name, unique among the project's live ones; also the host name.
     name: str
     # Labels.
     labels: Labels
-    # What it is made of.
+    # Its specification.
     spec: CellSpec
     # Its address in its network.
     address: str
-    # The ports of its node that lead to it.
+    # Node ports that forward to it.
     ports: list[CellPort]
-    # What it is.
+    # Current state.
     state: CellState
-    # How well it does, as its node's agent reported last; `unknown` where no report is recent enough.
+    # Health last reported by the node's agent; `unknown` if no report is recent enough.
     health: Health
-    # Why, where it is not healthy.
+    # Explanation, when not healthy.
     health_message: NotRequired[str]
-    # The newest report on it.
+    # Latest status report.
     status: NotRequired[CellStatus]
-    # Raised whenever it is made.
+    # Incremented each time it is created.
     incarnation: int
-    # Why it failed or cannot go on: a word of a closed list.
+    # Reason for the failure or the block, from a closed list.
     reason: NotRequired[str]
-    # What to do about that.
+    # Suggested next step.
     advice: NotRequired[str]
-    # What happened, in a sentence.
+    # Human-readable message.
     message: NotRequired[str]
-    # The operation that last worked on it.
+    # Operation that last worked on it.
     operation_id: NotRequired[OperationId]
-    # When it was asked for.
+    # Creation time.
     created_at: str
-    # When it last changed.
+    # Time of the last change.
     updated_at: str
-    # For `If-Match`.
+    # Version for `If-Match`.
     version: int
 
 
 class CellAct(TypedDict):
-    """An order about a cell."""
+    """An action on a cell."""
 
-    # Why, for the record.
+    # Reason, for the audit log.
     reason: NotRequired[str]
-    # Only show the plan.
+    # Return the plan without executing it.
     dry_run: NotRequired[bool]
 
 
 class CellCreate(TypedDict):
-    """A cell to be made."""
+    """A cell to create."""
 
-    # Its name, unique in the project among those that live; its host name too.
+    # Name, unique among the project's live ones; also the host name.
     name: str
-    # The allocation it is in, by id or name.
+    # Its allocation, by id or name.
     allocation: str
     # Labels.
     labels: NotRequired[Labels]
-    # What it is made of.
+    # Its specification.
     spec: CellSpec
-    # Until when everything in it must be ready; fifteen minutes from now if this is not said.
+    # Deadline for all services to be ready; default: 15 minutes from now.
     ready_until: NotRequired[str]
-    # Only show the plan.
+    # Return the plan without executing it.
     dry_run: NotRequired[bool]
 
 
@@ -1096,120 +1119,118 @@ CellId: TypeAlias = "str"
 
 
 class CellListQuery(TypedDict):
-    """Which cells to list."""
+    """Filters for listing cells."""
 
-    # How many at most; 50 if not given.
+    # Maximum number of items; default: 50.
     page_size: NotRequired[int]
-    # The token that the page before gave.
+    # `next_page_token` of the previous page.
     page_token: NotRequired[str]
-    # Only those with these labels: `team=ml,stage!=test`.
+    # Label selector: `team=ml,stage!=test`.
     labels: NotRequired[str]
-    # In this state only.
+    # Only those in this state.
     state: NotRequired[CellState]
-    # In this allocation only, by id or name.
+    # Only those in this allocation, by id or name.
     allocation: NotRequired[str]
 
 
 class CellLog(TypedDict):
-    """The last that a service wrote before its cell went."""
+    """The last output of a service before its cell was removed."""
 
-    # Which incarnation of the cell.
+    # Incarnation of the cell.
     incarnation: int
-    # Which service.
+    # The service.
     service: str
-    # A line each: time, stream, text.
+    # One line per entry: time, stream, text.
     text: str
-    # Whether there was more.
+    # Whether earlier output was dropped.
     truncated: bool
-    # When it was kept.
+    # Time of archiving.
     kept_at: str
 
 
 class CellPage(TypedDict):
     """A page of cells."""
 
-    # This page, oldest first.
+    # Items of this page, oldest first.
     items: list[Cell]
-    # Give it as `page_token` to get the next page; absent on the last.
+    # Pass as `page_token` to get the next page; absent on the last.
     next_page_token: NotRequired[str]
 
 
 class CellPort(TypedDict):
-    """A port of a node that leads to a port of a cell."""
+    """A node port that forwards to a cell's port."""
 
     # The cell's port.
     port: int
-    # How it is spoken to.
+    # Protocol.
     protocol: Protocol
     # The node's port.
     node_port: int
 
 
 class CellReference(TypedDict):
-    """A cell that was made from the digest."""
+    """A cell created from the digest."""
 
-    # Which.
+    # The cell's id.
     id: CellId
     # Its name.
     name: str
-    # What it is.
+    # Current state.
     state: str
-    # Which incarnation.
+    # Its incarnation.
     incarnation: int
 
 
-# What happens when a cell ends by itself.
+# Restart policy of a cell.
 CellRestart: TypeAlias = Literal["never", "always"]
 
 
 class CellSpec(TypedDict):
-    """What a cell is made of. It never changes: another one is another incarnation."""
+    """Immutable specification of a cell. A changed specification is a new incarnation."""
 
-    # Its file system.
+    # Root file system.
     root: Root
-    # What runs in it, under supervision. None at all is a place for commands and shells.
+    # Supervised services. A cell without any serves commands and shells.
     services: NotRequired[list[Service]]
-    # Files that are written before anything runs.
+    # Files written before any process starts.
     files: NotRequired[list[File]]
-    # Directories that survive incarnations, and are wiped with the allocation.
+    # Directories that survive incarnations. They are wiped with the allocation.
     state: NotRequired[list[str]]
-    # Directories that it has in common with the other cells of its network, on the file system that the nodes share.
-    # Only the cells of an app's members have them, as its manifest says; they are removed when the app is
-    # decommissioned.
+    # Directories shared with the other cells of the network, on the file system that the nodes share. Only cells of an
+    # app's members have them, as declared in the manifest; decommissioning the app removes them.
     shared: NotRequired[list[str]]
-    # What every process in it finds in its environment.
+    # Environment variables of every process.
     environment: NotRequired[dict[str, str]]
-    # Which GPUs of the allocation it may use; all of them if this is not said.
+    # GPUs of the allocation that the cell may use. Default: all of them.
     gpus: NotRequired[list[int]]
-    # Whether what runs in it may reach addresses outside its network, through the node.
+    # Whether processes may reach addresses outside the network, through the node.
     egress: NotRequired[bool]
-    # Ports that can be reached from outside its network, at the node.
+    # Ports reachable from outside the network, at the node.
     ingress: NotRequired[list[Ingress]]
-    # Whether it has the project's people: their names and numbers in `/etc/muster/passwd` and `/etc/muster/group`,
-    # their SSH keys in `/etc/muster/authorized_keys`. Whoever runs a command in it is then who they are, and not root,
-    # unless they say otherwise.
+    # Whether the cell has the project's users: their names and ids in `/etc/muster/passwd` and `/etc/muster/group`,
+    # their SSH keys in `/etc/muster/authorized_keys`. Commands then run as the calling user by default, not as root.
     people: NotRequired[bool]
-    # Secrets that it is given, each as a file in `/run/muster/secrets` that is kept in memory and nowhere else.
+    # Secrets, each a file in `/run/muster/secrets` that is kept in memory only.
     secrets: NotRequired[list[SecretFile]]
-    # What happens when the cell itself ends, by the death of its first process or a reboot of its node.
+    # Restart policy for the cell itself, after its first process dies or its node reboots.
     restart: NotRequired[CellRestart]
-    # After so many seconds without the platform its node destroys it: what takes its place elsewhere must not find it
-    # alive.
+    # Seconds without contact to the platform after which the node destroys the cell, so that a replacement elsewhere
+    # never runs beside it.
     stop_after_partition: NotRequired[int]
 
 
-# What a cell is.
+# State of a cell.
 CellState: TypeAlias = Literal["requested", "provisioning", "running", "destroying", "gone", "failed"]
 
 
 class CellStatus(TypedDict):
-    """The status of a cell, as its node's agent reported it."""
+    """Status of a cell, as reported by its node's agent."""
 
-    # Whether its first process runs.
+    # Whether its first process is running.
     alive: bool
-    # Since when that is so.
+    # Time of the last change of `alive`.
     since: str
-    # When the agent reported last that something changed.
+    # Time of the agent's last reported change.
     observed_at: str
     # Its services.
     services: list[ServiceStatus]
@@ -1230,24 +1251,24 @@ class CellTaskService(TypedDict):
 
 
 class CellTaskCommand(TypedDict):
-    """A command to run to its end."""
+    """Command to run to completion."""
 
-    # A command to run to its end.
+    # Command to run to completion.
     command: CommandOrder
 
 
 class CellTaskProbe(TypedDict):
-    """A check to run beside the cell."""
+    """Check to run beside the cell."""
 
-    # A check to run beside the cell.
+    # Check to run beside the cell.
     probe: ProbeOrder
 
 
-# Something to be done in a cell that is there, or beside it.
+# Action in or beside an existing cell.
 CellTask: TypeAlias = Union["CellTaskFiles", "CellTaskService", "CellTaskCommand", "CellTaskProbe"]
 
 
-# One difference between what was approved and what was found.
+# One difference between approved and found hardware.
 Change = TypedDict("Change", {
     "what": "str",
     "was": "NotRequired[str]",
@@ -1256,13 +1277,13 @@ Change = TypedDict("Change", {
 
 
 class Check(TypedDict):
-    """One thing that was looked at."""
+    """A health check."""
 
-    # What.
+    # Its name.
     name: str
-    # Whether it is in order.
+    # Whether it passed.
     ok: bool
-    # What was seen.
+    # Result.
     detail: str
 
 
@@ -1273,123 +1294,122 @@ Code: TypeAlias = Literal["malformed_request", "invalid_request", "bad_cursor", 
 class Command(TypedDict):
     """A command in a cell."""
 
-    # The program, by its path or by its name in the cell's PATH, and its arguments. No shell looks at them.
+    # Program, by path or by name in the cell's PATH, and arguments. No shell interprets them.
     command: list[str]
-    # Whether it gets a terminal.
+    # Whether to allocate a terminal.
     terminal: NotRequired[bool]
     # The terminal's width.
     columns: NotRequired[int]
     # The terminal's height.
     rows: NotRequired[int]
-    # As which user of the cell; if this is not said, as oneself in a cell that has the project's people, and else as
-    # root.
+    # User in the cell. Default: the calling user in a cell that has the project's users, otherwise root.
     uid: NotRequired[int]
-    # As which group of the cell; the user's own number if this is not said.
+    # Group in the cell. Default: the same number as the user.
     gid: NotRequired[int]
-    # What it finds in its environment beside what the cell has.
+    # Environment variables in addition to the cell's.
     environment: NotRequired[dict[str, str]]
-    # Where it starts.
+    # Working directory.
     working_directory: NotRequired[str]
 
 
 class CommandOrder(TypedDict):
-    """A command to run to its end."""
+    """A command to run to completion."""
 
-    # The program, by its path, and its arguments. No shell looks at them.
+    # Program path and arguments. No shell interprets them.
     command: list[str]
-    # What it finds in its environment beside what the cell has.
+    # Environment variables in addition to the cell's.
     environment: NotRequired[dict[str, str]]
     # As which user of the cell.
     uid: NotRequired[int]
     # As which group of the cell.
     gid: NotRequired[int]
-    # What it reads.
+    # Standard input.
     stdin: NotRequired[str]
     # After so many seconds it is killed.
     timeout_seconds: NotRequired[int]
 
 
 class CompatibilityQuery(TypedDict):
-    """What to ask of an app's fit."""
+    """A compatibility query."""
 
-    # Which release; the one that would start, if this is not said.
+    # Release; default: the one that would start.
     version: NotRequired[str]
-    # In which shape; both, if this is not said.
+    # Shape; default: both.
     shape: NotRequired[AllocationShape]
-    # How many members of a component: `worker=4,controller=1`; the manifest's own numbers, if this is not said.
+    # Members per component: `worker=4,controller=1`; default: the manifest's numbers.
     components: NotRequired[str]
-    # In how many allocations; as many as there are members, if this is not said.
+    # Number of allocations; default: one per member.
     allocations: NotRequired[int]
 
 
 class Component(TypedDict):
     """A component of an instance."""
 
-    # Its key, which means something to the app alone.
+    # Its key, meaningful to the app only.
     component_key: str
-    # How many members its owner wants.
+    # Desired number of members.
     desired: int
-    # How many are active.
+    # Number of active members.
     current: int
-    # How many there are in all, those that are coming, going and failed included.
+    # Total number of members, including those that are starting, leaving or failed.
     members: int
-    # How well it does.
+    # Current health.
     health: Health
-    # What each new member asks for.
+    # Capacity requested for each new member.
     capacity: Capacity
-    # The allocation that new members go into, where its owner chose one.
+    # Allocation for new members, if the owner chose one.
     allocation_id: NotRequired[AllocationId]
 
 
 class ComponentAsk(TypedDict):
-    """What is asked of a component."""
+    """Requested properties of a component."""
 
-    # Which, by its key in the manifest.
+    # Its key in the manifest.
     component_key: str
-    # How many members; the manifest's own number, if this is not said.
+    # Number of members; default: the manifest's number.
     count: NotRequired[int]
-    # What each asks for; what the manifest says, if this is not said.
+    # Capacity per member; default: the manifest's capacity.
     capacity: NotRequired[Capacity]
-    # The allocation that they go into, by id or name; the platform makes one for each, if this is not said.
+    # Allocation for the members, by id or name; default: the platform creates one per member.
     allocation: NotRequired[str]
 
 
 class ControlResize(TypedDict):
-    """To the cell: the terminal has another size."""
+    """To the cell: the terminal was resized."""
 
-    # To the cell: the terminal has another size.
+    # To the cell: the terminal was resized.
     resize: dict[str, Any]
 
 
 class ControlInputEnded(TypedDict):
-    """To the cell: no more input comes."""
+    """To the cell: end of input."""
 
-    # To the cell: no more input comes.
+    # To the cell: end of input.
     input_ended: dict[str, Any]
 
 
 class ControlStarted(TypedDict):
-    """From the cell: it has begun."""
+    """From the cell: started."""
 
-    # From the cell: it has begun.
+    # From the cell: started.
     started: dict[str, Any]
 
 
 class ControlExited(TypedDict):
-    """From the cell: it is over, with this exit status; 0 for logs and files that came through whole."""
+    """From the cell: ended with this exit status; 0 for complete logs and files."""
 
-    # From the cell: it is over, with this exit status; 0 for logs and files that came through whole.
+    # From the cell: ended with this exit status; 0 for complete logs and files.
     exited: dict[str, Any]
 
 
 class ControlFailed(TypedDict):
-    """From either: it did not work, in a sentence."""
+    """From either end: failed."""
 
-    # From either: it did not work, in a sentence.
+    # From either end: failed.
     failed: dict[str, Any]
 
 
-# What is said about a stream, in either direction.
+# Control message of a stream, in either direction.
 Control: TypeAlias = Union["ControlResize", "ControlInputEnded", "ControlStarted", "ControlExited", "ControlFailed"]
 
 
@@ -1398,16 +1418,16 @@ class Cpus(TypedDict):
 
     # Logical CPUs that are online.
     count: int
-    # Sockets they sit in.
+    # Number of sockets.
     sockets: int
-    # The model, as the processor calls itself.
+    # Model name reported by the processor.
     model: str
 
 
 class DeleteQuery(TypedDict):
-    """How far a removal goes."""
+    """Options for a removal."""
 
-    # Whether what it holds is removed with it; refused as `not_empty` otherwise.
+    # Whether its contents are removed too; otherwise the request is refused as `not_empty`.
     cascade: NotRequired[bool]
 
 
@@ -1416,44 +1436,16 @@ DeliveryId: TypeAlias = "str"
 
 
 class DeliveryListQuery(TypedDict):
-    """A page of attempts."""
+    """Filters for listing delivery attempts."""
 
-    # How many at most; 50 if not given.
+    # Maximum number of items; default: 50.
     page_size: NotRequired[int]
-    # The token that the page before gave.
+    # `next_page_token` of the previous page.
     page_token: NotRequired[str]
 
 
-# How a content is written.
+# Encoding of a value.
 Encoding: TypeAlias = Literal["text", "base64"]
-
-
-class Endpoint(TypedDict):
-    """Where an instance can be reached."""
-
-    # What it is for, as the manifest calls it.
-    name: str
-    # Which member.
-    member: str
-    # Its component.
-    component_key: str
-    # Its address in the instance's network.
-    address: str
-    # The port there.
-    port: int
-    # `tcp` or `udp`.
-    protocol: str
-    # The node's address, where a port of the node leads there.
-    node_address: NotRequired[str]
-    # The node's port.
-    node_port: NotRequired[int]
-
-
-class Endpoints(TypedDict):
-    """Where an instance can be reached."""
-
-    # Of its active members.
-    endpoints: list[Endpoint]
 
 
 # EnrolmentId
@@ -1473,29 +1465,28 @@ class Entitlement(TypedDict):
     app_id: AppId
     # The app's slug.
     app: str
-    # The account in the consumer's project under which the app's adapter works.
+    # Account in the consumer's project that the app's adapter uses.
     operator_account_id: ServiceAccountId
-    # What that account may do there: exactly what was consented to.
+    # Permissions of that account: exactly those consented to.
     permissions: list[str]
-    # Since when it starts nothing new; what runs stays operable until it is decommissioned.
+    # Time of revocation. No new instance starts after it; existing ones stay operable until they are decommissioned.
     revoked_at: NotRequired[str]
-    # When it was granted.
+    # Time of the grant.
     created_at: str
-    # When it last changed.
+    # Time of the last change.
     updated_at: str
-    # For `If-Match`.
+    # Version for `If-Match`.
     version: int
 
 
 class EntitlementGrant(TypedDict):
-    """An app to be entitled to."""
+    """An entitlement to grant."""
 
     # The app, by slug or id.
     app: str
-    # The permissions that you consent to give the app's adapter here; they must be what its release asks for, which a
-    # dry run shows.
+    # Permissions granted to the app's adapter here; must match those its release requests, which a dry run shows.
     consent: NotRequired[list[str]]
-    # Only show what the app asks for.
+    # Only return the permissions the app requests.
     dry_run: NotRequired[bool]
 
 
@@ -1504,60 +1495,60 @@ EntitlementId: TypeAlias = "str"
 
 
 class EntitlementListQuery(TypedDict):
-    """Which entitlements to list."""
+    """Filters for listing entitlements."""
 
-    # How many at most; 50 if not given.
+    # Maximum number of items; default: 50.
     page_size: NotRequired[int]
-    # The token that the page before gave.
+    # `next_page_token` of the previous page.
     page_token: NotRequired[str]
-    # Those of others to the apps that this project publishes, instead of its own to others' apps.
+    # Other projects' entitlements to the apps this project publishes, instead of its own.
     published: NotRequired[bool]
 
 
 class EntitlementPage(TypedDict):
     """A page of entitlements."""
 
-    # This page, oldest first.
+    # Items of this page, oldest first.
     items: list[Entitlement]
-    # Give it as `page_token` to get the next page; absent on the last.
+    # Pass as `page_token` to get the next page; absent on the last.
     next_page_token: NotRequired[str]
 
 
 class EntitlementRevoke(TypedDict):
-    """How an entitlement is revoked."""
+    """Options for revoking an entitlement."""
 
-    # Shut the app's adapter out at once, although instances live that it operates: its account is disabled, its tokens
-    # end within seconds, and what needs the adapter waits, and is blocked in the end. Also of an entitlement that was
-    # revoked before.
+    # Shut the app's adapter out at once, although it still operates live instances: its account is disabled, its tokens
+    # expire within seconds, and operations that need the adapter wait and are eventually blocked. Also accepted for an
+    # entitlement that is already revoked.
     cut_off: NotRequired[bool]
 
 
 class Event(TypedDict):
-    """Something that happened, as a CloudEvent."""
+    """An event, as a CloudEvent."""
 
-    # CloudEvents' version.
+    # CloudEvents version.
     specversion: str
     # Its id.
     id: EventId
-    # What kind of event.
+    # Event type.
     type: str
-    # Who says it.
+    # Event source.
     source: str
-    # The resource's path.
+    # Path of the resource.
     subject: str
-    # When it happened.
+    # Time of occurrence.
     time: str
-    # Its number in the stream that was asked for: from 1, without gaps.
+    # Sequence number in the requested stream, from 1, without gaps.
     sequence: int
-    # The thread through request, audit and logs.
+    # Correlation id, shared with the request, audit and logs.
     correlationid: str
-    # Whose command caused it.
+    # Actor of the command that caused it.
     actorid: str
-    # In which tenant.
+    # Tenant, if any.
     tenantid: NotRequired[TenantId]
-    # In which project.
+    # Project, if any.
     projectid: NotRequired[ProjectId]
-    # The details.
+    # Details.
     data: dict[str, Any]
 
 
@@ -1566,84 +1557,84 @@ EventId: TypeAlias = "str"
 
 
 class EventListQuery(TypedDict):
-    """Which stream, and from where."""
+    """Selects a stream and a position in it."""
 
-    # A tenant's stream, by slug or id: everything in the tenant.
+    # A tenant's stream, by slug or id: all events of the tenant.
     tenant: NotRequired[str]
     # A project's stream, by name or id. With neither, the platform's.
     project: NotRequired[str]
-    # Only events after this number.
+    # Only events after this sequence number.
     after: NotRequired[int]
-    # Only events of this type; a trailing `*` matches the rest.
+    # Only events of this type; a trailing `*` is a wildcard.
     event_type: NotRequired[str]
-    # How many at most; 50 if not given.
+    # Maximum number of items; default: 50.
     page_size: NotRequired[int]
 
 
 class EventPage(TypedDict):
-    """Some events."""
+    """A page of events."""
 
-    # In order, without gaps unless filtered.
+    # Events in order, without gaps unless filtered.
     items: list[Event]
-    # Give it as `after` to go on.
+    # Pass as `after` to continue.
     next_after: int
-    # The last number of the stream that is sealed; what happened later is not numbered yet.
+    # Last sealed sequence number of the stream; later events are not numbered yet.
     sealed_up_to: int
 
 
 class EventStreamQuery(TypedDict):
-    """Which stream to follow."""
+    """Selects a stream to follow."""
 
-    # A tenant's stream, by slug or id: everything in the tenant.
+    # A tenant's stream, by slug or id: all events of the tenant.
     tenant: NotRequired[str]
     # A project's stream, by name or id. With neither, the platform's.
     project: NotRequired[str]
-    # Start after this number; only what happens from now on if not given. `Last-Event-ID` does the same.
+    # Start after this sequence number; default: only new events. `Last-Event-ID` does the same.
     after: NotRequired[int]
 
 
 class External(TypedDict):
-    """Another registry."""
+    """An external registry."""
 
-    # Its host, with a port where it has an uncommon one: `registry.example`.
+    # Its host, with the port if not the default one: `registry.example`.
     registry: str
     # The repository there.
     repository: str
-    # The project's secret to read it with, by name: it was created for this registry, and its content is
-    # `user:password`. Needs `secret.use`.
+    # Name of the project's secret to authenticate with. It must have been created for this registry, with
+    # `user:password` as its value. Needs `secret.use`.
     secret: NotRequired[str]
 
 
 class Fault(TypedDict):
-    """Something that a manifest has wrong."""
+    """A lint finding in a manifest."""
 
-    # Where, as a JSON pointer into the manifest.
+    # Location, as a JSON pointer into the manifest.
     path: str
-    # Which rule.
+    # The rule.
     rule: str
-    # What is wrong, and what to do.
+    # The finding, and how to fix it.
     says: str
-    # Whether it keeps the release from being published.
+    # Whether it prevents publication.
     error: bool
 
 
 class FieldError(TypedDict):
-    """One fault of a request, by the place where it is."""
+    """An error at one place of a request."""
 
     # A JSON pointer into the body, or `query/NAME`, `header/NAME`, `path/NAME`.
     pointer: str
-    # What is wrong there.
+    # Description of the error.
     detail: str
 
 
 class File(TypedDict):
     """A file in a cell."""
 
-    # Where.
+    # Path.
     path: str
-    # What it says.
+    # Content.
     text: str
-    # Its mode, in octal digits.
+    # Mode, in octal digits.
     mode: NotRequired[str]
     # Its owner in the cell.
     uid: NotRequired[int]
@@ -1654,9 +1645,9 @@ class File(TypedDict):
 class FileAt(TypedDict):
     """A file of a cell."""
 
-    # Where.
+    # Path.
     path: str
-    # The mode of what is written, in octal digits.
+    # Mode of the written file, in octal digits.
     mode: NotRequired[str]
     # Its owner in the cell.
     uid: NotRequired[int]
@@ -1665,11 +1656,11 @@ class FileAt(TypedDict):
 
 
 class FilesOrder(TypedDict):
-    """Files to write and to remove in a cell. Each is whole or not there at all: it is renamed into its place."""
+    """Files to write and to remove in a cell. Each is renamed into its path, so it is never partially written."""
 
-    # What to write.
+    # Files to write.
     write: NotRequired[list[File]]
-    # Files and empty directories to remove; what is not there is removed already.
+    # Files and empty directories to remove. Missing ones are ignored.
     remove: NotRequired[list[str]]
     # Secrets to write, by reference, each as a file of mode 0400 in `/run/muster/secrets`.
     secrets: NotRequired[list[SecretFile]]
@@ -1682,7 +1673,7 @@ class Fit(TypedDict):
     shape: AllocationShape
     # Whether it fits.
     fits: bool
-    # Why, or why not.
+    # Reasons for the answer.
     reasons: list[str]
     # The smallest change that would make it fit.
     change: NotRequired[str]
@@ -1691,67 +1682,67 @@ class Fit(TypedDict):
 class Gpu(TypedDict):
     """A GPU."""
 
-    # The driver's number for it, from 0. It shifts when a GPU before it is gone: the UUID is its identity.
+    # Ordinal assigned by the driver, from 0. It shifts when an earlier GPU is missing: the UUID is the identity.
     ordinal: int
-    # Its identity, which it keeps in any machine.
+    # Identity of the GPU, the same in any machine.
     uuid: str
     # The model.
     model: str
     # Its memory in MiB.
     memory_mb: int
-    # Its address on the PCI bus; a pretended one has none.
+    # PCI address; absent for a simulated GPU.
     pci: NotRequired[str]
-    # The NUMA node it hangs on; -1 where the machine does not say.
+    # NUMA node it is attached to; -1 if the machine does not report one.
     numa: int
-    # Its NVLink island: GPUs that reach each other over NVLink have the same number, one without links has its own.
+    # NVLink island. GPUs connected over NVLink share a number; one without links has its own.
     island: int
-    # How many of its NVLinks are up.
+    # Number of NVLinks that are up.
     nvlinks: int
-    # Whether it is in MIG mode.
+    # Whether MIG mode is enabled.
     mig: bool
     # Its virtual functions, if it can have any.
     vfs: NotRequired[Vfs]
-    # The driver's version.
+    # Driver version.
     driver: NotRequired[str]
 
 
 class Granted(TypedDict):
-    """What came of it."""
+    """Result of a grant."""
 
     # The entitlement; absent after a dry run.
     entitlement: NotRequired[Entitlement]
-    # What the app's adapter may do in the project.
+    # Permissions of the app's adapter in the project.
     permissions: list[str]
 
 
-# How well something does.
+# Health.
 Health: TypeAlias = Literal["healthy", "degraded", "unhealthy", "unknown"]
 
 
 class HeldRole(TypedDict):
-    """A role and where it counts."""
+    """A role and its scope."""
 
-    # Which role.
+    # The role.
     role: Role
-    # In which tenant.
+    # Tenant, if any.
     tenant_id: NotRequired[TenantId]
-    # In which project.
+    # Project, if any.
     project_id: NotRequired[ProjectId]
 
 
 class Ingress(TypedDict):
-    """A port of a cell that can be reached from outside its network."""
+    """A port of a cell that is reachable from outside its network."""
 
     # The cell's port.
     port: int
-    # How it is spoken to.
+    # Transport protocol.
     protocol: NotRequired[Protocol]
-    # The node's port; the platform chooses one if this is not said.
+    # The node's port. Default: chosen by the platform.
     node_port: NotRequired[int]
 
 
 class Instance(TypedDict):
-    """An app that runs in a project."""
+    """An instance of an app in a project."""
 
     # Its id.
     id: InstanceId
@@ -1759,7 +1750,7 @@ class Instance(TypedDict):
     tenant_id: TenantId
     # The project.
     project_id: ProjectId
-    # Its name, unique in the project among those that live.
+    # Name, unique among the project's live ones.
     name: str
     # Labels.
     labels: Labels
@@ -1767,98 +1758,126 @@ class Instance(TypedDict):
     app_id: AppId
     # The app's slug.
     app: str
-    # The release that it should run.
+    # Release that it should run.
     app_version_id: AppVersionId
-    # The name of that release.
+    # Name of that release.
     app_version: str
-    # The release that a rollback goes to.
+    # Release that a rollback returns to.
     previous_version_id: NotRequired[AppVersionId]
-    # What it was configured with.
+    # Its configuration.
     config: dict[str, Any]
-    # The account that alone may lease its adapter steps.
+    # The only account that may lease its adapter steps.
     operator_service_account: ServiceAccountId
-    # Its members' network.
+    # Network of its members.
     network_id: NetworkId
-    # The shape of the allocations that it runs in.
+    # Shape of its allocations.
     bound_capacity_shape: AllocationShape
-    # What it is.
+    # Current state.
     state: InstanceState
-    # How well it does.
+    # Current health.
     health: Health
-    # Why, where it is not healthy.
+    # Explanation, when not healthy.
     health_message: NotRequired[str]
-    # Since when its health is what it is.
+    # Time of the last change of its health.
     health_since: NotRequired[str]
-    # What it is made of.
+    # Its composition.
     topology: Topology
-    # Who decides when a member fails.
+    # Repair policy for failed members.
     repair: RepairMode
-    # Whether it is kept from being decommissioned.
+    # Whether it is protected from decommissioning.
     protected: bool
-    # When it is decommissioned by itself.
+    # Time at which it is decommissioned automatically.
     expires_at: NotRequired[str]
-    # Why it failed: a word of a closed list.
+    # Failure reason, from a closed list.
     reason: NotRequired[str]
-    # What to do about that.
+    # Suggested next step.
     advice: NotRequired[str]
-    # What happened, in a sentence.
+    # Human-readable message.
     message: NotRequired[str]
-    # The evidence that it came to run.
+    # Evidence that it ran.
     running_witness_id: NotRequired[WitnessId]
-    # The evidence that nothing of it is left.
+    # Evidence that nothing of it is left.
     stopped_witness_id: NotRequired[WitnessId]
-    # The operation that last worked on it.
+    # Operation that last worked on it.
     operation_id: NotRequired[OperationId]
-    # When its adapter last looked at it.
+    # Time of its adapter's last reconciliation.
     reconciled_at: NotRequired[str]
-    # When it was asked for.
+    # Creation time.
     created_at: str
-    # When it last changed.
+    # Time of the last change.
     updated_at: str
-    # For `If-Match`.
+    # Version for `If-Match`.
     version: int
 
 
 class InstanceAct(TypedDict):
-    """An order about an instance."""
+    """An action on an instance."""
 
-    # Why, for the record.
+    # Reason, for the audit log.
     reason: NotRequired[str]
-    # Without waiting for members to be drained.
+    # Skip draining the members.
     force: NotRequired[bool]
-    # Until when it must be done; two hours from now if this is not said.
+    # Deadline; default: two hours from now.
     ready_until: NotRequired[str]
-    # Only show the plan.
+    # Return the plan without executing it.
     dry_run: NotRequired[bool]
 
 
 class InstanceCreate(TypedDict):
-    """An instance to be made."""
+    """An instance to create."""
 
-    # Its name, unique in the project among those that live.
+    # Name, unique among the project's live ones.
     name: str
     # The app, by slug or id.
     app: str
-    # The release, by name or id; the active one or the canary, if this is not said.
+    # Release, by name or id; default: the active one or the canary.
     app_version: NotRequired[str]
-    # What it is configured with; the manifest's schema says what that may be.
+    # Configuration, validated against the manifest's schema.
     config: NotRequired[dict[str, Any]]
-    # The components that differ from what the manifest says.
+    # Components that differ from the manifest's defaults.
     components: NotRequired[list[ComponentAsk]]
-    # The shape of the allocations that the platform makes; a slice of a node if that fits, if this is not said.
+    # Shape of the allocations that the platform creates; default: `gpu_slice` if it fits.
     shape: NotRequired[AllocationShape]
     # Labels.
     labels: NotRequired[Labels]
-    # Whether it is kept from being decommissioned.
+    # Whether it is protected from decommissioning.
     protected: NotRequired[bool]
-    # When it is decommissioned by itself.
+    # Time at which it is decommissioned automatically.
     expires_at: NotRequired[str]
-    # Who decides when a member fails; what the manifest says, if this is not said.
+    # Repair policy for failed members; default: the manifest's policy.
     repair: NotRequired[RepairMode]
-    # Until when it must run; an hour from now if this is not said.
+    # Deadline for it to run; default: one hour from now.
     ready_until: NotRequired[str]
-    # Only show the plan.
+    # Return the plan without executing it.
     dry_run: NotRequired[bool]
+
+
+class InstanceEndpoint(TypedDict):
+    """An endpoint of an instance."""
+
+    # Its name in the manifest.
+    name: str
+    # The member.
+    member: str
+    # Its component.
+    component_key: str
+    # Its address in the instance's network.
+    address: str
+    # The port there.
+    port: int
+    # `tcp` or `udp`.
+    protocol: str
+    # Address of the node, if a node port forwards to the endpoint.
+    node_address: NotRequired[str]
+    # Port of the node.
+    node_port: NotRequired[int]
+
+
+class InstanceEndpoints(TypedDict):
+    """Endpoints of an instance."""
+
+    # Endpoints of its active members.
+    endpoints: list[InstanceEndpoint]
 
 
 # InstanceId
@@ -1866,131 +1885,124 @@ InstanceId: TypeAlias = "str"
 
 
 class InstanceListQuery(TypedDict):
-    """Which instances to list."""
+    """Filters for listing instances."""
 
-    # How many at most; 50 if not given.
+    # Maximum number of items; default: 50.
     page_size: NotRequired[int]
-    # The token that the page before gave.
+    # `next_page_token` of the previous page.
     page_token: NotRequired[str]
-    # Only those with these labels: `team=ml,stage!=test`.
+    # Label selector: `team=ml,stage!=test`.
     labels: NotRequired[str]
-    # In this state only.
+    # Only those in this state.
     state: NotRequired[InstanceState]
 
 
 class InstancePage(TypedDict):
     """A page of instances."""
 
-    # This page, oldest first.
+    # Items of this page, oldest first.
     items: list[Instance]
-    # Give it as `page_token` to get the next page; absent on the last.
+    # Pass as `page_token` to get the next page; absent on the last.
     next_page_token: NotRequired[str]
 
 
 class InstanceScale(TypedDict):
-    """How many members an instance should have."""
+    """Desired numbers of members."""
 
-    # The components that change.
+    # Components to change.
     components: list[ComponentAsk]
-    # Why, for the record.
+    # Reason, for the audit log.
     reason: NotRequired[str]
-    # Until when it must be done; an hour from now if this is not said.
+    # Deadline; default: one hour from now.
     ready_until: NotRequired[str]
-    # Only show the plan.
+    # Return the plan without executing it.
     dry_run: NotRequired[bool]
 
 
-# What an instance is.
+# State of an instance.
 InstanceState: TypeAlias = Literal["created", "starting", "running", "stopping", "stopped", "failed"]
 
 
 class InstanceUpdate(TypedDict):
-    """What of an instance can change without any of its members changing."""
+    """Properties of an instance that can change without changing its members."""
 
-    # Labels; they replace the old ones.
+    # Labels; replace the existing ones.
     labels: NotRequired[Labels]
-    # Whether it is kept from being decommissioned.
+    # Whether it is protected from decommissioning.
     protected: NotRequired[bool]
-    # When it is decommissioned by itself; a time that is long past takes an expiry away.
+    # Time at which it is decommissioned automatically; a time in the distant past removes the expiry.
     expires_at: NotRequired[str]
-    # Who decides when a member fails.
+    # Repair policy for failed members.
     repair: NotRequired[RepairMode]
 
 
 class InstanceUpgrade(TypedDict):
-    """Another release for an instance."""
+    """An upgrade to another release."""
 
-    # The release, by name or id; the active one or the canary, if this is not said.
+    # Release, by name or id; default: the active one or the canary.
     app_version: NotRequired[str]
-    # What it is configured with from then on; as before, if this is not said.
+    # New configuration; default: unchanged.
     config: NotRequired[dict[str, Any]]
-    # Why, for the record.
+    # Reason, for the audit log.
     reason: NotRequired[str]
-    # Until when it must be done; two hours from now if this is not said.
+    # Deadline; default: two hours from now.
     ready_until: NotRequired[str]
-    # Only show the plan.
+    # Return the plan without executing it.
     dry_run: NotRequired[bool]
 
 
 class Inventory(TypedDict):
-    """What a machine has. `Inventory::hardware_digest` says which part of it an operator approves."""
+    """Inventory of a machine. `Inventory::hardware_digest` defines the part that an operator approves."""
 
-    # The machine's own name for itself. The platform's name for it is the node's.
+    # Host name of the machine; the node's name is the platform's.
     hostname: str
-    # The running kernel's release.
+    # Release of the running kernel.
     kernel: str
-    # The distribution, as it calls itself.
+    # Distribution name.
     os: str
     # The processor architecture.
     architecture: str
-    # Made anew by the kernel at each start; two inventories with the same one come from the same start.
+    # Boot id, generated by the kernel at each start.
     boot_id: str
     # The processors.
     cpus: Cpus
-    # Memory that the kernel can give out, in MiB: a little less than is built in.
+    # Memory available to the kernel in MiB, slightly less than installed.
     memory_mb: int
-    # Size of the file system that holds the agent's data, in MiB.
+    # Size of the file system with the agent's data, in MiB.
     disk_mb: int
-    # The NUMA nodes, by number.
+    # NUMA nodes, by number.
     numa: list[NumaNode]
-    # Graphics, accelerator, network and NVMe devices on the PCI bus, by address. Virtual functions are not listed: the
-    # device they belong to says how many there are.
+    # Graphics, accelerator, network and NVMe devices on the PCI bus, by address. Virtual functions are counted at their
+    # device and not listed.
     pci: list[PciDevice]
-    # Network devices with hardware behind them, by name. Bridges, tunnels and virtual functions come and go with the
-    # cells and are not listed.
+    # Physical network devices, by name. Bridges, tunnels and virtual functions come and go with the cells and are not
+    # listed.
     network: list[NetworkDevice]
-    # The GPUs, by number.
+    # GPUs, by ordinal.
     gpus: list[Gpu]
-    # Whether the GPUs are invented, for machines that have none.
+    # Whether the GPUs are simulated, for machines without any.
     pretended: bool
-    # What could not be read, and why.
+    # Read errors and their reasons.
     notes: list[str]
 
 
 class Item(TypedDict):
-    """One part of a bulk operation."""
+    """One item of a bulk operation."""
 
-    # The thing.
+    # Id of the resource.
     id: str
     # Its name.
     name: str
-    # What it is.
+    # Current state.
     state: ItemState
-    # The operation that works on it.
+    # Its operation.
     operation_id: NotRequired[OperationId]
-    # What it says.
+    # Human-readable message.
     message: NotRequired[str]
 
 
-# What one part of a bulk operation is.
-ItemState: TypeAlias = Literal["pending", "running", "parked", "succeeded", "failed"]
-
-
-class KeptLogs(TypedDict):
-    """The last that the services of a cell wrote before it went."""
-
-    # One for each service and incarnation.
-    logs: list[CellLog]
+# State of one item of a bulk operation.
+ItemState: TypeAlias = Literal["pending", "running", "blocked", "succeeded", "failed"]
 
 
 class Key(TypedDict):
@@ -2010,22 +2022,22 @@ class Key(TypedDict):
     fingerprint: str
     # `ecdsa-p256`, `ecdsa-p384`, `ed25519` or `rsa`.
     algorithm: str
-    # When it was added.
+    # Creation time.
     created_at: str
-    # Since when its signatures count no more.
+    # Time since which its signatures are no longer accepted.
     revoked_at: NotRequired[str]
-    # Why.
+    # Reason for the revocation.
     revoked_reason: NotRequired[str]
-    # For `If-Match`.
+    # Version for `If-Match`.
     version: int
 
 
 class KeyCreate(TypedDict):
-    """A key to be trusted."""
+    """A key to trust."""
 
     # Its name, unique in the project.
     name: str
-    # The public key, as PEM: what cosign writes to `cosign.pub`.
+    # The public key, as PEM: the content of `cosign.pub`.
     public_key: str
 
 
@@ -2034,27 +2046,27 @@ KeyId: TypeAlias = "str"
 
 
 class KeyListQuery(TypedDict):
-    """Which keys to list."""
+    """Filters for listing keys."""
 
-    # How many at most; 50 if not given.
+    # Maximum number of items; default: 50.
     page_size: NotRequired[int]
-    # The token that the page before gave.
+    # `next_page_token` of the previous page.
     page_token: NotRequired[str]
 
 
 class KeyPage(TypedDict):
     """A page of keys."""
 
-    # This page, oldest first.
+    # Items of this page, oldest first.
     items: list[Key]
-    # Give it as `page_token` to get the next page; absent on the last.
+    # Pass as `page_token` to get the next page; absent on the last.
     next_page_token: NotRequired[str]
 
 
 class KeyRevoke(TypedDict):
-    """A key that counts no more."""
+    """A key revocation."""
 
-    # Why, for the record.
+    # Reason, for the audit log.
     reason: str
 
 
@@ -2063,14 +2075,14 @@ Labels: TypeAlias = "dict[str, str]"
 
 
 class Leased(TypedDict):
-    """Work."""
+    """Leased steps."""
 
-    # The steps; none if there was nothing to do in that time.
+    # The steps; empty if there was no work within the wait.
     steps: list[LeasedStep]
 
 
 class LeasedStep(TypedDict):
-    """A step with everything that is needed to carry it out."""
+    """A step with everything needed to carry it out."""
 
     # The step.
     step: AdapterStep
@@ -2079,172 +2091,172 @@ class LeasedStep(TypedDict):
 
 
 class LintFinding(TypedDict):
-    """What lint found."""
+    """A lint finding."""
 
-    # Whether it keeps the artifact from being staged.
+    # Whether it prevents staging.
     error: bool
-    # Which rule.
+    # The rule.
     rule: str
-    # What was found.
+    # The finding.
     says: str
-    # What to do about it.
+    # How to fix it.
     fix: str
 
 
 class ListQuery(TypedDict):
-    """What lists of labelled things take."""
+    """Paging and label parameters for lists."""
 
-    # How many at most; 50 if not given.
+    # Maximum number of items; default: 50.
     page_size: NotRequired[int]
-    # The token that the page before gave.
+    # `next_page_token` of the previous page.
     page_token: NotRequired[str]
-    # Only those with these labels: `team=ml,stage!=test`.
+    # Label selector: `team=ml,stage!=test`.
     labels: NotRequired[str]
 
 
-# How a person proves who they are. One method today; single sign-on becomes a second variant.
+# Authentication method. Password is the only one today; single sign-on becomes a second variant.
 LoginMethod: TypeAlias = Literal["password"]
 
 
 class Logs(TypedDict):
-    """Which lines of a log."""
+    """Selection of log lines."""
 
-    # Of which service; of all if this is not said.
+    # Service. Default: all of them.
     service: NotRequired[str]
-    # Whether to go on with what is written from now on.
+    # Whether to follow the log.
     follow: NotRequired[bool]
-    # At most so many of the last lines.
+    # Maximum number of last lines.
     tail: NotRequired[int]
-    # Only what was written from then on.
+    # Earliest time.
     since: NotRequired[str]
-    # Only lines that contain this text.
+    # Text that each line must contain.
     search: NotRequired[str]
 
 
 class ManifestSchema(TypedDict):
-    """What manifests look like."""
+    """Schema of manifests."""
 
     # A JSON Schema, draft 2020-12.
     schema: dict[str, Any]
 
 
 class Member(TypedDict):
-    """One realised unit of a component."""
+    """A single running unit of a component."""
 
     # Its id.
     id: MemberId
-    # Of which instance.
+    # The instance.
     instance_id: InstanceId
-    # Of which component; the key means something to the app alone.
+    # The component; its key is meaningful to the app only.
     component_key: str
-    # Its name, and its host name.
+    # Name and host name.
     name: str
-    # What it is.
+    # Current state.
     state: MemberState
-    # How well it does. What was said of another incarnation does not count.
+    # Current health. Reports on other incarnations do not count.
     health: Health
-    # Why that is so.
+    # Explanation.
     health_message: NotRequired[str]
-    # What its health rests on, where it is not healthy: a word of a closed list.
+    # Cause of a health other than healthy, from a closed list.
     health_reason: NotRequired[str]
-    # What to do about that.
+    # Suggested next step.
     health_advice: NotRequired[str]
-    # Since when its health is what it is.
+    # Time of the last change of its health.
     health_since: NotRequired[str]
-    # Its services, as its node's agent reported them last; how often each was restarted is in it.
+    # Its services and their restart counts, as last reported by the node's agent.
     services: NotRequired[list[ServiceStatus]]
-    # When what it does now is expected to be over, as its adapter said at its last look; in the past if it did nothing
-    # then, and absent where nobody knows. Whoever is free first goes first when fewer are wanted.
+    # Time at which its current work is expected to end, from its adapter's last report; in the past if it was idle,
+    # absent if unknown. Scaling down removes the members that become free first.
     free_at: NotRequired[str]
-    # Raised whenever its cell is made.
+    # Incremented each time its cell is created.
     incarnation: int
-    # The allocation that it is in.
+    # Its allocation.
     allocation_id: NotRequired[AllocationId]
-    # Whether the platform made that allocation for it.
+    # Whether the platform created that allocation for it.
     allocation_made: bool
-    # The shape of it.
+    # Shape of the allocation.
     bound_capacity_shape: NotRequired[AllocationShape]
-    # The node that it is bound to.
+    # Its node.
     node_id: NotRequired[NodeId]
     # Its cell.
     cell_id: NotRequired[CellId]
     # Its address in the instance's network.
     address: NotRequired[str]
-    # The release that really runs in it.
+    # Release that actually runs in it.
     app_version_id: NotRequired[AppVersionId]
-    # What its adapter says of it.
+    # Detail last reported by its adapter.
     adapter_detail: dict[str, Any]
-    # Why it failed: a word of a closed list.
+    # Failure reason, from a closed list.
     failure_reason: NotRequired[str]
-    # What to do about that.
+    # Suggested next step.
     advice: NotRequired[str]
-    # What happened, in a sentence.
+    # Human-readable message.
     message: NotRequired[str]
-    # Whether the rest of its network was told to forget it, because nobody hears from its node.
+    # Whether its network peers dropped it, because its node is unreachable.
     fenced: bool
-    # The evidence that it works, or worked.
+    # Evidence that it is, or was, in service.
     active_witness_id: NotRequired[WitnessId]
     # The evidence that it is drained.
     drained_witness_id: NotRequired[WitnessId]
-    # The evidence that nothing is left of it.
+    # Evidence that nothing of it is left.
     removed_witness_id: NotRequired[WitnessId]
-    # The operation that last worked on it.
+    # Operation that last worked on it.
     last_operation_id: NotRequired[OperationId]
-    # Its thread.
+    # Correlation id.
     correlation_id: str
-    # When it was asked for.
+    # Creation time.
     created_at: str
-    # When it last changed.
+    # Time of the last change.
     updated_at: str
-    # For `If-Match`.
+    # Version for `If-Match`.
     version: int
 
 
 class MemberAct(TypedDict):
-    """An order about members."""
+    """An action on members."""
 
-    # Which, by id or name.
+    # Members, by id or name.
     members: list[str]
-    # Why, for the record.
+    # Reason, for the audit log.
     reason: NotRequired[str]
-    # Until when it must be done; half an hour from now if this is not said.
+    # Deadline; default: 30 minutes from now.
     ready_until: NotRequired[str]
-    # Only show the plan.
+    # Return the plan without executing it.
     dry_run: NotRequired[bool]
 
 
 class MemberAdd(TypedDict):
-    """Members to be added."""
+    """Members to add."""
 
-    # To which component.
+    # The component.
     component_key: str
-    # How many; one if not given.
+    # Number of members; default: 1.
     count: NotRequired[int]
-    # Where they go; as the instance's component says, if this is not said.
+    # Allocation for them; default: as configured for the instance's component.
     allocation: NotRequired[MemberAllocation]
-    # Why, for the record.
+    # Reason, for the audit log.
     reason: NotRequired[str]
-    # Until when they must work; half an hour from now if this is not said.
+    # Deadline for them to be active; default: 30 minutes from now.
     ready_until: NotRequired[str]
-    # Only show the plan.
+    # Return the plan without executing it.
     dry_run: NotRequired[bool]
 
 
 class MemberAllocationId(TypedDict):
-    """One that the project holds, by id or name."""
+    """An allocation of the project, by id or name."""
 
-    # One that the project holds, by id or name.
+    # An allocation of the project, by id or name.
     id: str
 
 
 class MemberAllocationCapacity(TypedDict):
-    """One that the platform makes, with this capacity."""
+    """A new allocation with this capacity."""
 
-    # One that the platform makes, with this capacity.
+    # A new allocation with this capacity.
     capacity: Capacity
 
 
-# Where a member goes: into an allocation that the project holds, or into one that the platform makes.
+# Allocation for a member: one that the project holds, or one that the platform creates.
 MemberAllocation: TypeAlias = Union["MemberAllocationId", "MemberAllocationCapacity"]
 
 
@@ -2253,63 +2265,61 @@ MemberId: TypeAlias = "str"
 
 
 class MemberListQuery(TypedDict):
-    """Which members to list."""
+    """Filters for listing members."""
 
-    # How many at most; 50 if not given.
+    # Maximum number of items; default: 50.
     page_size: NotRequired[int]
-    # The token that the page before gave.
+    # `next_page_token` of the previous page.
     page_token: NotRequired[str]
-    # Of this component only.
+    # Only those of this component.
     component: NotRequired[str]
-    # In this state only; those that are removed are not shown otherwise.
+    # Only those in this state; removed ones are not listed otherwise.
     state: NotRequired[MemberState]
 
 
 class MemberPage(TypedDict):
     """A page of members."""
 
-    # This page, oldest first.
+    # Items of this page, oldest first.
     items: list[Member]
-    # Give it as `page_token` to get the next page; absent on the last.
+    # Pass as `page_token` to get the next page; absent on the last.
     next_page_token: NotRequired[str]
 
 
 class MemberReport(TypedDict):
-    """What an adapter found of a member."""
+    """An adapter's findings on a member."""
 
-    # Which.
+    # The member.
     member_id: MemberId
-    # Which incarnation of it: what is said of another one does not count.
+    # Its incarnation; a report on any other incarnation is rejected.
     incarnation: int
-    # How well it does.
+    # Current health.
     health: Health
-    # Why.
+    # Explanation.
     message: NotRequired[str]
-    # When what it does now is expected to be over: now or earlier if it does nothing, and nothing if that is unknown.
-    # When fewer members are wanted, those go first that are free first. A report without it takes back what was said
-    # before.
+    # Time at which its current work is expected to end: now or earlier if it is idle, absent if unknown. Scaling down
+    # removes the members that become free first. A report without it clears the previous value.
     free_at: NotRequired[str]
-    # What there is to say of it, for people; it replaces what was said before.
+    # Free-form detail on the member; replaces the previous one.
     adapter_detail: NotRequired[dict[str, Any]]
 
 
-# What a member is.
+# State of a member.
 MemberState: TypeAlias = Literal["requested", "provisioning", "joining", "active", "draining", "drained", "removing", "removed", "failed"]
 
 
 class MemberTake(TypedDict):
-    """Members to be removed or replaced."""
+    """Members to remove or replace."""
 
-    # Which, by id or name.
+    # Members, by id or name.
     members: list[str]
-    # Without waiting for them to be drained; needs a permission of its own. It takes over from a drain that is under
-    # way.
+    # Skip draining; needs its own permission. Supersedes a running drain.
     force: NotRequired[bool]
-    # Why, for the record.
+    # Reason, for the audit log.
     reason: NotRequired[str]
-    # Until when it must be done; an hour from now if this is not said.
+    # Deadline; default: one hour from now.
     ready_until: NotRequired[str]
-    # Only show the plan.
+    # Return the plan without executing it.
     dry_run: NotRequired[bool]
 
 
@@ -2324,37 +2334,37 @@ class Network(TypedDict):
     project_id: ProjectId
     # Its name, unique in the project.
     name: str
-    # Its addresses.
+    # Its address range.
     subnet: str
-    # Everybody in it.
+    # Its cells.
     members: list[NetworkMember]
-    # When it was made.
+    # Creation time.
     created_at: str
-    # When it last changed.
+    # Time of the last change.
     updated_at: str
-    # Raised with each change.
+    # Incremented with each change.
     version: int
 
 
 class NetworkDevice(TypedDict):
-    """A network device with hardware behind it."""
+    """A physical network device."""
 
-    # The interface's name.
+    # Interface name.
     name: str
-    # Its permanent address. Of InfiniBand's twenty bytes only the last eight, the port's GUID: the others change from
-    # start to start. Empty where the kernel made an address up.
+    # Permanent address. Only the last eight of InfiniBand's twenty bytes, the port's GUID, because the others change at
+    # each start. Empty if the kernel generated the address.
     mac: str
-    # The largest packet, in bytes.
+    # MTU in bytes.
     mtu: int
-    # The link's speed in Mbit/s; absent while there is no link, and where the device does not say.
+    # Link speed in Mbit/s; absent without a link, and if the device does not report one.
     speed_mbps: NotRequired[int]
-    # The link's state in the kernel's word: `up`, `down`, `unknown` and a few more.
+    # Link state as reported by the kernel, for example `up`, `down` or `unknown`.
     state: str
-    # The kernel driver that holds it.
+    # Kernel driver bound to it.
     driver: NotRequired[str]
-    # The PCI device behind it.
+    # Address of its PCI device.
     pci: NotRequired[str]
-    # Whether it can do RDMA.
+    # Whether it supports RDMA.
     rdma: bool
 
 
@@ -2363,16 +2373,16 @@ NetworkId: TypeAlias = "str"
 
 
 class NetworkList(TypedDict):
-    """A project's networks."""
+    """Networks of a project."""
 
-    # All of them.
+    # All networks.
     items: list[Network]
 
 
 class NetworkMember(TypedDict):
     """A cell in a network."""
 
-    # Which cell.
+    # The cell.
     cell_id: CellId
     # Its name, which resolves inside the network.
     name: str
@@ -2387,129 +2397,130 @@ class Node(TypedDict):
 
     # Its id.
     id: NodeId
-    # Its name, unique among those that are not retired.
+    # Name, unique among nodes that are not retired.
     name: str
     # Labels.
     labels: Labels
-    # What it is, in one word. The facts behind it stand beside it.
+    # Summary state, derived from the fields beside it.
     state: NodeState
-    # Whether it is kept from new work.
+    # Whether it accepts no new allocations.
     cordoned: bool
-    # Whether it is being emptied.
+    # Whether it is being drained.
     draining: bool
-    # Since when nobody has heard from it.
+    # Time since which it has been unreachable.
     unreachable_since: NotRequired[str]
-    # When it was retired.
+    # Time of retirement.
     retired_at: NotRequired[str]
-    # All it has, as approved. A GPU that is quarantined counts.
+    # Approved capacity, including quarantined GPUs.
     total: Capacity
-    # What is not held. A GPU that is quarantined does not count.
+    # Capacity not held, without quarantined GPUs.
     free: Capacity
-    # How many allocations hold something of it.
+    # Number of allocations that hold capacity on it.
     allocations: int
-    # The digest of the hardware that its agent last found: what `node_approve` is given.
+    # Digest of the hardware that its agent last reported; pass it to `node_approve`.
     inventory_digest: str
-    # The digest of the hardware that was approved.
+    # Digest of the approved hardware.
     approved_digest: NotRequired[str]
-    # When it was approved.
+    # Time of approval.
     approved_at: NotRequired[str]
-    # Whether the hardware that was found, or the address that is reported, is not the one that was approved.
+    # Whether the reported hardware or address differs from the approved one.
     needs_approval: bool
-    # When it was last heard, to some seconds.
+    # Time of the last heartbeat, accurate to a few seconds.
     seen_at: NotRequired[str]
-    # The agent's version.
+    # Version of the agent.
     agent_version: str
-    # When the certificate that it holds ends.
+    # Expiry of its certificate.
     certificate_until: str
-    # Which file system it shares with other nodes: those with the same word have the same one. Apps whose members share
-    # directories run on such nodes alone.
+    # Name of the file system it shares with other nodes; nodes with the same name share the same one. Apps whose
+    # members share directories run only on such nodes.
     shared_files: NotRequired[str]
-    # Where other nodes reach it, as approved.
+    # Address at which other nodes reach it, as approved.
     address: NotRequired[str]
-    # The address that its agent reported last. Where it is another one, it is not used before it is approved.
+    # Address last reported by its agent. A different address is not used before it is approved.
     reported_address: NotRequired[str]
-    # The address that its agent called from when it reported that: the same, unless something is between.
+    # Source address of that report: the same, unless there is a proxy or NAT in between.
     peer_address: NotRequired[str]
-    # When it joined.
+    # Time of joining.
     created_at: str
-    # When it last changed.
+    # Time of the last change.
     updated_at: str
-    # For `If-Match`.
+    # Version for `If-Match`.
     version: int
-    # What is gone, added or changed since the approval; only where one node is shown, and only if there is any.
+    # Hardware removed, added or changed since the approval; only when a single node is returned, and only if there is
+    # any.
     difference: NotRequired[list[Change]]
-    # Its slots, with who holds them; only where one node is shown.
+    # Its slots and their holders; only when a single node is returned.
     slots: NotRequired[list[Slot]]
-    # What its agent last found; only where one node is shown.
+    # Hardware last reported by its agent; only when a single node is returned.
     inventory: NotRequired[Inventory]
 
 
 class NodeApprove(TypedDict):
-    """Hardware to be approved."""
+    """Hardware to approve."""
 
-    # The `inventory_digest` of what you looked at.
+    # The `inventory_digest` that you reviewed.
     digest: str
-    # The `reported_address` of what you looked at; the one that is reported now if not given.
+    # The `reported_address` that you reviewed; default: the one reported now.
     address: NotRequired[str]
 
 
 class NodeAudit(TypedDict):
-    """How a node is compared with what is written of it."""
+    """Options for comparing a node with the database."""
 
-    # Remove what belongs to nothing.
-    mend: NotRequired[bool]
-    # Only show the plan.
+    # Remove orphans.
+    repair: NotRequired[bool]
+    # Return the plan without executing it.
     dry_run: NotRequired[bool]
 
 
 class NodeDrain(TypedDict):
-    """How a node is emptied."""
+    """Options for draining a node."""
 
-    # How long its tenants have to release what they hold on it; an hour if not given.
+    # Seconds its tenants have to release their allocations; default: one hour.
     deadline_seconds: NotRequired[int]
-    # Also replace members that stop before their successors start, and release what is left at the deadline. Without it
-    # such members stay, and the operation is blocked at the deadline.
+    # Also replace members that stop before their successors start, and release what is left at the deadline. Without
+    # it, such members stay and the operation is blocked at the deadline.
     force: NotRequired[bool]
-    # For the audit, and for the tenants' timelines.
+    # Reason, for the audit log and the tenants' timelines.
     reason: NotRequired[str]
-    # Only show the plan.
+    # Return the plan without executing it.
     dry_run: NotRequired[bool]
 
 
 class NodeEnrol(TypedDict):
-    """A right for one machine to join."""
+    """An enrolment token for one machine."""
 
-    # A node that is there, by id or name, for whose machine this is: its certificate has ended, or its disk was
-    # replaced. It keeps its name, its labels and what it holds. Not together with `name` or `labels`.
+    # Existing node, by id or name, to re-enrol: its certificate has expired, or its disk was replaced. It keeps its
+    # name, labels and allocations. Excludes `name` and `labels`.
     node: NotRequired[str]
-    # The name a new node must take; the machine's own name for itself if not given.
+    # Name of the new node; default: the machine's host name.
     name: NotRequired[str]
-    # Labels that a new node gets.
+    # Labels of the new node.
     labels: NotRequired[Labels]
-    # How long the token can be used; an hour if not given, a week at most.
+    # Lifetime of the token; default: one hour, at most a week.
     expires_in_seconds: NotRequired[int]
 
 
 class NodeEnrolment(TypedDict):
-    """A right for one machine to join, once."""
+    """A single-use enrolment for one machine."""
 
     # Its id.
     id: EnrolmentId
-    # The node that is given a new certificate, where it is not for a new one.
+    # Node that gets a new certificate; absent for a new node.
     node_id: NotRequired[NodeId]
-    # The name the node must take, or has.
+    # Name of the node.
     name: NotRequired[str]
-    # Labels that the node gets, or has.
+    # Labels of the node.
     labels: Labels
-    # Until when the token can be used.
+    # Expiry of the token.
     expires_at: str
-    # SHA-256 of the platform's certificate authority for nodes, by which the machine knows the server.
+    # SHA-256 of the platform's certificate authority for nodes, which authenticates the server to the machine.
     ca_sha256: str
-    # The token, in the one answer that shows it.
+    # The token; only in the first response.
     token: NotRequired[str]
-    # What to run on the machine, once the token is in a file there: command lines can be read by everybody.
+    # Command to run on the machine, once the token is in a file there: command lines are world-readable.
     command: str
-    # True in a replayed answer: the token was in the first one and is kept nowhere.
+    # True in a replayed response: the token was only in the first one and is not stored.
     secret_shown_once: NotRequired[bool]
 
 
@@ -2518,13 +2529,13 @@ NodeId: TypeAlias = "str"
 
 
 class NodeListQuery(TypedDict):
-    """What lists of nodes take."""
+    """Filters for listing nodes."""
 
-    # How many at most; 50 if not given.
+    # Maximum number of items; default: 50.
     page_size: NotRequired[int]
-    # The token that the page before gave.
+    # `next_page_token` of the previous page.
     page_token: NotRequired[str]
-    # Only those with these labels: `rack=7,stage!=test`.
+    # Label selector: `rack=7,stage!=test`.
     labels: NotRequired[str]
     # Only those in this state.
     state: NotRequired[NodeState]
@@ -2533,51 +2544,51 @@ class NodeListQuery(TypedDict):
 class NodePage(TypedDict):
     """A page of nodes."""
 
-    # This page, oldest first.
+    # Items of this page, oldest first.
     items: list[Node]
-    # Give it as `page_token` to get the next page; absent on the last.
+    # Pass as `page_token` to get the next page; absent on the last.
     next_page_token: NotRequired[str]
 
 
 class NodeReason(TypedDict):
-    """Why."""
+    """A reason."""
 
-    # Why, for the audit and for whoever reads the event.
+    # Reason, for the audit log and the event.
     reason: NotRequired[str]
 
 
 class NodeRetire(TypedDict):
-    """How a node leaves the fleet."""
+    """Options for retiring a node."""
 
-    # An operator's word that nothing of ours is left on it: only for a node that is unreachable.
+    # An operator's attestation that nothing of the platform is left on it; only for an unreachable node.
     attest: NotRequired[str]
-    # Only show the plan.
+    # Return the plan without executing it.
     dry_run: NotRequired[bool]
 
 
-# What a node is.
+# State of a node.
 NodeState: TypeAlias = Literal["enrolling", "ready", "cordoned", "draining", "unreachable", "retired"]
 
 
 class NodeUpdate(TypedDict):
-    """What of a node can change."""
+    """Properties of a node that can change."""
 
-    # Labels; they replace the old ones.
+    # Labels; replace the existing ones.
     labels: NotRequired[Labels]
     # The `reported_address` that other nodes should use from now on.
     address: NotRequired[str]
 
 
-# An empty body, for acts that need no words.
+# An empty request body.
 Nothing: TypeAlias = "dict[str, Any]"
 
 
 class NumaNode(TypedDict):
     """Memory and the CPUs nearest to it."""
 
-    # The kernel's number for it.
+    # Ordinal assigned by the kernel.
     ordinal: int
-    # Its CPUs, in the kernel's list form.
+    # Its CPUs, in the kernel's list format.
     cpus: str
     # Its memory in MiB.
     memory_mb: int
@@ -2590,70 +2601,70 @@ class Operation(TypedDict):
     id: OperationId
     # `noun.verb`.
     kind: str
-    # The tenant, where there is one.
+    # The tenant, if any.
     tenant_id: NotRequired[TenantId]
-    # The project, where there is one.
+    # The project, if any.
     project_id: NotRequired[ProjectId]
-    # What it works on: `allocation` or `node`.
+    # Kind of its subject, such as `allocation` or `node`.
     subject_kind: str
     # Its id.
     subject_id: str
     # Its name.
     subject_name: str
-    # Who asked: the id.
+    # Id of the requesting actor.
     actor_id: str
-    # Who asked: the name.
+    # Name of the requesting actor.
     actor_name: str
-    # The thread through audit, events, tasks and logs.
+    # Correlation id, shared with audit, events, tasks and logs.
     correlation_id: str
-    # What it is.
+    # Current state.
     state: OperationState
-    # Its steps: the plan, and what became of it.
+    # Its steps: the plan and its progress.
     steps: list[Step]
-    # The parts of a bulk operation.
+    # Items of a bulk operation.
     items: NotRequired[list[Item]]
-    # Why it waits.
+    # What it is waiting for.
     waiting: NotRequired[str]
-    # Why it is parked, and who can unblock it.
-    parked: NotRequired[Parked]
-    # Blocked children (and their children), present while nothing else of the operation advances; only where one
-    # operation is shown. Unblock them to let the operation continue.
+    # Reason it is blocked, and the party that can unblock it.
+    blocked: NotRequired[Blocked]
+    # Blocked children, at any depth, while they are all that keeps the operation from advancing; only when a single
+    # operation is returned. Unblock them to let it continue.
     blocked_by: NotRequired[list[BlockedChild]]
-    # Why it failed: a word of a closed list.
+    # Failure reason, from a closed list.
     reason: NotRequired[str]
     # The same in a sentence.
     message: NotRequired[str]
-    # Whether somebody asked to cancel it.
+    # Whether its cancellation was requested.
     cancel_requested: bool
-    # The operation it took over from.
+    # The operation it superseded.
     supersedes: NotRequired[OperationId]
-    # The bulk operation it is a part of.
+    # The parent operation.
     parent_id: NotRequired[OperationId]
-    # When it must have ended; what has not by then is undone or parked.
+    # Deadline; an operation that has not ended by then is rolled back or blocked.
     deadline_at: str
-    # When it was accepted.
+    # Time of acceptance.
     created_at: str
-    # When it last changed.
+    # Time of the last change.
     updated_at: str
-    # When it ended.
+    # End time.
     finished_at: NotRequired[str]
-    # The evidence that its steps collected; only where one operation is shown.
+    # Evidence collected by its steps; only when a single operation is returned.
     witnesses: NotRequired[list[Witness]]
-    # For `If-Match`.
+    # Version for `If-Match`.
     version: int
 
 
 class OperationCancel(TypedDict):
-    """Why it should end."""
+    """A cancellation."""
 
-    # For the audit.
+    # Reason, for the audit log.
     reason: NotRequired[str]
 
 
 class OperationGetQuery(TypedDict):
-    """Whether to wait for a change."""
+    """Long-poll options."""
 
-    # Wait so many seconds for it to end or to be parked before answering.
+    # Wait up to this many seconds for it to end or to be blocked.
     wait_seconds: NotRequired[int]
 
 
@@ -2662,40 +2673,40 @@ OperationId: TypeAlias = "str"
 
 
 class OperationListQuery(TypedDict):
-    """Which operations to list."""
+    """Filters for listing operations."""
 
-    # How many at most; 50 if not given.
+    # Maximum number of items; default: 50.
     page_size: NotRequired[int]
-    # The token that the page before gave.
+    # `next_page_token` of the previous page.
     page_token: NotRequired[str]
-    # Of this project only; operators may leave it out.
+    # Only those of this project; optional for operators.
     project: NotRequired[str]
-    # On this thing only: the id of an allocation or a node.
+    # Only those on this resource: id of an allocation or a node.
     subject: NotRequired[str]
-    # In this state only.
+    # Only those in this state.
     state: NotRequired[OperationState]
 
 
 class OperationPage(TypedDict):
     """A page of operations."""
 
-    # This page, oldest first.
+    # Items of this page, oldest first.
     items: list[Operation]
-    # Give it as `page_token` to get the next page; absent on the last.
+    # Pass as `page_token` to get the next page; absent on the last.
     next_page_token: NotRequired[str]
 
 
-# What an operation is.
-OperationState: TypeAlias = Literal["accepted", "running", "verifying", "compensating", "parked", "succeeded", "partial", "failed", "cancelled", "superseded"]
+class OperationResolve(TypedDict):
+    """A decision on a blocked operation."""
 
-
-class OperationUnblock(TypedDict):
-    """How a parked operation goes on."""
-
-    # One of the choices that it gives.
-    choice: Unblock
-    # For the audit. To `abandon` it is needed: it stands in for the evidence.
+    # One of its available actions.
+    action: ResolveAction
+    # Statement for the audit log. Required to `abandon`: it replaces the evidence.
     statement: NotRequired[str]
+
+
+# State of an operation.
+OperationState: TypeAlias = Literal["accepted", "running", "verifying", "compensating", "blocked", "succeeded", "partial", "failed", "cancelled", "superseded"]
 
 
 class OperatorTokenMint(TypedDict):
@@ -2703,32 +2714,17 @@ class OperatorTokenMint(TypedDict):
 
     # The entitlement, by id.
     entitlement: str
-    # How long it lives; 15 minutes at most, and if not given.
+    # Lifetime; at most, and by default, 15 minutes.
     expires_in_seconds: NotRequired[int]
 
 
 class PageQuery(TypedDict):
-    """What lists of things without labels take."""
+    """Paging parameters for lists without labels."""
 
-    # How many at most; 50 if not given.
+    # Maximum number of items; default: 50.
     page_size: NotRequired[int]
-    # The token that the page before gave.
+    # `next_page_token` of the previous page.
     page_token: NotRequired[str]
-
-
-class Parked(TypedDict):
-    """Why an operation cannot go on, and who can change that."""
-
-    # Why.
-    reason: str
-    # Who can unblock it: `tenant` or `operator`.
-    unblock_by: str
-    # With what.
-    choices: list[Unblock]
-    # Since when.
-    since: str
-    # When operators are told that it is overdue.
-    escalates_at: str
 
 
 # A device on the PCI bus.
@@ -2744,75 +2740,75 @@ PciDevice = TypedDict("PciDevice", {
 
 
 class Phase(TypedDict):
-    """One state that an allocation went through."""
+    """One state in an allocation's history."""
 
-    # Which.
+    # The state.
     state: AllocationState
-    # From when.
+    # Start time.
     at: str
-    # For how long, in milliseconds; until now for the one it is in, absent for a final one.
+    # Duration in milliseconds; up to now for the current state, absent for a final one.
     milliseconds: NotRequired[int]
-    # By which operation.
+    # The operation that caused it.
     operation_id: NotRequired[OperationId]
-    # Why.
+    # Reason.
     reason: NotRequired[str]
 
 
 class Plan(TypedDict):
-    """What an operation would do."""
+    """The plan of an operation."""
 
     # `noun.verb`.
     kind: str
     # The steps, in order.
     steps: list[PlannedStep]
-    # What it touches; operations that touch the same things run one after the other.
-    touches: list[str]
-    # How much it takes, or gives back.
+    # Resources that it locks; operations on the same resources run one after the other.
+    locks: list[str]
+    # Capacity that it takes or releases.
     capacity: NotRequired[Capacity]
-    # Whether there is room for it now; a claim is only sure once it is made.
+    # Whether it fits now; not a reservation.
     fits_now: NotRequired[bool]
-    # What would become of each thing that it works on, where that differs.
+    # Planned action on each resource, where they differ.
     items: NotRequired[list[PlannedItem]]
-    # Where it does not fit now: which resource or limit is short.
+    # Resource or limit that is short, if it does not fit now.
     short: NotRequired[str]
-    # How many members it adds; they have no ids before they are made.
+    # Number of members it adds; they have no ids yet.
     adds: NotRequired[list[PlannedMembers]]
-    # Images of these members that no cell runs from now: a node pulls them first, unless it kept them.
+    # Images of these members that no cell runs now: a node pulls them first, unless cached.
     pulls: NotRequired[list[PlannedPull]]
-    # How long it takes as a rule, where nothing is in the way; with the time to pull the images.
+    # Typical duration without obstacles, including image pulls.
     expected_seconds: int
-    # When it must have ended.
+    # Deadline.
     deadline_at: str
 
 
-# What would become of one thing.
+# Planned action on one resource.
 PlannedAction: TypeAlias = Literal["replace", "drain", "wait", "release"]
 
 
 class PlannedItem(TypedDict):
-    """What would become of one of the things that an operation works on."""
+    """A resource that an operation would act on."""
 
     # Its id.
     id: str
     # Its name.
     name: str
-    # What would become of it.
+    # Planned action.
     action: PlannedAction
-    # How, or why not: the order, the resource that is short, the state that is lost.
+    # Explanation: the order, the short resource, the state that is lost.
     message: str
 
 
 class PlannedMembers(TypedDict):
-    """Members of one component that an operation would add."""
+    """Members of a component that an operation would add."""
 
     # The component.
     component_key: str
-    # How many.
+    # Number of members.
     count: int
 
 
 class PlannedPull(TypedDict):
-    """An image that an operation would have nodes pull."""
+    """An image that nodes would have to pull."""
 
     # Its repository and digest.
     image: str
@@ -2821,62 +2817,62 @@ class PlannedPull(TypedDict):
 
 
 class PlannedStep(TypedDict):
-    """A step that would be taken."""
+    """A planned step."""
 
     # Its name.
     name: str
-    # What it does.
+    # Description.
     does: str
     # Whether it collects evidence.
     verifies: bool
-    # Whether it can be undone.
+    # Whether it can be rolled back.
     has_undo: bool
 
 
 class Probe(TypedDict):
-    """How something is asked whether it is ready."""
+    """Readiness probe."""
 
-    # What is tried.
+    # Probe method.
     by: ProbeBy
-    # How long to wait between two tries.
+    # Interval between two attempts.
     every_seconds: NotRequired[int]
-    # How long one try may take.
+    # Timeout of one attempt.
     timeout_seconds: NotRequired[int]
 
 
 class ProbeByCommand(TypedDict):
-    """A command in the cell, which must end with zero."""
+    """Command in the cell that must exit with zero."""
 
-    # A command in the cell, which must end with zero.
+    # Command in the cell that must exit with zero.
     command: list[str]
 
 
 class ProbeByTcp(TypedDict):
-    """A connection to this port of the cell."""
+    """TCP connection to this port of the cell."""
 
-    # A connection to this port of the cell.
+    # TCP connection to this port of the cell.
     tcp: int
 
 
 class ProbeByHttp(TypedDict):
-    """A GET of this path at this port of the cell, which must be answered with 200 to 399."""
+    """HTTP GET of this path at this port of the cell; a status of 200 to 399 succeeds."""
 
-    # A GET of this path at this port of the cell, which must be answered with 200 to 399.
+    # HTTP GET of this path at this port of the cell; a status of 200 to 399 succeeds.
     http: dict[str, Any]
 
 
-# What a probe tries.
+# Probe method.
 ProbeBy: TypeAlias = Union["ProbeByCommand", "ProbeByTcp", "ProbeByHttp"]
 
 
 class ProbeOrder(TypedDict):
     """A check to run beside a cell."""
 
-    # The program, by its path in the image, and its arguments.
+    # Program path in the image, and arguments.
     command: list[str]
-    # Its whole environment.
+    # Complete environment.
     environment: NotRequired[dict[str, str]]
-    # Directories of the cell that it sees, to read; nothing in them is ever run.
+    # Directories of the cell mounted for reading; nothing in them is executed.
     sees: NotRequired[list[str]]
     # As which user of the cell.
     uid: NotRequired[int]
@@ -2887,25 +2883,25 @@ class ProbeOrder(TypedDict):
 
 
 class Problem(TypedDict):
-    """Why a request was not carried out."""
+    """An error response."""
 
-    # A stable reference for the code.
+    # Stable URI of the code.
     type: str
-    # The code in words.
+    # Title of the code.
     title: str
     # The HTTP status.
     status: int
-    # What happened, and what to do next.
+    # Cause, and how to continue.
     detail: str
     # The code.
     code: Code
-    # Give it when you ask for help.
+    # Correlation id; quote it when you ask for help.
     correlation_id: str
-    # Whether the same request may succeed later.
+    # Whether the identical request may succeed later.
     retryable: bool
-    # Where the code is explained.
+    # Documentation of the code.
     docs: str
-    # The faults one by one, where there are several.
+    # Errors by field, if there are several.
     errors: NotRequired[list[FieldError]]
 
 
@@ -2918,26 +2914,26 @@ class Project(TypedDict):
     tenant_id: TenantId
     # That tenant's slug.
     tenant: str
-    # Its name, unique in the tenant; `tenant.name` is its name on the platform.
+    # Name, unique in the tenant; `tenant.name` is unique on the platform.
     name: str
-    # What people read.
+    # Display name.
     display_name: str
     # Labels.
     labels: Labels
-    # When it was made.
+    # Creation time.
     created_at: str
-    # When it last changed.
+    # Time of the last change.
     updated_at: str
-    # For `If-Match`.
+    # Version for `If-Match`.
     version: int
 
 
 class ProjectCreate(TypedDict):
-    """A project to be made."""
+    """A project to create."""
 
     # Its name, unique in the tenant.
     name: str
-    # What people read; the name if not given.
+    # Display name; default: the name.
     display_name: NotRequired[str]
     # Labels.
     labels: NotRequired[Labels]
@@ -2950,61 +2946,61 @@ ProjectId: TypeAlias = "str"
 class ProjectPage(TypedDict):
     """A page of projects."""
 
-    # This page, oldest first.
+    # Items of this page, oldest first.
     items: list[Project]
-    # Give it as `page_token` to get the next page; absent on the last.
+    # Pass as `page_token` to get the next page; absent on the last.
     next_page_token: NotRequired[str]
 
 
 class ProjectUpdate(TypedDict):
-    """What of a project can change."""
+    """Properties of a project that can change."""
 
-    # What people read.
+    # Display name.
     display_name: NotRequired[str]
-    # Labels; they replace the old ones.
+    # Labels; replace the existing ones.
     labels: NotRequired[Labels]
 
 
-# A transport.
+# Transport protocol.
 Protocol: TypeAlias = Literal["tcp", "udp"]
 
 
 class Published(TypedDict):
-    """What came of a manifest."""
+    """Result of publishing a manifest."""
 
     # The release; absent after a dry run.
     app_version: NotRequired[AppVersion]
-    # What lint found, all of it.
+    # All lint findings.
     faults: list[Fault]
 
 
-# What a runtime secret is for: a closed list.
+# Purpose of a runtime secret, from a closed list.
 Purpose: TypeAlias = Literal["artifact_pull", "cluster_bootstrap"]
 
 
 class Quota(TypedDict):
-    """What a project may hold at most, and what it holds."""
+    """Limits of a project, and its usage."""
 
-    # Whose it is.
+    # The project.
     project_id: ProjectId
-    # Most allocations at once; no limit if absent, as with the others.
+    # Maximum number of allocations; absent: no limit, as for the other fields.
     max_allocations: NotRequired[int]
-    # Most GPUs.
+    # Maximum number of GPUs.
     max_gpus: NotRequired[int]
-    # Most logical CPUs.
+    # Maximum number of logical CPUs.
     max_cpus: NotRequired[int]
-    # Most memory in MiB.
+    # Maximum memory in MiB.
     max_memory_mb: NotRequired[int]
-    # Most disk in MiB.
+    # Maximum disk in MiB.
     max_disk_mb: NotRequired[int]
-    # What it holds now. It may be above a limit that was lowered: then it can only shrink.
+    # Current usage. It may exceed a limit that was lowered; then it can only shrink.
     used: QuotaUse
-    # For `If-Match`.
+    # Version for `If-Match`.
     version: int
 
 
 class QuotaLeft(TypedDict):
-    """What a quota leaves; absent where there is no limit."""
+    """Remaining quota; absent where there is no limit."""
 
     # Allocations.
     allocations: NotRequired[int]
@@ -3023,26 +3019,26 @@ QuotaLimit: TypeAlias = Literal["allocations", "gpus", "cpus", "memory_mb", "dis
 
 
 class QuotaSet(TypedDict):
-    """Limits to be set. What is not named stays as it is."""
+    """Limits to set. Omitted fields keep their value."""
 
-    # Most allocations at once.
+    # Maximum number of allocations.
     max_allocations: NotRequired[int]
-    # Most GPUs.
+    # Maximum number of GPUs.
     max_gpus: NotRequired[int]
-    # Most logical CPUs.
+    # Maximum number of logical CPUs.
     max_cpus: NotRequired[int]
-    # Most memory in MiB.
+    # Maximum memory in MiB.
     max_memory_mb: NotRequired[int]
-    # Most disk in MiB.
+    # Maximum disk in MiB.
     max_disk_mb: NotRequired[int]
-    # Limits that are taken away.
+    # Limits to remove.
     unlimited: NotRequired[list[QuotaLimit]]
 
 
 class QuotaUse(TypedDict):
-    """What a project holds now, counted as it was promised."""
+    """Capacity a project holds now, as it was requested."""
 
-    # Allocations that live.
+    # Live allocations.
     allocations: int
     # GPUs.
     gpus: int
@@ -3055,56 +3051,56 @@ class QuotaUse(TypedDict):
 
 
 class Ran(TypedDict):
-    """How a command or a check ended."""
+    """Result of a command or a check."""
 
-    # Its exit status; 128 and the signal's number for one that was killed.
+    # Exit status; 128 plus the signal number after a kill.
     exit: int
-    # The last 16 KiB of what it wrote.
+    # Last 16 KiB of standard output.
     stdout: str
-    # The last 16 KiB of what it complained of.
+    # Last 16 KiB of standard error.
     stderr: str
-    # Whether it wrote more than is said here.
+    # Whether the output was truncated.
     truncated: bool
-    # Whether it was killed because its time was over.
+    # Whether it was killed by the timeout.
     timed_out: bool
 
 
 class RefusedReport(TypedDict):
-    """A report on a member that was not taken. It changed nothing; the others of the same look did."""
+    """A rejected member report. It has no effect; the other reports of the same request do."""
 
-    # The member that it named.
+    # Member named in the report.
     member_id: MemberId
-    # The incarnation that it named.
+    # Incarnation named in the report.
     incarnation: int
-    # Why.
+    # Reason for the rejection.
     reason: ReportRefusal
 
 
 class Removed(TypedDict):
-    """What a removal took with it."""
+    """Result of a removal."""
 
-    # The id of what was asked for.
+    # Id of the removed resource.
     id: str
-    # How many of each other noun went with it.
+    # Number of resources removed with it, by noun.
     removed: dict[str, int]
 
 
-# Who decides when a member fails.
+# Repair policy for failed members.
 RepairMode: TypeAlias = Literal["off", "propose", "automatic"]
 
 
 class Replica(TypedDict):
     """A server that shares the database."""
 
-    # Its id; a new one at every start.
+    # Its id; new at every start.
     id: ReplicaId
-    # Where it listens.
+    # Address it listens on.
     address: str
     # Its version.
     version: str
-    # Since when it runs.
+    # Start time.
     started_at: str
-    # When it was last heard of.
+    # Time of its last heartbeat.
     seen_at: str
 
 
@@ -3112,12 +3108,12 @@ class Replica(TypedDict):
 ReplicaId: TypeAlias = "str"
 
 
-# Why a report on a member was not taken.
+# Reason a member report was rejected.
 ReportRefusal: TypeAlias = Literal["unknown_member", "stale_incarnation"]
 
 
 class Repository(TypedDict):
-    """A repository. It is made by the first push to it."""
+    """A repository. The first push creates it."""
 
     # Its id.
     id: RepositoryId
@@ -3125,17 +3121,17 @@ class Repository(TypedDict):
     tenant_id: TenantId
     # The project.
     project_id: ProjectId
-    # Its name in the project; it may have parts: `train/base`.
+    # Its name in the project; may have several segments: `train/base`.
     name: str
-    # How clients of registries write it after the server's name: `acme.ml/train/base`.
+    # Its path after the server's name, as registry clients write it: `acme.ml/train/base`.
     path: str
-    # How many manifests it holds.
+    # Number of manifests.
     manifests: int
-    # Bytes of everything it holds.
+    # Total size in bytes.
     size: int
-    # When it was made.
+    # Creation time.
     created_at: str
-    # For `If-Match`.
+    # Version for `If-Match`.
     version: int
 
 
@@ -3144,33 +3140,37 @@ RepositoryId: TypeAlias = "str"
 
 
 class RepositoryListQuery(TypedDict):
-    """Which repositories to list."""
+    """Filters for listing repositories."""
 
-    # How many at most; 50 if not given.
+    # Maximum number of items; default: 50.
     page_size: NotRequired[int]
-    # The token that the page before gave.
+    # `next_page_token` of the previous page.
     page_token: NotRequired[str]
 
 
 class RepositoryPage(TypedDict):
     """A page of repositories."""
 
-    # This page, oldest first.
+    # Items of this page, oldest first.
     items: list[Repository]
-    # Give it as `page_token` to get the next page; absent on the last.
+    # Pass as `page_token` to get the next page; absent on the last.
     next_page_token: NotRequired[str]
 
 
 class RepositoryTagsQuery(TypedDict):
-    """Which tags to list."""
+    """Filters for listing tags."""
 
-    # How many at most; 50 if not given.
+    # Maximum number of items; default: 50.
     page_size: NotRequired[int]
-    # The token that the page before gave.
+    # `next_page_token` of the previous page.
     page_token: NotRequired[str]
 
 
-# What happens when a service ends.
+# Actions on a blocked operation.
+ResolveAction: TypeAlias = Literal["retry", "compensate", "accept_partial", "abandon"]
+
+
+# Restart policy of a service.
 Restart: TypeAlias = Literal["never", "on_failure", "always"]
 
 
@@ -3179,36 +3179,36 @@ Role: TypeAlias = Literal["platform_operator", "tenant_admin", "project_admin", 
 
 
 class RoleBinding(TypedDict):
-    """A role that a person holds somewhere."""
+    """A person's role in a scope."""
 
     # Its id.
     id: RoleBindingId
-    # Who.
+    # The person.
     user_id: UserId
-    # The person's address.
+    # The person's e-mail address.
     user_email: str
-    # Which role.
+    # The role.
     role: Role
-    # In which tenant, for roles of a tenant or a project.
+    # Tenant, for tenant and project roles.
     tenant_id: NotRequired[TenantId]
-    # In which project, for roles of a project.
+    # Project, for project roles.
     project_id: NotRequired[ProjectId]
-    # Since when.
+    # Creation time.
     created_at: str
-    # For `If-Match`; a binding never changes, so it is always 1.
+    # Version for `If-Match`; a binding never changes, so it is always 1.
     version: int
 
 
 class RoleBindingCreate(TypedDict):
-    """A role to be given."""
+    """A role to grant."""
 
-    # The person, by address or id.
+    # The person, by e-mail address or id.
     user: str
-    # Which role.
+    # The role.
     role: Role
-    # The tenant, by slug or id: for `tenant_admin` alone.
+    # Tenant, by slug or id: only for `tenant_admin`.
     tenant: NotRequired[str]
-    # The project, by name or id: for `project_admin` and `project_viewer`.
+    # Project, by name or id: for `project_admin` and `project_viewer`.
     project: NotRequired[str]
 
 
@@ -3217,79 +3217,77 @@ RoleBindingId: TypeAlias = "str"
 
 
 class RoleBindingListQuery(TypedDict):
-    """Whose bindings to list."""
+    """Filters for listing role bindings."""
 
-    # How many at most; 50 if not given.
+    # Maximum number of items; default: 50.
     page_size: NotRequired[int]
-    # The token that the page before gave.
+    # `next_page_token` of the previous page.
     page_token: NotRequired[str]
-    # Those of a tenant and its projects, by slug or id.
+    # Of this tenant and its projects, by slug or id.
     tenant: NotRequired[str]
-    # Those of a project, by name or id. With neither, the whole platform's.
+    # Of this project, by name or id. With neither, the whole platform's.
     project: NotRequired[str]
 
 
 class RoleBindingPage(TypedDict):
     """A page of role bindings."""
 
-    # This page, oldest first.
+    # Items of this page, oldest first.
     items: list[RoleBinding]
-    # Give it as `page_token` to get the next page; absent on the last.
+    # Pass as `page_token` to get the next page; absent on the last.
     next_page_token: NotRequired[str]
 
 
 class RootImage(TypedDict):
-    """An image, by the digest of its manifest: `sha256:…`."""
+    """Image, by the digest of its manifest: `sha256:…`."""
 
-    # An image, by the digest of its manifest: `sha256:…`.
+    # Image, by the digest of its manifest: `sha256:…`.
     image: str
 
 
 class RootHost(TypedDict):
-    """Directories of the node, read-only, with an `/etc` that is made for the cell. The node's operator says which
-    there are."""
+    """Directories of the node, read-only, with an `/etc` made for the cell. The node's operator allows them."""
 
-    # Directories of the node, read-only, with an `/etc` that is made for the cell. The node's operator says which there
-    # are.
+    # Directories of the node, read-only, with an `/etc` made for the cell. The node's operator allows them.
     host: list[str]
 
 
-# Where a cell's file system comes from.
+# Source of a cell's file system.
 Root: TypeAlias = Union["RootImage", "RootHost"]
 
 
 class RuntimeSecret(TypedDict):
-    """Material that the platform issued for a stated purpose."""
+    """A secret issued by the platform for a stated purpose."""
 
-    # Its id: cells name it by this.
+    # Its id, which cells reference it by.
     id: RuntimeSecretId
     # The tenant.
     tenant_id: TenantId
     # The project.
     project_id: ProjectId
-    # What for.
+    # Purpose.
     purpose: Purpose
-    # What it is called, where it was given a name.
+    # Its name, if it was given one.
     name: str
-    # The repository that it reads.
+    # Repository that it can read.
     repository_id: NotRequired[RepositoryId]
-    # The cell that it was issued to.
+    # Cell that it was issued to.
     cell_id: NotRequired[CellId]
-    # Which incarnation of that.
+    # Incarnation of that cell.
     incarnation: NotRequired[int]
-    # The instance that it was issued to: it ends with that.
+    # Instance that it was issued to, and ends with.
     instance_id: NotRequired[InstanceId]
-    # When it ends by itself.
+    # Expiry time.
     expires_at: NotRequired[str]
-    # When it was revoked, or its cell or its instance went.
+    # Time it was revoked, or its cell or instance was removed.
     revoked_at: NotRequired[str]
-    # When it was issued.
+    # Time of issue.
     created_at: str
-    # For `If-Match`.
+    # Version for `If-Match`.
     version: int
-    # The material, in the one answer that shows it.
+    # The value; only in the first response.
     value: NotRequired[str]
-    # True in a replayed answer: the material was in the first one and is not shown again.
+    # True in a replayed response: the value was only in the first one and is not shown again.
     secret_shown_once: NotRequired[bool]
 
 
@@ -3298,52 +3296,52 @@ RuntimeSecretId: TypeAlias = "str"
 
 
 class RuntimeSecretIssue(TypedDict):
-    """Material to be issued."""
+    """A runtime secret to issue."""
 
-    # What for.
+    # Purpose.
     purpose: Purpose
-    # What to call it, for lists.
+    # Its name in lists.
     name: str
     # For `artifact_pull`: the repository.
     repository: NotRequired[str]
-    # For `artifact_pull`: the cell that it is for, by id or name. It ends with that incarnation of it.
+    # For `artifact_pull`: the cell, by id or name. The secret ends with the cell's current incarnation.
     cell: NotRequired[str]
-    # For `cluster_bootstrap`: the instance whose members share it, by id. It ends with the instance; only the account
-    # that operates the instance may say this.
+    # For `cluster_bootstrap`: the instance with the members that share it, by id. It ends with the instance; only the
+    # account that operates the instance may set this.
     instance: NotRequired[InstanceId]
-    # For `cluster_bootstrap`: how many random bytes; 32 if this is not said.
+    # For `cluster_bootstrap`: number of random bytes; default: 32.
     bytes: NotRequired[int]
 
 
 class RuntimeSecretListQuery(TypedDict):
-    """Which runtime secrets to list."""
+    """Filters for listing runtime secrets."""
 
-    # How many at most; 50 if not given.
+    # Maximum number of items; default: 50.
     page_size: NotRequired[int]
-    # The token that the page before gave.
+    # `next_page_token` of the previous page.
     page_token: NotRequired[str]
-    # For this purpose only.
+    # Only those for this purpose.
     purpose: NotRequired[Purpose]
 
 
 class RuntimeSecretPage(TypedDict):
     """A page of runtime secrets."""
 
-    # This page, oldest first.
+    # Items of this page, oldest first.
     items: list[RuntimeSecret]
-    # Give it as `page_token` to get the next page; absent on the last.
+    # Pass as `page_token` to get the next page; absent on the last.
     next_page_token: NotRequired[str]
 
 
 class RuntimeSecretRevoke(TypedDict):
-    """Material that is to be used no more."""
+    """A revocation."""
 
-    # Why, for the record.
+    # Reason, for the audit log.
     reason: NotRequired[str]
 
 
 class Secret(TypedDict):
-    """A project's own secret. Its content is told to nobody but to cells that name it."""
+    """A project's secret. Its value is only delivered to cells that reference it."""
 
     # Its id.
     id: SecretId
@@ -3353,40 +3351,40 @@ class Secret(TypedDict):
     project_id: ProjectId
     # Its name, unique in the project.
     name: str
-    # The registry that it is a credential for: `artifact publish` may have it sent there, and nowhere else.
+    # Registry that it is a credential for; `artifact publish` sends it there and nowhere else.
     registry: NotRequired[str]
-    # How often its content was set. A cell has the content of the moment in which it was made.
+    # Number of times its value was set. A cell keeps the value from the time of its creation.
     revision: int
-    # How long the content is, in bytes.
+    # Size of the value in bytes.
     size: int
-    # When it was made.
+    # Creation time.
     created_at: str
-    # When its content was last set.
+    # Time its value was last set.
     updated_at: str
-    # For `If-Match`.
+    # Version for `If-Match`.
     version: int
 
 
 class SecretCreate(TypedDict):
-    """A secret to be kept."""
+    """A secret to store."""
 
     # Its name, unique in the project.
     name: str
-    # Its content. It never comes back.
+    # The value. It is write-only.
     value: str
-    # How that is written.
+    # Encoding of the value.
     encoding: NotRequired[Encoding]
-    # The registry that it is a credential (`user:password`) for, as `host` or `host:port`; for no registry if absent.
+    # Registry that it is a credential (`user:password`) for, as `host` or `host:port`; absent: none.
     registry: NotRequired[str]
 
 
 class SecretFile(TypedDict):
-    """A secret, as a cell is given it: a file of mode 0400. It is named here and said nowhere: the node asks for it
-    by this name, for this very incarnation of the cell."""
+    """A secret of a cell: a file of mode 0400. The specification carries only its name; the node requests the
+    content by this name, for this incarnation of the cell."""
 
-    # The secret: one of the project's by its name or id, or a runtime secret by its id.
+    # Project secret by name or id, or runtime secret by id.
     secret: str
-    # The name of the file.
+    # File name.
     file: str
     # Its owner in the cell.
     uid: NotRequired[int]
@@ -3399,92 +3397,92 @@ SecretId: TypeAlias = "str"
 
 
 class SecretListQuery(TypedDict):
-    """Which secrets to list."""
+    """Filters for listing secrets."""
 
-    # How many at most; 50 if not given.
+    # Maximum number of items; default: 50.
     page_size: NotRequired[int]
-    # The token that the page before gave.
+    # `next_page_token` of the previous page.
     page_token: NotRequired[str]
 
 
 class SecretPage(TypedDict):
     """A page of secrets."""
 
-    # This page, oldest first.
+    # Items of this page, oldest first.
     items: list[Secret]
-    # Give it as `page_token` to get the next page; absent on the last.
+    # Pass as `page_token` to get the next page; absent on the last.
     next_page_token: NotRequired[str]
 
 
 class SecretRotate(TypedDict):
-    """Another content."""
+    """A new value."""
 
-    # Its content. It never comes back.
+    # The value. It is write-only.
     value: str
-    # How that is written.
+    # Encoding of the value.
     encoding: NotRequired[Encoding]
 
 
 class Service(TypedDict):
-    """Something that runs in a cell for as long as the cell does."""
+    """A process that runs for as long as its cell."""
 
     # Its name.
     name: str
-    # The program, by its path, and its arguments. No shell looks at them.
+    # Program path and arguments. No shell interprets them.
     command: list[str]
     # As which user of the cell.
     uid: NotRequired[int]
     # As which group of the cell.
     gid: NotRequired[int]
-    # What it finds in its environment beside what the cell has.
+    # Environment variables in addition to the cell's.
     environment: NotRequired[dict[str, str]]
-    # Where it starts; the image's own directory, or `/`.
+    # Working directory. Default: the image's own, or `/`.
     working_directory: NotRequired[str]
-    # When it is started.
+    # Start condition.
     start: NotRequired[Start]
-    # What happens when it ends.
+    # Restart policy.
     restart: NotRequired[Restart]
-    # Services that must be ready before it starts.
+    # Services that must be ready before this one starts.
     after: NotRequired[list[str]]
-    # How it is known to be ready. Without this it is so when it has run for a second.
+    # Readiness probe. Without one, the service is ready after running for a second.
     ready: NotRequired[Probe]
-    # How long it may take to stop before it is killed.
+    # Seconds to stop before it is killed.
     stop_seconds: NotRequired[int]
 
 
 class ServiceAccount(TypedDict):
-    """Automation inside one project."""
+    """An identity for automation inside one project."""
 
     # Its id.
     id: ServiceAccountId
-    # Its project, outside of which it can do nothing.
+    # Its project; it has no access elsewhere.
     project_id: ProjectId
     # Its name, unique in the project.
     name: str
-    # What it is for.
+    # Description.
     description: str
-    # What it may do there: nothing is implied.
+    # Its permissions; none are implied.
     permissions: list[str]
-    # A disabled account's tokens are refused.
+    # Whether its tokens are refused.
     disabled: bool
     # Labels.
     labels: Labels
-    # When it was made.
+    # Creation time.
     created_at: str
-    # When it last changed.
+    # Time of the last change.
     updated_at: str
-    # For `If-Match`.
+    # Version for `If-Match`.
     version: int
 
 
 class ServiceAccountCreate(TypedDict):
-    """A service account to be made."""
+    """A service account to create."""
 
     # Its name, unique in the project.
     name: str
-    # What it is for.
+    # Description.
     description: NotRequired[str]
-    # What it may do, as `noun.verb`. Some permissions can never be given, and none that you do not hold.
+    # Permissions, as `noun.verb`. Some can never be granted, and none that you do not hold.
     permissions: list[str]
     # Labels.
     labels: NotRequired[Labels]
@@ -3497,95 +3495,95 @@ ServiceAccountId: TypeAlias = "str"
 class ServiceAccountPage(TypedDict):
     """A page of service accounts."""
 
-    # This page, oldest first.
+    # Items of this page, oldest first.
     items: list[ServiceAccount]
-    # Give it as `page_token` to get the next page; absent on the last.
+    # Pass as `page_token` to get the next page; absent on the last.
     next_page_token: NotRequired[str]
 
 
 class ServiceAccountUpdate(TypedDict):
-    """What of a service account can change."""
+    """Properties of a service account that can change."""
 
-    # What it is for.
+    # Description.
     description: NotRequired[str]
-    # The allow list; it replaces the old one.
+    # Permissions; replace the existing ones.
     permissions: NotRequired[list[str]]
     # Whether its tokens are refused.
     disabled: NotRequired[bool]
-    # Labels; they replace the old ones.
+    # Labels; replace the existing ones.
     labels: NotRequired[Labels]
 
 
-# What to do with a service.
+# Action on a service.
 ServiceAction: TypeAlias = Literal["start", "stop", "restart"]
 
 
 class ServiceOrder(TypedDict):
     """A service to start or to stop."""
 
-    # Which, as the cell's own list has it.
+    # Name, from the cell's services.
     name: str
-    # What with it.
+    # Action.
     action: ServiceAction
 
 
-# What a service is.
+# State of a service.
 ServiceState: TypeAlias = Literal["idle", "waiting", "running", "restarting", "ended"]
 
 
 class ServiceStatus(TypedDict):
-    """The status of a service."""
+    """Status of a service."""
 
-    # Which.
+    # Its name.
     name: str
-    # What it is doing.
+    # Current state.
     state: ServiceState
-    # Whether it is ready, by its probe.
+    # Whether its probe reports it as ready.
     ready: bool
-    # How often it was restarted.
+    # Number of restarts.
     restarts: int
     # Its last exit status.
     exit: NotRequired[int]
-    # Why it is not ready.
+    # Reason it is not ready.
     message: NotRequired[str]
 
 
 class Session(TypedDict):
-    """A session. The token itself travels only in the `muster_session` cookie."""
+    """A session. The token itself is only in the `muster_session` cookie."""
 
     # Its id.
     id: TokenId
-    # Who logged in.
+    # The person.
     user_id: UserId
-    # When it ends by itself.
+    # Expiry time.
     expires_at: str
-    # What a page must send as `X-CSRF-Token` with every request that is not a GET; in the one answer that shows it.
+    # Value for the `X-CSRF-Token` header of every request that is not a GET; only in the first response.
     csrf_token: NotRequired[str]
-    # True in a replayed answer: the secret was in the first one and is kept nowhere.
+    # True in a replayed response: the secret was only in the first one and is not stored.
     secret_shown_once: NotRequired[bool]
 
 
 class SessionCreate(TypedDict):
     """A login."""
 
-    # How.
+    # Authentication method.
     method: LoginMethod
-    # The tenant that the person belongs to, by slug or id; none for people who run the platform.
+    # The person's tenant, by slug or id; absent for platform staff.
     tenant: NotRequired[str]
-    # The address.
+    # E-mail address.
     email: str
     # The password.
     password: str
 
 
 class SignatureReference(TypedDict):
-    """A signature, as far as the registry has one for the digest."""
+    """A signature that the registry holds for the digest."""
 
-    # The digest of the manifest that carries it.
+    # Digest of the manifest that carries it.
     digest: str
     # `tag` (`sha256-….sig`) or `referrer`.
     by: str
-    # What kind it is.
+    # Its artifact type.
     artifact_type: str
 
 
@@ -3596,9 +3594,9 @@ class Slot(TypedDict):
     id: SlotId
     # The node it is in.
     node_id: NodeId
-    # Which kind: `gpu`.
+    # Its kind: `gpu`.
     kind: str
-    # The device's own identity.
+    # The device's own identifier.
     device: str
     # Its number on the node.
     ordinal: int
@@ -3606,24 +3604,24 @@ class Slot(TypedDict):
     model: str
     # Its memory in MiB.
     memory_mb: int
-    # The NUMA node it hangs on.
+    # Its NUMA node.
     numa: int
     # Its NVLink island: GPUs that reach each other over NVLink have the same number.
     island: int
-    # What it is.
+    # Current state.
     state: SlotState
-    # Why it is quarantined.
+    # Reason it is quarantined.
     reason: NotRequired[str]
     # The allocation that holds it.
     allocation_id: NotRequired[AllocationId]
-    # Raised with every change.
+    # Incremented with each change.
     version: int
 
 
 class SlotApprove(TypedDict):
-    """A slot to be used on an operator's word."""
+    """An approval on an operator's responsibility."""
 
-    # What was checked, and by whom: the platform itself has seen nothing.
+    # Checks made and the person responsible; the platform verified nothing itself.
     reason: str
 
 
@@ -3634,25 +3632,25 @@ SlotId: TypeAlias = "str"
 class SlotPage(TypedDict):
     """A node's slots."""
 
-    # This page, oldest first.
+    # Items of this page, oldest first.
     items: list[Slot]
-    # Give it as `page_token` to get the next page; absent on the last.
+    # Pass as `page_token` to get the next page; absent on the last.
     next_page_token: NotRequired[str]
 
 
 class SlotQuarantine(TypedDict):
-    """A slot to be kept from everybody."""
+    """A quarantine."""
 
-    # Why.
+    # Reason.
     reason: str
 
 
-# What a slot is.
+# State of a slot.
 SlotState: TypeAlias = Literal["discovered", "approved", "quarantined", "retired"]
 
 
 class Snapshot(TypedDict):
-    """Everything that an adapter needs to know of an instance, at the moment of the lease."""
+    """An instance as an adapter needs it, taken at the time of the lease."""
 
     # The instance.
     instance_id: InstanceId
@@ -3660,55 +3658,53 @@ class Snapshot(TypedDict):
     instance: str
     # The app's slug.
     app: str
-    # The release that it should run.
+    # Release that it should run.
     app_version_id: AppVersionId
-    # The name of that release.
+    # Name of that release.
     app_version: str
-    # What it was configured with.
+    # Its configuration.
     config: dict[str, Any]
-    # The release's manifest.
+    # Manifest of the release.
     manifest: dict[str, Any]
-    # Its members, those that are removed not among them.
+    # Its members, except removed ones.
     members: list[SnapshotMember]
-    # When a member last left without anybody having seen its end: it was cut off with its node, or an operator's word
-    # stands in for the evidence. What was shared with the members before that may be in other hands. Absent if that
-    # never happened.
+    # Time a member last left without witnessed evidence: it was fenced with its node, or an operator attested its
+    # removal. Anything shared with the members before that time may have leaked. Absent if this never happened.
     unwitnessed_at: NotRequired[str]
 
 
 class SnapshotMember(TypedDict):
-    """A member, as an adapter needs to know it."""
+    """A member, as an adapter needs it."""
 
     # Its id.
     id: MemberId
-    # Of which component.
+    # Its component.
     component_key: str
-    # Its name, and its host name.
+    # Name and host name.
     name: str
-    # What it is.
+    # Current state.
     state: MemberState
-    # How well it does.
+    # Current health.
     health: Health
-    # Raised whenever its cell is made.
+    # Incremented each time its cell is created.
     incarnation: int
     # Its address in the instance's network.
     address: NotRequired[str]
-    # Whether nobody hears from its node.
+    # Whether its node is unreachable.
     unreachable: bool
-    # Whether it was cut off because of that: the rest of its network has forgotten it, and what ran there is as good as
-    # gone.
+    # Whether it was fenced because of that: its network dropped it, and its processes count as lost.
     fenced: NotRequired[bool]
-    # The allocation that it is in; members that share one are on the same node.
+    # Its allocation; members that share one are on the same node.
     allocation_id: NotRequired[AllocationId]
-    # The release that really runs in it.
+    # Release that actually runs in it.
     app_version_id: NotRequired[AppVersionId]
-    # What it holds.
+    # GPUs.
     gpus: int
     # Logical CPUs.
     cpus: int
     # Memory in MiB.
     memory_mb: int
-    # What the adapter last said of it.
+    # Detail last reported by the adapter.
     adapter_detail: dict[str, Any]
 
 
@@ -3719,23 +3715,23 @@ class SshKey(TypedDict):
     id: SshKeyId
     # The project.
     project_id: ProjectId
-    # Whose.
+    # Its owner.
     user_id: UserId
-    # Its name, unique among the person's in the project.
+    # Name, unique among the owner's keys in the project.
     name: str
-    # As a line of `authorized_keys`.
+    # The key, as a line of `authorized_keys`.
     public_key: str
     # `SHA256:…`, as OpenSSH prints it.
     fingerprint: str
-    # The only allocation whose cells accept it; absent: every cell of the project.
+    # The only allocation with cells that accept it; absent: every cell of the project.
     allocation_id: NotRequired[AllocationId]
-    # When the platform removes it.
+    # Time at which the platform removes it.
     expires_at: NotRequired[str]
-    # The person who granted it; absent: its owner added it.
+    # The person that granted it; absent: its owner added it.
     granted_by: NotRequired[UserId]
-    # When it was added.
+    # Creation time.
     created_at: str
-    # For `If-Match`.
+    # Version for `If-Match`.
     version: int
 
 
@@ -3760,54 +3756,54 @@ SshKeyId: TypeAlias = "str"
 
 
 class SshKeyListQuery(TypedDict):
-    """Which keys to list."""
+    """Filters for listing keys."""
 
-    # How many at most; 50 if not given.
+    # Maximum number of items; default: 50.
     page_size: NotRequired[int]
-    # The token that the page before gave.
+    # `next_page_token` of the previous page.
     page_token: NotRequired[str]
 
 
 class SshKeyPage(TypedDict):
     """A page of keys."""
 
-    # This page, oldest first.
+    # Items of this page, oldest first.
     items: list[SshKey]
-    # Give it as `page_token` to get the next page; absent on the last.
+    # Pass as `page_token` to get the next page; absent on the last.
     next_page_token: NotRequired[str]
 
 
-# When a service is started.
+# Start condition of a service.
 Start: TypeAlias = Literal["with_cell", "on_request"]
 
 
 class Started(TypedDict):
-    """An operation was accepted, or its plan was shown."""
+    """An accepted operation, or its plan."""
 
     # The operation; absent in a dry run.
     operation: NotRequired[Operation]
-    # What it does.
+    # Its plan.
     plan: Plan
 
 
 class Status(TypedDict):
-    """The platform at one look."""
+    """Status of the platform."""
 
-    # The version of the server that answered.
+    # Version of the responding server.
     version: str
-    # The version of the contract.
+    # Version of the contract.
     api_version: str
     # `sqlite` or `postgres`.
     database: str
-    # The newest migration that was applied.
+    # The newest applied migration.
     schema_version: int
     # The server's clock.
     now: str
-    # Whether every check is in order.
+    # Whether every check passed.
     healthy: bool
     # The checks.
     checks: list[Check]
-    # The servers that share the database; only operators see them.
+    # Servers that share the database; only visible to operators.
     replicas: list[Replica]
 
 
@@ -3816,69 +3812,69 @@ class Step(TypedDict):
 
     # Its name.
     name: str
-    # What it does.
+    # Description.
     does: str
     # Whether it collects evidence.
     verifies: bool
-    # Whether it can be undone.
+    # Whether it can be rolled back.
     has_undo: bool
-    # What it is.
+    # Current state.
     state: StepState
-    # How often it was looked at.
+    # Number of evaluations.
     attempts: int
-    # When it began.
+    # Start time.
     started_at: NotRequired[str]
-    # When it ended.
+    # End time.
     ended_at: NotRequired[str]
-    # What it says.
+    # Human-readable message.
     message: NotRequired[str]
-    # The evidence; the witness itself stands in `witnesses` where one operation is shown.
+    # The evidence; the witness is in `witnesses` when a single operation is returned.
     witness_id: NotRequired[WitnessId]
 
 
-# What a step is.
+# State of a step.
 StepState: TypeAlias = Literal["pending", "running", "done", "failed", "undoing", "undone", "skipped"]
 
 
-# How a node is chosen.
+# Node selection strategy.
 Strategy: TypeAlias = Literal["pack", "spread"]
 
 
 class Stream(TypedDict):
-    """A stream that was granted."""
+    """A granted stream."""
 
     # Its id.
     id: StreamId
-    # To which cell.
+    # The cell.
     cell_id: CellId
-    # Until when it can be joined, by whoever asked for it.
+    # Time until which its creator can join it.
     expires_at: str
-    # Where it is joined.
+    # Path to join it at.
     path: str
 
 
 class StreamCreateCommand(TypedDict):
-    """Runs a command in the cell, with or without a terminal."""
+    """Run a command in the cell, with or without a terminal."""
 
-    # Runs a command in the cell, with or without a terminal.
+    # Run a command in the cell, with or without a terminal.
     command: Command
 
 
 class StreamCreateRead(TypedDict):
-    """Reads a file of the cell, or, where the path ends in a slash, a directory as a tar archive."""
+    """Read a file of the cell or, if the path ends in a slash, a directory as a tar archive."""
 
-    # Reads a file of the cell, or, where the path ends in a slash, a directory as a tar archive.
+    # Read a file of the cell or, if the path ends in a slash, a directory as a tar archive.
     read: FileAt
 
 
 class StreamCreateWrite(TypedDict):
-    """Writes a file of the cell."""
+    """Write a file of the cell."""
 
-    # Writes a file of the cell.
+    # Write a file of the cell.
     write: FileAt
 
 
-# What a stream is to do. Its words are those of the nodes' contract, where they are carried out.
+# Purpose of a stream. The variants are defined in the node contract, which executes them.
 StreamCreate: TypeAlias = Union["StreamCreateCommand", "StreamCreateRead", "StreamCreateWrite"]
 
 
@@ -3887,28 +3883,28 @@ StreamId: TypeAlias = "str"
 
 
 class Tag(TypedDict):
-    """A tag. It can move; digests cannot."""
+    """A tag. It is mutable; digests are not."""
 
     # Its name.
     name: str
-    # The digest that it names now.
+    # Digest that it points to.
     digest: str
-    # When it was last set.
+    # Time it was last set.
     updated_at: str
 
 
 class TagPage(TypedDict):
-    """A page of tags, in the order of their names."""
+    """A page of tags, sorted by name."""
 
-    # This page, oldest first.
+    # Items of this page, oldest first.
     items: list[Tag]
-    # Give it as `page_token` to get the next page; absent on the last.
+    # Pass as `page_token` to get the next page; absent on the last.
     next_page_token: NotRequired[str]
 
 
-# What a task does to a cell, by the adapter's own word. It decides what a look at the whole instance (`reconcile`) may
-# do beside steps of its members: a look has a snapshot of its own moment, and a repair by it would undo a drain that
-# began since.
+# Effect of a task on the cell, as declared by the adapter. It decides which tasks a reconciliation of the whole
+# instance may run beside steps of its members: a reconciliation works from an older snapshot, and its repair could undo
+# a drain that began since.
 TaskEffect: TypeAlias = Literal["reads", "changes", "concurrent"]
 
 
@@ -3917,30 +3913,30 @@ TaskId: TypeAlias = "str"
 
 
 class Tenant(TypedDict):
-    """A tenant: the outer wall of isolation."""
+    """A tenant: the outermost isolation boundary."""
 
     # Its id.
     id: TenantId
-    # Its name, unique on the platform.
+    # Name, unique on the platform.
     slug: str
-    # What people read.
+    # Display name.
     display_name: str
     # Labels.
     labels: Labels
-    # When it was made.
+    # Creation time.
     created_at: str
-    # When it last changed.
+    # Time of the last change.
     updated_at: str
-    # For `If-Match`.
+    # Version for `If-Match`.
     version: int
 
 
 class TenantCreate(TypedDict):
-    """A tenant to be made."""
+    """A tenant to create."""
 
-    # Its name, unique on the platform.
+    # Name, unique on the platform.
     slug: str
-    # What people read; the slug if not given.
+    # Display name; default: the slug.
     display_name: NotRequired[str]
     # Labels.
     labels: NotRequired[Labels]
@@ -3953,23 +3949,23 @@ TenantId: TypeAlias = "str"
 class TenantPage(TypedDict):
     """A page of tenants."""
 
-    # This page, oldest first.
+    # Items of this page, oldest first.
     items: list[Tenant]
-    # Give it as `page_token` to get the next page; absent on the last.
+    # Pass as `page_token` to get the next page; absent on the last.
     next_page_token: NotRequired[str]
 
 
 class TenantUpdate(TypedDict):
-    """What of a tenant can change."""
+    """Properties of a tenant that can change."""
 
-    # What people read.
+    # Display name.
     display_name: NotRequired[str]
-    # Labels; they replace the old ones.
+    # Labels; replace the existing ones.
     labels: NotRequired[Labels]
 
 
 class Timeline(TypedDict):
-    """What an allocation went through."""
+    """History of an allocation."""
 
     # The states, oldest first.
     phases: list[Phase]
@@ -3982,31 +3978,31 @@ class Token(TypedDict):
 
     # Its id.
     id: TokenId
-    # Whose it is.
+    # Its kind.
     kind: TokenKind
-    # The person it speaks for.
+    # The person it authenticates.
     user_id: NotRequired[UserId]
-    # The service account it speaks for.
+    # The service account it authenticates.
     service_account_id: NotRequired[ServiceAccountId]
-    # What it is for.
+    # Its name.
     name: str
-    # Its first letters.
+    # Its first characters.
     hint: str
-    # When it was issued.
+    # Time of issue.
     created_at: str
-    # When it ends by itself.
+    # Expiry time.
     expires_at: str
-    # When it was revoked.
+    # Time of revocation.
     revoked_at: NotRequired[str]
-    # When it was last seen, to the minute.
+    # Time of last use, to the minute.
     last_used_at: NotRequired[str]
-    # For `If-Match`.
+    # Version for `If-Match`.
     version: int
-    # The token that issued it, if a token did: it ends when that one is revoked, and no later than that one.
+    # The token that issued it, if any: it is revoked with that token, and expires no later.
     parent_id: NotRequired[TokenId]
-    # The token itself, in the one answer that shows it.
+    # The token itself; only in the first response.
     secret: NotRequired[str]
-    # True in a replayed answer: the secret was in the first one and is kept nowhere.
+    # True in a replayed response: the secret was only in the first one and is not stored.
     secret_shown_once: NotRequired[bool]
 
 
@@ -4015,95 +4011,91 @@ TokenId: TypeAlias = "str"
 
 
 class TokenIssue(TypedDict):
-    """A token to be issued."""
+    """A token to issue."""
 
-    # The service account's id; yourself if not given. Nobody issues a token for another person.
+    # Service account, by id; default: yourself. A token for another person cannot be issued.
     service_account: NotRequired[str]
-    # What it is for.
+    # Its name.
     name: str
-    # How long it lives; 90 days if not given. What a token issues ends with it at the latest; a browser session may
-    # issue what lasts longer.
+    # Lifetime; default: 90 days. A token issued by a token expires no later than its issuer; a browser session may
+    # issue longer-lived ones.
     expires_in_seconds: NotRequired[int]
 
 
-# Whose token it is.
+# Kind of token.
 TokenKind: TypeAlias = Literal["personal", "service_account", "session"]
 
 
 class TokenListQuery(TypedDict):
-    """Whose tokens to list."""
+    """Filters for listing tokens."""
 
-    # How many at most; 50 if not given.
+    # Maximum number of items; default: 50.
     page_size: NotRequired[int]
-    # The token that the page before gave.
+    # `next_page_token` of the previous page.
     page_token: NotRequired[str]
-    # A service account's, by id.
+    # Of this service account, by id.
     service_account: NotRequired[str]
-    # Another person's, by address or id. With neither, your own.
+    # Of another person, by e-mail address or id. With neither, your own.
     user: NotRequired[str]
 
 
 class TokenPage(TypedDict):
     """A page of tokens."""
 
-    # This page, oldest first.
+    # Items of this page, oldest first.
     items: list[Token]
-    # Give it as `page_token` to get the next page; absent on the last.
+    # Pass as `page_token` to get the next page; absent on the last.
     next_page_token: NotRequired[str]
 
 
 class TokenRotate(TypedDict):
-    """A token to be replaced."""
+    """A token rotation."""
 
-    # How long the old one still works beside the new one; an hour if not given.
+    # Seconds the old token keeps working beside the new one; default: one hour.
     overlap_seconds: NotRequired[int]
-    # How long the new one lives; 90 days if not given.
+    # Lifetime of the new token; default: 90 days.
     expires_in_seconds: NotRequired[int]
 
 
 class Topology(TypedDict):
-    """What an instance is made of."""
+    """Composition of an instance."""
 
-    # How its adapter calls it: opaque.
+    # The adapter's name for it; opaque.
     mode: NotRequired[str]
     # Its components.
     components: list[Component]
 
 
-# What is known of its signatures.
+# Trust level of its signatures.
 Trust: TypeAlias = Literal["trusted", "unsigned", "untrusted"]
 
 
 class TrustPolicy(TypedDict):
-    """What a project demands of artifacts before they may be used."""
+    """A project's requirements for artifacts before they may be used."""
 
     # The project.
     project_id: ProjectId
-    # How far an artifact may go that nobody signed: `draft`, `staged`, `canary` or `active`.
+    # Highest state an unsigned artifact may reach: `draft`, `staged`, `canary` or `active`.
     unsigned_up_to: ArtifactState
-    # Whether staging needs a smoke test: a cell of the very digest that was seen running.
+    # Whether staging requires a smoke test: a cell of the exact digest that was verified as running.
     smoke_to_stage: bool
-    # How long an artifact stays deprecated before it can be retired.
+    # Hours an artifact stays deprecated before it can be retired.
     grace_hours: int
-    # Raised whenever the keys or the rules change; verdicts count for one edition.
+    # Incremented when the keys or the policy change; a verification result is valid for one revision.
     policy: int
-    # For `If-Match`.
+    # Version for `If-Match`.
     version: int
 
 
 class TrustPolicySet(TypedDict):
-    """Rules to be set. What is not named stays as it is."""
+    """Policy changes. Omitted fields keep their value."""
 
-    # How far an artifact may go that nobody signed.
+    # Highest state an unsigned artifact may reach.
     unsigned_up_to: NotRequired[ArtifactState]
-    # Whether staging needs a smoke test.
+    # Whether staging requires a smoke test.
     smoke_to_stage: NotRequired[bool]
-    # How long an artifact stays deprecated before it can be retired.
+    # Hours an artifact stays deprecated before it can be retired.
     grace_hours: NotRequired[int]
-
-
-# What can be decided about a parked operation.
-Unblock: TypeAlias = Literal["retry", "compensate", "accept_partial", "abandon"]
 
 
 class User(TypedDict):
@@ -4111,40 +4103,40 @@ class User(TypedDict):
 
     # Its id.
     id: UserId
-    # The tenant that the person belongs to; platform people belong to none.
+    # The person's tenant; absent for platform staff.
     tenant_id: NotRequired[TenantId]
-    # The address, unique in the tenant.
+    # E-mail address, unique in the tenant.
     email: str
-    # What the person is called inside of cells that have the project's people; made from the address.
+    # Login name inside cells that include the project's people; derived from the e-mail address.
     login: NotRequired[str]
-    # The person's number there, user and group alike: the same in every cell, and never given to another.
+    # User and group id there: the same in every cell, and never reused.
     uid: NotRequired[int]
-    # What people read.
+    # Display name.
     display_name: str
-    # A disabled person can neither log in nor use a token.
+    # Whether login and tokens are refused.
     disabled: bool
-    # Whether a password was set.
+    # Whether a password is set.
     has_password: bool
     # Labels.
     labels: Labels
-    # When the person was added.
+    # Creation time.
     created_at: str
-    # When the entry last changed.
+    # Time of the last change.
     updated_at: str
-    # For `If-Match`.
+    # Version for `If-Match`.
     version: int
 
 
 class UserCreate(TypedDict):
-    """A person to be added."""
+    """A person to add."""
 
-    # The address, unique in the tenant.
+    # E-mail address, unique in the tenant.
     email: str
-    # What people read; the address if not given.
+    # Display name; default: the e-mail address.
     display_name: NotRequired[str]
-    # The tenant that the person belongs to, by slug or id; none for people who run the platform.
+    # The person's tenant, by slug or id; absent for platform staff.
     tenant: NotRequired[str]
-    # A first password. Without one the person cannot log in until it is set.
+    # Initial password. Without one, the person cannot log in until it is set.
     password: NotRequired[str]
     # Labels.
     labels: NotRequired[Labels]
@@ -4155,157 +4147,157 @@ UserId: TypeAlias = "str"
 
 
 class UserListQuery(TypedDict):
-    """What a list of people takes."""
+    """Filters for listing people."""
 
-    # How many at most; 50 if not given.
+    # Maximum number of items; default: 50.
     page_size: NotRequired[int]
-    # The token that the page before gave.
+    # `next_page_token` of the previous page.
     page_token: NotRequired[str]
-    # Only those with these labels: `team=ml,stage!=test`.
+    # Label selector: `team=ml,stage!=test`.
     labels: NotRequired[str]
-    # Whose people, by slug or id; your own tenant's if not given, everybody's for operators.
+    # Tenant, by slug or id; default: your own, or all tenants for operators.
     tenant: NotRequired[str]
 
 
 class UserPage(TypedDict):
     """A page of people."""
 
-    # This page, oldest first.
+    # Items of this page, oldest first.
     items: list[User]
-    # Give it as `page_token` to get the next page; absent on the last.
+    # Pass as `page_token` to get the next page; absent on the last.
     next_page_token: NotRequired[str]
 
 
 class UserSetPassword(TypedDict):
     """A new password."""
 
-    # The new one.
+    # The new password.
     password: str
-    # The one until now; needed when people change their own and have one.
+    # The current password; required when people change their own and have one.
     current_password: NotRequired[str]
 
 
 class UserUpdate(TypedDict):
-    """What of a person's entry can change."""
+    """Properties of a person that can change."""
 
-    # What people read.
+    # Display name.
     display_name: NotRequired[str]
-    # Whether the person is shut out: tokens and sessions end within seconds, and come back to life if lifted.
+    # Disable the person: tokens and sessions are refused within seconds, and work again once this is lifted.
     disabled: NotRequired[bool]
-    # Labels; they replace the old ones.
+    # Labels; replace the existing ones.
     labels: NotRequired[Labels]
 
 
 class Verdict(TypedDict):
-    """What was found when its signatures were looked at."""
+    """Result of signature verification."""
 
-    # In a word.
+    # Trust level.
     trust: Trust
-    # Why no signature counts: `other_key`, `revoked_key`, `wrong_digest`, `malformed` or `bad_signature`.
+    # Reason no signature is valid: `other_key`, `revoked_key`, `wrong_digest`, `malformed` or `bad_signature`.
     reason: NotRequired[str]
     # The same in a sentence.
     says: str
-    # Whose signature counts.
+    # Key of the valid signature.
     key_id: NotRequired[KeyId]
-    # The digest of the signature that counts.
+    # Digest of the valid signature.
     signature: NotRequired[str]
-    # The edition of the project's keys and rules under which it was found.
+    # Revision of the project's keys and trust policy that it was verified under.
     policy: int
-    # When.
+    # Verification time.
     checked_at: str
 
 
 class Vfs(TypedDict):
     """Virtual functions of a device."""
 
-    # How many it can have.
+    # Supported number.
     total: int
-    # How many are switched on.
+    # Enabled number.
     active: int
 
 
 class Webhook(TypedDict):
-    """Events pushed to a URL, signed and in order."""
+    """Delivery of events to a URL, signed and in order."""
 
     # Its id.
     id: WebhookId
-    # Its name, unique where it belongs.
+    # Name, unique in its scope.
     name: str
-    # Whose events: a tenant's.
+    # Tenant with the events to deliver.
     tenant_id: NotRequired[TenantId]
-    # Whose events: a project's. With neither, the platform's.
+    # Project with the events to deliver. With neither, the platform's events.
     project_id: NotRequired[ProjectId]
-    # Where they go.
+    # Target URL.
     url: str
-    # Which types; empty means all.
+    # Event types; empty means all.
     event_types: list[str]
-    # Whether it is on.
+    # Delivery state.
     state: WebhookState
-    # The last event that was delivered or passed over, by its number in the platform's stream; of the platform's own
-    # webhooks alone.
+    # Last event delivered or skipped, by its sequence number in the platform's stream; only for the platform's own
+    # webhooks.
     cursor: NotRequired[int]
-    # How often the next event was tried.
+    # Number of delivery attempts for the next event.
     attempts: int
-    # Since when nothing got through.
+    # Time since which all deliveries have failed.
     failing_since: NotRequired[str]
-    # The last answer or fault.
+    # Last response or error.
     last_result: NotRequired[str]
     # Labels.
     labels: Labels
-    # When it was made.
+    # Creation time.
     created_at: str
-    # When it last changed.
+    # Time of the last change.
     updated_at: str
-    # For `If-Match`.
+    # Version for `If-Match`.
     version: int
-    # The signing key, in the one answer that shows it.
+    # The signing key; only in the first response.
     secret: NotRequired[str]
-    # True in a replayed answer: the secret was in the first one and is not shown again.
+    # True in a replayed response: the secret was only in the first one and is not shown again.
     secret_shown_once: NotRequired[bool]
 
 
 class WebhookCreate(TypedDict):
-    """A webhook to be made."""
+    """A webhook to create."""
 
-    # Its name, unique where it belongs.
+    # Name, unique in its scope.
     name: str
-    # Where events go: https, or http to addresses that the operator allowed.
+    # Target URL: https, or http to addresses that the operator allowed.
     url: str
-    # A tenant's events, by slug or id.
+    # Events of this tenant, by slug or id.
     tenant: NotRequired[str]
-    # A project's events, by name or id. With neither, the platform's.
+    # Events of this project, by name or id. With neither, the platform's.
     project: NotRequired[str]
-    # Which types; a trailing `*` matches the rest; none means all.
+    # Event types; a trailing `*` is a wildcard; empty means all.
     event_types: NotRequired[list[str]]
     # Labels.
     labels: NotRequired[Labels]
 
 
 class WebhookDelivery(TypedDict):
-    """One attempt to deliver."""
+    """A delivery attempt."""
 
     # Its id.
     id: DeliveryId
-    # Which event.
+    # The event.
     event_id: EventId
-    # That event's platform number.
+    # The event's sequence number in the platform's stream.
     sequence: int
-    # Which attempt at it, from 1.
+    # Number of the attempt for this event, from 1.
     attempt: int
-    # When.
+    # Time.
     at: str
-    # Whether the receiver answered with a success.
+    # Whether the receiver responded with success.
     delivered: bool
-    # The answer or the fault.
+    # Response or error.
     result: str
 
 
 class WebhookDeliveryPage(TypedDict):
-    """A page of attempts to deliver."""
+    """A page of delivery attempts."""
 
-    # This page, oldest first.
+    # Items of this page, oldest first.
     items: list[WebhookDelivery]
-    # Give it as `page_token` to get the next page; absent on the last.
+    # Pass as `page_token` to get the next page; absent on the last.
     next_page_token: NotRequired[str]
 
 
@@ -4314,41 +4306,41 @@ WebhookId: TypeAlias = "str"
 
 
 class WebhookListQuery(TypedDict):
-    """Whose webhooks to list."""
+    """Filters for listing webhooks."""
 
-    # How many at most; 50 if not given.
+    # Maximum number of items; default: 50.
     page_size: NotRequired[int]
-    # The token that the page before gave.
+    # `next_page_token` of the previous page.
     page_token: NotRequired[str]
-    # A tenant's, by slug or id.
+    # Of this tenant, by slug or id.
     tenant: NotRequired[str]
-    # A project's, by name or id. With neither, the platform's.
+    # Of this project, by name or id. With neither, the platform's.
     project: NotRequired[str]
 
 
 class WebhookPage(TypedDict):
     """A page of webhooks."""
 
-    # This page, oldest first.
+    # Items of this page, oldest first.
     items: list[Webhook]
-    # Give it as `page_token` to get the next page; absent on the last.
+    # Pass as `page_token` to get the next page; absent on the last.
     next_page_token: NotRequired[str]
 
 
-# Whether events are sent.
+# Delivery state of a webhook.
 WebhookState: TypeAlias = Literal["enabled", "disabled", "failing"]
 
 
 class WebhookUpdate(TypedDict):
-    """What of a webhook can change."""
+    """Properties of a webhook that can change."""
 
-    # Where events go.
+    # Target URL.
     url: NotRequired[str]
-    # Which types; they replace the old ones.
+    # Event types; replace the existing ones.
     event_types: NotRequired[list[str]]
-    # Switches it off, or on again: then it goes on after the last event that got through.
+    # Disable or re-enable it; it then resumes after the last delivered event.
     enabled: NotRequired[bool]
-    # Labels; they replace the old ones.
+    # Labels; replace the existing ones.
     labels: NotRequired[Labels]
 
 
@@ -4359,9 +4351,9 @@ class WhoAmI(TypedDict):
     kind: str
     # The actor's id.
     id: str
-    # An address or a name.
+    # E-mail address or name.
     name: str
-    # The tenant it belongs to.
+    # Its tenant.
     tenant_id: NotRequired[TenantId]
     # The project of a service account.
     project_id: NotRequired[ProjectId]
@@ -4369,32 +4361,32 @@ class WhoAmI(TypedDict):
     roles: list[HeldRole]
     # The allow list of a service account.
     permissions: list[str]
-    # The credential that was used.
+    # The credential in use.
     token_id: TokenId
-    # When that credential ends by itself.
+    # Expiry of that credential.
     expires_at: str
 
 
 class Witness(TypedDict):
-    """Evidence."""
+    """Evidence for a transition."""
 
     # Its id.
     id: WitnessId
-    # What it is evidence for: `active`, `gone`, `wiped` or `retired`.
+    # Transition that it is evidence for: `active`, `gone`, `wiped` or `retired`.
     transition: str
-    # How we know.
+    # Kind of evidence.
     kind: WitnessKind
-    # Which incarnation of the thing it speaks of.
+    # Incarnation of the resource that it applies to.
     incarnation: int
-    # By whose agent it was collected.
+    # Node with the agent that collected it.
     node_id: NotRequired[NodeId]
-    # By which task.
+    # Task that collected it.
     task_id: NotRequired[TaskId]
-    # Who attested.
+    # Operator that attested it.
     actor_id: NotRequired[str]
-    # What was checked, and what was found.
+    # Checks and their results.
     evidence: dict[str, Any]
-    # When.
+    # Time.
     at: str
 
 
@@ -4402,5 +4394,5 @@ class Witness(TypedDict):
 WitnessId: TypeAlias = "str"
 
 
-# How we know.
+# Kind of evidence.
 WitnessKind: TypeAlias = Literal["witnessed", "attested", "lost"]

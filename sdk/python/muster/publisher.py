@@ -1,5 +1,5 @@
-"""The publisher's way: its account may not touch the projects of others, but has short-lived tokens for the operator accounts that they
-consented to. One thread a consumer, each with a token of its own that is renewed before it ends."""
+"""The publisher's side: its account has no access to the projects of others, but mints short-lived tokens for the operator accounts that
+they consented to. One thread a consumer, each with its own token that is renewed before it expires."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from .step import log, pages
 
 # As long as the platform lets such a token live.
 LIFE = 900
-# A consumer for whom no token is given is asked about again after so many looks.
+# A consumer that was refused a token is retried after this many looks.
 AFTER_REFUSAL = 20
 
 
 class Minted:
-    """The token of an operator account: minted when it is first asked for, and again when half of its life is over. Client asks for it before
+    """The token of an operator account: minted at its first use, and again when half of its life is over. Client requests it before
     each call."""
 
     def __init__(self, publisher: Client, project: str, entitlement: str, clock: Callable[[], float] = time.monotonic) -> None:
@@ -67,7 +67,7 @@ class Publisher:
         self._refused: dict[str, int] = {}
 
     def look(self, work: Callable[[Client, str, threading.Event], None]) -> None:
-        """Begins to work for new consumers, and ends it for those that are gone. `work` runs in a thread for each, until its event is set."""
+        """Starts work for new consumers, and ends it for removed ones. `work` runs in a thread for each, until its event is set."""
         listed = pages(lambda **page: self.client.entitlement_list(self.project, published=True, **page))
         ours = {one["id"]: one["project_id"] for one in listed if not self.apps or one["app"] in self.apps}
         self._refused = {one: left - 1 for one, left in self._refused.items() if left > 1 and one in ours}
@@ -84,7 +84,7 @@ class Publisher:
         except Problem as error:
             log("no token could be minted", project=project, entitlement=entitlement, why=str(error))
             if not error.passing:
-                # That is audited each time, so it is not asked for at every look.
+                # Each attempt is audited, so it is not repeated at every look.
                 self._refused[entitlement] = AFTER_REFUSAL
             return
         log("working for a consumer", project=project, entitlement=entitlement)

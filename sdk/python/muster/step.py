@@ -1,4 +1,4 @@
-"""A step under a lease: what an adapter's verb is given, and everything that is said and done under it."""
+"""A step under a lease: the argument of an adapter's verb, and all requests under it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Verbs = Mapping[str, Callable[["Step"], dict[str, Any]]]
 
 
 class Failed(Exception):
-    """A step cannot be done; with `after`, not before so many seconds have passed. `reason` is a word in snake case."""
+    """A step failed; with `after`, it may be retried after this many seconds. `reason` is a word in snake case."""
 
     def __init__(self, reason: str, message: str, after: int | None = None) -> None:
         super().__init__(message)
@@ -38,11 +38,11 @@ class MemberStepRunning(Failed):
 
 
 class GivenUp(BaseException):
-    """The lease is not ours any more, so somebody else may be at the same step. No verb should catch it."""
+    """The lease is lost, so another process may execute the same step. No verb should catch it."""
 
 
 class Step:
-    """A step under a lease, and everything that is said and done under it."""
+    """A step under a lease, and all requests under it."""
 
     def __init__(self, client: Client, project: str, leased: LeasedStep, lease_seconds: int) -> None:
         self.step, self.snapshot = leased["step"], leased["snapshot"]
@@ -55,14 +55,14 @@ class Step:
         # By the platform's own clock, which need not agree with ours.
         self._leased_at = datetime.fromisoformat(self.step["leased_until"]) - timedelta(seconds=lease_seconds)
 
-    # -- what it is about
+    # -- its subject
 
     @property
     def verb(self) -> str:
         return self.step["verb"]
 
     def member(self) -> SnapshotMember | None:
-        """The member that the step is about; None for a look at the whole instance, and for one that is gone."""
+        """Returns the member of the step; None for a look at the instance, and for a removed member."""
         return next((one for one in self.snapshot["members"] if one["id"] == self.step.get("member_id")), None)
 
     def members_of(self, component: str) -> list[SnapshotMember]:
@@ -70,24 +70,24 @@ class Step:
         return [one for one in self.snapshot["members"] if one["component_key"] == component]
 
     def beside_member_steps(self) -> Self:
-        """The same step, for changes that are safe beside steps of members. A look has a snapshot of its own moment, so the platform refuses
-        its changes while a step of a member is open (MemberStepRunning). What is asked for through this is done all the same."""
+        """Returns the same step, for changes that are safe beside steps of members. A look has a snapshot from its start, so the platform
+        rejects its changes while a step of a member is open (MemberStepRunning). Requests through this are executed anyway."""
         other = copy.copy(self)
         other._change = "concurrent"
         return other
 
-    # -- what is said of it
+    # -- reports
 
     def progress(self, percent: int, message: str) -> None:
-        """Says how far the step is, for people. It keeps the lease too, and no longer than a heartbeat does."""
+        """Reports the progress of the step, for people. It also renews the lease, exactly like a heartbeat."""
         said = self._said(percent=percent, message=message[:1000], lease_seconds=self._lease)
         self._ask(self.client.adapter_step_progress, said)
 
     def detail(self, said: dict[str, Any]) -> None:
-        """Says what there is to say of the member, for people; it replaces what was said before."""
+        """Replaces the details of the member, for people."""
         self._ask(self.client.adapter_step_progress, self._said(adapter_detail=said, lease_seconds=self._lease))
 
-    # -- what is done in cells
+    # -- tasks in cells
 
     def write_files(self, member: SnapshotMember, files: Mapping[str, str | File]) -> None:
         """Writes files in a member's cell, by path, each whole or not at all. A file is its text, or a mapping with `text` and with `mode`
@@ -96,12 +96,12 @@ class Step:
         self.task(member, {"files": {"write": whole}})
 
     def remove_files(self, member: SnapshotMember, *paths: str) -> None:
-        """Removes files in a member's cell; what is not there is removed already."""
+        """Removes files in a member's cell; a missing file counts as removed."""
         self.task(member, {"files": {"remove": list(paths)}})
 
     def secret_file(self, member: SnapshotMember, secret: str, file: str, **owner: int) -> None:
-        """Has a secret written in a member's cell, as /run/muster/secrets/FILE. It is named by reference: the adapter never holds it. `uid`
-        and `gid` say whose the file is."""
+        """Writes a secret in a member's cell, as /run/muster/secrets/FILE. It is named by reference: the adapter never holds it. `uid`
+        and `gid` set the owner of the file."""
         self.task(member, {"files": {"secrets": [{"secret": secret, "file": file, **owner}]}})
 
     def start_service(self, member: SnapshotMember, name: str) -> None:
@@ -123,8 +123,8 @@ class Step:
         return self.task(member, {"command": {"command": list(command), **more}}, fresh=anew)["ran"]
 
     def look(self, member: SnapshotMember, *command: str, **more: Any) -> Ran:
-        """Runs a command for what it says: never told from an earlier lease. It is declared to change nothing; for one that does there is
-        `run(…, anew=True)`."""
+        """Runs a command for its output: never answered from an earlier lease. It is declared to change nothing; for a command that does,
+        use `run(…, anew=True)`."""
         return self.task(member, {"command": {"command": list(command), **more}}, fresh=True, effect="reads")["ran"]
 
     def probe(self, member: SnapshotMember, *command: str, sees: tuple[str, ...] = (), **more: Any) -> Ran:
@@ -133,8 +133,8 @@ class Step:
         return self.task(member, act, fresh=True, effect="reads")["ran"]
 
     def task(self, member: SnapshotMember, act: CellTask, fresh: bool = False, effect: str | None = None) -> AdapterTask:
-        """Has something done in a member's cell. Its key says what for, so that a step that is run again asks for the same.
-        A cell that was made anew has nothing of what was done in the one before, so the incarnation is part of the key."""
+        """Executes a task in a member's cell. The key is derived from the request, so that a rerun step requests the same task.
+        A recreated cell has none of the effects of its predecessor, so the incarnation is part of the key."""
         said = json.dumps([member["id"], member["incarnation"], act], sort_keys=True)
         key = f"{next(iter(act))}-{hashlib.sha256(said.encode()).hexdigest()[:20]}"
         self._asked[key] = self._asked.get(key, 0) + 1
@@ -143,7 +143,7 @@ class Step:
         effect = effect or self._change
         task = self._ended(anew if fresh else key, member, act, effect)
         if not fresh and not _worked(task) and datetime.fromisoformat(task["queued_at"]) < self._leased_at:
-            # It came to nothing under an earlier lease; that key would say so for ever.
+            # It failed under an earlier lease; that key would return the failure for ever.
             task = self._ended(anew, member, act, effect)
         if task["state"] == "done":
             return task
@@ -152,17 +152,17 @@ class Step:
             raise CellDead("cell_dead", why)
         raise Failed(f"task_{task['state']}", why, after=5)
 
-    # -- what members share
+    # -- shared secrets
 
     def shared_secret(self, name: str, bytes: int = 32) -> str:
-        """The id of the material that the members of this instance share under this name, for `secret_file`: what was issued before and was
-        not revoked, or else so many fresh random bytes. The manifest lists the permissions `runtime_secret.issue`, `runtime_secret.list` and
+        """Returns the id of the material that the members of this instance share under this name, for `secret_file`: the last issued one that
+        is not revoked, or else this many fresh random bytes. The manifest lists the permissions `runtime_secret.issue`, `runtime_secret.list` and
         `runtime_secret.cluster_bootstrap`."""
         return self.shared_secret_after(name, bytes)
 
     def shared_secret_after(self, name: str, bytes: int = 32, after: str | None = None) -> str:
-        """The same, but never material that was issued before this moment, for example the snapshot's `unwitnessed_at`: it may be in other
-        hands since. It is for the adapter to see that every member has it, and then to call `shared_secret_only`."""
+        """The same, but never material issued before this time, for example the snapshot's `unwitnessed_at`: it may be compromised
+        since. The adapter must ensure that every member has it, and then call `shared_secret_only`."""
         known = self._shared(name)
         since = datetime.fromisoformat(after) if after else None
         good = [s for s in known if "revoked_at" not in s and (since is None or datetime.fromisoformat(s["created_at"]) > since)]
@@ -187,7 +187,7 @@ class Step:
         listed = pages(lambda **page: self._insist(self.client.runtime_secret_list, self.project, purpose="cluster_bootstrap", **page))
         return [one for one in listed if one["name"] == name and one.get("instance_id") == instance]
 
-    # -- how it is asked for
+    # -- requests
 
     def _ended(self, key: str, member: SnapshotMember, act: CellTask, effect: str) -> AdapterTask:
         wish = self._said(key=key, member_id=member["id"], act=act, effect=effect, wait_seconds=20)
@@ -240,7 +240,7 @@ class Step:
                 pause = self._lease / 30
 
     def _is_lost(self) -> bool:
-        """By the clock too: whatever a heartbeat waits for, nobody keeps a lease whose time is over."""
+        """Checks the clock too: a lease is lost when its time is over, even if a heartbeat hangs."""
         return self._lost.is_set() or time.monotonic() - self._kept[0] > self._lease
 
     def carry(self, verbs: Verbs) -> None:
@@ -261,7 +261,7 @@ class Step:
             self._over.set()
 
     def _attempt(self, verbs: Verbs) -> tuple[Callable[..., Any], Any]:
-        """Runs the verb, and gives what is to be said of it. A fault of the author's own fails one step, not the process."""
+        """Runs the verb, and returns its completion or failure. An exception of the author's code fails one step, not the process."""
         try:
             if self.verb not in verbs:
                 raise Failed("unsupported", f"this adapter does not know how to {self.verb}")

@@ -1,4 +1,4 @@
-"""A step over real sockets: a lease is kept through an answer that does not come, and every step has an end that is told."""
+"""A step over real sockets: a lease is kept while a response is missing, and every step has a reported end."""
 
 import http.server
 import json
@@ -20,7 +20,7 @@ LEASED = {
 
 
 class Platform:
-    """Answers as the test says, and keeps what it was told of a step, by the last word of the path."""
+    """Responds as the test defines, and records the reports of a step, by the last word of the path."""
 
     def __init__(self, answer=lambda word, count: None):
         self.told, keeper = [], self
@@ -37,7 +37,7 @@ class Platform:
                 try:
                     self.wfile.write(text)
                 except OSError:
-                    pass  # nobody waits for it any more
+                    pass  # the client has disconnected
 
             def log_message(self, *_):
                 pass

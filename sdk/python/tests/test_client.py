@@ -1,4 +1,4 @@
-"""The client over real sockets: what it sends, what it repeats, and what it makes of refusals."""
+"""The client over real sockets: its requests, its retries, and its handling of errors."""
 
 import http.server
 import json
@@ -14,7 +14,7 @@ from muster import Client, Lost, Problem, connection, types  # noqa: E402
 
 
 class Scripted:
-    """A server that says what the test wrote, and keeps what it was asked."""
+    """A server with scripted responses that records its requests."""
 
     def __init__(self, *replies):
         self.asked, waiting = [], list(replies)

@@ -21,7 +21,7 @@ DONE = {"id": "tsk_1", "state": "done", "queued_at": "2026-01-01T00:00:10Z", "ra
 
 
 class Platform:
-    """Answers each operation as the test says: a document, or a status with a document. It keeps what it was asked."""
+    """Responds to each operation as the test defines: a document, or a status with a document. It records its requests."""
 
     def __init__(self, answers):
         self.answers, self.asked, keeper = answers, [], self

@@ -25,7 +25,7 @@ fn wrong(what: impl Into<String>) -> Failed {
 
 pub(crate) struct Client {
     connection: Connection,
-    /// What every request has: the host, and who asks.
+    /// Headers of every request: the host, and the credential.
     common: String,
     repository: String,
     request: Vec<u8>,
@@ -64,7 +64,7 @@ impl Client {
         self.expect(&answer, status, asked)
     }
 
-    /// Where an upload goes on, as a path.
+    /// Returns the path at which an upload continues.
     fn location(&self) -> Result<String, Failed> {
         let location =
             self.connection.header("location").ok_or_else(|| wrong("an upload without a Location"))?;

@@ -1,4 +1,4 @@
-//! What is pushed: bytes that look random and follow from a name, so that a later run can say what must come back.
+//! The pushed content: pseudo-random bytes derived from a name, so that a later run can verify them.
 
 use std::fmt::Write as _;
 
@@ -8,7 +8,7 @@ const CONFIG_TYPE: &str = "application/vnd.oci.image.config.v1+json";
 const LAYER_TYPE: &str = "application/vnd.oci.image.layer.v1.tar";
 pub(crate) const MANIFEST_TYPE: &str = "application/vnd.oci.image.manifest.v1+json";
 const LAYER_BYTES: usize = 4096;
-/// In characters; with what stands around it a config has about a kilobyte.
+/// In characters; a complete config has about a kilobyte.
 const FILLER_BYTES: usize = 350;
 /// What a large layer is made of, again and again, each time with a number of its own in front.
 const BLOCK: usize = 4 << 20;

@@ -1,7 +1,7 @@
 //! Pushes and pulls images, by the distribution protocol, from a number of clients at once.
 //!
-//! All content follows from the name of the run, so nothing is remembered between a push and the pull that checks it. What
-//! has to be hashed or made for a large layer is done before the clock starts.
+//! All content is derived from the name of the run, so nothing is stored between a push and the pull that checks it. The
+//! content and hashes of a large layer are computed before the clock starts.
 
 mod client;
 mod content;
@@ -17,7 +17,7 @@ use content::{Image, Layer};
 pub(crate) use options::Options;
 use options::Verb;
 
-/// Waits for one thing that is asked, but not for ever, and notes how it went; false if the client cannot go on.
+/// Awaits one request with a timeout, and records the result; returns false if the client cannot continue.
 async fn noted(tally: &Tally, work: impl Future<Output = Result<u64, Failed>>) -> bool {
     let started = Instant::now();
     match tokio::time::timeout(PATIENCE, work).await {
@@ -36,7 +36,7 @@ fn name(options: &Options, client: usize, count: u64) -> String {
     format!("{}-{client}-{count}", options.run)
 }
 
-/// What a push of this run made, where it is asked for: so many images of each client.
+/// Returns the images that a push of this run created, if needed: this many of each client.
 fn pushed(options: &Options, client: usize) -> Vec<Image> {
     match options.verb {
         Verb::Manifests => (0..options.each.unwrap_or(1).max(1))
@@ -82,7 +82,7 @@ async fn small(
 async fn all_small(options: Rc<Options>, token: Rc<Option<String>>, tally: Rc<Tally>) -> Result<f64, String> {
     let made: Vec<Vec<Image>> = (0..options.clients).map(|number| pushed(&options, number)).collect();
     let started = Instant::now();
-    // How many manifests there are does not say how many questions to ask.
+    // The number of manifests does not limit the number of requests.
     let requests = options.each.filter(|_| options.verb != Verb::Manifests);
     let until = Rc::new(Until { at: started + options.duration, requests });
     let clients: Vec<_> = made
@@ -99,7 +99,7 @@ async fn all_small(options: Rc<Options>, token: Rc<Option<String>>, tally: Rc<Ta
     Ok(started.elapsed().as_secs_f64())
 }
 
-/// One client with large layers; the time of what lies between two of them is nobody's.
+/// One client with large layers; the time between two of them is not counted.
 async fn large(options: &Options, token: Option<&str>, tally: &Tally) -> Result<f64, String> {
     let repository = format!("{}-0", options.repository);
     let mut client = Client::open(&options.address, token, repository)
@@ -125,7 +125,7 @@ async fn large(options: &Options, token: Option<&str>, tally: &Tally) -> Result<
 }
 
 pub(crate) async fn run(options: Options) -> Result<(), String> {
-    // From a file, because everybody on the machine can read a command line.
+    // From a file, because command lines are world-readable.
     let token = options.token_file.as_ref().map(std::fs::read_to_string).transpose();
     let token = token.map_err(|error| format!("the token's file: {error}"))?;
     let token = token.map(|text| text.trim().to_owned());

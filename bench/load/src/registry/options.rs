@@ -22,7 +22,7 @@ usage: bench-load registry VERB --address HOST:PORT --repository PREFIX --run NA
   --megabytes N        how large a layer is, in MB of 2^20 bytes [256]
   --compare            layer-pull: compare the digest too, which takes time";
 
-/// What is asked over and over.
+/// The repeated request.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Verb {
     Push,

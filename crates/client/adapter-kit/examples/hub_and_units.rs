@@ -1,4 +1,5 @@
-//! The adapter of docs/guides/write-an-adapter.md: a hub holds a file for each unit, and a unit works when its file says UP.
+//! The adapter of docs/guides/write-an-adapter.md: a hub holds a file for each unit, and a unit works when its file
+//! contains UP.
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -66,7 +67,7 @@ async fn mark(cx: &StepCx, word: &str) -> Outcome {
     Ok(Done::saying(format!("{} is {word}", member.name)))
 }
 
-/// Whose cell holds the files: that of the hub the step is about, else of the first hub that works.
+/// Returns the member with the files in its cell: the hub the step is about, otherwise the first active hub.
 fn hub(cx: &StepCx) -> Option<&SnapshotMember> {
     match cx.member() {
         Ok(member) if member.component_key == "hub" => Some(member),

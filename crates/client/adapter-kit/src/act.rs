@@ -1,13 +1,13 @@
-//! What can be done in a cell, in the shortest words.
+//! Short constructors for actions in a cell.
 
 use muster_sdk::types::{CommandOrder, File, ProbeOrder};
 
-/// A file of mode 644 that belongs to the cell's root. Whoever wants another mode or owner sets the fields.
+/// Returns a file with mode 644 owned by the cell's root. Set the fields for another mode or owner.
 pub fn file(path: impl Into<String>, text: impl Into<String>) -> File {
     File { path: path.into(), text: text.into(), mode: None, uid: None, gid: None }
 }
 
-/// A command: the program by its path, and its arguments. No shell looks at them.
+/// Returns a command: the program's path and its arguments. No shell interprets them.
 pub fn command<W: Into<String>>(words: impl IntoIterator<Item = W>) -> CommandOrder {
     CommandOrder {
         command: words.into_iter().map(Into::into).collect(),
@@ -19,7 +19,7 @@ pub fn command<W: Into<String>>(words: impl IntoIterator<Item = W>) -> CommandOr
     }
 }
 
-/// A check from the image's own files. It sees these directories of the cell, to read.
+/// Returns a check that runs from the image's own files, with these directories of the cell mounted read-only.
 pub fn probe<W: Into<String>>(
     words: impl IntoIterator<Item = W>,
     sees: impl IntoIterator<Item = W>,

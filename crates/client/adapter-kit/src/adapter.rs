@@ -1,4 +1,4 @@
-//! What an author of an adapter writes: one method for each thing that the platform asks for.
+//! The trait that an adapter implements: one method per verb.
 
 use std::future::Future;
 use std::time::Duration;
@@ -8,111 +8,112 @@ use serde_json::{Map, Value};
 
 use crate::StepCx;
 
-/// How a step ended.
+/// Outcome of a step.
 pub type Outcome = Result<Done, Failure>;
 
-/// Gives an app class its meaning. Every method must be safe to run again from its beginning: the process may die between
-/// any two lines of it, and then somebody runs it again under another lease.
+/// Implements an app class. Every method must be idempotent from its beginning: the process may die at any point, and the
+/// step then runs again under another lease.
 ///
-/// Returning [`Done`] is a claim, and the platform looks for itself before it believes it.
+/// Returning [`Done`] is a claim, which the platform verifies itself.
 pub trait Adapter: Send + Sync + 'static {
-    /// The adapter's name, for people: what it calls itself when it asks for work.
+    /// Name of the adapter, for people; sent with every lease request.
     fn name(&self) -> &str;
 
-    /// Its version.
+    /// Version of the adapter.
     fn version(&self) -> &str;
 
-    /// Takes a member in.
+    /// Adds a member to the app.
     fn join(&self, cx: &StepCx) -> impl Future<Output = Outcome> + Send;
 
-    /// Forgets a member, which goes. Its cell may be gone already, and its node unreachable.
+    /// Forgets a member that is being removed. Its cell may already be gone, and its node unreachable.
     fn remove(&self, cx: &StepCx) -> impl Future<Output = Outcome> + Send;
 
-    /// Undoes a join, also one that was never finished; as a rule that is what a removal does.
+    /// Undoes a join, also one that never finished; by default the same as a removal.
     fn leave(&self, cx: &StepCx) -> impl Future<Output = Outcome> + Send {
         self.remove(cx)
     }
 
-    /// Takes a member out of work, and waits until no work is on it.
+    /// Drains a member, and waits until it has no work left.
     fn drain(&self, _cx: &StepCx) -> impl Future<Output = Outcome> + Send {
         async { Err(Failure::unsupported(AdapterVerb::Drain)) }
     }
 
-    /// Puts a drained member back to work.
+    /// Returns a drained member to service.
     fn resume(&self, _cx: &StepCx) -> impl Future<Output = Outcome> + Send {
         async { Err(Failure::unsupported(AdapterVerb::Resume)) }
     }
 
-    /// Looks at an instance, mends what is the adapter's to mend, and says how its members do. One that says nothing leaves
-    /// health as it is.
+    /// Inspects an instance, repairs what the adapter is responsible for, and reports member health. Without reports,
+    /// health stays as it is.
     fn reconcile(&self, _cx: &StepCx) -> impl Future<Output = Outcome> + Send {
         async { Ok(Done::default()) }
     }
 }
 
-/// A step is done, as far as the adapter can tell.
+/// Successful outcome of a step, as claimed by the adapter.
 #[derive(Debug, Clone, Default)]
 pub struct Done {
-    /// What was done, for people.
+    /// Summary, for people.
     pub message: Option<String>,
-    /// What there is to say of the member; it replaces what was said before.
+    /// Detail on the member; replaces the previous one.
     pub detail: Map<String, Value>,
-    /// How the members do, after a look at the instance.
+    /// Member reports, after a reconciliation.
     pub members: Vec<MemberReport>,
-    /// How the adapter calls the topology.
+    /// The adapter's name for the topology.
     pub topology_mode: Option<String>,
-    /// When it wants to look again; as the manifest says, if not given.
+    /// Time until the next reconciliation; default: the manifest's interval.
     pub reconcile_after: Option<Duration>,
 }
 
 impl Done {
-    /// With a sentence for people.
+    /// Returns an outcome with a message.
     pub fn saying(message: impl Into<String>) -> Self {
         Self { message: Some(message.into()), ..Self::default() }
     }
 }
 
-/// The reason of a failure in a cell that is dead.
+/// Failure reason for a dead cell.
 pub(crate) const CELL_DEAD: &str = "cell_dead";
-/// The reason of a failure that is the platform's refusal to have a look change something beside a step of a member.
+/// Failure reason for a change that the platform refused to a reconciliation because of a member's step.
 pub(crate) const MEMBER_STEP_RUNNING: &str = "member_step_running";
 
-/// A step cannot be done, or not now.
+/// Failure of a step, permanent or temporary.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Failure {
-    /// Why: a word of the adapter's own, in snake case.
+    /// Failure reason, defined by the adapter, in snake case.
     pub reason: String,
-    /// The same in a sentence that says what to do next.
+    /// Human-readable message with the next step to take.
     pub message: String,
-    /// When it may work: then the step is offered again after that, instead of failing.
+    /// Delay before a retry: the step is offered again instead of failing.
     pub retry_after: Option<Duration>,
-    /// What there is to say of the member; it replaces what was said before.
+    /// Detail on the member; replaces the previous one.
     pub detail: Map<String, Value>,
 }
 
 impl Failure {
-    /// It cannot be done at all.
+    /// Returns a permanent failure.
     pub fn new(reason: impl Into<String>, message: impl Into<String>) -> Self {
         Self { reason: reason.into(), message: message.into(), retry_after: None, detail: Map::new() }
     }
 
-    /// It may work later.
+    /// Returns a temporary failure.
     pub fn retry(after: Duration, reason: impl Into<String>, message: impl Into<String>) -> Self {
         Self { retry_after: Some(after), ..Self::new(reason, message) }
     }
 
-    /// Whether a task could not be done because the cell it was for is dead. Nothing can be done in it any more: a removal leaves it out, and
-    /// everything else fails with this.
+    /// Reports whether a task failed because its cell is dead. No task can succeed in it any more: a removal skips it,
+    /// and every other verb fails with this.
     pub fn is_cell_dead(&self) -> bool {
         self.reason == CELL_DEAD
     }
 
-    /// Whether the platform refused a change of a look because of a step of a member: repair at the next look.
+    /// Reports whether the platform refused a reconciliation's change because of a member's step; the next reconciliation
+    /// can repair it.
     pub fn is_member_step_running(&self) -> bool {
         self.reason == MEMBER_STEP_RUNNING
     }
 
-    /// This adapter does not do that.
+    /// Returns the failure for a verb this adapter does not implement.
     pub fn unsupported(verb: AdapterVerb) -> Self {
         Self::new(
             "unsupported",
@@ -120,8 +121,8 @@ impl Failure {
         )
     }
 
-    /// As the platform takes it: a reason that is no word of its form would have the whole report refused, and so would an endless
-    /// text and an endless wait.
+    /// Returns the failure within the platform's limits: an invalid reason, an overlong text or an excessive delay would
+    /// get the whole report refused.
     pub(crate) fn fitting(mut self) -> Self {
         let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
         let mut word: String = self.reason.chars().map(|c| if fits(c) { c } else { '_' }).take(63).collect();
@@ -138,10 +139,10 @@ impl Failure {
     }
 }
 
-/// The platform waits no longer before it offers a step again.
+/// Maximum retry delay that the platform accepts.
 const LATEST: Duration = Duration::from_secs(86_400);
 
-/// At most as much as the platform takes of a sentence.
+/// Truncates a message to the platform's limit.
 pub(crate) fn shortened(text: &str) -> String {
     const MOST: usize = 1000;
     if text.chars().count() <= MOST {

@@ -1,4 +1,4 @@
-//! How long to wait before trying again: longer each time, and never the same for two adapters.
+//! Exponential backoff with jitter.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -9,7 +9,7 @@ use rand::{Rng as _, SeedableRng as _};
 const FIRST: Duration = Duration::from_millis(200);
 const LONGEST: Duration = Duration::from_secs(15);
 
-/// Where chance comes from: a seed that is handed in, so that a run can be repeated.
+/// Random source with an explicit seed, so that a run can be reproduced.
 #[derive(Debug, Clone)]
 pub(crate) struct Chance(Arc<Mutex<StdRng>>);
 
@@ -18,19 +18,20 @@ impl Chance {
         Self(Arc::new(Mutex::new(StdRng::seed_from_u64(seed))))
     }
 
-    /// A number from 0 up to, but without, 1.
+    /// Returns a number in [0, 1).
     fn fraction(&self) -> f64 {
         let mut source = self.0.lock().expect("no holder of this lock can panic");
         (source.next_u64() >> 11) as f64 / (1_u64 << 53) as f64
     }
 
-    /// Between half of it and all of it: a thousand adapters that lost the same server must not come back at one moment.
+    /// Returns a duration between half of `due` and `due`: a thousand adapters that lost the same server must not
+    /// reconnect at once.
     pub(crate) fn about(&self, due: Duration) -> Duration {
         due / 2 + due.mul_f64(self.fraction() / 2.0)
     }
 }
 
-/// The pauses between attempts.
+/// Delays between attempts.
 #[derive(Debug)]
 pub(crate) struct Backoff {
     chance: Chance,
@@ -42,12 +43,12 @@ impl Backoff {
         Self { chance: chance.clone(), next: FIRST }
     }
 
-    /// It worked: the next pause is a short one again.
+    /// Resets the delay after a success.
     pub(crate) fn reset(&mut self) {
         self.next = FIRST;
     }
 
-    /// Waits; at least as long as the platform asked for.
+    /// Waits, at least as long as the platform requested.
     pub(crate) async fn pause(&mut self, asked_for: Option<Duration>) {
         tokio::time::sleep(self.due().max(asked_for.unwrap_or_default())).await;
     }

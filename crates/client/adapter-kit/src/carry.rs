@@ -1,4 +1,4 @@
-//! One step, from the moment it was leased to its end: the adapter's method runs while the lease is kept.
+//! One step from its lease to its end: the adapter's method runs while heartbeats keep the lease.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -15,22 +15,22 @@ use crate::platform::Platform;
 use crate::step::StepCx;
 use crate::stop::Stop;
 
-/// How it ended.
+/// How a step ended.
 #[derive(Debug)]
 pub(crate) enum Ended {
-    /// The platform was told that it is done.
+    /// Completion was reported.
     Completed,
-    /// The platform was told that it cannot be done, or not now.
+    /// Failure was reported, permanent or temporary.
     Failed,
-    /// It was dropped where it stood, because it is not ours any more.
+    /// Dropped because the lease was lost.
     GivenUp(Lost),
-    /// What was to be told of its end was refused.
+    /// The platform refused the report.
     Unwanted(String),
-    /// The process stops before it was done; the platform offers it to another.
+    /// Returned early because the process stops; the platform offers it to another adapter.
     HandedBack,
 }
 
-/// Carries it out.
+/// Carries out the step.
 pub(crate) async fn carry<A: Adapter>(
     adapter: &A,
     leased: LeasedStep,
@@ -62,7 +62,8 @@ pub(crate) async fn carry<A: Adapter>(
         };
         match told {
             Ok(ended) => ended,
-            // A word that the platform does not take would come again at every attempt: it is the adapter's fault, and told.
+            // A report that the platform refuses would be refused at every attempt: it is the adapter's fault, and
+            // reported as such.
             Err(why) => {
                 lease.must_be_ours().await;
                 let refused = lease.fail(Failure::new("report_refused", why)).await;
@@ -93,7 +94,7 @@ pub(crate) async fn carry<A: Adapter>(
     ended
 }
 
-/// The adapter's method. One that panics is a failed step and no dead process: other steps are under way beside it.
+/// Runs the adapter's method. A panic fails the step but not the process: other steps run beside it.
 pub(crate) async fn attempt<A: Adapter>(adapter: &A, cx: &StepCx) -> Outcome {
     let method = async {
         match cx.verb() {
@@ -119,15 +120,15 @@ pub(crate) async fn attempt<A: Adapter>(adapter: &A, cx: &StepCx) -> Outcome {
     })
 }
 
-/// Gives a step to whoever comes next, now instead of when the lease lapses.
+/// Releases a step to the next adapter now, instead of when the lease expires.
 async fn hand_back(lease: &Lease) -> Ended {
     let failure = Failure::retry(Duration::ZERO, "adapter_stopping", "the adapter was told to stop");
-    // Whether it is heard or not, somebody takes over: at once, or when the lease has lapsed.
+    // Another adapter takes over either way: immediately, or when the lease expires.
     let _ = tokio::time::timeout(Duration::from_secs(2), lease.fail(failure)).await;
     Ended::HandedBack
 }
 
-/// What a rehearsal of a step comes to.
+/// Runs a dry run of a step.
 pub(crate) async fn rehearse<A: Adapter>(adapter: &A, leased: LeasedStep) -> (Result<Done, Failure>, StepCx) {
     let cx = StepCx::rehearsal(leased);
     (attempt(adapter, &cx).await, cx)

@@ -1,4 +1,4 @@
-//! The command line that every adapter gets: run it, see what it holds, rehearse a step, check that it is let in.
+//! Command line of every adapter: run it, list its leases, replay a step, check its access.
 
 mod check;
 mod lease_list;
@@ -17,7 +17,7 @@ use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use crate::adapter::Adapter;
 use crate::{Options, StartError, logs, run, stop};
 
-/// Why a command did not succeed, for people.
+/// Error of a command, for people.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Trouble {
     #[error(transparent)]
@@ -30,7 +30,7 @@ pub(crate) enum Trouble {
     Output(#[from] std::io::Error),
 }
 
-/// All of an adapter's `main`: reads the command line and the environment, and does what they say.
+/// The whole `main` of an adapter: parses the command line and the environment, and runs the command.
 pub fn main<A: Adapter>(adapter: A) -> ExitCode {
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,
@@ -40,12 +40,12 @@ pub fn main<A: Adapter>(adapter: A) -> ExitCode {
         }
     };
     let code = runtime.block_on(main_with(adapter, std::env::args_os(), &mut std::io::stdout()));
-    // A long poll that nobody reads any more must not hold the process.
+    // A pending long poll must not keep the process alive.
     runtime.shutdown_timeout(Duration::from_millis(100));
     ExitCode::from(code)
 }
 
-/// The same with another command line and another place for what it prints; gives the exit status.
+/// Runs with an explicit command line and output; returns the exit status.
 pub async fn main_with<A: Adapter>(
     adapter: A,
     words: impl IntoIterator<Item = impl Into<OsString> + Clone>,
@@ -54,7 +54,7 @@ pub async fn main_with<A: Adapter>(
     let given = match grammar(&adapter).try_get_matches_from(words) {
         Ok(given) => given,
         Err(error) => {
-            // Help goes to the standard output and ends with zero, a mistake to the standard error and ends with two.
+            // Help goes to standard output with status 0, a usage error to standard error with status 2.
             let code = u8::try_from(error.exit_code()).unwrap_or(2);
             let told = if code == 0 { write!(out, "{}", error.render()) } else { error.print() };
             return if told.is_ok() { code } else { 1 };
@@ -80,7 +80,7 @@ pub async fn main_with<A: Adapter>(
     }
 }
 
-/// Runs until a signal says otherwise: the first lets running steps end, the second does not wait for them.
+/// Runs until a signal arrives: the first lets running steps finish, the second does not wait for them.
 async fn until_told<A: Adapter>(adapter: A, options: Options) -> Result<(), Trouble> {
     let (stopper, stop) = stop();
     let signals = async move {
@@ -227,7 +227,7 @@ fn options<A: Adapter>(adapter: &A, given: &ArgMatches) -> Options {
     let seconds = |name: &str| Duration::from_secs(given.get_one::<u64>(name).copied().unwrap_or(1));
     let files = given.get_many::<PathBuf>("token-file").into_iter().flatten().cloned().collect();
     let name = given.get_one::<String>("name").cloned().unwrap_or_else(|| process_name(adapter.name()));
-    // The one place where chance enters: the operating system's, by way of the SDK.
+    // The only source of randomness: the operating system's, through the SDK.
     let seed = u64::from_str_radix(&muster_sdk::fresh_key()[..16], 16).unwrap_or(0);
     Options {
         ca_file: given.get_one::<PathBuf>("ca-file").cloned(),
@@ -241,7 +241,7 @@ fn options<A: Adapter>(adapter: &A, given: &ArgMatches) -> Options {
     }
 }
 
-/// One process, one name: the machine's name tells processes of several machines apart, the number those of one.
+/// Returns the process name: the host name distinguishes machines, the process id the processes of one machine.
 fn process_name(adapter: &str) -> String {
     let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
     let host = if host.trim().is_empty() { "host" } else { host.trim() };

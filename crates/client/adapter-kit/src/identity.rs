@@ -1,4 +1,4 @@
-//! Who an adapter is to the platform.
+//! Identity of an adapter.
 
 use std::path::{Path, PathBuf};
 
@@ -7,39 +7,39 @@ use serde_json::Value;
 
 use crate::Options;
 
-/// Who the adapter is to the platform.
+/// Identity of the adapter on the platform.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Identity {
     /// The service account's id.
     pub id: String,
     /// Its name.
     pub name: String,
-    /// The project in which it may act.
+    /// The project it has access to.
     pub project_id: String,
-    /// What it may do there.
+    /// Its permissions there.
     pub permissions: Vec<String>,
 }
 
 impl Identity {
-    /// Whether it may do this.
+    /// Reports whether it has this permission.
     pub fn may(&self, permission: &str) -> bool {
         self.permissions.iter().any(|held| held == permission)
     }
 }
 
-/// An account that is connected.
+/// A connected account.
 #[derive(Debug, Clone)]
 pub struct Account {
-    /// Who it is.
+    /// Its identity.
     pub identity: Identity,
     /// The platform.
     pub connection: Connection,
 }
 
-/// Why an adapter cannot start. Each is a sentence for whoever deploys it.
+/// Error at adapter start, written for the person deploying it.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    /// A variable of the environment is missing.
+    /// An environment variable is missing.
     #[error(
         "{0} is not set; an adapter needs MUSTER_SERVER (the platform's address) and MUSTER_TOKEN_FILE (a service account's token)"
     )]
@@ -47,17 +47,17 @@ pub enum StartError {
     /// The token cannot be read.
     #[error("the token file {path} cannot be read: {error}")]
     TokenFile {
-        /// Where it should be.
+        /// Path of the file.
         path: String,
-        /// What the system said.
+        /// The system's error.
         error: std::io::Error,
     },
-    /// The platform did not answer as it should.
+    /// The platform returned an error.
     #[error("the platform at {server} does not take this adapter: {error}")]
     Platform {
-        /// Where it is.
+        /// Address of the platform.
         server: String,
-        /// What it said.
+        /// The error.
         error: Error,
     },
     /// The token is not a service account's.
@@ -65,10 +65,10 @@ pub enum StartError {
         "the token is that of a {kind}; an adapter runs as a service account, which can do nothing outside its project"
     )]
     NotAServiceAccount {
-        /// What it is.
+        /// Kind of the token's owner.
         kind: String,
     },
-    /// The account may neither lease steps nor have tokens for those who may.
+    /// The account can neither lease steps nor mint tokens for accounts that can.
     #[error(
         "the service account {name} may neither lease steps (adapter_step.lease) nor mint operator tokens \
          (operator_token.mint), so there is nothing for an adapter to do; `muster service-account update {name}` gives it one"
@@ -79,8 +79,8 @@ pub enum StartError {
     },
 }
 
-/// Connects as the environment says: `MUSTER_SERVER` and `MUSTER_TOKEN_FILE`. The token is read from a file because an
-/// environment can be listed.
+/// Connects with `MUSTER_SERVER` and `MUSTER_TOKEN_FILE` from the environment. The token comes from a file because
+/// environments can be listed.
 pub async fn connect_from_env() -> Result<Account, StartError> {
     let set = |name: &'static str| {
         std::env::var(name).ok().filter(|value| !value.is_empty()).ok_or(StartError::NotSet(name))
@@ -89,13 +89,13 @@ pub async fn connect_from_env() -> Result<Account, StartError> {
     connect(&server, &read_token(&path)?).await
 }
 
-/// The token in a file.
+/// Reads the token in a file.
 pub(crate) fn read_token(path: &Path) -> Result<String, StartError> {
     std::fs::read_to_string(path)
         .map_err(|error| StartError::TokenFile { path: path.display().to_string(), error })
 }
 
-/// Connects to this server with this token, and checks who that is.
+/// Connects to this server with this token, and verifies its identity.
 pub async fn connect(server: &str, token: &str) -> Result<Account, StartError> {
     connect_with(&Options::new(server, Vec::new(), "", 0), token).await
 }
@@ -104,7 +104,7 @@ pub async fn connect(server: &str, token: &str) -> Result<Account, StartError> {
 pub(crate) async fn connect_with(options: &Options, token: &str) -> Result<Account, StartError> {
     let connection = options.connection(token)?;
     let whoami = Description::embedded()
-        .operation("whoami")
+        .endpoint("whoami")
         .ok_or_else(|| options.refused(Error::Setup("the API has no whoami any more".to_owned())))?;
     let answer = connection.call(whoami, &Arguments::default()).await;
     let who = answer.map_err(|error| options.refused(error))?.json();

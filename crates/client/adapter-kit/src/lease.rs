@@ -1,4 +1,4 @@
-//! A lease on one step: kept by heartbeats, and let go of at once when it is somebody else's.
+//! A lease on one step: kept by heartbeats, and dropped immediately when it is lost.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -13,12 +13,12 @@ use crate::adapter::{Done, Failure, shortened};
 use crate::backoff::{Backoff, Chance};
 use crate::platform::{Platform, Then, detail, then};
 
-/// Why a lease is not ours any more.
+/// Reason a lease was lost.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Lost {
-    /// The platform says so: it changed hands, the step is over, or nobody wants it.
+    /// Refused by the platform: it changed hands, or the step is over or cancelled.
     Fenced(String),
-    /// No heartbeat was heard in its time, so for all we know somebody else has it.
+    /// No heartbeat succeeded within its lifetime, so another adapter may hold it.
     Lapsed,
 }
 
@@ -31,7 +31,7 @@ impl std::fmt::Display for Lost {
     }
 }
 
-/// What came of a heartbeat.
+/// Result of a heartbeat.
 enum Beat {
     Kept,
     Lost,
@@ -46,13 +46,13 @@ pub(crate) struct Lease {
     pub(crate) generation: i64,
     chance: Chance,
     pub(crate) seconds: i64,
-    /// When the last heartbeat was sent that was heard.
+    /// Send time of the last successful heartbeat.
     kept_at: Mutex<Instant>,
     lost: watch::Sender<Option<Lost>>,
 }
 
 impl Lease {
-    /// The lease under which this step was given.
+    /// Returns the lease under which this step was delivered.
     pub(crate) fn new(
         platform: &Arc<Platform>,
         step: &AdapterStep,
@@ -82,7 +82,7 @@ impl Lease {
         Backoff::new(&self.chance)
     }
 
-    /// Keeps it, with a heartbeat in each third of its life, and returns only when it is lost.
+    /// Keeps the lease with a heartbeat in each third of its lifetime; returns only when it is lost.
     pub(crate) async fn keep(&self) -> Lost {
         let third = self.life() / 3;
         let mut backoff = self.backoff();
@@ -96,7 +96,7 @@ impl Lease {
                         pause = self.chance.about(third);
                     }
                     Beat::Unheard => {
-                        // However long the pauses have become, whoever holds on is told when the time is over.
+                        // Wake up at the lease's end at the latest, however long the backoff has become.
                         let _ = tokio::time::timeout(self.left(), backoff.pause(None)).await;
                         pause = Duration::ZERO;
                     }
@@ -113,19 +113,19 @@ impl Lease {
         }
     }
 
-    /// Waits until somebody found that it is lost.
+    /// Waits until the lease is known to be lost.
     async fn loss(&self) {
-        // The sender is our own, so this ends with a loss and not with its end.
+        // We own the sender, so this only ends with a loss.
         let _ = self.lost.subscribe().wait_for(Option::is_some).await;
     }
 
-    /// One heartbeat. A refusal, whatever its code, means that the step is not ours: nothing else can be wrong with it.
+    /// Sends one heartbeat. Any refusal means that the lease is lost: a heartbeat has no other reason to fail.
     async fn beat(&self) -> Beat {
         let sent_at = Instant::now();
         let heartbeat =
             AdapterStepHeartbeat { generation: self.generation, lease_seconds: Some(self.seconds) };
         let call = self.platform.say("heartbeat", &self.step, &heartbeat);
-        // An answer that does not come must leave time for others.
+        // A missing response must leave time for further attempts.
         let patience = self.left().min(self.life() / 6).max(Duration::from_millis(100));
         match tokio::time::timeout(patience, call).await {
             Ok(Ok(_)) => {
@@ -143,9 +143,9 @@ impl Lease {
         }
     }
 
-    /// Whether a refusal of something else came because the lease is lost. A heartbeat is the one question that says it
-    /// without doubt; a code alone would not, because a task may be refused for reasons of its own. When it is lost this
-    /// never returns: whoever carries the step out is dropped where it stands.
+    /// Checks whether a refusal of another request came from a lost lease. Only a heartbeat answers that reliably: a code
+    /// alone would not, because a task may be refused for its own reasons. Never returns if the lease is lost: the caller
+    /// is then dropped.
     pub(crate) async fn must_be_ours(&self) {
         let mut backoff = self.backoff();
         loop {
@@ -157,7 +157,7 @@ impl Lease {
         }
     }
 
-    /// Says something that must be heard: it is said again until it is, or until the lease is lost.
+    /// Sends a report that must arrive: retries until it does, or until the lease is lost.
     async fn settle(&self, what: &str, body: &(impl Serialize + Sync)) -> Result<(), String> {
         let mut backoff = self.backoff();
         loop {
@@ -180,7 +180,7 @@ impl Lease {
         }
     }
 
-    /// Says that the step is done.
+    /// Reports the step as completed.
     pub(crate) async fn complete(&self, done: &Done) -> Result<(), String> {
         let mut body = json!({"generation": self.generation});
         put(&mut body, "message", done.message.as_deref().map(shortened));
@@ -195,7 +195,7 @@ impl Lease {
         self.settle("complete", &body).await
     }
 
-    /// Says that the step cannot be done, or not now.
+    /// Reports the step as failed, permanently or temporarily.
     pub(crate) async fn fail(&self, failure: Failure) -> Result<(), String> {
         let failure = failure.fitting();
         let mut body =
@@ -206,12 +206,12 @@ impl Lease {
     }
 }
 
-/// Rounded up, because an answer of zero would mean "at once".
+/// Rounds up, because zero would mean an immediate retry.
 fn whole_seconds(after: Duration) -> u64 {
     after.as_secs() + u64::from(after.subsec_nanos() > 0)
 }
 
-/// Adds a field that has something to say.
+/// Adds a field unless it is absent.
 pub(crate) fn put(body: &mut Value, name: &str, value: Option<impl Serialize>) {
     if let Some(value) = value {
         body[name] = json!(value);

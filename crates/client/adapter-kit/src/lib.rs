@@ -1,12 +1,12 @@
-//! What every adapter needs, on the SDK alone: an adapter is a program of its own that gives an app class its meaning,
-//! through the public API, with the token of a service account and nothing else.
+//! Adapter framework on top of the SDK: an adapter is a separate program that implements an app class through the public
+//! API, with only the token of a service account.
 //!
-//! Who writes one implements [`Adapter`], one method a verb, and ends `main` with [`main`]. The kit does the rest: it leases
-//! steps, keeps the leases, gives a step up at once when somebody else has it, and says how it ended. What a step does in
-//! cells it does through its [`StepCx`], whose every deed becomes a task with a key, so that a step that is run again does
-//! not do twice what was done once. `docs/guides/write-an-adapter.md` walks through all of it.
+//! An adapter implements [`Adapter`], one method per verb, and ends `main` with [`main`]. The kit does the rest: it
+//! leases steps, keeps the leases, drops a step immediately when its lease is lost, and reports its outcome. A step acts
+//! in cells through its [`StepCx`], which turns every action into a task with an idempotency key, so that a repeated step
+//! does not repeat its effects. `docs/guides/write-an-adapter.md` is the tutorial.
 //!
-//! It knows the public API and nothing else of the platform, so nothing here can be done that another language could not.
+//! It only uses the public API, so everything here can be implemented in any other language.
 
 mod act;
 mod adapter;
@@ -36,5 +36,5 @@ pub use run::run;
 pub use step::StepCx;
 pub use stop::{Stop, Stopper, stop};
 
-/// The version of the adapter's contract that this kit speaks.
+/// Version of the adapter contract that this kit implements.
 pub const CONTRACT: i64 = 1;

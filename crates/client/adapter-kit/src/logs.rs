@@ -1,11 +1,11 @@
-//! Logs go to the standard error: JSON for machines, text for people. They never hold a token, a file's text or what a
-//! command wrote.
+//! Logs go to standard error: JSON for machines, text for people. They never contain a token, a file's content or a
+//! command's output.
 
 use std::io::IsTerminal as _;
 
 use tracing_subscriber::EnvFilter;
 
-/// Starts logging. A level that cannot be read is said and not obeyed.
+/// Starts logging. An invalid level is reported and ignored.
 pub(crate) fn start(level: &str, format: Option<&str>) {
     let filter = EnvFilter::try_new(level).unwrap_or_else(|error| {
         eprintln!("the log level {level:?} cannot be read ({error}); `info` is used");
@@ -16,7 +16,7 @@ pub(crate) fn start(level: &str, format: Option<&str>) {
         Some(format) => format == "text",
         None => std::io::stderr().is_terminal(),
     };
-    // Whoever embeds the kit may log in a way of its own: then that stays.
+    // A program that embeds the kit may have its own logger, which then stays.
     let _ = if text {
         logs.compact().with_target(false).try_init()
     } else {

@@ -1,4 +1,4 @@
-//! How an adapter is run: where the platform is, who it is there, and how much it takes on.
+//! Settings of an adapter: the platform's address, credentials and limits.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -7,35 +7,35 @@ use muster_sdk::{Connection, Connector, Error};
 
 use crate::StartError;
 
-/// The settings of the loop.
+/// Settings of the loop.
 #[derive(Debug, Clone)]
 pub struct Options {
     /// The platform's address.
     pub server: String,
     /// Certificate authorities to trust instead of the machine's, as a PEM file.
     pub ca_file: Option<PathBuf>,
-    /// Files with tokens, one loop each. A file is read again when its token is refused, so it can be rotated in place.
+    /// Token files, one loop each. A file is read again when its token is refused, so it can be rotated in place.
     pub token_files: Vec<PathBuf>,
-    /// Which of the apps that the publisher's project publishes are this adapter's, by slug; all of them, if none is named.
+    /// Slugs of the published apps that this adapter serves; default: all of the publisher's project.
     pub apps: Vec<String>,
-    /// The name of this process to the platform: one process, one name.
+    /// Name of this process on the platform, unique per process.
     pub name: String,
-    /// How many steps are carried out at once, in each project.
+    /// Maximum number of concurrent steps per project.
     pub most: usize,
-    /// How long a lease lasts without a heartbeat: 5 seconds to 10 minutes.
+    /// Lease duration without a heartbeat: 5 seconds to 10 minutes.
     pub lease: Duration,
-    /// How long the platform is asked to wait for work before it answers that there is none.
+    /// Long-poll duration of a lease request.
     pub wait: Duration,
-    /// After the order to stop, running steps have so long to end.
+    /// Time that running steps have to finish after a stop.
     pub grace: Duration,
-    /// How often the publisher's entitlements are listed.
+    /// Interval for listing the publisher's entitlements.
     pub look_around: Duration,
-    /// The seed of all chance in the loop.
+    /// Seed of all randomness in the loop.
     pub seed: u64,
 }
 
 impl Options {
-    /// The usual ones.
+    /// Returns the default settings.
     pub fn new(
         server: impl Into<String>,
         token_files: Vec<PathBuf>,
@@ -57,7 +57,7 @@ impl Options {
         }
     }
 
-    /// A connection with this token.
+    /// Returns a connection with this token.
     pub(crate) fn connection(&self, token: &str) -> Result<Connection, StartError> {
         let mut connector = Connector::new(&self.server)
             .token(token)

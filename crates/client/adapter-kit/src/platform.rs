@@ -1,4 +1,4 @@
-//! The platform as an adapter sees it in one project: the few operations of its contract, with a token that stays fresh.
+//! Client of the platform in one project: the few endpoints of the adapter contract, with a token that is kept fresh.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -17,17 +17,17 @@ use serde_json::{Map, Value, json};
 use crate::credential::Credential;
 use crate::{CONTRACT, Options, StartError};
 
-/// What comes after a call that did not succeed.
+/// How to proceed after a failed call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Then {
-    /// It may succeed later; after this time, where the platform said so.
+    /// Retry, after this time if the platform gave one.
     Again(Option<Duration>),
-    /// It will not, and nothing was done.
+    /// Permanent refusal, without any effect.
     Refused(String),
 }
 
-/// What comes after this error. A refused token counts as passing: it may be replaced at any moment, and whether a lease is
-/// lost by then is the lease's business.
+/// Classifies an error. A refused token counts as temporary: it may be replaced at any moment, and the lease itself
+/// decides whether it is lost by then.
 pub(crate) fn then(error: &Error) -> Then {
     match error {
         Error::Problem(problem) => match problem.status {
@@ -46,9 +46,9 @@ pub(crate) struct Platform {
     options: Arc<Options>,
     credential: Credential,
     connection: RwLock<Connection>,
-    /// Renewals come one at a time: a hundred steps that are refused at once need one new token.
+    /// Serializes renewals: a hundred steps refused at once need one new token.
     renewing: tokio::sync::Mutex<()>,
-    /// How many there were. It is read without waiting for one that is under way: until then the old token is good.
+    /// Number of renewals. Read without waiting for a running one: until it ends the old token is valid.
     renewals: AtomicU64,
 }
 
@@ -73,22 +73,22 @@ impl Platform {
         self.connection.read().expect("no holder of this lock can panic").clone()
     }
 
-    /// Has a fresh token and uses it from now on. Says how long it lives.
+    /// Obtains a new token and uses it from now on. Returns its lifetime.
     pub(crate) async fn renew(&self) -> Result<Option<Duration>, StartError> {
         let _one = self.renewing.lock().await;
         self.renew_held().await
     }
 
-    /// The caller has made sure that no other is under way.
+    /// Renews; the caller holds the lock.
     async fn renew_held(&self) -> Result<Option<Duration>, StartError> {
         let fresh = self.credential.fresh(&self.options).await?;
         *self.connection.write().expect("no holder of this lock can panic") = fresh.connection;
-        // After the connection: who has seen the new number has the new token too.
+        // After the connection: a reader of the new number must get the new token too.
         self.renewals.fetch_add(1, Ordering::SeqCst);
         Ok(fresh.life)
     }
 
-    /// Calls an operation of this project. A refused token is replaced once, if there is another.
+    /// Calls an endpoint of this project. A refused token is replaced once, if there is another.
     pub(crate) async fn call<T: DeserializeOwned>(
         &self,
         operation: &str,
@@ -106,7 +106,7 @@ impl Platform {
         arguments: Arguments,
     ) -> Result<T, Error> {
         let described = Description::embedded()
-            .operation(operation)
+            .endpoint(operation)
             .ok_or_else(|| Error::Setup(format!("the API has no operation {operation}")))?;
         let mut named: BTreeMap<String, String> =
             path.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
@@ -132,7 +132,7 @@ impl Platform {
             .map_err(|error| Error::Answer { status, why: error.to_string() })
     }
 
-    /// Asks for work.
+    /// Leases steps.
     pub(crate) async fn lease(&self, version: &str, most: usize, wait: Duration) -> Result<Leased, Error> {
         let wish = json!({
             "adapter": {"name": self.options.name, "version": version, "contract": CONTRACT},
@@ -143,12 +143,12 @@ impl Platform {
         self.call("adapter_step_lease", &[], &wish).await
     }
 
-    /// How long a lease lasts.
+    /// Returns the lease duration.
     pub(crate) fn lease_seconds(&self) -> i64 {
         i64::try_from(self.options.lease.as_secs()).unwrap_or(600).clamp(5, 600)
     }
 
-    /// Says something of a step: `heartbeat`, `progress`, `complete` or `fail`.
+    /// Reports on a step: `heartbeat`, `progress`, `complete` or `fail`.
     pub(crate) async fn say(
         &self,
         what: &str,
@@ -158,12 +158,12 @@ impl Platform {
         self.call(&format!("adapter_step_{what}"), &[("adapter_step", step)], body).await
     }
 
-    /// Has something done in a cell.
+    /// Creates a task in a cell.
     pub(crate) async fn task(&self, step: &str, wish: &AdapterTaskCreate) -> Result<AdapterTask, Error> {
         self.call("adapter_task_create", &[("adapter_step", step)], wish).await
     }
 
-    /// How that stands, after a wait for its end.
+    /// Returns the task, after waiting for its end.
     pub(crate) async fn task_get(
         &self,
         step: &str,
@@ -174,12 +174,12 @@ impl Platform {
         self.ask("adapter_task_get", &[("adapter_step", step), ("task", task)], asking(query)).await
     }
 
-    /// A step with the instance as it is now.
+    /// Returns a step with a current snapshot of the instance.
     pub(crate) async fn step(&self, step: &str) -> Result<LeasedStep, Error> {
         self.ask("adapter_step_get", &[("adapter_step", step)], Arguments::default()).await
     }
 
-    /// All steps that are not over: those that wait, and those that somebody holds.
+    /// Returns all steps in this state.
     pub(crate) async fn steps(&self, state: &str) -> Result<Vec<AdapterStep>, Error> {
         let (mut steps, mut token) = (Vec::new(), None::<String>);
         loop {
@@ -194,7 +194,7 @@ impl Platform {
         }
     }
 
-    /// The entitlements of others to what this project publishes.
+    /// Returns other projects' entitlements to the apps this project publishes.
     pub(crate) async fn entitlements(&self) -> Result<Vec<Entitlement>, Error> {
         let (mut all, mut token) = (Vec::new(), None::<String>);
         loop {
@@ -209,7 +209,7 @@ impl Platform {
         }
     }
 
-    /// What was issued in the project for members to share, without the material.
+    /// Returns the project's bootstrap secrets, without their values.
     pub(crate) async fn bootstrap_secrets(&self) -> Result<Vec<RuntimeSecret>, Error> {
         let (mut all, mut token) = (Vec::new(), None::<String>);
         loop {
@@ -224,8 +224,7 @@ impl Platform {
         }
     }
 
-    /// Has material issued, the same one to whoever asks under the same key. The material itself is in the answer, and is let
-    /// go of at once.
+    /// Issues a bootstrap secret; the same key returns the same one. The value in the response is dropped immediately.
     pub(crate) async fn bootstrap_secret_issue(
         &self,
         wish: &RuntimeSecretIssue,
@@ -237,7 +236,7 @@ impl Platform {
         Ok(RuntimeSecret { value: None, ..issued })
     }
 
-    /// Has material revoked. Its id is its key: it is revoked once, and who asks again is told of that.
+    /// Revokes a bootstrap secret. Its id is the idempotency key: a repeated request returns the first result.
     pub(crate) async fn bootstrap_secret_revoke(&self, secret: &str) -> Result<(), Error> {
         let body = json!({"reason": "every member has been given another"});
         let arguments = Arguments {
@@ -259,7 +258,7 @@ fn page(token: Option<String>) -> Vec<(String, String)> {
     query
 }
 
-/// A detail, where there is something to say: none replaces nothing.
+/// Returns the detail unless it is empty: an empty one must not replace the previous one.
 pub(crate) fn detail(detail: &Map<String, Value>) -> Option<&Map<String, Value>> {
     (!detail.is_empty()).then_some(detail)
 }

@@ -1,5 +1,5 @@
-//! The publisher's way: its account may not touch the projects of others, but has short-lived tokens for the operator
-//! accounts that they consented to. One loop a consumer, each with a token of its own that is renewed before it ends.
+//! Publisher mode: the publisher's account has no access to other projects, but mints short-lived tokens for the operator
+//! accounts they consented to. One loop per consumer, each with its own token that is renewed before it expires.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,10 +16,10 @@ use crate::run::work_in;
 use crate::stop::{Stop, Stopper, stop as order};
 use crate::{Options, StartError};
 
-/// A consumer for whom no token is given is asked about again after so many looks.
+/// Number of listings before a refused consumer is tried again.
 const AFTER_REFUSAL: u32 = 20;
 
-/// Works for every consumer that there is, and looks again and again whether there are others.
+/// Serves every consumer, and lists entitlements periodically to find new ones.
 pub(crate) async fn work<A: Adapter>(
     adapter: Arc<A>,
     publisher: Arc<Platform>,
@@ -89,8 +89,8 @@ pub(crate) async fn work<A: Adapter>(
     loops.join_all().await;
 }
 
-/// Works in one consumer's project. Gives the entitlement back where the platform refuses a token for it, as it does for one that
-/// is revoked and operates nothing: that is audited each time, so it is not asked for at every look.
+/// Serves one consumer's project. Returns the entitlement if the platform refuses a token for it, as for a revoked one
+/// without instances: each refusal is audited, so it is not retried at every listing.
 async fn consume<A: Adapter>(
     adapter: Arc<A>,
     publisher: Arc<Platform>,
@@ -120,7 +120,7 @@ async fn consume<A: Adapter>(
     None
 }
 
-/// Has another token when half of this one's life is over. It never returns.
+/// Renews the token after half of its lifetime. Never returns.
 async fn keep_fresh(platform: &Platform, mut life: Option<Duration>, chance: &Chance) {
     let mut backoff = Backoff::new(chance);
     loop {

@@ -1,4 +1,4 @@
-//! The loop: many steps at once, one task each, for every project in which the adapter may work.
+//! The main loop: many concurrent steps, one task each, for every project the adapter serves.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -17,13 +17,13 @@ use crate::publisher;
 use crate::stop::Stop;
 use crate::{Options, StartError};
 
-/// What an account needs to lease steps.
+/// Permission to lease steps.
 pub(crate) const LEASE: &str = "adapter_step.lease";
-/// What a publisher's account needs to work in the projects of others.
+/// Permission of a publisher's account to work in other projects.
 pub(crate) const MINT: &str = "operator_token.mint";
 
-/// Runs an adapter until it is told to stop. It fails only where it is refused at the beginning: a platform that is not there,
-/// then or later, is waited for.
+/// Runs an adapter until stopped. Fails only if refused at the beginning: an unreachable platform is retried, at the
+/// start and later.
 pub async fn run<A: Adapter>(adapter: Arc<A>, options: Options, stop: Stop) -> Result<(), StartError> {
     let chance = Chance::new(options.seed);
     let options = Arc::new(options);
@@ -57,8 +57,8 @@ pub async fn run<A: Adapter>(adapter: Arc<A>, options: Options, stop: Stop) -> R
     Ok(())
 }
 
-/// Connects. An adapter may well be started before the platform is: one that is not there is waited for, one that says no is
-/// an error. Nothing comes of it after the order to stop.
+/// Connects. An adapter may start before the platform: an unreachable one is retried, a refusal is an error. Returns
+/// `None` after a stop.
 async fn introduce(
     options: &Options,
     file: &Path,
@@ -87,7 +87,7 @@ async fn introduce(
     }
 }
 
-/// Leases and carries out steps in one project, until it is told to stop; what runs then has a while to end.
+/// Leases and carries out steps in one project until stopped; running steps then have the grace period to finish.
 pub(crate) async fn work_in<A: Adapter>(
     adapter: Arc<A>,
     platform: Arc<Platform>,
@@ -107,8 +107,8 @@ pub(crate) async fn work_in<A: Adapter>(
             }
             continue;
         }
-        // Only the order to stop ends a wait for work early: steps that are in an answer nobody reads are nobody's until their
-        // leases have lapsed.
+        // Only a stop cancels a lease request: steps in an unread response would be held by no process until their leases
+        // expire.
         let answer = tokio::select! {
             answer = platform.lease(adapter.version(), free, options.wait) => answer,
             () = stop.ordered() => break,
@@ -116,8 +116,8 @@ pub(crate) async fn work_in<A: Adapter>(
         match answer {
             Ok(leased) => {
                 backoff.reset();
-                // It began when the platform answered, which is a little earlier; that we may believe in it for so much too
-                // long does no harm, because the platform refuses whatever is said too late.
+                // The lease began slightly earlier, when the platform responded. Overestimating it is harmless, because
+                // the platform refuses late reports.
                 let given_at = Instant::now();
                 for step in leased.steps {
                     let (adapter, platform, chance, stop) =
@@ -131,7 +131,7 @@ pub(crate) async fn work_in<A: Adapter>(
             Err(error) => {
                 let after = match then(&error) {
                     Then::Again(after) => after,
-                    // A right that was taken away can be given back: it is worth a question now and then.
+                    // A revoked permission can be granted again, so retry now and then.
                     Then::Refused(_) => Some(options.look_around),
                 };
                 tracing::warn!(project = %platform.project, %error, "no work could be asked for");

@@ -1,4 +1,5 @@
-//! What the members of an instance share to join each other: made by the platform, named by reference, held by cells alone.
+//! Bootstrap secrets shared by the members of an instance: issued by the platform, referenced by id, and only held by
+//! cells.
 
 use jiff::Timestamp;
 use muster_sdk::types::{Purpose, RuntimeSecret, RuntimeSecretIssue};
@@ -12,18 +13,18 @@ use crate::platform::{Then, then};
 use crate::step::Under;
 
 impl StepCx {
-    /// The id of the material that the members of this instance share under this name, for [`StepCx::secret_file`]: what was
-    /// issued before and was not revoked, or else so many fresh random bytes. It ends with the instance.
+    /// Returns the id of the secret that the members of this instance share under this name, for [`StepCx::secret_file`]:
+    /// an existing one that is not revoked, otherwise a new one with this many random bytes. It ends with the instance.
     ///
-    /// The adapter's account needs `runtime_secret.issue`, `runtime_secret.cluster_bootstrap` and `runtime_secret.list`, so the
-    /// manifest lists them.
+    /// The adapter's account needs `runtime_secret.issue`, `runtime_secret.cluster_bootstrap` and `runtime_secret.list`,
+    /// so the manifest must list them.
     pub async fn shared_secret(&self, name: &str, bytes: u16) -> Result<String, Failure> {
         self.shared_secret_after(name, bytes, None).await
     }
 
-    /// The same, but never material that was issued before this moment: it may be in other hands since. With the snapshot's
-    /// `unwitnessed_at` whoever asks has another as soon as a member left whose end nobody saw. It is for the adapter to see
-    /// that every member has it then, and to have the former one revoked when that is so: [`StepCx::shared_secret_only`].
+    /// The same, but never a secret issued before this time, since it may have leaked. With the snapshot's
+    /// `unwitnessed_at`, the adapter gets a new one as soon as a member left without witnessed evidence. The adapter must
+    /// then deliver it to every member, and revoke the old one afterwards: [`StepCx::shared_secret_only`].
     pub async fn shared_secret_after(
         &self,
         name: &str,
@@ -50,8 +51,7 @@ impl StepCx {
         }
     }
 
-    /// Has all material of this name revoked but this: nobody needs it any more. The adapter's account needs
-    /// `runtime_secret.revoke`.
+    /// Revokes all secrets of this name except this one. The adapter's account needs `runtime_secret.revoke`.
     pub async fn shared_secret_only(&self, name: &str, keep: &str) -> Result<(), Failure> {
         match self.stands_under() {
             Under::Dry(deeds) => {
@@ -71,7 +71,7 @@ impl StepCx {
     }
 }
 
-/// Waits before the platform is asked again; fails where it refused.
+/// Waits before a retry; fails on a refusal.
 async fn again(lease: &Lease, backoff: &mut Backoff, error: &muster_sdk::Error) -> Result<(), Failure> {
     match then(error) {
         Then::Again(after) => {
@@ -86,7 +86,7 @@ async fn again(lease: &Lease, backoff: &mut Backoff, error: &muster_sdk::Error) 
     }
 }
 
-/// What is wanted.
+/// Parameters of a request.
 struct Wish<'w> {
     instance: &'w str,
     name: &'w str,
@@ -94,7 +94,7 @@ struct Wish<'w> {
     after: Option<Timestamp>,
 }
 
-/// All that was ever issued to the instance under this name.
+/// Returns all secrets ever issued to the instance under this name.
 async fn known(lease: &Lease, instance: &str, name: &str) -> Result<Vec<RuntimeSecret>, muster_sdk::Error> {
     let mut known = lease.platform.bootstrap_secrets().await?;
     known.retain(|secret| {
@@ -125,8 +125,7 @@ async fn found_or_issued(lease: &Lease, wish: &Wish<'_>) -> Result<RuntimeSecret
     if let Some(secret) = known.into_iter().max_by_key(|secret| secret.created_at) {
         return Ok(secret);
     }
-    // Two steps that find none at the same moment must come by the same one, and one that follows others must not come by one
-    // of these again.
+    // Two concurrent steps that find none must get the same one, and a later step must not get an earlier one again.
     let key = format!("{instance}-{name}-{issued}");
     let wish = RuntimeSecretIssue {
         purpose: Purpose::ClusterBootstrap,

@@ -1,4 +1,4 @@
-//! What a method of an adapter is handed: the step, the instance as it is, and the means to do something in its cells.
+//! Context of an adapter's method: the step, a snapshot of the instance, and actions in its cells.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -15,24 +15,24 @@ use crate::lease::{Lease, put};
 use crate::platform::{Then, detail, then};
 use crate::work::{Keys, Memory, have_done, leased_at};
 
-/// A step that is being carried out.
+/// A step in progress.
 ///
-/// Its methods never fail for want of a network: they try again for as long as the lease lasts. When the lease is lost the
-/// whole method of the adapter is dropped where it waits, because from then on somebody else may be at the same step.
+/// Its methods never fail because of the network: they retry as long as the lease lasts. When the lease is lost the
+/// adapter's method is dropped at its current await point, because another adapter may already work on the same step.
 #[derive(Debug)]
 pub struct StepCx {
     leased: Arc<LeasedStep>,
     under: Under,
-    /// What its changes are declared as.
+    /// Declared effect of its changes.
     change: TaskEffect,
 }
 
-/// What stands behind a step.
+/// Execution mode of a step.
 #[derive(Debug, Clone)]
 pub(crate) enum Under {
-    /// A lease: what is asked for is done.
+    /// Under a lease: actions are executed.
     Lease { lease: Arc<Lease>, keys: Arc<Keys>, leased_at: Option<Timestamp> },
-    /// Nothing: what would be asked for is written down.
+    /// Dry run: actions are recorded.
     Dry(Arc<Mutex<Vec<Value>>>),
 }
 
@@ -44,13 +44,13 @@ impl StepCx {
         Self { leased: Arc::new(leased), under, change: TaskEffect::Changes }
     }
 
-    /// A step that is only rehearsed: nothing is asked of the platform, every command ends well and says nothing, and
-    /// [`StepCx::rehearsed`] tells what would have been asked for.
+    /// Returns a step for a dry run: nothing is sent to the platform, every command succeeds without output, and
+    /// [`StepCx::rehearsed`] returns the recorded actions.
     pub fn rehearsal(leased: LeasedStep) -> Self {
         Self { leased: Arc::new(leased), under: Under::Dry(Arc::default()), change: TaskEffect::Changes }
     }
 
-    /// What a rehearsal would have asked the platform for, in order; nothing of a step under a lease.
+    /// Returns the actions recorded by a dry run, in order; empty for a step under a lease.
     pub fn rehearsed(&self) -> Vec<Value> {
         match &self.under {
             Under::Dry(deeds) => deeds.lock().expect("no holder of this lock can panic").clone(),
@@ -58,11 +58,11 @@ impl StepCx {
         }
     }
 
-    /// The same step, for changes that are safe beside steps of members.
+    /// Returns the same step, for changes that are safe beside steps of members.
     ///
-    /// A look at the instance has a snapshot of its own moment, so the platform refuses its changes while a step of a member is open, and
-    /// after one ended since: [`Failure::is_member_step_running`]. What is asked for through this is done all the same, so it must be right
-    /// whatever such a step does meanwhile.
+    /// A reconciliation works from a snapshot, so the platform refuses its changes while a member's step is open, and
+    /// after one ended since: [`Failure::is_member_step_running`]. Changes made through this are executed anyway, so they
+    /// must be correct regardless of concurrent steps.
     #[must_use]
     pub fn beside_member_steps(&self) -> Self {
         Self { leased: self.leased.clone(), under: self.under.clone(), change: TaskEffect::Concurrent }
@@ -72,27 +72,27 @@ impl StepCx {
         &self.under
     }
 
-    /// The step.
+    /// Returns the step.
     pub fn step(&self) -> &AdapterStep {
         &self.leased.step
     }
 
-    /// What is asked for.
+    /// Returns the verb.
     pub fn verb(&self) -> AdapterVerb {
         self.leased.step.verb
     }
 
-    /// What is asked for beside the verb.
+    /// Returns the input of the verb.
     pub fn input(&self) -> &Map<String, Value> {
         &self.leased.step.input
     }
 
-    /// The instance, as it was when the step was leased.
+    /// Returns the instance, as of the lease.
     pub fn snapshot(&self) -> &Snapshot {
         &self.leased.snapshot
     }
 
-    /// The member that the step is about. It fails for a look at the whole instance, and where the member is gone already.
+    /// Returns the step's member. Fails for a reconciliation of the whole instance, and if the member is already gone.
     pub fn member(&self) -> Result<&SnapshotMember, Failure> {
         let Some(id) = &self.leased.step.member_id else {
             return Err(Failure::new("no_member", "this step is about an instance and names no member"));
@@ -102,18 +102,18 @@ impl StepCx {
         })
     }
 
-    /// The members of a component, in the order of the snapshot.
+    /// Returns the members of a component, in snapshot order.
     pub fn members_of<'s>(&'s self, component: &'s str) -> impl Iterator<Item = &'s SnapshotMember> {
         self.leased.snapshot.members.iter().filter(move |member| member.component_key == component)
     }
 
-    /// Says how far the step is, for people. What is not heard is not said again.
+    /// Reports progress, for people. A lost report is not retried.
     pub async fn progress(&self, percent: u8, message: &str) {
         let said = json!({"percent": percent.min(100), "message": shortened(message)});
         self.say(said).await;
     }
 
-    /// Says what there is to say of the member, for people; it replaces what was said before.
+    /// Sets the detail on the member; replaces the previous one.
     pub async fn detail(&self, said: Map<String, Value>) {
         let mut body = json!({});
         put(&mut body, "adapter_detail", detail(&said));
@@ -127,7 +127,8 @@ impl StepCx {
             }
             Under::Lease { lease, .. } => {
                 said["generation"] = json!(lease.generation);
-                // A word keeps the lease, and must not make it longer than this adapter keeps it: when it dies, others wait for that.
+                // A report also extends the lease, which must not exceed this adapter's duration: if it dies, others wait
+                // that long.
                 said["lease_seconds"] = json!(lease.seconds);
                 if let Err(error) = lease.platform.say("progress", &lease.step, &said).await
                     && let Then::Refused(_) = then(&error)
@@ -139,12 +140,12 @@ impl StepCx {
         }
     }
 
-    /// Writes files in a member's cell, each whole or not at all.
+    /// Writes files in a member's cell, each atomically.
     pub async fn write_files(&self, member: &SnapshotMember, files: Vec<File>) -> Result<(), Failure> {
         self.files(member, FilesOrder { write: files, remove: Vec::new(), secrets: Vec::new() }).await
     }
 
-    /// Removes files and empty directories in a member's cell; what is not there is removed already.
+    /// Removes files and empty directories in a member's cell; missing ones count as removed.
     pub async fn remove_files(
         &self,
         member: &SnapshotMember,
@@ -154,34 +155,34 @@ impl StepCx {
         self.files(member, FilesOrder { write: Vec::new(), remove, secrets: Vec::new() }).await
     }
 
-    /// Has a secret written in a member's cell, as `/run/muster/secrets/FILE`. It is named by reference: the adapter never
-    /// holds it.
+    /// Writes a secret in a member's cell, as `/run/muster/secrets/FILE`. It is passed by reference: the adapter never
+    /// holds its value.
     pub async fn secret_file(&self, member: &SnapshotMember, secret: SecretFile) -> Result<(), Failure> {
         self.files(member, FilesOrder { write: Vec::new(), remove: Vec::new(), secrets: vec![secret] }).await
     }
 
-    /// Several of these at once.
+    /// Applies several of these at once.
     pub async fn files(&self, member: &SnapshotMember, order: FilesOrder) -> Result<(), Failure> {
         self.have_done(member, CellTask::Files(order), Memory::Once, self.change).await.map(drop)
     }
 
-    /// Starts a service of a member's cell, unless it runs; done when it is ready.
+    /// Starts a service of a member's cell unless it runs; returns when it is ready.
     pub async fn start_service(&self, member: &SnapshotMember, name: &str) -> Result<(), Failure> {
         self.service(member, name, ServiceAction::Start).await
     }
 
-    /// Stops a service of a member's cell, unless it does not run; done when no process of it is left.
+    /// Stops a service of a member's cell if it runs; returns when no process of it is left.
     pub async fn stop_service(&self, member: &SnapshotMember, name: &str) -> Result<(), Failure> {
         self.service(member, name, ServiceAction::Stop).await
     }
 
-    /// Stops a service and starts it.
+    /// Stops and starts a service.
     pub async fn restart_service(&self, member: &SnapshotMember, name: &str) -> Result<(), Failure> {
         self.service(member, name, ServiceAction::Restart).await
     }
 
-    /// The same, also where it was done under an earlier lease of this step: for what reads at its start what may have been
-    /// written since.
+    /// The same, even if it was done under an earlier lease of this step: for services that read files at start which may
+    /// have changed since.
     pub async fn restart_service_anew(&self, member: &SnapshotMember, name: &str) -> Result<(), Failure> {
         let order = ServiceOrder { name: name.to_owned(), action: ServiceAction::Restart };
         self.have_done(member, CellTask::Service(order), Memory::Fresh, self.change).await.map(drop)
@@ -197,25 +198,25 @@ impl StepCx {
         self.have_done(member, CellTask::Service(order), Memory::Once, self.change).await.map(drop)
     }
 
-    /// Runs a command in a member's cell for its effect: one that ended with zero under an earlier lease of this step is not
-    /// run again, and its ending is told, unless something else was done in that cell since. How it ended is for the caller to judge; a
-    /// status other than zero is no failure here.
+    /// Runs a command in a member's cell for its effect: if it exited with zero under an earlier lease of this step, it
+    /// is not run again and the earlier result is returned, unless something else was done in that cell since. The caller
+    /// evaluates the result; a non-zero status is not a failure here.
     pub async fn run(&self, member: &SnapshotMember, order: CommandOrder) -> Result<Ran, Failure> {
         self.have_done(member, CellTask::Command(order), Memory::Once, self.change).await
     }
 
-    /// Runs a command in a member's cell for its effect, also where it ended with zero under an earlier lease of this step.
+    /// Runs a command in a member's cell for its effect, even if it exited with zero under an earlier lease of this step.
     pub async fn run_anew(&self, member: &SnapshotMember, order: CommandOrder) -> Result<Ran, Failure> {
         self.have_done(member, CellTask::Command(order), Memory::Fresh, self.change).await
     }
 
-    /// Runs a command in a member's cell for what it says: never told from an earlier lease. It is declared to change nothing; for one that
-    /// does there is [`StepCx::run_anew`].
+    /// Runs a command in a member's cell for its output; an earlier lease's result is never reused. It is declared as
+    /// read-only; for one that changes something use [`StepCx::run_anew`].
     pub async fn look(&self, member: &SnapshotMember, order: CommandOrder) -> Result<Ran, Failure> {
         self.have_done(member, CellTask::Command(order), Memory::Fresh, TaskEffect::Reads).await
     }
 
-    /// Runs a check beside a member's cell, as the platform runs its witnesses: from the image's own files.
+    /// Runs a check beside a member's cell, as the platform's own checks run: from the image's own files.
     pub async fn probe(&self, member: &SnapshotMember, order: ProbeOrder) -> Result<Ran, Failure> {
         self.have_done(member, CellTask::Probe(order), Memory::Fresh, TaskEffect::Reads).await
     }

@@ -1,22 +1,22 @@
-//! The order to stop, as a value: a signal gives it in a process, and a test by hand.
+//! Stop signal as a value: sent by a signal handler in a process, or by a test.
 
 use std::sync::Arc;
 
 use tokio::sync::watch;
 
-/// Whoever may give the order.
+/// Sending side of the stop signal.
 #[derive(Debug, Clone)]
 pub struct Stopper(Arc<watch::Sender<bool>>);
 
-/// Whoever obeys it. Clones hear the same order.
+/// Receiving side of the stop signal. Clones receive the same signal.
 #[derive(Debug, Clone)]
 pub struct Stop {
     order: watch::Receiver<bool>,
-    /// As long as somebody listens, the order can still come: a lost sender must not read as one.
+    /// Keeps the sender alive: a dropped sender must not count as a stop.
     _kept: Arc<watch::Sender<bool>>,
 }
 
-/// A pair of them.
+/// Returns a connected pair.
 pub fn stop() -> (Stopper, Stop) {
     let (sender, order) = watch::channel(false);
     let sender = Arc::new(sender);
@@ -24,20 +24,20 @@ pub fn stop() -> (Stopper, Stop) {
 }
 
 impl Stopper {
-    /// Gives the order.
+    /// Sends the stop signal.
     pub fn stop(&self) {
         self.0.send_replace(true);
     }
 }
 
 impl Stop {
-    /// Waits for the order.
+    /// Waits for the stop signal.
     pub async fn ordered(&self) {
-        // The sender is kept above, so this ends only with the order.
+        // The sender is kept above, so this only ends with the signal.
         let _ = self.order.clone().wait_for(|ordered| *ordered).await;
     }
 
-    /// Whether it was given.
+    /// Reports whether it was sent.
     pub fn is_ordered(&self) -> bool {
         *self.order.borrow()
     }

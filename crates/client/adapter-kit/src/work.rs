@@ -1,4 +1,4 @@
-//! What a step does in cells: each deed is a task with a key, so that a step that is run again asks for the same one.
+//! Actions in cells: each is a task with an idempotency key, so that a repeated step requests the same task.
 
 use std::collections::HashMap;
 use std::sync::Mutex;
@@ -15,30 +15,30 @@ use crate::adapter::{CELL_DEAD, Failure, MEMBER_STEP_RUNNING};
 use crate::lease::Lease;
 use crate::platform::{Then, then};
 
-/// How long the platform is asked to wait for a task's end before it says how it stands.
+/// Long-poll duration for a task's end.
 const WAIT: Duration = Duration::from_secs(20);
-/// When it is worth trying again after a node was not heard.
+/// Retry delay after a node did not respond.
 const AFTER_SILENCE: Duration = Duration::from_secs(5);
 
-/// What the platform answers a lease that has asked for too much.
+/// The platform's code for a lease with too many tasks.
 const TOO_MANY_TASKS: &str = "too_many_tasks";
 
-/// Whether what was done under an earlier lease counts.
+/// Whether results of an earlier lease count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Memory {
-    /// It does: an effect is wanted once.
+    /// They do: the effect is wanted once.
     Once,
-    /// It does not: this is a look, and what was seen before is old.
+    /// They do not: this is a read, and earlier results are stale.
     Fresh,
 }
 
-/// The keys of one run of a step: the same deeds in the same order give the same keys.
+/// Keys of one run of a step: the same actions in the same order give the same keys.
 #[derive(Debug, Default)]
 pub(crate) struct Keys(Mutex<HashMap<String, u32>>);
 
 impl Keys {
-    /// The key of this deed. Asking for the very same thing a second time in one run is a second deed. A member's cell that was
-    /// made anew has nothing of what was done in the one before, so its incarnation is part of the key.
+    /// Returns the key of an action. The identical action a second time in one run gets a second key. A recreated cell
+    /// has lost all earlier effects, so its incarnation is part of the key.
     fn next(&self, member: &SnapshotMember, act: &CellTask, memory: Memory, generation: i64) -> String {
         let said = serde_json::json!([member.id, member.incarnation, act]).to_string();
         let digest: String =
@@ -60,8 +60,8 @@ impl Keys {
     }
 }
 
-/// Whether a task was asked for under an earlier lease and came to nothing. Its key would say so for ever, so whoever runs the
-/// step again asks under another.
+/// Reports whether a task of an earlier lease failed, expired or exited with an error. Its key would return that result
+/// forever, so a repeated step uses a new key.
 fn is_spent(task: &AdapterTask, leased_at: Option<Timestamp>) -> bool {
     let earlier = leased_at.is_some_and(|leased_at| task.queued_at < leased_at);
     let in_vain = match task.state {
@@ -72,12 +72,12 @@ fn is_spent(task: &AdapterTask, leased_at: Option<Timestamp>) -> bool {
     earlier && in_vain
 }
 
-/// When this lease was given, by the platform's own clock.
+/// Returns the start of this lease, by the platform's clock.
 pub(crate) fn leased_at(step: &AdapterStep, lease: Duration) -> Option<Timestamp> {
     step.leased_until?.checked_sub(lease).ok()
 }
 
-/// Has it done, and waits for its end.
+/// Creates the task, and waits for its end.
 pub(crate) async fn have_done(
     lease: &Lease,
     leased_at: Option<Timestamp>,
@@ -100,7 +100,7 @@ pub(crate) async fn have_done(
     }
 }
 
-/// The end of the task with this key.
+/// Returns the task with this key once it has ended.
 async fn ended(
     lease: &Lease,
     member: &MemberId,
@@ -119,14 +119,14 @@ async fn ended(
     let mut known: Option<AdapterTask> = None;
     loop {
         let answer = match &known {
-            // The key makes it safe to ask again where the answer was lost.
+            // The key makes it safe to repeat the request if the response was lost.
             None => lease.platform.task(&lease.step, &wish).await,
             Some(task) => lease.platform.task_get(&lease.step, &task.id, WAIT).await,
         };
         match answer {
             Ok(task) if is_over(task.state) => return Ok(task),
             Ok(task) => {
-                // A platform that answers at once instead of waiting must not be asked in a tight circle.
+                // Back off, in case the platform responds immediately instead of waiting.
                 if known.is_some() {
                     backoff.pause(None).await;
                 }
@@ -146,13 +146,13 @@ async fn ended(
     }
 }
 
-/// A refusal of the platform's, by its code where the adapter can do something about it.
+/// Converts the platform's refusal, keeping codes that the adapter can act on.
 fn refused(error: &muster_sdk::Error, why: String) -> Failure {
     match error {
         muster_sdk::Error::Problem(problem) if problem.code == MEMBER_STEP_RUNNING => {
             Failure::retry(AFTER_SILENCE, MEMBER_STEP_RUNNING, why)
         }
-        // The next lease may ask for as many again.
+        // The next lease has a new limit.
         muster_sdk::Error::Problem(problem) if problem.code == TOO_MANY_TASKS => {
             Failure::retry(Duration::ZERO, TOO_MANY_TASKS, why)
         }

@@ -1,4 +1,4 @@
-//! How an adapter starts, over the wire.
+//! Start of an adapter, over the wire.
 
 #[path = "../../sdk/tests/scripted/mod.rs"]
 #[expect(dead_code, reason = "an adapter's start needs only the simplest of its answers")]

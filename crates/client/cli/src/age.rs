@@ -1,10 +1,10 @@
-//! Times as people say them. Exact ones are in `-o json`.
+//! Times in human-readable form. Exact ones are in `-o json`.
 
 use jiff::Timestamp;
 
-/// The instant that a text names, if it is one.
+/// Parses a text as an instant, if it is one.
 pub(crate) fn instant(text: &str) -> Option<Timestamp> {
-    // A number or a short word would also be tried by the parser; an instant has at least `2026-11-15T09:10:29Z`.
+    // The parser would also accept a number or a short word; an instant has at least `2026-11-15T09:10:29Z`.
     if text.len() < 20 || !text.as_bytes()[0].is_ascii_digit() {
         return None;
     }
@@ -25,14 +25,14 @@ pub(crate) fn relative(now: Timestamp, then: Timestamp) -> String {
     if seconds > 0 { format!("{amount} ago") } else { format!("in {amount}") }
 }
 
-/// `2026-11-15T09:10:29Z (2 min ago)`, to the second; nothing if the text names no instant.
+/// Returns `2026-11-15T09:10:29Z (2 min ago)`, to the second; `None` if the text is not an instant.
 pub(crate) fn exact(text: &str, now: Timestamp) -> Option<String> {
     let then = instant(text)?;
     let second = Timestamp::from_second(then.as_second()).unwrap_or(then);
     Some(format!("{second} ({})", relative(now, then)))
 }
 
-/// `2026-11-15 09:10:29`, where the order counts and not the distance. The fraction is in the JSON.
+/// Returns `2026-11-15 09:10:29`, for lists where the order counts. The fraction is in the JSON.
 pub(crate) fn wall(text: &str) -> String {
     text.split(['.', 'Z']).next().unwrap_or_default().replacen('T', " ", 1)
 }

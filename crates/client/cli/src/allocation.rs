@@ -1,4 +1,4 @@
-//! What an allocation went through: its states with their durations, and the evidence beneath.
+//! History of an allocation: its states with their durations, and the evidence below.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};

@@ -1,13 +1,13 @@
-//! Amounts of capacity, as people say them: `2 GPUs, 8 CPUs, 64 GiB memory, 100 GiB disk`.
+//! Amounts of capacity in human-readable form: `2 GPUs, 8 CPUs, 64 GiB memory, 100 GiB disk`.
 
 use serde_json::Value;
 
-/// All four.
+/// Formats all four amounts.
 pub(crate) fn amount(capacity: &Value) -> String {
     parts(capacity).map(|(_, words)| words).join(", ")
 }
 
-/// Those that were asked for; nothing if none were.
+/// Formats the non-zero amounts; empty if there are none.
 pub(crate) fn asked(capacity: &Value) -> String {
     let some = parts(capacity).into_iter().filter(|(number, _)| *number != 0);
     some.map(|(_, words)| words).collect::<Vec<_>>().join(", ")
@@ -29,7 +29,7 @@ pub(crate) fn count(number: i64, one: &str) -> String {
     format!("{number} {one}{}", if number == 1 { "" } else { "s" })
 }
 
-/// In the largest unit that loses nothing.
+/// Formats an amount in the largest unit without a fraction.
 pub(crate) fn mebibytes(amount: i64) -> String {
     const UNITS: [(i64, &str); 2] = [(1024 * 1024, "TiB"), (1024, "GiB")];
     let unit = UNITS.into_iter().find(|(size, _)| amount != 0 && amount % size == 0);
@@ -39,7 +39,7 @@ pub(crate) fn mebibytes(amount: i64) -> String {
     }
 }
 
-/// About how many bytes, as people say it: `1.2 GiB`.
+/// Formats an approximate number of bytes: `1.2 GiB`.
 pub(crate) fn bytes(amount: u64) -> String {
     const UNITS: [(u64, &str); 4] = [(1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")];
     match UNITS.into_iter().find(|(size, _)| amount >= *size) {

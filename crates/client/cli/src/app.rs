@@ -1,4 +1,5 @@
-//! Manifests: `muster app lint` and `muster app schema` work without any server, a dry run of `muster app-version publish` with one.
+//! Manifests: `muster app lint` and `muster app schema` work without a server, a dry run of `muster app-version publish`
+//! with one.
 
 use std::io::Read as _;
 
@@ -13,7 +14,7 @@ use crate::operate::show;
 use crate::options::with_options;
 use crate::printable::printable;
 
-/// The verbs that are no call.
+/// Returns the verbs that do not call the API.
 pub(crate) fn verbs() -> Vec<Command> {
     let lint = Command::new("lint")
         .about("Say everything that is wrong with a manifest, without any server")
@@ -34,11 +35,11 @@ pub(crate) fn verbs() -> Vec<Command> {
     vec![with_options(lint)]
 }
 
-/// Lints one.
+/// Lints a manifest.
 pub(crate) fn lint(context: &Context, matches: &ArgMatches) -> Result<()> {
     let file = matches.get_one::<String>("file").map(String::as_str).unwrap_or_default();
     let document = read(file)?;
-    // Which permissions there are is the server's to say: offline every word may be one.
+    // Only the server knows the permissions: offline every name is accepted.
     let asked: Vec<&str> = document["permissions"]
         .as_array()
         .map(|words| words.iter().filter_map(Value::as_str).collect())
@@ -47,18 +48,19 @@ pub(crate) fn lint(context: &Context, matches: &ArgMatches) -> Result<()> {
     told(context, &["app", "lint"], file, json!({"faults": faults}))
 }
 
-/// Shows the schema of manifests that this program lints by. The server answers with its own, which differs where their releases do.
+/// Prints the manifest schema that this program lints with. The server returns its own, which may differ between
+/// releases.
 pub(crate) fn schema(context: &Context) -> Result<()> {
     show(context, &["app", "schema"], json!({"schema": muster_manifest::schema()}))
 }
 
-/// Tells what a dry run of a publication found. Nothing was refused, since nothing was asked for but the faults; the exit code says
-/// that it would be.
+/// Prints the findings of a dry-run publication. Nothing was refused, since nothing was published; the exit code reflects
+/// the errors.
 pub(crate) fn rehearsed(context: &Context, words: &[&str], answer: Value) -> Result<()> {
     told(context, words, "the manifest", answer)
 }
 
-/// Tells the faults; errors fail the command, warnings do not.
+/// Prints the findings; errors fail the command, warnings do not.
 fn told(context: &Context, words: &[&str], what: &str, found: Value) -> Result<()> {
     let faults = found["faults"].as_array().map_or(&[][..], Vec::as_slice);
     let errors = faults.iter().filter(|fault| is_error(fault)).count();
@@ -87,7 +89,7 @@ fn read(file: &str) -> Result<Value> {
     serde_json::from_str(&text).map_err(|error| Failure::usage(format!("{file} is not JSON: {error}")))
 }
 
-/// A line for each fault, errors first.
+/// Returns one line per finding, errors first.
 fn lines(faults: &[Value]) -> String {
     if faults.is_empty() {
         return "nothing is wrong with it\n".to_owned();

@@ -1,8 +1,8 @@
-//! Artifacts at the terminal: content to and from the registry, signatures, and the smoke test.
+//! Artifact commands: content to and from the registry, signatures, and the smoke test.
 //!
-//! The registry's protocol is a standard of its own and no part of the API's description, so what speaks it is written by
-//! hand here. To call other programs for it (`skopeo`, `cosign`) was rejected: neither knows files, neither goes on with an
-//! upload that an earlier run began, and a machine that has only this program could do nothing.
+//! The registry's protocol is a separate standard and not part of the API description, so its client is hand-written.
+//! Calling other programs (`skopeo`, `cosign`) was rejected: neither supports files, neither resumes an upload of an
+//! earlier run, and both would have to be installed.
 
 mod content;
 mod download;
@@ -34,26 +34,26 @@ use crate::join::operation;
 use crate::operate::call;
 use crate::options::with_options;
 
-/// The type of an artifact that is made of files.
+/// Artifact type for files.
 const FILES: &str = "application/vnd.muster.files.v1";
 const IMAGE_MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
 const IMAGE_INDEX: &str = "application/vnd.oci.image.index.v1+json";
 const DOCKER_LIST: &str = "application/vnd.docker.distribution.manifest.list.v2+json";
-/// The configuration that says nothing.
+/// Media type of the empty configuration.
 const EMPTY: &str = "application/vnd.oci.empty.v1+json";
-/// The annotation that says which file a layer is.
+/// Annotation with a layer's file name.
 const TITLE: &str = "org.opencontainers.image.title";
-/// The annotation by which a layout calls what it holds.
+/// Annotation with an image's name in a layout.
 const REF_NAME: &str = "org.opencontainers.image.ref.name";
-/// What registries hold a manifest to be at most.
+/// Maximum size of a manifest in registries.
 const LONGEST_MANIFEST: u64 = 4 << 20;
 
-/// The verbs that are more than one call.
+/// Returns the verbs that are more than one call.
 pub(crate) fn verbs() -> Vec<Command> {
     [push::command(), pull::command(), sign::command(), smoke::command()].map(with_options).into()
 }
 
-/// The artifact, as every command takes it.
+/// Returns the artifact argument, common to all commands.
 fn artifact_argument() -> Arg {
     Arg::new("artifact")
         .value_name("ARTIFACT")
@@ -61,7 +61,7 @@ fn artifact_argument() -> Arg {
         .help("By REPOSITORY:TAG, REPOSITORY@sha256:… or its id")
 }
 
-/// The project that was said, or the profile's.
+/// Returns the project from the command line, or the profile's.
 fn project(context: &Context, matches: &ArgMatches) -> Result<String> {
     let typed = matches.get_one::<String>("project").cloned();
     typed.or_else(|| context.default_for("project")).ok_or_else(|| {
@@ -71,7 +71,7 @@ fn project(context: &Context, matches: &ArgMatches) -> Result<String> {
     })
 }
 
-/// Calls an operation about an artifact.
+/// Calls an endpoint on an artifact.
 async fn about(
     connection: &Connection,
     id: &str,

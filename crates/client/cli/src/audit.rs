@@ -18,10 +18,10 @@ use crate::place::Place;
 use crate::printable::printable_json;
 use crate::signed_heads::SignedHeads;
 
-/// Downloads a chain. A file appears whole or not at all, and is verified where it stands.
+/// Downloads a chain. A file is complete or absent, and is verified in place.
 pub(crate) async fn export(context: &Context, matches: &ArgMatches) -> Result<()> {
     let place = Place::of(matches, context);
-    let operation = Description::embedded().operation("audit_export");
+    let operation = Description::embedded().endpoint("audit_export");
     let operation = operation.ok_or_else(|| Failure::usage("the API has no audit export any more"))?;
     let arguments = Arguments { query: place.query(), ..Arguments::default() };
     let called = |error| Failure::call(Some(operation), error);
@@ -34,7 +34,7 @@ pub(crate) async fn export(context: &Context, matches: &ArgMatches) -> Result<()
     };
     let failed = |error: std::io::Error| Failure::local(&format!("{path} cannot be written"), error);
     let part = format!("{path}.part");
-    // Audit entries name people and what they did: for the owner's eyes.
+    // Audit entries name people and their actions: readable only by the owner.
     let options = File::options().write(true).create(true).truncate(true).mode(0o600).open(&part);
     let mut file = options.map_err(failed)?;
     if let Err(failure) = copy(chunks, &mut file).await {
@@ -46,7 +46,7 @@ pub(crate) async fn export(context: &Context, matches: &ArgMatches) -> Result<()
     eprintln!("wrote the audit chain of {} to {path}", place.words());
     let file = File::open(path).map_err(failed)?;
     match verify(BufReader::new(file), None, &SignedHeads::default()) {
-        // A chain of which nothing was sealed yet is no finding, as long as nobody claims otherwise.
+        // A chain without sealed entries is valid, unless an expected head was given.
         Err(Unverified::Found(Finding { line: 0, .. })) => {
             eprintln!("it holds no rows yet");
             Ok(())
@@ -78,7 +78,7 @@ pub(crate) fn verify_file(context: &Context, matches: &ArgMatches) -> Result<()>
     tell(context, path, verify(file, head, &heads))
 }
 
-/// The heads that `--heads` names, verified with the keys of `--public-key`.
+/// Returns the heads from `--heads`, verified with the keys of `--public-key`.
 fn signed_heads(matches: &ArgMatches) -> Result<SignedHeads> {
     let Some(path) = matches.get_one::<String>("heads") else { return Ok(SignedHeads::default()) };
     let unreadable = |path: &str, error| Failure::local(&format!("{path} cannot be read"), error);

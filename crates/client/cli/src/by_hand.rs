@@ -1,4 +1,4 @@
-//! The commands that are written by hand: they are more than one call, or none.
+//! Hand-written commands: they make several calls, or none.
 
 use clap::{Arg, ArgAction, Command, ValueHint};
 
@@ -6,7 +6,7 @@ use crate::operation::watch;
 use crate::options::with_options;
 use crate::{app, artifact, cp, exec, key, logs};
 
-/// Those that are words of their own.
+/// Returns the commands without a noun.
 pub(crate) fn alone() -> Vec<Command> {
     let plain = |name: &'static str, about: &'static str| Command::new(name).about(about);
     vec![
@@ -98,7 +98,7 @@ fn scope() -> [Arg; 3] {
     ]
 }
 
-/// The verbs of a noun that the API has no operation for, or one that is more than a call.
+/// Returns the verbs of a noun that have no endpoint, or make more than one call.
 pub(crate) fn verbs(noun: &str) -> Vec<Command> {
     match noun {
         "app" => app::verbs(),

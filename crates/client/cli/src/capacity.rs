@@ -1,4 +1,4 @@
-//! `muster capacity`: yes or no, why not, and what would fit.
+//! `muster capacity`: whether it fits, why not, and the nearest fit.
 
 use jiff::Timestamp;
 use serde_json::Value;
@@ -8,7 +8,7 @@ use crate::columns::BY_GPUS;
 use crate::operation::text;
 use crate::table::{plain, table};
 
-/// The report.
+/// Formats the report.
 pub(crate) fn shown(report: &Value, now: Timestamp) -> String {
     let nodes = report["nodes"].as_i64().unwrap_or(0);
     let asked = match asked(&report["capacity"]) {

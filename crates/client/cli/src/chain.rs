@@ -1,8 +1,8 @@
-//! An audit chain, verified offline from its export.
+//! Offline verification of an exported audit chain.
 //!
-//! This is a second implementation on purpose, and shares no line with the one that writes the chain: whoever doubts a
-//! platform will not ask that platform's own code. The rule is public: a row's hash is SHA-256 over the hash before it,
-//! a line feed, its number, a line feed, and the record letter for letter as it stands in the line.
+//! This is deliberately a second implementation, without any code of the one that writes the chain: an auditor must not
+//! have to trust the platform's own code. The rule is public: a row's hash is SHA-256 over the previous hash, a line
+//! feed, its number, a line feed, and the record exactly as it appears in the line.
 
 use std::io::BufRead;
 
@@ -12,10 +12,10 @@ use sha2::{Digest, Sha256};
 
 use crate::signed_heads::SignedHeads;
 
-/// The hash before the first row.
+/// Hash before the first row.
 const GENESIS: &str = "0000000000000000000000000000000000000000000000000000000000000000";
 
-/// One line of an export. Members beside these would not be covered by the hash, so they are not taken.
+/// One line of an export. Additional members would not be covered by the hash, so they are rejected.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Row<'l> {
@@ -27,13 +27,13 @@ struct Row<'l> {
     record: &'l RawValue,
 }
 
-/// The parts of a record that say where it belongs.
+/// Fields of a record that identify its chain.
 #[derive(Deserialize)]
 struct Belongs {
     tenant_id: Option<String>,
 }
 
-/// A chain that holds together.
+/// A verified chain.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Verified {
     pub(crate) chain: String,
@@ -41,44 +41,44 @@ pub(crate) struct Verified {
     pub(crate) first: i64,
     pub(crate) last: i64,
     pub(crate) last_hash: String,
-    /// What the first row builds on, if it is not the first of its chain.
+    /// Hash that the first row builds on, if it is not the first of its chain.
     pub(crate) built_on: Option<String>,
-    /// The row that has the hash which was kept elsewhere.
+    /// Row with the hash that was kept elsewhere.
     pub(crate) kept_head_at: Option<i64>,
-    /// How many rows have the hash of a signed head.
+    /// Number of rows that match a signed head.
     pub(crate) signed_heads: u64,
 }
 
-/// How a chain was tampered with.
+/// Kind of tampering.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Tampering {
     Altered,
     Removed,
     Reordered,
-    /// Removed behind the last row that is there.
+    /// Removed after the last row present.
     CutOff,
 }
 
-/// The first row that is not as it was written.
+/// The first invalid row.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Finding {
     pub(crate) how: Tampering,
-    /// The line in the file, from 1.
+    /// Line in the file, from 1.
     pub(crate) line: u64,
-    /// The row's number, where it can be read.
+    /// The row's number, if readable.
     pub(crate) sequence: Option<i64>,
     pub(crate) why: String,
 }
 
-/// Why a file is not verified.
+/// Reason a file is not verified.
 #[derive(Debug)]
 pub(crate) enum Unverified {
     Found(Finding),
     Unreadable(std::io::Error),
 }
 
-/// Verifies a file. `heads` are heads that were signed: the rows that they name must be there with those hashes. With `head`, a hash that was kept elsewhere, that row must be there too: a chain whose end was cut off
-/// is in itself in order.
+/// Verifies a file. The rows named by the signed `heads` must be present with those hashes. With `head`, a hash kept
+/// elsewhere, that row must be present too: a truncated chain is consistent in itself.
 pub(crate) fn verify(
     mut file: impl BufRead,
     head: Option<&str>,
@@ -113,7 +113,7 @@ pub(crate) fn verify(
     whole(verified, head, heads)
 }
 
-/// The row and the head that was signed at it: a row that was rewritten, or any before it, has another hash.
+/// Compares the row with the head signed at it: rewriting it, or any row before it, changes its hash.
 fn as_signed(line: u64, row: &Row<'_>, heads: &SignedHeads) -> Result<bool, Unverified> {
     match heads.at(&row.chain, row.sequence) {
         Some(signed) if signed.hash != row.hash => {
@@ -127,7 +127,7 @@ fn as_signed(line: u64, row: &Row<'_>, heads: &SignedHeads) -> Result<bool, Unve
     }
 }
 
-/// The row by itself: is its record the one that was hashed, and does it belong to this chain?
+/// Verifies the row on its own: its hash, and that it belongs to this chain.
 fn own_hash(line: u64, row: &Row<'_>) -> Result<(), Unverified> {
     let mut hasher = Sha256::new();
     hasher.update(format!("{}\n{}\n", row.previous_hash, row.sequence));
@@ -147,7 +147,7 @@ fn own_hash(line: u64, row: &Row<'_>) -> Result<(), Unverified> {
     Ok(())
 }
 
-/// The row and the one before.
+/// Verifies the link to the previous row.
 fn links(line: u64, row: &Row<'_>, before: &Verified) -> Result<(), Unverified> {
     let expected = match (line, row.sequence) {
         (1, 1) => GENESIS,
@@ -161,7 +161,7 @@ fn links(line: u64, row: &Row<'_>, before: &Verified) -> Result<(), Unverified> 
     Ok(())
 }
 
-/// A row whose number is not the next: was the next one moved or removed? The rest of the file tells.
+/// Classifies a row with an unexpected number: the rest of the file shows whether the missing one was moved or removed.
 fn misplaced(
     file: &mut impl BufRead,
     before: &Verified,
@@ -193,7 +193,7 @@ fn misplaced(
     found(Tampering::Removed, line, row, why)
 }
 
-/// The end of the chain.
+/// Verifies the end of the chain.
 fn whole(verified: Verified, head: Option<&str>, heads: &SignedHeads) -> Result<Verified, Unverified> {
     let ends = |why: String| {
         let sequence = (verified.rows > 0).then_some(verified.last);

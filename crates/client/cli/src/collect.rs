@@ -1,11 +1,11 @@
-//! From the flags of a command to the arguments of a call.
+//! Converts the flags of a command to the arguments of a call.
 
 use std::io::{BufRead, IsTerminal};
 
 use clap::ArgMatches;
 use jiff::Timestamp;
 use muster_sdk::Arguments;
-use muster_sdk::describe::{Field, FieldKind, Operation};
+use muster_sdk::describe::{Endpoint, Field, FieldKind};
 use serde_json::{Map, Value, json};
 
 use crate::contract::Contract;
@@ -16,9 +16,9 @@ use crate::span::moment;
 use crate::words::kebab;
 use crate::{forms, member, secret};
 
-/// Collects what an operation is called with. `default` knows the tenant and project of the profile.
+/// Collects the arguments of an endpoint. `default` returns the tenant and project of the profile.
 pub(crate) fn collect(
-    operation: &Operation,
+    operation: &Endpoint,
     matches: &ArgMatches,
     default: impl Fn(&str) -> Option<String>,
     input: &mut dyn BufRead,
@@ -28,7 +28,7 @@ pub(crate) fn collect(
     for field in &operation.path_params {
         let given = matches.get_one::<String>(&format!("{PATH}{}", field.name)).cloned();
         let value = given.or_else(|| is_place(operation, field).then(|| default(&field.name)).flatten());
-        // A member may stand in one word with its instance.
+        // A member may be given together with its instance in one word.
         if value.is_none() && member::may_be_one_word(operation) && field.name == "member" {
             continue;
         }
@@ -71,9 +71,9 @@ fn text(matches: &ArgMatches, id: &str) -> Option<String> {
     matches.try_get_one::<String>(id).ok().flatten().cloned()
 }
 
-/// The body: the given document, with the flags laid over it.
+/// Returns the body: the given document, overlaid with the flags.
 fn body(
-    operation: &Operation,
+    operation: &Endpoint,
     matches: &ArgMatches,
     input: &mut dyn BufRead,
     now: Timestamp,
@@ -129,7 +129,7 @@ fn body(
     Ok(Value::Object(document))
 }
 
-/// A JSON object from a file or from standard input.
+/// Reads a JSON object from a file or from standard input.
 pub(crate) fn object_from(flag: &str, source: &str, input: &mut dyn BufRead) -> Result<Map<String, Value>> {
     let text = if source == "-" { std::io::read_to_string(input) } else { std::fs::read_to_string(source) };
     let text = text.map_err(|error| Failure::usage(format!("--{flag} {source} cannot be read: {error}")))?;
@@ -140,7 +140,7 @@ pub(crate) fn object_from(flag: &str, source: &str, input: &mut dyn BufRead) -> 
     }
 }
 
-/// The value of a flag, as its field takes it.
+/// Returns the value of a flag, converted to its field's type.
 fn value(field: &Field, group: &str, matches: &ArgMatches) -> Result<Option<Value>> {
     let id = format!("{group}{}", field.name);
     if matches!(matches.try_get_one::<bool>(&format!("{EMPTY}{}", field.name)), Ok(Some(true))) {
@@ -173,7 +173,7 @@ fn pair_of(pair: &str) -> Result<(String, Value)> {
     }
 }
 
-/// A secret: from a file, from a line of standard input, or, if it must be there and a person sits in front, asked for.
+/// Reads a secret from a file, from a line of standard input, or, if required and interactive, from a prompt.
 fn password(
     field: &Field,
     matches: &ArgMatches,
@@ -203,7 +203,7 @@ pub(crate) fn read_line(input: &mut dyn BufRead) -> std::io::Result<String> {
     Ok(line.trim_end_matches(['\n', '\r']).to_owned())
 }
 
-/// A typing mistake in a new password would lock its owner out.
+/// Prompts twice: a typo in a new password would lock its owner out.
 fn ask_twice(name: &str) -> Result<String> {
     let ask = |prompt: String| {
         rpassword::prompt_password(prompt)

@@ -1,9 +1,9 @@
-//! Which fields of a noun a table shows, in which order, and by which word a thing is called in other commands. What is
-//! not listed here is shown all the same, by its plain fields: a new noun needs no line to be usable.
+//! Table columns by noun, and the field that other commands accept as a reference. A noun that is not listed here is
+//! shown with its plain fields, so a new noun works without an entry.
 
 use crate::workload;
 
-/// A heading and where its value stands; of several places, with `|` between, the first that holds something counts.
+/// A heading and the pointer to its value; of several pointers, separated by `|`, the first non-empty one counts.
 pub(crate) type Column = (&'static str, &'static str);
 
 const TENANT: &[Column] = &[
@@ -163,12 +163,12 @@ const OPERATION: &[Column] = &[
     ("SUBJECT", "/subject_name|/subject_id"),
     ("STATE", "/state"),
     ("MADE", "/created_at"),
-    ("WHY", "/parked/reason|/waiting|/reason"),
+    ("WHY", "/blocked/reason|/waiting|/reason"),
 ];
-/// The states in `muster allocation timeline`.
+/// Columns of the states in `muster allocation timeline`.
 pub(crate) const PHASE: &[Column] =
     &[("STATE", "/state"), ("SINCE", "/since"), ("FOR", "/for"), ("BY", "/operation_id"), ("WHY", "/reason")];
-/// The sizes in `muster capacity`.
+/// Columns of the sizes in `muster capacity`.
 pub(crate) const BY_GPUS: &[Column] =
     &[("GPUS", "/gpus"), ("NODES", "/nodes"), ("IN ONE NVLINK DOMAIN", "/in_one_island")];
 const CHANGE: &[Column] = &[("WHAT", "/what"), ("WAS", "/was"), ("IS", "/is")];
@@ -203,7 +203,7 @@ const EVENT: &[Column] = &[
     ("SUBJECT", "/subject"),
     ("BY", "/actorid"),
 ];
-/// The servers in `muster status`.
+/// Columns of the servers in `muster status`.
 pub(crate) const REPLICA: &[Column] = &[
     ("REPLICA", "/id"),
     ("ADDRESS", "/address"),
@@ -212,7 +212,7 @@ pub(crate) const REPLICA: &[Column] = &[
     ("LAST SEEN", "/seen_at"),
 ];
 
-/// The columns for what a command lists.
+/// Returns the columns of a list command.
 pub(crate) fn columns(words: &[&str]) -> Option<&'static [Column]> {
     match words {
         ["webhook", "deliveries"] => Some(DELIVERY),
@@ -242,7 +242,7 @@ pub(crate) fn columns(words: &[&str]) -> Option<&'static [Column]> {
     }
 }
 
-/// The columns for a list inside of one thing, where its plain fields would be too many.
+/// Returns the columns of a list inside a resource, if its plain fields would be too many.
 pub(crate) fn part(name: &str) -> Option<&'static [Column]> {
     match name {
         "slots" => Some(SLOT),

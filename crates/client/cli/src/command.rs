@@ -1,7 +1,7 @@
-//! The command line as a whole: what is written by hand, and a command for every other operation of the description.
+//! The whole command line: hand-written commands, and a command for every other endpoint of the description.
 
 use clap::Command;
-use muster_sdk::describe::{Description, Operation};
+use muster_sdk::describe::{Description, Endpoint};
 
 use crate::contract::Contract;
 use crate::naming::with_name;
@@ -10,7 +10,7 @@ use crate::options::with_options;
 use crate::words::{Words, generated};
 use crate::{by_hand, examples, flags, member, node};
 
-/// The `muster` command without the parts that are no client's.
+/// Returns the `muster` command without the server and agent commands.
 pub(crate) fn command(description: &Description) -> Command {
     let mut nouns: Vec<(String, Vec<Command>)> = Vec::new();
     let mut alone = Vec::new();
@@ -41,7 +41,7 @@ pub(crate) fn command(description: &Description) -> Command {
         .subcommands(nouns.into_iter().map(|(noun, verbs)| noun_command(noun, verbs)))
 }
 
-/// A noun with its verbs. One whose `get` needs no more words is a sentence by itself: `muster capacity`.
+/// Returns a noun with its verbs. If its `get` needs no arguments, the noun works on its own: `muster capacity`.
 fn noun_command(noun: String, verbs: Vec<Command>) -> Command {
     let words = verbs.iter().map(|verb| verb.get_name().to_owned()).collect::<Vec<_>>().join(", ");
     let shows = |verb: &&Command| verb.get_name() == "get" && verb.get_positionals().next().is_none();
@@ -52,7 +52,7 @@ fn noun_command(noun: String, verbs: Vec<Command>) -> Command {
     command.subcommands(verbs)
 }
 
-fn generate(operation: &Operation, words: &Words) -> Command {
+fn generate(operation: &Endpoint, words: &Words) -> Command {
     let typed = words.path().join(" ");
     let mut command = Command::new(words.verb.clone()).about(operation.summary.clone());
     let mut long = format!("{}.", operation.summary.trim_end_matches('.'));

@@ -1,4 +1,4 @@
-//! What every command starts from: where the server is, who is asking, and in which form answers are wanted.
+//! Context of every command: server, credentials and output format.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -17,7 +17,7 @@ use crate::profile::{Profile, Profiles};
 const DEFAULT_SERVER: &str = "http://127.0.0.1:7480";
 const USER_AGENT: &str = concat!("muster/", env!("CARGO_PKG_VERSION"));
 
-/// The forms of output.
+/// Output formats.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Output {
     Table,
@@ -25,7 +25,7 @@ pub(crate) enum Output {
     Name,
 }
 
-/// The starting point of a command.
+/// Context of a command.
 pub(crate) struct Context {
     pub(crate) output: Output,
     pub(crate) server: String,
@@ -41,8 +41,7 @@ pub(crate) struct Context {
 }
 
 impl Context {
-    /// From the command line and what surrounds it. Whoever is about to make a profile (`may_be_new`) may name one that
-    /// does not exist.
+    /// Builds the context from the command line and the environment. With `may_be_new`, the profile need not exist yet.
     pub(crate) fn new(matches: &ArgMatches, surroundings: Surroundings, may_be_new: bool) -> Result<Self> {
         let levels = levels(matches);
         let option = |name: &str| surroundings.option(&levels, name);
@@ -56,8 +55,7 @@ impl Context {
         let profile_name = named.or_else(|| chosen.map(|(name, _)| name.to_owned()));
         let server = option("server").or_else(|| profile.as_ref().map(|profile| profile.server.clone()));
         let server = server.unwrap_or_else(|| DEFAULT_SERVER.to_owned()).trim_end_matches('/').to_owned();
-        // A profile's token is for the profile's server and for nobody else: an address that was mistyped, or slipped into
-        // a script, must not receive it.
+        // A profile's token is only sent to the profile's server: a mistyped or injected address must not receive it.
         let at_home = profile.as_ref().filter(|profile| profile.server == server);
         let typed_file =
             levels.iter().rev().find_map(|level| level.try_get_one::<String>("token-file").ok().flatten());
@@ -97,18 +95,18 @@ impl Context {
         })
     }
 
-    /// The time now, for what is looked at for longer: the time of the start, and what has passed since.
+    /// Returns the current time for long-running commands: the start time plus the elapsed time.
     pub(crate) fn clock(&self) -> Timestamp {
         let passed = SignedDuration::try_from(self.began.elapsed()).unwrap_or_default();
         self.now.checked_add(passed).unwrap_or(self.now)
     }
 
-    /// Whether lines on standard output can be written over.
+    /// Reports whether standard output is a terminal.
     pub(crate) fn has_screen(&self) -> bool {
         self.surroundings.has_screen
     }
 
-    /// How progress is shown beside the answer: where scripts read, not at all.
+    /// Returns the form of progress output; none for scripts.
     pub(crate) fn progress(&self) -> Progress {
         match (self.output, self.surroundings.has_error_screen) {
             (Output::Table, true) => Progress::bars(),
@@ -117,27 +115,27 @@ impl Context {
         }
     }
 
-    /// Where things lie that can be had again.
+    /// Returns the cache folder.
     pub(crate) fn cache_path(&self) -> &Path {
         &self.surroundings.cache_path
     }
 
-    /// Whether requests are shown on stderr.
+    /// Reports whether requests are logged to stderr.
     pub(crate) fn is_verbose(&self) -> bool {
         self.verbose
     }
 
-    /// Whether somebody sits in front who can be asked.
+    /// Reports whether a person can be prompted.
     pub(crate) fn can_ask(&self) -> bool {
         self.surroundings.can_ask
     }
 
-    /// A connection as whoever the options say.
+    /// Returns a connection with the selected credentials.
     pub(crate) fn connect(&self) -> Result<Connection> {
         self.connect_as(self.token())
     }
 
-    /// A connection with this token or none.
+    /// Returns a connection with this token or none.
     pub(crate) fn connect_as(&self, token: Option<&str>) -> Result<Connection> {
         let mut connector = Connector::new(&self.server).user_agent(USER_AGENT);
         if let Some(token) = token {
@@ -162,7 +160,7 @@ impl Context {
         connector.connect().map_err(|error| Failure::call(None, error))
     }
 
-    /// The tenant or project for commands that need one and were told none: the variable's, else the profile's.
+    /// Returns the default tenant or project: the variable's, otherwise the profile's.
     pub(crate) fn default_for(&self, name: &str) -> Option<String> {
         let profile = self.profile.as_ref();
         let kept = match name {
@@ -173,22 +171,22 @@ impl Context {
         self.surroundings.variables.get(&variable(name)).cloned().or(kept)
     }
 
-    /// Where the profiles are.
+    /// Returns the path of the profiles.
     pub(crate) fn profiles_path(&self) -> &Path {
         &self.surroundings.profiles_path
     }
 
-    /// The token to use: one that was named, else the profile's.
+    /// Returns the token: an explicit one, otherwise the profile's.
     fn token(&self) -> Option<&str> {
         self.named_token.as_deref().or(self.kept_token.as_deref())
     }
 
-    /// A token that was named by an option or a variable.
+    /// Returns a token given by an option or a variable.
     pub(crate) fn named_token(&self) -> Option<&str> {
         self.named_token.as_deref()
     }
 
-    /// The file of certificate authorities that would be used.
+    /// Returns the file of certificate authorities, if any.
     pub(crate) fn ca_file(&self) -> Option<&Path> {
         self.ca_file.as_deref()
     }

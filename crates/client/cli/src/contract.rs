@@ -1,6 +1,5 @@
-//! What the command line needs to know of the contract beside the operations and their fields: which commands only start
-//! something, and which texts are times. Both stand in the document and nowhere else: a list by hand would miss the next
-//! command that is added.
+//! Facts of the contract beside endpoints and fields: the commands that start an operation, and the fields that are
+//! times. Both are read from the document: a hand-written list would miss the next new command.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::OnceLock;
@@ -9,7 +8,7 @@ use muster_sdk::DOCUMENT;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
-/// The facts, by the ids of operations.
+/// Facts, by endpoint id.
 #[derive(Debug, Default)]
 pub(crate) struct Contract {
     starts: BTreeSet<String>,
@@ -17,13 +16,13 @@ pub(crate) struct Contract {
 }
 
 impl Contract {
-    /// Those of the contract that this client was built with.
+    /// Returns the facts of the contract this client was built with.
     pub(crate) fn embedded() -> &'static Contract {
         static EMBEDDED: OnceLock<Contract> = OnceLock::new();
         EMBEDDED.get_or_init(|| Contract::parse(DOCUMENT))
     }
 
-    /// A document that cannot be read gives no facts: its operations stay usable, only without what is read from it here.
+    /// Parses a document; an unreadable one yields no facts, and its endpoints stay usable.
     fn parse(text: &str) -> Self {
         let document: Document = serde_json::from_str(text).unwrap_or_default();
         let mut contract = Self::default();
@@ -44,12 +43,12 @@ impl Contract {
         contract
     }
 
-    /// Whether the answer only says that something was started: status 202.
+    /// Reports whether the endpoint starts an operation: status 202.
     pub(crate) fn starts(&self, operation: &str) -> bool {
         self.starts.contains(operation)
     }
 
-    /// Whether a field of the body is a time.
+    /// Reports whether a field of the body is a time.
     pub(crate) fn is_time(&self, operation: &str, field: &str) -> bool {
         self.times.contains(&(operation.to_owned(), field.to_owned()))
     }

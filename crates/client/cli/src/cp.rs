@@ -1,4 +1,4 @@
-//! `muster cp`: files between here and a cell.
+//! `muster cp`: copies files between this machine and a cell.
 
 use std::fs::File;
 use std::io::{PipeReader, Read as _, Write};
@@ -48,7 +48,7 @@ enum Side {
 }
 
 impl Side {
-    /// A name, a colon and a path from / on is a cell's; everything else is here. `./a:/b` says that a strange name is here.
+    /// A name, a colon and an absolute path refer to a cell; everything else is local. `./a:/b` is local.
     fn parse(text: &str) -> Self {
         match text.split_once(':') {
             Some((cell, path)) if path.starts_with('/') && !cell.is_empty() && !cell.contains(['/', '.']) => {
@@ -59,7 +59,7 @@ impl Side {
     }
 }
 
-/// Copies.
+/// Runs the command.
 pub(crate) async fn cp(context: &Context, matches: &ArgMatches) -> Result<()> {
     let side =
         |name: &str| Side::parse(matches.get_one::<String>(name).map(String::as_str).unwrap_or_default());
@@ -91,7 +91,7 @@ fn stream_failed(why: String) -> Failure {
     Failure::new(Exit::Failed, "stream_failed", why)
 }
 
-/// Writes everything that comes; an error unless its proper end came too.
+/// Writes all output; returns an error unless it ends properly.
 async fn drain(output: &mut StreamOutput, to: &mut dyn Write) -> Result<()> {
     loop {
         match output.next().await.map_err(|error| Failure::call(None, error))? {
@@ -104,7 +104,7 @@ async fn drain(output: &mut StreamOutput, to: &mut dyn Write) -> Result<()> {
     }
 }
 
-/// The name that a path ends in, where that can be a file's.
+/// Returns the last component of a path, if it can be a file name.
 fn last_name(path: &str) -> Result<&str> {
     match path.rsplit('/').next() {
         Some(name) if !matches!(name, "" | "." | "..") => Ok(name),
@@ -137,7 +137,7 @@ async fn fetch(context: &Context, named: &Named, path: &str, here: &str) -> Resu
     std::fs::rename(&part, &target).map_err(failed)
 }
 
-/// The path ends in a slash then, which is how a directory is asked for.
+/// Requests a directory by a trailing slash.
 async fn fetch_tree(context: &Context, named: &Named, path: &str, here: &str) -> Result<()> {
     let body = json!({"read": {"path": format!("{}/", path.trim_end_matches('/'))}});
     let (_input, mut output) = join(&context.connect()?, named, operation("stream_create")?, body).await?;
@@ -150,7 +150,7 @@ async fn fetch_tree(context: &Context, named: &Named, path: &str, here: &str) ->
     drop(writer);
     let left_out =
         unpacking.await.map_err(|error| Failure::local("the archive cannot be unpacked", error))?;
-    // What the cell says goes first: an archive that broke off is only its consequence.
+    // The cell's error comes first: a truncated archive is only its consequence.
     match (drained, left_out) {
         (Err(failure), _) if !failure.is_silent() => Err(failure),
         (_, Err(failure)) => Err(failure),
@@ -163,8 +163,8 @@ async fn fetch_tree(context: &Context, named: &Named, path: &str, here: &str) ->
     }
 }
 
-/// Unpacks files and directories under `target`, and nothing beside it: what comes is the word of whoever rules the cell. Says
-/// how much was left out.
+/// Unpacks files and directories strictly under `target`: the archive is untrusted input from the cell. Returns the
+/// number of skipped entries.
 fn unpack(reader: PipeReader, target: &Path) -> Result<usize> {
     let failed = |error: std::io::Error| Failure::local("the archive cannot be unpacked", error);
     let mut archive = tar::Archive::new(reader);
@@ -187,12 +187,12 @@ fn unpack(reader: PipeReader, target: &Path) -> Result<usize> {
         entry.set_preserve_permissions(false);
         entry.set_preserve_mtime(true);
         entry.set_unpack_xattrs(false);
-        // It looks whether the folder is really below the target, also through links that are there already.
+        // This checks that the folder really is below the target, also through existing links.
         if !entry.unpack_in(target).map_err(failed)? {
             left_out += 1;
         }
     }
-    // What comes behind the end of an archive is only padding, but must be read, or whoever writes it fails.
+    // Data after the end of an archive is only padding, but must be read, or the writer fails.
     std::io::copy(&mut archive.into_inner(), &mut std::io::sink()).map_err(failed)?;
     Ok(left_out)
 }
@@ -225,7 +225,7 @@ async fn send(context: &Context, named: &Named, here: &str, path: &str) -> Resul
                 0 => input.end().await,
                 count => input.send(&buffer[..count]).await,
             };
-            // Why it was not taken is what the other end says.
+            // The other end reports the reason.
             if count == 0 || sent.is_err() {
                 return Ok::<(), Failure>(());
             }
@@ -267,7 +267,7 @@ mod tests {
         text: &[u8],
     ) {
         let mut header = tar::Header::new_gnu();
-        // Written as bytes, because the library refuses to write what it should refuse to read.
+        // Written as bytes, because the library refuses to write entries that it should refuse to read.
         header.as_gnu_mut().unwrap().name[..path.len()].copy_from_slice(path.as_bytes());
         header.as_gnu_mut().unwrap().linkname[..link.len()].copy_from_slice(link.as_bytes());
         header.set_entry_type(kind);

@@ -1,7 +1,7 @@
-//! `muster events`: a line an event, from the kept ones to those that happen.
+//! `muster events`: one line per event, stored ones first, then live ones.
 
 use clap::ArgMatches;
-use muster_sdk::describe::{Description, Operation};
+use muster_sdk::describe::{Description, Endpoint};
 use muster_sdk::{Arguments, EventStream, Follow, Item};
 use serde_json::Value;
 
@@ -12,16 +12,16 @@ use crate::operate::call;
 use crate::place::Place;
 use crate::printable::{printable, printable_json};
 
-/// How many of the latest are shown if nothing else is said.
+/// Default number of latest events.
 const LATEST: i64 = 50;
 
-/// Shows events, and goes on if asked to.
+/// Prints events, and follows them if requested.
 pub(crate) async fn events(context: &Context, matches: &ArgMatches) -> Result<()> {
     let place = Place::of(matches, context);
     let connection = context.connect()?;
     let description = Description::embedded();
     let missing = || Failure::usage("the API has no events any more");
-    let list = description.operation("event_list").ok_or_else(missing)?;
+    let list = description.endpoint("event_list").ok_or_else(missing)?;
     let wanted = matches.get_one::<String>("type").map(String::as_str);
     let follow = matches.get_flag("follow");
     let last = matches.get_one::<i64>("last").copied().or((!follow).then_some(LATEST));
@@ -32,7 +32,7 @@ pub(crate) async fn events(context: &Context, matches: &ArgMatches) -> Result<()
     };
     if follow {
         eprintln!("following {}; Ctrl-C ends it", place.words());
-        let stream = description.operation("event_stream").ok_or_else(missing)?;
+        let stream = description.endpoint("event_stream").ok_or_else(missing)?;
         let follow = Follow { tenant: place.tenant, project: place.project, after };
         let events = EventStream::open(&connection, &follow).await;
         return go_on(context, events.map_err(|error| Failure::call(Some(stream), error))?, stream, wanted)
@@ -62,7 +62,7 @@ pub(crate) async fn events(context: &Context, matches: &ArgMatches) -> Result<()
     Ok(())
 }
 
-async fn newest(connection: &muster_sdk::Connection, list: &Operation, place: &Place) -> Result<i64> {
+async fn newest(connection: &muster_sdk::Connection, list: &Endpoint, place: &Place) -> Result<i64> {
     let mut query = place.query();
     query.push(("page_size".to_owned(), "1".to_owned()));
     let page = call(connection, list, &Arguments { query, ..Arguments::default() }).await?;
@@ -72,7 +72,7 @@ async fn newest(connection: &muster_sdk::Connection, list: &Operation, place: &P
 async fn go_on(
     context: &Context,
     mut events: EventStream,
-    stream: &Operation,
+    stream: &Endpoint,
     wanted: Option<&str>,
 ) -> Result<()> {
     loop {
@@ -89,7 +89,7 @@ async fn go_on(
     }
 }
 
-/// The same rule as the server's: a trailing `*` matches the rest.
+/// Applies the server's rule: a trailing `*` is a wildcard.
 fn matches_type(wanted: Option<&str>, event: &Value) -> bool {
     let Some(wanted) = wanted else { return true };
     let kind = event["type"].as_str().unwrap_or_default();

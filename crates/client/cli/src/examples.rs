@@ -1,13 +1,13 @@
-//! Examples for the commands that people type most. They stand at the end of the help, and a test types every one.
+//! Examples for the most common commands. They are shown at the end of the help, and a test parses every one.
 
-/// The examples of a command, as help shows them.
+/// Returns the examples of a command, formatted for help.
 pub(crate) fn of(typed: &str) -> Option<String> {
     let (_, lines) = EXAMPLES.iter().find(|(words, _)| *words == typed)?;
     let lines: String = lines.iter().map(|line| format!("\n  {line}")).collect();
     Some(format!("Examples:{lines}"))
 }
 
-/// By the words of the command.
+/// Examples by command words.
 pub(crate) const EXAMPLES: &[(&str, &[&str])] = &[
     (
         "allocation create",
@@ -284,7 +284,7 @@ pub(crate) const EXAMPLES: &[(&str, &[&str])] = &[
     ),
     (
         "operation list",
-        &["muster operation list --state parked", "muster operation list --state parked --platform"],
+        &["muster operation list --state blocked", "muster operation list --state blocked --platform"],
     ),
     (
         "operation watch",
@@ -294,10 +294,10 @@ pub(crate) const EXAMPLES: &[(&str, &[&str])] = &[
         ],
     ),
     (
-        "operation unblock",
+        "operation resolve",
         &[
-            "muster operation unblock op_01m7fjvyj8emk9p4cab3ddwt0a --choice retry",
-            "muster operation unblock op_01m7fjvyj8emk9p4cab3ddwt0a --choice abandon --statement 'the board was pulled'",
+            "muster operation resolve op_01m7fjvyj8emk9p4cab3ddwt0a --action retry",
+            "muster operation resolve op_01m7fjvyj8emk9p4cab3ddwt0a --action abandon --statement 'the board was pulled'",
         ],
     ),
 ];

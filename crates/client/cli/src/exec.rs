@@ -1,4 +1,5 @@
-//! `muster exec`: a command in a cell, as if it ran here: its input, its output, its exit status, and a terminal if there is one.
+//! `muster exec`: runs a command in a cell as if it were local: input, output, exit status, and a terminal if there is
+//! one.
 
 use std::io::{IsTerminal as _, Read as _, Write as _};
 use std::process::ExitCode;
@@ -59,7 +60,7 @@ pub(crate) fn command() -> Command {
         )
 }
 
-/// Runs it. Whatever fails on our side is 255, so that it is told apart from what the command says.
+/// Runs the command. A local failure returns 255, to distinguish it from the command's own status.
 pub(crate) async fn exec(context: &Context, matches: &ArgMatches) -> Result<ExitCode> {
     let status = run(context, matches).await.map_err(|failure| match failure.exit {
         Exit::Usage => failure,
@@ -78,7 +79,7 @@ async fn run(context: &Context, matches: &ArgMatches) -> Result<i32> {
     };
     let body = json!({"command": body(matches, terminal)?});
     let stream = join(&context.connect()?, &named, operation("stream_create")?, body).await?;
-    // Until it has begun, the terminal is this program's own, and Ctrl-C means this program.
+    // Until the command has started, the terminal stays in normal mode, and Ctrl-C interrupts this program.
     let raw = || terminal.then(Raw::set).transpose().map(Option::flatten);
     carry(stream, terminal, raw).await
 }
@@ -111,7 +112,7 @@ fn body(matches: &ArgMatches, terminal: bool) -> Result<Value> {
     Ok(body)
 }
 
-/// Carries input and output until the end; gives the exit status.
+/// Transfers input and output until the end; returns the exit status.
 async fn carry(
     (mut input, mut output): (StreamInput, StreamOutput),
     terminal: bool,
@@ -121,7 +122,7 @@ async fn carry(
     let mut ended = (signal(SignalKind::terminate())?, signal(SignalKind::hangup())?);
     let inward = async {
         if begun.await.is_ok() && feed(&mut input, terminal).await.is_ok() {
-            // What is left is what the command says.
+            // Only output remains.
         }
         std::future::pending::<()>().await;
     };
@@ -162,7 +163,7 @@ async fn show(
     }
 }
 
-/// Sends what comes on the standard input, and the sizes that the terminal takes.
+/// Sends standard input and terminal size changes.
 async fn feed(input: &mut StreamInput, terminal: bool) -> std::result::Result<(), muster_sdk::Error> {
     let mut pieces = standard_input();
     let mut resized = terminal.then(|| signal(SignalKind::window_change()).ok()).flatten();
@@ -191,7 +192,7 @@ async fn feed(input: &mut StreamInput, terminal: bool) -> std::result::Result<()
     Ok(())
 }
 
-/// Read by a thread of its own that nobody waits for: a read that blocks must not keep the program from ending.
+/// Reads standard input in a detached thread: a blocking read must not keep the program from ending.
 fn standard_input() -> mpsc::Receiver<Vec<u8>> {
     let (pieces, received) = mpsc::channel(1);
     std::thread::spawn(move || {

@@ -1,7 +1,7 @@
-//! What went wrong, as a person reads it: what happened, the thread to follow it by, and what to do next. And as a script
-//! reads it: the exit code, which is stable (`docs/reference/cli.md`).
+//! Errors for people: the cause, the correlation id, and the next step. And for scripts: a stable exit code
+//! (`docs/reference/cli.md`).
 
-use muster_sdk::describe::{Description, Operation};
+use muster_sdk::describe::{Description, Endpoint};
 use muster_sdk::{Error, Problem};
 use serde_json::{Value, json};
 
@@ -24,27 +24,27 @@ pub(crate) enum Exit {
     OperationFailed = 10,
     OperationCancelled = 11,
     OperationSuperseded = 12,
-    OperationParked = 13,
+    OperationBlocked = 13,
     OperationPartial = 14,
     WaitTimedOut = 15,
-    /// Ctrl-C ended a wait, and nothing else.
+    /// Ctrl-C ended a wait; the operation continues.
     Interrupted = 130,
-    /// A stream failed; every other status is that of the command that ran in the cell.
+    /// A stream failed; every other status is that of the command in the cell.
     Stream = 255,
 }
 
-/// A command that did not succeed.
+/// A failed command.
 #[derive(Debug)]
 pub(crate) struct Failure {
     pub(crate) exit: Exit,
-    /// A stable word, for scripts.
+    /// Stable code, for scripts.
     pub(crate) code: String,
     pub(crate) detail: String,
-    /// Further lines, such as the faults of single fields.
+    /// Additional lines, such as errors of single fields.
     pub(crate) lines: Vec<String>,
     pub(crate) next: Option<String>,
     problem: Option<Box<Problem>>,
-    /// There is nothing more to say, or nobody left to hear it.
+    /// Whether no message is printed.
     silent: bool,
 }
 
@@ -63,32 +63,32 @@ impl Failure {
         }
     }
 
-    /// What there was to say has been said; only the exit code is left.
+    /// Returns a failure without a message, for the exit code only.
     pub(crate) fn silent(exit: Exit) -> Self {
         Self { silent: true, ..Self::new(exit, "", "") }
     }
 
-    /// The command was not said rightly.
+    /// Returns a usage error.
     pub(crate) fn usage(detail: impl Into<String>) -> Self {
         Self::new(Exit::Usage, "usage", detail)
     }
 
-    /// Something on this machine does not work.
+    /// Returns a local error.
     pub(crate) fn local(what: &str, error: impl std::fmt::Display) -> Self {
         Self::new(Exit::Failed, "local", format!("{what}: {error}"))
     }
 
-    /// With another exit code.
+    /// Sets another exit code.
     pub(crate) fn with_exit(self, exit: Exit) -> Self {
         Self { exit, ..self }
     }
 
-    /// After how many seconds the server wants to be asked again, where it said so.
+    /// Returns the server's retry delay in seconds, if given.
     pub(crate) fn retry_after(&self) -> Option<u64> {
         self.problem.as_ref()?.retry_after
     }
 
-    /// Whether it is not told.
+    /// Reports whether no message is printed.
     pub(crate) fn is_silent(&self) -> bool {
         self.silent
     }
@@ -98,8 +98,8 @@ impl Failure {
         self
     }
 
-    /// From a call that failed.
-    pub(crate) fn call(operation: Option<&Operation>, error: Error) -> Self {
+    /// Converts a failed call.
+    pub(crate) fn call(operation: Option<&Endpoint>, error: Error) -> Self {
         let detail = error.to_string();
         match error {
             Error::Setup(_) => Self::usage(detail),
@@ -124,7 +124,7 @@ impl Failure {
         }
     }
 
-    /// At a login there is no token to blame.
+    /// Adjusts the advice for a login, which has no token to blame.
     pub(crate) fn wrong_password(mut self) -> Self {
         if self.exit == Exit::Unauthenticated {
             self.next = Some("check the tenant (`--tenant`), the address and the password; an admin can set a new one with `muster user set-password`".to_owned());
@@ -132,7 +132,7 @@ impl Failure {
         self
     }
 
-    fn problem(operation: Option<&Operation>, problem: Box<Problem>) -> Self {
+    fn problem(operation: Option<&Endpoint>, problem: Box<Problem>) -> Self {
         let mut failure = Self::new(exit_of(problem.status), &problem.code, problem.detail.clone());
         failure.lines = problem
             .errors
@@ -145,7 +145,7 @@ impl Failure {
         failure
     }
 
-    /// Tells it, and gives the exit code.
+    /// Prints the failure, and returns the exit code.
     pub(crate) fn report(&self, as_json: bool) -> u8 {
         if !self.silent {
             eprint!("{}", if as_json { self.as_json() } else { self.as_text() });
@@ -181,7 +181,7 @@ impl Failure {
     }
 }
 
-/// Output that nobody reads any more (`muster … | head`) is no failure of ours.
+/// A closed pipe (`muster … | head`) is not a failure.
 impl From<std::io::Error> for Failure {
     fn from(error: std::io::Error) -> Self {
         let silent = error.kind() == std::io::ErrorKind::BrokenPipe;
@@ -202,7 +202,7 @@ pub(crate) fn exit_of(status: u16) -> Exit {
     }
 }
 
-/// A place in a request, in the words of the command line.
+/// Converts a location in a request to the name of its flag.
 fn flag(pointer: &str) -> String {
     let name = pointer.strip_prefix("query/").or_else(|| pointer.strip_prefix('/'));
     match name {
@@ -211,8 +211,8 @@ fn flag(pointer: &str) -> String {
     }
 }
 
-/// What to do next, by the code.
-fn advice(operation: Option<&Operation>, problem: &Problem) -> Option<String> {
+/// Returns the next step, by code.
+fn advice(operation: Option<&Endpoint>, problem: &Problem) -> Option<String> {
     let words = operation.map(Words::of);
     let list = || {
         let noun = absent(&problem.detail).or_else(|| what_to_list(operation));
@@ -226,7 +226,7 @@ fn advice(operation: Option<&Operation>, problem: &Problem) -> Option<String> {
         "unauthenticated" => {
             Some("log in with `muster login`, or name a token with --token-file or MUSTER_TOKEN".to_owned())
         }
-        // Who may launch here at all is another question than which app.
+        // The missing entitlement is a different problem than an unknown app.
         "permission_denied" if problem.detail.contains("is not entitled") => Some(
             "`muster entitlement grant APP --dry-run` shows what the app asks for; consent to it, then repeat the command"
                 .to_owned(),
@@ -246,7 +246,7 @@ fn advice(operation: Option<&Operation>, problem: &Problem) -> Option<String> {
             noun.map(|noun| format!("choose another name; `muster {noun} list` shows what there is"))
         }
         "ambiguous_name" => Some("say which: by id, or a project as TENANT.NAME".to_owned()),
-        // What lives is not removed by a cascade either, and the detail says what ends it.
+        // A cascade does not remove live resources either, and the detail names the command that does.
         "not_empty" if problem.detail.contains("no cascade removes") => None,
         "not_empty" if takes("cascade") => Some("add --cascade to remove what it holds as well".to_owned()),
         "version_mismatch" => {
@@ -278,29 +278,29 @@ fn advice(operation: Option<&Operation>, problem: &Problem) -> Option<String> {
     }
 }
 
-/// The noun that the server says there is none of. It may be what a flag names (`--allocation`), and of that the operation says
-/// nothing. A sentence in other words costs only the better advice.
+/// Returns the noun that the server did not find. It may come from a flag (`--allocation`), which the endpoint does not
+/// tell. An unexpected wording only costs the more specific advice.
 fn absent(detail: &str) -> Option<String> {
     let (noun, _) = detail.strip_prefix("there is no such ")?.split_once(',')?;
     let noun = noun.to_lowercase().replace(' ', "-");
     is_listed(&noun).then_some(noun)
 }
 
-/// The noun whose list helps to find what was not found: the thing's own, or that of its place if the thing was listed or
-/// made.
-fn what_to_list(operation: Option<&Operation>) -> Option<String> {
+/// Returns the noun to list when something was not found: the resource's own, or its parent's if the resource was listed
+/// or created.
+fn what_to_list(operation: Option<&Endpoint>) -> Option<String> {
     let operation = operation?;
     let noun = Words::of(operation).noun;
     match operation.path_params.last() {
         Some(place) if is_place(operation, place) => Some(kebab(&place.name)),
-        // Some things are only made, and never listed: then it is what they are made in that was not found.
+        // Some resources are only created and never listed: then their parent was not found.
         Some(place) if noun.as_deref().is_some_and(|noun| !is_listed(noun)) => Some(kebab(&place.name)),
         _ => noun,
     }
 }
 
 fn is_listed(noun: &str) -> bool {
-    Description::embedded().operation(&format!("{}_list", noun.replace('-', "_"))).is_some()
+    Description::embedded().endpoint(&format!("{}_list", noun.replace('-', "_"))).is_some()
 }
 
 #[cfg(test)]
@@ -311,7 +311,7 @@ mod tests {
         let problem = json!({"status": status, "code": code, "detail": "no\u{1b}[2J", "correlation_id": "c0ffee",
                              "errors": [{"pointer": "/display_name", "detail": "too long"}]});
         let problem: Problem = serde_json::from_value(problem).unwrap();
-        Failure::call(Description::embedded().operation(id), Error::Problem(Box::new(problem)))
+        Failure::call(Description::embedded().endpoint(id), Error::Problem(Box::new(problem)))
     }
 
     #[test]
@@ -346,7 +346,7 @@ mod tests {
         let page = include_str!("../../../../docs/reference/cli.md");
         let rows =
             page.lines().filter_map(|line| line.strip_prefix("| ")?.split(' ').next()?.parse::<u8>().ok());
-        // The last is what `muster exec` ends with when the command's own status cannot be had.
+        // The last is the status of `muster exec` when the command's own is unavailable.
         let ours = (0..=Exit::WaitTimedOut as u8).chain([Exit::Interrupted as u8, 255]);
         assert_eq!(rows.collect::<Vec<_>>(), ours.collect::<Vec<_>>());
     }
@@ -378,7 +378,7 @@ mod tests {
         let detail = "the tenant holds 1 allocation that lives, which no cascade removes: release them first";
         let problem = json!({"status": 409, "code": "not_empty", "detail": detail, "correlation_id": "c"});
         let problem: Problem = serde_json::from_value(problem).unwrap();
-        let operation = Description::embedded().operation("tenant_delete");
+        let operation = Description::embedded().endpoint("tenant_delete");
         let said = Failure::call(operation, Error::Problem(Box::new(problem))).as_text();
         assert!(said.contains("release them first") && !said.contains("--cascade"), "{said}");
     }
@@ -388,7 +388,7 @@ mod tests {
         let detail = "the project is not entitled to launch notebook";
         let problem = json!({"status": 403, "code": "permission_denied", "detail": detail});
         let problem: Problem = serde_json::from_value(problem).unwrap();
-        let operation = Description::embedded().operation("instance_create");
+        let operation = Description::embedded().endpoint("instance_create");
         let next = Failure::call(operation, Error::Problem(Box::new(problem))).next.unwrap();
         assert!(next.starts_with("`muster entitlement grant APP --dry-run`"), "{next}");
         assert!(
@@ -402,7 +402,7 @@ mod tests {
             let detail = format!("there is no such {noun}, or you may not see it");
             let problem = json!({"status": 404, "code": "not_found", "detail": detail});
             let problem: Problem = serde_json::from_value(problem).unwrap();
-            let operation = Description::embedded().operation("cell_create");
+            let operation = Description::embedded().endpoint("cell_create");
             Failure::call(operation, Error::Problem(Box::new(problem))).next.unwrap()
         };
         let listed = [
@@ -410,7 +410,7 @@ mod tests {
             ("project", "project"),
             ("service account", "service-account"),
             ("SSH key", "ssh-key"),
-            // Of what is never listed, the place is shown.
+            // For resources without a list, the parent is shown.
             ("stream", "project"),
         ];
         for (noun, list) in listed {

@@ -1,7 +1,7 @@
-//! From the fields of an operation to the flags of a command.
+//! Converts the fields of an endpoint to the flags of a command.
 
 use clap::{Arg, ArgAction, ValueHint, value_parser};
-use muster_sdk::describe::{Field, FieldKind, Operation};
+use muster_sdk::describe::{Endpoint, Field, FieldKind};
 
 use crate::contract::Contract;
 use crate::forms;
@@ -10,15 +10,15 @@ use crate::naming::naming;
 use crate::secret;
 use crate::words::{Words, kebab};
 
-/// Where in a request an argument goes; with the field's name it is the argument's id.
+/// Location of an argument in a request; a prefix of the argument's id.
 pub(crate) const PATH: &str = "path:";
 pub(crate) const QUERY: &str = "query:";
 pub(crate) const BODY: &str = "body:";
-/// Marks the flag that empties a list or a map.
+/// Prefix of the flag that empties a list or a map.
 pub(crate) const EMPTY: &str = "empty:";
 
-/// Every argument of a command, in the order in which help shows them.
-pub(crate) fn arguments(operation: &Operation) -> Vec<Arg> {
+/// Returns every argument of a command, in the order of the help.
+pub(crate) fn arguments(operation: &Endpoint) -> Vec<Arg> {
     let mut arguments = Vec::new();
     let mut position = 1;
     for field in &operation.path_params {
@@ -76,15 +76,15 @@ pub(crate) fn arguments(operation: &Operation) -> Vec<Arg> {
     arguments
 }
 
-/// Whether a path parameter only says where: the tenant or project around the thing that the command is about. Those come
-/// from the profile if they are not said.
-pub(crate) fn is_place(operation: &Operation, field: &Field) -> bool {
+/// Reports whether a path parameter is only the scope: the tenant or project that contains the resource. Its default
+/// comes from the profile.
+pub(crate) fn is_place(operation: &Endpoint, field: &Field) -> bool {
     let noun = Words::of(operation).noun;
     matches!(field.name.as_str(), "tenant" | "project") && noun != Some(kebab(&field.name))
 }
 
-/// Whether the answer comes in pages.
-pub(crate) fn is_list(operation: &Operation) -> bool {
+/// Reports whether the response is paged.
+pub(crate) fn is_list(operation: &Endpoint) -> bool {
     operation.query_params.iter().any(|field| field.name == "page_size")
 }
 
@@ -126,8 +126,8 @@ fn flag(field: &Field, group: &str) -> Arg {
     }
 }
 
-/// Whether a field is rather had from a file: a key of several lines is no word of a command line, and neither is a manifest.
-pub(crate) fn has_file(operation: &Operation, field: &Field) -> bool {
+/// Reports whether a field is better read from a file: a multi-line key or a manifest does not fit on a command line.
+pub(crate) fn has_file(operation: &Endpoint, field: &Field) -> bool {
     matches!(
         (operation.id.as_str(), field.name.as_str()),
         ("key_create", "public_key") | ("app_version_publish", "manifest")
@@ -146,19 +146,19 @@ fn file_flag(field: &Field) -> Arg {
         .help(format!("{} A file that holds it", sentence(&field.description)))
 }
 
-fn with_alias(arg: Arg, operation: &Operation, field: &Field) -> Arg {
+fn with_alias(arg: Arg, operation: &Endpoint, field: &Field) -> Arg {
     match forms::alias(operation, field) {
         Some(word) => arg.visible_alias(word),
         None => arg,
     }
 }
 
-fn body_flag(operation: &Operation, field: &Field) -> Arg {
+fn body_flag(operation: &Endpoint, field: &Field) -> Arg {
     if secret::is_content(operation, field) {
         return secret::argument(field);
     }
     if field.secret {
-        // A secret on a command line could be read by everybody on the machine, and stays in the shell's history.
+        // Other users could read a secret on a command line, and it would stay in the shell's history.
         let help = format!(
             "{} A file that holds it, or - for the next line of standard input",
             sentence(&field.description)
@@ -187,13 +187,13 @@ fn body_flag(operation: &Operation, field: &Field) -> Arg {
     if field.required && !is_looked_up(operation, field) { arg.required_unless_present("body") } else { arg }
 }
 
-/// Whether a field that the API needs is found by the command itself, and only need be given by who has it already.
-pub(crate) fn is_looked_up(operation: &Operation, field: &Field) -> bool {
+/// Reports whether the command looks up a required field itself unless it is given.
+pub(crate) fn is_looked_up(operation: &Endpoint, field: &Field) -> bool {
     operation.id == "node_approve" && field.name == "digest"
 }
 
-/// Whether a filter is the profile's project unless something else is said. Only where everything else is denied to most.
-pub(crate) fn has_default_project(operation: &Operation) -> bool {
+/// Reports whether a filter defaults to the profile's project. Only where most callers would be denied otherwise.
+pub(crate) fn has_default_project(operation: &Endpoint) -> bool {
     matches!(operation.id.as_str(), "operation_list" | "can_i")
 }
 
@@ -205,7 +205,7 @@ fn empty_flag(field: &Field) -> Arg {
         .help(format!("Leave no {}", field.name.replace('_', " ")))
 }
 
-fn whole_body(operation: &Operation) -> Arg {
+fn whole_body(operation: &Endpoint) -> Arg {
     let help = "The whole request as JSON from a file, or - for standard input; flags win over its members";
     let body = Arg::new("body").long("body").value_name("FILE").value_hint(ValueHint::FilePath).help(help);
     if forms::is_from_a_file(operation) { body.short('f').visible_alias(FILE) } else { body }
@@ -240,7 +240,7 @@ fn value_name(field: &Field) -> String {
     }
 }
 
-/// `labels` are given one at a time, as `--label`.
+/// Returns the singular for repeatable flags: `labels` becomes `--label`.
 fn singular(name: &str) -> String {
     let name = kebab(name);
     name.strip_suffix('s').map_or(name.clone(), str::to_owned)

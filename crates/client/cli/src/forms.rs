@@ -1,5 +1,5 @@
-//! Fields that are no single word, as people say them: `--set worker=2` for an object in a list, `--config rate=5` for a
-//! member of a document. One table says which field is said how; flags and bodies are made from it and know nothing of them.
+//! Structured fields as flags: `--set worker=2` for an object in a list, `--config rate=5` for a member of a document.
+//! One table maps fields to forms; flags and bodies are derived from it.
 
 mod components;
 mod config;
@@ -11,21 +11,21 @@ pub(crate) use destination::lacks_amounts;
 use std::io::BufRead;
 
 use clap::{Arg, ArgMatches};
-use muster_sdk::describe::{Field, Operation};
+use muster_sdk::describe::{Endpoint, Field};
 use serde_json::{Map, Value};
 
 use crate::failure::{Failure, Result};
 
-/// How a field is said.
+/// Form of a structured field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Form {
-    /// How many members of which components, and where.
+    /// Component counts and their allocations.
     Components,
-    /// A document of the app's own.
+    /// The app's own configuration document.
     Config,
-    /// Where a new member goes.
+    /// Allocation for a new member.
     Destination,
-    /// The name of an instance, which is the app's if nothing else is said.
+    /// Name of an instance; default: the app's.
     OwnName,
 }
 
@@ -41,7 +41,7 @@ const FORMS: [(&str, &str, Form); 9] = [
     ("member_add", "allocation", Form::Destination),
 ];
 
-/// A second word for a flag, where the first is not what people say.
+/// Aliases of flags, where the API's name is uncommon.
 const ALIASES: [(&str, &str, &str); 7] = [
     ("app_compatibility", "version", "app-version"),
     ("instance_upgrade", "app_version", "to"),
@@ -52,25 +52,25 @@ const ALIASES: [(&str, &str, &str); 7] = [
     ("quota_set", "max_memory_mb", "memory-mb"),
 ];
 
-/// The form of a field that has one.
-pub(crate) fn of(operation: &Operation, field: &Field) -> Option<Form> {
+/// Returns the form of a field, if any.
+pub(crate) fn of(operation: &Endpoint, field: &Field) -> Option<Form> {
     let known = |(id, name, _): &&(&str, &str, Form)| *id == operation.id && *name == field.name;
     FORMS.iter().find(known).map(|(_, _, form)| *form)
 }
 
-/// The second word for a flag.
-pub(crate) fn alias(operation: &Operation, field: &Field) -> Option<&'static str> {
+/// Returns the alias of a flag.
+pub(crate) fn alias(operation: &Endpoint, field: &Field) -> Option<&'static str> {
     let known = |(id, name, _): &&(&str, &str, &str)| *id == operation.id && *name == field.name;
     ALIASES.iter().find(known).map(|(_, _, word)| *word)
 }
 
-/// Whether a command is given a whole body as a rule: then `-f FILE` says so.
-pub(crate) fn is_from_a_file(operation: &Operation) -> bool {
+/// Reports whether a command usually takes a whole body, as `-f FILE`.
+pub(crate) fn is_from_a_file(operation: &Endpoint) -> bool {
     operation.id == "instance_apply"
 }
 
 impl Form {
-    /// The flags.
+    /// Returns the flags.
     pub(crate) fn arguments(self, field: &Field) -> Vec<Arg> {
         match self {
             Form::Components => components::arguments(field),
@@ -80,7 +80,7 @@ impl Form {
         }
     }
 
-    /// Lays what was said over the document.
+    /// Overlays the document with the flags.
     pub(crate) fn fill(
         self,
         field: &Field,
@@ -97,7 +97,7 @@ impl Form {
     }
 }
 
-/// `worker=2` as its two halves.
+/// Splits `worker=2`.
 fn halves<'t>(flag: &str, form: &str, text: &'t str) -> Result<(&'t str, &'t str)> {
     match text.split_once('=') {
         Some((key, value)) if !key.is_empty() && !value.is_empty() => Ok((key, value)),
@@ -105,7 +105,7 @@ fn halves<'t>(flag: &str, form: &str, text: &'t str) -> Result<(&'t str, &'t str
     }
 }
 
-/// A JSON document that stands on the command line.
+/// Parses a JSON document on the command line.
 fn document_of(flag: &str, text: &str) -> Result<Value> {
     serde_json::from_str(text).map_err(|error| Failure::usage(format!("--{flag} takes JSON: {error}")))
 }

@@ -1,9 +1,9 @@
-//! What `exec`, `logs` and `cp` have in common: asking for a stream to a cell, and joining it.
+//! Shared by `exec`, `logs` and `cp`: creating a stream to a cell, and joining it.
 
 use std::collections::BTreeMap;
 
 use clap::{Arg, ArgMatches};
-use muster_sdk::describe::{Description, Operation};
+use muster_sdk::describe::{Description, Endpoint};
 use muster_sdk::{Arguments, Connection, StreamInput, StreamOutput};
 use serde_json::Value;
 
@@ -20,7 +20,7 @@ pub(crate) fn project_argument() -> Arg {
         .help("The project it is in, by id or name [env: MUSTER_PROJECT] [default: the profile's]")
 }
 
-/// A cell, as it was named.
+/// A cell, as named on the command line.
 pub(crate) struct Named {
     pub(crate) project: String,
     pub(crate) cell: String,
@@ -44,17 +44,17 @@ impl Named {
     }
 }
 
-/// An operation that these commands stand on.
-pub(crate) fn operation(id: &str) -> Result<&'static Operation> {
+/// Returns an endpoint that these commands depend on.
+pub(crate) fn operation(id: &str) -> Result<&'static Endpoint> {
     let missing = || Failure::usage(format!("the API has no {id} any more"));
-    Description::embedded().operation(id).ok_or_else(missing)
+    Description::embedded().endpoint(id).ok_or_else(missing)
 }
 
-/// Asks for a stream, and joins it.
+/// Creates a stream, and joins it.
 pub(crate) async fn join(
     connection: &Connection,
     named: &Named,
-    asked: &'static Operation,
+    asked: &'static Endpoint,
     body: Value,
 ) -> Result<(StreamInput, StreamOutput)> {
     let granted = call(connection, asked, &named.arguments(Some(body))).await?;

@@ -1,4 +1,4 @@
-//! `muster key generate`: a key pair of a publisher. The private half is written here and goes nowhere else.
+//! `muster key generate`: creates a publisher's key pair. The private key is written locally and sent nowhere.
 
 use std::fs::OpenOptions;
 use std::io::Write as _;
@@ -15,7 +15,7 @@ use crate::failure::{Exit, Failure, Result};
 use crate::operate::show;
 use crate::options::with_options;
 
-/// The verbs that are no call.
+/// Returns the verbs that do not call the API.
 pub(crate) fn verbs() -> Vec<Command> {
     let generate = Command::new("generate")
         .about("Make a key pair to sign artifacts with, in two files")
@@ -28,7 +28,7 @@ pub(crate) fn verbs() -> Vec<Command> {
     vec![with_options(generate)]
 }
 
-/// Makes one.
+/// Generates a key pair.
 pub(crate) fn generate(context: &Context, matches: &ArgMatches) -> Result<()> {
     let file = PathBuf::from(matches.get_one::<String>("file").map(String::as_str).unwrap_or_default());
     let mut public = file.clone().into_os_string();

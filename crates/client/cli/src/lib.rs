@@ -1,12 +1,12 @@
-//! The `muster` command line, on the SDK and, for signing, on the crate that says what a signature is.
+//! The `muster` command line, built on the SDK and, for signing, on the crate that defines signatures.
 //!
-//! Nouns and verbs are not written down here: they are read from the API's description at start, so that an operation
-//! that joins the contract is a command by the next build, with help, flags and completion. What is written by hand is
-//! what a description cannot say: logging in, profiles, following events and operations, verifying an audit chain, content
-//! to and from the registry, the status at one look. Deriving commands at compile time was rejected: it is the same list a second time, and generated
-//! code besides.
+//! Nouns and verbs are not listed here: they are read from the API description at start, so that a new endpoint of the
+//! contract becomes a command with the next build, with help, flags and completion. Hand-written commands cover what a
+//! description cannot express: login, profiles, following events and operations, verifying an audit chain, registry
+//! content, the status overview. Deriving commands at compile time was rejected: it duplicates the list, and adds
+//! generated code.
 //!
-//! The server's and the agent's own commands join in `crates/muster`, which owns `main`.
+//! The server's and the agent's commands are added in `crates/muster`, which owns `main`.
 
 mod age;
 mod allocation;
@@ -64,12 +64,12 @@ use context::Context;
 use failure::{Exit, Failure, Result};
 use options::Surroundings;
 
-/// The whole command line, to which the binary adds what is no client's.
+/// Returns the whole client command line, to which the binary adds the server and agent commands.
 pub fn command() -> clap::Command {
     command::command(Description::embedded())
 }
 
-/// Carries out what was typed, and gives the exit code of `docs/reference/cli.md`.
+/// Runs the typed command, and returns the exit code of `docs/reference/cli.md`.
 pub async fn run(matches: &ArgMatches) -> ExitCode {
     let surroundings = Surroundings::real();
     let as_json = surroundings.wants_json(matches);
@@ -79,12 +79,12 @@ pub async fn run(matches: &ArgMatches) -> ExitCode {
     }
 }
 
-/// Writes the completion script that `muster completion SHELL` asked for. `command` is the whole one, with the binary's
-/// own commands: a completion that does not know them would hide them.
+/// Prints the completion script for `muster completion SHELL`. `command` is the whole command line including the binary's
+/// own commands, which the completion would otherwise hide.
 pub fn print_completion(matches: &ArgMatches, command: &mut clap::Command) -> ExitCode {
     let shell = matches.get_one::<String>("shell").and_then(|name| Shell::from_str(name, true).ok());
     let Some(shell) = shell else { return ExitCode::from(Exit::Usage as u8) };
-    // Who closes the pipe early has seen enough.
+    // A reader may close the pipe early.
     let _ = std::io::stdout().write_all(&completion(shell, command));
     ExitCode::SUCCESS
 }
@@ -105,7 +105,7 @@ async fn dispatch(matches: &ArgMatches, surroundings: Surroundings) -> Result<Ex
     }
     let context = Context::new(matches, surroundings, words == ["login"])?;
     let done = match words[..] {
-        // Its exit status is that of the command it ran.
+        // Its exit status is that of the command in the cell.
         ["exec"] => return exec::exec(&context, leaf).await,
         ["login"] => login::login(&context, leaf, &mut std::io::stdin().lock()).await,
         ["logout"] => login::logout(&context, leaf).await,
@@ -132,7 +132,7 @@ async fn dispatch(matches: &ArgMatches, surroundings: Surroundings) -> Result<Ex
     done.map(|()| ExitCode::SUCCESS)
 }
 
-/// The names of the commands that were typed, without their arguments.
+/// Returns the names of the typed commands, without their arguments.
 fn words_of(matches: &ArgMatches) -> Vec<String> {
     let mut words = Vec::new();
     let mut level = matches;

@@ -1,13 +1,13 @@
 //! `muster login` and `muster logout`.
 //!
-//! A person logs in with a password once, to issue a token for this machine; the password is kept nowhere, and the
-//! browser session that issued the token is ended at once. What stays is a token with a name that says where it is, which
+//! A person logs in with a password once, to issue a token for this machine; the password is not stored, and the browser
+//! session that issued the token is ended immediately. The remaining token has a name that identifies the machine, and
 //! can be revoked from anywhere.
 
 use std::io::{BufRead, IsTerminal};
 
 use clap::ArgMatches;
-use muster_sdk::describe::{Description, Operation};
+use muster_sdk::describe::{Description, Endpoint};
 use muster_sdk::{Arguments, Connection};
 use serde_json::{Value, json};
 
@@ -18,14 +18,14 @@ use crate::operate::call;
 use crate::printable::printable;
 use crate::profile::{Profile, Profiles};
 
-fn operation(id: &str) -> Result<&'static Operation> {
-    let found = Description::embedded().operation(id);
+fn operation(id: &str) -> Result<&'static Endpoint> {
+    let found = Description::embedded().endpoint(id);
     found.ok_or_else(|| {
         Failure::new(Exit::Failed, "missing_operation", format!("the API has no {id} any more"))
     })
 }
 
-/// Logs in and keeps the profile.
+/// Logs in and stores the profile.
 pub(crate) async fn login(context: &Context, matches: &ArgMatches, input: &mut dyn BufRead) -> Result<()> {
     let token = match (matches.get_one::<String>("email"), context.named_token()) {
         (Some(email), _) => {
@@ -88,13 +88,13 @@ fn password(from_input: bool, input: &mut dyn BufRead) -> Result<String> {
         .map_err(|error| Failure::local("the terminal cannot be read", error))
 }
 
-/// The tenant that the person belongs to: as it is named, or as the project's name says.
+/// Returns the person's tenant: explicit, or derived from the project's name.
 fn tenant(matches: &ArgMatches) -> Option<&str> {
     let word = |name: &str| matches.get_one::<String>(name).map(String::as_str);
     word("tenant").or_else(|| word("project")?.split_once('.').map(|(tenant, _)| tenant))
 }
 
-/// A token for this machine, by way of a browser session.
+/// Issues a token for this machine, through a browser session.
 async fn issue(context: &Context, tenant: Option<&str>, email: &str, password: &str) -> Result<String> {
     let connection = context.connect_as(None)?;
     let mut body = json!({"method": "password", "email": email, "password": password});
@@ -116,7 +116,7 @@ async fn issue(context: &Context, tenant: Option<&str>, email: &str, password: &
     let csrf = session.json()["csrf_token"].as_str().ok_or_else(lost)?.to_owned();
     let headers = vec![("Cookie".to_owned(), cookie), ("X-CSRF-Token".to_owned(), csrf)];
     let issued = issue_within(&connection, &headers).await;
-    // The session is of no more use. If it cannot be ended, it ends by itself.
+    // The session is no longer needed. If ending it fails, it expires.
     let _ =
         connection.call(operation("session_delete")?, &Arguments { headers, ..Arguments::default() }).await;
     issued?["secret"].as_str().map(str::to_owned).ok_or_else(lost)
@@ -132,7 +132,7 @@ async fn issue_within(connection: &Connection, headers: &[(String, String)]) -> 
     .await
 }
 
-/// The machine's name, so that people know which token to revoke when it is lost.
+/// Returns the host name, so that people know which token to revoke when a machine is lost.
 fn host() -> String {
     let name = std::fs::read_to_string("/proc/sys/kernel/hostname").or_else(|_| std::env::var("HOSTNAME"));
     let name = name.unwrap_or_default();
@@ -158,7 +158,7 @@ fn keep(context: &Context, matches: &ArgMatches, token: String) -> Result<String
     Ok(name)
 }
 
-/// Revokes the profile's token and forgets it. The profile stays, with its server and its tenant and project.
+/// Revokes the profile's token and removes it. The profile keeps its server, tenant and project.
 pub(crate) async fn logout(context: &Context, matches: &ArgMatches) -> Result<()> {
     let mut profiles = Profiles::load(context.profiles_path())?;
     let Some((name, profile)) = profiles.chosen(context.profile_name.as_deref())? else {
@@ -198,7 +198,7 @@ fn revoked(matches: &ArgMatches) -> &'static str {
 async fn revoke(context: &Context, token: &str) -> Result<()> {
     let connection = context.connect_as(Some(token))?;
     let who = match call(&connection, operation("whoami")?, &Arguments::default()).await {
-        // It is dead already, which is what was wanted.
+        // It is already invalid, as intended.
         Err(failure) if failure.exit == Exit::Unauthenticated => return Ok(()),
         other => other?,
     };

@@ -1,4 +1,4 @@
-//! `muster logs`: what a cell's services wrote, while the cell lives and, as far as it was kept, afterwards.
+//! `muster logs`: output of a cell's services, live or archived.
 
 use std::io::Write as _;
 
@@ -23,7 +23,7 @@ pub(crate) fn command() -> Command {
         .long_about(
             "Show what the services of a cell wrote: a line each, with its time and whether it was output or error output. Of a \
              cell that is gone, the last of it is shown, as far as it was kept.\n\nNeeds the permission stream.logs, and \
-             cell.kept_logs for cells that are gone.",
+             cell.archived_logs for cells that are gone.",
         )
         .arg(Arg::new("cell").value_name("CELL").required(true).help("The cell, by id or name"))
         .arg(project_argument())
@@ -38,7 +38,7 @@ pub(crate) fn command() -> Command {
         )
 }
 
-/// Shows logs.
+/// Prints logs.
 pub(crate) async fn logs(context: &Context, matches: &ArgMatches) -> Result<()> {
     let cell = matches.get_one::<String>("cell").map(String::as_str).unwrap_or_default();
     let named = Named::of(context, matches, cell)?;
@@ -47,7 +47,7 @@ pub(crate) async fn logs(context: &Context, matches: &ArgMatches) -> Result<()> 
     let (_input, mut output) = match join(&connection, &named, operation("stream_logs")?, body.clone()).await
     {
         Ok(stream) => stream,
-        // It is not there any more, or not yet: what was kept of it is all there is.
+        // The cell is gone, or not created yet: only archived logs exist.
         Err(failure) if failure.exit == Exit::Conflict => {
             return kept(&connection, &named, &body, failure).await;
         }
@@ -86,7 +86,7 @@ fn body(matches: &ArgMatches, now: Timestamp) -> Result<Value> {
     Ok(Value::Object(body))
 }
 
-/// A time in the past that was typed: as it is written in the contract, or how long ago.
+/// Parses a time in the past: an instant, or a duration before now.
 fn before(text: &str, now: Timestamp) -> Result<String> {
     if instant(text).is_some() {
         return Ok(text.to_owned());
@@ -98,7 +98,7 @@ fn before(text: &str, now: Timestamp) -> Result<String> {
     })
 }
 
-/// What was kept of a cell that is gone. The same lines are chosen as the node would have chosen.
+/// Prints the archived logs of a removed cell, filtered as the node would.
 async fn kept(connection: &Connection, named: &Named, asked: &Value, refused: Failure) -> Result<()> {
     let Ok(operation) = operation("cell_kept_logs") else { return Err(refused) };
     let answer = call(connection, operation, &named.arguments(None)).await.map_err(|_| refused)?;

@@ -1,11 +1,11 @@
-//! How a member is said. It lives under its instance, so it takes two words, `INSTANCE MEMBER`; as one word it is
-//! `INSTANCE/MEMBER`, which is what `muster member list -o name` gives; and an id, `mem_…`, needs no instance: that is looked
-//! for among those of the project.
+//! References to members. A member belongs to an instance, so it takes two words, `INSTANCE MEMBER`; or one word,
+//! `INSTANCE/MEMBER`, as printed by `muster member list -o name`; or an id, `mem_…`, which needs no instance: it is
+//! searched for in the project.
 
 pub(crate) mod view;
 
 use clap::Arg;
-use muster_sdk::describe::{Description, Operation};
+use muster_sdk::describe::{Description, Endpoint};
 use muster_sdk::{Arguments, Connection};
 use serde_json::{Value, json};
 
@@ -19,23 +19,23 @@ pub(crate) const RULE: &str =
 
 const ID: &str = "mem_";
 
-/// Whether a command is about members that are there: those that the rule is for.
-pub(crate) fn may_be_one_word(operation: &Operation) -> bool {
+/// Reports whether a command acts on existing members, for which the rule applies.
+pub(crate) fn may_be_one_word(operation: &Endpoint) -> bool {
     let is_act = |field: &muster_sdk::describe::Field| field.name == "members";
     operation.id == "member_get"
         || operation.id.starts_with("member_") && operation.body_fields.iter().flatten().any(is_act)
 }
 
-/// The position of a part of the path: where a member may be one word, its own is not needed.
-pub(crate) fn path_position(operation: &Operation, argument: Arg) -> Arg {
+/// Makes the member's position optional where it may be part of one word.
+pub(crate) fn path_position(operation: &Endpoint, argument: Arg) -> Arg {
     match may_be_one_word(operation) && argument.get_id() == "path:member" {
         true => argument.required(false),
         false => argument,
     }
 }
 
-/// Takes `INSTANCE/MEMBER` apart. An id that stands alone is left in the place of the instance, which `resolve` looks for.
-pub(crate) fn take_apart(operation: &Operation, arguments: &mut Arguments) -> Result<()> {
+/// Splits `INSTANCE/MEMBER`. A single id is left in the place of the instance, for `resolve` to look up.
+pub(crate) fn take_apart(operation: &Endpoint, arguments: &mut Arguments) -> Result<()> {
     if !may_be_one_word(operation) {
         return Ok(());
     }
@@ -72,7 +72,7 @@ pub(crate) fn take_apart(operation: &Operation, arguments: &mut Arguments) -> Re
     Ok(())
 }
 
-/// The member's part of a word; all of one command are of one instance.
+/// Returns the member's part of a word; all members of a command must be of one instance.
 fn own<'m>(instance: &str, member: &'m str) -> Result<&'m str> {
     match member.split_once('/') {
         _ if member.is_empty() || member.ends_with('/') => {
@@ -87,10 +87,11 @@ fn own<'m>(instance: &str, member: &'m str) -> Result<&'m str> {
     }
 }
 
-/// Looks for what only the server knows: the instance of an id, and what a component asks for where an amount was left out.
+/// Looks up values that only the server knows: the instance of a member id, and a component's default for an omitted
+/// amount.
 pub(crate) async fn resolve(
     connection: &Connection,
-    operation: &Operation,
+    operation: &Endpoint,
     arguments: &mut Arguments,
 ) -> Result<()> {
     let project = arguments.path.get("project").cloned().unwrap_or_default();
@@ -111,7 +112,7 @@ pub(crate) async fn resolve(
         let components = shown["topology"]["components"].as_array().into_iter().flatten();
         let component = components.into_iter().find(|component| component["component_key"] == key);
         let usual = component.and_then(|component| component["capacity"].as_object());
-        // Of a component that is not there, the server says so better.
+        // For an unknown component, the server has the better error.
         let mut capacity = usual.cloned().unwrap_or_default();
         capacity.extend(body["allocation"]["capacity"].as_object().cloned().unwrap_or_default());
         body["allocation"]["capacity"] = Value::Object(capacity);
@@ -119,7 +120,7 @@ pub(crate) async fn resolve(
     Ok(())
 }
 
-/// A member by its id alone: each instance is asked, those that have ended last.
+/// Finds a member by id: each instance is queried, ended ones last.
 pub(crate) async fn find(connection: &Connection, project: &str, id: &str) -> Result<Option<Value>> {
     let (list, get) = (described("instance_list")?, described("member_get")?);
     let most = ("page_size".to_owned(), "200".to_owned());
@@ -146,12 +147,12 @@ pub(crate) async fn find(connection: &Connection, project: &str, id: &str) -> Re
     Ok(None)
 }
 
-fn described(id: &str) -> Result<&'static Operation> {
+fn described(id: &str) -> Result<&'static Endpoint> {
     let missing = || Failure::usage(format!("the API has no {id} any more"));
-    Description::embedded().operation(id).ok_or_else(missing)
+    Description::embedded().endpoint(id).ok_or_else(missing)
 }
 
-/// Arguments that are only a path.
+/// Returns arguments with only a path.
 pub(crate) fn at(path: &[(&str, &str)]) -> Arguments {
     let path = path.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
     Arguments { path, ..Arguments::default() }

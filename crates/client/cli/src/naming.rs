@@ -1,18 +1,17 @@
-//! What stands in a position though the API has it in the body: the name of what is made, like the name of what is there.
-//! `muster allocation create train-1` reads as it is said; `--name train-1` means the same, for scripts that were written
-//! before.
+//! Positional arguments for fields of the body: the name of a new resource, like that of an existing one. `muster
+//! allocation create train-1` is the short form; `--name train-1` is equivalent, for existing scripts.
 
 use clap::{Arg, ArgAction, ArgGroup, ArgMatches, Command};
-use muster_sdk::describe::{Field, FieldKind, Operation};
+use muster_sdk::describe::{Endpoint, Field, FieldKind};
 use serde_json::{Value, json};
 
 use crate::flags::{BODY, help, is_place};
 use crate::{forms, member};
 
-/// Marks the position; with the field's name it is the argument's id.
+/// Prefix of the positional argument's id.
 const POSITION: &str = "position:";
 
-/// Where the sentence is about something else than the name of what is made, or has more than one word for it.
+/// Commands with another positional field than the name of the new resource.
 const SAID: [(&str, &str); 9] = [
     ("entitlement_grant", "app"),
     ("instance_apply", "app"),
@@ -25,9 +24,9 @@ const SAID: [(&str, &str); 9] = [
     ("member_resume", "members"),
 ];
 
-/// The field of the body that has a position. Where nothing else is said it is the name of what is made, if nothing else is a
-/// position and there must be a name.
-pub(crate) fn naming(operation: &Operation) -> Option<&Field> {
+/// Returns the positional field of the body. By default it is the required name of a new resource, if there is no other
+/// positional argument.
+pub(crate) fn naming(operation: &Endpoint) -> Option<&Field> {
     let mut fields = operation.body_fields.iter().flatten();
     if let Some((_, said)) = SAID.iter().find(|(id, _)| *id == operation.id) {
         return fields.find(|field| field.name == *said);
@@ -40,9 +39,9 @@ pub(crate) fn naming(operation: &Operation) -> Option<&Field> {
     fields.find(names).filter(|_| is_alone)
 }
 
-/// Gives a command the position, behind those of its path. One of the three ways must be taken: the position, the flag, or a
-/// whole body.
-pub(crate) fn with_name(command: Command, operation: &Operation, words: &str) -> Command {
+/// Adds the positional argument to a command, after those of its path. Exactly one of the positional argument, the flag
+/// or a whole body is required.
+pub(crate) fn with_name(command: Command, operation: &Endpoint, words: &str) -> Command {
     let Some(field) = naming(operation) else { return command };
     let (position, flag, word) = (position(&field.name), format!("{BODY}{}", field.name), word(field));
     let before: Vec<&Field> =
@@ -62,7 +61,7 @@ pub(crate) fn with_name(command: Command, operation: &Operation, words: &str) ->
         false => format!("{open}{word}{close}{many}"),
     };
     let command = command.arg(name).override_usage(format!("muster {words} {before}{said} [OPTIONS]"));
-    // Of a member in one word, the part behind the stroke is what was meant.
+    // With a member in one word, only the part after the slash counts.
     if member::may_be_one_word(operation) {
         return command;
     }
@@ -70,7 +69,7 @@ pub(crate) fn with_name(command: Command, operation: &Operation, words: &str) ->
         .group(ArgGroup::new("named").args([position, flag, "body".to_owned()]).multiple(true).required(true))
 }
 
-/// `MEMBER` for `members`, `COMPONENT` for `component_key`.
+/// Returns `MEMBER` for `members`, `COMPONENT` for `component_key`.
 fn word(field: &Field) -> String {
     let name = match field.kind {
         FieldKind::Texts => field.name.strip_suffix('s').unwrap_or(&field.name),
@@ -79,12 +78,12 @@ fn word(field: &Field) -> String {
     name.to_uppercase()
 }
 
-/// The id of the position of a field.
+/// Returns the id of a field's positional argument.
 pub(crate) fn position(field: &str) -> String {
     format!("{POSITION}{field}")
 }
 
-/// What stands in the position.
+/// Returns the value of the positional argument.
 pub(crate) fn named(field: &Field, matches: &ArgMatches) -> Option<Value> {
     let mut given = matches.try_get_many::<String>(&position(&field.name)).ok().flatten()?;
     Some(match field.kind {

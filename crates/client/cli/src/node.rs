@@ -1,4 +1,4 @@
-//! Nodes at the terminal: one node with its slot map, and the approval of its hardware.
+//! Node commands: a node with its slot map, and hardware approval.
 
 pub(crate) mod approve;
 mod hardware;

@@ -1,10 +1,10 @@
-//! Carries out a command that stands for one operation, and shows the answer.
+//! Runs a command that maps to one endpoint, and prints the response.
 
 use std::io::{BufRead, BufReader};
 
 use clap::ArgMatches;
 use jiff::Timestamp;
-use muster_sdk::describe::Operation;
+use muster_sdk::describe::Endpoint;
 use muster_sdk::{Arguments, Connection};
 use serde_json::{Value, json};
 
@@ -20,16 +20,16 @@ use crate::reference::references;
 use crate::words::Words;
 use crate::{allocation, app, artifact, capacity, member, node, operation, table, workload};
 
-/// Carries it out.
-pub(crate) async fn operate(context: &Context, operation: &Operation, matches: &ArgMatches) -> Result<()> {
-    // Not locked: the lock would be held for as long as the command waits.
+/// Runs the command.
+pub(crate) async fn operate(context: &Context, operation: &Endpoint, matches: &ArgMatches) -> Result<()> {
+    // Not locked: the lock would be held as long as the command waits.
     operate_with(context, operation, matches, &mut BufReader::new(std::io::stdin())).await
 }
 
-/// Carries it out, with whatever is typed on `input`.
+/// Runs the command, with `input` as standard input.
 pub(crate) async fn operate_with(
     context: &Context,
-    operation: &Operation,
+    operation: &Endpoint,
     matches: &ArgMatches,
     input: &mut dyn BufRead,
 ) -> Result<()> {
@@ -61,7 +61,7 @@ pub(crate) async fn operate_with(
     }
 }
 
-/// What has a form of its own; everything else is a line a field.
+/// Returns the specific view of a resource; all others are printed field by field.
 fn own_form(words: &[&str], thing: &Value, now: Timestamp) -> Option<String> {
     match words {
         ["operation", ..] if thing["steps"].is_array() => Some(operation::view::shown(thing, now)),
@@ -78,20 +78,20 @@ fn own_form(words: &[&str], thing: &Value, now: Timestamp) -> Option<String> {
     }
 }
 
-/// One call.
+/// Makes one call.
 pub(crate) async fn call(
     connection: &Connection,
-    operation: &Operation,
+    operation: &Endpoint,
     arguments: &Arguments,
 ) -> Result<Value> {
     let answered = connection.call(operation, arguments).await;
     Ok(answered.map_err(|error| Failure::call(Some(operation), error))?.json())
 }
 
-/// The pages after the first one. Lists of things go by `page_token`, lists of numbered rows by `after`.
+/// Fetches the remaining pages. Lists of resources are paged by `page_token`, lists of numbered rows by `after`.
 async fn rest(
     connection: &Connection,
-    operation: &Operation,
+    operation: &Endpoint,
     mut arguments: Arguments,
     first: Value,
 ) -> Result<Value> {
@@ -109,7 +109,7 @@ async fn rest(
     }
 }
 
-/// The parameter that asks for the page after this one, if there is one.
+/// Returns the parameter for the next page, if there is one.
 fn following(page: &Value) -> Option<(String, String)> {
     if let Some(token) = page["next_page_token"].as_str() {
         return Some(("page_token".to_owned(), token.to_owned()));
@@ -119,9 +119,9 @@ fn following(page: &Value) -> Option<(String, String)> {
     more.then(|| ("after".to_owned(), after.to_string()))
 }
 
-/// Shows an answer in the form that was asked for.
+/// Prints a response in the selected format.
 pub(crate) fn show(context: &Context, words: &[&str], answer: Value) -> Result<()> {
-    // The time of the answer: what took an hour to push was not published in an hour from now.
+    // The time of the response: a push may have taken an hour.
     let now = context.clock();
     if context.output == Output::Table
         && let Some(shown) = own_form(words, &answer, now)
@@ -131,7 +131,7 @@ pub(crate) fn show(context: &Context, words: &[&str], answer: Value) -> Result<(
     match context.output {
         Output::Json => say(&printable_json(&format!("{answer:#}\n"))),
         Output::Name => {
-            // Beside the name, which scripts read: it is shown this once.
+            // Beside the name, which scripts read: the secret is only shown once.
             if let Some(secret) = shown_once(words, &answer) {
                 eprintln!("Save this secret now; it will not be shown again:\n{}", printable(secret));
             }
@@ -157,7 +157,7 @@ pub(crate) fn show(context: &Context, words: &[&str], answer: Value) -> Result<(
                 Ok(())
             }
             Value::Object(mut thing) => {
-                // Issued material is called a value, since it is a secret itself.
+                // A runtime secret's field is called `value`.
                 let issued = matches!(words, ["runtime-secret", ..]).then_some("value");
                 let secret = thing.remove(issued.unwrap_or("secret"));
                 let secret = secret.and_then(|secret| secret.as_str().map(str::to_owned));
@@ -181,12 +181,13 @@ pub(crate) fn show(context: &Context, words: &[&str], answer: Value) -> Result<(
     }
 }
 
-/// Whether an answer is a list. An operation has items too, and is one thing all the same.
+/// Reports whether a response is a list. An operation has items too, but is a single resource.
 fn is_page(answer: &serde_json::Map<String, Value>) -> bool {
     answer.get("items").is_some_and(Value::is_array) && !answer.contains_key("id")
 }
 
-/// The names of an answer, a line each. What has none is refused, so that a script never reads an empty line as a name.
+/// Returns the names in a response, one per line. A response without a name is refused, so that a script never reads an
+/// empty line as a name.
 pub(crate) fn names(words: &[&str], answer: &Value) -> Result<String> {
     let named = references(words, answer).ok_or_else(|| {
         Failure::usage(format!("`muster {}` has no name to print", words.join(" "))).next("use -o json")
@@ -194,10 +195,10 @@ pub(crate) fn names(words: &[&str], answer: &Value) -> Result<String> {
     Ok(named.iter().map(|name| format!("{}\n", printable(name))).collect())
 }
 
-/// The secret that an answer shows this once.
+/// Returns the secret that a response contains only once.
 fn shown_once<'a>(words: &[&str], answer: &'a Value) -> Option<&'a str> {
     let member = match words {
-        // Issued material is called a value, since it is a secret itself.
+        // A runtime secret's field is called `value`.
         ["runtime-secret", ..] => "value",
         ["node", "enrol"] => "token",
         _ => "secret",
@@ -205,7 +206,7 @@ fn shown_once<'a>(words: &[&str], answer: &'a Value) -> Option<&'a str> {
     answer[member].as_str()
 }
 
-/// A list that ends in the middle must not look like the whole.
+/// Remarks that a list is incomplete.
 fn remark_on_more(page: &Value, shown: usize) {
     if page["next_page_token"].is_string() {
         eprintln!("there is more: --all shows everything, --page-size N more at once");
@@ -217,7 +218,7 @@ fn remark_on_more(page: &Value, shown: usize) {
     }
 }
 
-/// Yes or no, with the reason; the exit code says it too.
+/// Prints yes or no, with the reason; the exit code matches.
 fn verdict(context: &Context, words: &[&str], answer: Value) -> Result<()> {
     let allowed = answer["allowed"] == Value::Bool(true);
     if context.output == Output::Table {

@@ -1,7 +1,7 @@
-//! Operations at the terminal: what was accepted, how far it is, how it ended, how we know, and what to do next.
+//! Operation commands: plan, progress, outcome, evidence and next step.
 //!
-//! Everything is made from the answer's JSON and not from the SDK's types: a state or a choice that is younger than this
-//! client is then shown by its own word, where a type would refuse the whole answer.
+//! All views are built from the response's JSON and not from the SDK's types: a state or an action that is newer than
+//! this client is then shown by its own name, where a type would reject the whole response.
 
 pub(crate) mod check;
 pub(crate) mod ending;
@@ -22,24 +22,24 @@ use serde_json::Value;
 
 use crate::printable::printable;
 
-/// A member that is a text, ready to be shown; nothing if it is not there.
+/// Returns a text member, safe to print; empty if absent.
 pub(crate) fn text(thing: &Value, name: &str) -> String {
     thing[name].as_str().map(|text| printable(text).into_owned()).unwrap_or_default()
 }
 
-/// What it does to which thing: `allocation.create of train-1`.
+/// Returns the kind and subject: `allocation.create of train-1`.
 pub(crate) fn title(operation: &Value) -> String {
     let named = [text(operation, "subject_name"), text(operation, "subject_id")];
     let subject = named.into_iter().find(|name| !name.is_empty()).unwrap_or_else(|| "?".to_owned());
     format!("{} of {subject}", text(operation, "kind"))
 }
 
-/// Whether it rests: it has ended, or only a person can make it go on.
+/// Reports whether it has ended, or needs attention.
 pub(crate) fn rests(operation: &Value) -> bool {
     !matches!(operation["state"].as_str(), Some("accepted" | "running" | "verifying" | "compensating"))
 }
 
-/// A success keeps the reason for which it was once parked; in a list that reads as if it had failed.
+/// Removes the reason of an earlier block from a success; in a list it would look like a failure.
 pub(crate) fn forget_what_was_overcome(operation: &mut Value) {
     if operation["state"] == "succeeded" {
         operation["reason"] = Value::Null;

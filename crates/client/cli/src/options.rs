@@ -1,4 +1,4 @@
-//! The options that every command has, and the variables that stand for them.
+//! Options common to all commands, and their environment variables.
 
 use std::collections::BTreeMap;
 use std::io::IsTerminal as _;
@@ -7,8 +7,8 @@ use std::path::PathBuf;
 use clap::{Arg, ArgAction, ArgMatches, Command, ValueHint};
 use jiff::Timestamp;
 
-/// Adds the options that every command has. They are added to the root and to each command instead of being handed down
-/// by clap, because commands that are no client's (`muster server`) share the root and have no use for them.
+/// Adds the common options. They are added to the root and to each command instead of being propagated by clap, because
+/// the server and agent commands (`muster server`) share the root and do not use them.
 pub(crate) fn with_options(command: Command) -> Command {
     let option = |name: &'static str, value: &'static str, help: &'static str| {
         Arg::new(name).long(name).value_name(value).help(help).help_heading("Options of every command")
@@ -44,18 +44,18 @@ pub(crate) fn with_options(command: Command) -> Command {
         )
 }
 
-/// What comes from around the process. Variables are read here and not by clap, so that tests say what they are.
+/// Environment of the process. Variables are read here and not by clap, so that tests can set them.
 pub(crate) struct Surroundings {
     pub(crate) profiles_path: PathBuf,
-    /// Where things lie that can be had again: which uploads are under way.
+    /// Cache folder: pending uploads.
     pub(crate) cache_path: PathBuf,
     pub(crate) variables: BTreeMap<String, String>,
     pub(crate) now: Timestamp,
-    /// Whether lines on standard output can be written over.
+    /// Whether standard output is a terminal.
     pub(crate) has_screen: bool,
-    /// Whether those on standard error can.
+    /// Whether standard error is a terminal.
     pub(crate) has_error_screen: bool,
-    /// Whether somebody sits in front who can be asked.
+    /// Whether a person can be prompted.
     pub(crate) can_ask: bool,
 }
 
@@ -78,24 +78,24 @@ impl Surroundings {
         }
     }
 
-    /// Whether errors are wanted as JSON.
+    /// Reports whether errors are printed as JSON.
     pub(crate) fn wants_json(&self, matches: &ArgMatches) -> bool {
         self.option(&levels(matches), "output").is_some_and(|form| form == "json")
     }
 
-    /// The value of an option that may stand at any level: the last that was typed wins, then the variable.
+    /// Returns the value of an option at any level: the last typed one wins, then the variable.
     pub(crate) fn option(&self, levels: &[&ArgMatches], name: &str) -> Option<String> {
         let typed = levels.iter().rev().find_map(|level| level.try_get_one::<String>(name).ok().flatten());
         typed.or_else(|| self.variables.get(&variable(name))).cloned()
     }
 }
 
-/// The variable that stands for an option.
+/// Returns the variable of an option.
 pub(crate) fn variable(name: &str) -> String {
     format!("MUSTER_{}", name.replace('-', "_").to_uppercase())
 }
 
-/// The matches of each command on the way to the one that was meant, the root first.
+/// Returns the matches of each command on the way to the typed one, the root first.
 pub(crate) fn levels(matches: &ArgMatches) -> Vec<&ArgMatches> {
     let mut levels = vec![matches];
     while let Some((_, deeper)) = levels[levels.len() - 1].subcommand() {

@@ -1,10 +1,10 @@
-//! Which stream or chain is meant: a project's, a tenant's or the platform's.
+//! Scope of a stream or chain: a project, a tenant or the platform.
 
 use clap::ArgMatches;
 
 use crate::context::Context;
 
-/// The place that was said, or else the profile's. Neither tenant nor project means the platform.
+/// An explicit scope, or else the profile's. Neither tenant nor project means the platform.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub(crate) struct Place {
     pub(crate) tenant: Option<String>,
@@ -12,7 +12,7 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    /// What was typed wins over the environment and the profile; among those the narrower place wins over the wider.
+    /// Returns the scope. Typed values override the environment and the profile; among those the narrower scope wins.
     pub(crate) fn of(matches: &ArgMatches, context: &Context) -> Self {
         if matches.get_flag("platform") {
             return Self::default();
@@ -29,13 +29,13 @@ impl Place {
         }
     }
 
-    /// As parameters of a query.
+    /// Returns it as query parameters.
     pub(crate) fn query(&self) -> Vec<(String, String)> {
         let pairs = [("tenant", &self.tenant), ("project", &self.project)];
         pairs.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value.clone()?))).collect()
     }
 
-    /// As a person says it.
+    /// Returns it in human-readable form.
     pub(crate) fn words(&self) -> String {
         match (&self.tenant, &self.project) {
             (_, Some(project)) => format!("the project {project}"),

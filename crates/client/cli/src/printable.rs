@@ -1,9 +1,9 @@
-//! What may reach a terminal. Names, labels and reasons come from other people: an escape sequence in one could move
-//! the cursor, rewrite what stands above, or make another text look like this one.
+//! Sanitizes terminal output. Names, labels and reasons are untrusted: an escape sequence could move the cursor, rewrite
+//! earlier lines, or disguise text.
 
 use std::borrow::Cow;
 
-/// A text on one line, with whatever a terminal would obey replaced.
+/// Returns a text on one line, with control characters replaced.
 pub(crate) fn printable(text: &str) -> Cow<'_, str> {
     if text.chars().any(obeyed) {
         Cow::Owned(text.chars().map(|letter| if obeyed(letter) { '\u{fffd}' } else { letter }).collect())
@@ -12,8 +12,8 @@ pub(crate) fn printable(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// JSON as it is, but for the few control characters that JSON lets through unescaped. They can only stand inside of
-/// texts, so that the escaped form means the same.
+/// Returns JSON with the few control characters escaped that JSON allows unescaped. They only occur inside strings, so
+/// the meaning stays the same.
 pub(crate) fn printable_json(json: &str) -> String {
     let mut text = String::with_capacity(json.len());
     for letter in json.chars() {
@@ -26,7 +26,7 @@ pub(crate) fn printable_json(json: &str) -> String {
     text
 }
 
-/// Control characters of both sets, and those that change the direction of writing.
+/// Reports whether it is a control character of either set, or one that changes the writing direction.
 fn obeyed(letter: char) -> bool {
     letter.is_control()
         || matches!(letter, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{200e}' | '\u{200f}')

@@ -1,7 +1,7 @@
-//! Profiles: which server, with which token, and which tenant and project when none is said.
+//! Profiles: server, token, and default tenant and project.
 //!
-//! They live in one file that only its owner may read. A keyring was rejected: on the machines where this runs (servers,
-//! CI, containers) there is none, and a token can be revoked in one command.
+//! They are in one file that only its owner can read. A keyring was rejected: the machines where this runs (servers, CI,
+//! containers) have none, and a token can be revoked with one command.
 
 use std::collections::BTreeMap;
 use std::fs::{DirBuilder, OpenOptions};
@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::failure::{Failure, Result};
 
-/// One place to work in. No `Debug`: it holds a token.
+/// A profile. No `Debug`: it holds a token.
 #[derive(Clone, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Profile {
@@ -28,7 +28,7 @@ pub(crate) struct Profile {
     pub(crate) project: Option<String>,
 }
 
-/// The file.
+/// The profiles file.
 #[derive(Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Profiles {
@@ -40,12 +40,12 @@ pub(crate) struct Profiles {
     path: PathBuf,
 }
 
-/// Where the file is: `$XDG_CONFIG_HOME/muster/profiles.toml`, under `~/.config` if that is not set.
+/// Returns the path of the file: `$XDG_CONFIG_HOME/muster/profiles.toml`, by default under `~/.config`.
 pub(crate) fn default_path() -> PathBuf {
     under("XDG_CONFIG_HOME", ".config").join("profiles.toml")
 }
 
-/// Where things lie that can be had again: `$XDG_CACHE_HOME/muster`, under `~/.cache` if that is not set.
+/// Returns the cache folder: `$XDG_CACHE_HOME/muster`, by default under `~/.cache`.
 pub(crate) fn default_cache_path() -> PathBuf {
     under("XDG_CACHE_HOME", ".cache")
 }
@@ -57,7 +57,7 @@ fn under(variable: &str, at_home: &str) -> PathBuf {
 }
 
 impl Profiles {
-    /// Reads the file; one that does not exist holds no profiles.
+    /// Reads the file; a missing one has no profiles.
     pub(crate) fn load(path: &Path) -> Result<Self> {
         let text = match std::fs::read_to_string(path) {
             Ok(text) => text,
@@ -79,7 +79,7 @@ impl Profiles {
         Ok(profiles)
     }
 
-    /// Writes the file anew and puts it in the old one's place, so that a crash leaves one of the two whole.
+    /// Writes a new file and renames it, so that a crash leaves either version intact.
     pub(crate) fn save(&self) -> Result<()> {
         let failed = |error: std::io::Error| {
             Failure::local(&format!("{} cannot be written", self.path.display()), error)
@@ -101,7 +101,7 @@ impl Profiles {
         std::fs::rename(&fresh, &self.path).map_err(failed)
     }
 
-    /// The profile that is meant: by name, or the current one, if there is any.
+    /// Returns the selected profile: by name, or the current one, if any.
     pub(crate) fn chosen(&self, name: Option<&str>) -> Result<Option<(&str, &Profile)>> {
         let Some(name) = name.or(self.current.as_deref()) else { return Ok(None) };
         match self.profiles.get_key_value(name) {

@@ -8,7 +8,7 @@ use crate::failure::Result;
 use crate::operate::show;
 use crate::profile::{Profile, Profiles};
 
-/// Carries out one of them.
+/// Runs one of them.
 pub(crate) fn profile(context: &Context, verb: &str, matches: &ArgMatches) -> Result<()> {
     let mut profiles = Profiles::load(context.profiles_path())?;
     match verb {
@@ -45,7 +45,7 @@ pub(crate) fn profile(context: &Context, verb: &str, matches: &ArgMatches) -> Re
     }
 }
 
-/// A profile as it may be shown: whether there is a token, never which.
+/// Returns a profile for display: whether it has a token, never the token.
 fn described(name: &str, profile: &Profile, profiles: &Profiles) -> Value {
     json!({
         "name": name,

@@ -1,10 +1,10 @@
-//! The words by which other commands accept a thing, for `-o name`. `docs/reference/cli.md` documents them.
+//! References that other commands accept, for `-o name`. `docs/reference/cli.md` documents them.
 
 use serde_json::Value;
 
-/// Members of an answer that are what the command is about; the answer itself has no id.
+/// Members of a response that are the command's subject; the response itself has no id.
 const WRAPPED: [&str; 5] = ["app_version", "entitlement", "artifact", "step", "operation"];
-/// Lists inside an answer, each with the member that names an element.
+/// Lists inside a response, each with the member that names an element.
 const LISTS: [(&str, &str); 6] = [
     ("items", ""),
     ("steps", ""),
@@ -13,10 +13,10 @@ const LISTS: [(&str, &str); 6] = [
     ("phases", "operation_id"),
     ("permissions", ""),
 ];
-/// What stands for an answer that is a fact about something else: the project, the chain, or the release it speaks of.
+/// References of a response about another resource: the project, the chain, or the release.
 const FACTS: [&str; 3] = ["project_id", "chain", "version"];
 
-/// Every name of an answer: one for a thing, one each for a list. `None` where the answer has none.
+/// Returns every reference in a response: one for a resource, one each for a list. `None` if there is none.
 pub(crate) fn references(words: &[&str], answer: &Value) -> Option<Vec<String>> {
     if let Some(allowed) = answer["allowed"].as_bool() {
         return Some(vec![if allowed { "yes" } else { "no" }.to_owned()]);
@@ -35,14 +35,15 @@ pub(crate) fn references(words: &[&str], answer: &Value) -> Option<Vec<String>> 
         };
         let mut names: Vec<String> = elements.iter().filter_map(named).collect();
         names.dedup();
-        // A list without elements is a result; one whose elements have no name is none.
+        // An empty list is a result; a list of elements without names is not.
         return (elements.is_empty() || !names.is_empty()).then_some(names);
     }
     let fact = FACTS.iter().find_map(|name| answer[*name].as_str());
     fact.map(|fact| vec![fact.to_owned()])
 }
 
-/// The word by which another command accepts a thing, for `-o name`: its name on the platform where it has one, else its id.
+/// Returns the reference that another command accepts, for `-o name`: the platform-wide name if there is one, else the
+/// id.
 pub(crate) fn reference(words: &[&str], thing: &Value) -> Option<String> {
     let text = |key: &str| thing[key].as_str();
     let name = match words {

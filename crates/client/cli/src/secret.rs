@@ -1,31 +1,31 @@
-//! The content of a project's secret: from a file, from standard input, or typed without being shown. Never a flag: whatever stands on
-//! a command line is read by everybody on the machine (`ps`), and stays in the shell's history.
+//! Value of a project's secret: from a file, from standard input, or a hidden prompt. Never a flag: other users can read
+//! command lines (`ps`), and they stay in the shell's history.
 
 use std::io::{BufRead, Read as _};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use clap::{Arg, ArgMatches, ValueHint};
-use muster_sdk::describe::{Field, Operation};
+use muster_sdk::describe::{Endpoint, Field};
 use serde_json::{Map, Value, json};
 
 use crate::failure::{Failure, Result};
 use crate::flags::BODY;
 
-/// How long a content may be. The server decides; this keeps a wrong file from being read whole.
+/// Maximum size of a value. The server decides; this keeps a wrong file from being read completely.
 const LONGEST: u64 = 1 << 20;
 
-/// Whether a field is the content of a secret, which may be anything, and not a password that somebody types.
-pub(crate) fn is_content(operation: &Operation, field: &Field) -> bool {
+/// Reports whether a field is the value of a secret, which may be binary, and not a typed password.
+pub(crate) fn is_content(operation: &Endpoint, field: &Field) -> bool {
     matches!(operation.id.as_str(), "secret_create" | "secret_rotate") && field.name == "value"
 }
 
-/// Whether a field is found from the content.
-pub(crate) fn is_encoding(operation: &Operation, field: &Field) -> bool {
+/// Reports whether a field is derived from the value.
+pub(crate) fn is_encoding(operation: &Endpoint, field: &Field) -> bool {
     matches!(operation.id.as_str(), "secret_create" | "secret_rotate") && field.name == "encoding"
 }
 
-/// The flag that names where it is.
+/// Returns the flag for its source.
 pub(crate) fn argument(field: &Field) -> Arg {
     Arg::new(format!("{BODY}{}", field.name))
         .long("from-file")
@@ -34,7 +34,7 @@ pub(crate) fn argument(field: &Field) -> Arg {
         .help("A file that holds the content, every byte of it; - for standard input [default: it is asked for]")
 }
 
-/// Reads it into the body. `ask` asks a person, if one is there.
+/// Reads it into the body. `ask` prompts a person, if there is one.
 pub(crate) fn fill(
     matches: &ArgMatches,
     body: &mut Map<String, Value>,
@@ -49,7 +49,7 @@ pub(crate) fn fill(
                 .map_err(|error| Failure::usage(format!("{path} cannot be read: {error}")))?;
             whole(file, path)?
         }
-        // A whole body has it already.
+        // A whole body already contains it.
         None if body.contains_key("value") => return Ok(()),
         None => match ask()? {
             Some(typed) => typed.into_bytes(),

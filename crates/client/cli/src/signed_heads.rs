@@ -1,5 +1,5 @@
-//! Heads of audit chains that the platform signed and kept elsewhere. A chain that was rewritten afterwards, or cut off,
-//! contradicts them, however consistent it is in itself.
+//! Audit chain heads that the platform signed, stored elsewhere. A chain that was rewritten or truncated later
+//! contradicts them, even if it is consistent in itself.
 
 use std::collections::BTreeMap;
 use std::io::BufRead;
@@ -21,7 +21,7 @@ struct Line {
     signature: String,
 }
 
-/// A head whose signature was verified.
+/// A head with a verified signature.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct SignedHead {
     pub(crate) hash: String,
@@ -33,7 +33,7 @@ pub(crate) struct SignedHead {
 pub(crate) struct SignedHeads(BTreeMap<String, BTreeMap<i64, SignedHead>>);
 
 impl SignedHeads {
-    /// Reads a file of heads. Every line must be signed by one of the keys: a line that was added later is not.
+    /// Reads a file of heads. Every line must be signed by one of the keys: a line added later is not.
     pub(crate) fn read(file: impl BufRead, keys: &[PublicKey]) -> Result<Self, String> {
         let mut heads = Self::default();
         for (index, line) in file.lines().enumerate() {
@@ -57,12 +57,12 @@ impl SignedHeads {
         Ok(heads)
     }
 
-    /// The head that was signed at this row.
+    /// Returns the head signed at this row.
     pub(crate) fn at(&self, chain: &str, sequence: i64) -> Option<&SignedHead> {
         self.0.get(chain)?.get(&sequence)
     }
 
-    /// The last row of a chain that was signed.
+    /// Returns the last signed row of a chain.
     pub(crate) fn last(&self, chain: &str) -> Option<(i64, &SignedHead)> {
         self.0.get(chain)?.last_key_value().map(|(sequence, head)| (*sequence, head))
     }

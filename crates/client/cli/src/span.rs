@@ -1,11 +1,11 @@
-//! Lengths of time, as people type them and as they read them.
+//! Durations, as typed and as printed.
 
 use jiff::{SignedDuration, Timestamp};
 
 use crate::age::instant;
 use crate::failure::{Failure, Result};
 
-/// `90s`, `10m`, `2h`, `3d`, `1w`, `1h30m`. A number alone is refused: whether it means seconds or minutes is a guess.
+/// Parses `90s`, `10m`, `2h`, `3d`, `1w`, `1h30m`. A bare number is refused: its unit would be a guess.
 pub(crate) fn span(text: &str) -> Option<SignedDuration> {
     let mut seconds: i64 = 0;
     let mut rest = text;
@@ -28,7 +28,7 @@ pub(crate) fn span(text: &str) -> Option<SignedDuration> {
     (!text.is_empty()).then(|| SignedDuration::from_secs(seconds))
 }
 
-/// A time that was typed: as it is written in the contract, or as its distance from now.
+/// Parses a time: an instant, or a duration from now.
 pub(crate) fn moment(flag: &str, text: &str, now: Timestamp) -> Result<String> {
     if instant(text).is_some() {
         return Ok(text.to_owned());
@@ -41,7 +41,7 @@ pub(crate) fn moment(flag: &str, text: &str, now: Timestamp) -> Result<String> {
     }
 }
 
-/// How long something took: exact where it is short, and short where it is long.
+/// Formats a duration: exact if short, rounded if long.
 pub(crate) fn took(milliseconds: i64) -> String {
     let seconds = milliseconds / 1_000;
     let two = |large: i64, word: &str, small: i64, unit: &str| match small {
@@ -58,7 +58,7 @@ pub(crate) fn took(milliseconds: i64) -> String {
     }
 }
 
-/// How long it was between two instants.
+/// Formats the duration between two instants.
 pub(crate) fn between(from: Timestamp, to: Timestamp) -> String {
     took(to.as_millisecond() - from.as_millisecond())
 }

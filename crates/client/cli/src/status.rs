@@ -1,4 +1,4 @@
-//! `muster status`: the platform at one look.
+//! `muster status`: overview of the platform.
 
 use muster_sdk::Arguments;
 use muster_sdk::describe::Description;
@@ -13,10 +13,10 @@ use crate::table;
 
 const OURS: &str = env!("CARGO_PKG_VERSION");
 
-/// Shows it. The exit code says whether everything is in order.
+/// Prints the status. The exit code reports whether all checks passed.
 pub(crate) async fn status(context: &Context) -> Result<()> {
     let description = Description::embedded();
-    let operation = description.operation("status_get");
+    let operation = description.endpoint("status_get");
     let operation = operation.ok_or_else(|| Failure::usage("the API has no status any more"))?;
     let mut status = call(&context.connect()?, operation, &Arguments::default()).await?;
     let healthy = status["healthy"] == Value::Bool(true);
@@ -55,7 +55,7 @@ fn shown(context: &Context, status: &Value, contract: &str) -> String {
     lines
 }
 
-/// What a difference of versions means for whoever types.
+/// Explains a version difference between client and server.
 fn skew(status: &Value, contract: &str) -> Option<String> {
     let theirs = numbers(status["api_version"].as_str()?);
     match numbers(contract).cmp(&theirs) {

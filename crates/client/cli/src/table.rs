@@ -1,4 +1,4 @@
-//! Things as tables and as lines. Everything that is shown goes through `printable`.
+//! Resources as tables and as lines. All output goes through `printable`.
 
 use comfy_table::{Table, presets};
 use jiff::Timestamp;
@@ -8,7 +8,7 @@ use crate::age;
 use crate::columns::{Column, part};
 use crate::printable::printable;
 
-/// Several things, a line each. Without known columns, their plain fields give them.
+/// Formats several resources, one line each. Without known columns, their plain fields are used.
 pub(crate) fn table(columns: Option<&[Column]>, things: &[Value], now: Timestamp) -> String {
     let found: Vec<(String, String)> = match columns {
         Some(columns) => {
@@ -28,13 +28,13 @@ pub(crate) fn table(columns: Option<&[Column]>, things: &[Value], now: Timestamp
     table.lines().map(|line| format!("{}\n", line.trim_end())).collect()
 }
 
-/// What stands at the first of these places that holds something.
+/// Returns the first non-empty value at these pointers.
 fn at<'t>(thing: &'t Value, places: &str) -> &'t Value {
     let found = places.split('|').filter_map(|place| thing.pointer(place));
     found.into_iter().find(|value| !value.is_null()).unwrap_or(&Value::Null)
 }
 
-/// A field that only some of them have is shown too: it stands after those before which it was not met.
+/// Returns all plain fields, including those that only some resources have, in order of appearance.
 fn plain_fields(things: &[Value]) -> Vec<(String, String)> {
     let fields = things.iter().filter_map(Value::as_object).flatten();
     let mut names: Vec<&String> = Vec::new();
@@ -51,12 +51,12 @@ fn is_made_of_parts(value: &Value) -> bool {
     value.is_object() || value.is_array()
 }
 
-/// A name as a part of a JSON pointer.
+/// Escapes a name for a JSON pointer.
 fn escape(name: &str) -> String {
     name.replace('~', "~0").replace('/', "~1")
 }
 
-/// A value in a table: short, times by their distance.
+/// Formats a value in a table: short, times relative to now.
 fn cell(value: &Value, now: Timestamp) -> String {
     match value {
         Value::String(text) => match age::instant(text) {
@@ -67,8 +67,8 @@ fn cell(value: &Value, now: Timestamp) -> String {
     }
 }
 
-/// One thing, a line a field, the names aligned. Times are exact, with the distance beside. What would make a line that
-/// nobody can read stands below its name, as a table or as lines of its own.
+/// Formats one resource, one line per field, with aligned names. Times are exact, with the relative time beside. A value
+/// that is too long for a line follows below its name, as a table or as indented lines.
 pub(crate) fn lines(thing: &Map<String, Value>, now: Timestamp) -> String {
     let width = thing.keys().map(|name| name.chars().count()).max().unwrap_or(0) + 1;
     let line = |(name, value): (&String, &Value)| {
@@ -85,7 +85,7 @@ pub(crate) fn lines(thing: &Map<String, Value>, now: Timestamp) -> String {
     thing.iter().map(line).collect()
 }
 
-/// What a value looks like below its name, if it does not fit beside it.
+/// Formats a value below its name, if it does not fit beside it.
 fn block(name: &str, value: &Value, now: Timestamp) -> Option<String> {
     let deep = |value: &Value| match value {
         Value::Object(_) => true,
@@ -93,7 +93,7 @@ fn block(name: &str, value: &Value, now: Timestamp) -> Option<String> {
         _ => false,
     };
     match value {
-        // A key is copied as it stands. Other texts of several lines are somebody's attempt to look like another field.
+        // A key is copied verbatim. Line breaks in other texts may be an attempt to fake another field.
         Value::String(text) if name == "public_key" && text.trim_end().contains('\n') => {
             Some(text.lines().map(|line| format!("{}\n", printable(line))).collect())
         }
@@ -112,7 +112,7 @@ fn block(name: &str, value: &Value, now: Timestamp) -> Option<String> {
     }
 }
 
-/// A value in words: `a, b` for lists, `k=v, k=v` for maps.
+/// Formats a value: `a, b` for lists, `k=v, k=v` for maps.
 pub(crate) fn plain(value: &Value) -> String {
     match value {
         Value::Null => String::new(),

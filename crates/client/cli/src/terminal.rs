@@ -1,14 +1,14 @@
-//! The terminal that this program runs in.
+//! The terminal of this process.
 
 use rustix::termios::{OptionalActions, Termios, tcgetattr, tcgetwinsize, tcsetattr};
 
 use crate::failure::{Failure, Result};
 
-/// While it lives, keys go to the other end as they are typed. However this program ends in order, it is dropped then.
+/// Raw mode guard: while it lives, keys are sent unprocessed. Dropped on every orderly exit.
 pub(crate) struct Raw(Termios);
 
 impl Raw {
-    /// Sets it; nothing where standard input is no terminal.
+    /// Sets raw mode; does nothing if standard input is not a terminal.
     pub(crate) fn set() -> Result<Option<Self>> {
         let stdin = std::io::stdin();
         let Ok(before) = tcgetattr(&stdin) else { return Ok(None) };
@@ -22,12 +22,12 @@ impl Raw {
 
 impl Drop for Raw {
     fn drop(&mut self) {
-        // There is nothing else to be done about a terminal that is gone.
+        // Nothing else can be done about a lost terminal.
         let _ = tcsetattr(std::io::stdin(), OptionalActions::Drain, &self.0);
     }
 }
 
-/// Columns and rows.
+/// Returns columns and rows.
 pub(crate) fn size() -> Option<(u16, u16)> {
     let size = tcgetwinsize(std::io::stdout()).or_else(|_| tcgetwinsize(std::io::stdin())).ok()?;
     (size.ws_col > 0 && size.ws_row > 0).then_some((size.ws_col.min(1000), size.ws_row.min(1000)))

@@ -1,4 +1,4 @@
-//! The command line as it is typed, without a server.
+//! The command line as typed, without a server.
 
 use std::collections::BTreeSet;
 
@@ -22,7 +22,7 @@ fn leaf(matches: &ArgMatches) -> &ArgMatches {
     levels[levels.len() - 1]
 }
 
-/// What would be sent for a line that was typed, or why nothing would.
+/// Returns the arguments of the call for a typed line, or the error.
 fn sent(line: &str, input: &str) -> Result<Arguments, String> {
     let words: Vec<&str> = line.split(' ').collect();
     let matches = command().try_get_matches_from(&words).map_err(|error| error.to_string())?;
@@ -59,12 +59,12 @@ fn every_operation_has_a_command() {
         assert!(exists(path), "{id} has no command {path:?}");
         reached.insert(id);
     }
-    for operation in &Description::embedded().operations {
+    for operation in &Description::embedded().endpoints {
         assert!(reached.contains(operation.id.as_str()), "{} cannot be reached", operation.id);
     }
     assert_eq!(
         reached.len(),
-        Description::embedded().operations.len(),
+        Description::embedded().endpoints.len(),
         "a command stands for an operation that is gone"
     );
 }
@@ -160,7 +160,7 @@ fn queries_keys_and_versions_are_passed_on() {
     let list = sent("muster tenant list -l team=ml,stage!=test --page-size 5", "").unwrap();
     let pair = |name: &str, value: &str| (name.to_owned(), value.to_owned());
     assert_eq!(list.query, [pair("page_size", "5"), pair("labels", "team=ml,stage!=test")]);
-    // The profile's project is meant where nothing else is said: `can-i` must not deny what the next command would allow.
+    // The profile's project is the default: `can-i` must not deny what the next command would allow.
     let ask = sent("muster can-i instance.create", "").unwrap();
     assert_eq!(ask.query, [pair("permission", "instance.create"), pair("project", "acme.kept")]);
     let ask = sent("muster can-i tenant.create --platform", "").unwrap();
@@ -283,7 +283,7 @@ fn every_example_can_be_typed_and_stands_in_the_help() {
     }
 }
 
-/// As a shell reads a line: words, with single quotes around those that have spaces.
+/// Splits a line as a shell does: words, with single quotes around those with spaces.
 fn shell_words(line: &str) -> Vec<String> {
     let quoted = line.split('\'').enumerate();
     quoted

@@ -1,4 +1,4 @@
-//! Commands against a server that says what the test wrote.
+//! Commands against a server with scripted responses.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -41,7 +41,7 @@ impl Desk {
         }
     }
 
-    /// Types a line.
+    /// Runs a typed line.
     async fn type_in(&self, line: &str) -> Result<(), crate::Failure> {
         let matches = command().try_get_matches_from(line.split(' ')).unwrap();
         dispatch(&matches, self.surroundings()).await.map(drop)

@@ -1,11 +1,12 @@
-//! From the name of an operation to the words of a command: `service_account_create` is `muster service-account create`.
+//! Converts the name of an endpoint to the words of a command: `service_account_create` is `muster service-account
+//! create`.
 
-use muster_sdk::describe::{Description, Operation};
+use muster_sdk::describe::{Description, Endpoint};
 
-/// Operations that are words of their own, without a noun.
+/// Endpoints without a noun.
 const ALONE: [(&str, &str); 2] = [("whoami", "whoami"), ("can_i", "can-i")];
 
-/// Operations that a command written by hand speaks for, because they are streams, logins or more than one call.
+/// Endpoints covered by hand-written commands, because they are streams, logins or more than one call.
 pub(crate) const BY_HAND: [(&str, &[&str]); 8] = [
     ("audit_export", &["audit", "export"]),
     ("event_stream", &["events"]),
@@ -17,7 +18,7 @@ pub(crate) const BY_HAND: [(&str, &[&str]); 8] = [
     ("stream_logs", &["logs"]),
 ];
 
-/// The noun (if there is one) and the verb.
+/// The noun, if any, and the verb.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Words {
     pub(crate) noun: Option<String>,
@@ -25,8 +26,9 @@ pub(crate) struct Words {
 }
 
 impl Words {
-    /// The permission knows where the noun ends (`user.set_password`); where there is none, the verb is the last word.
-    pub(crate) fn of(operation: &Operation) -> Self {
+    /// Derives them from the permission, which separates noun and verb (`user.set_password`); without one, the verb is
+    /// the last word.
+    pub(crate) fn of(operation: &Endpoint) -> Self {
         if let Some((_, word)) = ALONE.iter().find(|(id, _)| *id == operation.id) {
             return Self { noun: None, verb: (*word).to_owned() };
         }
@@ -40,22 +42,22 @@ impl Words {
         }
     }
 
-    /// As they are typed.
+    /// Returns the words as typed.
     pub(crate) fn path(&self) -> Vec<&str> {
         self.noun.as_deref().into_iter().chain([self.verb.as_str()]).collect()
     }
 }
 
-/// The operations that get a command of their own, with its words.
-pub(crate) fn generated(description: &Description) -> impl Iterator<Item = (&Operation, Words)> {
-    let by_hand = |operation: &&Operation| !BY_HAND.iter().any(|(id, _)| *id == operation.id);
-    description.operations.iter().filter(by_hand).map(|operation| (operation, Words::of(operation)))
+/// Returns the endpoints with a generated command, and its words.
+pub(crate) fn generated(description: &Description) -> impl Iterator<Item = (&Endpoint, Words)> {
+    let by_hand = |operation: &&Endpoint| !BY_HAND.iter().any(|(id, _)| *id == operation.id);
+    description.endpoints.iter().filter(by_hand).map(|operation| (operation, Words::of(operation)))
 }
 
-/// The operation that was meant by what was typed. A noun alone means its `get`, where that needs no more words.
-pub(crate) fn meant<'d>(description: &'d Description, typed: &[&str]) -> Option<&'d Operation> {
+/// Returns the endpoint of a typed command. A noun alone means its `get`, if that needs no arguments.
+pub(crate) fn meant<'d>(description: &'d Description, typed: &[&str]) -> Option<&'d Endpoint> {
     let path: Vec<&str> = match typed {
-        [noun] if description.operation(&format!("{}_get", noun.replace('-', "_"))).is_some() => {
+        [noun] if description.endpoint(&format!("{}_get", noun.replace('-', "_"))).is_some() => {
             vec![noun, "get"]
         }
         other => other.to_vec(),
@@ -63,7 +65,7 @@ pub(crate) fn meant<'d>(description: &'d Description, typed: &[&str]) -> Option<
     generated(description).find(|(_, words)| words.path() == path).map(|(operation, _)| operation)
 }
 
-/// `snake_case` as it is typed on a command line.
+/// Converts `snake_case` for the command line.
 pub(crate) fn kebab(word: &str) -> String {
     word.replace('_', "-")
 }
@@ -74,7 +76,7 @@ mod tests {
 
     #[test]
     fn nouns_and_verbs_are_told_apart() {
-        let typed = |id: &str| Words::of(Description::embedded().operation(id).unwrap()).path().join(" ");
+        let typed = |id: &str| Words::of(Description::embedded().endpoint(id).unwrap()).path().join(" ");
         assert_eq!(typed("service_account_create"), "service-account create");
         assert_eq!(typed("user_set_password"), "user set-password");
         assert_eq!(typed("tenant_rotate_key"), "tenant rotate-key");

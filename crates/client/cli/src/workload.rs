@@ -1,4 +1,4 @@
-//! Apps and what runs of them, at the terminal: the catalog, rights to launch, instances, and the steps of adapters.
+//! App commands: the catalog, entitlements, instances, and adapter steps.
 
 pub(crate) mod catalog;
 pub(crate) mod columns;
@@ -14,10 +14,10 @@ use crate::member::{self, at};
 use crate::operate::call;
 use crate::operation::{self, text, title};
 
-/// Where the operation stands that was fetched for a view. The API has no such field.
+/// Key of the operation added to a view. The API has no such field.
 const BESIDE: &str = "operation";
 
-/// What has a form of its own.
+/// Returns the specific view of a resource, if it has one.
 pub(crate) fn own_form(words: &[&str], thing: &Value, now: Timestamp) -> Option<String> {
     match words {
         ["instance", "endpoints"] => Some(instance::endpoints(thing, now)),
@@ -30,7 +30,7 @@ pub(crate) fn own_form(words: &[&str], thing: &Value, now: Timestamp) -> Option<
     }
 }
 
-/// Makes the row of a list say what takes more than a field.
+/// Adds derived columns to a list row.
 pub(crate) fn row(words: &[&str], thing: &mut Value) {
     match words {
         ["instance", ..] => instance::row(thing),
@@ -39,15 +39,15 @@ pub(crate) fn row(words: &[&str], thing: &mut Value) {
     }
 }
 
-/// Fetches the operation that last worked on an instance or a member, so that its view can say whether something is under
-/// way. What cannot be seen is left out: the thing itself is known.
+/// Fetches the last operation of an instance or a member, so that its view can show a running one. An inaccessible one is
+/// omitted.
 pub(crate) async fn look_beside(connection: &Connection, id: &str, thing: &mut Value) {
     let last = match id {
         "instance_get" => &thing["operation_id"],
         "member_get" => &thing["last_operation_id"],
         _ => return,
     };
-    let Some((last, get)) = last.as_str().zip(Description::embedded().operation("operation_get")) else {
+    let Some((last, get)) = last.as_str().zip(Description::embedded().endpoint("operation_get")) else {
         return;
     };
     if let Ok(found) = call(connection, get, &at(&[("operation", last)])).await {
@@ -55,16 +55,19 @@ pub(crate) async fn look_beside(connection: &Connection, id: &str, thing: &mut V
     }
 }
 
-/// The operation under way, in a line, and the command that goes on from there.
+/// Returns the running operation in a line, and the command to follow it.
 pub(crate) fn under_way(thing: &Value) -> Option<(String, String)> {
     let operation = thing.get(BESIDE)?;
     let (id, state) = (text(operation, "id"), text(operation, "state"));
     let waits = text(operation, "waiting");
     let waits = if waits.is_empty() { waits } else { format!(": {waits}") };
     match state.as_str() {
-        "parked" => {
-            let why = text(&operation["parked"], "reason");
-            Some((format!("{id}, {}, parked: {why}", title(operation)), format!("muster operation get {id}")))
+        "blocked" => {
+            let why = text(&operation["blocked"], "reason");
+            Some((
+                format!("{id}, {}, blocked: {why}", title(operation)),
+                format!("muster operation get {id}"),
+            ))
         }
         _ if operation::rests(operation) => None,
         _ => Some((

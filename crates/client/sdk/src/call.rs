@@ -1,9 +1,9 @@
-//! Calls that are driven by the description.
+//! Calls driven by the API description.
 //!
-//! What a caller would have to remember is done here: the idempotency key, which is made when none is given and kept
-//! over every repetition; the version for `If-Match`, which is read first when none is given; and the repetitions
-//! themselves, only where they are safe. A read may always be repeated, a command only under its key. A change that is
-//! guarded by `If-Match` alone is not: its repetition would be told that the version is old, by its own first success.
+//! This module does what callers would have to remember: it generates the idempotency key if none is given and keeps it
+//! across retries, reads the version for `If-Match` first if none is given, and retries only where it is safe. A read can
+//! always be retried, a command only with its key. A change guarded only by `If-Match` cannot: after a lost success, its
+//! retry would be refused as stale.
 
 use std::collections::BTreeMap;
 
@@ -12,58 +12,58 @@ use reqwest::header::{CONTENT_TYPE, HeaderMap};
 use serde_json::Value;
 
 use crate::connect::{Connection, Exchange, fresh_key};
-use crate::describe::{Answer, Operation};
+use crate::describe::{Answer, Endpoint};
 use crate::{Error, Problem};
 
-/// How often a call is repeated after its first attempt.
+/// Maximum number of retries of a call.
 const REPEATS: u32 = 3;
-/// The longest pause that a server may ask for between repetitions, in seconds; beyond it the caller decides.
+/// Longest server-requested delay that is honoured, in seconds; beyond it the caller decides.
 const PATIENCE: u64 = 5;
 
-/// What an operation is called with.
+/// Arguments of a call.
 #[derive(Debug, Clone, Default)]
 pub struct Arguments {
-    /// By the names in the path.
+    /// Path parameters, by name.
     pub path: BTreeMap<String, String>,
-    /// Names and values behind the question mark.
+    /// Query parameters.
     pub query: Vec<(String, String)>,
-    /// The body; an operation that takes one gets an empty object if this is `None`.
+    /// The body; an endpoint with a body gets an empty object if this is `None`.
     pub body: Option<Value>,
-    /// Further headers.
+    /// Additional headers.
     pub headers: Vec<(String, String)>,
-    /// A key of the caller's own, for commands.
+    /// The caller's own idempotency key, for commands.
     pub idempotency_key: Option<String>,
-    /// The version that the caller saw, as an entity tag, for changes.
+    /// The expected version as an entity tag, for changes.
     pub if_match: Option<String>,
 }
 
-/// An answer that is a success.
+/// A successful response.
 #[derive(Debug)]
 pub struct Response {
     /// The status.
     pub status: u16,
-    /// The version of the resource, as an entity tag.
+    /// Version of the resource, as an entity tag.
     pub etag: Option<String>,
-    /// The thread through audit, events and logs.
+    /// Correlation id, shared with audit, events and logs.
     pub correlation_id: Option<String>,
-    /// Whether this is the stored answer of an earlier call with the same key.
+    /// Whether this is the stored response of an earlier call with the same key.
     pub replayed: bool,
     /// All headers.
     pub headers: HeaderMap,
-    /// What was answered.
+    /// The body.
     pub body: Body,
 }
 
-/// What was answered.
+/// Body of a response.
 #[derive(Debug)]
 pub enum Body {
     /// A document.
     Json(Value),
-    /// Something that comes bit by bit.
+    /// A streamed body.
     Stream(Chunks),
 }
 
-/// The pieces of a streamed answer.
+/// Chunks of a streamed response.
 #[derive(Debug)]
 pub struct Chunks {
     response: reqwest::Response,
@@ -71,14 +71,14 @@ pub struct Chunks {
 }
 
 impl Chunks {
-    /// The next piece; `None` at the proper end. An answer that was cut off is an error, never an end.
+    /// Returns the next chunk; `None` at the proper end. A truncated response is an error, never an end.
     pub async fn next(&mut self) -> Result<Option<Bytes>, Error> {
         self.response.chunk().await.map_err(|error| Error::network(&self.server, &error))
     }
 }
 
 impl Response {
-    /// The document; null for a stream.
+    /// Returns the document; null for a stream.
     pub fn json(self) -> Value {
         match self.body {
             Body::Json(document) => document,
@@ -87,41 +87,41 @@ impl Response {
     }
 }
 
-/// One request, ready to be sent as often as needed.
+/// A request, ready to be sent repeatedly.
 struct Prepared<'o> {
     method: reqwest::Method,
     url: String,
-    operation: &'o Operation,
+    endpoint: &'o Endpoint,
     body: Option<Value>,
     headers: Vec<(String, String)>,
     query: Vec<(String, String)>,
 }
 
 impl Connection {
-    /// Calls an operation.
-    pub async fn call(&self, operation: &Operation, arguments: &Arguments) -> Result<Response, Error> {
+    /// Calls an endpoint.
+    pub async fn call(&self, endpoint: &Endpoint, arguments: &Arguments) -> Result<Response, Error> {
         let mut headers = arguments.headers.clone();
-        if operation.needs_idempotency_key {
+        if endpoint.needs_idempotency_key {
             headers.push((
                 "Idempotency-Key".to_owned(),
                 arguments.idempotency_key.clone().unwrap_or_else(fresh_key),
             ));
         }
-        if operation.if_match {
+        if endpoint.if_match {
             let version = match &arguments.if_match {
                 Some(version) => version.clone(),
-                None => self.version(operation, arguments).await?,
+                None => self.version(endpoint, arguments).await?,
             };
             headers.push(("If-Match".to_owned(), version));
         }
-        let body = operation
+        let body = endpoint
             .body_fields
             .as_ref()
             .map(|_| arguments.body.clone().unwrap_or_else(|| Value::Object(serde_json::Map::new())));
         let prepared = Prepared {
-            method: method(&operation.method)?,
-            url: format!("{}{}", self.server, fill(&operation.path, &arguments.path)?),
-            operation,
+            method: method(&endpoint.method)?,
+            url: format!("{}{}", self.server, fill(&endpoint.path, &arguments.path)?),
+            endpoint,
             body,
             headers,
             query: arguments.query.clone(),
@@ -129,14 +129,15 @@ impl Connection {
         self.repeat(&prepared).await
     }
 
-    /// The version of the thing as it is now, for callers who mean "whatever it is, as long as nobody changes it meanwhile".
-    async fn version(&self, operation: &Operation, arguments: &Arguments) -> Result<String, Error> {
-        let mut shown = operation.clone();
+    /// Returns the current version of the resource, for callers that accept any version as long as it does not change in
+    /// between.
+    async fn version(&self, endpoint: &Endpoint, arguments: &Arguments) -> Result<String, Error> {
+        let mut shown = endpoint.clone();
         shown.answer = Answer::Json;
         let prepared = Prepared {
             method: reqwest::Method::GET,
-            url: format!("{}{}", self.server, fill(operation.resource_path(), &arguments.path)?),
-            operation: &shown,
+            url: format!("{}{}", self.server, fill(endpoint.resource_path(), &arguments.path)?),
+            endpoint: &shown,
             body: None,
             headers: arguments.headers.clone(),
             query: Vec::new(),
@@ -149,7 +150,7 @@ impl Connection {
     }
 
     async fn repeat(&self, prepared: &Prepared<'_>) -> Result<Response, Error> {
-        let safe = prepared.method == reqwest::Method::GET || prepared.operation.needs_idempotency_key;
+        let safe = prepared.method == reqwest::Method::GET || prepared.endpoint.needs_idempotency_key;
         let mut pause = self.pause;
         for _ in 0..REPEATS {
             let result = self.attempt(prepared).await;
@@ -193,7 +194,7 @@ impl Connection {
                     header(response.headers(), "x-correlation-id").as_deref(),
                     None,
                 );
-                self.answer(prepared.operation.answer, response).await
+                self.answer(prepared.endpoint.answer, response).await
             }
             Err(error) => {
                 let error = Error::network(&self.server, &error);
@@ -274,7 +275,8 @@ fn method(word: &str) -> Result<reqwest::Method, Error> {
     word.parse().map_err(|_| Error::Setup(format!("{word} is not an HTTP method")))
 }
 
-/// The path with its parameters. Dots alone would climb to another path, however they are encoded, so they are refused.
+/// Returns the path with its parameters filled in. Segments of dots are refused: even encoded, they would climb to
+/// another path.
 fn fill(path: &str, values: &BTreeMap<String, String>) -> Result<String, Error> {
     let parts = path.split('/').map(|part| {
         let Some(name) = part.strip_prefix('{').and_then(|part| part.strip_suffix('}')) else {

@@ -1,4 +1,4 @@
-//! How a program comes to speak with the platform.
+//! Connection to the platform.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,24 +9,24 @@ use url::Url;
 
 use crate::{Client, Error};
 
-/// One request and what came back, for whoever wants to watch.
+/// One request and its response, for a watcher.
 #[derive(Debug)]
 pub struct Exchange<'e> {
     /// The method.
     pub method: &'e str,
     /// The whole address.
     pub url: &'e str,
-    /// The status, if an answer came.
+    /// The status, if there was a response.
     pub status: Option<u16>,
-    /// The correlation id, if an answer came.
+    /// The correlation id, if there was a response.
     pub correlation_id: Option<&'e str>,
-    /// Why none came.
+    /// The error, if there was no response.
     pub error: Option<&'e str>,
 }
 
 pub(crate) type Watcher = Arc<dyn Fn(&Exchange<'_>) + Send + Sync>;
 
-/// The settings of a connection.
+/// Settings of a connection.
 #[derive(Clone)]
 pub struct Connector {
     server: String,
@@ -37,7 +37,7 @@ pub struct Connector {
     pause: Duration,
 }
 
-/// A platform that can be called. Cheap to clone; clones share the sockets.
+/// A connection to the platform. Cheap to clone; clones share the sockets.
 #[derive(Clone)]
 pub struct Connection {
     /// The typed client.
@@ -54,13 +54,13 @@ impl std::fmt::Debug for Connection {
     }
 }
 
-/// A connection with a token and otherwise the usual settings.
+/// Returns a connection with a token and default settings.
 pub fn connect(server: &str, token: &str) -> Result<Connection, Error> {
     Connector::new(server).token(token).connect()
 }
 
 impl Connector {
-    /// To the server at this address.
+    /// Starts with the server's address.
     pub fn new(server: &str) -> Self {
         Self {
             server: server.trim_end_matches('/').to_owned(),
@@ -72,37 +72,37 @@ impl Connector {
         }
     }
 
-    /// With a token.
+    /// Sets the token.
     pub fn token(mut self, token: &str) -> Self {
         self.token = Some(token.trim().to_owned());
         self
     }
 
-    /// Trusting these certificate authorities (PEM), and no others.
+    /// Trusts only these certificate authorities (PEM).
     pub fn ca_pem(mut self, pem: Vec<u8>) -> Self {
         self.ca = Some(pem);
         self
     }
 
-    /// Under this name.
+    /// Sets the user agent.
     pub fn user_agent(mut self, name: &str) -> Self {
         self.user_agent = name.to_owned();
         self
     }
 
-    /// With somebody who sees every request and answer, without their contents.
+    /// Sets a watcher for every request and response, without their contents.
     pub fn watch(mut self, watcher: impl Fn(&Exchange<'_>) + Send + Sync + 'static) -> Self {
         self.watcher = Some(Arc::new(watcher));
         self
     }
 
-    /// Waiting this long before the first repetition of a call, twice as long before the next.
+    /// Sets the delay before the first retry; it doubles with each further one.
     pub fn pause(mut self, pause: Duration) -> Self {
         self.pause = pause;
         self
     }
 
-    /// Makes the connection; the network is used at the first call.
+    /// Creates the connection; the network is first used by a call.
     pub fn connect(self) -> Result<Connection, Error> {
         let url = Url::parse(&self.server).map_err(|error| {
             Error::Setup(format!(
@@ -116,8 +116,8 @@ impl Connector {
                 self.server
             )));
         }
-        // No overall timeout: streams last for hours. What is silent for a minute is gone, because they send a sign of
-        // life four times a minute. Redirects are not followed: a token must not travel to where it was not meant.
+        // No overall timeout: streams last for hours. A minute of silence means a dead connection, because servers send
+        // four keep-alives a minute. Redirects are not followed: a token must not be sent to an unintended host.
         let mut builder = reqwest::Client::builder()
             .user_agent(&self.user_agent)
             .connect_timeout(Duration::from_secs(10))
@@ -130,11 +130,11 @@ impl Connector {
             })?;
             builder = builder.tls_certs_only(certificates);
         } else if url.scheme() == "http" {
-            // The machine's certificate authorities are not needed, and reading them takes longer than a call.
+            // The system's certificate authorities are not needed, and loading them takes longer than a call.
             builder = builder.tls_certs_only([]);
         }
         if is_loopback(&url) {
-            // What is on this machine is never asked for through a proxy, whatever the environment says.
+            // Loopback never uses a proxy, regardless of the environment.
             builder = builder.no_proxy();
         }
         let http =
@@ -161,13 +161,13 @@ impl Connector {
 }
 
 impl Connection {
-    /// Where it goes.
+    /// Returns the server's address.
     pub fn server(&self) -> &str {
         &self.server
     }
 }
 
-/// Whether an address is on this machine.
+/// Reports whether an address is on this machine.
 fn is_loopback(url: &Url) -> bool {
     match url.host() {
         Some(url::Host::Domain(name)) => name == "localhost",
@@ -177,7 +177,7 @@ fn is_loopback(url: &Url) -> bool {
     }
 }
 
-/// An idempotency key that nobody else will use: 128 bits from the operating system.
+/// Returns a unique idempotency key: 128 random bits from the operating system.
 pub fn fresh_key() -> String {
     let mut bytes = [0_u8; 16];
     rand::rngs::SysRng.try_fill_bytes(&mut bytes).expect("the operating system can always give random bytes");

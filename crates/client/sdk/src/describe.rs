@@ -1,7 +1,7 @@
-//! The API's description as data: what can be asked, in which words, with which arguments.
+//! The API description as data: endpoints and their arguments.
 //!
-//! It reads only what our own document uses of OpenAPI. A general reader of OpenAPI was rejected: it would hand every
-//! caller a tree to walk, where they want a list of operations with their fields.
+//! It only reads the parts of OpenAPI that our own document uses. A general OpenAPI reader was rejected: it would give
+//! callers a tree to walk, where they need a list of endpoints with their fields.
 
 use std::sync::OnceLock;
 
@@ -9,42 +9,42 @@ use serde_json::{Map, Value};
 
 use crate::{DOCUMENT, Error};
 
-/// Every operation of an API.
+/// All endpoints of an API.
 #[derive(Debug)]
 pub struct Description {
-    /// The version of the contract.
+    /// Version of the contract.
     pub version: String,
-    /// The operations, in the order of the document.
-    pub operations: Vec<Operation>,
+    /// Endpoints, in the order of the document.
+    pub endpoints: Vec<Endpoint>,
 }
 
-/// What an operation does.
+/// Kind of endpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// Changes something for somebody.
+    /// Changes something.
     Command,
-    /// Machines' chatter.
+    /// Machine traffic.
     Machine,
     /// Changes nothing.
     Read,
 }
 
-/// In which form the answer comes.
+/// Format of the response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Answer {
     /// One JSON document.
     Json,
     /// Server-sent events.
     EventStream,
-    /// A JSON document a line.
+    /// One JSON document per line.
     JsonLines,
     /// A WebSocket.
     Socket,
 }
 
-/// One operation.
+/// One endpoint.
 #[derive(Debug, Clone)]
-pub struct Operation {
+pub struct Endpoint {
     /// `noun_verb`.
     pub id: String,
     /// The HTTP method, in capitals.
@@ -53,66 +53,66 @@ pub struct Operation {
     pub path: String,
     /// Command, machine or read.
     pub kind: Kind,
-    /// One line.
+    /// Summary of one line.
     pub summary: String,
-    /// More, where a line is too little.
+    /// Longer description, if any.
     pub description: String,
-    /// The permission it needs, as `noun.verb`.
+    /// Required permission, as `noun.verb`.
     pub permission: Option<String>,
-    /// Whether a token is needed.
+    /// Whether a token is required.
     pub needs_credential: bool,
-    /// What stands in the path, in order.
+    /// Path parameters, in order.
     pub path_params: Vec<Field>,
-    /// What stands behind the question mark.
+    /// Query parameters.
     pub query_params: Vec<Field>,
-    /// The members of the body; `None` where none is sent.
+    /// Members of the body; `None` if there is no body.
     pub body_fields: Option<Vec<Field>>,
     /// Whether `Idempotency-Key` is sent.
     pub needs_idempotency_key: bool,
     /// Whether `If-Match` is sent.
     pub if_match: bool,
-    /// The form of the answer.
+    /// Format of the response.
     pub answer: Answer,
 }
 
-/// An argument: of the path, the query or the body.
+/// An argument in the path, the query or the body.
 #[derive(Debug, Clone)]
 pub struct Field {
     /// Its name on the wire.
     pub name: String,
-    /// What it means.
+    /// Description.
     pub description: String,
-    /// Whether it must be given.
+    /// Whether it is required.
     pub required: bool,
-    /// What it takes.
+    /// Its type.
     pub kind: FieldKind,
     /// An example.
     pub example: Option<String>,
-    /// Whether it must not be shown or stand on a command line.
+    /// Whether it must not be printed or passed on a command line.
     pub secret: bool,
 }
 
-/// What a field takes.
+/// Type of a field.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FieldKind {
     /// Text.
     Text,
-    /// One of these words.
+    /// One of these values.
     Word(Vec<String>),
     /// A whole number.
     Integer,
     /// True or false.
     Boolean,
-    /// Several texts.
+    /// A list of texts.
     Texts,
-    /// Texts by name, such as labels.
+    /// A map of texts, such as labels.
     TextMap,
     /// Any other JSON.
     Json,
 }
 
 impl Description {
-    /// The description that this client was built with.
+    /// Returns the description this client was built with.
     pub fn embedded() -> &'static Description {
         static EMBEDDED: OnceLock<Description> = OnceLock::new();
         EMBEDDED.get_or_init(|| {
@@ -120,32 +120,32 @@ impl Description {
         })
     }
 
-    /// Reads a document.
+    /// Parses a document.
     pub fn parse(text: &str) -> Result<Self, Error> {
         let document: Value = serde_json::from_str(text)
             .map_err(|error| Error::Setup(format!("the description is not JSON: {error}")))?;
         let empty = Map::new();
         let paths = document["paths"].as_object().unwrap_or(&empty);
-        let mut operations = Vec::new();
+        let mut endpoints = Vec::new();
         for (path, item) in paths {
             for (method, described) in item.as_object().unwrap_or(&empty) {
                 if described["operationId"].is_string() {
-                    operations.push(operation(&document, path, method, described));
+                    endpoints.push(endpoint(&document, path, method, described));
                 }
             }
         }
-        Ok(Self { version: text_of(&document["info"]["version"]), operations })
+        Ok(Self { version: text_of(&document["info"]["version"]), endpoints })
     }
 
-    /// The operation with this id.
-    pub fn operation(&self, id: &str) -> Option<&Operation> {
-        self.operations.iter().find(|operation| operation.id == id)
+    /// Returns the endpoint with this id.
+    pub fn endpoint(&self, id: &str) -> Option<&Endpoint> {
+        self.endpoints.iter().find(|endpoint| endpoint.id == id)
     }
 }
 
-impl Operation {
-    /// The path of the thing that is acted on. `GET` there shows it. What changes or removes a thing has its very path; an act
-    /// has its verb behind it, after the last parameter.
+impl Endpoint {
+    /// Returns the path of the target resource, which `GET` reads. A change or removal has the same path; an action has
+    /// its verb after the last parameter.
     pub fn resource_path(&self) -> &str {
         if self.method != "POST" {
             return &self.path;
@@ -154,7 +154,7 @@ impl Operation {
     }
 }
 
-fn operation(document: &Value, path: &str, method: &str, described: &Value) -> Operation {
+fn endpoint(document: &Value, path: &str, method: &str, described: &Value) -> Endpoint {
     let empty = Vec::new();
     let parameters = described["parameters"].as_array().unwrap_or(&empty);
     let place = |place: &str| -> Vec<Field> {
@@ -170,7 +170,7 @@ fn operation(document: &Value, path: &str, method: &str, described: &Value) -> O
     let answers =
         ["200", "201", "202"].iter().find_map(|status| described["responses"][status]["content"].as_object());
     let answered_as = |media: &str| answers.is_some_and(|content| content.contains_key(media));
-    Operation {
+    Endpoint {
         id: text_of(&described["operationId"]),
         method: method.to_uppercase(),
         path: path.to_owned(),
@@ -260,17 +260,17 @@ mod tests {
     #[test]
     fn the_embedded_document_is_read_whole() {
         let description = Description::embedded();
-        assert!(description.operations.len() >= 40, "{}", description.operations.len());
-        for operation in &description.operations {
-            assert!(!operation.summary.is_empty(), "{}", operation.id);
-            let commands = operation.kind == Kind::Command && operation.method == "POST";
-            assert_eq!(operation.needs_idempotency_key, commands, "{}", operation.id);
+        assert!(description.endpoints.len() >= 40, "{}", description.endpoints.len());
+        for endpoint in &description.endpoints {
+            assert!(!endpoint.summary.is_empty(), "{}", endpoint.id);
+            let commands = endpoint.kind == Kind::Command && endpoint.method == "POST";
+            assert_eq!(endpoint.needs_idempotency_key, commands, "{}", endpoint.id);
         }
     }
 
     #[test]
     fn an_operation_is_read_with_its_fields() {
-        let make = Description::embedded().operation("service_account_create").unwrap();
+        let make = Description::embedded().endpoint("service_account_create").unwrap();
         assert_eq!((make.method.as_str(), make.kind, make.if_match), ("POST", Kind::Command, false));
         assert_eq!(make.path_params.iter().map(|field| field.name.as_str()).collect::<Vec<_>>(), ["project"]);
         let fields = make.body_fields.as_ref().unwrap();
@@ -284,17 +284,17 @@ mod tests {
     #[test]
     fn words_secrets_streams_and_resources_are_told_apart() {
         let description = Description::embedded();
-        let bind = description.operation("role_binding_create").unwrap();
+        let bind = description.endpoint("role_binding_create").unwrap();
         let role = bind.body_fields.iter().flatten().find(|field| field.name == "role").unwrap();
         assert!(matches!(&role.kind, FieldKind::Word(words) if words.contains(&"tenant_admin".to_owned())));
-        let person = description.operation("user_set_password").unwrap();
+        let person = description.endpoint("user_set_password").unwrap();
         assert!(person.body_fields.iter().flatten().all(|field| field.secret));
         assert_eq!(person.resource_path(), "/v1/users/{user}");
-        let quota = description.operation("quota_set").unwrap();
+        let quota = description.endpoint("quota_set").unwrap();
         assert_eq!(quota.resource_path(), "/v1/projects/{project}/quota");
-        assert_eq!(description.operation("event_stream").unwrap().answer, Answer::EventStream);
-        assert_eq!(description.operation("audit_export").unwrap().answer, Answer::JsonLines);
-        assert!(!description.operation("session_create").unwrap().needs_credential);
-        assert!(description.operation("tenant_update").unwrap().if_match);
+        assert_eq!(description.endpoint("event_stream").unwrap().answer, Answer::EventStream);
+        assert_eq!(description.endpoint("audit_export").unwrap().answer, Answer::JsonLines);
+        assert!(!description.endpoint("session_create").unwrap().needs_credential);
+        assert!(description.endpoint("tenant_update").unwrap().if_match);
     }
 }

@@ -1,4 +1,4 @@
-//! A stream of events that goes on: over lost connections and servers that stop, without a gap.
+//! An event stream that reconnects after lost connections and server restarts, without gaps.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -10,36 +10,36 @@ use crate::describe::Description;
 use crate::sse::{Frame, Parser};
 use crate::{Connection, Error};
 
-/// Which stream, and from where. With neither tenant nor project it is the platform's.
+/// Selects a stream and a position in it. With neither tenant nor project, the platform's stream.
 #[derive(Debug, Clone, Default)]
 pub struct Follow {
     /// A tenant's stream, by slug or id.
     pub tenant: Option<String>,
     /// A project's stream, by name or id.
     pub project: Option<String>,
-    /// After this number; from now on if not given.
+    /// Start after this sequence number; default: only new events.
     pub after: Option<i64>,
 }
 
-/// What a stream says.
+/// Item of a stream.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Item {
     /// An event, as a CloudEvent.
     Event(Value),
-    /// The asked place is no longer kept; the stream goes on after this number, where the server told it.
+    /// The requested position is no longer retained; the stream continues after this number, if the server sent one.
     Reset(Option<i64>),
-    /// The server ends the stream, and why. The next call connects again, and fails if there is no right to.
+    /// The server ended the stream, with its reason. The next call reconnects, and fails without permission.
     End(String),
-    /// The connection broke. The next call connects again.
+    /// The connection broke. The next call reconnects.
     Lost(String),
 }
 
-/// A stream that is followed.
+/// A followed stream.
 #[derive(Debug)]
 pub struct EventStream {
     connection: Connection,
     query: Vec<(String, String)>,
-    /// The last number that was seen, to go on after it.
+    /// Last sequence number received, to resume after it.
     last: Option<String>,
     chunks: Option<Chunks>,
     parser: Parser,
@@ -50,10 +50,10 @@ pub struct EventStream {
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 
 impl EventStream {
-    /// Opens a stream; fails at once if the first connection does.
+    /// Opens a stream; fails immediately if the first connection does.
     ///
-    /// "From now on" is turned into a number first: a connection that is lost before the first event could otherwise not
-    /// say where it was, and events would be missed.
+    /// A start at "now" is first turned into a sequence number: a connection lost before the first event would otherwise
+    /// have no position to resume from, and miss events.
     pub async fn open(connection: &Connection, follow: &Follow) -> Result<Self, Error> {
         let scope = [("tenant", &follow.tenant), ("project", &follow.project)];
         let query: Vec<(String, String)> =
@@ -75,7 +75,7 @@ impl EventStream {
         Ok(stream)
     }
 
-    /// What comes next. It waits as long as it takes; an error is an answer of the platform's that will not change by itself.
+    /// Returns the next item. Waits as long as it takes; an error is a permanent refusal by the platform.
     pub async fn next(&mut self) -> Result<Item, Error> {
         loop {
             if let Some(frame) = self.ready.pop_front() {
@@ -114,7 +114,7 @@ impl EventStream {
                 self.last = frame.id;
                 Some(Item::Reset(after))
             }
-            // Whatever else is named, what carries an event's JSON is an event.
+            // Any other frame with an event's JSON is an event.
             _ => {
                 let event: Value = serde_json::from_str(&frame.data).ok()?;
                 self.failures = 0;
@@ -128,7 +128,7 @@ impl EventStream {
 
     async fn connect(&mut self) -> Result<(), Error> {
         let operation = Description::embedded()
-            .operation("event_stream")
+            .endpoint("event_stream")
             .ok_or_else(|| Error::Setup("the API has no event stream".to_owned()))?;
         let headers = self.last.iter().map(|last| ("Last-Event-ID".to_owned(), last.clone())).collect();
         let arguments = Arguments { query: self.query.clone(), headers, ..Arguments::default() };
@@ -140,7 +140,7 @@ impl EventStream {
         Ok(())
     }
 
-    /// Connects with growing pauses; only what would fail for ever is given back.
+    /// Reconnects with backoff; only returns permanent errors.
     async fn connect_again(&mut self) -> Result<(), Error> {
         loop {
             let pause = (self.connection.pause * 2_u32.pow(self.failures.min(6))).min(LONGEST_PAUSE);
@@ -156,9 +156,9 @@ impl EventStream {
     }
 }
 
-/// The newest number of a stream. Who may follow a stream but not list it gets none.
+/// Returns the newest sequence number of a stream; `None` if the caller may follow but not list it.
 async fn newest(connection: &Connection, scope: &[(String, String)]) -> Result<Option<String>, Error> {
-    let Some(list) = Description::embedded().operation("event_list") else { return Ok(None) };
+    let Some(list) = Description::embedded().endpoint("event_list") else { return Ok(None) };
     let mut query = scope.to_vec();
     query.push(("page_size".to_owned(), "1".to_owned()));
     match connection.call(list, &Arguments { query, ..Arguments::default() }).await {
@@ -168,7 +168,7 @@ async fn newest(connection: &Connection, scope: &[(String, String)]) -> Result<O
     }
 }
 
-/// The reason in an `end`.
+/// Returns the reason in an `end`.
 fn words(data: &str) -> String {
     let told: Option<Value> = serde_json::from_str(data).ok();
     told.and_then(|told| Some(told["detail"].as_str()?.to_owned())).unwrap_or_else(|| data.to_owned())

@@ -7,22 +7,22 @@ use progenitor_client::{encode_path, ClientHooks, OperationInfo, RequestBuilderE
 /// Types used as operation parameters and responses.
 #[allow(clippy::all)]
 pub mod types {
-    ///An adapter: what it said of itself when it last asked for work.
+    ///An adapter, as it identified itself in its last request for work.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
     pub struct Adapter {
         ///Its version.
         pub adapter_version: ::std::string::String,
-        ///The version of the contract that it speaks.
+        ///Contract version that it implements.
         pub contract_version: i64,
-        ///When it first asked.
+        ///Time of its first request for work.
         pub created_at: ::jiff::Timestamp,
         pub id: AdapterId,
-        ///How many steps it holds.
+        ///Number of steps it holds a lease on.
         pub leases: i64,
         ///Its own name.
         pub name: ::std::string::String,
         pub project_id: ProjectId,
-        ///When it last asked.
+        ///Time of its last request for work.
         pub seen_at: ::jiff::Timestamp,
         pub service_account_id: ServiceAccountId,
     }
@@ -67,13 +67,13 @@ pub mod types {
             Ok(Self(value.to_string()))
         }
     }
-    ///Who asks for work.
+    ///The adapter that requests work.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
     #[serde(deny_unknown_fields)]
     pub struct AdapterIs {
-        ///The version of the contract that it speaks.
+        ///Contract version that it implements.
         pub contract: i64,
-        ///Its own name: one process, one name.
+        ///Its name, unique per process.
         pub name: ::std::string::String,
         ///Its version.
         pub version: ::std::string::String,
@@ -81,9 +81,9 @@ pub mod types {
     ///A page of adapters.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
     pub struct AdapterPage {
-        ///This page, oldest first.
+        ///Items of this page, oldest first.
         pub items: ::std::vec::Vec<Adapter>,
-        ///Give it as `page_token` to get the next page; absent on the last.
+        ///Pass as `page_token` to get the next page; absent on the last.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub next_page_token: ::std::option::Option<::std::string::String>,
     }
@@ -91,100 +91,100 @@ pub mod types {
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
     pub struct AdapterStep {
         pub app_id: AppId,
-        ///How often it was leased.
+        ///Number of times it was leased.
         pub attempts: i64,
-        ///The thread.
+        ///Correlation id.
         pub correlation_id: ::std::string::String,
-        ///When it was asked for.
+        ///Creation time.
         pub created_at: ::jiff::Timestamp,
-        ///When nobody waits for it any more.
+        ///Time after which the step is abandoned.
         pub expires_at: ::jiff::Timestamp,
-        ///Raised whenever its lease changes hands; everything that is said of it must carry it.
+        ///Fencing token: incremented with each new lease; every call on the step must carry it.
         pub generation: i64,
-        ///Who has it.
+        ///Name of the adapter that holds the lease.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub holder: ::std::option::Option<::std::string::String>,
         pub id: AdapterStepId,
-        ///The incarnation of that member.
+        ///Incarnation of that member.
         pub incarnation: i64,
-        ///What is asked for beside the verb.
+        ///Input of the verb.
         pub input: ::serde_json::Map<::std::string::String, ::serde_json::Value>,
         pub instance_id: InstanceId,
-        ///Until when.
+        ///Expiry of the lease.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub leased_until: ::std::option::Option<::jiff::Timestamp>,
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub member_id: ::std::option::Option<MemberId>,
-        ///What the adapter last said of it.
+        ///Last message from the adapter.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub message: ::std::option::Option<::std::string::String>,
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub operation_id: ::std::option::Option<OperationId>,
-        ///How far it is, of a hundred.
+        ///Progress in percent.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub percent: ::std::option::Option<i64>,
         pub project_id: ProjectId,
-        ///Why it failed: the adapter's own word.
+        ///Failure reason, defined by the adapter.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub reason: ::std::option::Option<::std::string::String>,
-        ///The reports on members that were not taken, in the answer to `complete`.
+        ///Member reports that were rejected; only in the response to `complete`.
         #[serde(default, skip_serializing_if = "::std::vec::Vec::is_empty")]
         pub refused_reports: ::std::vec::Vec<RefusedReport>,
         pub state: AdapterStepState,
         pub verb: AdapterVerb,
     }
-    ///An adapter is done. The platform looks for itself before it believes that.
+    ///Completion of a step. The platform verifies the result itself.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
     #[serde(deny_unknown_fields)]
     pub struct AdapterStepComplete {
-        ///What there is to say of the member, for people; it replaces what was said before.
+        ///Free-form detail on the member; replaces the previous one.
         #[serde(default, skip_serializing_if = "::serde_json::Map::is_empty")]
         pub adapter_detail: ::serde_json::Map<
             ::std::string::String,
             ::serde_json::Value,
         >,
-        ///The generation of the lease.
+        ///Generation of the lease.
         pub generation: i64,
-        ///How the members do, after a look at the instance.
+        ///Member reports, after a reconciliation.
         #[serde(default, skip_serializing_if = "::std::vec::Vec::is_empty")]
         pub members: ::std::vec::Vec<MemberReport>,
-        ///What it did, for people.
+        ///Summary, for people.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub message: ::std::option::Option<::std::string::String>,
-        ///When it wants to look again, in seconds; as the manifest says, if not given.
+        ///Seconds until the next reconciliation; default: the manifest's interval.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub reconcile_after_seconds: ::std::option::Option<i64>,
-        ///How the adapter calls the topology.
+        ///The adapter's name for the topology.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub topology_mode: ::std::option::Option<::std::string::String>,
     }
-    ///An adapter cannot do it.
+    ///Failure of a step.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
     #[serde(deny_unknown_fields)]
     pub struct AdapterStepFail {
-        ///What there is to say of the member, for people; it replaces what was said before.
+        ///Free-form detail on the member; replaces the previous one.
         #[serde(default, skip_serializing_if = "::serde_json::Map::is_empty")]
         pub adapter_detail: ::serde_json::Map<
             ::std::string::String,
             ::serde_json::Value,
         >,
-        ///The generation of the lease.
+        ///Generation of the lease.
         pub generation: i64,
         ///The same in a sentence.
         pub message: ::std::string::String,
-        ///Why: a word of the adapter's own.
+        ///Failure reason, defined by the adapter.
         pub reason: ::std::string::String,
-        ///Whether it may work later: then the step is offered again after a while instead of failing.
+        ///Seconds after which to retry: the step is offered again instead of failing.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub retry_after_seconds: ::std::option::Option<i64>,
     }
-    ///An adapter is still at it.
+    ///A heartbeat that extends the lease.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
     #[serde(deny_unknown_fields)]
     pub struct AdapterStepHeartbeat {
-        ///The generation of the lease.
+        ///Generation of the lease.
         pub generation: i64,
-        ///How long it is its own from now; 30 seconds if not given.
+        ///New lease duration, from now; default: 30 seconds.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub lease_seconds: ::std::option::Option<i64>,
     }
@@ -229,53 +229,53 @@ pub mod types {
             Ok(Self(value.to_string()))
         }
     }
-    ///A wish for work.
+    ///A request for work.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
     #[serde(deny_unknown_fields)]
     pub struct AdapterStepLease {
         pub adapter: AdapterIs,
-        ///How long a step is its own without a heartbeat; 30 seconds if not given.
+        ///Lease duration without a heartbeat; default: 30 seconds.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub lease_seconds: ::std::option::Option<i64>,
-        ///So many steps at most; 16 if not given.
+        ///Maximum number of steps; default: 16.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub most: ::std::option::Option<i64>,
-        ///How long to wait for the first of them; not at all if not given.
+        ///Seconds to wait for the first step; default: do not wait.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub wait_seconds: ::std::option::Option<i64>,
     }
     ///A page of adapter steps.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
     pub struct AdapterStepPage {
-        ///This page, oldest first.
+        ///Items of this page, oldest first.
         pub items: ::std::vec::Vec<AdapterStep>,
-        ///Give it as `page_token` to get the next page; absent on the last.
+        ///Pass as `page_token` to get the next page; absent on the last.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub next_page_token: ::std::option::Option<::std::string::String>,
     }
-    ///How far an adapter is.
+    ///Progress on a step.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
     #[serde(deny_unknown_fields)]
     pub struct AdapterStepProgress {
-        ///What there is to say of the member, for people; it replaces what was said before.
+        ///Free-form detail on the member; replaces the previous one.
         #[serde(default, skip_serializing_if = "::serde_json::Map::is_empty")]
         pub adapter_detail: ::serde_json::Map<
             ::std::string::String,
             ::serde_json::Value,
         >,
-        ///The generation of the lease.
+        ///Generation of the lease.
         pub generation: i64,
-        ///How long it is its own from now, since whoever says this is still at it; 30 seconds if not given.
+        ///New lease duration, from now, since progress also counts as a heartbeat; default: 30 seconds.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub lease_seconds: ::std::option::Option<i64>,
-        ///What it is at, for people.
+        ///Current activity, for people.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub message: ::std::option::Option<::std::string::String>,
-        ///How far, of a hundred.
+        ///Progress in percent.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub percent: ::std::option::Option<i64>,
     }
-    ///What an adapter's step is.
+    ///State of an adapter step.
     #[derive(
         ::serde::Deserialize,
         ::serde::Serialize,
@@ -346,19 +346,19 @@ pub mod types {
             value.parse()
         }
     }
-    ///Something that is done in a member's cell.
+    ///A task in a member's cell.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
     pub struct AdapterTask {
-        ///When it ended.
+        ///End time.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub finished_at: ::std::option::Option<::jiff::Timestamp>,
         pub id: TaskId,
-        ///What it is for.
+        ///Its idempotency key.
         pub key: ::std::string::String,
-        ///What the node says, above all why it failed.
+        ///The node's message, above all on failure.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub message: ::std::option::Option<::std::string::String>,
-        ///When it was asked for.
+        ///Creation time.
         pub queued_at: ::jiff::Timestamp,
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub ran: ::std::option::Option<Ran>,
@@ -366,24 +366,24 @@ pub mod types {
         pub reason: ::std::option::Option<AdapterTaskReason>,
         pub state: AdapterTaskState,
     }
-    ///What is to be done in a member's cell.
+    ///A task to run in a member's cell.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
     #[serde(deny_unknown_fields)]
     pub struct AdapterTaskCreate {
         pub act: CellTask,
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub effect: ::std::option::Option<TaskEffect>,
-        ///The generation of the lease.
+        ///Generation of the lease.
         pub generation: i64,
-        /**What it is for: who asks again with the same key under the same step is told of the same task. Under a later lease it is done again
-if another task may have undone it since.*/
+        /**Idempotency key: repeating the request under the same step returns the same task. Under a later lease the task
+runs again if another task may have undone it since.*/
         pub key: ::std::string::String,
         pub member_id: MemberId,
-        ///How long to wait for its end; not at all if not given.
+        ///Seconds to wait for it to end; default: do not wait.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub wait_seconds: ::std::option::Option<i64>,
     }
-    ///Why a task failed: a closed list.
+    ///Reason a task failed, from a closed list.
     #[derive(
         ::serde::Deserialize,
         ::serde::Serialize,
@@ -450,7 +450,7 @@ if another task may have undone it since.*/
             value.parse()
         }
     }
-    ///What a task is.
+    ///State of a task.
     #[derive(
         ::serde::Deserialize,
         ::serde::Serialize,
@@ -525,7 +525,7 @@ if another task may have undone it since.*/
             value.parse()
         }
     }
-    ///What an adapter is asked for. Each must be safe to do again.
+    ///Verb of an adapter step. Each must be idempotent.
     #[derive(
         ::serde::Deserialize,
         ::serde::Serialize,
@@ -603,93 +603,94 @@ if another task may have undone it since.*/
     ///An allocation.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
     pub struct Allocation {
-        ///What to do about that.
+        ///Suggested next step.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub advice: ::std::option::Option<::std::string::String>,
-        ///How many wait in line before it; only where one allocation is shown, and only while it waits.
+        /**Number of allocations ahead of it in the queue; only when a single allocation is returned, and only while it
+waits.*/
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub before_in_line: ::std::option::Option<i64>,
         pub capacity: Capacity,
-        ///When it was asked for.
+        ///Creation time.
         pub created_at: ::jiff::Timestamp,
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub evidence: ::std::option::Option<WitnessKind>,
-        ///When it is released by itself.
+        ///Time at which it is released automatically.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub expires_at: ::std::option::Option<::jiff::Timestamp>,
         pub held: Capacity,
         pub id: AllocationId,
-        ///Raised whenever its place is made.
+        ///Incremented each time its sandbox is created.
         pub incarnation: i64,
         pub labels: Labels,
-        ///What happened, in a sentence.
+        ///Human-readable message.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub message: ::std::option::Option<::std::string::String>,
-        ///Its name, unique in the project among those that live.
+        ///Name, unique among the project's live ones.
         pub name: ::std::string::String,
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub node_id: ::std::option::Option<NodeId>,
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub operation_id: ::std::option::Option<OperationId>,
         pub project_id: ProjectId,
-        ///Whether its release is refused.
+        ///Whether it is protected from release.
         pub protected: bool,
-        ///Why it failed or cannot go on: a word of a closed list.
+        ///Reason for the failure or the block, from a closed list.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub reason: ::std::option::Option<::std::string::String>,
         pub shape: AllocationShape,
         pub state: AllocationState,
         pub strategy: Strategy,
         pub tenant_id: TenantId,
-        ///When it last changed.
+        ///Time of the last change.
         pub updated_at: ::jiff::Timestamp,
-        ///For `If-Match`.
+        ///Version for `If-Match`.
         pub version: i64,
-        ///Until when it waits in line.
+        ///Time until which it stays in the queue.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub wait_until: ::std::option::Option<::jiff::Timestamp>,
     }
-    ///An operator's word.
+    ///An operator's attestation.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
     #[serde(deny_unknown_fields)]
     pub struct AllocationAttest {
-        ///What is attested and how it is known: the machine was powered off, its disks were pulled.
+        ///Statement of fact and its basis: the machine was powered off, its disks were pulled.
         pub statement: ::std::string::String,
     }
-    ///An allocation to be made.
+    ///An allocation to create.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
     #[serde(deny_unknown_fields)]
     pub struct AllocationCreate {
-        ///Logical CPUs; 1 if not given.
+        ///Logical CPUs; default: 1.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub cpus: ::std::option::Option<i64>,
-        ///Disk in MiB; 1024 if not given.
+        ///Disk in MiB; default: 1024.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub disk_mb: ::std::option::Option<i64>,
-        ///Only show the plan.
+        ///Return the plan without executing it.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub dry_run: ::std::option::Option<bool>,
-        ///Release it by itself at that time.
+        ///Release it automatically at this time.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub expires_at: ::std::option::Option<::jiff::Timestamp>,
-        ///GPUs; none if not given, which is legal.
+        ///GPUs; default: 0.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub gpus: ::std::option::Option<i64>,
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub labels: ::std::option::Option<Labels>,
-        ///Memory in MiB; 1024 if not given.
+        ///Memory in MiB; default: 1024.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub memory_mb: ::std::option::Option<i64>,
-        ///Its name, unique in the project among those that live.
+        ///Name, unique among the project's live ones.
         pub name: ::std::string::String,
-        ///Refuse its release until this is taken away.
+        ///Refuse its release until the protection is lifted.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub protected: ::std::option::Option<bool>,
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub shape: ::std::option::Option<AllocationShape>,
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub strategy: ::std::option::Option<Strategy>,
-        ///Wait in line until then if there is no room now. Without it, no room is a refusal at once.
+        ///Stay in the queue until then if it does not fit now. Without it, the request is refused at once.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub wait_until: ::std::option::Option<::jiff::Timestamp>,
     }
@@ -737,30 +738,30 @@ if another task may have undone it since.*/
     ///A page of allocations.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
     pub struct AllocationPage {
-        ///This page, oldest first.
+        ///Items of this page, oldest first.
         pub items: ::std::vec::Vec<Allocation>,
-        ///Give it as `page_token` to get the next page; absent on the last.
+        ///Pass as `page_token` to get the next page; absent on the last.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub next_page_token: ::std::option::Option<::std::string::String>,
     }
-    ///How an allocation is given back.
+    ///Options for releasing an allocation.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, Default)]
     #[serde(deny_unknown_fields)]
     pub struct AllocationRelease {
-        ///Remove the members of instances in it first. Without it an allocation that holds members is not released.
+        ///Remove its members first. Without it, an allocation with members is not released.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub cascade: ::std::option::Option<bool>,
-        ///Only show the plan.
+        ///Return the plan without executing it.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub dry_run: ::std::option::Option<bool>,
-        ///With `cascade`: remove them without draining, and also where their instance needs them.
+        ///With `cascade`: remove members without draining, and even if their instance needs them.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub force: ::std::option::Option<bool>,
-        ///For the audit.
+        ///Reason, for the audit log.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub reason: ::std::option::Option<::std::string::String>,
     }
-    ///Another size.
+    ///A new size.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, Default)]
     #[serde(deny_unknown_fields)]
     pub struct AllocationResize {
@@ -770,37 +771,37 @@ if another task may have undone it since.*/
         ///Disk in MiB.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub disk_mb: ::std::option::Option<i64>,
-        ///Only show the plan.
+        ///Return the plan without executing it.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub dry_run: ::std::option::Option<bool>,
-        ///With `restart`: do not drain the members in it first, and restart them also where their component's quorum is lost.
+        ///With `restart`: skip draining its members, and restart them even if their component loses quorum.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub force: ::std::option::Option<bool>,
-        ///GPUs; as before if not given, like the others.
+        ///GPUs; default: unchanged, as for the other fields.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub gpus: ::std::option::Option<i64>,
         ///Memory in MiB.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub memory_mb: ::std::option::Option<i64>,
-        ///Restart the cells in it, which a change of its GPUs needs: a cell has the GPUs that it was made with.
+        ///Restart its cells, which a change of GPUs requires: a cell keeps the GPUs it was created with.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub restart: ::std::option::Option<bool>,
     }
-    ///How an allocation is made anew.
+    ///Options for recreating an allocation.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, Default)]
     #[serde(deny_unknown_fields)]
     pub struct AllocationRestart {
-        ///Only show the plan.
+        ///Return the plan without executing it.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub dry_run: ::std::option::Option<bool>,
-        ///Do not drain the members in it first, and restart them also where their component's quorum is lost meanwhile.
+        ///Skip draining its members, and restart them even if their component loses quorum.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub force: ::std::option::Option<bool>,
-        ///For the audit.
+        ///Reason, for the audit log.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub reason: ::std::option::Option<::std::string::String>,
     }
-    ///What kind of place an allocation is.
+    ///Shape of an allocation.
     #[derive(
         ::serde::Deserialize,
         ::serde::Serialize,
@@ -859,7 +860,7 @@ if another task may have undone it since.*/
             value.parse()
         }
     }
-    ///What an allocation is.
+    ///State of an allocation.
     #[derive(
         ::serde::Deserialize,
         ::serde::Serialize,
@@ -942,66 +943,66 @@ if another task may have undone it since.*/
             value.parse()
         }
     }
-    ///What of an allocation can change at once.
+    ///Properties of an allocation that change immediately.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, Default)]
     #[serde(deny_unknown_fields)]
     pub struct AllocationUpdate {
-        ///Release it by itself at that time.
+        ///Release it automatically at this time.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub expires_at: ::std::option::Option<::jiff::Timestamp>,
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub labels: ::std::option::Option<Labels>,
-        ///Take the expiry away.
+        ///Remove the expiry.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub never_expires: ::std::option::Option<bool>,
-        ///Whether its release is refused.
+        ///Whether it is protected from release.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub protected: ::std::option::Option<bool>,
     }
     ///An entry of the catalog.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
     pub struct App {
-        ///The release that starts if none is named.
+        ///Release started by default.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub active_version: ::std::option::Option<::std::string::String>,
         pub audience: Audience,
-        ///The release that a part of the starts gets.
+        ///Release given to a percentage of starts.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub canary_version: ::std::option::Option<::std::string::String>,
-        ///When it was made.
+        ///Creation time.
         pub created_at: ::jiff::Timestamp,
-        ///What it is.
+        ///Description.
         pub description: ::std::string::String,
-        ///Its name for people.
+        ///Display name.
         pub display_name: ::std::string::String,
-        ///Whether the project that asks may launch it.
+        ///Whether the requesting project may launch it.
         pub entitled: bool,
         pub id: AppId,
         pub labels: Labels,
         pub project_id: ProjectId,
-        ///Its name in the catalog, of which there is one.
+        ///Its name in the catalog, unique on the platform.
         pub slug: ::std::string::String,
         pub tenant_id: TenantId,
-        ///When it last changed.
+        ///Time of the last change.
         pub updated_at: ::jiff::Timestamp,
-        ///For `If-Match`.
+        ///Version for `If-Match`.
         pub version: i64,
     }
-    ///Where an app fits.
+    ///Shapes that an app fits.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
     pub struct AppCompatibility {
-        ///An answer for each shape.
+        ///One answer per shape.
         pub answers: ::std::vec::Vec<Fit>,
-        ///The release that was asked about.
+        ///The release in question.
         pub version: ::std::string::String,
     }
-    ///An app to be made.
+    ///An app to create.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
     #[serde(deny_unknown_fields)]
     pub struct AppCreate {
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub audience: ::std::option::Option<Audience>,
-        ///What it is.
+        ///Description.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub description: ::std::option::Option<::std::string::String>,
         ///Name for people; default: the slug.
@@ -1009,7 +1010,7 @@ if another task may have undone it since.*/
         pub display_name: ::std::option::Option<::std::string::String>,
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub labels: ::std::option::Option<Labels>,
-        ///Its name in the catalog, of which there is one.
+        ///Its name in the catalog, unique on the platform.
         pub slug: ::std::string::String,
     }
     ///`AppId`
@@ -1056,22 +1057,22 @@ if another task may have undone it since.*/
     ///A page of apps.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
     pub struct AppPage {
-        ///This page, oldest first.
+        ///Items of this page, oldest first.
         pub items: ::std::vec::Vec<App>,
-        ///Give it as `page_token` to get the next page; absent on the last.
+        ///Pass as `page_token` to get the next page; absent on the last.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub next_page_token: ::std::option::Option<::std::string::String>,
     }
-    ///What of an app can change.
+    ///Properties of an app that can change.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, Default)]
     #[serde(deny_unknown_fields)]
     pub struct AppUpdate {
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub audience: ::std::option::Option<Audience>,
-        ///What it is.
+        ///Description.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub description: ::std::option::Option<::std::string::String>,
-        ///Its name for people.
+        ///Display name.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub display_name: ::std::option::Option<::std::string::String>,
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
@@ -1083,15 +1084,15 @@ if another task may have undone it since.*/
         ///The app's slug.
         pub app: ::std::string::String,
         pub app_id: AppId,
-        ///To how many of a hundred starts a canary is offered.
+        ///Percentage of starts that get the canary.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub canary_percent: ::std::option::Option<i64>,
-        ///When it was published.
+        ///Publication time.
         pub created_at: ::jiff::Timestamp,
         ///The digest of the manifest.
         pub digest: ::std::string::String,
         pub id: AppVersionId,
-        ///How many instances run it or may roll back to it.
+        ///Number of instances that run it or may roll back to it.
         pub instances: i64,
         ///The manifest, as it was published.
         pub manifest: ::serde_json::Map<::std::string::String, ::serde_json::Value>,
@@ -1100,11 +1101,11 @@ if another task may have undone it since.*/
         pub state: ArtifactState,
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub superseded_by: ::std::option::Option<AppVersionId>,
-        ///When its state last changed.
+        ///Time of the last state change.
         pub updated_at: ::jiff::Timestamp,
-        ///For `If-Match`.
+        ///Version for `If-Match`.
         pub version: i64,
-        ///What lint noticed when it was published, beside errors.
+        ///Lint warnings from its publication.
         #[serde(default, skip_serializing_if = "::std::vec::Vec::is_empty")]
         pub warnings: ::std::vec::Vec<Fault>,
     }
@@ -1152,47 +1153,53 @@ if another task may have undone it since.*/
     ///A page of releases.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
     pub struct AppVersionPage {
-        ///This page, oldest first.
+        ///Items of this page, oldest first.
         pub items: ::std::vec::Vec<AppVersion>,
-        ///Give it as `page_token` to get the next page; absent on the last.
+        ///Pass as `page_token` to get the next page; absent on the last.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub next_page_token: ::std::option::Option<::std::string::String>,
     }
-    ///A release to be published.
+    ///A release to publish.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
     #[serde(deny_unknown_fields)]
     pub struct AppVersionPublish {
-        ///Only say what is wrong with it.
+        ///Validate only.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub dry_run: ::std::option::Option<bool>,
-        ///The manifest; `app_schema` says what it looks like.
+        ///The manifest; `app_schema` returns its schema.
         pub manifest: ::serde_json::Map<::std::string::String, ::serde_json::Value>,
     }
-    ///A step of a release through its states.
+    ///A lifecycle transition of a release.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
     #[serde(deny_unknown_fields)]
     pub struct AppVersionStep {
-        ///To how many of a hundred starts a canary is offered.
+        ///Percentage of starts that get the canary.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub percent: ::std::option::Option<i64>,
-        ///Why, for the record.
+        ///Reason, for the audit log.
         pub reason: ::std::string::String,
         pub to: ArtifactState,
+    }
+    ///Archived logs: the last output of a cell's services before it was removed.
+    #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+    pub struct ArchivedLogs {
+        ///One per service and incarnation.
+        pub logs: ::std::vec::Vec<CellLog>,
     }
     ///An artifact: content by digest.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
     pub struct Artifact {
-        ///To how many of a hundred starts a canary is offered.
+        ///Percentage of starts that get the canary.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub canary_percent: ::std::option::Option<i64>,
-        ///When it was published.
+        ///Publication time.
         pub created_at: ::jiff::Timestamp,
         ///The digest of its manifest.
         pub digest: ::std::string::String,
         pub id: ArtifactId,
         pub kind: ArtifactKind,
         pub labels: Labels,
-        ///Which succession it belongs to: at most one of a line is active.
+        ///Release line; at most one artifact per line is active.
         pub line: ::std::string::String,
         ///The media type of its manifest.
         pub media_type: ::std::string::String,
@@ -1200,10 +1207,10 @@ if another task may have undone it since.*/
         ///That repository's name.
         pub repository: ::std::string::String,
         pub repository_id: RepositoryId,
-        ///From when on it can be retired.
+        ///Time from which it can be retired.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub retirable_at: ::std::option::Option<::jiff::Timestamp>,
-        ///Bytes of everything it is made of.
+        ///Total size in bytes.
         pub size: i64,
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub smoke_witness_id: ::std::option::Option<WitnessId>,
@@ -1211,31 +1218,31 @@ if another task may have undone it since.*/
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub superseded_by: ::std::option::Option<ArtifactId>,
         pub tenant_id: TenantId,
-        ///When it last changed.
+        ///Time of the last change.
         pub updated_at: ::jiff::Timestamp,
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub verdict: ::std::option::Option<Verdict>,
-        ///For `If-Match`.
+        ///Version for `If-Match`.
         pub version: i64,
     }
-    ///A change of state.
+    ///A state change.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
     pub struct ArtifactChange {
-        ///Who.
+        ///The actor.
         pub actor_id: ::std::string::String,
         pub after: ArtifactState,
-        ///When.
+        ///Time.
         pub at: ::jiff::Timestamp,
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub before: ::std::option::Option<ArtifactState>,
-        ///Why.
+        ///Reason.
         pub reason: ::std::string::String,
     }
-    ///A step back or out: from canary to staged, from active to deprecated, from deprecated to retired.
+    ///A demotion: canary to staged, active to deprecated, deprecated to retired.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
     #[serde(deny_unknown_fields)]
     pub struct ArtifactDemote {
-        ///Why, for the record.
+        ///Reason, for the audit log.
         pub reason: ::std::string::String,
         pub to: ArtifactState,
     }
@@ -1280,7 +1287,7 @@ if another task may have undone it since.*/
             Ok(Self(value.to_string()))
         }
     }
-    ///What kind of content it is.
+    ///Kind of content.
     #[derive(
         ::serde::Deserialize,
         ::serde::Serialize,
@@ -1342,27 +1349,27 @@ if another task may have undone it since.*/
     ///A page of artifacts.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
     pub struct ArtifactPage {
-        ///This page, oldest first.
+        ///Items of this page, oldest first.
         pub items: ::std::vec::Vec<Artifact>,
-        ///Give it as `page_token` to get the next page; absent on the last.
+        ///Pass as `page_token` to get the next page; absent on the last.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub next_page_token: ::std::option::Option<::std::string::String>,
     }
-    ///A step forward: to staged, canary or active.
+    ///A promotion to staged, canary or active.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
     #[serde(deny_unknown_fields)]
     pub struct ArtifactPromote {
-        ///To how many of a hundred starts a canary is offered; 10 if this is not said.
+        ///Percentage of starts that get the canary; default: 10.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub percent: ::std::option::Option<i64>,
-        ///Why, for the record.
+        ///Reason, for the audit log.
         pub reason: ::std::string::String,
-        ///A cell of this very digest that was seen running, by id or name: the smoke test.
+        ///A cell of this exact digest that was verified as running, by id or name: the smoke test.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub smoke_cell: ::std::option::Option<::std::string::String>,
         pub to: ArtifactState,
     }
-    ///Content to be published as an artifact. What is pushed with a tag is published by that; this is for the rest.
+    ///Content to publish as an artifact. A push with a tag publishes by itself; this is for everything else.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
     #[serde(deny_unknown_fields)]
     pub struct ArtifactPublish {
@@ -1370,36 +1377,36 @@ if another task may have undone it since.*/
         pub external: ::std::option::Option<External>,
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub labels: ::std::option::Option<Labels>,
-        ///Which succession it belongs to; `main` if this is not said.
+        ///Release line; default: `main`.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub line: ::std::option::Option<::std::string::String>,
-        ///The digest of a manifest that is in it, or a tag; with `external`, the digest there.
+        ///Digest or tag of a manifest in the repository; with `external`, the digest there.
         pub reference: ::std::string::String,
         ///The repository in the project.
         pub repository: ::std::string::String,
     }
-    ///Everything that hangs on a digest, from signature to running cell.
+    ///Everything that depends on a digest, from signature to running cell.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
     pub struct ArtifactReferences {
         pub artifact: Artifact,
-        ///Cells that live and were made from it.
+        ///Live cells created from it.
         pub cells: ::std::vec::Vec<CellReference>,
-        ///Its changes of state, oldest first.
+        ///State changes, oldest first.
         pub changes: ::std::vec::Vec<ArtifactChange>,
-        ///Why it cannot be retired or deleted now, a sentence each.
+        ///Reasons it cannot be retired or deleted now, one sentence each.
         pub holds: ::std::vec::Vec<::std::string::String>,
-        ///Indexes that it is part of.
+        ///Indexes that include it.
         pub indexes: ::std::vec::Vec<::std::string::String>,
-        ///What lint says of it.
+        ///Lint findings.
         pub lint: ::std::vec::Vec<LintFinding>,
         ///Signatures of it.
         pub signatures: ::std::vec::Vec<SignatureReference>,
-        ///Artifacts that it took the place of.
+        ///Artifacts that it superseded.
         pub supersedes: ::std::vec::Vec<ArtifactId>,
-        ///Tags that name it now.
+        ///Tags that point to it.
         pub tags: ::std::vec::Vec<::std::string::String>,
     }
-    ///How far it may be used.
+    ///Lifecycle state of an artifact.
     #[derive(
         ::serde::Deserialize,
         ::serde::Serialize,
@@ -1474,11 +1481,11 @@ if another task may have undone it since.*/
             value.parse()
         }
     }
-    ///Nothing needs to be said.
+    ///Empty request body.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, Default)]
     #[serde(deny_unknown_fields)]
     pub struct ArtifactVerify {}
-    ///Who finds an app in the catalog.
+    ///Visibility of an app in the catalog.
     #[derive(
         ::serde::Deserialize,
         ::serde::Serialize,
@@ -1541,7 +1548,7 @@ if another task may have undone it since.*/
             value.parse()
         }
     }
-    ///Who asked.
+    ///The actor of a command.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
     pub struct AuditActor {
         ///The actor's id.
@@ -1551,37 +1558,37 @@ if another task may have undone it since.*/
         ///Its name at the time.
         pub name: ::std::string::String,
     }
-    ///A record in its place of the chain.
+    ///A record at its position in the chain.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
     pub struct AuditEntry {
         ///The chain: a tenant's id, or `platform`.
         pub chain: ::std::string::String,
-        ///SHA-256 over the previous hash, the number and the record's text.
+        ///SHA-256 over the previous hash, the sequence number and the record's text.
         pub hash: ::std::string::String,
-        ///The hash of the entry before.
+        ///Hash of the previous entry.
         pub previous_hash: ::std::string::String,
         pub record: AuditRecord,
-        ///Its number, from 1, without gaps.
+        ///Sequence number, from 1, without gaps.
         pub sequence: i64,
     }
-    ///The end of a chain as far as it is sealed.
+    ///The head of a chain, as far as it is sealed.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
     pub struct AuditHead {
         ///The chain.
         pub chain: ::std::string::String,
-        ///Its hash. Keep it elsewhere, and a later export can be checked against it.
+        ///Its hash. Store it elsewhere to verify a later export against it.
         pub hash: ::std::string::String,
-        ///The fingerprint of the key that signed it, which is not in the database.
+        ///Fingerprint of the signing key, which is not in the database.
         pub key_id: ::std::string::String,
-        ///That entry's hash, which the first kept entry builds on.
+        ///Hash of that entry, which the first retained entry builds on.
         pub pruned_hash: ::std::string::String,
-        ///The last number that retention removed.
+        ///Last sequence number removed by retention.
         pub pruned_sequence: i64,
-        ///The last number.
+        ///Last sequence number.
         pub sequence: i64,
-        ///The signature over chain, number, hash and time, base 64.
+        ///Signature over chain, sequence number, hash and time, base64.
         pub signature: ::std::string::String,
-        ///When the head was signed: now.
+        ///Time of signing: now.
         pub signed_at: ::jiff::Timestamp,
     }
     ///`AuditId`
@@ -1625,7 +1632,7 @@ if another task may have undone it since.*/
             Ok(Self(value.to_string()))
         }
     }
-    ///How a command ended.
+    ///Outcome of a command.
     #[derive(
         ::serde::Deserialize,
         ::serde::Serialize,
@@ -1692,32 +1699,32 @@ if another task may have undone it since.*/
             value.parse()
         }
     }
-    ///Some entries.
+    ///A page of audit entries.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
     pub struct AuditPage {
-        ///In order.
+        ///Entries, in order.
         pub items: ::std::vec::Vec<AuditEntry>,
-        ///Give it as `after` to go on.
+        ///Pass as `after` to continue.
         pub next_after: i64,
-        ///The last number of the chain that is sealed.
+        ///Last sealed sequence number of the chain.
         pub sealed_up_to: i64,
     }
-    ///What is hashed: who asked for what, with what result.
+    ///The hashed part of an entry: actor, action, target and outcome.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
     pub struct AuditRecord {
-        ///What, as `noun.verb`.
+        ///The action, as `noun.verb`.
         pub action: ::std::string::String,
         pub actor: AuditActor,
-        ///When.
+        ///Time.
         pub at: ::jiff::Timestamp,
-        ///The problem's code, where it did not succeed.
+        ///The problem's code, unless it succeeded.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub code: ::std::option::Option<::std::string::String>,
-        ///The thread through request, events and logs.
+        ///Correlation id, shared with the request, events and logs.
         pub correlation_id: ::std::string::String,
-        ///How many times, for refusals that were counted together.
+        ///Number of occurrences, for aggregated refusals.
         pub count: i64,
-        ///What changed, without secrets.
+        ///Details of the change, without secrets.
         pub detail: ::serde_json::Map<::std::string::String, ::serde_json::Value>,
         pub id: AuditId,
         pub outcome: AuditOutcome,
@@ -1728,10 +1735,10 @@ if another task may have undone it since.*/
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub tenant_id: ::std::option::Option<TenantId>,
     }
-    ///What was acted on.
+    ///The target of a command.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
     pub struct AuditTarget {
-        ///Its id, or the words of the request where nothing was found.
+        ///Its id, or the reference from the request if it was not found.
         pub id: ::std::string::String,
         ///The noun.
         pub kind: ::std::string::String,
@@ -1739,14 +1746,28 @@ if another task may have undone it since.*/
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub name: ::std::option::Option<::std::string::String>,
     }
+    ///Details of a block.
+    #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+    pub struct Blocked {
+        ///Available actions.
+        pub actions: ::std::vec::Vec<ResolveAction>,
+        ///Time at which it is escalated to operators as overdue.
+        pub escalates_at: ::jiff::Timestamp,
+        ///Reason.
+        pub reason: ::std::string::String,
+        ///Party that can unblock it: `tenant` or `operator`.
+        pub resolvable_by: ::std::string::String,
+        ///Time at which it was blocked.
+        pub since: ::jiff::Timestamp,
+    }
     ///A blocked child operation, without which its parent cannot continue.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
     pub struct BlockedChild {
+        pub blocked: Blocked,
         ///`noun.verb`.
         pub kind: ::std::string::String,
         pub operation_id: OperationId,
-        pub parked: Parked,
-        ///What the child works on: `allocation`, `cell`, `instance`, `member` or `node`.
+        ///Kind of the child's subject: `allocation`, `cell`, `instance`, `member` or `node`.
         pub subject_kind: ::std::string::String,
         ///Name of what the child works on.
         pub subject_name: ::std::string::String,
@@ -1754,14 +1775,14 @@ if another task may have undone it since.*/
     ///The answer, with its reason.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
     pub struct CanI {
-        ///Yes or no.
+        ///Whether it is granted.
         pub allowed: bool,
-        ///What was asked.
+        ///The permission in question.
         pub permission: ::std::string::String,
-        ///Why.
+        ///Reason.
         pub reason: ::std::string::String,
     }
-    ///An amount of each thing that a node has.
+    ///Amounts of a node's resources.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
     pub struct Capacity {
         ///Logical CPUs.
@@ -1773,14 +1794,14 @@ if another task may have undone it since.*/
         ///Memory in MiB.
         pub memory_mb: i64,
     }
-    ///How many nodes could give so many GPUs now, with the CPUs, memory and disk asked for beside them.
+    ///Number of nodes that could provide this many GPUs now, with the requested CPUs, memory and disk.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
     pub struct CapacityByGpus {
-        ///So many GPUs.
+        ///Number of GPUs.
         pub gpus: i64,
-        ///Those of them that could give them inside one NVLink island.
+        ///Of these, nodes that could provide them inside one NVLink island.
         pub in_one_island: i64,
-        ///Nodes that could give them.
+        ///Nodes that could provide them.
         pub nodes: i64,
     }
     ///The smallest change that would fit now.
@@ -1791,7 +1812,7 @@ if another task may have undone it since.*/
         pub change: ::std::string::String,
         pub shape: AllocationShape,
     }
-    ///Why it cannot be had now.
+    ///Reason it does not fit now.
     #[derive(
         ::serde::Deserialize,
         ::serde::Serialize,
@@ -1874,28 +1895,28 @@ if another task may have undone it since.*/
             value.parse()
         }
     }
-    ///What a project can get now. It holds nothing back for anybody: somebody else may be faster.
+    ///Capacity that a project can allocate now. Nothing is reserved: another request may claim it first.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
     pub struct CapacityReport {
-        ///How many nodes could give one GPU, two, and so on.
+        ///Number of nodes that could provide one GPU, two, and so on.
         pub by_gpus: ::std::vec::Vec<CapacityByGpus>,
         pub capacity: Capacity,
-        ///Whether it could be had now: there is a node for it, and the quota allows it.
+        ///Whether it fits now: a node has room, and the quota allows it.
         pub fits_now: bool,
         pub largest: Capacity,
-        ///The same in a sentence, with the resource that is short and the most of it there is.
+        ///Human-readable reason, with the short resource and the largest amount available.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub message: ::std::option::Option<::std::string::String>,
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub nearest: ::std::option::Option<CapacityNearest>,
-        ///How many nodes could take it now, whatever the quota says.
+        ///Number of nodes that could take it now, regardless of the quota.
         pub nodes: i64,
         pub project_id: ProjectId,
         pub quota_left: QuotaLeft,
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub reason: ::std::option::Option<CapacityReason>,
         pub shape: AllocationShape,
-        ///How many allocations wait in line.
+        ///Number of queued allocations.
         pub waiting: i64,
     }
     ///A cell.
@@ -1903,33 +1924,33 @@ if another task may have undone it since.*/
     pub struct Cell {
         ///Its address in its network.
         pub address: ::std::string::String,
-        ///What to do about that.
+        ///Suggested next step.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub advice: ::std::option::Option<::std::string::String>,
         pub allocation_id: AllocationId,
-        ///When it was asked for.
+        ///Creation time.
         pub created_at: ::jiff::Timestamp,
         pub health: Health,
-        ///Why, where it is not healthy.
+        ///Explanation, when not healthy.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub health_message: ::std::option::Option<::std::string::String>,
         pub id: CellId,
-        ///Raised whenever it is made.
+        ///Incremented each time it is created.
         pub incarnation: i64,
         pub labels: Labels,
-        ///What happened, in a sentence.
+        ///Human-readable message.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub message: ::std::option::Option<::std::string::String>,
-        ///Its name, unique in the project among those that live; its host name too.
+        ///Name, unique among the project's live ones; also the host name.
         pub name: ::std::string::String,
         pub network_id: NetworkId,
         pub node_id: NodeId,
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub operation_id: ::std::option::Option<OperationId>,
-        ///The ports of its node that lead to it.
+        ///Node ports that forward to it.
         pub ports: ::std::vec::Vec<CellPort>,
         pub project_id: ProjectId,
-        ///Why it failed or cannot go on: a word of a closed list.
+        ///Reason for the failure or the block, from a closed list.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub reason: ::std::option::Option<::std::string::String>,
         pub spec: CellSpec,
@@ -1937,36 +1958,36 @@ if another task may have undone it since.*/
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub status: ::std::option::Option<CellStatus>,
         pub tenant_id: TenantId,
-        ///When it last changed.
+        ///Time of the last change.
         pub updated_at: ::jiff::Timestamp,
-        ///For `If-Match`.
+        ///Version for `If-Match`.
         pub version: i64,
     }
-    ///An order about a cell.
+    ///An action on a cell.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, Default)]
     #[serde(deny_unknown_fields)]
     pub struct CellAct {
-        ///Only show the plan.
+        ///Return the plan without executing it.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub dry_run: ::std::option::Option<bool>,
-        ///Why, for the record.
+        ///Reason, for the audit log.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub reason: ::std::option::Option<::std::string::String>,
     }
-    ///A cell to be made.
+    ///A cell to create.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
     #[serde(deny_unknown_fields)]
     pub struct CellCreate {
-        ///The allocation it is in, by id or name.
+        ///Its allocation, by id or name.
         pub allocation: ::std::string::String,
-        ///Only show the plan.
+        ///Return the plan without executing it.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub dry_run: ::std::option::Option<bool>,
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub labels: ::std::option::Option<Labels>,
-        ///Its name, unique in the project among those that live; its host name too.
+        ///Name, unique among the project's live ones; also the host name.
         pub name: ::std::string::String,
-        ///Until when everything in it must be ready; fifteen minutes from now if this is not said.
+        ///Deadline for all services to be ready; default: 15 minutes from now.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub ready_until: ::std::option::Option<::jiff::Timestamp>,
         pub spec: CellSpec,
@@ -2012,30 +2033,30 @@ if another task may have undone it since.*/
             Ok(Self(value.to_string()))
         }
     }
-    ///The last that a service wrote before its cell went.
+    ///The last output of a service before its cell was removed.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
     pub struct CellLog {
-        ///Which incarnation of the cell.
+        ///Incarnation of the cell.
         pub incarnation: i64,
-        ///When it was kept.
+        ///Time of archiving.
         pub kept_at: ::jiff::Timestamp,
-        ///Which service.
+        ///The service.
         pub service: ::std::string::String,
-        ///A line each: time, stream, text.
+        ///One line per entry: time, stream, text.
         pub text: ::std::string::String,
-        ///Whether there was more.
+        ///Whether earlier output was dropped.
         pub truncated: bool,
     }
     ///A page of cells.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
     pub struct CellPage {
-        ///This page, oldest first.
+        ///Items of this page, oldest first.
         pub items: ::std::vec::Vec<Cell>,
-        ///Give it as `page_token` to get the next page; absent on the last.
+        ///Pass as `page_token` to get the next page; absent on the last.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub next_page_token: ::std::option::Option<::std::string::String>,
     }
-    ///A port of a node that leads to a port of a cell.
+    ///A node port that forwards to a cell's port.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
     pub struct CellPort {
         ///The node's port.
@@ -2044,18 +2065,18 @@ if another task may have undone it since.*/
         pub port: i64,
         pub protocol: Protocol,
     }
-    ///A cell that was made from the digest.
+    ///A cell created from the digest.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
     pub struct CellReference {
         pub id: CellId,
-        ///Which incarnation.
+        ///Its incarnation.
         pub incarnation: i64,
         ///Its name.
         pub name: ::std::string::String,
-        ///What it is.
+        ///Current state.
         pub state: ::std::string::String,
     }
-    ///What happens when a cell ends by itself.
+    ///Restart policy of a cell.
     #[derive(
         ::serde::Deserialize,
         ::serde::Serialize,
@@ -2114,14 +2135,14 @@ if another task may have undone it since.*/
             value.parse()
         }
     }
-    ///What a cell is made of. It never changes: another one is another incarnation.
+    ///Immutable specification of a cell. A changed specification is a new incarnation.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
     #[serde(deny_unknown_fields)]
     pub struct CellSpec {
-        ///Whether what runs in it may reach addresses outside its network, through the node.
+        ///Whether processes may reach addresses outside the network, through the node.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub egress: ::std::option::Option<bool>,
-        ///What every process in it finds in its environment.
+        ///Environment variables of every process.
         #[serde(
             default,
             skip_serializing_if = ":: std :: collections :: BTreeMap::is_empty"
@@ -2130,40 +2151,41 @@ if another task may have undone it since.*/
             ::std::string::String,
             ::std::string::String,
         >,
-        ///Files that are written before anything runs.
+        ///Files written before any process starts.
         #[serde(default, skip_serializing_if = "::std::vec::Vec::is_empty")]
         pub files: ::std::vec::Vec<File>,
-        ///Which GPUs of the allocation it may use; all of them if this is not said.
+        ///GPUs of the allocation that the cell may use. Default: all of them.
         #[serde(default, skip_serializing_if = "::std::vec::Vec::is_empty")]
         pub gpus: ::std::vec::Vec<i32>,
-        ///Ports that can be reached from outside its network, at the node.
+        ///Ports reachable from outside the network, at the node.
         #[serde(default, skip_serializing_if = "::std::vec::Vec::is_empty")]
         pub ingress: ::std::vec::Vec<Ingress>,
-        /**Whether it has the project's people: their names and numbers in `/etc/muster/passwd` and `/etc/muster/group`, their SSH keys in
-`/etc/muster/authorized_keys`. Whoever runs a command in it is then who they are, and not root, unless they say otherwise.*/
+        /**Whether the cell has the project's users: their names and ids in `/etc/muster/passwd` and `/etc/muster/group`, their
+SSH keys in `/etc/muster/authorized_keys`. Commands then run as the calling user by default, not as root.*/
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub people: ::std::option::Option<bool>,
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub restart: ::std::option::Option<CellRestart>,
         pub root: Root,
-        ///Secrets that it is given, each as a file in `/run/muster/secrets` that is kept in memory and nowhere else.
+        ///Secrets, each a file in `/run/muster/secrets` that is kept in memory only.
         #[serde(default, skip_serializing_if = "::std::vec::Vec::is_empty")]
         pub secrets: ::std::vec::Vec<SecretFile>,
-        ///What runs in it, under supervision. None at all is a place for commands and shells.
+        ///Supervised services. A cell without any serves commands and shells.
         #[serde(default, skip_serializing_if = "::std::vec::Vec::is_empty")]
         pub services: ::std::vec::Vec<Service>,
-        /**Directories that it has in common with the other cells of its network, on the file system that the nodes share. Only the cells
-of an app's members have them, as its manifest says; they are removed when the app is decommissioned.*/
+        /**Directories shared with the other cells of the network, on the file system that the nodes share. Only cells of an
+app's members have them, as declared in the manifest; decommissioning the app removes them.*/
         #[serde(default, skip_serializing_if = "::std::vec::Vec::is_empty")]
         pub shared: ::std::vec::Vec<::std::string::String>,
-        ///Directories that survive incarnations, and are wiped with the allocation.
+        ///Directories that survive incarnations. They are wiped with the allocation.
         #[serde(default, skip_serializing_if = "::std::vec::Vec::is_empty")]
         pub state: ::std::vec::Vec<::std::string::String>,
-        ///After so many seconds without the platform its node destroys it: what takes its place elsewhere must not find it alive.
+        /**Seconds without contact to the platform after which the node destroys the cell, so that a replacement elsewhere never
+runs beside it.*/
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub stop_after_partition: ::std::option::Option<i32>,
     }
-    ///What a cell is.
+    ///State of a cell.
     #[derive(
         ::serde::Deserialize,
         ::serde::Serialize,
@@ -2238,19 +2260,19 @@ of an app's members have them, as its manifest says; they are removed when the a
             value.parse()
         }
     }
-    ///The status of a cell, as its node's agent reported it.
+    ///Status of a cell, as reported by its node's agent.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
     pub struct CellStatus {
-        ///Whether its first process runs.
+        ///Whether its first process is running.
         pub alive: bool,
-        ///When the agent reported last that something changed.
+        ///Time of the agent's last reported change.
         pub observed_at: ::jiff::Timestamp,
         ///Its services.
         pub services: ::std::vec::Vec<ServiceStatus>,
-        ///Since when that is so.
+        ///Time of the last change of `alive`.
         pub since: ::jiff::Timestamp,
     }
-    ///Something to be done in a cell that is there, or beside it.
+    ///Action in or beside an existing cell.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
     pub enum CellTask {
         ///Files to write, and paths to remove.
@@ -2259,10 +2281,10 @@ of an app's members have them, as its manifest says; they are removed when the a
         ///A service to start or to stop.
         #[serde(rename = "service")]
         Service(ServiceOrder),
-        ///A command to run to its end.
+        ///Command to run to completion.
         #[serde(rename = "command")]
         Command(CommandOrder),
-        ///A check to run beside the cell.
+        ///Check to run beside the cell.
         #[serde(rename = "probe")]
         Probe(ProbeOrder),
     }
@@ -2286,26 +2308,26 @@ of an app's members have them, as its manifest says; they are removed when the a
             Self::Probe(value)
         }
     }
-    ///One difference between what was approved and what was found.
+    ///One difference between approved and found hardware.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
     pub struct Change {
-        ///What was found; absent if it is gone.
+        ///Found value; absent if the component is missing.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub is: ::std::option::Option<::std::string::String>,
-        ///What was approved; absent if it was not there.
+        ///Approved value; absent if the component is new.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub was: ::std::option::Option<::std::string::String>,
-        ///The thing, and which of its facts if the thing itself is still there.
+        ///The component, and the fact of it that changed if the component is still present.
         pub what: ::std::string::String,
     }
-    ///One thing that was looked at.
+    ///A health check.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
     pub struct Check {
-        ///What was seen.
+        ///Result.
         pub detail: ::std::string::String,
-        ///What.
+        ///Its name.
         pub name: ::std::string::String,
-        ///Whether it is in order.
+        ///Whether it passed.
         pub ok: bool,
     }
     ///The closed list of codes. A code is stable; its text may improve.
@@ -2506,9 +2528,9 @@ of an app's members have them, as its manifest says; they are removed when the a
         ///The terminal's width.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub columns: ::std::option::Option<i32>,
-        ///The program, by its path or by its name in the cell's PATH, and its arguments. No shell looks at them.
+        ///Program, by path or by name in the cell's PATH, and arguments. No shell interprets them.
         pub command: ::std::vec::Vec<::std::string::String>,
-        ///What it finds in its environment beside what the cell has.
+        ///Environment variables in addition to the cell's.
         #[serde(
             default,
             skip_serializing_if = ":: std :: collections :: BTreeMap::is_empty"
@@ -2517,29 +2539,29 @@ of an app's members have them, as its manifest says; they are removed when the a
             ::std::string::String,
             ::std::string::String,
         >,
-        ///As which group of the cell; the user's own number if this is not said.
+        ///Group in the cell. Default: the same number as the user.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub gid: ::std::option::Option<i32>,
         ///The terminal's height.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub rows: ::std::option::Option<i32>,
-        ///Whether it gets a terminal.
+        ///Whether to allocate a terminal.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub terminal: ::std::option::Option<bool>,
-        ///As which user of the cell; if this is not said, as oneself in a cell that has the project's people, and else as root.
+        ///User in the cell. Default: the calling user in a cell that has the project's users, otherwise root.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub uid: ::std::option::Option<i32>,
-        ///Where it starts.
+        ///Working directory.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub working_directory: ::std::option::Option<::std::string::String>,
     }
-    ///A command to run to its end.
+    ///A command to run to completion.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
     #[serde(deny_unknown_fields)]
     pub struct CommandOrder {
-        ///The program, by its path, and its arguments. No shell looks at them.
+        ///Program path and arguments. No shell interprets them.
         pub command: ::std::vec::Vec<::std::string::String>,
-        ///What it finds in its environment beside what the cell has.
+        ///Environment variables in addition to the cell's.
         #[serde(
             default,
             skip_serializing_if = ":: std :: collections :: BTreeMap::is_empty"
@@ -2551,7 +2573,7 @@ of an app's members have them, as its manifest says; they are removed when the a
         ///As which group of the cell.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub gid: ::std::option::Option<i32>,
-        ///What it reads.
+        ///Standard input.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub stdin: ::std::option::Option<::std::string::String>,
         ///After so many seconds it is killed.
@@ -2567,28 +2589,28 @@ of an app's members have them, as its manifest says; they are removed when the a
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub allocation_id: ::std::option::Option<AllocationId>,
         pub capacity: Capacity,
-        ///Its key, which means something to the app alone.
+        ///Its key, meaningful to the app only.
         pub component_key: ::std::string::String,
-        ///How many are active.
+        ///Number of active members.
         pub current: i64,
-        ///How many members its owner wants.
+        ///Desired number of members.
         pub desired: i64,
         pub health: Health,
-        ///How many there are in all, those that are coming, going and failed included.
+        ///Total number of members, including those that are starting, leaving or failed.
         pub members: i64,
     }
-    ///What is asked of a component.
+    ///Requested properties of a component.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
     #[serde(deny_unknown_fields)]
     pub struct ComponentAsk {
-        ///The allocation that they go into, by id or name; the platform makes one for each, if this is not said.
+        ///Allocation for the members, by id or name; default: the platform creates one per member.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub allocation: ::std::option::Option<::std::string::String>,
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub capacity: ::std::option::Option<Capacity>,
-        ///Which, by its key in the manifest.
+        ///Its key in the manifest.
         pub component_key: ::std::string::String,
-        ///How many members; the manifest's own number, if this is not said.
+        ///Number of members; default: the manifest's number.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub count: ::std::option::Option<i64>,
     }
@@ -2597,9 +2619,9 @@ of an app's members have them, as its manifest says; they are removed when the a
     pub struct Cpus {
         ///Logical CPUs that are online.
         pub count: i64,
-        ///The model, as the processor calls itself.
+        ///Model name reported by the processor.
         pub model: ::std::string::String,
-        ///Sockets they sit in.
+        ///Number of sockets.
         pub sockets: i64,
     }
     ///`DeliveryId`
@@ -2643,7 +2665,7 @@ of an app's members have them, as its manifest says; they are removed when the a
             Ok(Self(value.to_string()))
         }
     }
-    ///How a content is written.
+    ///Encoding of a value.
     #[derive(
         ::serde::Deserialize,
         ::serde::Serialize,
@@ -2702,34 +2724,6 @@ of an app's members have them, as its manifest says; they are removed when the a
             value.parse()
         }
     }
-    ///Where an instance can be reached.
-    #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
-    pub struct Endpoint {
-        ///Its address in the instance's network.
-        pub address: ::std::string::String,
-        ///Its component.
-        pub component_key: ::std::string::String,
-        ///Which member.
-        pub member: ::std::string::String,
-        ///What it is for, as the manifest calls it.
-        pub name: ::std::string::String,
-        ///The node's address, where a port of the node leads there.
-        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-        pub node_address: ::std::option::Option<::std::string::String>,
-        ///The node's port.
-        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-        pub node_port: ::std::option::Option<i64>,
-        ///The port there.
-        pub port: i64,
-        ///`tcp` or `udp`.
-        pub protocol: ::std::string::String,
-    }
-    ///Where an instance can be reached.
-    #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
-    pub struct Endpoints {
-        ///Of its active members.
-        pub endpoints: ::std::vec::Vec<Endpoint>,
-    }
     ///`EnrolmentId`
     #[derive(
         ::serde::Deserialize,
@@ -2777,33 +2771,32 @@ of an app's members have them, as its manifest says; they are removed when the a
         ///The app's slug.
         pub app: ::std::string::String,
         pub app_id: AppId,
-        ///When it was granted.
+        ///Time of the grant.
         pub created_at: ::jiff::Timestamp,
         pub id: EntitlementId,
         pub operator_account_id: ServiceAccountId,
-        ///What that account may do there: exactly what was consented to.
+        ///Permissions of that account: exactly those consented to.
         pub permissions: ::std::vec::Vec<::std::string::String>,
         pub project_id: ProjectId,
-        ///Since when it starts nothing new; what runs stays operable until it is decommissioned.
+        ///Time of revocation. No new instance starts after it; existing ones stay operable until they are decommissioned.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub revoked_at: ::std::option::Option<::jiff::Timestamp>,
         pub tenant_id: TenantId,
-        ///When it last changed.
+        ///Time of the last change.
         pub updated_at: ::jiff::Timestamp,
-        ///For `If-Match`.
+        ///Version for `If-Match`.
         pub version: i64,
     }
-    ///An app to be entitled to.
+    ///An entitlement to grant.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
     #[serde(deny_unknown_fields)]
     pub struct EntitlementGrant {
         ///The app, by slug or id.
         pub app: ::std::string::String,
-        /**The permissions that you consent to give the app's adapter here; they must be what its release asks for, which a dry
-run shows.*/
+        ///Permissions granted to the app's adapter here; must match those its release requests, which a dry run shows.
         #[serde(default, skip_serializing_if = "::std::vec::Vec::is_empty")]
         pub consent: ::std::vec::Vec<::std::string::String>,
-        ///Only show what the app asks for.
+        ///Only return the permissions the app requests.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub dry_run: ::std::option::Option<bool>,
     }
@@ -2851,46 +2844,47 @@ run shows.*/
     ///A page of entitlements.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
     pub struct EntitlementPage {
-        ///This page, oldest first.
+        ///Items of this page, oldest first.
         pub items: ::std::vec::Vec<Entitlement>,
-        ///Give it as `page_token` to get the next page; absent on the last.
+        ///Pass as `page_token` to get the next page; absent on the last.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub next_page_token: ::std::option::Option<::std::string::String>,
     }
-    ///How an entitlement is revoked.
+    ///Options for revoking an entitlement.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, Default)]
     #[serde(deny_unknown_fields)]
     pub struct EntitlementRevoke {
-        /**Shut the app's adapter out at once, although instances live that it operates: its account is disabled, its tokens end
-within seconds, and what needs the adapter waits, and is blocked in the end. Also of an entitlement that was revoked before.*/
+        /**Shut the app's adapter out at once, although it still operates live instances: its account is disabled, its tokens
+expire within seconds, and operations that need the adapter wait and are eventually blocked. Also accepted for an
+entitlement that is already revoked.*/
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub cut_off: ::std::option::Option<bool>,
     }
-    ///Something that happened, as a CloudEvent.
+    ///An event, as a CloudEvent.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
     pub struct Event {
-        ///Whose command caused it.
+        ///Actor of the command that caused it.
         pub actorid: ::std::string::String,
-        ///The thread through request, audit and logs.
+        ///Correlation id, shared with the request, audit and logs.
         pub correlationid: ::std::string::String,
-        ///The details.
+        ///Details.
         pub data: ::serde_json::Map<::std::string::String, ::serde_json::Value>,
         pub id: EventId,
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub projectid: ::std::option::Option<ProjectId>,
-        ///Its number in the stream that was asked for: from 1, without gaps.
+        ///Sequence number in the requested stream, from 1, without gaps.
         pub sequence: i64,
-        ///Who says it.
+        ///Event source.
         pub source: ::std::string::String,
-        ///CloudEvents' version.
+        ///CloudEvents version.
         pub specversion: ::std::string::String,
-        ///The resource's path.
+        ///Path of the resource.
         pub subject: ::std::string::String,
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub tenantid: ::std::option::Option<TenantId>,
-        ///When it happened.
+        ///Time of occurrence.
         pub time: ::jiff::Timestamp,
-        ///What kind of event.
+        ///Event type.
         #[serde(rename = "type")]
         pub type_: ::std::string::String,
     }
@@ -2935,45 +2929,45 @@ within seconds, and what needs the adapter waits, and is blocked in the end. Als
             Ok(Self(value.to_string()))
         }
     }
-    ///Some events.
+    ///A page of events.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
     pub struct EventPage {
-        ///In order, without gaps unless filtered.
+        ///Events in order, without gaps unless filtered.
         pub items: ::std::vec::Vec<Event>,
-        ///Give it as `after` to go on.
+        ///Pass as `after` to continue.
         pub next_after: i64,
-        ///The last number of the stream that is sealed; what happened later is not numbered yet.
+        ///Last sealed sequence number of the stream; later events are not numbered yet.
         pub sealed_up_to: i64,
     }
-    ///Another registry.
+    ///An external registry.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone)]
     #[serde(deny_unknown_fields)]
     pub struct External {
-        ///Its host, with a port where it has an uncommon one: `registry.example`.
+        ///Its host, with the port if not the default one: `registry.example`.
         pub registry: ::std::string::String,
         ///The repository there.
         pub repository: ::std::string::String,
-        /**The project's secret to read it with, by name: it was created for this registry, and its content is `user:password`.
-Needs `secret.use`.*/
+        /**Name of the project's secret to authenticate with. It must have been created for this registry, with
+`user:password` as its value. Needs `secret.use`.*/
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub secret: ::std::option::Option<::std::string::String>,
     }
-    ///Something that a manifest has wrong.
+    ///A lint finding in a manifest.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
     pub struct Fault {
-        ///Whether it keeps the release from being published.
+        ///Whether it prevents publication.
         pub error: bool,
-        ///Where, as a JSON pointer into the manifest.
+        ///Location, as a JSON pointer into the manifest.
         pub path: ::std::string::String,
-        ///Which rule.
+        ///The rule.
         pub rule: ::std::string::String,
-        ///What is wrong, and what to do.
+        ///The finding, and how to fix it.
         pub says: ::std::string::String,
     }
-    ///One fault of a request, by the place where it is.
+    ///An error at one place of a request.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
     pub struct FieldError {
-        ///What is wrong there.
+        ///Description of the error.
         pub detail: ::std::string::String,
         ///A JSON pointer into the body, or `query/NAME`, `header/NAME`, `path/NAME`.
         pub pointer: ::std::string::String,
@@ -2985,12 +2979,12 @@ Needs `secret.use`.*/
         ///Its group in the cell.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub gid: ::std::option::Option<i32>,
-        ///Its mode, in octal digits.
+        ///Mode, in octal digits.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub mode: ::std::option::Option<::std::string::String>,
-        ///Where.
+        ///Path.
         pub path: ::std::string::String,
-        ///What it says.
+        ///Content.
         pub text: ::std::string::String,
         ///Its owner in the cell.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
@@ -3003,26 +2997,26 @@ Needs `secret.use`.*/
         ///Its group in the cell.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub gid: ::std::option::Option<i32>,
-        ///The mode of what is written, in octal digits.
+        ///Mode of the written file, in octal digits.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub mode: ::std::option::Option<::std::string::String>,
-        ///Where.
+        ///Path.
         pub path: ::std::string::String,
         ///Its owner in the cell.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub uid: ::std::option::Option<i32>,
     }
-    ///Files to write and to remove in a cell. Each is whole or not there at all: it is renamed into its place.
+    ///Files to write and to remove in a cell. Each is renamed into its path, so it is never partially written.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, Default)]
     #[serde(deny_unknown_fields)]
     pub struct FilesOrder {
-        ///Files and empty directories to remove; what is not there is removed already.
+        ///Files and empty directories to remove. Missing ones are ignored.
         #[serde(default, skip_serializing_if = "::std::vec::Vec::is_empty")]
         pub remove: ::std::vec::Vec<::std::string::String>,
         ///Secrets to write, by reference, each as a file of mode 0400 in `/run/muster/secrets`.
         #[serde(default, skip_serializing_if = "::std::vec::Vec::is_empty")]
         pub secrets: ::std::vec::Vec<SecretFile>,
-        ///What to write.
+        ///Files to write.
         #[serde(default, skip_serializing_if = "::std::vec::Vec::is_empty")]
         pub write: ::std::vec::Vec<File>,
     }
@@ -3034,47 +3028,47 @@ Needs `secret.use`.*/
         pub change: ::std::option::Option<::std::string::String>,
         ///Whether it fits.
         pub fits: bool,
-        ///Why, or why not.
+        ///Reasons for the answer.
         pub reasons: ::std::vec::Vec<::std::string::String>,
         pub shape: AllocationShape,
     }
     ///A GPU.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
     pub struct Gpu {
-        ///The driver's version.
+        ///Driver version.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub driver: ::std::option::Option<::std::string::String>,
-        ///Its NVLink island: GPUs that reach each other over NVLink have the same number, one without links has its own.
+        ///NVLink island. GPUs connected over NVLink share a number; one without links has its own.
         pub island: i64,
         ///Its memory in MiB.
         pub memory_mb: i64,
-        ///Whether it is in MIG mode.
+        ///Whether MIG mode is enabled.
         pub mig: bool,
         ///The model.
         pub model: ::std::string::String,
-        ///The NUMA node it hangs on; -1 where the machine does not say.
+        ///NUMA node it is attached to; -1 if the machine does not report one.
         pub numa: i64,
-        ///How many of its NVLinks are up.
+        ///Number of NVLinks that are up.
         pub nvlinks: i32,
-        ///The driver's number for it, from 0. It shifts when a GPU before it is gone: the UUID is its identity.
+        ///Ordinal assigned by the driver, from 0. It shifts when an earlier GPU is missing: the UUID is the identity.
         pub ordinal: i64,
-        ///Its address on the PCI bus; a pretended one has none.
+        ///PCI address; absent for a simulated GPU.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub pci: ::std::option::Option<::std::string::String>,
-        ///Its identity, which it keeps in any machine.
+        ///Identity of the GPU, the same in any machine.
         pub uuid: ::std::string::String,
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub vfs: ::std::option::Option<Vfs>,
     }
-    ///What came of it.
+    ///Result of a grant.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
     pub struct Granted {
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub entitlement: ::std::option::Option<Entitlement>,
-        ///What the app's adapter may do in the project.
+        ///Permissions of the app's adapter in the project.
         pub permissions: ::std::vec::Vec<::std::string::String>,
     }
-    ///How well something does.
+    ///Health.
     #[derive(
         ::serde::Deserialize,
         ::serde::Serialize,
@@ -3141,7 +3135,7 @@ Needs `secret.use`.*/
             value.parse()
         }
     }
-    ///A role and where it counts.
+    ///A role and its scope.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
     pub struct HeldRole {
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
@@ -3150,11 +3144,11 @@ Needs `secret.use`.*/
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub tenant_id: ::std::option::Option<TenantId>,
     }
-    ///A port of a cell that can be reached from outside its network.
+    ///A port of a cell that is reachable from outside its network.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
     #[serde(deny_unknown_fields)]
     pub struct Ingress {
-        ///The node's port; the platform chooses one if this is not said.
+        ///The node's port. Default: chosen by the platform.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub node_port: ::std::option::Option<i32>,
         ///The cell's port.
@@ -3162,39 +3156,39 @@ Needs `secret.use`.*/
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub protocol: ::std::option::Option<Protocol>,
     }
-    ///An app that runs in a project.
+    ///An instance of an app in a project.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
     pub struct Instance {
-        ///What to do about that.
+        ///Suggested next step.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub advice: ::std::option::Option<::std::string::String>,
         ///The app's slug.
         pub app: ::std::string::String,
         pub app_id: AppId,
-        ///The name of that release.
+        ///Name of that release.
         pub app_version: ::std::string::String,
         pub app_version_id: AppVersionId,
         pub bound_capacity_shape: AllocationShape,
-        ///What it was configured with.
+        ///Its configuration.
         pub config: ::serde_json::Map<::std::string::String, ::serde_json::Value>,
-        ///When it was asked for.
+        ///Creation time.
         pub created_at: ::jiff::Timestamp,
-        ///When it is decommissioned by itself.
+        ///Time at which it is decommissioned automatically.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub expires_at: ::std::option::Option<::jiff::Timestamp>,
         pub health: Health,
-        ///Why, where it is not healthy.
+        ///Explanation, when not healthy.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub health_message: ::std::option::Option<::std::string::String>,
-        ///Since when its health is what it is.
+        ///Time of the last change of its health.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub health_since: ::std::option::Option<::jiff::Timestamp>,
         pub id: InstanceId,
         pub labels: Labels,
-        ///What happened, in a sentence.
+        ///Human-readable message.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub message: ::std::option::Option<::std::string::String>,
-        ///Its name, unique in the project among those that live.
+        ///Name, unique among the project's live ones.
         pub name: ::std::string::String,
         pub network_id: NetworkId,
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
@@ -3203,12 +3197,12 @@ Needs `secret.use`.*/
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub previous_version_id: ::std::option::Option<AppVersionId>,
         pub project_id: ProjectId,
-        ///Whether it is kept from being decommissioned.
+        ///Whether it is protected from decommissioning.
         pub protected: bool,
-        ///Why it failed: a word of a closed list.
+        ///Failure reason, from a closed list.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub reason: ::std::option::Option<::std::string::String>,
-        ///When its adapter last looked at it.
+        ///Time of its adapter's last reconciliation.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub reconciled_at: ::std::option::Option<::jiff::Timestamp>,
         pub repair: RepairMode,
@@ -3219,63 +3213,91 @@ Needs `secret.use`.*/
         pub stopped_witness_id: ::std::option::Option<WitnessId>,
         pub tenant_id: TenantId,
         pub topology: Topology,
-        ///When it last changed.
+        ///Time of the last change.
         pub updated_at: ::jiff::Timestamp,
-        ///For `If-Match`.
+        ///Version for `If-Match`.
         pub version: i64,
     }
-    ///An order about an instance.
+    ///An action on an instance.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, Default)]
     #[serde(deny_unknown_fields)]
     pub struct InstanceAct {
-        ///Only show the plan.
+        ///Return the plan without executing it.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub dry_run: ::std::option::Option<bool>,
-        ///Without waiting for members to be drained.
+        ///Skip draining the members.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub force: ::std::option::Option<bool>,
-        ///Until when it must be done; two hours from now if this is not said.
+        ///Deadline; default: two hours from now.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub ready_until: ::std::option::Option<::jiff::Timestamp>,
-        ///Why, for the record.
+        ///Reason, for the audit log.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub reason: ::std::option::Option<::std::string::String>,
     }
-    ///An instance to be made.
+    ///An instance to create.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
     #[serde(deny_unknown_fields)]
     pub struct InstanceCreate {
         ///The app, by slug or id.
         pub app: ::std::string::String,
-        ///The release, by name or id; the active one or the canary, if this is not said.
+        ///Release, by name or id; default: the active one or the canary.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub app_version: ::std::option::Option<::std::string::String>,
-        ///The components that differ from what the manifest says.
+        ///Components that differ from the manifest's defaults.
         #[serde(default, skip_serializing_if = "::std::vec::Vec::is_empty")]
         pub components: ::std::vec::Vec<ComponentAsk>,
-        ///What it is configured with; the manifest's schema says what that may be.
+        ///Configuration, validated against the manifest's schema.
         #[serde(default, skip_serializing_if = "::serde_json::Map::is_empty")]
         pub config: ::serde_json::Map<::std::string::String, ::serde_json::Value>,
-        ///Only show the plan.
+        ///Return the plan without executing it.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub dry_run: ::std::option::Option<bool>,
-        ///When it is decommissioned by itself.
+        ///Time at which it is decommissioned automatically.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub expires_at: ::std::option::Option<::jiff::Timestamp>,
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub labels: ::std::option::Option<Labels>,
-        ///Its name, unique in the project among those that live.
+        ///Name, unique among the project's live ones.
         pub name: ::std::string::String,
-        ///Whether it is kept from being decommissioned.
+        ///Whether it is protected from decommissioning.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub protected: ::std::option::Option<bool>,
-        ///Until when it must run; an hour from now if this is not said.
+        ///Deadline for it to run; default: one hour from now.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub ready_until: ::std::option::Option<::jiff::Timestamp>,
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub repair: ::std::option::Option<RepairMode>,
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub shape: ::std::option::Option<AllocationShape>,
+    }
+    ///An endpoint of an instance.
+    #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+    pub struct InstanceEndpoint {
+        ///Its address in the instance's network.
+        pub address: ::std::string::String,
+        ///Its component.
+        pub component_key: ::std::string::String,
+        ///The member.
+        pub member: ::std::string::String,
+        ///Its name in the manifest.
+        pub name: ::std::string::String,
+        ///Address of the node, if a node port forwards to the endpoint.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub node_address: ::std::option::Option<::std::string::String>,
+        ///Port of the node.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub node_port: ::std::option::Option<i64>,
+        ///The port there.
+        pub port: i64,
+        ///`tcp` or `udp`.
+        pub protocol: ::std::string::String,
+    }
+    ///Endpoints of an instance.
+    #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+    pub struct InstanceEndpoints {
+        ///Endpoints of its active members.
+        pub endpoints: ::std::vec::Vec<InstanceEndpoint>,
     }
     ///`InstanceId`
     #[derive(
@@ -3321,29 +3343,29 @@ Needs `secret.use`.*/
     ///A page of instances.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
     pub struct InstancePage {
-        ///This page, oldest first.
+        ///Items of this page, oldest first.
         pub items: ::std::vec::Vec<Instance>,
-        ///Give it as `page_token` to get the next page; absent on the last.
+        ///Pass as `page_token` to get the next page; absent on the last.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub next_page_token: ::std::option::Option<::std::string::String>,
     }
-    ///How many members an instance should have.
+    ///Desired numbers of members.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
     #[serde(deny_unknown_fields)]
     pub struct InstanceScale {
-        ///The components that change.
+        ///Components to change.
         pub components: ::std::vec::Vec<ComponentAsk>,
-        ///Only show the plan.
+        ///Return the plan without executing it.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub dry_run: ::std::option::Option<bool>,
-        ///Until when it must be done; an hour from now if this is not said.
+        ///Deadline; default: one hour from now.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub ready_until: ::std::option::Option<::jiff::Timestamp>,
-        ///Why, for the record.
+        ///Reason, for the audit log.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub reason: ::std::option::Option<::std::string::String>,
     }
-    ///What an instance is.
+    ///State of an instance.
     #[derive(
         ::serde::Deserialize,
         ::serde::Serialize,
@@ -3418,80 +3440,80 @@ Needs `secret.use`.*/
             value.parse()
         }
     }
-    ///What of an instance can change without any of its members changing.
+    ///Properties of an instance that can change without changing its members.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, Default)]
     #[serde(deny_unknown_fields)]
     pub struct InstanceUpdate {
-        ///When it is decommissioned by itself; a time that is long past takes an expiry away.
+        ///Time at which it is decommissioned automatically; a time in the distant past removes the expiry.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub expires_at: ::std::option::Option<::jiff::Timestamp>,
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub labels: ::std::option::Option<Labels>,
-        ///Whether it is kept from being decommissioned.
+        ///Whether it is protected from decommissioning.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub protected: ::std::option::Option<bool>,
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub repair: ::std::option::Option<RepairMode>,
     }
-    ///Another release for an instance.
+    ///An upgrade to another release.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, Default)]
     #[serde(deny_unknown_fields)]
     pub struct InstanceUpgrade {
-        ///The release, by name or id; the active one or the canary, if this is not said.
+        ///Release, by name or id; default: the active one or the canary.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub app_version: ::std::option::Option<::std::string::String>,
-        ///What it is configured with from then on; as before, if this is not said.
+        ///New configuration; default: unchanged.
         #[serde(default, skip_serializing_if = "::serde_json::Map::is_empty")]
         pub config: ::serde_json::Map<::std::string::String, ::serde_json::Value>,
-        ///Only show the plan.
+        ///Return the plan without executing it.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub dry_run: ::std::option::Option<bool>,
-        ///Until when it must be done; two hours from now if this is not said.
+        ///Deadline; default: two hours from now.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub ready_until: ::std::option::Option<::jiff::Timestamp>,
-        ///Why, for the record.
+        ///Reason, for the audit log.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub reason: ::std::option::Option<::std::string::String>,
     }
-    ///What a machine has. `Inventory::hardware_digest` says which part of it an operator approves.
+    ///Inventory of a machine. `Inventory::hardware_digest` defines the part that an operator approves.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
     pub struct Inventory {
         ///The processor architecture.
         pub architecture: ::std::string::String,
-        ///Made anew by the kernel at each start; two inventories with the same one come from the same start.
+        ///Boot id, generated by the kernel at each start.
         pub boot_id: ::std::string::String,
         pub cpus: Cpus,
-        ///Size of the file system that holds the agent's data, in MiB.
+        ///Size of the file system with the agent's data, in MiB.
         pub disk_mb: i64,
-        ///The GPUs, by number.
+        ///GPUs, by ordinal.
         pub gpus: ::std::vec::Vec<Gpu>,
-        ///The machine's own name for itself. The platform's name for it is the node's.
+        ///Host name of the machine; the node's name is the platform's.
         pub hostname: ::std::string::String,
-        ///The running kernel's release.
+        ///Release of the running kernel.
         pub kernel: ::std::string::String,
-        ///Memory that the kernel can give out, in MiB: a little less than is built in.
+        ///Memory available to the kernel in MiB, slightly less than installed.
         pub memory_mb: i64,
-        /**Network devices with hardware behind them, by name. Bridges, tunnels and virtual functions come and go with the
-cells and are not listed.*/
+        /**Physical network devices, by name. Bridges, tunnels and virtual functions come and go with the cells and are not
+listed.*/
         pub network: ::std::vec::Vec<NetworkDevice>,
-        ///What could not be read, and why.
+        ///Read errors and their reasons.
         pub notes: ::std::vec::Vec<::std::string::String>,
-        ///The NUMA nodes, by number.
+        ///NUMA nodes, by number.
         pub numa: ::std::vec::Vec<NumaNode>,
-        ///The distribution, as it calls itself.
+        ///Distribution name.
         pub os: ::std::string::String,
-        /**Graphics, accelerator, network and NVMe devices on the PCI bus, by address. Virtual functions are not listed:
-the device they belong to says how many there are.*/
+        /**Graphics, accelerator, network and NVMe devices on the PCI bus, by address. Virtual functions are counted at their
+device and not listed.*/
         pub pci: ::std::vec::Vec<PciDevice>,
-        ///Whether the GPUs are invented, for machines that have none.
+        ///Whether the GPUs are simulated, for machines without any.
         pub pretended: bool,
     }
-    ///One part of a bulk operation.
+    ///One item of a bulk operation.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
     pub struct Item {
-        ///The thing.
+        ///Id of the resource.
         pub id: ::std::string::String,
-        ///What it says.
+        ///Human-readable message.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub message: ::std::option::Option<::std::string::String>,
         ///Its name.
@@ -3500,7 +3522,7 @@ the device they belong to says how many there are.*/
         pub operation_id: ::std::option::Option<OperationId>,
         pub state: ItemState,
     }
-    ///What one part of a bulk operation is.
+    ///State of one item of a bulk operation.
     #[derive(
         ::serde::Deserialize,
         ::serde::Serialize,
@@ -3518,8 +3540,8 @@ the device they belong to says how many there are.*/
         Pending,
         #[serde(rename = "running")]
         Running,
-        #[serde(rename = "parked")]
-        Parked,
+        #[serde(rename = "blocked")]
+        Blocked,
         #[serde(rename = "succeeded")]
         Succeeded,
         #[serde(rename = "failed")]
@@ -3533,7 +3555,7 @@ the device they belong to says how many there are.*/
             match *self {
                 Self::Pending => f.write_str("pending"),
                 Self::Running => f.write_str("running"),
-                Self::Parked => f.write_str("parked"),
+                Self::Blocked => f.write_str("blocked"),
                 Self::Succeeded => f.write_str("succeeded"),
                 Self::Failed => f.write_str("failed"),
                 Self::Unrecognised => f.write_str("unrecognised"),
@@ -3548,7 +3570,7 @@ the device they belong to says how many there are.*/
             match value {
                 "pending" => Ok(Self::Pending),
                 "running" => Ok(Self::Running),
-                "parked" => Ok(Self::Parked),
+                "blocked" => Ok(Self::Blocked),
                 "succeeded" => Ok(Self::Succeeded),
                 "failed" => Ok(Self::Failed),
                 _ => Err("invalid value".into()),
@@ -3571,18 +3593,12 @@ the device they belong to says how many there are.*/
             value.parse()
         }
     }
-    ///The last that the services of a cell wrote before it went.
-    #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
-    pub struct KeptLogs {
-        ///One for each service and incarnation.
-        pub logs: ::std::vec::Vec<CellLog>,
-    }
     ///A publisher's public key.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
     pub struct Key {
         ///`ecdsa-p256`, `ecdsa-p384`, `ed25519` or `rsa`.
         pub algorithm: ::std::string::String,
-        ///When it was added.
+        ///Creation time.
         pub created_at: ::jiff::Timestamp,
         ///`SHA256:` and the hexadecimal digest of the key.
         pub fingerprint: ::std::string::String,
@@ -3592,23 +3608,23 @@ the device they belong to says how many there are.*/
         pub project_id: ProjectId,
         ///The key, as PEM.
         pub public_key: ::std::string::String,
-        ///Since when its signatures count no more.
+        ///Time since which its signatures are no longer accepted.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub revoked_at: ::std::option::Option<::jiff::Timestamp>,
-        ///Why.
+        ///Reason for the revocation.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub revoked_reason: ::std::option::Option<::std::string::String>,
         pub tenant_id: TenantId,
-        ///For `If-Match`.
+        ///Version for `If-Match`.
         pub version: i64,
     }
-    ///A key to be trusted.
+    ///A key to trust.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
     #[serde(deny_unknown_fields)]
     pub struct KeyCreate {
         ///Its name, unique in the project.
         pub name: ::std::string::String,
-        ///The public key, as PEM: what cosign writes to `cosign.pub`.
+        ///The public key, as PEM: the content of `cosign.pub`.
         pub public_key: ::std::string::String,
     }
     ///`KeyId`
@@ -3655,17 +3671,17 @@ the device they belong to says how many there are.*/
     ///A page of keys.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
     pub struct KeyPage {
-        ///This page, oldest first.
+        ///Items of this page, oldest first.
         pub items: ::std::vec::Vec<Key>,
-        ///Give it as `page_token` to get the next page; absent on the last.
+        ///Pass as `page_token` to get the next page; absent on the last.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub next_page_token: ::std::option::Option<::std::string::String>,
     }
-    ///A key that counts no more.
+    ///A key revocation.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
     #[serde(deny_unknown_fields)]
     pub struct KeyRevoke {
-        ///Why, for the record.
+        ///Reason, for the audit log.
         pub reason: ::std::string::String,
     }
     ///`Labels`
@@ -3706,31 +3722,31 @@ the device they belong to says how many there are.*/
             Self(value)
         }
     }
-    ///Work.
+    ///Leased steps.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
     pub struct Leased {
-        ///The steps; none if there was nothing to do in that time.
+        ///The steps; empty if there was no work within the wait.
         pub steps: ::std::vec::Vec<LeasedStep>,
     }
-    ///A step with everything that is needed to carry it out.
+    ///A step with everything needed to carry it out.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
     pub struct LeasedStep {
         pub snapshot: Snapshot,
         pub step: AdapterStep,
     }
-    ///What lint found.
+    ///A lint finding.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
     pub struct LintFinding {
-        ///Whether it keeps the artifact from being staged.
+        ///Whether it prevents staging.
         pub error: bool,
-        ///What to do about it.
+        ///How to fix it.
         pub fix: ::std::string::String,
-        ///Which rule.
+        ///The rule.
         pub rule: ::std::string::String,
-        ///What was found.
+        ///The finding.
         pub says: ::std::string::String,
     }
-    ///How a person proves who they are. One method today; single sign-on becomes a second variant.
+    ///Authentication method. Password is the only one today; single sign-on becomes a second variant.
     #[derive(
         ::serde::Deserialize,
         ::serde::Serialize,
@@ -3785,38 +3801,38 @@ the device they belong to says how many there are.*/
             value.parse()
         }
     }
-    ///Which lines of a log.
+    ///Selection of log lines.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, Default)]
     #[serde(deny_unknown_fields)]
     pub struct Logs {
-        ///Whether to go on with what is written from now on.
+        ///Whether to follow the log.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub follow: ::std::option::Option<bool>,
-        ///Only lines that contain this text.
+        ///Text that each line must contain.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub search: ::std::option::Option<::std::string::String>,
-        ///Of which service; of all if this is not said.
+        ///Service. Default: all of them.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub service: ::std::option::Option<::std::string::String>,
-        ///Only what was written from then on.
+        ///Earliest time.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub since: ::std::option::Option<::jiff::Timestamp>,
-        ///At most so many of the last lines.
+        ///Maximum number of last lines.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub tail: ::std::option::Option<i32>,
     }
-    ///What manifests look like.
+    ///Schema of manifests.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
     pub struct ManifestSchema {
         ///A JSON Schema, draft 2020-12.
         pub schema: ::serde_json::Map<::std::string::String, ::serde_json::Value>,
     }
-    ///One realised unit of a component.
+    ///A single running unit of a component.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
     pub struct Member {
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub active_witness_id: ::std::option::Option<WitnessId>,
-        ///What its adapter says of it.
+        ///Detail last reported by its adapter.
         pub adapter_detail: ::serde_json::Map<
             ::std::string::String,
             ::serde_json::Value,
@@ -3824,12 +3840,12 @@ the device they belong to says how many there are.*/
         ///Its address in the instance's network.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub address: ::std::option::Option<::std::string::String>,
-        ///What to do about that.
+        ///Suggested next step.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub advice: ::std::option::Option<::std::string::String>,
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub allocation_id: ::std::option::Option<AllocationId>,
-        ///Whether the platform made that allocation for it.
+        ///Whether the platform created that allocation for it.
         pub allocation_made: bool,
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub app_version_id: ::std::option::Option<AppVersionId>,
@@ -3837,104 +3853,104 @@ the device they belong to says how many there are.*/
         pub bound_capacity_shape: ::std::option::Option<AllocationShape>,
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub cell_id: ::std::option::Option<CellId>,
-        ///Of which component; the key means something to the app alone.
+        ///The component; its key is meaningful to the app only.
         pub component_key: ::std::string::String,
-        ///Its thread.
+        ///Correlation id.
         pub correlation_id: ::std::string::String,
-        ///When it was asked for.
+        ///Creation time.
         pub created_at: ::jiff::Timestamp,
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub drained_witness_id: ::std::option::Option<WitnessId>,
-        ///Why it failed: a word of a closed list.
+        ///Failure reason, from a closed list.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub failure_reason: ::std::option::Option<::std::string::String>,
-        ///Whether the rest of its network was told to forget it, because nobody hears from its node.
+        ///Whether its network peers dropped it, because its node is unreachable.
         pub fenced: bool,
-        /**When what it does now is expected to be over, as its adapter said at its last look; in the past if it did nothing then, and
-absent where nobody knows. Whoever is free first goes first when fewer are wanted.*/
+        /**Time at which its current work is expected to end, from its adapter's last report; in the past if it was idle,
+absent if unknown. Scaling down removes the members that become free first.*/
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub free_at: ::std::option::Option<::jiff::Timestamp>,
         pub health: Health,
-        ///What to do about that.
+        ///Suggested next step.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub health_advice: ::std::option::Option<::std::string::String>,
-        ///Why that is so.
+        ///Explanation.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub health_message: ::std::option::Option<::std::string::String>,
-        ///What its health rests on, where it is not healthy: a word of a closed list.
+        ///Cause of a health other than healthy, from a closed list.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub health_reason: ::std::option::Option<::std::string::String>,
-        ///Since when its health is what it is.
+        ///Time of the last change of its health.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub health_since: ::std::option::Option<::jiff::Timestamp>,
         pub id: MemberId,
-        ///Raised whenever its cell is made.
+        ///Incremented each time its cell is created.
         pub incarnation: i64,
         pub instance_id: InstanceId,
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub last_operation_id: ::std::option::Option<OperationId>,
-        ///What happened, in a sentence.
+        ///Human-readable message.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub message: ::std::option::Option<::std::string::String>,
-        ///Its name, and its host name.
+        ///Name and host name.
         pub name: ::std::string::String,
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub node_id: ::std::option::Option<NodeId>,
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub removed_witness_id: ::std::option::Option<WitnessId>,
-        ///Its services, as its node's agent reported them last; how often each was restarted is in it.
+        ///Its services and their restart counts, as last reported by the node's agent.
         #[serde(default, skip_serializing_if = "::std::vec::Vec::is_empty")]
         pub services: ::std::vec::Vec<ServiceStatus>,
         pub state: MemberState,
-        ///When it last changed.
+        ///Time of the last change.
         pub updated_at: ::jiff::Timestamp,
-        ///For `If-Match`.
+        ///Version for `If-Match`.
         pub version: i64,
     }
-    ///An order about members.
+    ///An action on members.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
     #[serde(deny_unknown_fields)]
     pub struct MemberAct {
-        ///Only show the plan.
+        ///Return the plan without executing it.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub dry_run: ::std::option::Option<bool>,
-        ///Which, by id or name.
+        ///Members, by id or name.
         pub members: ::std::vec::Vec<::std::string::String>,
-        ///Until when it must be done; half an hour from now if this is not said.
+        ///Deadline; default: 30 minutes from now.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub ready_until: ::std::option::Option<::jiff::Timestamp>,
-        ///Why, for the record.
+        ///Reason, for the audit log.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub reason: ::std::option::Option<::std::string::String>,
     }
-    ///Members to be added.
+    ///Members to add.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
     #[serde(deny_unknown_fields)]
     pub struct MemberAdd {
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub allocation: ::std::option::Option<MemberAllocation>,
-        ///To which component.
+        ///The component.
         pub component_key: ::std::string::String,
-        ///How many; one if not given.
+        ///Number of members; default: 1.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub count: ::std::option::Option<i64>,
-        ///Only show the plan.
+        ///Return the plan without executing it.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub dry_run: ::std::option::Option<bool>,
-        ///Until when they must work; half an hour from now if this is not said.
+        ///Deadline for them to be active; default: 30 minutes from now.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub ready_until: ::std::option::Option<::jiff::Timestamp>,
-        ///Why, for the record.
+        ///Reason, for the audit log.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub reason: ::std::option::Option<::std::string::String>,
     }
-    ///Where a member goes: into an allocation that the project holds, or into one that the platform makes.
+    ///Allocation for a member: one that the project holds, or one that the platform creates.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
     pub enum MemberAllocation {
-        ///One that the project holds, by id or name.
+        ///An allocation of the project, by id or name.
         #[serde(rename = "id")]
         Id(::std::string::String),
-        ///One that the platform makes, with this capacity.
+        ///A new allocation with this capacity.
         #[serde(rename = "capacity")]
         Capacity(Capacity),
     }
@@ -3987,35 +4003,35 @@ absent where nobody knows. Whoever is free first goes first when fewer are wante
     ///A page of members.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
     pub struct MemberPage {
-        ///This page, oldest first.
+        ///Items of this page, oldest first.
         pub items: ::std::vec::Vec<Member>,
-        ///Give it as `page_token` to get the next page; absent on the last.
+        ///Pass as `page_token` to get the next page; absent on the last.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub next_page_token: ::std::option::Option<::std::string::String>,
     }
-    ///What an adapter found of a member.
+    ///An adapter's findings on a member.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
     #[serde(deny_unknown_fields)]
     pub struct MemberReport {
-        ///What there is to say of it, for people; it replaces what was said before.
+        ///Free-form detail on the member; replaces the previous one.
         #[serde(default, skip_serializing_if = "::serde_json::Map::is_empty")]
         pub adapter_detail: ::serde_json::Map<
             ::std::string::String,
             ::serde_json::Value,
         >,
-        /**When what it does now is expected to be over: now or earlier if it does nothing, and nothing if that is unknown. When fewer
-members are wanted, those go first that are free first. A report without it takes back what was said before.*/
+        /**Time at which its current work is expected to end: now or earlier if it is idle, absent if unknown. Scaling down
+removes the members that become free first. A report without it clears the previous value.*/
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub free_at: ::std::option::Option<::jiff::Timestamp>,
         pub health: Health,
-        ///Which incarnation of it: what is said of another one does not count.
+        ///Its incarnation; a report on any other incarnation is rejected.
         pub incarnation: i64,
         pub member_id: MemberId,
-        ///Why.
+        ///Explanation.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub message: ::std::option::Option<::std::string::String>,
     }
-    ///What a member is.
+    ///State of a member.
     #[derive(
         ::serde::Deserialize,
         ::serde::Serialize,
@@ -4102,66 +4118,66 @@ members are wanted, those go first that are free first. A report without it take
             value.parse()
         }
     }
-    ///Members to be removed or replaced.
+    ///Members to remove or replace.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
     #[serde(deny_unknown_fields)]
     pub struct MemberTake {
-        ///Only show the plan.
+        ///Return the plan without executing it.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub dry_run: ::std::option::Option<bool>,
-        ///Without waiting for them to be drained; needs a permission of its own. It takes over from a drain that is under way.
+        ///Skip draining; needs its own permission. Supersedes a running drain.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub force: ::std::option::Option<bool>,
-        ///Which, by id or name.
+        ///Members, by id or name.
         pub members: ::std::vec::Vec<::std::string::String>,
-        ///Until when it must be done; an hour from now if this is not said.
+        ///Deadline; default: one hour from now.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub ready_until: ::std::option::Option<::jiff::Timestamp>,
-        ///Why, for the record.
+        ///Reason, for the audit log.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub reason: ::std::option::Option<::std::string::String>,
     }
     ///A network.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
     pub struct Network {
-        ///When it was made.
+        ///Creation time.
         pub created_at: ::jiff::Timestamp,
         pub id: NetworkId,
-        ///Everybody in it.
+        ///Its cells.
         pub members: ::std::vec::Vec<NetworkMember>,
         ///Its name, unique in the project.
         pub name: ::std::string::String,
         pub project_id: ProjectId,
-        ///Its addresses.
+        ///Its address range.
         pub subnet: ::std::string::String,
         pub tenant_id: TenantId,
-        ///When it last changed.
+        ///Time of the last change.
         pub updated_at: ::jiff::Timestamp,
-        ///Raised with each change.
+        ///Incremented with each change.
         pub version: i64,
     }
-    ///A network device with hardware behind it.
+    ///A physical network device.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
     pub struct NetworkDevice {
-        ///The kernel driver that holds it.
+        ///Kernel driver bound to it.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub driver: ::std::option::Option<::std::string::String>,
-        /**Its permanent address. Of InfiniBand's twenty bytes only the last eight, the port's GUID: the others change from
-start to start. Empty where the kernel made an address up.*/
+        /**Permanent address. Only the last eight of InfiniBand's twenty bytes, the port's GUID, because the others change at
+each start. Empty if the kernel generated the address.*/
         pub mac: ::std::string::String,
-        ///The largest packet, in bytes.
+        ///MTU in bytes.
         pub mtu: i64,
-        ///The interface's name.
+        ///Interface name.
         pub name: ::std::string::String,
-        ///The PCI device behind it.
+        ///Address of its PCI device.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub pci: ::std::option::Option<::std::string::String>,
-        ///Whether it can do RDMA.
+        ///Whether it supports RDMA.
         pub rdma: bool,
-        ///The link's speed in Mbit/s; absent while there is no link, and where the device does not say.
+        ///Link speed in Mbit/s; absent without a link, and if the device does not report one.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub speed_mbps: ::std::option::Option<i64>,
-        ///The link's state in the kernel's word: `up`, `down`, `unknown` and a few more.
+        ///Link state as reported by the kernel, for example `up`, `down` or `unknown`.
         pub state: ::std::string::String,
     }
     ///`NetworkId`
@@ -4205,10 +4221,10 @@ start to start. Empty where the kernel made an address up.*/
             Ok(Self(value.to_string()))
         }
     }
-    ///A project's networks.
+    ///Networks of a project.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
     pub struct NetworkList {
-        ///All of them.
+        ///All networks.
         pub items: ::std::vec::Vec<Network>,
     }
     ///A cell in a network.
@@ -4224,146 +4240,147 @@ start to start. Empty where the kernel made an address up.*/
     ///An enrolled machine.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
     pub struct Node {
-        ///Where other nodes reach it, as approved.
+        ///Address at which other nodes reach it, as approved.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub address: ::std::option::Option<::std::string::String>,
-        ///The agent's version.
+        ///Version of the agent.
         pub agent_version: ::std::string::String,
-        ///How many allocations hold something of it.
+        ///Number of allocations that hold capacity on it.
         pub allocations: i64,
-        ///When it was approved.
+        ///Time of approval.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub approved_at: ::std::option::Option<::jiff::Timestamp>,
-        ///The digest of the hardware that was approved.
+        ///Digest of the approved hardware.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub approved_digest: ::std::option::Option<::std::string::String>,
-        ///When the certificate that it holds ends.
+        ///Expiry of its certificate.
         pub certificate_until: ::jiff::Timestamp,
-        ///Whether it is kept from new work.
+        ///Whether it accepts no new allocations.
         pub cordoned: bool,
-        ///When it joined.
+        ///Time of joining.
         pub created_at: ::jiff::Timestamp,
-        ///What is gone, added or changed since the approval; only where one node is shown, and only if there is any.
+        /**Hardware removed, added or changed since the approval; only when a single node is returned, and only if there is
+any.*/
         #[serde(default, skip_serializing_if = "::std::vec::Vec::is_empty")]
         pub difference: ::std::vec::Vec<Change>,
-        ///Whether it is being emptied.
+        ///Whether it is being drained.
         pub draining: bool,
         pub free: Capacity,
         pub id: NodeId,
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub inventory: ::std::option::Option<Inventory>,
-        ///The digest of the hardware that its agent last found: what `node_approve` is given.
+        ///Digest of the hardware that its agent last reported; pass it to `node_approve`.
         pub inventory_digest: ::std::string::String,
         pub labels: Labels,
-        ///Its name, unique among those that are not retired.
+        ///Name, unique among nodes that are not retired.
         pub name: ::std::string::String,
-        ///Whether the hardware that was found, or the address that is reported, is not the one that was approved.
+        ///Whether the reported hardware or address differs from the approved one.
         pub needs_approval: bool,
-        ///The address that its agent called from when it reported that: the same, unless something is between.
+        ///Source address of that report: the same, unless there is a proxy or NAT in between.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub peer_address: ::std::option::Option<::std::string::String>,
-        ///The address that its agent reported last. Where it is another one, it is not used before it is approved.
+        ///Address last reported by its agent. A different address is not used before it is approved.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub reported_address: ::std::option::Option<::std::string::String>,
-        ///When it was retired.
+        ///Time of retirement.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub retired_at: ::std::option::Option<::jiff::Timestamp>,
-        ///When it was last heard, to some seconds.
+        ///Time of the last heartbeat, accurate to a few seconds.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub seen_at: ::std::option::Option<::jiff::Timestamp>,
-        /**Which file system it shares with other nodes: those with the same word have the same one. Apps whose members share directories
-run on such nodes alone.*/
+        /**Name of the file system it shares with other nodes; nodes with the same name share the same one. Apps whose
+members share directories run only on such nodes.*/
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub shared_files: ::std::option::Option<::std::string::String>,
-        ///Its slots, with who holds them; only where one node is shown.
+        ///Its slots and their holders; only when a single node is returned.
         #[serde(default, skip_serializing_if = "::std::vec::Vec::is_empty")]
         pub slots: ::std::vec::Vec<Slot>,
         pub state: NodeState,
         pub total: Capacity,
-        ///Since when nobody has heard from it.
+        ///Time since which it has been unreachable.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub unreachable_since: ::std::option::Option<::jiff::Timestamp>,
-        ///When it last changed.
+        ///Time of the last change.
         pub updated_at: ::jiff::Timestamp,
-        ///For `If-Match`.
+        ///Version for `If-Match`.
         pub version: i64,
     }
-    ///Hardware to be approved.
+    ///Hardware to approve.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
     #[serde(deny_unknown_fields)]
     pub struct NodeApprove {
-        ///The `reported_address` of what you looked at; the one that is reported now if not given.
+        ///The `reported_address` that you reviewed; default: the one reported now.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub address: ::std::option::Option<::std::string::String>,
-        ///The `inventory_digest` of what you looked at.
+        ///The `inventory_digest` that you reviewed.
         pub digest: ::std::string::String,
     }
-    ///How a node is compared with what is written of it.
+    ///Options for comparing a node with the database.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, Default)]
     #[serde(deny_unknown_fields)]
     pub struct NodeAudit {
-        ///Only show the plan.
+        ///Return the plan without executing it.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub dry_run: ::std::option::Option<bool>,
-        ///Remove what belongs to nothing.
+        ///Remove orphans.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-        pub mend: ::std::option::Option<bool>,
+        pub repair: ::std::option::Option<bool>,
     }
-    ///How a node is emptied.
+    ///Options for draining a node.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, Default)]
     #[serde(deny_unknown_fields)]
     pub struct NodeDrain {
-        ///How long its tenants have to release what they hold on it; an hour if not given.
+        ///Seconds its tenants have to release their allocations; default: one hour.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub deadline_seconds: ::std::option::Option<i32>,
-        ///Only show the plan.
+        ///Return the plan without executing it.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub dry_run: ::std::option::Option<bool>,
-        /**Also replace members that stop before their successors start, and release what is left at the deadline. Without it such
-members stay, and the operation is blocked at the deadline.*/
+        /**Also replace members that stop before their successors start, and release what is left at the deadline. Without
+it, such members stay and the operation is blocked at the deadline.*/
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub force: ::std::option::Option<bool>,
-        ///For the audit, and for the tenants' timelines.
+        ///Reason, for the audit log and the tenants' timelines.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub reason: ::std::option::Option<::std::string::String>,
     }
-    ///A right for one machine to join.
+    ///An enrolment token for one machine.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, Default)]
     #[serde(deny_unknown_fields)]
     pub struct NodeEnrol {
-        ///How long the token can be used; an hour if not given, a week at most.
+        ///Lifetime of the token; default: one hour, at most a week.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub expires_in_seconds: ::std::option::Option<i32>,
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub labels: ::std::option::Option<Labels>,
-        ///The name a new node must take; the machine's own name for itself if not given.
+        ///Name of the new node; default: the machine's host name.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub name: ::std::option::Option<::std::string::String>,
-        /**A node that is there, by id or name, for whose machine this is: its certificate has ended, or its disk was replaced.
-It keeps its name, its labels and what it holds. Not together with `name` or `labels`.*/
+        /**Existing node, by id or name, to re-enrol: its certificate has expired, or its disk was replaced. It keeps its
+name, labels and allocations. Excludes `name` and `labels`.*/
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub node: ::std::option::Option<::std::string::String>,
     }
-    ///A right for one machine to join, once.
+    ///A single-use enrolment for one machine.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
     pub struct NodeEnrolment {
-        ///SHA-256 of the platform's certificate authority for nodes, by which the machine knows the server.
+        ///SHA-256 of the platform's certificate authority for nodes, which authenticates the server to the machine.
         pub ca_sha256: ::std::string::String,
-        ///What to run on the machine, once the token is in a file there: command lines can be read by everybody.
+        ///Command to run on the machine, once the token is in a file there: command lines are world-readable.
         pub command: ::std::string::String,
-        ///Until when the token can be used.
+        ///Expiry of the token.
         pub expires_at: ::jiff::Timestamp,
         pub id: EnrolmentId,
         pub labels: Labels,
-        ///The name the node must take, or has.
+        ///Name of the node.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub name: ::std::option::Option<::std::string::String>,
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub node_id: ::std::option::Option<NodeId>,
-        ///True in a replayed answer: the token was in the first one and is kept nowhere.
+        ///True in a replayed response: the token was only in the first one and is not stored.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub secret_shown_once: ::std::option::Option<bool>,
-        ///The token, in the one answer that shows it.
+        ///The token; only in the first response.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub token: ::std::option::Option<::std::string::String>,
     }
@@ -4411,32 +4428,32 @@ It keeps its name, its labels and what it holds. Not together with `name` or `la
     ///A page of nodes.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
     pub struct NodePage {
-        ///This page, oldest first.
+        ///Items of this page, oldest first.
         pub items: ::std::vec::Vec<Node>,
-        ///Give it as `page_token` to get the next page; absent on the last.
+        ///Pass as `page_token` to get the next page; absent on the last.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub next_page_token: ::std::option::Option<::std::string::String>,
     }
-    ///Why.
+    ///A reason.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, Default)]
     #[serde(deny_unknown_fields)]
     pub struct NodeReason {
-        ///Why, for the audit and for whoever reads the event.
+        ///Reason, for the audit log and the event.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub reason: ::std::option::Option<::std::string::String>,
     }
-    ///How a node leaves the fleet.
+    ///Options for retiring a node.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, Default)]
     #[serde(deny_unknown_fields)]
     pub struct NodeRetire {
-        ///An operator's word that nothing of ours is left on it: only for a node that is unreachable.
+        ///An operator's attestation that nothing of the platform is left on it; only for an unreachable node.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub attest: ::std::option::Option<::std::string::String>,
-        ///Only show the plan.
+        ///Return the plan without executing it.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub dry_run: ::std::option::Option<bool>,
     }
-    ///What a node is.
+    ///State of a node.
     #[derive(
         ::serde::Deserialize,
         ::serde::Serialize,
@@ -4511,7 +4528,7 @@ It keeps its name, its labels and what it holds. Not together with `name` or `la
             value.parse()
         }
     }
-    ///What of a node can change.
+    ///Properties of a node that can change.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, Default)]
     #[serde(deny_unknown_fields)]
     pub struct NodeUpdate {
@@ -4521,44 +4538,46 @@ It keeps its name, its labels and what it holds. Not together with `name` or `la
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub labels: ::std::option::Option<Labels>,
     }
-    ///An empty body, for acts that need no words.
+    ///An empty request body.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, Default)]
     #[serde(deny_unknown_fields)]
     pub struct Nothing {}
     ///Memory and the CPUs nearest to it.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
     pub struct NumaNode {
-        ///Its CPUs, in the kernel's list form.
+        ///Its CPUs, in the kernel's list format.
         pub cpus: ::std::string::String,
         ///Its memory in MiB.
         pub memory_mb: i64,
-        ///The kernel's number for it.
+        ///Ordinal assigned by the kernel.
         pub ordinal: i64,
     }
     ///An operation.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
     pub struct Operation {
-        ///Who asked: the id.
+        ///Id of the requesting actor.
         pub actor_id: ::std::string::String,
-        ///Who asked: the name.
+        ///Name of the requesting actor.
         pub actor_name: ::std::string::String,
-        /**Blocked children (and their children), present while nothing else of the operation advances; only where one operation is
-shown. Unblock them to let the operation continue.*/
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub blocked: ::std::option::Option<Blocked>,
+        /**Blocked children, at any depth, while they are all that keeps the operation from advancing; only when a single
+operation is returned. Unblock them to let it continue.*/
         #[serde(default, skip_serializing_if = "::std::vec::Vec::is_empty")]
         pub blocked_by: ::std::vec::Vec<BlockedChild>,
-        ///Whether somebody asked to cancel it.
+        ///Whether its cancellation was requested.
         pub cancel_requested: bool,
-        ///The thread through audit, events, tasks and logs.
+        ///Correlation id, shared with audit, events, tasks and logs.
         pub correlation_id: ::std::string::String,
-        ///When it was accepted.
+        ///Time of acceptance.
         pub created_at: ::jiff::Timestamp,
-        ///When it must have ended; what has not by then is undone or parked.
+        ///Deadline; an operation that has not ended by then is rolled back or blocked.
         pub deadline_at: ::jiff::Timestamp,
-        ///When it ended.
+        ///End time.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub finished_at: ::std::option::Option<::jiff::Timestamp>,
         pub id: OperationId,
-        ///The parts of a bulk operation.
+        ///Items of a bulk operation.
         #[serde(default, skip_serializing_if = "::std::vec::Vec::is_empty")]
         pub items: ::std::vec::Vec<Item>,
         ///`noun.verb`.
@@ -4569,18 +4588,16 @@ shown. Unblock them to let the operation continue.*/
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub parent_id: ::std::option::Option<OperationId>,
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-        pub parked: ::std::option::Option<Parked>,
-        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub project_id: ::std::option::Option<ProjectId>,
-        ///Why it failed: a word of a closed list.
+        ///Failure reason, from a closed list.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub reason: ::std::option::Option<::std::string::String>,
         pub state: OperationState,
-        ///Its steps: the plan, and what became of it.
+        ///Its steps: the plan and its progress.
         pub steps: ::std::vec::Vec<Step>,
         ///Its id.
         pub subject_id: ::std::string::String,
-        ///What it works on: `allocation` or `node`.
+        ///Kind of its subject, such as `allocation` or `node`.
         pub subject_kind: ::std::string::String,
         ///Its name.
         pub subject_name: ::std::string::String,
@@ -4588,22 +4605,22 @@ shown. Unblock them to let the operation continue.*/
         pub supersedes: ::std::option::Option<OperationId>,
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub tenant_id: ::std::option::Option<TenantId>,
-        ///When it last changed.
+        ///Time of the last change.
         pub updated_at: ::jiff::Timestamp,
-        ///For `If-Match`.
+        ///Version for `If-Match`.
         pub version: i64,
-        ///Why it waits.
+        ///What it is waiting for.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub waiting: ::std::option::Option<::std::string::String>,
-        ///The evidence that its steps collected; only where one operation is shown.
+        ///Evidence collected by its steps; only when a single operation is returned.
         #[serde(default, skip_serializing_if = "::std::vec::Vec::is_empty")]
         pub witnesses: ::std::vec::Vec<Witness>,
     }
-    ///Why it should end.
+    ///A cancellation.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, Default)]
     #[serde(deny_unknown_fields)]
     pub struct OperationCancel {
-        ///For the audit.
+        ///Reason, for the audit log.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub reason: ::std::option::Option<::std::string::String>,
     }
@@ -4651,13 +4668,22 @@ shown. Unblock them to let the operation continue.*/
     ///A page of operations.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
     pub struct OperationPage {
-        ///This page, oldest first.
+        ///Items of this page, oldest first.
         pub items: ::std::vec::Vec<Operation>,
-        ///Give it as `page_token` to get the next page; absent on the last.
+        ///Pass as `page_token` to get the next page; absent on the last.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub next_page_token: ::std::option::Option<::std::string::String>,
     }
-    ///What an operation is.
+    ///A decision on a blocked operation.
+    #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+    #[serde(deny_unknown_fields)]
+    pub struct OperationResolve {
+        pub action: ResolveAction,
+        ///Statement for the audit log. Required to `abandon`: it replaces the evidence.
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub statement: ::std::option::Option<::std::string::String>,
+    }
+    ///State of an operation.
     #[derive(
         ::serde::Deserialize,
         ::serde::Serialize,
@@ -4679,8 +4705,8 @@ shown. Unblock them to let the operation continue.*/
         Verifying,
         #[serde(rename = "compensating")]
         Compensating,
-        #[serde(rename = "parked")]
-        Parked,
+        #[serde(rename = "blocked")]
+        Blocked,
         #[serde(rename = "succeeded")]
         Succeeded,
         #[serde(rename = "partial")]
@@ -4702,7 +4728,7 @@ shown. Unblock them to let the operation continue.*/
                 Self::Running => f.write_str("running"),
                 Self::Verifying => f.write_str("verifying"),
                 Self::Compensating => f.write_str("compensating"),
-                Self::Parked => f.write_str("parked"),
+                Self::Blocked => f.write_str("blocked"),
                 Self::Succeeded => f.write_str("succeeded"),
                 Self::Partial => f.write_str("partial"),
                 Self::Failed => f.write_str("failed"),
@@ -4722,7 +4748,7 @@ shown. Unblock them to let the operation continue.*/
                 "running" => Ok(Self::Running),
                 "verifying" => Ok(Self::Verifying),
                 "compensating" => Ok(Self::Compensating),
-                "parked" => Ok(Self::Parked),
+                "blocked" => Ok(Self::Blocked),
                 "succeeded" => Ok(Self::Succeeded),
                 "partial" => Ok(Self::Partial),
                 "failed" => Ok(Self::Failed),
@@ -4748,106 +4774,83 @@ shown. Unblock them to let the operation continue.*/
             value.parse()
         }
     }
-    ///How a parked operation goes on.
-    #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
-    #[serde(deny_unknown_fields)]
-    pub struct OperationUnblock {
-        pub choice: Unblock,
-        ///For the audit. To `abandon` it is needed: it stands in for the evidence.
-        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-        pub statement: ::std::option::Option<::std::string::String>,
-    }
     ///A token for an adapter in a consumer's project.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
     #[serde(deny_unknown_fields)]
     pub struct OperatorTokenMint {
         ///The entitlement, by id.
         pub entitlement: ::std::string::String,
-        ///How long it lives; 15 minutes at most, and if not given.
+        ///Lifetime; at most, and by default, 15 minutes.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub expires_in_seconds: ::std::option::Option<i32>,
-    }
-    ///Why an operation cannot go on, and who can change that.
-    #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
-    pub struct Parked {
-        ///With what.
-        pub choices: ::std::vec::Vec<Unblock>,
-        ///When operators are told that it is overdue.
-        pub escalates_at: ::jiff::Timestamp,
-        ///Why.
-        pub reason: ::std::string::String,
-        ///Since when.
-        pub since: ::jiff::Timestamp,
-        ///Who can unblock it: `tenant` or `operator`.
-        pub unblock_by: ::std::string::String,
     }
     ///A device on the PCI bus.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
     pub struct PciDevice {
         ///Domain, bus, device and function.
         pub address: ::std::string::String,
-        ///What kind of device: class, subclass and interface, two hexadecimal digits each.
+        ///Class, subclass and interface, two hexadecimal digits each.
         pub class: ::std::string::String,
-        ///Which device of that vendor: four hexadecimal digits.
+        ///Device id: four hexadecimal digits.
         pub device: ::std::string::String,
-        ///The kernel driver that holds it, if one does.
+        ///Kernel driver bound to it, if any.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub driver: ::std::option::Option<::std::string::String>,
-        ///The NUMA node it hangs on; absent where the machine does not say.
+        ///NUMA node it is attached to; absent if the machine does not report one.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub numa: ::std::option::Option<i64>,
-        ///Who made it: four hexadecimal digits.
+        ///Vendor id: four hexadecimal digits.
         pub vendor: ::std::string::String,
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub vfs: ::std::option::Option<Vfs>,
     }
-    ///One state that an allocation went through.
+    ///One state in an allocation's history.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
     pub struct Phase {
-        ///From when.
+        ///Start time.
         pub at: ::jiff::Timestamp,
-        ///For how long, in milliseconds; until now for the one it is in, absent for a final one.
+        ///Duration in milliseconds; up to now for the current state, absent for a final one.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub milliseconds: ::std::option::Option<i64>,
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub operation_id: ::std::option::Option<OperationId>,
-        ///Why.
+        ///Reason.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub reason: ::std::option::Option<::std::string::String>,
         pub state: AllocationState,
     }
-    ///What an operation would do.
+    ///The plan of an operation.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
     pub struct Plan {
-        ///How many members it adds; they have no ids before they are made.
+        ///Number of members it adds; they have no ids yet.
         #[serde(default, skip_serializing_if = "::std::vec::Vec::is_empty")]
         pub adds: ::std::vec::Vec<PlannedMembers>,
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub capacity: ::std::option::Option<Capacity>,
-        ///When it must have ended.
+        ///Deadline.
         pub deadline_at: ::jiff::Timestamp,
-        ///How long it takes as a rule, where nothing is in the way; with the time to pull the images.
+        ///Typical duration without obstacles, including image pulls.
         pub expected_seconds: i32,
-        ///Whether there is room for it now; a claim is only sure once it is made.
+        ///Whether it fits now; not a reservation.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub fits_now: ::std::option::Option<bool>,
-        ///What would become of each thing that it works on, where that differs.
+        ///Planned action on each resource, where they differ.
         #[serde(default, skip_serializing_if = "::std::vec::Vec::is_empty")]
         pub items: ::std::vec::Vec<PlannedItem>,
         ///`noun.verb`.
         pub kind: ::std::string::String,
-        ///Images of these members that no cell runs from now: a node pulls them first, unless it kept them.
+        ///Resources that it locks; operations on the same resources run one after the other.
+        pub locks: ::std::vec::Vec<::std::string::String>,
+        ///Images of these members that no cell runs now: a node pulls them first, unless cached.
         #[serde(default, skip_serializing_if = "::std::vec::Vec::is_empty")]
         pub pulls: ::std::vec::Vec<PlannedPull>,
-        ///Where it does not fit now: which resource or limit is short.
+        ///Resource or limit that is short, if it does not fit now.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub short: ::std::option::Option<::std::string::String>,
         ///The steps, in order.
         pub steps: ::std::vec::Vec<PlannedStep>,
-        ///What it touches; operations that touch the same things run one after the other.
-        pub touches: ::std::vec::Vec<::std::string::String>,
     }
-    ///What would become of one thing.
+    ///Planned action on one resource.
     #[derive(
         ::serde::Deserialize,
         ::serde::Serialize,
@@ -4914,26 +4917,26 @@ shown. Unblock them to let the operation continue.*/
             value.parse()
         }
     }
-    ///What would become of one of the things that an operation works on.
+    ///A resource that an operation would act on.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
     pub struct PlannedItem {
         pub action: PlannedAction,
         ///Its id.
         pub id: ::std::string::String,
-        ///How, or why not: the order, the resource that is short, the state that is lost.
+        ///Explanation: the order, the short resource, the state that is lost.
         pub message: ::std::string::String,
         ///Its name.
         pub name: ::std::string::String,
     }
-    ///Members of one component that an operation would add.
+    ///Members of a component that an operation would add.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
     pub struct PlannedMembers {
         ///The component.
         pub component_key: ::std::string::String,
-        ///How many.
+        ///Number of members.
         pub count: i64,
     }
-    ///An image that an operation would have nodes pull.
+    ///An image that nodes would have to pull.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
     pub struct PlannedPull {
         ///Its repository and digest.
@@ -4941,40 +4944,40 @@ shown. Unblock them to let the operation continue.*/
         ///Its size in bytes.
         pub size: i64,
     }
-    ///A step that would be taken.
+    ///A planned step.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
     pub struct PlannedStep {
-        ///What it does.
+        ///Description.
         pub does: ::std::string::String,
-        ///Whether it can be undone.
+        ///Whether it can be rolled back.
         pub has_undo: bool,
         ///Its name.
         pub name: ::std::string::String,
         ///Whether it collects evidence.
         pub verifies: bool,
     }
-    ///How something is asked whether it is ready.
+    ///Readiness probe.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
     #[serde(deny_unknown_fields)]
     pub struct Probe {
         pub by: ProbeBy,
-        ///How long to wait between two tries.
+        ///Interval between two attempts.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub every_seconds: ::std::option::Option<i32>,
-        ///How long one try may take.
+        ///Timeout of one attempt.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub timeout_seconds: ::std::option::Option<i32>,
     }
-    ///What a probe tries.
+    ///Probe method.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
     pub enum ProbeBy {
-        ///A command in the cell, which must end with zero.
+        ///Command in the cell that must exit with zero.
         #[serde(rename = "command")]
         Command(::std::vec::Vec<::std::string::String>),
-        ///A connection to this port of the cell.
+        ///TCP connection to this port of the cell.
         #[serde(rename = "tcp")]
         Tcp(i32),
-        ///A GET of this path at this port of the cell, which must be answered with 200 to 399.
+        ///HTTP GET of this path at this port of the cell; a status of 200 to 399 succeeds.
         #[serde(rename = "http")]
         Http {
             ///The path.
@@ -4997,9 +5000,9 @@ shown. Unblock them to let the operation continue.*/
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
     #[serde(deny_unknown_fields)]
     pub struct ProbeOrder {
-        ///The program, by its path in the image, and its arguments.
+        ///Program path in the image, and arguments.
         pub command: ::std::vec::Vec<::std::string::String>,
-        ///Its whole environment.
+        ///Complete environment.
         #[serde(
             default,
             skip_serializing_if = ":: std :: collections :: BTreeMap::is_empty"
@@ -5011,7 +5014,7 @@ shown. Unblock them to let the operation continue.*/
         ///As which group of the cell.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub gid: ::std::option::Option<i32>,
-        ///Directories of the cell that it sees, to read; nothing in them is ever run.
+        ///Directories of the cell mounted for reading; nothing in them is executed.
         #[serde(default, skip_serializing_if = "::std::vec::Vec::is_empty")]
         pub sees: ::std::vec::Vec<::std::string::String>,
         ///After so many seconds it is killed.
@@ -5021,53 +5024,53 @@ shown. Unblock them to let the operation continue.*/
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub uid: ::std::option::Option<i32>,
     }
-    ///Why a request was not carried out.
+    ///An error response.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
     pub struct Problem {
         pub code: Code,
-        ///Give it when you ask for help.
+        ///Correlation id; quote it when you ask for help.
         pub correlation_id: ::std::string::String,
-        ///What happened, and what to do next.
+        ///Cause, and how to continue.
         pub detail: ::std::string::String,
-        ///Where the code is explained.
+        ///Documentation of the code.
         pub docs: ::std::string::String,
-        ///The faults one by one, where there are several.
+        ///Errors by field, if there are several.
         #[serde(default, skip_serializing_if = "::std::vec::Vec::is_empty")]
         pub errors: ::std::vec::Vec<FieldError>,
-        ///Whether the same request may succeed later.
+        ///Whether the identical request may succeed later.
         pub retryable: bool,
         ///The HTTP status.
         pub status: i32,
-        ///The code in words.
+        ///Title of the code.
         pub title: ::std::string::String,
-        ///A stable reference for the code.
+        ///Stable URI of the code.
         #[serde(rename = "type")]
         pub type_: ::std::string::String,
     }
     ///A project: ownership and quota inside a tenant.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
     pub struct Project {
-        ///When it was made.
+        ///Creation time.
         pub created_at: ::jiff::Timestamp,
-        ///What people read.
+        ///Display name.
         pub display_name: ::std::string::String,
         pub id: ProjectId,
         pub labels: Labels,
-        ///Its name, unique in the tenant; `tenant.name` is its name on the platform.
+        ///Name, unique in the tenant; `tenant.name` is unique on the platform.
         pub name: ::std::string::String,
         ///That tenant's slug.
         pub tenant: ::std::string::String,
         pub tenant_id: TenantId,
-        ///When it last changed.
+        ///Time of the last change.
         pub updated_at: ::jiff::Timestamp,
-        ///For `If-Match`.
+        ///Version for `If-Match`.
         pub version: i64,
     }
-    ///A project to be made.
+    ///A project to create.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
     #[serde(deny_unknown_fields)]
     pub struct ProjectCreate {
-        ///What people read; the name if not given.
+        ///Display name; default: the name.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub display_name: ::std::option::Option<::std::string::String>,
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
@@ -5119,23 +5122,23 @@ shown. Unblock them to let the operation continue.*/
     ///A page of projects.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
     pub struct ProjectPage {
-        ///This page, oldest first.
+        ///Items of this page, oldest first.
         pub items: ::std::vec::Vec<Project>,
-        ///Give it as `page_token` to get the next page; absent on the last.
+        ///Pass as `page_token` to get the next page; absent on the last.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub next_page_token: ::std::option::Option<::std::string::String>,
     }
-    ///What of a project can change.
+    ///Properties of a project that can change.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, Default)]
     #[serde(deny_unknown_fields)]
     pub struct ProjectUpdate {
-        ///What people read.
+        ///Display name.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub display_name: ::std::option::Option<::std::string::String>,
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub labels: ::std::option::Option<Labels>,
     }
-    ///A transport.
+    ///Transport protocol.
     #[derive(
         ::serde::Deserialize,
         ::serde::Serialize,
@@ -5194,15 +5197,15 @@ shown. Unblock them to let the operation continue.*/
             value.parse()
         }
     }
-    ///What came of a manifest.
+    ///Result of publishing a manifest.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
     pub struct Published {
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub app_version: ::std::option::Option<AppVersion>,
-        ///What lint found, all of it.
+        ///All lint findings.
         pub faults: ::std::vec::Vec<Fault>,
     }
-    ///What a runtime secret is for: a closed list.
+    ///Purpose of a runtime secret, from a closed list.
     #[derive(
         ::serde::Deserialize,
         ::serde::Serialize,
@@ -5261,30 +5264,30 @@ shown. Unblock them to let the operation continue.*/
             value.parse()
         }
     }
-    ///What a project may hold at most, and what it holds.
+    ///Limits of a project, and its usage.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
     pub struct Quota {
-        ///Most allocations at once; no limit if absent, as with the others.
+        ///Maximum number of allocations; absent: no limit, as for the other fields.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub max_allocations: ::std::option::Option<i64>,
-        ///Most logical CPUs.
+        ///Maximum number of logical CPUs.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub max_cpus: ::std::option::Option<i64>,
-        ///Most disk in MiB.
+        ///Maximum disk in MiB.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub max_disk_mb: ::std::option::Option<i64>,
-        ///Most GPUs.
+        ///Maximum number of GPUs.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub max_gpus: ::std::option::Option<i64>,
-        ///Most memory in MiB.
+        ///Maximum memory in MiB.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub max_memory_mb: ::std::option::Option<i64>,
         pub project_id: ProjectId,
         pub used: QuotaUse,
-        ///For `If-Match`.
+        ///Version for `If-Match`.
         pub version: i64,
     }
-    ///What a quota leaves; absent where there is no limit.
+    ///Remaining quota; absent where there is no limit.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, Default)]
     pub struct QuotaLeft {
         ///Allocations.
@@ -5374,33 +5377,33 @@ shown. Unblock them to let the operation continue.*/
             value.parse()
         }
     }
-    ///Limits to be set. What is not named stays as it is.
+    ///Limits to set. Omitted fields keep their value.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, Default)]
     #[serde(deny_unknown_fields)]
     pub struct QuotaSet {
-        ///Most allocations at once.
+        ///Maximum number of allocations.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub max_allocations: ::std::option::Option<i64>,
-        ///Most logical CPUs.
+        ///Maximum number of logical CPUs.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub max_cpus: ::std::option::Option<i64>,
-        ///Most disk in MiB.
+        ///Maximum disk in MiB.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub max_disk_mb: ::std::option::Option<i64>,
-        ///Most GPUs.
+        ///Maximum number of GPUs.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub max_gpus: ::std::option::Option<i64>,
-        ///Most memory in MiB.
+        ///Maximum memory in MiB.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub max_memory_mb: ::std::option::Option<i64>,
-        ///Limits that are taken away.
+        ///Limits to remove.
         #[serde(default, skip_serializing_if = "::std::vec::Vec::is_empty")]
         pub unlimited: ::std::vec::Vec<QuotaLimit>,
     }
-    ///What a project holds now, counted as it was promised.
+    ///Capacity a project holds now, as it was requested.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
     pub struct QuotaUse {
-        ///Allocations that live.
+        ///Live allocations.
         pub allocations: i64,
         ///Logical CPUs.
         pub cpus: i64,
@@ -5411,37 +5414,37 @@ shown. Unblock them to let the operation continue.*/
         ///Memory in MiB.
         pub memory_mb: i64,
     }
-    ///How a command or a check ended.
+    ///Result of a command or a check.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
     pub struct Ran {
-        ///Its exit status; 128 and the signal's number for one that was killed.
+        ///Exit status; 128 plus the signal number after a kill.
         pub exit: i32,
-        ///The last 16 KiB of what it complained of.
+        ///Last 16 KiB of standard error.
         pub stderr: ::std::string::String,
-        ///The last 16 KiB of what it wrote.
+        ///Last 16 KiB of standard output.
         pub stdout: ::std::string::String,
-        ///Whether it was killed because its time was over.
+        ///Whether it was killed by the timeout.
         pub timed_out: bool,
-        ///Whether it wrote more than is said here.
+        ///Whether the output was truncated.
         pub truncated: bool,
     }
-    ///A report on a member that was not taken. It changed nothing; the others of the same look did.
+    ///A rejected member report. It has no effect; the other reports of the same request do.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
     pub struct RefusedReport {
-        ///The incarnation that it named.
+        ///Incarnation named in the report.
         pub incarnation: i64,
         pub member_id: MemberId,
         pub reason: ReportRefusal,
     }
-    ///What a removal took with it.
+    ///Result of a removal.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
     pub struct Removed {
-        ///The id of what was asked for.
+        ///Id of the removed resource.
         pub id: ::std::string::String,
-        ///How many of each other noun went with it.
+        ///Number of resources removed with it, by noun.
         pub removed: ::std::collections::BTreeMap<::std::string::String, i64>,
     }
-    ///Who decides when a member fails.
+    ///Repair policy for failed members.
     #[derive(
         ::serde::Deserialize,
         ::serde::Serialize,
@@ -5507,12 +5510,12 @@ shown. Unblock them to let the operation continue.*/
     ///A server that shares the database.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
     pub struct Replica {
-        ///Where it listens.
+        ///Address it listens on.
         pub address: ::std::string::String,
         pub id: ReplicaId,
-        ///When it was last heard of.
+        ///Time of its last heartbeat.
         pub seen_at: ::jiff::Timestamp,
-        ///Since when it runs.
+        ///Start time.
         pub started_at: ::jiff::Timestamp,
         ///Its version.
         pub version: ::std::string::String,
@@ -5558,7 +5561,7 @@ shown. Unblock them to let the operation continue.*/
             Ok(Self(value.to_string()))
         }
     }
-    ///Why a report on a member was not taken.
+    ///Reason a member report was rejected.
     #[derive(
         ::serde::Deserialize,
         ::serde::Serialize,
@@ -5617,23 +5620,23 @@ shown. Unblock them to let the operation continue.*/
             value.parse()
         }
     }
-    ///A repository. It is made by the first push to it.
+    ///A repository. The first push creates it.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
     pub struct Repository {
-        ///When it was made.
+        ///Creation time.
         pub created_at: ::jiff::Timestamp,
         pub id: RepositoryId,
-        ///How many manifests it holds.
+        ///Number of manifests.
         pub manifests: i64,
-        ///Its name in the project; it may have parts: `train/base`.
+        ///Its name in the project; may have several segments: `train/base`.
         pub name: ::std::string::String,
-        ///How clients of registries write it after the server's name: `acme.ml/train/base`.
+        ///Its path after the server's name, as registry clients write it: `acme.ml/train/base`.
         pub path: ::std::string::String,
         pub project_id: ProjectId,
-        ///Bytes of everything it holds.
+        ///Total size in bytes.
         pub size: i64,
         pub tenant_id: TenantId,
-        ///For `If-Match`.
+        ///Version for `If-Match`.
         pub version: i64,
     }
     ///`RepositoryId`
@@ -5680,13 +5683,80 @@ shown. Unblock them to let the operation continue.*/
     ///A page of repositories.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
     pub struct RepositoryPage {
-        ///This page, oldest first.
+        ///Items of this page, oldest first.
         pub items: ::std::vec::Vec<Repository>,
-        ///Give it as `page_token` to get the next page; absent on the last.
+        ///Pass as `page_token` to get the next page; absent on the last.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub next_page_token: ::std::option::Option<::std::string::String>,
     }
-    ///What happens when a service ends.
+    ///Actions on a blocked operation.
+    #[derive(
+        ::serde::Deserialize,
+        ::serde::Serialize,
+        Clone,
+        Copy,
+        Debug,
+        Eq,
+        Hash,
+        Ord,
+        PartialEq,
+        PartialOrd
+    )]
+    pub enum ResolveAction {
+        #[serde(rename = "retry")]
+        Retry,
+        #[serde(rename = "compensate")]
+        Compensate,
+        #[serde(rename = "accept_partial")]
+        AcceptPartial,
+        #[serde(rename = "abandon")]
+        Abandon,
+        /// A word that this client is too old to know.
+        #[serde(rename = "unrecognised", other)]
+        Unrecognised,
+    }
+    impl ::std::fmt::Display for ResolveAction {
+        fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+            match *self {
+                Self::Retry => f.write_str("retry"),
+                Self::Compensate => f.write_str("compensate"),
+                Self::AcceptPartial => f.write_str("accept_partial"),
+                Self::Abandon => f.write_str("abandon"),
+                Self::Unrecognised => f.write_str("unrecognised"),
+            }
+        }
+    }
+    impl ::std::str::FromStr for ResolveAction {
+        type Err = self::error::ConversionError;
+        fn from_str(
+            value: &str,
+        ) -> ::std::result::Result<Self, self::error::ConversionError> {
+            match value {
+                "retry" => Ok(Self::Retry),
+                "compensate" => Ok(Self::Compensate),
+                "accept_partial" => Ok(Self::AcceptPartial),
+                "abandon" => Ok(Self::Abandon),
+                _ => Err("invalid value".into()),
+            }
+        }
+    }
+    impl ::std::convert::TryFrom<&str> for ResolveAction {
+        type Error = self::error::ConversionError;
+        fn try_from(
+            value: &str,
+        ) -> ::std::result::Result<Self, self::error::ConversionError> {
+            value.parse()
+        }
+    }
+    impl ::std::convert::TryFrom<::std::string::String> for ResolveAction {
+        type Error = self::error::ConversionError;
+        fn try_from(
+            value: ::std::string::String,
+        ) -> ::std::result::Result<Self, self::error::ConversionError> {
+            value.parse()
+        }
+    }
+    ///Restart policy of a service.
     #[derive(
         ::serde::Deserialize,
         ::serde::Serialize,
@@ -5816,10 +5886,10 @@ shown. Unblock them to let the operation continue.*/
             value.parse()
         }
     }
-    ///A role that a person holds somewhere.
+    ///A person's role in a scope.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
     pub struct RoleBinding {
-        ///Since when.
+        ///Creation time.
         pub created_at: ::jiff::Timestamp,
         pub id: RoleBindingId,
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
@@ -5827,24 +5897,24 @@ shown. Unblock them to let the operation continue.*/
         pub role: Role,
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub tenant_id: ::std::option::Option<TenantId>,
-        ///The person's address.
+        ///The person's e-mail address.
         pub user_email: ::std::string::String,
         pub user_id: UserId,
-        ///For `If-Match`; a binding never changes, so it is always 1.
+        ///Version for `If-Match`; a binding never changes, so it is always 1.
         pub version: i64,
     }
-    ///A role to be given.
+    ///A role to grant.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
     #[serde(deny_unknown_fields)]
     pub struct RoleBindingCreate {
-        ///The project, by name or id: for `project_admin` and `project_viewer`.
+        ///Project, by name or id: for `project_admin` and `project_viewer`.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub project: ::std::option::Option<::std::string::String>,
         pub role: Role,
-        ///The tenant, by slug or id: for `tenant_admin` alone.
+        ///Tenant, by slug or id: only for `tenant_admin`.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub tenant: ::std::option::Option<::std::string::String>,
-        ///The person, by address or id.
+        ///The person, by e-mail address or id.
         pub user: ::std::string::String,
     }
     ///`RoleBindingId`
@@ -5891,19 +5961,19 @@ shown. Unblock them to let the operation continue.*/
     ///A page of role bindings.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
     pub struct RoleBindingPage {
-        ///This page, oldest first.
+        ///Items of this page, oldest first.
         pub items: ::std::vec::Vec<RoleBinding>,
-        ///Give it as `page_token` to get the next page; absent on the last.
+        ///Pass as `page_token` to get the next page; absent on the last.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub next_page_token: ::std::option::Option<::std::string::String>,
     }
-    ///Where a cell's file system comes from.
+    ///Source of a cell's file system.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
     pub enum Root {
-        ///An image, by the digest of its manifest: `sha256:…`.
+        ///Image, by the digest of its manifest: `sha256:…`.
         #[serde(rename = "image")]
         Image(::std::string::String),
-        ///Directories of the node, read-only, with an `/etc` that is made for the cell. The node's operator says which there are.
+        ///Directories of the node, read-only, with an `/etc` made for the cell. The node's operator allows them.
         #[serde(rename = "host")]
         Host(::std::vec::Vec<::std::string::String>),
     }
@@ -5912,39 +5982,39 @@ shown. Unblock them to let the operation continue.*/
             Self::Host(value)
         }
     }
-    ///Material that the platform issued for a stated purpose.
+    ///A secret issued by the platform for a stated purpose.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
     pub struct RuntimeSecret {
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub cell_id: ::std::option::Option<CellId>,
-        ///When it was issued.
+        ///Time of issue.
         pub created_at: ::jiff::Timestamp,
-        ///When it ends by itself.
+        ///Expiry time.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub expires_at: ::std::option::Option<::jiff::Timestamp>,
         pub id: RuntimeSecretId,
-        ///Which incarnation of that.
+        ///Incarnation of that cell.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub incarnation: ::std::option::Option<i64>,
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub instance_id: ::std::option::Option<InstanceId>,
-        ///What it is called, where it was given a name.
+        ///Its name, if it was given one.
         pub name: ::std::string::String,
         pub project_id: ProjectId,
         pub purpose: Purpose,
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub repository_id: ::std::option::Option<RepositoryId>,
-        ///When it was revoked, or its cell or its instance went.
+        ///Time it was revoked, or its cell or instance was removed.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub revoked_at: ::std::option::Option<::jiff::Timestamp>,
-        ///True in a replayed answer: the material was in the first one and is not shown again.
+        ///True in a replayed response: the value was only in the first one and is not shown again.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub secret_shown_once: ::std::option::Option<bool>,
         pub tenant_id: TenantId,
-        ///The material, in the one answer that shows it.
+        ///The value; only in the first response.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub value: ::std::option::Option<::std::string::String>,
-        ///For `If-Match`.
+        ///Version for `If-Match`.
         pub version: i64,
     }
     ///`RuntimeSecretId`
@@ -5988,19 +6058,19 @@ shown. Unblock them to let the operation continue.*/
             Ok(Self(value.to_string()))
         }
     }
-    ///Material to be issued.
+    ///A runtime secret to issue.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
     #[serde(deny_unknown_fields)]
     pub struct RuntimeSecretIssue {
-        ///For `cluster_bootstrap`: how many random bytes; 32 if this is not said.
+        ///For `cluster_bootstrap`: number of random bytes; default: 32.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub bytes: ::std::option::Option<i64>,
-        ///For `artifact_pull`: the cell that it is for, by id or name. It ends with that incarnation of it.
+        ///For `artifact_pull`: the cell, by id or name. The secret ends with the cell's current incarnation.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub cell: ::std::option::Option<::std::string::String>,
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub instance: ::std::option::Option<InstanceId>,
-        ///What to call it, for lists.
+        ///Its name in lists.
         pub name: ::std::string::String,
         pub purpose: Purpose,
         ///For `artifact_pull`: the repository.
@@ -6010,43 +6080,43 @@ shown. Unblock them to let the operation continue.*/
     ///A page of runtime secrets.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
     pub struct RuntimeSecretPage {
-        ///This page, oldest first.
+        ///Items of this page, oldest first.
         pub items: ::std::vec::Vec<RuntimeSecret>,
-        ///Give it as `page_token` to get the next page; absent on the last.
+        ///Pass as `page_token` to get the next page; absent on the last.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub next_page_token: ::std::option::Option<::std::string::String>,
     }
-    ///Material that is to be used no more.
+    ///A revocation.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, Default)]
     #[serde(deny_unknown_fields)]
     pub struct RuntimeSecretRevoke {
-        ///Why, for the record.
+        ///Reason, for the audit log.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub reason: ::std::option::Option<::std::string::String>,
     }
-    ///A project's own secret. Its content is told to nobody but to cells that name it.
+    ///A project's secret. Its value is only delivered to cells that reference it.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
     pub struct Secret {
-        ///When it was made.
+        ///Creation time.
         pub created_at: ::jiff::Timestamp,
         pub id: SecretId,
         ///Its name, unique in the project.
         pub name: ::std::string::String,
         pub project_id: ProjectId,
-        ///The registry that it is a credential for: `artifact publish` may have it sent there, and nowhere else.
+        ///Registry that it is a credential for; `artifact publish` sends it there and nowhere else.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub registry: ::std::option::Option<::std::string::String>,
-        ///How often its content was set. A cell has the content of the moment in which it was made.
+        ///Number of times its value was set. A cell keeps the value from the time of its creation.
         pub revision: i64,
-        ///How long the content is, in bytes.
+        ///Size of the value in bytes.
         pub size: i64,
         pub tenant_id: TenantId,
-        ///When its content was last set.
+        ///Time its value was last set.
         pub updated_at: ::jiff::Timestamp,
-        ///For `If-Match`.
+        ///Version for `If-Match`.
         pub version: i64,
     }
-    ///A secret to be kept.
+    ///A secret to store.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
     #[serde(deny_unknown_fields)]
     pub struct SecretCreate {
@@ -6054,23 +6124,23 @@ shown. Unblock them to let the operation continue.*/
         pub encoding: ::std::option::Option<Encoding>,
         ///Its name, unique in the project.
         pub name: ::std::string::String,
-        ///The registry that it is a credential (`user:password`) for, as `host` or `host:port`; for no registry if absent.
+        ///Registry that it is a credential (`user:password`) for, as `host` or `host:port`; absent: none.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub registry: ::std::option::Option<::std::string::String>,
-        ///Its content. It never comes back.
+        ///The value. It is write-only.
         pub value: ::std::string::String,
     }
-    /**A secret, as a cell is given it: a file of mode 0400. It is named here and said nowhere: the node asks for it by this name,
-for this very incarnation of the cell.*/
+    /**A secret of a cell: a file of mode 0400. The specification carries only its name; the node requests the content by this
+name, for this incarnation of the cell.*/
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone)]
     #[serde(deny_unknown_fields)]
     pub struct SecretFile {
-        ///The name of the file.
+        ///File name.
         pub file: ::std::string::String,
         ///Its group in the cell.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub gid: ::std::option::Option<i32>,
-        ///The secret: one of the project's by its name or id, or a runtime secret by its id.
+        ///Project secret by name or id, or runtime secret by id.
         pub secret: ::std::string::String,
         ///Its owner in the cell.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
@@ -6120,31 +6190,31 @@ for this very incarnation of the cell.*/
     ///A page of secrets.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
     pub struct SecretPage {
-        ///This page, oldest first.
+        ///Items of this page, oldest first.
         pub items: ::std::vec::Vec<Secret>,
-        ///Give it as `page_token` to get the next page; absent on the last.
+        ///Pass as `page_token` to get the next page; absent on the last.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub next_page_token: ::std::option::Option<::std::string::String>,
     }
-    ///Another content.
+    ///A new value.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
     #[serde(deny_unknown_fields)]
     pub struct SecretRotate {
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub encoding: ::std::option::Option<Encoding>,
-        ///Its content. It never comes back.
+        ///The value. It is write-only.
         pub value: ::std::string::String,
     }
-    ///Something that runs in a cell for as long as the cell does.
+    ///A process that runs for as long as its cell.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
     #[serde(deny_unknown_fields)]
     pub struct Service {
-        ///Services that must be ready before it starts.
+        ///Services that must be ready before this one starts.
         #[serde(default, skip_serializing_if = "::std::vec::Vec::is_empty")]
         pub after: ::std::vec::Vec<::std::string::String>,
-        ///The program, by its path, and its arguments. No shell looks at them.
+        ///Program path and arguments. No shell interprets them.
         pub command: ::std::vec::Vec<::std::string::String>,
-        ///What it finds in its environment beside what the cell has.
+        ///Environment variables in addition to the cell's.
         #[serde(
             default,
             skip_serializing_if = ":: std :: collections :: BTreeMap::is_empty"
@@ -6164,49 +6234,49 @@ for this very incarnation of the cell.*/
         pub restart: ::std::option::Option<Restart>,
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub start: ::std::option::Option<Start>,
-        ///How long it may take to stop before it is killed.
+        ///Seconds to stop before it is killed.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub stop_seconds: ::std::option::Option<i32>,
         ///As which user of the cell.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub uid: ::std::option::Option<i32>,
-        ///Where it starts; the image's own directory, or `/`.
+        ///Working directory. Default: the image's own, or `/`.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub working_directory: ::std::option::Option<::std::string::String>,
     }
-    ///Automation inside one project.
+    ///An identity for automation inside one project.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
     pub struct ServiceAccount {
-        ///When it was made.
+        ///Creation time.
         pub created_at: ::jiff::Timestamp,
-        ///What it is for.
+        ///Description.
         pub description: ::std::string::String,
-        ///A disabled account's tokens are refused.
+        ///Whether its tokens are refused.
         pub disabled: bool,
         pub id: ServiceAccountId,
         pub labels: Labels,
         ///Its name, unique in the project.
         pub name: ::std::string::String,
-        ///What it may do there: nothing is implied.
+        ///Its permissions; none are implied.
         pub permissions: ::std::vec::Vec<::std::string::String>,
         pub project_id: ProjectId,
-        ///When it last changed.
+        ///Time of the last change.
         pub updated_at: ::jiff::Timestamp,
-        ///For `If-Match`.
+        ///Version for `If-Match`.
         pub version: i64,
     }
-    ///A service account to be made.
+    ///A service account to create.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
     #[serde(deny_unknown_fields)]
     pub struct ServiceAccountCreate {
-        ///What it is for.
+        ///Description.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub description: ::std::option::Option<::std::string::String>,
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub labels: ::std::option::Option<Labels>,
         ///Its name, unique in the project.
         pub name: ::std::string::String,
-        ///What it may do, as `noun.verb`. Some permissions can never be given, and none that you do not hold.
+        ///Permissions, as `noun.verb`. Some can never be granted, and none that you do not hold.
         pub permissions: ::std::vec::Vec<::std::string::String>,
     }
     ///`ServiceAccountId`
@@ -6253,17 +6323,17 @@ for this very incarnation of the cell.*/
     ///A page of service accounts.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
     pub struct ServiceAccountPage {
-        ///This page, oldest first.
+        ///Items of this page, oldest first.
         pub items: ::std::vec::Vec<ServiceAccount>,
-        ///Give it as `page_token` to get the next page; absent on the last.
+        ///Pass as `page_token` to get the next page; absent on the last.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub next_page_token: ::std::option::Option<::std::string::String>,
     }
-    ///What of a service account can change.
+    ///Properties of a service account that can change.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, Default)]
     #[serde(deny_unknown_fields)]
     pub struct ServiceAccountUpdate {
-        ///What it is for.
+        ///Description.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub description: ::std::option::Option<::std::string::String>,
         ///Whether its tokens are refused.
@@ -6271,11 +6341,11 @@ for this very incarnation of the cell.*/
         pub disabled: ::std::option::Option<bool>,
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub labels: ::std::option::Option<Labels>,
-        ///The allow list; it replaces the old one.
+        ///Permissions; replace the existing ones.
         #[serde(default, skip_serializing_if = "::std::vec::Vec::is_empty")]
         pub permissions: ::std::vec::Vec<::std::string::String>,
     }
-    ///What to do with a service.
+    ///Action on a service.
     #[derive(
         ::serde::Deserialize,
         ::serde::Serialize,
@@ -6343,10 +6413,10 @@ for this very incarnation of the cell.*/
     #[serde(deny_unknown_fields)]
     pub struct ServiceOrder {
         pub action: ServiceAction,
-        ///Which, as the cell's own list has it.
+        ///Name, from the cell's services.
         pub name: ::std::string::String,
     }
-    ///What a service is.
+    ///State of a service.
     #[derive(
         ::serde::Deserialize,
         ::serde::Serialize,
@@ -6417,33 +6487,33 @@ for this very incarnation of the cell.*/
             value.parse()
         }
     }
-    ///The status of a service.
+    ///Status of a service.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
     pub struct ServiceStatus {
         ///Its last exit status.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub exit: ::std::option::Option<i32>,
-        ///Why it is not ready.
+        ///Reason it is not ready.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub message: ::std::option::Option<::std::string::String>,
-        ///Which.
+        ///Its name.
         pub name: ::std::string::String,
-        ///Whether it is ready, by its probe.
+        ///Whether its probe reports it as ready.
         pub ready: bool,
-        ///How often it was restarted.
+        ///Number of restarts.
         pub restarts: i32,
         pub state: ServiceState,
     }
-    ///A session. The token itself travels only in the `muster_session` cookie.
+    ///A session. The token itself is only in the `muster_session` cookie.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone)]
     pub struct Session {
-        ///What a page must send as `X-CSRF-Token` with every request that is not a GET; in the one answer that shows it.
+        ///Value for the `X-CSRF-Token` header of every request that is not a GET; only in the first response.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub csrf_token: ::std::option::Option<::std::string::String>,
-        ///When it ends by itself.
+        ///Expiry time.
         pub expires_at: ::jiff::Timestamp,
         pub id: TokenId,
-        ///True in a replayed answer: the secret was in the first one and is kept nowhere.
+        ///True in a replayed response: the secret was only in the first one and is not stored.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub secret_shown_once: ::std::option::Option<bool>,
         pub user_id: UserId,
@@ -6452,23 +6522,23 @@ for this very incarnation of the cell.*/
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone)]
     #[serde(deny_unknown_fields)]
     pub struct SessionCreate {
-        ///The address.
+        ///E-mail address.
         pub email: ::std::string::String,
         pub method: LoginMethod,
         ///The password.
         pub password: ::std::string::String,
-        ///The tenant that the person belongs to, by slug or id; none for people who run the platform.
+        ///The person's tenant, by slug or id; absent for platform staff.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub tenant: ::std::option::Option<::std::string::String>,
     }
-    ///A signature, as far as the registry has one for the digest.
+    ///A signature that the registry holds for the digest.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
     pub struct SignatureReference {
-        ///What kind it is.
+        ///Its artifact type.
         pub artifact_type: ::std::string::String,
         ///`tag` (`sha256-….sig`) or `referrer`.
         pub by: ::std::string::String,
-        ///The digest of the manifest that carries it.
+        ///Digest of the manifest that carries it.
         pub digest: ::std::string::String,
     }
     ///A node's smallest claimable GPU unit.
@@ -6476,34 +6546,34 @@ for this very incarnation of the cell.*/
     pub struct Slot {
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub allocation_id: ::std::option::Option<AllocationId>,
-        ///The device's own identity.
+        ///The device's own identifier.
         pub device: ::std::string::String,
         pub id: SlotId,
         ///Its NVLink island: GPUs that reach each other over NVLink have the same number.
         pub island: i64,
-        ///Which kind: `gpu`.
+        ///Its kind: `gpu`.
         pub kind: ::std::string::String,
         ///Its memory in MiB.
         pub memory_mb: i64,
         ///The device's model.
         pub model: ::std::string::String,
         pub node_id: NodeId,
-        ///The NUMA node it hangs on.
+        ///Its NUMA node.
         pub numa: i64,
         ///Its number on the node.
         pub ordinal: i64,
-        ///Why it is quarantined.
+        ///Reason it is quarantined.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub reason: ::std::option::Option<::std::string::String>,
         pub state: SlotState,
-        ///Raised with every change.
+        ///Incremented with each change.
         pub version: i64,
     }
-    ///A slot to be used on an operator's word.
+    ///An approval on an operator's responsibility.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
     #[serde(deny_unknown_fields)]
     pub struct SlotApprove {
-        ///What was checked, and by whom: the platform itself has seen nothing.
+        ///Checks made and the person responsible; the platform verified nothing itself.
         pub reason: ::std::string::String,
     }
     ///`SlotId`
@@ -6550,20 +6620,20 @@ for this very incarnation of the cell.*/
     ///A node's slots.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
     pub struct SlotPage {
-        ///This page, oldest first.
+        ///Items of this page, oldest first.
         pub items: ::std::vec::Vec<Slot>,
-        ///Give it as `page_token` to get the next page; absent on the last.
+        ///Pass as `page_token` to get the next page; absent on the last.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub next_page_token: ::std::option::Option<::std::string::String>,
     }
-    ///A slot to be kept from everybody.
+    ///A quarantine.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
     #[serde(deny_unknown_fields)]
     pub struct SlotQuarantine {
-        ///Why.
+        ///Reason.
         pub reason: ::std::string::String,
     }
-    ///What a slot is.
+    ///State of a slot.
     #[derive(
         ::serde::Deserialize,
         ::serde::Serialize,
@@ -6630,32 +6700,32 @@ for this very incarnation of the cell.*/
             value.parse()
         }
     }
-    ///Everything that an adapter needs to know of an instance, at the moment of the lease.
+    ///An instance as an adapter needs it, taken at the time of the lease.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
     pub struct Snapshot {
         ///The app's slug.
         pub app: ::std::string::String,
-        ///The name of that release.
+        ///Name of that release.
         pub app_version: ::std::string::String,
         pub app_version_id: AppVersionId,
-        ///What it was configured with.
+        ///Its configuration.
         pub config: ::serde_json::Map<::std::string::String, ::serde_json::Value>,
         ///Its name.
         pub instance: ::std::string::String,
         pub instance_id: InstanceId,
-        ///The release's manifest.
+        ///Manifest of the release.
         pub manifest: ::serde_json::Map<::std::string::String, ::serde_json::Value>,
-        ///Its members, those that are removed not among them.
+        ///Its members, except removed ones.
         pub members: ::std::vec::Vec<SnapshotMember>,
-        /**When a member last left without anybody having seen its end: it was cut off with its node, or an operator's word stands in
-for the evidence. What was shared with the members before that may be in other hands. Absent if that never happened.*/
+        /**Time a member last left without witnessed evidence: it was fenced with its node, or an operator attested its
+removal. Anything shared with the members before that time may have leaked. Absent if this never happened.*/
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub unwitnessed_at: ::std::option::Option<::jiff::Timestamp>,
     }
-    ///A member, as an adapter needs to know it.
+    ///A member, as an adapter needs it.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
     pub struct SnapshotMember {
-        ///What the adapter last said of it.
+        ///Detail last reported by the adapter.
         pub adapter_detail: ::serde_json::Map<
             ::std::string::String,
             ::serde_json::Value,
@@ -6667,25 +6737,25 @@ for the evidence. What was shared with the members before that may be in other h
         pub allocation_id: ::std::option::Option<AllocationId>,
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub app_version_id: ::std::option::Option<AppVersionId>,
-        ///Of which component.
+        ///Its component.
         pub component_key: ::std::string::String,
         ///Logical CPUs.
         pub cpus: i64,
-        ///Whether it was cut off because of that: the rest of its network has forgotten it, and what ran there is as good as gone.
+        ///Whether it was fenced because of that: its network dropped it, and its processes count as lost.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub fenced: ::std::option::Option<bool>,
-        ///What it holds.
+        ///GPUs.
         pub gpus: i64,
         pub health: Health,
         pub id: MemberId,
-        ///Raised whenever its cell is made.
+        ///Incremented each time its cell is created.
         pub incarnation: i64,
         ///Memory in MiB.
         pub memory_mb: i64,
-        ///Its name, and its host name.
+        ///Name and host name.
         pub name: ::std::string::String,
         pub state: MemberState,
-        ///Whether nobody hears from its node.
+        ///Whether its node is unreachable.
         pub unreachable: bool,
     }
     ///A person's public key.
@@ -6693,9 +6763,9 @@ for the evidence. What was shared with the members before that may be in other h
     pub struct SshKey {
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub allocation_id: ::std::option::Option<AllocationId>,
-        ///When it was added.
+        ///Creation time.
         pub created_at: ::jiff::Timestamp,
-        ///When the platform removes it.
+        ///Time at which the platform removes it.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub expires_at: ::std::option::Option<::jiff::Timestamp>,
         ///`SHA256:…`, as OpenSSH prints it.
@@ -6703,13 +6773,13 @@ for the evidence. What was shared with the members before that may be in other h
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub granted_by: ::std::option::Option<UserId>,
         pub id: SshKeyId,
-        ///Its name, unique among the person's in the project.
+        ///Name, unique among the owner's keys in the project.
         pub name: ::std::string::String,
         pub project_id: ProjectId,
-        ///As a line of `authorized_keys`.
+        ///The key, as a line of `authorized_keys`.
         pub public_key: ::std::string::String,
         pub user_id: UserId,
-        ///For `If-Match`.
+        ///Version for `If-Match`.
         pub version: i64,
     }
     ///A public key for the cells of a project, or a grant for those of one allocation.
@@ -6774,13 +6844,13 @@ for the evidence. What was shared with the members before that may be in other h
     ///A page of keys.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
     pub struct SshKeyPage {
-        ///This page, oldest first.
+        ///Items of this page, oldest first.
         pub items: ::std::vec::Vec<SshKey>,
-        ///Give it as `page_token` to get the next page; absent on the last.
+        ///Pass as `page_token` to get the next page; absent on the last.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub next_page_token: ::std::option::Option<::std::string::String>,
     }
-    ///When a service is started.
+    ///Start condition of a service.
     #[derive(
         ::serde::Deserialize,
         ::serde::Serialize,
@@ -6839,51 +6909,51 @@ for the evidence. What was shared with the members before that may be in other h
             value.parse()
         }
     }
-    ///An operation was accepted, or its plan was shown.
+    ///An accepted operation, or its plan.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
     pub struct Started {
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub operation: ::std::option::Option<Operation>,
         pub plan: Plan,
     }
-    ///The platform at one look.
+    ///Status of the platform.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
     pub struct Status {
-        ///The version of the contract.
+        ///Version of the contract.
         pub api_version: ::std::string::String,
         ///The checks.
         pub checks: ::std::vec::Vec<Check>,
         ///`sqlite` or `postgres`.
         pub database: ::std::string::String,
-        ///Whether every check is in order.
+        ///Whether every check passed.
         pub healthy: bool,
         ///The server's clock.
         pub now: ::jiff::Timestamp,
-        ///The servers that share the database; only operators see them.
+        ///Servers that share the database; only visible to operators.
         pub replicas: ::std::vec::Vec<Replica>,
-        ///The newest migration that was applied.
+        ///The newest applied migration.
         pub schema_version: i64,
-        ///The version of the server that answered.
+        ///Version of the responding server.
         pub version: ::std::string::String,
     }
     ///One step.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
     pub struct Step {
-        ///How often it was looked at.
+        ///Number of evaluations.
         pub attempts: i32,
-        ///What it does.
+        ///Description.
         pub does: ::std::string::String,
-        ///When it ended.
+        ///End time.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub ended_at: ::std::option::Option<::jiff::Timestamp>,
-        ///Whether it can be undone.
+        ///Whether it can be rolled back.
         pub has_undo: bool,
-        ///What it says.
+        ///Human-readable message.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub message: ::std::option::Option<::std::string::String>,
         ///Its name.
         pub name: ::std::string::String,
-        ///When it began.
+        ///Start time.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub started_at: ::std::option::Option<::jiff::Timestamp>,
         pub state: StepState,
@@ -6892,7 +6962,7 @@ for the evidence. What was shared with the members before that may be in other h
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub witness_id: ::std::option::Option<WitnessId>,
     }
-    ///What a step is.
+    ///State of a step.
     #[derive(
         ::serde::Deserialize,
         ::serde::Serialize,
@@ -6971,7 +7041,7 @@ for the evidence. What was shared with the members before that may be in other h
             value.parse()
         }
     }
-    ///How a node is chosen.
+    ///Node selection strategy.
     #[derive(
         ::serde::Deserialize,
         ::serde::Serialize,
@@ -7030,26 +7100,26 @@ for the evidence. What was shared with the members before that may be in other h
             value.parse()
         }
     }
-    ///A stream that was granted.
+    ///A granted stream.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
     pub struct Stream {
         pub cell_id: CellId,
-        ///Until when it can be joined, by whoever asked for it.
+        ///Time until which its creator can join it.
         pub expires_at: ::jiff::Timestamp,
         pub id: StreamId,
-        ///Where it is joined.
+        ///Path to join it at.
         pub path: ::std::string::String,
     }
-    ///What a stream is to do. Its words are those of the nodes' contract, where they are carried out.
+    ///Purpose of a stream. The variants are defined in the node contract, which executes them.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
     pub enum StreamCreate {
-        ///Runs a command in the cell, with or without a terminal.
+        ///Run a command in the cell, with or without a terminal.
         #[serde(rename = "command")]
         Command(Command),
-        ///Reads a file of the cell, or, where the path ends in a slash, a directory as a tar archive.
+        ///Read a file of the cell or, if the path ends in a slash, a directory as a tar archive.
         #[serde(rename = "read")]
         Read(FileAt),
-        ///Writes a file of the cell.
+        ///Write a file of the cell.
         #[serde(rename = "write")]
         Write(FileAt),
     }
@@ -7099,27 +7169,28 @@ for the evidence. What was shared with the members before that may be in other h
             Ok(Self(value.to_string()))
         }
     }
-    ///A tag. It can move; digests cannot.
+    ///A tag. It is mutable; digests are not.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
     pub struct Tag {
-        ///The digest that it names now.
+        ///Digest that it points to.
         pub digest: ::std::string::String,
         ///Its name.
         pub name: ::std::string::String,
-        ///When it was last set.
+        ///Time it was last set.
         pub updated_at: ::jiff::Timestamp,
     }
-    ///A page of tags, in the order of their names.
+    ///A page of tags, sorted by name.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
     pub struct TagPage {
-        ///This page, oldest first.
+        ///Items of this page, oldest first.
         pub items: ::std::vec::Vec<Tag>,
-        ///Give it as `page_token` to get the next page; absent on the last.
+        ///Pass as `page_token` to get the next page; absent on the last.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub next_page_token: ::std::option::Option<::std::string::String>,
     }
-    /**What a task does to a cell, by the adapter's own word. It decides what a look at the whole instance (`reconcile`) may do beside steps of
-its members: a look has a snapshot of its own moment, and a repair by it would undo a drain that began since.*/
+    /**Effect of a task on the cell, as declared by the adapter. It decides which tasks a reconciliation of the whole
+instance may run beside steps of its members: a reconciliation works from an older snapshot, and its repair could undo
+a drain that began since.*/
     #[derive(
         ::serde::Deserialize,
         ::serde::Serialize,
@@ -7223,32 +7294,32 @@ its members: a look has a snapshot of its own moment, and a repair by it would u
             Ok(Self(value.to_string()))
         }
     }
-    ///A tenant: the outer wall of isolation.
+    ///A tenant: the outermost isolation boundary.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
     pub struct Tenant {
-        ///When it was made.
+        ///Creation time.
         pub created_at: ::jiff::Timestamp,
-        ///What people read.
+        ///Display name.
         pub display_name: ::std::string::String,
         pub id: TenantId,
         pub labels: Labels,
-        ///Its name, unique on the platform.
+        ///Name, unique on the platform.
         pub slug: ::std::string::String,
-        ///When it last changed.
+        ///Time of the last change.
         pub updated_at: ::jiff::Timestamp,
-        ///For `If-Match`.
+        ///Version for `If-Match`.
         pub version: i64,
     }
-    ///A tenant to be made.
+    ///A tenant to create.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
     #[serde(deny_unknown_fields)]
     pub struct TenantCreate {
-        ///What people read; the slug if not given.
+        ///Display name; default: the slug.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub display_name: ::std::option::Option<::std::string::String>,
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub labels: ::std::option::Option<Labels>,
-        ///Its name, unique on the platform.
+        ///Name, unique on the platform.
         pub slug: ::std::string::String,
     }
     ///`TenantId`
@@ -7295,23 +7366,23 @@ its members: a look has a snapshot of its own moment, and a repair by it would u
     ///A page of tenants.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
     pub struct TenantPage {
-        ///This page, oldest first.
+        ///Items of this page, oldest first.
         pub items: ::std::vec::Vec<Tenant>,
-        ///Give it as `page_token` to get the next page; absent on the last.
+        ///Pass as `page_token` to get the next page; absent on the last.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub next_page_token: ::std::option::Option<::std::string::String>,
     }
-    ///What of a tenant can change.
+    ///Properties of a tenant that can change.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, Default)]
     #[serde(deny_unknown_fields)]
     pub struct TenantUpdate {
-        ///What people read.
+        ///Display name.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub display_name: ::std::option::Option<::std::string::String>,
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub labels: ::std::option::Option<Labels>,
     }
-    ///What an allocation went through.
+    ///History of an allocation.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
     pub struct Timeline {
         ///The states, oldest first.
@@ -7322,35 +7393,35 @@ its members: a look has a snapshot of its own moment, and a repair by it would u
     ///A token. Its secret is shown once, when it is issued.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone)]
     pub struct Token {
-        ///When it was issued.
+        ///Time of issue.
         pub created_at: ::jiff::Timestamp,
-        ///When it ends by itself.
+        ///Expiry time.
         pub expires_at: ::jiff::Timestamp,
-        ///Its first letters.
+        ///Its first characters.
         pub hint: ::std::string::String,
         pub id: TokenId,
         pub kind: TokenKind,
-        ///When it was last seen, to the minute.
+        ///Time of last use, to the minute.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub last_used_at: ::std::option::Option<::jiff::Timestamp>,
-        ///What it is for.
+        ///Its name.
         pub name: ::std::string::String,
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub parent_id: ::std::option::Option<TokenId>,
-        ///When it was revoked.
+        ///Time of revocation.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub revoked_at: ::std::option::Option<::jiff::Timestamp>,
-        ///The token itself, in the one answer that shows it.
+        ///The token itself; only in the first response.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub secret: ::std::option::Option<::std::string::String>,
-        ///True in a replayed answer: the secret was in the first one and is kept nowhere.
+        ///True in a replayed response: the secret was only in the first one and is not stored.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub secret_shown_once: ::std::option::Option<bool>,
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub service_account_id: ::std::option::Option<ServiceAccountId>,
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub user_id: ::std::option::Option<UserId>,
-        ///For `If-Match`.
+        ///Version for `If-Match`.
         pub version: i64,
     }
     ///`TokenId`
@@ -7394,21 +7465,21 @@ its members: a look has a snapshot of its own moment, and a repair by it would u
             Ok(Self(value.to_string()))
         }
     }
-    ///A token to be issued.
+    ///A token to issue.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
     #[serde(deny_unknown_fields)]
     pub struct TokenIssue {
-        /**How long it lives; 90 days if not given. What a token issues ends with it at the latest; a browser session may issue
-what lasts longer.*/
+        /**Lifetime; default: 90 days. A token issued by a token expires no later than its issuer; a browser session may
+issue longer-lived ones.*/
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub expires_in_seconds: ::std::option::Option<i32>,
-        ///What it is for.
+        ///Its name.
         pub name: ::std::string::String,
-        ///The service account's id; yourself if not given. Nobody issues a token for another person.
+        ///Service account, by id; default: yourself. A token for another person cannot be issued.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub service_account: ::std::option::Option<::std::string::String>,
     }
-    ///Whose token it is.
+    ///Kind of token.
     #[derive(
         ::serde::Deserialize,
         ::serde::Serialize,
@@ -7474,33 +7545,33 @@ what lasts longer.*/
     ///A page of tokens.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
     pub struct TokenPage {
-        ///This page, oldest first.
+        ///Items of this page, oldest first.
         pub items: ::std::vec::Vec<Token>,
-        ///Give it as `page_token` to get the next page; absent on the last.
+        ///Pass as `page_token` to get the next page; absent on the last.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub next_page_token: ::std::option::Option<::std::string::String>,
     }
-    ///A token to be replaced.
+    ///A token rotation.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, Default)]
     #[serde(deny_unknown_fields)]
     pub struct TokenRotate {
-        ///How long the new one lives; 90 days if not given.
+        ///Lifetime of the new token; default: 90 days.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub expires_in_seconds: ::std::option::Option<i32>,
-        ///How long the old one still works beside the new one; an hour if not given.
+        ///Seconds the old token keeps working beside the new one; default: one hour.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub overlap_seconds: ::std::option::Option<i32>,
     }
-    ///What an instance is made of.
+    ///Composition of an instance.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
     pub struct Topology {
         ///Its components.
         pub components: ::std::vec::Vec<Component>,
-        ///How its adapter calls it: opaque.
+        ///The adapter's name for it; opaque.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub mode: ::std::option::Option<::std::string::String>,
     }
-    ///What is known of its signatures.
+    ///Trust level of its signatures.
     #[derive(
         ::serde::Deserialize,
         ::serde::Serialize,
@@ -7563,143 +7634,76 @@ what lasts longer.*/
             value.parse()
         }
     }
-    ///What a project demands of artifacts before they may be used.
+    ///A project's requirements for artifacts before they may be used.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
     pub struct TrustPolicy {
-        ///How long an artifact stays deprecated before it can be retired.
+        ///Hours an artifact stays deprecated before it can be retired.
         pub grace_hours: i64,
-        ///Raised whenever the keys or the rules change; verdicts count for one edition.
+        ///Incremented when the keys or the policy change; a verification result is valid for one revision.
         pub policy: i64,
         pub project_id: ProjectId,
-        ///Whether staging needs a smoke test: a cell of the very digest that was seen running.
+        ///Whether staging requires a smoke test: a cell of the exact digest that was verified as running.
         pub smoke_to_stage: bool,
         pub unsigned_up_to: ArtifactState,
-        ///For `If-Match`.
+        ///Version for `If-Match`.
         pub version: i64,
     }
-    ///Rules to be set. What is not named stays as it is.
+    ///Policy changes. Omitted fields keep their value.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, Default)]
     #[serde(deny_unknown_fields)]
     pub struct TrustPolicySet {
-        ///How long an artifact stays deprecated before it can be retired.
+        ///Hours an artifact stays deprecated before it can be retired.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub grace_hours: ::std::option::Option<i64>,
-        ///Whether staging needs a smoke test.
+        ///Whether staging requires a smoke test.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub smoke_to_stage: ::std::option::Option<bool>,
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub unsigned_up_to: ::std::option::Option<ArtifactState>,
     }
-    ///What can be decided about a parked operation.
-    #[derive(
-        ::serde::Deserialize,
-        ::serde::Serialize,
-        Clone,
-        Copy,
-        Debug,
-        Eq,
-        Hash,
-        Ord,
-        PartialEq,
-        PartialOrd
-    )]
-    pub enum Unblock {
-        #[serde(rename = "retry")]
-        Retry,
-        #[serde(rename = "compensate")]
-        Compensate,
-        #[serde(rename = "accept_partial")]
-        AcceptPartial,
-        #[serde(rename = "abandon")]
-        Abandon,
-        /// A word that this client is too old to know.
-        #[serde(rename = "unrecognised", other)]
-        Unrecognised,
-    }
-    impl ::std::fmt::Display for Unblock {
-        fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
-            match *self {
-                Self::Retry => f.write_str("retry"),
-                Self::Compensate => f.write_str("compensate"),
-                Self::AcceptPartial => f.write_str("accept_partial"),
-                Self::Abandon => f.write_str("abandon"),
-                Self::Unrecognised => f.write_str("unrecognised"),
-            }
-        }
-    }
-    impl ::std::str::FromStr for Unblock {
-        type Err = self::error::ConversionError;
-        fn from_str(
-            value: &str,
-        ) -> ::std::result::Result<Self, self::error::ConversionError> {
-            match value {
-                "retry" => Ok(Self::Retry),
-                "compensate" => Ok(Self::Compensate),
-                "accept_partial" => Ok(Self::AcceptPartial),
-                "abandon" => Ok(Self::Abandon),
-                _ => Err("invalid value".into()),
-            }
-        }
-    }
-    impl ::std::convert::TryFrom<&str> for Unblock {
-        type Error = self::error::ConversionError;
-        fn try_from(
-            value: &str,
-        ) -> ::std::result::Result<Self, self::error::ConversionError> {
-            value.parse()
-        }
-    }
-    impl ::std::convert::TryFrom<::std::string::String> for Unblock {
-        type Error = self::error::ConversionError;
-        fn try_from(
-            value: ::std::string::String,
-        ) -> ::std::result::Result<Self, self::error::ConversionError> {
-            value.parse()
-        }
-    }
     ///A person.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
     pub struct User {
-        ///When the person was added.
+        ///Creation time.
         pub created_at: ::jiff::Timestamp,
-        ///A disabled person can neither log in nor use a token.
+        ///Whether login and tokens are refused.
         pub disabled: bool,
-        ///What people read.
+        ///Display name.
         pub display_name: ::std::string::String,
-        ///The address, unique in the tenant.
+        ///E-mail address, unique in the tenant.
         pub email: ::std::string::String,
-        ///Whether a password was set.
+        ///Whether a password is set.
         pub has_password: bool,
         pub id: UserId,
         pub labels: Labels,
-        ///What the person is called inside of cells that have the project's people; made from the address.
+        ///Login name inside cells that include the project's people; derived from the e-mail address.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub login: ::std::option::Option<::std::string::String>,
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub tenant_id: ::std::option::Option<TenantId>,
-        ///The person's number there, user and group alike: the same in every cell, and never given to another.
+        ///User and group id there: the same in every cell, and never reused.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub uid: ::std::option::Option<i64>,
-        ///When the entry last changed.
+        ///Time of the last change.
         pub updated_at: ::jiff::Timestamp,
-        ///For `If-Match`.
+        ///Version for `If-Match`.
         pub version: i64,
     }
-    ///A person to be added.
+    ///A person to add.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone)]
     #[serde(deny_unknown_fields)]
     pub struct UserCreate {
-        ///What people read; the address if not given.
+        ///Display name; default: the e-mail address.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub display_name: ::std::option::Option<::std::string::String>,
-        ///The address, unique in the tenant.
+        ///E-mail address, unique in the tenant.
         pub email: ::std::string::String,
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub labels: ::std::option::Option<Labels>,
-        ///A first password. Without one the person cannot log in until it is set.
+        ///Initial password. Without one, the person cannot log in until it is set.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub password: ::std::option::Option<::std::string::String>,
-        ///The tenant that the person belongs to, by slug or id; none for people who run the platform.
+        ///The person's tenant, by slug or id; absent for platform staff.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub tenant: ::std::option::Option<::std::string::String>,
     }
@@ -7747,9 +7751,9 @@ what lasts longer.*/
     ///A page of people.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
     pub struct UserPage {
-        ///This page, oldest first.
+        ///Items of this page, oldest first.
         pub items: ::std::vec::Vec<User>,
-        ///Give it as `page_token` to get the next page; absent on the last.
+        ///Pass as `page_token` to get the next page; absent on the last.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub next_page_token: ::std::option::Option<::std::string::String>,
     }
@@ -7757,40 +7761,40 @@ what lasts longer.*/
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone)]
     #[serde(deny_unknown_fields)]
     pub struct UserSetPassword {
-        ///The one until now; needed when people change their own and have one.
+        ///The current password; required when people change their own and have one.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub current_password: ::std::option::Option<::std::string::String>,
-        ///The new one.
+        ///The new password.
         pub password: ::std::string::String,
     }
-    ///What of a person's entry can change.
+    ///Properties of a person that can change.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, Default)]
     #[serde(deny_unknown_fields)]
     pub struct UserUpdate {
-        ///Whether the person is shut out: tokens and sessions end within seconds, and come back to life if lifted.
+        ///Disable the person: tokens and sessions are refused within seconds, and work again once this is lifted.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub disabled: ::std::option::Option<bool>,
-        ///What people read.
+        ///Display name.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub display_name: ::std::option::Option<::std::string::String>,
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub labels: ::std::option::Option<Labels>,
     }
-    ///What was found when its signatures were looked at.
+    ///Result of signature verification.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
     pub struct Verdict {
-        ///When.
+        ///Verification time.
         pub checked_at: ::jiff::Timestamp,
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub key_id: ::std::option::Option<KeyId>,
-        ///The edition of the project's keys and rules under which it was found.
+        ///Revision of the project's keys and trust policy that it was verified under.
         pub policy: i64,
-        ///Why no signature counts: `other_key`, `revoked_key`, `wrong_digest`, `malformed` or `bad_signature`.
+        ///Reason no signature is valid: `other_key`, `revoked_key`, `wrong_digest`, `malformed` or `bad_signature`.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub reason: ::std::option::Option<::std::string::String>,
         ///The same in a sentence.
         pub says: ::std::string::String,
-        ///The digest of the signature that counts.
+        ///Digest of the valid signature.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub signature: ::std::option::Option<::std::string::String>,
         pub trust: Trust,
@@ -7798,94 +7802,94 @@ what lasts longer.*/
     ///Virtual functions of a device.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
     pub struct Vfs {
-        ///How many are switched on.
+        ///Enabled number.
         pub active: i64,
-        ///How many it can have.
+        ///Supported number.
         pub total: i64,
     }
-    ///Events pushed to a URL, signed and in order.
+    ///Delivery of events to a URL, signed and in order.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone)]
     pub struct Webhook {
-        ///How often the next event was tried.
+        ///Number of delivery attempts for the next event.
         pub attempts: i64,
-        ///When it was made.
+        ///Creation time.
         pub created_at: ::jiff::Timestamp,
-        /**The last event that was delivered or passed over, by its number in the platform's stream; of the platform's own webhooks
-alone.*/
+        /**Last event delivered or skipped, by its sequence number in the platform's stream; only for the platform's own
+webhooks.*/
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub cursor: ::std::option::Option<i64>,
-        ///Which types; empty means all.
+        ///Event types; empty means all.
         pub event_types: ::std::vec::Vec<::std::string::String>,
-        ///Since when nothing got through.
+        ///Time since which all deliveries have failed.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub failing_since: ::std::option::Option<::jiff::Timestamp>,
         pub id: WebhookId,
         pub labels: Labels,
-        ///The last answer or fault.
+        ///Last response or error.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub last_result: ::std::option::Option<::std::string::String>,
-        ///Its name, unique where it belongs.
+        ///Name, unique in its scope.
         pub name: ::std::string::String,
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub project_id: ::std::option::Option<ProjectId>,
-        ///The signing key, in the one answer that shows it.
+        ///The signing key; only in the first response.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub secret: ::std::option::Option<::std::string::String>,
-        ///True in a replayed answer: the secret was in the first one and is not shown again.
+        ///True in a replayed response: the secret was only in the first one and is not shown again.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub secret_shown_once: ::std::option::Option<bool>,
         pub state: WebhookState,
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub tenant_id: ::std::option::Option<TenantId>,
-        ///When it last changed.
+        ///Time of the last change.
         pub updated_at: ::jiff::Timestamp,
-        ///Where they go.
+        ///Target URL.
         pub url: ::std::string::String,
-        ///For `If-Match`.
+        ///Version for `If-Match`.
         pub version: i64,
     }
-    ///A webhook to be made.
+    ///A webhook to create.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
     #[serde(deny_unknown_fields)]
     pub struct WebhookCreate {
-        ///Which types; a trailing `*` matches the rest; none means all.
+        ///Event types; a trailing `*` is a wildcard; empty means all.
         #[serde(default, skip_serializing_if = "::std::vec::Vec::is_empty")]
         pub event_types: ::std::vec::Vec<::std::string::String>,
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub labels: ::std::option::Option<Labels>,
-        ///Its name, unique where it belongs.
+        ///Name, unique in its scope.
         pub name: ::std::string::String,
-        ///A project's events, by name or id. With neither, the platform's.
+        ///Events of this project, by name or id. With neither, the platform's.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub project: ::std::option::Option<::std::string::String>,
-        ///A tenant's events, by slug or id.
+        ///Events of this tenant, by slug or id.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub tenant: ::std::option::Option<::std::string::String>,
-        ///Where events go: https, or http to addresses that the operator allowed.
+        ///Target URL: https, or http to addresses that the operator allowed.
         pub url: ::std::string::String,
     }
-    ///One attempt to deliver.
+    ///A delivery attempt.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
     pub struct WebhookDelivery {
-        ///When.
+        ///Time.
         pub at: ::jiff::Timestamp,
-        ///Which attempt at it, from 1.
+        ///Number of the attempt for this event, from 1.
         pub attempt: i64,
-        ///Whether the receiver answered with a success.
+        ///Whether the receiver responded with success.
         pub delivered: bool,
         pub event_id: EventId,
         pub id: DeliveryId,
-        ///The answer or the fault.
+        ///Response or error.
         pub result: ::std::string::String,
-        ///That event's platform number.
+        ///The event's sequence number in the platform's stream.
         pub sequence: i64,
     }
-    ///A page of attempts to deliver.
+    ///A page of delivery attempts.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
     pub struct WebhookDeliveryPage {
-        ///This page, oldest first.
+        ///Items of this page, oldest first.
         pub items: ::std::vec::Vec<WebhookDelivery>,
-        ///Give it as `page_token` to get the next page; absent on the last.
+        ///Pass as `page_token` to get the next page; absent on the last.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub next_page_token: ::std::option::Option<::std::string::String>,
     }
@@ -7933,13 +7937,13 @@ alone.*/
     ///A page of webhooks.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
     pub struct WebhookPage {
-        ///This page, oldest first.
+        ///Items of this page, oldest first.
         pub items: ::std::vec::Vec<Webhook>,
-        ///Give it as `page_token` to get the next page; absent on the last.
+        ///Pass as `page_token` to get the next page; absent on the last.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub next_page_token: ::std::option::Option<::std::string::String>,
     }
-    ///Whether events are sent.
+    ///Delivery state of a webhook.
     #[derive(
         ::serde::Deserialize,
         ::serde::Serialize,
@@ -8002,32 +8006,32 @@ alone.*/
             value.parse()
         }
     }
-    ///What of a webhook can change.
+    ///Properties of a webhook that can change.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, Default)]
     #[serde(deny_unknown_fields)]
     pub struct WebhookUpdate {
-        ///Switches it off, or on again: then it goes on after the last event that got through.
+        ///Disable or re-enable it; it then resumes after the last delivered event.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub enabled: ::std::option::Option<bool>,
-        ///Which types; they replace the old ones.
+        ///Event types; replace the existing ones.
         #[serde(default, skip_serializing_if = "::std::vec::Vec::is_empty")]
         pub event_types: ::std::vec::Vec<::std::string::String>,
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub labels: ::std::option::Option<Labels>,
-        ///Where events go.
+        ///Target URL.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub url: ::std::option::Option<::std::string::String>,
     }
     ///The actor of a request.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
     pub struct WhoAmI {
-        ///When that credential ends by itself.
+        ///Expiry of that credential.
         pub expires_at: ::jiff::Timestamp,
         ///The actor's id.
         pub id: ::std::string::String,
         ///`user` or `service_account`.
         pub kind: ::std::string::String,
-        ///An address or a name.
+        ///E-mail address or name.
         pub name: ::std::string::String,
         ///The allow list of a service account.
         pub permissions: ::std::vec::Vec<::std::string::String>,
@@ -8039,25 +8043,25 @@ alone.*/
         pub tenant_id: ::std::option::Option<TenantId>,
         pub token_id: TokenId,
     }
-    ///Evidence.
+    ///Evidence for a transition.
     #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
     pub struct Witness {
-        ///Who attested.
+        ///Operator that attested it.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub actor_id: ::std::option::Option<::std::string::String>,
-        ///When.
+        ///Time.
         pub at: ::jiff::Timestamp,
-        ///What was checked, and what was found.
+        ///Checks and their results.
         pub evidence: ::serde_json::Map<::std::string::String, ::serde_json::Value>,
         pub id: WitnessId,
-        ///Which incarnation of the thing it speaks of.
+        ///Incarnation of the resource that it applies to.
         pub incarnation: i64,
         pub kind: WitnessKind,
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub node_id: ::std::option::Option<NodeId>,
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub task_id: ::std::option::Option<TaskId>,
-        ///What it is evidence for: `active`, `gone`, `wiped` or `retired`.
+        ///Transition that it is evidence for: `active`, `gone`, `wiped` or `retired`.
         pub transition: ::std::string::String,
     }
     ///`WitnessId`
@@ -8101,7 +8105,7 @@ alone.*/
             Ok(Self(value.to_string()))
         }
     }
-    ///How we know.
+    ///Kind of evidence.
     #[derive(
         ::serde::Deserialize,
         ::serde::Serialize,
@@ -8342,8 +8346,8 @@ Sends a `GET` request to `/v1/can-i`
 
 Arguments:
 - `permission`: The permission, as `noun.verb`.
-- `project`: In which project, by name or id. With neither, on the platform.
-- `tenant`: In which tenant, by slug or id.
+- `project`: Project, by name or id. With neither, the platform.
+- `tenant`: Tenant, by slug or id.
 */
     pub async fn can_i<'a>(
         &'a self,
@@ -8496,9 +8500,9 @@ Arguments:
 Sends a `GET` request to `/v1/tenants`
 
 Arguments:
-- `labels`: Only those with these labels: `team=ml,stage!=test`.
-- `page_size`: How many at most; 50 if not given.
-- `page_token`: The token that the page before gave.
+- `labels`: Label selector: `team=ml,stage!=test`.
+- `page_size`: Maximum number of items; default: 50.
+- `page_token`: `next_page_token` of the previous page.
 */
     pub async fn tenant_list<'a>(
         &'a self,
@@ -8650,7 +8654,7 @@ Sends a `DELETE` request to `/v1/tenants/{tenant}`
 
 Arguments:
 - `tenant`: An id or a name.
-- `cascade`: Whether what it holds is removed with it; refused as `not_empty` otherwise.
+- `cascade`: Whether its contents are removed too; otherwise the request is refused as `not_empty`.
 - `if_match`: The version that you read, in quotes, or * for whatever it is now.
 */
     pub async fn tenant_delete<'a>(
@@ -8868,9 +8872,9 @@ Arguments:
 Sends a `GET` request to `/v1/projects`
 
 Arguments:
-- `labels`: Only those with these labels: `team=ml,stage!=test`.
-- `page_size`: How many at most; 50 if not given.
-- `page_token`: The token that the page before gave.
+- `labels`: Label selector: `team=ml,stage!=test`.
+- `page_size`: Maximum number of items; default: 50.
+- `page_token`: `next_page_token` of the previous page.
 */
     pub async fn project_list<'a>(
         &'a self,
@@ -8972,7 +8976,7 @@ Sends a `DELETE` request to `/v1/projects/{project}`
 
 Arguments:
 - `project`: An id or a name.
-- `cascade`: Whether what it holds is removed with it; refused as `not_empty` otherwise.
+- `cascade`: Whether its contents are removed too; otherwise the request is refused as `not_empty`.
 - `if_match`: The version that you read, in quotes, or * for whatever it is now.
 */
     pub async fn project_delete<'a>(
@@ -9079,10 +9083,10 @@ Arguments:
 Sends a `GET` request to `/v1/users`
 
 Arguments:
-- `labels`: Only those with these labels: `team=ml,stage!=test`.
-- `page_size`: How many at most; 50 if not given.
-- `page_token`: The token that the page before gave.
-- `tenant`: Whose people, by slug or id; your own tenant's if not given, everybody's for operators.
+- `labels`: Label selector: `team=ml,stage!=test`.
+- `page_size`: Maximum number of items; default: 50.
+- `page_token`: `next_page_token` of the previous page.
+- `tenant`: Tenant, by slug or id; default: your own, or all tenants for operators.
 */
     pub async fn user_list<'a>(
         &'a self,
@@ -9396,10 +9400,10 @@ Arguments:
 Sends a `GET` request to `/v1/role-bindings`
 
 Arguments:
-- `page_size`: How many at most; 50 if not given.
-- `page_token`: The token that the page before gave.
-- `project`: Those of a project, by name or id. With neither, the whole platform's.
-- `tenant`: Those of a tenant and its projects, by slug or id.
+- `page_size`: Maximum number of items; default: 50.
+- `page_token`: `next_page_token` of the previous page.
+- `project`: Of this project, by name or id. With neither, the whole platform's.
+- `tenant`: Of this tenant and its projects, by slug or id.
 */
     pub async fn role_binding_list<'a>(
         &'a self,
@@ -9606,9 +9610,9 @@ Sends a `GET` request to `/v1/projects/{project}/service-accounts`
 
 Arguments:
 - `project`: An id or a name.
-- `labels`: Only those with these labels: `team=ml,stage!=test`.
-- `page_size`: How many at most; 50 if not given.
-- `page_token`: The token that the page before gave.
+- `labels`: Label selector: `team=ml,stage!=test`.
+- `page_size`: Maximum number of items; default: 50.
+- `page_token`: `next_page_token` of the previous page.
 */
     pub async fn service_account_list<'a>(
         &'a self,
@@ -9880,10 +9884,10 @@ Arguments:
 Sends a `GET` request to `/v1/tokens`
 
 Arguments:
-- `page_size`: How many at most; 50 if not given.
-- `page_token`: The token that the page before gave.
-- `service_account`: A service account's, by id.
-- `user`: Another person's, by address or id. With neither, your own.
+- `page_size`: Maximum number of items; default: 50.
+- `page_token`: `next_page_token` of the previous page.
+- `service_account`: Of this service account, by id.
+- `user`: Of another person, by e-mail address or id. With neither, your own.
 */
     pub async fn token_list<'a>(
         &'a self,
@@ -10196,9 +10200,9 @@ Arguments:
 Sends a `GET` request to `/v1/nodes`
 
 Arguments:
-- `labels`: Only those with these labels: `rack=7,stage!=test`.
-- `page_size`: How many at most; 50 if not given.
-- `page_token`: The token that the page before gave.
+- `labels`: Label selector: `rack=7,stage!=test`.
+- `page_size`: Maximum number of items; default: 50.
+- `page_token`: `next_page_token` of the previous page.
 - `state`: Only those in this state.
 */
     pub async fn node_list<'a>(
@@ -10520,7 +10524,7 @@ Arguments:
     }
     /**Empty a node
 
-Keeps new allocations away, and waits until its tenants have released what they hold on it. At the deadline the rest is released if `force` says so, protected or not, and otherwise the operation is parked.
+Keeps new allocations away, and waits until its tenants have released what they hold on it. At the deadline the rest is released if `force` says so, protected or not, and otherwise the operation is blocked.
 
 Sends a `POST` request to `/v1/nodes/{node}/drain`
 
@@ -10958,11 +10962,11 @@ Sends a `GET` request to `/v1/projects/{project}/capacity`
 
 Arguments:
 - `project`: An id or a name.
-- `cpus`: How many logical CPUs; 1 if not given.
-- `disk_mb`: How much disk in MiB; 1024 if not given.
-- `gpus`: How many GPUs; none if not given, as in a request for an allocation.
-- `memory_mb`: How much memory in MiB; 1024 if not given.
-- `shape`: What kind of place; a slice of a node if not given.
+- `cpus`: Logical CPUs; default: 1.
+- `disk_mb`: Disk in MiB; default: 1024.
+- `gpus`: GPUs; default: 0, as for an allocation.
+- `memory_mb`: Memory in MiB; default: 1024.
+- `shape`: Shape; default: `gpu_slice`.
 */
     pub async fn capacity_get<'a>(
         &'a self,
@@ -11022,10 +11026,10 @@ Sends a `GET` request to `/v1/projects/{project}/allocations`
 
 Arguments:
 - `project`: An id or a name.
-- `labels`: Only those with these labels: `team=ml,stage!=test`.
-- `page_size`: How many at most; 50 if not given.
-- `page_token`: The token that the page before gave.
-- `state`: In this state only.
+- `labels`: Label selector: `team=ml,stage!=test`.
+- `page_size`: Maximum number of items; default: 50.
+- `page_token`: `next_page_token` of the previous page.
+- `state`: Only those in this state.
 */
     pub async fn allocation_list<'a>(
         &'a self,
@@ -11472,7 +11476,7 @@ Arguments:
     }
     /**Give an operator's word that nothing of an allocation is left
 
-Only while its node is unreachable and its release, or the undo of its making, is parked or waits. Its slots stay quarantined until the node is back and was seen to be clean, and it is shown as attested for ever.
+Only while its node is unreachable and its release, or the undo of its making, is blocked or waits. Its slots stay quarantined until the node is back and was seen to be clean, and it is shown as attested for ever.
 
 Sends a `POST` request to `/v1/projects/{project}/allocations/{allocation}/attest`
 
@@ -11535,11 +11539,11 @@ Sends a `GET` request to `/v1/projects/{project}/cells`
 
 Arguments:
 - `project`: An id or a name.
-- `allocation`: In this allocation only, by id or name.
-- `labels`: Only those with these labels: `team=ml,stage!=test`.
-- `page_size`: How many at most; 50 if not given.
-- `page_token`: The token that the page before gave.
-- `state`: In this state only.
+- `allocation`: Only those in this allocation, by id or name.
+- `labels`: Label selector: `team=ml,stage!=test`.
+- `page_size`: Maximum number of items; default: 50.
+- `page_token`: `next_page_token` of the previous page.
+- `state`: Only those in this state.
 */
     pub async fn cell_list<'a>(
         &'a self,
@@ -11817,7 +11821,7 @@ Arguments:
     }
     /**Show the last of what a cell's services wrote before it went
 
-Sends a `GET` request to `/v1/projects/{project}/cells/{cell}/kept-logs`
+Sends a `GET` request to `/v1/projects/{project}/cells/{cell}/archived-logs`
 
 Arguments:
 - `project`: An id or a name.
@@ -11827,10 +11831,10 @@ Arguments:
         &'a self,
         project: &'a str,
         cell: &'a str,
-    ) -> Result<ResponseValue<types::KeptLogs>, Error<types::Problem>> {
+    ) -> Result<ResponseValue<types::ArchivedLogs>, Error<types::Problem>> {
         let url = format!(
-            "{}/v1/projects/{}/cells/{}/kept-logs", self.baseurl, encode_path(& project
-            .to_string()), encode_path(& cell.to_string()),
+            "{}/v1/projects/{}/cells/{}/archived-logs", self.baseurl, encode_path(&
+            project.to_string()), encode_path(& cell.to_string()),
         );
         let mut header_map = ::reqwest::header::HeaderMap::with_capacity(1usize);
         header_map
@@ -11972,8 +11976,8 @@ Sends a `GET` request to `/v1/projects/{project}/ssh-keys`
 
 Arguments:
 - `project`: An id or a name.
-- `page_size`: How many at most; 50 if not given.
-- `page_token`: The token that the page before gave.
+- `page_size`: Maximum number of items; default: 50.
+- `page_token`: `next_page_token` of the previous page.
 */
     pub async fn ssh_key_list<'a>(
         &'a self,
@@ -12349,8 +12353,8 @@ Sends a `GET` request to `/v1/projects/{project}/repositories`
 
 Arguments:
 - `project`: An id or a name.
-- `page_size`: How many at most; 50 if not given.
-- `page_token`: The token that the page before gave.
+- `page_size`: Maximum number of items; default: 50.
+- `page_token`: `next_page_token` of the previous page.
 */
     pub async fn repository_list<'a>(
         &'a self,
@@ -12512,8 +12516,8 @@ Sends a `GET` request to `/v1/projects/{project}/repositories/{repository}/tags`
 Arguments:
 - `project`: An id or a name.
 - `repository`: An id or a name.
-- `page_size`: How many at most; 50 if not given.
-- `page_token`: The token that the page before gave.
+- `page_size`: Maximum number of items; default: 50.
+- `page_token`: `next_page_token` of the previous page.
 */
     pub async fn repository_tags<'a>(
         &'a self,
@@ -12568,12 +12572,12 @@ Sends a `GET` request to `/v1/projects/{project}/artifacts`
 
 Arguments:
 - `project`: An id or a name.
-- `digest`: With this digest only.
-- `labels`: Only those with these labels: `team=ml,stage!=test`.
-- `page_size`: How many at most; 50 if not given.
-- `page_token`: The token that the page before gave.
-- `repository`: In this repository only.
-- `state`: In this state only.
+- `digest`: Only those with this digest.
+- `labels`: Label selector: `team=ml,stage!=test`.
+- `page_size`: Maximum number of items; default: 50.
+- `page_token`: `next_page_token` of the previous page.
+- `repository`: Only those in this repository.
+- `state`: Only those in this state.
 */
     pub async fn artifact_list<'a>(
         &'a self,
@@ -13027,8 +13031,8 @@ Sends a `GET` request to `/v1/projects/{project}/keys`
 
 Arguments:
 - `project`: An id or a name.
-- `page_size`: How many at most; 50 if not given.
-- `page_token`: The token that the page before gave.
+- `page_size`: Maximum number of items; default: 50.
+- `page_token`: `next_page_token` of the previous page.
 */
     pub async fn key_list<'a>(
         &'a self,
@@ -13349,8 +13353,8 @@ Sends a `GET` request to `/v1/projects/{project}/secrets`
 
 Arguments:
 - `project`: An id or a name.
-- `page_size`: How many at most; 50 if not given.
-- `page_token`: The token that the page before gave.
+- `page_size`: Maximum number of items; default: 50.
+- `page_token`: `next_page_token` of the previous page.
 */
     pub async fn secret_list<'a>(
         &'a self,
@@ -13627,9 +13631,9 @@ Sends a `GET` request to `/v1/projects/{project}/runtime-secrets`
 
 Arguments:
 - `project`: An id or a name.
-- `page_size`: How many at most; 50 if not given.
-- `page_token`: The token that the page before gave.
-- `purpose`: For this purpose only.
+- `page_size`: Maximum number of items; default: 50.
+- `page_token`: `next_page_token` of the previous page.
+- `purpose`: Only those for this purpose.
 */
     pub async fn runtime_secret_list<'a>(
         &'a self,
@@ -13850,10 +13854,10 @@ Sends a `GET` request to `/v1/projects/{project}/apps`
 
 Arguments:
 - `project`: An id or a name.
-- `labels`: Only those with these labels: `team=ml,stage!=test`.
-- `own`: Only what the project itself publishes.
-- `page_size`: How many at most; 50 if not given.
-- `page_token`: The token that the page before gave.
+- `labels`: Label selector: `team=ml,stage!=test`.
+- `own`: Only apps that the project publishes itself.
+- `page_size`: Maximum number of items; default: 50.
+- `page_token`: `next_page_token` of the previous page.
 */
     pub async fn app_list<'a>(
         &'a self,
@@ -14129,10 +14133,10 @@ Sends a `GET` request to `/v1/projects/{project}/apps/{app}/compatibility`
 Arguments:
 - `project`: An id or a name.
 - `app`: An id or a name.
-- `allocations`: In how many allocations; as many as there are members, if this is not said.
-- `components`: How many members of a component: `worker=4,controller=1`; the manifest's own numbers, if this is not said.
-- `shape`: In which shape; both, if this is not said.
-- `version`: Which release; the one that would start, if this is not said.
+- `allocations`: Number of allocations; default: one per member.
+- `components`: Members per component: `worker=4,controller=1`; default: the manifest's numbers.
+- `shape`: Shape; default: both.
+- `version`: Release; default: the one that would start.
 */
     pub async fn app_compatibility<'a>(
         &'a self,
@@ -14235,8 +14239,8 @@ Sends a `GET` request to `/v1/projects/{project}/apps/{app}/versions`
 Arguments:
 - `project`: An id or a name.
 - `app`: An id or a name.
-- `page_size`: How many at most; 50 if not given.
-- `page_token`: The token that the page before gave.
+- `page_size`: Maximum number of items; default: 50.
+- `page_token`: `next_page_token` of the previous page.
 */
     pub async fn app_version_list<'a>(
         &'a self,
@@ -14528,9 +14532,9 @@ Sends a `GET` request to `/v1/projects/{project}/entitlements`
 
 Arguments:
 - `project`: An id or a name.
-- `page_size`: How many at most; 50 if not given.
-- `page_token`: The token that the page before gave.
-- `published`: Those of others to the apps that this project publishes, instead of its own to others' apps.
+- `page_size`: Maximum number of items; default: 50.
+- `page_token`: `next_page_token` of the previous page.
+- `published`: Other projects' entitlements to the apps this project publishes, instead of its own.
 */
     pub async fn entitlement_list<'a>(
         &'a self,
@@ -14808,8 +14812,8 @@ Sends a `GET` request to `/v1/projects/{project}/adapters`
 
 Arguments:
 - `project`: An id or a name.
-- `page_size`: How many at most; 50 if not given.
-- `page_token`: The token that the page before gave.
+- `page_size`: Maximum number of items; default: 50.
+- `page_token`: `next_page_token` of the previous page.
 */
     pub async fn adapter_list<'a>(
         &'a self,
@@ -14863,10 +14867,10 @@ Sends a `GET` request to `/v1/projects/{project}/app-instances`
 
 Arguments:
 - `project`: An id or a name.
-- `labels`: Only those with these labels: `team=ml,stage!=test`.
-- `page_size`: How many at most; 50 if not given.
-- `page_token`: The token that the page before gave.
-- `state`: In this state only.
+- `labels`: Label selector: `team=ml,stage!=test`.
+- `page_size`: Maximum number of items; default: 50.
+- `page_token`: `next_page_token` of the previous page.
+- `state`: Only those in this state.
 */
     pub async fn instance_list<'a>(
         &'a self,
@@ -15199,7 +15203,7 @@ Arguments:
     }
     /**Have an instance run another release
 
-Member by member, in the order and at the pace that the manifest says; what fails is parked, and can be rolled back.
+Member by member, in the order and at the pace that the manifest says; what fails is blocked, and can be rolled back.
 
 Sends a `POST` request to `/v1/projects/{project}/app-instances/{instance}/upgrade`
 
@@ -15382,7 +15386,7 @@ Arguments:
         &'a self,
         project: &'a str,
         instance: &'a str,
-    ) -> Result<ResponseValue<types::Endpoints>, Error<types::Problem>> {
+    ) -> Result<ResponseValue<types::InstanceEndpoints>, Error<types::Problem>> {
         let url = format!(
             "{}/v1/projects/{}/app-instances/{}/endpoints", self.baseurl, encode_path(&
             project.to_string()), encode_path(& instance.to_string()),
@@ -15428,10 +15432,10 @@ Sends a `GET` request to `/v1/projects/{project}/app-instances/{instance}/member
 Arguments:
 - `project`: An id or a name.
 - `instance`: An id or a name.
-- `component`: Of this component only.
-- `page_size`: How many at most; 50 if not given.
-- `page_token`: The token that the page before gave.
-- `state`: In this state only; those that are removed are not shown otherwise.
+- `component`: Only those of this component.
+- `page_size`: Maximum number of items; default: 50.
+- `page_token`: `next_page_token` of the previous page.
+- `state`: Only those in this state; removed ones are not listed otherwise.
 */
     pub async fn member_list<'a>(
         &'a self,
@@ -15946,10 +15950,10 @@ Sends a `GET` request to `/v1/projects/{project}/adapter-steps`
 
 Arguments:
 - `project`: An id or a name.
-- `instance`: Of this instance only, by id or name.
-- `page_size`: How many at most; 50 if not given.
-- `page_token`: The token that the page before gave.
-- `state`: In this state only.
+- `instance`: Only those of this instance, by id or name.
+- `page_size`: Maximum number of items; default: 50.
+- `page_token`: `next_page_token` of the previous page.
+- `state`: Only those in this state.
 */
     pub async fn adapter_step_list<'a>(
         &'a self,
@@ -16332,7 +16336,7 @@ Arguments:
 - `project`: An id or a name.
 - `adapter_step`: An id or a name.
 - `task`: An id or a name.
-- `wait_seconds`: How long to wait for its end; not at all if not given.
+- `wait_seconds`: Seconds to wait for it to end; default: do not wait.
 */
     pub async fn adapter_task_get<'a>(
         &'a self,
@@ -16386,11 +16390,11 @@ Arguments:
 Sends a `GET` request to `/v1/operations`
 
 Arguments:
-- `page_size`: How many at most; 50 if not given.
-- `page_token`: The token that the page before gave.
-- `project`: Of this project only; operators may leave it out.
-- `state`: In this state only.
-- `subject`: On this thing only: the id of an allocation or a node.
+- `page_size`: Maximum number of items; default: 50.
+- `page_token`: `next_page_token` of the previous page.
+- `project`: Only those of this project; optional for operators.
+- `state`: Only those in this state.
+- `subject`: Only those on this resource: id of an allocation or a node.
 */
     pub async fn operation_list<'a>(
         &'a self,
@@ -16446,7 +16450,7 @@ Sends a `GET` request to `/v1/operations/{operation}`
 
 Arguments:
 - `operation`: An id or a name.
-- `wait_seconds`: Wait so many seconds for it to end or to be parked before answering.
+- `wait_seconds`: Wait up to this many seconds for it to end or to be blocked.
 */
     pub async fn operation_get<'a>(
         &'a self,
@@ -16548,23 +16552,23 @@ Arguments:
             _ => Err(Error::UnexpectedResponse(response)),
         }
     }
-    /**Decide how a parked operation goes on
+    /**Decide how a blocked operation goes on
 
-Sends a `POST` request to `/v1/operations/{operation}/unblock`
+Sends a `POST` request to `/v1/operations/{operation}/resolve`
 
 Arguments:
 - `operation`: An id or a name.
 - `idempotency_key`: Any text of your own. The same key and body give the same answer for a day, and one effect.
 - `body`
 */
-    pub async fn operation_unblock<'a>(
+    pub async fn operation_resolve<'a>(
         &'a self,
         operation: &'a str,
         idempotency_key: &'a str,
-        body: &'a types::OperationUnblock,
+        body: &'a types::OperationResolve,
     ) -> Result<ResponseValue<types::Operation>, Error<types::Problem>> {
         let url = format!(
-            "{}/v1/operations/{}/unblock", self.baseurl, encode_path(& operation
+            "{}/v1/operations/{}/resolve", self.baseurl, encode_path(& operation
             .to_string()),
         );
         let mut header_map = ::reqwest::header::HeaderMap::with_capacity(2usize);
@@ -16586,7 +16590,7 @@ Arguments:
             .headers(header_map)
             .build()?;
         let info = OperationInfo {
-            operation_id: "operation_unblock",
+            operation_id: "operation_resolve",
         };
         self.pre(&mut request, &info).await?;
         let result = self.exec(request, &info).await;
@@ -16608,11 +16612,11 @@ Arguments:
 Sends a `GET` request to `/v1/events`
 
 Arguments:
-- `after`: Only events after this number.
-- `event_type`: Only events of this type; a trailing `*` matches the rest.
-- `page_size`: How many at most; 50 if not given.
+- `after`: Only events after this sequence number.
+- `event_type`: Only events of this type; a trailing `*` is a wildcard.
+- `page_size`: Maximum number of items; default: 50.
 - `project`: A project's stream, by name or id. With neither, the platform's.
-- `tenant`: A tenant's stream, by slug or id: everything in the tenant.
+- `tenant`: A tenant's stream, by slug or id: all events of the tenant.
 */
     pub async fn event_list<'a>(
         &'a self,
@@ -16669,9 +16673,9 @@ Server-sent events; `id` is the number in the stream. Reconnect with `Last-Event
 Sends a `GET` request to `/v1/events/stream`
 
 Arguments:
-- `after`: Start after this number; only what happens from now on if not given. `Last-Event-ID` does the same.
+- `after`: Start after this sequence number; default: only new events. `Last-Event-ID` does the same.
 - `project`: A project's stream, by name or id. With neither, the platform's.
-- `tenant`: A tenant's stream, by slug or id: everything in the tenant.
+- `tenant`: A tenant's stream, by slug or id: all events of the tenant.
 - `last_event_id`: The last number that was seen.
 */
     pub async fn event_stream<'a>(
@@ -16723,10 +16727,10 @@ Arguments:
 Sends a `GET` request to `/v1/webhooks`
 
 Arguments:
-- `page_size`: How many at most; 50 if not given.
-- `page_token`: The token that the page before gave.
-- `project`: A project's, by name or id. With neither, the platform's.
-- `tenant`: A tenant's, by slug or id.
+- `page_size`: Maximum number of items; default: 50.
+- `page_token`: `next_page_token` of the previous page.
+- `project`: Of this project, by name or id. With neither, the platform's.
+- `tenant`: Of this tenant, by slug or id.
 */
     pub async fn webhook_list<'a>(
         &'a self,
@@ -16983,8 +16987,8 @@ Sends a `GET` request to `/v1/webhooks/{webhook}/deliveries`
 
 Arguments:
 - `webhook`: An id or a name.
-- `page_size`: How many at most; 50 if not given.
-- `page_token`: The token that the page before gave.
+- `page_size`: Maximum number of items; default: 50.
+- `page_token`: `next_page_token` of the previous page.
 */
     pub async fn webhook_deliveries<'a>(
         &'a self,
@@ -17039,9 +17043,9 @@ Sends a `GET` request to `/v1/audit`
 Arguments:
 - `action`: Only this action, as `noun.verb`.
 - `actor`: Only this actor, by id.
-- `after`: Only entries after this number.
-- `page_size`: How many at most; 50 if not given.
-- `project`: Only a project's entries, by name or id. With neither, the platform's chain.
+- `after`: Only entries after this sequence number.
+- `page_size`: Maximum number of items; default: 50.
+- `project`: Only entries of this project, by name or id. With neither, the platform's chain.
 - `tenant`: A tenant's chain, by slug or id.
 */
     pub async fn audit_list<'a>(
@@ -17099,7 +17103,7 @@ Arguments:
 Sends a `GET` request to `/v1/audit/export`
 
 Arguments:
-- `tenant`: A tenant's chain, by slug or id; the platform's if not given.
+- `tenant`: A tenant's chain, by slug or id; default: the platform's.
 */
     pub async fn audit_export<'a>(
         &'a self,
@@ -17142,7 +17146,7 @@ Arguments:
 Sends a `GET` request to `/v1/audit/head`
 
 Arguments:
-- `tenant`: A tenant's chain, by slug or id; the platform's if not given.
+- `tenant`: A tenant's chain, by slug or id; default: the platform's.
 */
     pub async fn audit_head<'a>(
         &'a self,

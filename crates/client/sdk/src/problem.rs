@@ -1,88 +1,88 @@
-//! What goes wrong between here and the platform.
+//! Errors of calls to the platform.
 
 use serde::{Deserialize, Serialize};
 
-/// One fault of a request, by the place where it is.
+/// An error at one place of a request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FieldError {
     /// A JSON pointer into the body, or `query/NAME`, `header/NAME`, `path/NAME`.
     pub pointer: String,
-    /// What is wrong there.
+    /// Description of the error.
     pub detail: String,
 }
 
-/// Why the platform did not do what it was asked (RFC 9457). The code is a text here, not a closed list: a client must
-/// be able to pass on a code that is younger than itself.
+/// Error response of the platform (RFC 9457). The code is a text here, not a closed list: a client must be able to pass
+/// on codes that are newer than itself.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Problem {
-    /// A stable reference for the code.
+    /// Stable URI of the code.
     #[serde(rename = "type", default)]
     pub kind: String,
-    /// The code in words.
+    /// Title of the code.
     #[serde(default)]
     pub title: String,
     /// The HTTP status.
     pub status: u16,
-    /// What happened, and what to do next.
+    /// Cause, and how to continue.
     #[serde(default)]
     pub detail: String,
     /// The stable code.
     pub code: String,
-    /// The thread through audit, events and logs.
+    /// Correlation id, shared with audit, events and logs.
     #[serde(default)]
     pub correlation_id: String,
-    /// Whether the same request may succeed later.
+    /// Whether the identical request may succeed later.
     #[serde(default)]
     pub retryable: bool,
-    /// Where the code is explained.
+    /// Documentation of the code.
     #[serde(default)]
     pub docs: String,
-    /// The faults one by one.
+    /// Errors by field.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub errors: Vec<FieldError>,
-    /// After how many seconds to try again, where the server said so.
+    /// Seconds after which to retry, if the server sent them.
     #[serde(skip)]
     pub retry_after: Option<u64>,
 }
 
-/// A call that did not succeed.
+/// A failed call.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The call could not even be made: an address, a certificate or an argument is wrong.
+    /// The call could not be made: an address, a certificate or an argument is invalid.
     #[error("{0}")]
     Setup(String),
-    /// No connection could be made: surely nothing happened.
+    /// No connection could be made: the request had no effect.
     #[error("{server} cannot be reached: {cause}")]
     Unreachable {
-        /// Where it should be.
+        /// Address of the server.
         server: String,
-        /// What the network said.
+        /// The network error.
         cause: String,
     },
-    /// The connection was lost before the answer was there: perhaps it happened.
+    /// The connection was lost before the response: the request may have taken effect.
     #[error("the connection to {server} was lost: {cause}")]
     Lost {
-        /// Where it was.
+        /// Address of the server.
         server: String,
-        /// What the network said.
+        /// The network error.
         cause: String,
     },
-    /// The platform refused, and says why.
+    /// Refused by the platform, with the reason.
     #[error("{}: {}", .0.code, .0.detail)]
     Problem(Box<Problem>),
-    /// Something answered that is not the platform, or not a version that we understand.
+    /// The response is not the platform's, or of an unsupported version.
     #[error("the answer is not one of the platform's (status {status}): {why}")]
     Answer {
         /// Its status.
         status: u16,
-        /// What is wrong with it.
+        /// Description of the error.
         why: String,
     },
 }
 
 impl Error {
-    /// From the network's own errors. A reason that stands deepest says most: "connection refused" rather than
-    /// "error sending request".
+    /// Converts a network error. The innermost cause is the most specific: "connection refused" rather than "error
+    /// sending request".
     pub(crate) fn network(server: &str, error: &reqwest::Error) -> Self {
         let mut deepest: &dyn std::error::Error = error;
         while let Some(source) = deepest.source() {
@@ -92,7 +92,7 @@ impl Error {
         if error.is_connect() { Error::Unreachable { server, cause } } else { Error::Lost { server, cause } }
     }
 
-    /// The problem, where the platform gave one.
+    /// Returns the problem, if the platform sent one.
     pub fn problem(&self) -> Option<&Problem> {
         match self {
             Error::Problem(problem) => Some(problem),

@@ -1,9 +1,9 @@
-//! The wire form of server-sent events (WHATWG HTML, section 9.2), as far as a client needs it: bytes in, events out.
+//! Wire format of server-sent events (WHATWG HTML, section 9.2), as far as a client needs it: bytes in, events out.
 //!
-//! A crate was rejected: those that exist bring an HTTP client or a reconnecting policy of their own, and the format is
-//! thirty lines.
+//! A crate was rejected: existing ones bring their own HTTP client or reconnection policy, and the format is thirty
+//! lines.
 
-/// One event as it was sent.
+/// One event, as sent.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Frame {
     /// The `event:` field; empty means an ordinary message.
@@ -14,18 +14,18 @@ pub(crate) struct Frame {
     pub(crate) id: Option<String>,
 }
 
-/// Collects bytes until an event is whole.
+/// Buffers bytes until an event is complete.
 #[derive(Debug, Default)]
 pub(crate) struct Parser {
     buffer: Vec<u8>,
     frame: Frame,
     has_data: bool,
-    /// A line may end in CR LF, and the two may come in different pieces.
+    /// A line may end in CR LF, split across two chunks.
     after_cr: bool,
 }
 
 impl Parser {
-    /// Takes a piece, gives the events that it completed.
+    /// Adds a chunk; returns the events it completed.
     pub(crate) fn push(&mut self, piece: &[u8]) -> Vec<Frame> {
         let mut whole = Vec::new();
         for &byte in piece {
@@ -58,7 +58,8 @@ impl Parser {
                 self.has_data = true;
             }
             "id" if !value.contains('\0') => self.frame.id = Some(value.to_owned()),
-            // An empty field is a comment, a sign of life; what we do not know is ignored, as the standard says.
+            // An empty field name is a comment, used as a keep-alive; unknown fields are ignored, as the standard
+            // requires.
             _ => {}
         }
         None

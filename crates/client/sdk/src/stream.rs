@@ -1,6 +1,6 @@
-//! A stream between this program and a cell: bytes in, bytes out, and how it ended.
+//! A stream between this program and a cell: bytes in, bytes out, and its exit status.
 //!
-//! It is joined with the very client that asked for it, so credential, certificate authorities and proxies are the same.
+//! It is joined with the same client that requested it, so credential, certificate authorities and proxies are the same.
 
 use std::time::Duration;
 
@@ -20,42 +20,42 @@ use crate::{Connection, Error};
 
 type Socket = WebSocketStream<reqwest::Upgraded>;
 
-/// The first byte of each message.
+/// First byte of each message.
 const INPUT: u8 = 0;
 const OUTPUT: u8 = 1;
 const ERROR: u8 = 2;
 const CONTROL: u8 = 3;
 
-/// The platform's largest message.
+/// The platform's maximum message size.
 const LARGEST: usize = 1 << 20;
-/// Input goes in pieces of this size at most.
+/// Maximum size of an input chunk.
 const PIECE: usize = 64 << 10;
-/// The server asks four times a minute whether we are there: one that is silent for longer is gone.
+/// Timeout: the server pings four times a minute, so longer silence means a dead connection.
 const SILENCE: Duration = Duration::from_secs(60);
 
-/// What a stream says.
+/// Item of a stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Said {
-    /// It has begun.
+    /// Started.
     Started,
     /// Standard output, a file, or a log.
     Output(Bytes),
     /// Standard error.
     Error(Bytes),
-    /// It is over, with this exit status.
+    /// Ended, with this exit status.
     Exited(i32),
-    /// It did not work, in a sentence.
+    /// Failed, with a message.
     Failed(String),
 }
 
-/// The way into a stream.
+/// Input side of a stream.
 #[derive(Debug)]
 pub struct StreamInput {
     sink: SplitSink<Socket, Message>,
     server: String,
 }
 
-/// The way out of a stream.
+/// Output side of a stream.
 #[derive(Debug)]
 pub struct StreamOutput {
     source: SplitStream<Socket>,
@@ -72,7 +72,7 @@ fn limits() -> WebSocketConfig {
 }
 
 impl Connection {
-    /// Joins a stream by the path that asking for it gave.
+    /// Joins a stream by the path from its creation.
     pub async fn join(&self, path: &str) -> Result<(StreamInput, StreamOutput), Error> {
         if !path.starts_with('/') {
             return Err(Error::Setup(format!("{path:?} is no path of a stream")));
@@ -114,7 +114,7 @@ fn message(channel: u8, bytes: &[u8]) -> Message {
 }
 
 impl StreamInput {
-    /// Sends input; waits while the other end does not take it.
+    /// Sends input; waits while the other end does not accept it.
     pub async fn send(&mut self, bytes: &[u8]) -> Result<(), Error> {
         for piece in bytes.chunks(PIECE) {
             self.put(message(INPUT, piece)).await?;
@@ -122,19 +122,19 @@ impl StreamInput {
         Ok(())
     }
 
-    /// Says that no more input comes.
+    /// Signals the end of input.
     pub async fn end(&mut self) -> Result<(), Error> {
         self.control(&json!({"input_ended": {}})).await
     }
 
-    /// Says that the terminal has another size.
+    /// Sends a new terminal size.
     pub async fn resize(&mut self, columns: u16, rows: u16) -> Result<(), Error> {
         self.control(&json!({"resize": {"columns": columns, "rows": rows}})).await
     }
 
-    /// Leaves: what the stream began is ended.
+    /// Closes the stream, and ends its command.
     pub async fn close(&mut self) {
-        // Who is not there any more needs no goodbye.
+        // A peer that is gone needs no close frame.
         let _ = self.sink.close().await;
     }
 
@@ -149,7 +149,7 @@ impl StreamInput {
 }
 
 impl StreamOutput {
-    /// What comes next. After [`Said::Exited`] or [`Said::Failed`] nothing does; an end without either is an error.
+    /// Returns the next item. [`Said::Exited`] or [`Said::Failed`] is the last one; an end without either is an error.
     pub async fn next(&mut self) -> Result<Said, Error> {
         let lost = |cause: &str| Error::Lost { server: self.server.clone(), cause: cause.to_owned() };
         loop {
@@ -167,7 +167,7 @@ impl StreamOutput {
             match bytes.first() {
                 Some(&OUTPUT) => return Ok(Said::Output(bytes.slice(1..))),
                 Some(&ERROR) => return Ok(Said::Error(bytes.slice(1..))),
-                // What a newer server says beside is no business of ours.
+                // Ignore control messages of a newer server.
                 Some(&CONTROL) => match said(&bytes[1..]) {
                     Some(said) => return Ok(said),
                     None => continue,

@@ -1,10 +1,10 @@
-//! What really goes over the wire.
+//! Bytes on the wire.
 
 mod scripted;
 
 use std::time::Duration;
 
-use muster_sdk::describe::{Description, Operation};
+use muster_sdk::describe::{Description, Endpoint};
 use muster_sdk::{Arguments, Connection, Connector, Error, EventStream, Follow, Item};
 use scripted::{Reply, Scripted, ok, problem};
 use serde_json::json;
@@ -13,8 +13,8 @@ fn connection(server: &Scripted) -> Connection {
     Connector::new(&server.url).token("mst_pat_secret").pause(Duration::from_millis(1)).connect().unwrap()
 }
 
-fn operation(id: &str) -> &'static Operation {
-    Description::embedded().operation(id).unwrap()
+fn operation(id: &str) -> &'static Endpoint {
+    Description::embedded().endpoint(id).unwrap()
 }
 
 fn on(name: &str, value: &str) -> Arguments {

@@ -1,8 +1,8 @@
-//! What every adapter needs in the project it works in, whatever its app is: the contract's own verbs.
+//! Permissions that every adapter needs in its project, whatever its app: the contract's own verbs.
 
 use crate::Permission;
 
-/// The contract's own permissions. A release's manifest may ask for more; nobody's account has less.
+/// The contract's own permissions. A release's manifest may request more; every adapter account has these.
 pub const CONTRACT_PERMISSIONS: &[Permission] = &[
     Permission::AdapterStepLease,
     Permission::AdapterStepList,
@@ -18,8 +18,9 @@ pub const CONTRACT_PERMISSIONS: &[Permission] = &[
     Permission::MemberGet,
 ];
 
-/// What a manifest may ask for beside them. All of it concerns the app's own instances, to which whoever operates them is
-/// confined; what reaches a whole project (its catalog, streams, secrets, other apps) is for the project's people.
+/// Permissions that a manifest may request besides them. All of them concern the app's own instances, to which its adapter
+/// account is confined; permissions over a whole project (its catalog, streams, secrets, other apps) are for the project's
+/// users.
 pub const GRANTABLE_PERMISSIONS: &[Permission] = &[
     Permission::ProjectGet,
     Permission::CapacityGet,
@@ -41,7 +42,7 @@ pub const GRANTABLE_PERMISSIONS: &[Permission] = &[
 ];
 
 impl Permission {
-    /// Whether a manifest may ask for it.
+    /// Reports whether a manifest may request it.
     pub fn grantable(self) -> bool {
         CONTRACT_PERMISSIONS.contains(&self) || GRANTABLE_PERMISSIONS.contains(&self)
     }

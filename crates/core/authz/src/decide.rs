@@ -1,4 +1,4 @@
-//! One function from (who, what, where) to an answer with its reason.
+//! One function from (principal, permission, scope) to a decision with its reason.
 
 use muster_ids::{ProjectId, ServiceAccountId, TenantId, UserId};
 use muster_model::{Role, Scope};
@@ -8,48 +8,48 @@ use crate::Permission;
 /// A role at a scope.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Grant {
-    /// Which role.
+    /// The role.
     pub role: Role,
-    /// Where it counts.
+    /// Its scope.
     pub scope: Scope,
 }
 
-/// Who is asking, with everything the decision needs.
+/// A principal, with everything that the decision needs.
 #[derive(Debug, Clone)]
 pub struct Principal {
-    /// Person or automation.
+    /// User or service account.
     pub kind: PrincipalKind,
-    /// An address or a name.
+    /// Email address or name.
     pub name: String,
 }
 
-/// The two kinds of principal that the platform knows.
+/// The two kinds of principals.
 #[derive(Debug, Clone)]
 pub enum PrincipalKind {
-    /// A person, with roles.
+    /// A user, with roles.
     User {
-        /// Who.
+        /// Id of the user.
         id: UserId,
-        /// The person's tenant; platform people have none.
+        /// The user's tenant; none for platform users.
         tenant: Option<TenantId>,
         /// The roles.
         grants: Vec<Grant>,
     },
     /// A service account, with an allow list.
     ServiceAccount {
-        /// Which.
+        /// Id of the account.
         id: ServiceAccountId,
-        /// Its project's tenant.
+        /// Tenant of its project.
         tenant: TenantId,
         /// Its project.
         project: ProjectId,
-        /// What it may do there.
+        /// Its permissions there.
         permissions: Vec<Permission>,
     },
 }
 
 impl Principal {
-    /// The id as text, unique over both kinds.
+    /// Returns the id as text, unique over both kinds.
     pub fn id(&self) -> String {
         match &self.kind {
             PrincipalKind::User { id, .. } => id.to_string(),
@@ -57,7 +57,7 @@ impl Principal {
         }
     }
 
-    /// The word of its kind.
+    /// Returns the name of its kind.
     pub fn kind_word(&self) -> &'static str {
         match self.kind {
             PrincipalKind::User { .. } => "user",
@@ -65,7 +65,7 @@ impl Principal {
         }
     }
 
-    /// The tenant whose share of the platform it uses.
+    /// Returns its tenant; `None` for platform users.
     pub fn tenant(&self) -> Option<TenantId> {
         match self.kind {
             PrincipalKind::User { tenant, .. } => tenant,
@@ -73,8 +73,8 @@ impl Principal {
         }
     }
 
-    /// Whether it may know that something exists at `scope`: it holds anything at all inside or around it.
-    /// What fails this test is answered as if it did not exist.
+    /// Reports whether it may know that something exists at `scope`: it holds any grant inside or around it. Otherwise the
+    /// response is the same as if the resource did not exist.
     pub fn sees(&self, scope: Scope) -> bool {
         match &self.kind {
             PrincipalKind::User { grants, tenant, .. } => {
@@ -91,30 +91,30 @@ impl Principal {
     }
 }
 
-/// A project's people know the tenant that the project is in.
+/// Reports whether `other` is the tenant of the project `mine`: a project's users may know that tenant.
 fn scope_touches(mine: Scope, other: Scope) -> bool {
     matches!((mine, other), (Scope::Project(tenant, _), Scope::Tenant(theirs)) if tenant == theirs)
 }
 
-/// The answer, always with the reason: people read it in `can-i`, in problems and in the audit.
+/// A decision, always with its reason: it appears in `can-i`, in errors and in the audit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Decision {
-    /// Yes, because.
+    /// Allowed, with the reason.
     Allowed(String),
-    /// No, because; the resource may be known to exist.
+    /// Denied, with the reason; the resource may be known to exist.
     Denied(String),
-    /// No, and not even whether it exists.
+    /// Denied, without revealing whether the resource exists.
     Invisible,
 }
 
 impl Decision {
-    /// Whether it is a yes.
+    /// Reports whether it is allowed.
     pub fn is_allowed(&self) -> bool {
         matches!(self, Decision::Allowed(_))
     }
 }
 
-/// Decides.
+/// Decides whether a principal has a permission at a scope.
 pub fn decide(principal: &Principal, permission: Permission, scope: Scope) -> Decision {
     let word = permission.as_str();
     if !principal.sees(scope) {
@@ -158,22 +158,22 @@ fn roles(grants: &[Grant]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use muster_ids::World;
+    use muster_ids::Env;
     use proptest::prelude::*;
 
     /// Two tenants with two projects each: enough for every boundary.
     fn scopes() -> Vec<Scope> {
-        let world = World::for_tests(3);
+        let env = Env::for_tests(3);
         let mut all = vec![Scope::Platform];
         for _ in 0..2 {
-            let tenant = world.id();
+            let tenant = env.id();
             all.push(Scope::Tenant(tenant));
-            all.extend((0..2).map(|_| Scope::Project(tenant, world.id())));
+            all.extend((0..2).map(|_| Scope::Project(tenant, env.id())));
         }
         all
     }
 
-    /// The policy once more, as brute force over where each role may act.
+    /// The policy once more, as brute force over the scopes of each role.
     fn model_allows(role: Role, bound: Scope, permission: Permission, scope: Scope) -> bool {
         let inside = match (role, bound, scope) {
             (Role::PlatformOperator, Scope::Platform, _) => true,
@@ -198,7 +198,7 @@ mod tests {
             let expected =
                 grants.iter().any(|grant| model_allows(grant.role, grant.scope, permission, scopes[scope]));
             let principal = Principal {
-                kind: PrincipalKind::User { id: World::for_tests(9).id(), tenant: None, grants },
+                kind: PrincipalKind::User { id: Env::for_tests(9).id(), tenant: None, grants },
                 name: String::new(),
             };
             prop_assert_eq!(decide(&principal, permission, scopes[scope]).is_allowed(), expected);
@@ -216,7 +216,7 @@ mod tests {
             let permission = Permission::ALL[permission];
             let expected = scope == 2 && permission.allowable() && permissions.contains(&permission);
             let principal = Principal {
-                kind: PrincipalKind::ServiceAccount { id: World::for_tests(9).id(), tenant, project, permissions },
+                kind: PrincipalKind::ServiceAccount { id: Env::for_tests(9).id(), tenant, project, permissions },
                 name: String::new(),
             };
             prop_assert_eq!(decide(&principal, permission, scopes[scope]).is_allowed(), expected);

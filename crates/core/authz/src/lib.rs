@@ -1,6 +1,6 @@
-//! Who may do what. The policy is the table in `permission.rs`; `decide` reads it and says why.
+//! Authorization. The policy is the table in `permission.rs`; `decide` evaluates it and returns the reason.
 //!
-//! A policy language was rejected until a customer asks for rules of its own: four roles and allow lists fit on a page.
+//! A policy language was rejected until a customer needs custom rules: four roles and allow lists fit on a page.
 
 mod contract;
 mod decide;

@@ -1,15 +1,15 @@
-//! The table: every permission, and which role holds it inside the scope where the role is bound.
+//! The table: every permission, and which roles hold it inside the scope where they are bound.
 
 use muster_model::Role;
 
 macro_rules! permissions {
     ($($variant:ident = $word:literal: $roles:literal;)*) => {
-        /// A right, named like the operation it guards: `member.add` guards `member_add`.
+        /// A permission, named like the endpoint it guards: `member.add` guards `member_add`.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
         pub enum Permission { $(#[doc = $word] $variant,)* }
 
         impl Permission {
-            /// All of them.
+            /// All values.
             pub const ALL: &'static [Permission] = &[$(Permission::$variant,)*];
 
             /// `noun.verb`.
@@ -17,7 +17,7 @@ macro_rules! permissions {
                 match self { $(Permission::$variant => $word,)* }
             }
 
-            /// The roles that hold it, as letters of the table below.
+            /// Returns the roles that hold it, as letters of the table below.
             fn holders(self) -> &'static str {
                 match self { $(Permission::$variant => $roles,)* }
             }
@@ -25,8 +25,8 @@ macro_rules! permissions {
     };
 }
 
-// O platform_operator · T tenant_admin · A project_admin · V project_viewer · S a service account whose allow list
-// names it. A role counts inside the scope where it is bound, and nowhere else.
+// O platform_operator · T tenant_admin · A project_admin · V project_viewer · S a service account with it in its allow list.
+// A role applies inside the scope where it is bound, and nowhere else.
 permissions! {
     TenantCreate = "tenant.create": "O";
     TenantList = "tenant.list": "OT";
@@ -103,7 +103,7 @@ permissions! {
     CellGet = "cell.get": "OTAVS";
     CellRestart = "cell.restart": "TAS";
     CellDestroy = "cell.destroy": "TAS";
-    CellKeptLogs = "cell.kept_logs": "TAVS";
+    CellArchivedLogs = "cell.archived_logs": "TAVS";
 
     NetworkList = "network.list": "OTAVS";
     NetworkGet = "network.get": "OTAVS";
@@ -117,7 +117,7 @@ permissions! {
     RepositoryGet = "repository.get": "OTAVS";
     RepositoryTags = "repository.tags": "OTAVS";
     RepositoryDelete = "repository.delete": "TAS";
-    // The registry's protocol: reading, pushing what is new, and letting a tag name something else than it did.
+    // The registry's protocol: reading, pushing new content, and moving a tag.
     RepositoryPull = "repository.pull": "TAVS";
     RepositoryPush = "repository.push": "TAS";
     RepositoryRetag = "repository.retag": "TAS";
@@ -143,13 +143,13 @@ permissions! {
     SecretGet = "secret.get": "TAVS";
     SecretRotate = "secret.rotate": "TAS";
     SecretDelete = "secret.delete": "TAS";
-    // To have it sent to the registry that it is for.
+    // Use it to authenticate to its registry.
     SecretUse = "secret.use": "TAS";
     RuntimeSecretIssue = "runtime_secret.issue": "S";
     RuntimeSecretList = "runtime_secret.list": "TAVS";
     RuntimeSecretGet = "runtime_secret.get": "TAVS";
     RuntimeSecretRevoke = "runtime_secret.revoke": "TAS";
-    // The purposes, each by itself: in clear they are for automation that says what for.
+    // One permission for each purpose: clear text is only for automation with that purpose.
     RuntimeSecretArtifactPull = "runtime_secret.artifact_pull": "S";
     RuntimeSecretClusterBootstrap = "runtime_secret.cluster_bootstrap": "S";
 
@@ -192,12 +192,12 @@ permissions! {
     MemberRemove = "member.remove": "TAS";
     MemberReplace = "member.replace": "TAS";
     MemberRecover = "member.recover": "TAS";
-    // The forced ones apart: work that is on a member is lost with it.
+    // Forced operations are separate: they lose the work on a member.
     MemberForceRemove = "member.force_remove": "OTAS";
     MemberForceReplace = "member.force_replace": "OTAS";
     InstanceForceDecommission = "instance.force_decommission": "OTAS";
 
-    // Only with a lease on that very instance, and the lease only for the account that operates it.
+    // Only with a lease on that instance, which only its adapter account can get.
     AdapterStepLease = "adapter_step.lease": "S";
     AdapterStepList = "adapter_step.list": "OTAVS";
     AdapterStepGet = "adapter_step.get": "OTAVS";
@@ -211,7 +211,7 @@ permissions! {
     OperationList = "operation.list": "OTAVS";
     OperationGet = "operation.get": "OTAVS";
     OperationCancel = "operation.cancel": "OTAS";
-    OperationUnblock = "operation.unblock": "OTAS";
+    OperationResolve = "operation.resolve": "OTAS";
 
     EventList = "event.list": "OTAVS";
     EventStream = "event.stream": "OTAVS";
@@ -229,12 +229,12 @@ permissions! {
 }
 
 impl Permission {
-    /// The permission that is written so.
+    /// Parses a permission from its name.
     pub fn parse(text: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|permission| permission.as_str() == text)
     }
 
-    /// Whether `role` holds it, inside the scope of the role.
+    /// Reports whether `role` holds it, inside the scope of the role.
     pub fn held_by(self, role: Role) -> bool {
         let letter = match role {
             Role::PlatformOperator => 'O',
@@ -245,7 +245,7 @@ impl Permission {
         self.holders().contains(letter)
     }
 
-    /// Whether an allow list may name it.
+    /// Reports whether an allow list may contain it.
     pub fn allowable(self) -> bool {
         self.holders().contains('S')
     }
@@ -274,7 +274,7 @@ mod tests {
                     "stream",
                     "timeline",
                     "logs",
-                    "kept_logs",
+                    "archived_logs",
                     "tags",
                     "references",
                     "pull",

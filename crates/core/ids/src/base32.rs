@@ -1,4 +1,4 @@
-//! Crockford's base 32 for 128 bits: 26 lower-case characters that sort as the number does.
+//! Crockford's base 32 for 128 bits: 26 lower-case characters that sort like the number.
 
 const ALPHABET: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
 
@@ -6,7 +6,7 @@ pub(crate) fn encode(value: u128) -> String {
     (0..26).rev().map(|digit| ALPHABET[(value >> (digit * 5)) as usize & 31] as char).collect()
 }
 
-/// Strict: exactly 26 characters of the alphabet, and no more than 128 bits of value.
+/// Strict: exactly 26 characters of the alphabet, and at most 128 bits of value.
 pub(crate) fn decode(text: &str) -> Option<u128> {
     // Twenty-six digits hold 130 bits, so the first may only be 0 to 7.
     if text.len() != 26 || text.as_bytes()[0] > b'7' {

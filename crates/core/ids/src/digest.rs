@@ -1,4 +1,4 @@
-//! The name of content: `sha256:` and 64 hexadecimal digits.
+//! Content digests: `sha256:` and 64 hexadecimal digits.
 
 use std::fmt;
 use std::str::FromStr;
@@ -6,7 +6,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
-/// The SHA-256 of some content, and so its name.
+/// SHA-256 of some content.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Digest([u8; 32]);
@@ -17,24 +17,24 @@ pub struct Digest([u8; 32]);
 pub struct DigestError(String);
 
 impl Digest {
-    /// The digest of these bytes.
+    /// Returns the digest of these bytes.
     pub fn of(bytes: &[u8]) -> Self {
         Self(Sha256::digest(bytes).into())
     }
 
-    /// The digest of these parts, one after the other.
+    /// Returns the digest of these parts, concatenated.
     pub fn of_parts<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> Self {
         let mut hash = Sha256::new();
         parts.into_iter().for_each(|part| hash.update(part));
         Self(hash.finalize().into())
     }
 
-    /// The digest that these bytes are, not the digest of them.
+    /// Wraps a digest's own bytes.
     pub const fn from_bytes(bytes: [u8; 32]) -> Self {
         Self(bytes)
     }
 
-    /// The 64 hexadecimal digits alone.
+    /// Returns the 64 hexadecimal digits.
     pub fn hex(&self) -> String {
         const DIGITS: &[u8; 16] = b"0123456789abcdef";
         let mut hex = String::with_capacity(64);
@@ -45,12 +45,12 @@ impl Digest {
         hex
     }
 
-    /// The 32 bytes.
+    /// Returns the 32 bytes.
     pub const fn bytes(&self) -> &[u8; 32] {
         &self.0
     }
 
-    /// The digest with these 64 digits.
+    /// Parses 64 hexadecimal digits.
     pub fn from_hex(hex: &str) -> Result<Self, DigestError> {
         read(hex).ok_or_else(|| DigestError(hex.chars().take(100).collect()))
     }

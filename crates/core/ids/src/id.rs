@@ -1,22 +1,22 @@
-//! The one macro that declares an id type: newtype, prefix, text form, JSON form and schema.
+//! The macro that declares an id type: newtype, prefix, text form, JSON form and schema.
 
 use uuid::Uuid;
 
-/// Why a text is not an id of the wanted kind.
+/// Why a text is not an id of the expected kind.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("expected an id like {prefix}_01h455vb4pex5vsknk084sn02q")]
 pub struct IdError {
-    /// The prefix that was wanted.
+    /// The expected prefix.
     pub prefix: &'static str,
 }
 
-/// What every id can do; lets the store bind any of them.
+/// Common interface of all ids; lets the store bind any of them.
 pub trait TypedId: Copy + Sized {
-    /// The letters before the underscore.
+    /// Letters before the underscore.
     const PREFIX: &'static str;
     /// Wraps a UUID read from the database.
     fn from_uuid(uuid: Uuid) -> Self;
-    /// The UUID as the database keeps it.
+    /// Returns the UUID as stored in the database.
     fn uuid(self) -> Uuid;
 }
 
@@ -84,12 +84,12 @@ pub(crate) use ids;
 
 #[cfg(test)]
 mod tests {
-    use crate::{TenantId, UserId, World};
+    use crate::{Env, TenantId, UserId};
 
     #[test]
     fn an_id_survives_text_and_json_and_refuses_another_prefix() {
-        let world = World::for_tests(7);
-        let id: TenantId = world.id();
+        let env = Env::for_tests(7);
+        let id: TenantId = env.id();
         assert_eq!(id.to_string().parse::<TenantId>(), Ok(id));
         assert_eq!(serde_json::from_str::<TenantId>(&serde_json::to_string(&id).unwrap()).unwrap(), id);
         assert!(id.to_string().parse::<UserId>().is_err());

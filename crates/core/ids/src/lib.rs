@@ -1,27 +1,27 @@
-//! Typed ids, and the two ambient things (time and randomness) as values that are handed in.
+//! Typed ids, and time and randomness as injected values.
 //!
-//! An id is a UUIDv7 in the database and a prefixed, sortable text on the wire (`ten_01h455vb4pex5vsknk084sn02q`).
-//! Bare UUIDs were rejected: a log line that says which noun it speaks of saves a look-up at three in the morning.
+//! An id is a UUIDv7 in the database and a prefixed, sortable text on the wire (`ten_01h455vb4pex5vsknk084sn02q`). Bare
+//! UUIDs were rejected: a log line with the kind of resource saves a lookup at three in the morning.
 
 mod base32;
 mod digest;
+mod env;
 mod id;
-mod world;
 
 pub use digest::{Digest, DigestError};
+pub use env::{Clock, Entropy, Env, ManualClock, SeededEntropy, SystemClock, SystemEntropy};
 pub use id::{IdError, TypedId};
-pub use world::{Clock, Entropy, ManualClock, SeededEntropy, SystemClock, SystemEntropy, World};
 
 id::ids! {
     /// A tenant.
     TenantId = "ten";
     /// A project of a tenant.
     ProjectId = "prj";
-    /// A person.
+    /// A user.
     UserId = "usr";
     /// A service account of a project.
     ServiceAccountId = "sva";
-    /// A role bound to a person at a scope.
+    /// A role bound to a user at a scope.
     RoleBindingId = "rob";
     /// A token or a browser session.
     TokenId = "tok";
@@ -39,7 +39,7 @@ id::ids! {
     SlotId = "slt";
     /// An allocation: a project's right to capacity on one node.
     AllocationId = "alc";
-    /// A claim: what binds a slot to an allocation.
+    /// A claim: the binding of a slot to an allocation.
     ClaimId = "clm";
     /// An operation: durable work.
     OperationId = "op";
@@ -49,7 +49,7 @@ id::ids! {
     NetworkId = "net";
     /// An SSH key.
     SshKeyId = "key";
-    /// A terminal, a command or a transfer under way between a person and a cell.
+    /// An open terminal, command or transfer between a user and a cell.
     StreamId = "str";
     /// A repository of the registry.
     RepositoryId = "rpo";
@@ -59,7 +59,7 @@ id::ids! {
     KeyId = "pky";
     /// A project's own secret.
     SecretId = "sec";
-    /// Material issued for a purpose.
+    /// A secret issued for a purpose.
     RuntimeSecretId = "rts";
     /// A witness: evidence for a transition.
     WitnessId = "wit";
@@ -73,13 +73,13 @@ id::ids! {
     AppVersionId = "ver";
     /// A project's right to launch an app.
     EntitlementId = "ent";
-    /// A process that gives an app its meaning.
+    /// A process that implements an app.
     AdapterId = "adp";
-    /// A step that an adapter carries out.
+    /// A step that an adapter runs.
     AdapterStepId = "ast";
-    /// An app that runs in a project.
+    /// A running app in a project.
     InstanceId = "ins";
-    /// One realised unit of a component of an instance.
+    /// One running unit of a component of an instance.
     MemberId = "mem";
     /// A running server.
     ReplicaId = "rep";

@@ -1,7 +1,7 @@
-//! Where an app fits: a pure function from a manifest and what is asked of it to an answer with reasons, and the smallest change
-//! that would make it fit. It is asked before anything is spent: for the catalog, and for what an instance is to be made of.
+//! Checks whether a request fits an app: a pure function from a manifest and a request to an answer with reasons, and the
+//! smallest change that would make it fit. It runs before anything is spent: for the catalog, and for new instances.
 //!
-//! What a machine has free is not asked here; placement knows that.
+//! Free capacity is not considered here; that is up to placement.
 
 #[cfg(test)]
 mod proof;
@@ -13,45 +13,45 @@ use serde::Serialize;
 
 use crate::{Capacity, Component, Manifest, Quorum, Reach, Shape};
 
-/// What is asked: these members, in these allocations, of this shape, at this site.
+/// The request: these members, in these allocations, of this shape, at this site.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Ask {
-    /// The shape of all its allocations.
+    /// Shape of all its allocations.
     pub shape: Shape,
     /// The allocations. One without seats does not count.
     pub places: Vec<Place>,
-    /// What the site offers.
+    /// Features of the site.
     pub site: Site,
 }
 
-/// One allocation, and who is to sit in it.
+/// One allocation, and the members in it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Place {
-    /// What there is for these members: all of an allocation that is made for them, what is free of one that is there.
+    /// Capacity for these members: all of a new allocation, or the free part of an existing one.
     pub capacity: Capacity,
-    /// Who sits in it.
+    /// The members in it.
     pub seats: Vec<Seat>,
 }
 
-/// Members of one component that sit together.
+/// Members of one component in one allocation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Seat {
-    /// The component's key.
+    /// Key of the component.
     pub component: String,
-    /// How many of its members.
+    /// Number of members.
     pub count: i64,
-    /// What each of them asks for.
+    /// Capacity of each member.
     pub each: Capacity,
 }
 
-/// What a site offers to every instance.
+/// Features that a site offers to every instance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Site {
-    /// Whether members in slices of several allocations can share one network as if on one wire. Whole machines always can.
+    /// Whether members in slices of several allocations can share one flat network. Whole machines always can.
     pub slice_network_crosses_allocations: bool,
 }
 
-/// How members are spread, where nobody said it one by one.
+/// Default distribution of members over allocations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Spread {
@@ -61,61 +61,61 @@ pub enum Spread {
     Apart,
 }
 
-/// Whether it fits.
+/// Result of the check.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Answer {
-    /// Whether nothing speaks against it.
+    /// Whether it fits.
     pub fits: bool,
-    /// What speaks against it, a sentence each.
+    /// Reasons against it, one sentence each.
     pub reasons: Vec<String>,
-    /// The smallest change that would make it fit; none if it fits, or if nothing that is known here would help.
+    /// The smallest change that would make it fit; none if it fits, or if no change known here would help.
     pub change: Option<Suggestion>,
 }
 
-/// What would make an ask fit.
+/// Changes that make a request fit.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Suggestion {
-    /// The same in a sentence.
+    /// Message for users.
     pub says: String,
-    /// What to change.
+    /// The changes.
     pub changes: Vec<Change>,
-    /// The ask with all of it changed, which fits.
+    /// The changed request, which fits.
     pub ask: Ask,
 }
 
-/// One thing to change about an ask.
+/// One change to a request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Change {
-    /// Take allocations of this shape.
+    /// Use allocations of this shape.
     Shape(Shape),
     /// Put all members into one allocation, of at least this capacity.
     OneAllocation(Capacity),
-    /// Take a larger allocation.
+    /// Use a larger allocation.
     Room {
-        /// Which of the places, counted from 0.
+        /// Index of the allocation, from 0.
         place: usize,
-        /// What it must have at least.
+        /// Minimum capacity.
         capacity: Capacity,
     },
-    /// Ask for more GPUs for each member of a component.
+    /// Request more GPUs for each member of a component.
     Gpus {
-        /// The component's key.
+        /// Key of the component.
         component: String,
-        /// So many each, at least.
+        /// Minimum for each member.
         each: i64,
     },
-    /// Have another number of members of a component.
+    /// Change the number of members of a component.
     Members {
-        /// The component's key.
+        /// Key of the component.
         component: String,
-        /// So many in all.
+        /// Total number.
         count: i64,
     },
 }
 
 impl Ask {
-    /// What the catalog asks: as many members as the manifest has by default, in allocations that are just large enough.
+    /// Builds the catalog's request: the manifest's default number of members, in allocations that are just large enough.
     pub fn of(manifest: &Manifest, shape: Shape, spread: Spread, site: Site) -> Self {
         let seat = |component: &Component, count| Seat {
             component: component.key.clone(),
@@ -137,7 +137,7 @@ impl Ask {
         Self { shape, places, site }
     }
 
-    /// How many members of a component there are in all.
+    /// Returns the total number of members of a component.
     fn count(&self, key: &str) -> i64 {
         let seats = self.places.iter().flat_map(|place| &place.seats);
         seats
@@ -155,14 +155,14 @@ impl Ask {
 }
 
 impl Place {
-    /// An allocation that is just large enough.
+    /// Builds an allocation that is just large enough.
     pub fn for_seats(seats: Vec<Seat>) -> Self {
         let mut place = Self { capacity: NOTHING, seats };
         place.capacity = place.need();
         place
     }
 
-    /// What those who sit in it ask for together.
+    /// Returns the total capacity requested by its members.
     fn need(&self) -> Capacity {
         self.seats.iter().fold(NOTHING, |sum, seat| {
             let add = |sum: i64, each: i64| sum.saturating_add(each.saturating_mul(seat.count.max(0)));
@@ -181,7 +181,7 @@ impl Place {
 
 const NOTHING: Capacity = Capacity { gpus: 0, cpus: 0, memory_mb: 0, disk_mb: 0 };
 
-/// Two capacities, put together number by number.
+/// Combines two capacities field by field.
 fn each_of(one: Capacity, other: Capacity, together: impl Fn(i64, i64) -> i64) -> Capacity {
     Capacity {
         gpus: together(one.gpus, other.gpus),
@@ -198,7 +198,7 @@ fn in_words(capacity: Capacity) -> String {
     format!("{gpus}, {cpus}, {memory_mb} MiB of memory and {disk_mb} MiB of disk")
 }
 
-/// The fewest members of a component that can work.
+/// Returns the minimum number of members with which a component works.
 fn floor(component: &Component) -> i64 {
     match component.quorum {
         Some(Quorum::AtLeast(least)) => component.count.min.max(least),
@@ -206,7 +206,7 @@ fn floor(component: &Component) -> i64 {
     }
 }
 
-/// Whether what is asked fits, why not, and what would.
+/// Checks whether a request fits, with the reasons and a suggestion if not.
 pub fn compatible(manifest: &Manifest, ask: &Ask) -> Answer {
     let reasons = reasons(manifest, ask);
     if reasons.is_empty() {
@@ -279,8 +279,9 @@ fn room(ask: &Ask, reasons: &mut Vec<String>) {
     }
 }
 
-/// Whether members can reach each other as they must. Components that need nothing of each other may still belong together; an
-/// app of one component is by itself in each member, and of several it says by `reach` that they can be apart.
+/// Checks that members can reach each other as required. Components without a declared `reach` may still belong together;
+/// members of a single-component app are independent, and an app of several components declares by `reach` that they can be
+/// apart.
 fn network(manifest: &Manifest, ask: &Ask, reasons: &mut Vec<String>) {
     if !ask.is_spread() {
         return;

@@ -1,4 +1,4 @@
-//! A part of an app.
+//! A component of an app.
 
 use std::collections::BTreeMap;
 
@@ -8,38 +8,38 @@ use utoipa::ToSchema;
 
 use crate::Witnesses;
 
-/// A part of an app. Its key means something to the adapter alone.
+/// A component of an app. Its key is meaningful only to the adapter.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Component {
-    /// Its name in this app.
+    /// Name in this app.
     #[schema(pattern = "^[a-z]([a-z0-9-]{0,30}[a-z0-9])?$", example = "worker")]
     pub key: String,
-    /// What it is, for people.
+    /// Description.
     #[serde(default)]
     #[schema(required = false, max_length = 500)]
     pub description: String,
-    /// How many there can be.
+    /// Allowed number of members.
     pub count: Count,
-    /// What each member asks for, unless an instance says otherwise.
+    /// Default capacity of each member.
     pub capacity: Capacity,
-    /// What its members need of each other and of other components'.
+    /// Network that its members need between each other and to other components.
     #[serde(default)]
     #[schema(required = false)]
     pub reach: Reach,
-    /// How many must stay in work for the component to work at all; none needs to, if this is not said.
+    /// Number of members that must keep working for the component to work; none by default.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     #[schema(required = false, nullable = false)]
     pub quorum: Option<Quorum>,
-    /// The place in starts and upgrades: lower ones come first, and go last.
+    /// Order of starts and upgrades: lower ones start first and stop last.
     #[serde(default)]
     #[schema(required = false, maximum = 1000)]
     pub update_order: u32,
-    /// How fast members are taken out of work.
+    /// Pace of draining.
     #[serde(default)]
     #[schema(required = false)]
     pub drain_pace: DrainPace,
-    /// Which comes first when one member takes another's place.
+    /// Order of replacement.
     #[serde(default)]
     #[schema(required = false)]
     pub replace_order: ReplaceOrder,
@@ -47,51 +47,51 @@ pub struct Component {
     #[serde(default)]
     #[schema(required = false, max_items = 16)]
     pub state: Vec<String>,
-    /// Directories that all members with this path in their list have in common, whichever node they are on, with the same owners. They
-    /// are made empty with the first member and removed when the instance is decommissioned. Their nodes must share a file system.
+    /// Directories shared by all members that list this path, on any node, with the same owners. They are created empty with
+    /// the first member and removed when the instance is decommissioned. Their nodes must share a file system.
     #[serde(default)]
     #[schema(required = false, max_items = 16)]
     pub shared: Vec<String>,
-    /// What happens when the cell of a member ends by itself, as it does when its node is rebooted. `always` recovers the member in its
-    /// place, with its state directories, and needs `recover` among the operations.
+    /// Reaction to the unexpected end of a member's cell, such as a reboot of its node. `always` recovers the member in
+    /// place, with its state directories, and requires `recover` among the operations.
     #[serde(default, skip_serializing_if = "CellRestart::is_never")]
     #[schema(required = false)]
     pub restart: CellRestart,
-    /// After so many seconds without the platform, the node's agent destroys the member's cell, and keeps its state directories; a
-    /// replacement waits for twice as long after the node was found unreachable. It needs an agent that lives: where none runs,
-    /// nothing stops the cell.
+    /// Seconds without contact to the platform after which the node's agent destroys the member's cell, keeping its state
+    /// directories; a replacement waits for twice as long after the node was found unreachable. This needs a running agent:
+    /// without one, nothing stops the cell.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     #[schema(required = false, nullable = false, minimum = 5, maximum = 86400)]
     pub stop_after_partition: Option<u32>,
-    /// What runs.
+    /// What runs in the cell.
     pub runtime: Runtime,
-    /// How each of its states is witnessed.
+    /// Checks that verify its states.
     #[serde(default)]
     #[schema(required = false)]
     pub witnesses: Witnesses,
 }
 
-/// How many members a component can have.
+/// Allowed number of members of a component.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Count {
-    /// An instance runs with so many of them.
+    /// Minimum for an instance to run.
     #[schema(minimum = 0, maximum = 10_000)]
     pub min: i64,
-    /// There are never more.
+    /// Maximum.
     #[schema(minimum = 1, maximum = 10_000)]
     pub max: i64,
-    /// So many, if an instance does not say; the least, if this is not said either.
+    /// Default for an instance; the minimum if absent.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     #[schema(required = false, nullable = false, minimum = 0, maximum = 10_000)]
     pub default: Option<i64>,
 }
 
-/// What a member asks for.
+/// Capacity of a member.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Capacity {
-    /// GPUs; none is legal.
+    /// GPUs, possibly none.
     #[serde(default)]
     #[schema(required = false, minimum = 0, maximum = 1024)]
     pub gpus: i64,
@@ -107,31 +107,31 @@ pub struct Capacity {
     pub disk_mb: i64,
 }
 
-/// What members need of each other.
+/// Network that members need between each other.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Reach {
-    /// Nothing: each is by itself, or all are in one allocation.
+    /// None: each is independent, or all are in one allocation.
     #[default]
     None,
-    /// They reach each other's addresses, over routers if need be.
+    /// They reach each other's addresses, possibly over routers.
     Routed,
-    /// They share one network, as if on one wire.
+    /// They share one flat network.
     Flat,
 }
 
-/// How many must stay in work.
+/// Number of members that must keep working.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Quorum {
-    /// More than half of those that are wanted.
+    /// More than half of the desired number.
     Majority,
-    /// So many.
+    /// This many.
     AtLeast(i64),
 }
 
 impl Quorum {
-    /// How many of `desired` must stay.
+    /// Returns the quorum for `desired` members.
     pub fn of(self, desired: i64) -> i64 {
         match self {
             Self::Majority => desired / 2 + 1,
@@ -140,11 +140,11 @@ impl Quorum {
     }
 }
 
-/// How fast members are taken out of work.
+/// Pace of draining.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DrainPace {
-    /// So many at once.
+    /// Number of members drained at once.
     #[schema(minimum = 1, maximum = 10_000)]
     pub at_once: i64,
 }
@@ -155,32 +155,32 @@ impl Default for DrainPace {
     }
 }
 
-/// Which comes first when one member takes another's place.
+/// Order of replacement.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ReplaceOrder {
-    /// The new one works before the old one goes.
+    /// The new member works before the old one is removed.
     #[default]
     NewFirst,
-    /// The old one is gone before the new one comes.
+    /// The old member is removed before the new one is added.
     OldFirst,
 }
 
-/// What runs in a member's cell.
+/// Contents of a member's cell.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Runtime {
-    /// Its file system.
+    /// Root file system.
     pub root: RootFrom,
-    /// What runs in it, under supervision. One with `start: on_request` waits for the adapter.
+    /// Supervised services. One with `start: on_request` waits for the adapter.
     #[serde(default)]
     #[schema(required = false, max_items = 32)]
     pub services: Vec<Service>,
-    /// What every process in it finds in its environment.
+    /// Environment of every process in it.
     #[serde(default)]
     #[schema(required = false)]
     pub environment: BTreeMap<String, String>,
-    /// Where it can be reached.
+    /// Ports that it listens on.
     #[serde(default)]
     #[schema(required = false, max_items = 32)]
     pub ports: Vec<Port>,
@@ -188,53 +188,53 @@ pub struct Runtime {
     #[serde(default)]
     #[schema(required = false)]
     pub egress: bool,
-    /// Secrets of the consumer's project that it is given.
+    /// Secrets of the consumer's project that it receives.
     #[serde(default)]
     #[schema(required = false, max_items = 32)]
     pub secrets: Vec<SecretFile>,
-    /// Whether it has the project's people, with names, numbers and SSH keys.
+    /// Whether it has the project's user accounts, with names, uids and SSH keys.
     #[serde(default)]
     #[schema(required = false)]
     pub people: bool,
 }
 
-/// Where a file system comes from.
+/// Source of a root file system.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum RootFrom {
-    /// One of the manifest's artifacts, by its name there.
+    /// One of the manifest's artifacts, by name.
     Artifact(String),
-    /// Directories of the node, read-only; its operator says which there are.
+    /// Directories of the node, read-only; its operator allows them.
     Host(Vec<String>),
 }
 
-/// A port that a member listens at.
+/// A port that a member listens on.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Port {
-    /// What it is for: the name of an endpoint.
+    /// Name of the endpoint.
     #[schema(pattern = "^[a-z]([a-z0-9-]{0,30}[a-z0-9])?$", example = "http")]
     pub name: String,
     /// The port.
     #[schema(minimum = 1, maximum = 65_535)]
     pub port: u16,
-    /// How it is spoken to.
+    /// Protocol.
     #[serde(default)]
     #[schema(required = false)]
     pub protocol: Protocol,
-    /// Who reaches it.
+    /// Exposure.
     #[serde(default)]
     #[schema(required = false)]
     pub expose: Expose,
 }
 
-/// Who reaches a port.
+/// Exposure of a port.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Expose {
-    /// Only members of the instance.
+    /// Only to members of the instance.
     #[default]
     Network,
-    /// Whoever reaches the node: a port of it leads here.
+    /// To every client that reaches the node: a node port is forwarded to it.
     Node,
 }

@@ -1,8 +1,7 @@
-//! Whether an instance is configured as its release wants it, and whether what the release wants can be asked at all.
+//! Validates an instance's configuration against its release's schema, and the schema itself.
 //!
-//! The schema is the publisher's and the configuration the consumer's, and neither may cost the server more than a bounded
-//! look: nothing is fetched, no pattern backtracks, and a schema that refers to itself is refused, as what it costs would
-//! depend on what it is given.
+//! The schema is the publisher's and the configuration the consumer's, and validation has bounded cost: nothing is fetched,
+//! no pattern backtracks, and a schema that refers to itself is rejected, because its cost would depend on the input.
 
 mod weigh;
 
@@ -15,20 +14,20 @@ use crate::Manifest;
 use crate::explain::explain;
 use crate::fault::{self, Fault};
 
-/// The schema may be so long, written without spaces.
+/// Maximum size of the schema without whitespace.
 const LONGEST_SCHEMA: usize = 64 * 1024;
-/// A configuration may be so long, written without spaces.
+/// Maximum size of a configuration without whitespace.
 const LONGEST_CONFIG: usize = 64 * 1024;
-/// A compiled pattern of the schema may take so much memory.
+/// Maximum memory of a compiled pattern of the schema.
 const PATTERN_BYTES: usize = 256 * 1024;
 
-/// Everything that is wrong with an instance's configuration, by its place under `/config`.
+/// Returns all errors in an instance's configuration, by their path under `/config`.
 pub fn check_config(manifest: &Manifest, config: &Value) -> Vec<Fault> {
     if config.to_string().len() > LONGEST_CONFIG {
         let says = format!("it is longer than {LONGEST_CONFIG} bytes: leave out what the app can do without");
         return vec![Fault::error("/config", "too_long", says)];
     }
-    // A stored release has passed the lint, yet perhaps that of an earlier server, which knew fewer rules.
+    // A stored release has passed the lint, but possibly that of an earlier server with fewer rules.
     let unusable = schema_faults(&manifest.config_schema, "");
     if let Some(first) = unusable.first() {
         let says = format!(
@@ -43,7 +42,7 @@ pub fn check_config(manifest: &Manifest, config: &Value) -> Vec<Fault> {
     fault::bounded(faults)
 }
 
-/// Everything that keeps a schema from being asked; `at` is where it stands.
+/// Returns everything that makes a schema unusable; `at` is its path.
 pub(crate) fn schema_faults(schema: &Value, at: &str) -> Vec<Fault> {
     if schema.to_string().len() > LONGEST_SCHEMA {
         let says = format!("it is longer than {LONGEST_SCHEMA} bytes: shorten it");
@@ -57,10 +56,10 @@ pub(crate) fn schema_faults(schema: &Value, at: &str) -> Vec<Fault> {
     for fault in &mut faults {
         fault.rule = "config_schema";
     }
-    // The schema of schemas has several parts, and each of them says the same of what is no schema at all.
+    // The meta-schema has several parts, each of which reports the same for a value that is no schema.
     let mut seen = BTreeSet::new();
     faults.retain(|fault| seen.insert((fault.path.clone(), fault.says.clone())));
-    // What has a fault already may well not compile, and would be told twice.
+    // A schema with errors may well not compile, and would be reported twice.
     if faults.is_empty()
         && let Err(why) = compile(schema)
     {
@@ -69,7 +68,7 @@ pub(crate) fn schema_faults(schema: &Value, at: &str) -> Vec<Fault> {
     faults
 }
 
-/// Why a schema does not compile, and where in it.
+/// Why a schema does not compile, and where.
 struct Uncompiled {
     path: String,
     says: String,
@@ -96,7 +95,7 @@ fn compile(schema: &Value) -> Result<Validator, Uncompiled> {
         })
 }
 
-/// Fetches nothing, whatever is named.
+/// A retriever that fetches nothing.
 struct Nothing;
 
 impl Retrieve for Nothing {

@@ -1,4 +1,4 @@
-//! The document as a whole.
+//! The manifest document.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -10,49 +10,48 @@ use crate::Component;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Manifest {
-    /// The app's slug.
+    /// Slug of the app.
     #[schema(pattern = "^[a-z]([a-z0-9-]{0,61}[a-z0-9])?$", example = "notebook")]
     pub app: String,
-    /// Which release: unique within the app, and never used again.
+    /// Release name: unique within the app, and never reused.
     #[schema(pattern = "^[0-9A-Za-z][0-9A-Za-z.+_-]{0,63}$", example = "1.4.0")]
     pub version: String,
-    /// What is new, for people.
+    /// Release notes.
     #[serde(default)]
     #[schema(required = false, max_length = 4000)]
     pub notes: String,
-    /// What kind of app it is.
+    /// Kind of app.
     pub artifact_kind: AppKind,
-    /// The content it is made of, by digest. A tag means nothing here.
+    /// Artifacts by digest. Tags are not used here.
     #[serde(default)]
     #[schema(required = false, max_items = 64)]
     pub artifacts: Vec<Artifact>,
-    /// Where it fits.
+    /// Requirements for allocations.
     pub compatibility: Compatibility,
-    /// Its parts.
+    /// Its components.
     #[schema(min_items = 1, max_items = 32)]
     pub components: Vec<Component>,
-    /// What an instance's `config` must be: a JSON Schema, draft 2020-12, that refers to nothing outside itself. Anything, if
-    /// this is not said.
+    /// JSON Schema of an instance's `config`, draft 2020-12, without external references. Anything is valid by default.
     #[serde(default = "anything")]
     #[schema(required = false, value_type = Object)]
     pub config_schema: Value,
-    /// What the account needs under which its adapter works in a project; exactly this is given, and nothing else.
+    /// Exact permissions of the adapter's account in a project.
     #[serde(default)]
     #[schema(required = false, max_items = 100)]
     pub permissions: Vec<String>,
-    /// What can be done with its members. An add and a remove always can.
+    /// Supported operations on members. Add and remove are always supported.
     #[serde(default)]
     #[schema(required = false, max_items = 6)]
     pub operations: Vec<Verb>,
-    /// What it measures beside the capacity it holds.
+    /// Meters besides the held capacity.
     #[serde(default)]
     #[schema(required = false, max_items = 64)]
     pub meters: Vec<Meter>,
-    /// What happens when a member fails, if its instance does not say otherwise.
+    /// Default repair policy.
     #[serde(default)]
     #[schema(required = false)]
     pub repair: RepairPolicy,
-    /// How often the adapter is asked to look at an instance, in seconds.
+    /// Interval in seconds at which the adapter reconciles an instance.
     #[serde(default = "a_minute")]
     #[schema(required = false, minimum = 1, maximum = 86400)]
     pub reconcile_seconds: u32,
@@ -67,56 +66,56 @@ fn a_minute() -> u32 {
 }
 
 impl Manifest {
-    /// The component with this key.
+    /// Returns the component with this key.
     pub fn component(&self, key: &str) -> Option<&Component> {
         self.components.iter().find(|component| component.key == key)
     }
 
-    /// Whether a member of it can be asked this.
+    /// Reports whether its members support this verb.
     pub fn supports(&self, verb: Verb) -> bool {
         matches!(verb, Verb::Add | Verb::Remove) || self.operations.contains(&verb)
     }
 }
 
-/// What kind of app it is.
+/// Kind of app.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum AppKind {
-    /// Images that its adapter makes a runtime of.
+    /// Images from which its adapter builds a runtime.
     Oci,
-    /// One image that just runs: nothing has to be joined or left.
+    /// One image that simply runs, without joining or leaving.
     Launchable,
     /// A runtime with a controller of its own.
     Controller,
 }
 
-/// A piece of content.
+/// An artifact.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Artifact {
-    /// How the components call it.
+    /// Name used by the components.
     #[schema(pattern = "^[a-z]([a-z0-9-]{0,61}[a-z0-9])?$")]
     pub name: String,
-    /// The repository in the publisher's project.
+    /// Repository in the publisher's project.
     #[schema(max_length = 255)]
     pub repository: String,
-    /// The digest of its manifest.
+    /// Digest of its manifest.
     #[schema(pattern = "^sha256:[0-9a-f]{64}$")]
     pub digest: String,
 }
 
-/// What an allocation is.
+/// Shape of an allocation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Shape {
     /// A whole machine.
     Baremetal,
-    /// A part of one.
+    /// A part of a machine.
     GpuSlice,
 }
 
 impl Shape {
-    /// The word on the wire.
+    /// Returns its name on the wire.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Baremetal => "baremetal",
@@ -125,47 +124,47 @@ impl Shape {
     }
 }
 
-/// Where an app fits. It is asked before anything is spent.
+/// Requirements for allocations, checked before anything is spent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Compatibility {
-    /// In which shapes of allocation it runs.
+    /// Allowed shapes of allocations.
     #[schema(min_items = 1, max_items = 2)]
     pub requires_capacity_shape: Vec<Shape>,
-    /// So many GPUs it needs in all, at least.
+    /// Minimum total number of GPUs.
     #[serde(default)]
     #[schema(required = false, minimum = 0, maximum = 100_000)]
     pub min_gpu_count: i64,
-    /// Whether it must be alone on its nodes.
+    /// Whether it needs its nodes exclusively.
     #[serde(default)]
     #[schema(required = false)]
     pub requires_exclusive_node: bool,
 }
 
-/// What can be done with members.
+/// Operations on members.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Verb {
-    /// One more.
+    /// Add a member.
     Add,
-    /// Its work goes elsewhere, and nothing new comes.
+    /// Move its work elsewhere and accept no new work.
     Drain,
-    /// It takes work again.
+    /// Accept work again.
     Resume,
-    /// It goes.
+    /// Remove it.
     Remove,
-    /// Another takes its place.
+    /// Replace it with another.
     Replace,
-    /// It is made anew where it is.
+    /// Recreate it in place.
     Recover,
 }
 
 impl Verb {
-    /// All of them.
+    /// All values.
     pub const ALL: [Verb; 6] =
         [Verb::Add, Verb::Drain, Verb::Resume, Verb::Remove, Verb::Replace, Verb::Recover];
 
-    /// The word on the wire.
+    /// Returns its name on the wire.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Add => "add",
@@ -178,43 +177,43 @@ impl Verb {
     }
 }
 
-/// Something that an app measures.
+/// A meter of an app.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Meter {
     /// Its name.
     #[schema(pattern = "^[a-z]([a-z0-9_]{0,61}[a-z0-9])?$", example = "tokens")]
     pub name: String,
-    /// What one of it is.
+    /// Unit of the values.
     #[schema(max_length = 50, example = "token")]
     pub unit: String,
-    /// How values relate to each other.
+    /// Kind of values.
     pub kind: MeterKind,
 }
 
-/// How the values of a meter relate to each other.
+/// Kind of a meter's values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum MeterKind {
-    /// Each is what was used since the one before.
+    /// Usage since the previous value.
     Delta,
-    /// Each is what was used in all.
+    /// Total usage.
     Counter,
 }
 
-/// What happens when a member fails.
+/// Reaction to a failed member.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RepairPolicy {
-    /// Who decides.
+    /// Repair mode.
     #[serde(default)]
     #[schema(required = false)]
     pub mode: RepairMode,
-    /// So many repairs may be opened by themselves within the window; after that they are only proposed.
+    /// Maximum number of automatic repairs within the window; further ones are only proposed.
     #[serde(default = "three")]
     #[schema(required = false, minimum = 0, maximum = 1000)]
     pub most: i64,
-    /// The window.
+    /// Length of the window in seconds.
     #[serde(default = "an_hour")]
     #[schema(required = false, minimum = 60, maximum = 604_800)]
     pub window_seconds: u32,
@@ -234,15 +233,15 @@ impl Default for RepairPolicy {
     }
 }
 
-/// Who decides about a repair.
+/// Reaction to a failed member.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum RepairMode {
-    /// Nobody is told more than that the member failed.
+    /// Only report the failure.
     Off,
-    /// A replacement is proposed, and a person decides.
+    /// Propose a replacement for a user to decide on.
     #[default]
     Propose,
-    /// A replacement is opened by itself, until the breaker opens.
+    /// Open a replacement automatically, until the circuit breaker opens.
     Automatic,
 }

@@ -1,5 +1,5 @@
-//! What a validator says, in our words and by our rule for places: the pointer names the field that is wrong, also where it is
-//! one that is missing or one too many. Nothing repeats a value, as a configuration may hold what is nobody else's business.
+//! Translates validation errors: the pointer names the invalid field, even if it is missing or unexpected. Values are never
+//! repeated, because a configuration may be confidential.
 
 use jsonschema::ValidationError;
 use jsonschema::error::{TypeKind, ValidationErrorKind as Kind};
@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::fault::{Fault, escaped};
 
-/// The faults in what a validator of `schema` found; `at` is where its document stands in ours.
+/// Converts an error of a validator of `schema` to faults; `at` is the path of its document in ours.
 pub(crate) fn explain(error: &ValidationError<'_>, schema: &Value, at: &str) -> Vec<Fault> {
     let path = format!("{at}{}", error.instance_path());
     let one = |rule, says: String| vec![Fault::error(path.clone(), rule, says)];
@@ -56,7 +56,7 @@ pub(crate) fn explain(error: &ValidationError<'_>, schema: &Value, at: &str) -> 
         }
         Kind::Pattern { pattern } => one("pattern", format!("it must match {pattern}: write it so")),
         Kind::OneOfNotValid { context } | Kind::AnyOf { context } => {
-            // Where one form was plainly meant, its own faults say more than that no form fits.
+            // If only one form can have been intended, its own errors are more useful than "no form fits".
             let mut meant =
                 context.iter().filter(|branch| !branch.iter().any(|inner| is_another(inner, error)));
             match (meant.next(), meant.next()) {
@@ -71,13 +71,13 @@ pub(crate) fn explain(error: &ValidationError<'_>, schema: &Value, at: &str) -> 
     }
 }
 
-/// Whether this says that the value is of another form altogether.
+/// Reports whether the error means that the value has another form altogether.
 fn is_another(inner: &ValidationError<'_>, outer: &ValidationError<'_>) -> bool {
     inner.instance_path() == outer.instance_path()
         && matches!(inner.kind(), Kind::Type { .. } | Kind::Required { .. } | Kind::Enum { .. })
 }
 
-/// The forms that are allowed, as far as the schema can be looked up there.
+/// Lists the allowed forms, as far as the schema shows them.
 fn forms(error: &ValidationError<'_>, schema: &Value) -> String {
     let branches = schema.pointer(error.schema_path().as_str()).and_then(Value::as_array);
     let form = |branch: &Value| {

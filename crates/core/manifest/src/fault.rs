@@ -1,24 +1,24 @@
-//! What is wrong with a document, by place, so that whoever wrote it finds it.
+//! Errors in a document, with their paths.
 
 use serde::Serialize;
 use serde_json::Value;
 
-/// No document is told more faults than this: whoever made so many mends the first ones and asks again.
+/// Maximum number of reported errors: more are reported once the first ones are fixed.
 pub(crate) const MOST: usize = 200;
 
-/// The most entries that any list of a manifest may have.
+/// Maximum length of any list in a manifest.
 const LONGEST_LIST: usize = 256;
 
-/// One thing that is wrong with a document.
+/// One error in a document.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Fault {
-    /// Where, as a JSON pointer into the document.
+    /// JSON pointer into the document.
     pub path: String,
-    /// Which rule it breaks: a word that stays the same when the sentence changes.
+    /// Violated rule: a stable identifier.
     pub rule: &'static str,
-    /// What is wrong and what to do about it.
+    /// What is wrong and how to fix it.
     pub says: String,
-    /// Whether the document is refused for it. What is not an error is a warning.
+    /// Whether the document is rejected for it; otherwise it is a warning.
     pub error: bool,
 }
 
@@ -32,7 +32,7 @@ impl Fault {
     }
 }
 
-/// Cuts a list that is too long, and says so in its last line.
+/// Truncates a list that is too long, with a final entry for the rest.
 pub(crate) fn bounded(mut faults: Vec<Fault>) -> Vec<Fault> {
     if faults.len() > MOST {
         let more = faults.len() - MOST;
@@ -43,13 +43,13 @@ pub(crate) fn bounded(mut faults: Vec<Fault>) -> Vec<Fault> {
     faults
 }
 
-/// A name as a part of a JSON pointer.
+/// Escapes a name for a JSON pointer.
 pub(crate) fn escaped(name: &str) -> String {
     name.replace('~', "~0").replace('/', "~1")
 }
 
-/// A place in a document that may not be what it should: what cannot be read there is simply not there, so that a rule works on
-/// whatever is.
+/// A position in a possibly invalid document: a missing or mistyped value counts as absent, so that each rule works on the
+/// rest.
 #[derive(Debug, Clone)]
 pub(crate) struct At<'a> {
     pub(crate) value: Option<&'a Value>,
@@ -66,8 +66,8 @@ impl<'a> At<'a> {
         At { value, path: format!("{}/{}", self.path, escaped(name)) }
     }
 
-    /// The entries of a list. No list of a manifest may have more than these, and the schema says so of one that does: what it
-    /// has beyond them is looked at by no rule, so that no rule takes longer than it would for a good one.
+    /// Returns the entries of a list. No list of a manifest may be longer, and the schema reports one that is: rules ignore
+    /// the rest, so that their cost stays bounded.
     pub(crate) fn items(&self) -> Vec<At<'a>> {
         let items = self.value.and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
         let item = |(index, value)| At { value: Some(value), path: format!("{}/{index}", self.path) };

@@ -1,7 +1,7 @@
-//! The manifest of an app's release: what it is made of, what it needs, and how each of its promises is witnessed.
+//! The manifest of an app's release: its components, its requirements, and the checks that verify its states.
 //!
-//! It is data that is fixed and signed with the release. The platform reads counts, orders and checks in it and knows no more
-//! of the app than that; a component's key and what stands in its commands mean something to the app's adapter alone.
+//! It is data, fixed and signed with the release. The platform reads counts, orders and checks from it and knows nothing
+//! else about the app; a component's key and its commands are meaningful only to the app's adapter.
 
 mod check;
 mod compatibility;

@@ -1,7 +1,8 @@
-//! Everything that is wrong with a manifest, in one pass: what its schema says, and then what a schema cannot say.
+//! Reports everything that is wrong with a manifest in one pass: first by its schema, then by rules that a schema cannot
+//! express.
 //!
-//! The rules work on the raw document, each on whatever it can read there. Rules over the typed manifest were rejected: one
-//! field that is missing would hide every other fault until it is there.
+//! The rules work on the raw document, each on the parts that it can read. Rules over the typed manifest were rejected: one
+//! missing field would hide every other error.
 
 mod checks;
 mod components;
@@ -15,19 +16,19 @@ use crate::config::schema_faults;
 use crate::fault::{self, At, Fault};
 use crate::schema;
 
-/// What a manifest is held against beside itself.
+/// Context of the lint besides the manifest.
 #[derive(Debug, Clone, Copy)]
 pub struct Context<'a> {
-    /// Every permission that there is, as `noun.verb`.
+    /// All permissions, as `noun.verb`.
     pub known_permissions: &'a [&'a str],
-    /// Those of them that an adapter's account may be given.
+    /// Permissions that an adapter's account may have.
     pub grantable: &'a [&'a str],
 }
 
-/// A manifest may be so long, written without spaces.
+/// Maximum size of a manifest without whitespace.
 const LONGEST: usize = 256 * 1024;
 
-/// Everything that is wrong with a manifest. It can be published if none of it is an error.
+/// Returns everything that is wrong with a manifest. It can be published if none of it is an error.
 pub fn lint(document: &Value, context: &Context<'_>) -> Vec<Fault> {
     if document.to_string().len() > LONGEST {
         let says =

@@ -1,9 +1,9 @@
-//! Paths in a cell, and which of them an app may have for itself.
+//! Paths in a cell, and which of them an app may own.
 
-/// Directories that the platform makes itself in every cell.
+/// Directories that the platform creates in every cell.
 const OURS: [&str; 5] = ["/proc", "/sys", "/dev", "/etc/muster", "/run/muster"];
 
-/// Why a text is no path that names one place and nothing else.
+/// Explains why a text is not a normalized absolute path.
 pub(crate) fn path_fault(path: &str) -> Option<String> {
     let Some(rest) = path.strip_prefix('/') else {
         return Some("a path begins with /: write it whole".to_owned());
@@ -18,12 +18,12 @@ pub(crate) fn path_fault(path: &str) -> Option<String> {
     })
 }
 
-/// Whether `path` is `parent` or lies in it.
+/// Reports whether `path` is `parent` or lies in it.
 pub(crate) fn within(path: &str, parent: &str) -> bool {
     path.strip_prefix(parent).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
-/// Why a directory cannot be one of an app's own.
+/// Explains why an app cannot own a directory.
 pub(crate) fn state_fault(path: &str) -> Option<String> {
     path_fault(path).or_else(|| {
         let kept = OURS.iter().find(|ours| within(path, ours) || within(ours, path))?;
@@ -31,8 +31,8 @@ pub(crate) fn state_fault(path: &str) -> Option<String> {
     })
 }
 
-/// Why a directory of a cell cannot be shown to a check. A check runs the programs of the image, and nothing that could stand
-/// in their place, or for the machine, may come from the cell.
+/// Explains why a directory of a cell cannot be mounted for a check. A check runs the programs of the image, and nothing
+/// that could replace them, or the machine, may come from the cell.
 pub(crate) fn sees_fault(path: &str) -> Option<String> {
     if path == "/" {
         return Some("a check sees single directories: name the one it needs".to_owned());
@@ -52,7 +52,7 @@ pub(crate) fn sees_fault(path: &str) -> Option<String> {
     })
 }
 
-/// Why the first word of a command is no program.
+/// Explains why the first word of a command is no program.
 pub(crate) fn program_fault(program: &str) -> Option<String> {
     path_fault(program).map(|_| {
         "a program is named by its whole path, as no shell looks for it: write it like /usr/bin/true"

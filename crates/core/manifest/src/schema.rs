@@ -1,5 +1,5 @@
-//! The published JSON Schema of a manifest, and whether a document has that shape. The schema is made of the types, so it cannot
-//! promise what the platform does not read.
+//! The published JSON Schema of a manifest, and validation against it. The schema is generated from the types, so it cannot
+//! promise anything that the platform does not read.
 
 use std::sync::OnceLock;
 
@@ -11,10 +11,10 @@ use crate::explain::explain;
 use crate::fault::{At, Fault, escaped};
 use crate::{Manifest, fault};
 
-/// The name of the schema. It is a name and not an address: nobody has to be asked for it.
+/// Id of the schema: a name, not an address that would be fetched.
 pub const SCHEMA_ID: &str = "urn:muster:manifest:v1";
 
-/// The JSON Schema, draft 2020-12, of a manifest. Everything that it refers to stands in it.
+/// Returns the JSON Schema, draft 2020-12, of a manifest, without external references.
 pub fn schema() -> Value {
     let mut definitions = Vec::new();
     Manifest::schemas(&mut definitions);
@@ -31,7 +31,7 @@ pub fn schema() -> Value {
     schema
 }
 
-/// A schema as it is derived is one for OpenAPI; this makes a plain one of it, as strict as the types are.
+/// Converts a derived OpenAPI schema to a plain one, as strict as the types.
 fn plain(schema: impl serde::Serialize) -> Value {
     let mut schema = serde_json::to_value(schema).unwrap_or_default();
     tighten(&mut schema, "");
@@ -47,11 +47,11 @@ fn tighten(schema: &mut Value, name: &str) {
             if let Some(example) = object.remove("example") {
                 object.insert("examples".to_owned(), json!([example]));
             }
-            // A form of an enum is refused with fields that are not its own, and the derivation does not say so.
+            // A variant of an enum rejects unknown fields, but its derived schema does not.
             if object.get("properties").is_some_and(Value::is_object) {
                 object.entry("additionalProperties").or_insert(Value::Bool(false));
             }
-            // All unsigned numbers are derived alike, as numbers of 32 bits with a sign and without an end.
+            // All unsigned integers are derived alike, as signed 32-bit integers without a maximum.
             if object.get("type").is_some_and(|kind| kind == "integer") {
                 let most = match object.remove("format").as_ref().and_then(Value::as_str) {
                     Some("int32") if matches!(name, "port" | "tcp") => i64::from(u16::MAX),
@@ -69,7 +69,7 @@ fn tighten(schema: &mut Value, name: &str) {
     }
 }
 
-/// Whatever is wrong with the shape of a document.
+/// Returns the errors in the shape of a document.
 pub(crate) fn shape_faults(document: &Value) -> Vec<Fault> {
     static SHAPE: OnceLock<(Value, Validator)> = OnceLock::new();
     let (schema, validator) = SHAPE.get_or_init(|| {
@@ -81,7 +81,7 @@ pub(crate) fn shape_faults(document: &Value) -> Vec<Fault> {
     let mut faults: Vec<Fault> = errors.flat_map(|error| explain(&error, schema, "")).collect();
     let root = At::root(document);
     for (name, _) in document.as_object().into_iter().flatten() {
-        // A schema may compare with fractions; nothing else here has a use for them.
+        // A schema may compare with fractions; nothing else here needs them.
         if name != "config_schema" {
             fractions(root.get(name), &mut faults);
         }
@@ -89,7 +89,7 @@ pub(crate) fn shape_faults(document: &Value) -> Vec<Fault> {
     faults
 }
 
-/// A schema takes `1.0` for an integer, and a reader does not.
+/// Rejects `1.0` as an integer: a schema accepts it, and the deserializer does not.
 fn fractions(at: At<'_>, faults: &mut Vec<Fault>) {
     match at.value {
         Some(Value::Number(number)) if number.is_f64() && number.as_f64().is_some_and(is_whole) => {
@@ -110,8 +110,8 @@ fn is_whole(number: f64) -> bool {
     number.fract() == 0.0
 }
 
-/// Reads a manifest. It asks for the shape alone and not for the rules of [`lint`](crate::lint()): a release that was published
-/// before a rule was made stays readable.
+/// Reads a manifest. It checks the shape only, not the rules of [`lint`](crate::lint()): a release published before a rule
+/// existed stays readable.
 pub fn read(document: &Value) -> Result<Manifest, Vec<Fault>> {
     let faults = shape_faults(document);
     if !faults.is_empty() {

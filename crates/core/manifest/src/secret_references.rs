@@ -1,4 +1,4 @@
-//! Which secrets of a project an instance's configuration names. A field counts only where the release's schema marks it as
+//! Finds the project secrets that an instance's configuration names. A field counts only if the release's schema marks it as
 //! the name of a secret: a text that happens to equal a name is no consent.
 
 use serde_json::Value;
@@ -8,11 +8,11 @@ use crate::config::schema_faults;
 /// The `format` that marks a text of the configuration as the name of a secret.
 pub const SECRET_FORMAT: &str = "muster-secret";
 
-/// The names of secrets in a configuration, as its schema marks them. Marks are found by way of `properties`,
+/// Returns the names of secrets in a configuration, as marked by its schema. Marks are found through `properties`,
 /// `additionalProperties`, `items`, `$ref`, `allOf`, `anyOf` and `oneOf`.
 pub fn secret_references<'c>(schema: &Value, config: &'c Value) -> Vec<&'c str> {
     let mut found = Vec::new();
-    // A schema that leads back to itself would never end.
+    // A circular schema would never end.
     if schema_faults(schema, "").is_empty() {
         collect(schema, schema, config, &mut found);
     }

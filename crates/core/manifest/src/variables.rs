@@ -1,7 +1,7 @@
-//! The variables that may stand in the words of a check. They are a closed set, filled in once and from left to right, so that
-//! nothing that stands in a value is ever looked at again.
+//! Variables in the arguments of a check: a closed set, substituted once and from left to right, so that values are never
+//! expanded again.
 
-/// Something that the platform knows when it runs a check.
+/// A value that the platform knows when it runs a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Variable {
     /// The member's name.
@@ -19,7 +19,7 @@ pub enum Variable {
 }
 
 impl Variable {
-    /// All of them.
+    /// All values.
     pub const ALL: [Variable; 6] = [
         Self::MemberName,
         Self::MemberId,
@@ -29,7 +29,7 @@ impl Variable {
         Self::InstanceId,
     ];
 
-    /// How it is written between braces.
+    /// Returns its name between braces.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::MemberName => "member.name",
@@ -42,7 +42,7 @@ impl Variable {
     }
 }
 
-/// What the variables stand for.
+/// Values of the variables.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Values<'a> {
     /// The member's name.
@@ -78,8 +78,8 @@ enum Piece<'a> {
     Filled(Variable),
 }
 
-/// The text with every variable filled in; `{{` and `}}` stand for one brace. Anything else in braces is refused, by a sentence
-/// that says what can stand there.
+/// Substitutes every variable in the text; `{{` and `}}` are escaped braces. Anything else in braces is an error, with a
+/// message that lists the variables.
 pub fn fill(text: &str, values: &Values<'_>) -> Result<String, String> {
     let pieces = pieces(text)?.into_iter().map(|piece| match piece {
         Piece::Text(text) => text,
@@ -88,7 +88,7 @@ pub fn fill(text: &str, values: &Values<'_>) -> Result<String, String> {
     Ok(pieces.collect())
 }
 
-/// The variables in a text, in order; the sentence of [`fill`] if it could not be filled in.
+/// Returns the variables in a text, in order; the error of [`fill`] if it is invalid.
 pub fn variables(text: &str) -> Result<Vec<Variable>, String> {
     let variables = pieces(text)?.into_iter().filter_map(|piece| match piece {
         Piece::Text(_) => None,
@@ -186,7 +186,7 @@ mod tests {
         proptest::collection::vec(part, 0..8).prop_map(|parts| parts.concat())
     }
 
-    /// The same written a second time, a character at a time.
+    /// An independent implementation, character by character.
     fn oracle(text: &str, values: [&str; 6]) -> Option<String> {
         let (mut filled, mut rest) = (String::new(), text.chars().peekable());
         while let Some(character) = rest.next() {

@@ -1,4 +1,4 @@
-//! Adapters: independent processes that give apps their meaning, and the steps that they carry out.
+//! Adapters: independent processes that implement the semantics of apps, and the steps that they run.
 
 use jiff::Timestamp;
 use muster_ids::{
@@ -10,40 +10,40 @@ use crate::Scope;
 use crate::state::states;
 
 states! {
-    /// What an adapter is asked for.
+    /// Verb of an adapter step.
     AdapterVerb {
-        /// Take a member in.
+        /// Join a member.
         Join = "join" => [];
-        /// Undo that: also where it was never finished.
+        /// Undo a join, also an unfinished one.
         Leave = "leave" => [];
-        /// Take a member out of work.
+        /// Drain a member.
         Drain = "drain" => [];
-        /// Put it back to work.
+        /// Resume a drained member.
         Resume = "resume" => [];
-        /// Forget a member, which goes.
+        /// Withdraw a member that is being removed.
         Remove = "remove" => [];
-        /// Look at an instance, mend what is the adapter's to mend, and say how its members do.
+        /// Reconcile an instance and report the health of its members.
         Reconcile = "reconcile" => [];
     }
 }
 
 states! {
-    /// What an adapter's step is.
+    /// State of an adapter step.
     AdapterStepState {
         /// It waits for an adapter.
         Queued = "queued" => [Leased, Cancelled];
-        /// An adapter works on it, as long as its lease lasts.
+        /// An adapter holds its lease.
         Leased = "leased" => [Queued, Done, Failed, Cancelled];
-        /// The adapter says that it is done.
+        /// The adapter reported success.
         Done = "done" => [];
-        /// The adapter says that it cannot be done.
+        /// The adapter reported failure.
         Failed = "failed" => [];
-        /// Nobody wants it any more.
+        /// It is no longer needed.
         Cancelled = "cancelled" => [];
     }
 }
 
-/// A process that gives an app its meaning: what it said of itself when it last asked for work.
+/// A process that implements an app, as it described itself in its latest poll.
 #[derive(Debug, Clone)]
 pub struct Adapter {
     /// Its id.
@@ -58,15 +58,15 @@ pub struct Adapter {
     pub name: String,
     /// Its version.
     pub adapter_version: String,
-    /// The version of the contract that it speaks.
+    /// Contract version that it implements.
     pub contract_version: i64,
-    /// When it first asked.
+    /// First poll.
     pub created_at: Timestamp,
-    /// When it last asked.
+    /// Latest poll.
     pub seen_at: Timestamp,
 }
 
-/// A step that an adapter carries out. It must be safe to run again.
+/// A step that an adapter runs. It must be idempotent.
 #[derive(Debug, Clone)]
 pub struct AdapterStep {
     /// Its id.
@@ -75,56 +75,56 @@ pub struct AdapterStep {
     pub tenant_id: TenantId,
     /// The project.
     pub project_id: ProjectId,
-    /// Of which app.
+    /// Its app.
     pub app_id: AppId,
-    /// Of which instance.
+    /// Its instance.
     pub instance_id: InstanceId,
-    /// Of which member; none for a look at the whole instance.
+    /// Its member; none for a step on the whole instance.
     pub member_id: Option<MemberId>,
-    /// The incarnation of that member when it was asked for.
+    /// Incarnation of that member at the time of the request.
     pub incarnation: i64,
-    /// For which operation; none for a look on schedule.
+    /// Its operation; none for a scheduled reconciliation.
     pub operation_id: Option<OperationId>,
-    /// What it is for there: an operation asks for the same thing only once.
+    /// Its purpose: an operation requests each purpose only once.
     pub key: String,
-    /// What to do.
+    /// Requested verb.
     pub verb: AdapterVerb,
-    /// The account that alone may lease it.
+    /// The only account that may lease it.
     pub operator_account_id: ServiceAccountId,
-    /// What is asked for beside the verb.
+    /// Parameters besides the verb.
     pub input: Value,
-    /// What it is.
+    /// Current state.
     pub state: AdapterStepState,
-    /// Raised whenever its lease changes hands.
+    /// Fencing token, incremented whenever its lease changes hands.
     pub generation: i64,
-    /// Who has it.
+    /// Holder of the lease.
     pub holder: String,
-    /// Until when.
+    /// End of the lease.
     pub leased_until: Option<Timestamp>,
-    /// From when on it is offered.
+    /// Time from which it is offered.
     pub due_at: Timestamp,
-    /// How often it was leased.
+    /// Number of leases.
     pub attempts: i64,
-    /// What the adapter last said of it.
+    /// Latest message of the adapter.
     pub message: Option<String>,
-    /// How far it is, of a hundred.
+    /// Progress in percent.
     pub percent: Option<i64>,
-    /// Why it failed: the adapter's own word.
+    /// The adapter's failure reason.
     pub reason: Option<String>,
-    /// What the adapter says of the member, for people.
+    /// The adapter's details about the member, for users.
     pub adapter_detail: Option<Value>,
-    /// The thread.
+    /// Correlation id.
     pub correlation_id: String,
-    /// When it was asked for.
+    /// Time of the request.
     pub created_at: Timestamp,
-    /// When nobody waits for it any more.
+    /// Time at which it expires.
     pub expires_at: Timestamp,
     /// When it ended.
     pub finished_at: Option<Timestamp>,
 }
 
 impl AdapterStep {
-    /// Where it belongs.
+    /// Returns its scope.
     pub fn scope(&self) -> Scope {
         Scope::Project(self.tenant_id, self.project_id)
     }

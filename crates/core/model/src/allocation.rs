@@ -10,31 +10,31 @@ use crate::state::states;
 use crate::{Labels, Scope};
 
 states! {
-    /// What an allocation is.
+    /// State of an allocation.
     AllocationState {
-        /// It was asked for.
+        /// It was requested.
         Requested = "requested" => [Placing, Released, Failed];
-        /// A node is looked for, or it waits in line for one.
+        /// It waits for a node, possibly in the queue.
         Placing = "placing" => [Provisioning, Released, Failed];
-        /// Its place on the node is being made.
+        /// Its sandbox is being provisioned on the node.
         Provisioning = "provisioning" => [Active, Releasing, Wiping, Failed];
-        /// It is there, witnessed.
+        /// It exists, verified.
         Active = "active" => [Provisioning, Releasing];
-        /// Its place is being destroyed.
+        /// Its sandbox is being destroyed.
         Releasing = "releasing" => [Wiping, Released, Failed];
-        /// Its place is gone, and what it held is being wiped.
+        /// Its sandbox is gone, and its resources are being wiped.
         Wiping = "wiping" => [Released, Failed];
-        /// Nothing of it is left, witnessed or attested.
+        /// Nothing of it is left, verified or attested.
         Released = "released" => [];
-        /// It never came to be, and nothing of it is left.
+        /// It was never provisioned, and nothing of it is left.
         Failed = "failed" => [];
     }
 }
 
 states! {
-    /// What kind of place it is.
+    /// Shape of an allocation.
     AllocationShape {
-        /// A whole node, alone.
+        /// A whole node, exclusively.
         Baremetal = "baremetal" => [];
         /// Some GPUs of one node.
         GpuSlice = "gpu_slice" => [];
@@ -42,7 +42,7 @@ states! {
 }
 
 reasons! {
-    /// Why an allocation did not come to be or cannot go on: a closed list, each with what its owner can do.
+    /// Why an allocation failed or is stuck: a closed list, each with advice for its owner.
     FailureReason;
     NoCapacity = "no_capacity", "Ask for less, wait for it (`--wait-until`), or see `muster capacity`.";
     QuotaExceeded = "quota_exceeded", "Release something, ask for less, or ask an operator for a higher quota.";
@@ -66,54 +66,54 @@ pub struct Allocation {
     pub id: AllocationId,
     /// The tenant.
     pub tenant_id: TenantId,
-    /// The project that holds it.
+    /// The owning project.
     pub project_id: ProjectId,
-    /// Its name, unique in the project among those that live.
+    /// Name, unique among the project's living allocations.
     pub name: String,
     /// Labels.
     pub labels: Labels,
-    /// What kind of place.
+    /// Its shape.
     pub shape: AllocationShape,
-    /// What was asked for.
+    /// Requested capacity.
     pub capacity: Capacity,
     /// How a node is chosen.
     pub strategy: Strategy,
-    /// What it is.
+    /// Current state.
     pub state: AllocationState,
-    /// Where it is.
+    /// Its node.
     pub node_id: Option<NodeId>,
     /// That node's name.
     pub node_name: Option<String>,
-    /// Raised whenever its place is made; what speaks of an older one is refused.
+    /// Fencing token, incremented whenever its sandbox is provisioned; reports about an older one are rejected.
     pub incarnation: i64,
-    /// What it holds of the node now.
+    /// Capacity that it holds on the node now.
     pub held: Capacity,
-    /// Why it failed or cannot go on.
+    /// Why it failed or is stuck.
     pub reason: Option<FailureReason>,
-    /// The same in a sentence.
+    /// Message for users.
     pub message: Option<String>,
-    /// The evidence that it is active.
+    /// Evidence that it is active.
     pub active_witness_id: Option<WitnessId>,
-    /// The evidence that nothing is left.
+    /// Evidence that nothing is left.
     pub wiped_witness_id: Option<WitnessId>,
     /// The operation that last worked on it.
     pub operation_id: Option<OperationId>,
-    /// Until when it waits in line; not at all if absent.
+    /// End of the wait in the queue; absent if it does not wait.
     pub wait_until: Option<Timestamp>,
-    /// When it is released by itself.
+    /// Time of its automatic release.
     pub expires_at: Option<Timestamp>,
     /// Whether release is refused.
     pub protected: bool,
-    /// When it was asked for.
+    /// Time of the request.
     pub created_at: Timestamp,
-    /// When it last changed.
+    /// Time of the last change.
     pub updated_at: Timestamp,
-    /// For `If-Match`.
+    /// Version for `If-Match`.
     pub version: i64,
 }
 
 impl Allocation {
-    /// One that was just asked for: a slice, packed, with nothing beside its size.
+    /// A new request: a slice, packed, with nothing but its size.
     pub fn requested(
         id: AllocationId,
         tenant_id: TenantId,
@@ -150,22 +150,22 @@ impl Allocation {
         }
     }
 
-    /// Where it belongs.
+    /// Returns its scope.
     pub fn scope(&self) -> Scope {
         Scope::Project(self.tenant_id, self.project_id)
     }
 }
 
-/// One state that an allocation went through.
+/// One state in the history of an allocation.
 #[derive(Debug, Clone)]
 pub struct Phase {
-    /// Which.
+    /// The state.
     pub state: AllocationState,
-    /// By which operation.
+    /// The operation that caused it.
     pub operation_id: Option<OperationId>,
-    /// Why.
+    /// The reason.
     pub reason: Option<String>,
-    /// From when.
+    /// Start of the state.
     pub at: Timestamp,
 }
 

@@ -1,4 +1,4 @@
-//! Apps: what the catalog offers, the releases of each, and who may launch it.
+//! Apps: catalog entries, their releases, and entitlements to launch them.
 
 use jiff::Timestamp;
 use muster_ids::{AppId, AppVersionId, EntitlementId, ProjectId, ServiceAccountId, TenantId};
@@ -10,18 +10,18 @@ use crate::state::states;
 use crate::{Labels, Scope};
 
 states! {
-    /// Who finds an app in the catalog.
+    /// Audience of an app in the catalog.
     Audience {
-        /// The project that publishes it.
+        /// The publishing project.
         Project = "project" => [];
-        /// Every project of that tenant.
+        /// Every project of the publisher's tenant.
         Tenant = "tenant" => [];
-        /// Everybody.
+        /// All tenants.
         Everyone = "everyone" => [];
     }
 }
 
-/// An entry of the catalog.
+/// A catalog entry.
 #[derive(Debug, Clone)]
 pub struct App {
     /// Its id.
@@ -30,32 +30,32 @@ pub struct App {
     pub tenant_id: TenantId,
     /// The publisher's project.
     pub project_id: ProjectId,
-    /// Its name in the catalog, of which there is one.
+    /// Name in the catalog, unique on the platform.
     pub slug: String,
-    /// Its name for people.
+    /// Display name.
     pub display_name: String,
-    /// What it is.
+    /// Description.
     pub description: String,
-    /// Who finds it.
+    /// Its audience.
     pub audience: Audience,
     /// Labels.
     pub labels: Labels,
-    /// When it was made.
+    /// Creation time.
     pub created_at: Timestamp,
-    /// When it last changed.
+    /// Time of the last change.
     pub updated_at: Timestamp,
-    /// For `If-Match`.
+    /// Version for `If-Match`.
     pub version: i64,
 }
 
 impl App {
-    /// Where it belongs.
+    /// Returns its scope.
     pub fn scope(&self) -> Scope {
         Scope::Project(self.tenant_id, self.project_id)
     }
 }
 
-/// A release of an app. It never changes, but for how far it may be used.
+/// A release of an app. Immutable except for its promotion state.
 #[derive(Debug, Clone)]
 pub struct AppVersion {
     /// Its id.
@@ -66,36 +66,36 @@ pub struct AppVersion {
     pub project_id: ProjectId,
     /// The app.
     pub app_id: AppId,
-    /// Its name, unique within the app.
+    /// Name, unique within the app.
     pub name: String,
-    /// The manifest, as it was published.
+    /// The manifest, as published.
     pub manifest: Value,
-    /// The digest of that text.
+    /// Digest of the manifest.
     pub digest: String,
-    /// How far it may be used: in the words of artifacts, and never ahead of its own.
+    /// Promotion state, with the states of artifacts, and never ahead of its own artifacts.
     pub state: ArtifactState,
-    /// To how many of a hundred starts a canary is offered.
+    /// Percentage of starts that get the canary.
     pub canary_percent: Option<i64>,
-    /// The release that took its place.
+    /// The release that superseded it.
     pub superseded_by: Option<AppVersionId>,
-    /// Since when nothing new starts from it.
+    /// Time from which nothing new starts from it.
     pub deprecated_at: Option<Timestamp>,
     /// When it was published.
     pub created_at: Timestamp,
     /// When its state last changed.
     pub updated_at: Timestamp,
-    /// For `If-Match`.
+    /// Version for `If-Match`.
     pub version: i64,
 }
 
 impl AppVersion {
-    /// Where it belongs.
+    /// Returns its scope.
     pub fn scope(&self) -> Scope {
         Scope::Project(self.tenant_id, self.project_id)
     }
 }
 
-/// A project's right to launch an app, and its consent to the account under which the app's adapter works there.
+/// A project's right to launch an app, and its consent to the account of the app's adapter.
 #[derive(Debug, Clone)]
 pub struct Entitlement {
     /// Its id.
@@ -108,29 +108,29 @@ pub struct Entitlement {
     pub app_id: AppId,
     /// The publisher's project.
     pub publisher_project_id: ProjectId,
-    /// The account that was made for the app's adapter, with exactly what the manifest asks for.
+    /// Account of the app's adapter, with exactly the permissions of the manifest.
     pub operator_account_id: ServiceAccountId,
-    /// What that account was given, as consented to.
+    /// Permissions of that account, as consented to.
     pub permissions: Vec<String>,
-    /// Since when it starts nothing new; what runs stays operable.
+    /// Time from which nothing new starts; running instances stay operable.
     pub revoked_at: Option<Timestamp>,
     /// When it was granted.
     pub created_at: Timestamp,
-    /// When it last changed.
+    /// Time of the last change.
     pub updated_at: Timestamp,
-    /// For `If-Match`.
+    /// Version for `If-Match`.
     pub version: i64,
 }
 
 impl Entitlement {
-    /// Where it belongs.
+    /// Returns its scope.
     pub fn scope(&self) -> Scope {
         Scope::Project(self.tenant_id, self.project_id)
     }
 }
 
-/// Whether a start that names no release gets the canary: always the same answer for one thing, and over many things so many
-/// of a hundred.
+/// Reports whether a start without a named release gets the canary: deterministic for one subject, and `percent` of a
+/// hundred over many.
 pub fn gets_canary(version: AppVersionId, thing: &str, percent: i64) -> bool {
     let hash =
         Sha256::new().chain_update(version.to_string()).chain_update([0]).chain_update(thing).finalize();
@@ -138,8 +138,8 @@ pub fn gets_canary(version: AppVersionId, thing: &str, percent: i64) -> bool {
     i64::try_from(draw).is_ok_and(|draw| draw < percent)
 }
 
-/// The digest of a manifest: of its text with every object's members in the order of their names and nothing between them, so
-/// that whoever has the document can say it again.
+/// Returns the digest of a manifest's canonical text: object members sorted by name, without whitespace, so that any holder
+/// of the document can compute it.
 pub fn manifest_digest(manifest: &Value) -> String {
     let mut text = String::new();
     canonical(manifest, &mut text);
@@ -181,19 +181,19 @@ fn canonical(value: &Value, text: &mut String) {
 
 #[cfg(test)]
 mod tests {
-    use muster_ids::World;
+    use muster_ids::Env;
     use serde_json::json;
 
     use super::*;
 
     #[test]
     fn a_canary_is_given_always_to_the_same_and_to_so_many_of_a_hundred() {
-        let world = World::for_tests(3);
-        let version: AppVersionId = world.id();
+        let env = Env::for_tests(3);
+        let version: AppVersionId = env.id();
         let given = |percent| (0..2_000).filter(|n| gets_canary(version, &n.to_string(), percent)).count();
         assert_eq!((given(0), given(100)), (0, 2_000));
         assert!((400..600).contains(&given(25)), "{}", given(25));
-        // Who has it keeps it when more get it.
+        // A subject that has it keeps it when the percentage rises.
         for n in 0..200 {
             assert!(!gets_canary(version, &n.to_string(), 10) || gets_canary(version, &n.to_string(), 30));
         }
@@ -204,7 +204,7 @@ mod tests {
             serde_json::from_str(r#"{"b": [1, {"d": "x", "c": null}], "a": "\u00e9\n"}"#).unwrap();
         let other: Value = serde_json::from_str(r#"{"a":"é\n","b":[1,{"c":null,"d":"x"}]}"#).unwrap();
         assert_eq!(manifest_digest(&one), manifest_digest(&other));
-        // Said again by hand: the digest of the text itself.
+        // Computed by hand: the digest of the text itself.
         let text = r#"{"a":"é\n","b":[1,{"c":null,"d":"x"}]}"#;
         let said = format!("sha256:{}", crate::hex::encode(&Sha256::digest(text.as_bytes())));
         assert_eq!(manifest_digest(&one), said);

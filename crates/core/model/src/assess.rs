@@ -1,7 +1,7 @@
-//! How well a member does, from everything that reports on it: its cell, its node, its adapter. Pure.
+//! Assesses the health of a member from every report about it: its cell, its node, its adapter. Pure.
 //!
-//! No single report decides. A fact that is not confirmed within its bound makes the member `unknown`, never `healthy`; a cell
-//! that its agent found dead stays dead in that incarnation, also when its node falls silent afterwards.
+//! No single report decides. A fact that is not confirmed within its bound makes the member `unknown`, never `healthy`; a
+//! cell that its agent found dead stays dead in that incarnation, even if its node falls silent afterwards.
 
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
@@ -11,7 +11,7 @@ use crate::reason::reasons;
 use crate::repair::Breaker;
 
 reasons! {
-    /// What the health of a member rests on, where it is not plainly healthy.
+    /// Cause of a member's health, unless it is simply healthy.
     HealthReason;
     CellExited = "cell_exited", "Its cell ended. Recover it where it is, or replace it.";
     ServiceRestarting = "service_restarting", "A service ended or is not ready, and is being restarted. See its logs if that goes on.";
@@ -24,35 +24,35 @@ reasons! {
     AdapterReport = "adapter_report", "Its adapter reports this; the message is the adapter's.";
 }
 
-/// The status of a cell as its node's agent reported it last.
+/// Latest status of a cell as reported by its node's agent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CellObservation {
-    /// Of which incarnation.
+    /// Its incarnation.
     pub incarnation: i64,
-    /// Whether its first process ran.
+    /// Whether its init process ran.
     pub alive: bool,
     /// Its services.
     pub services: Vec<ServiceObservation>,
-    /// Anything else that is wrong with it.
+    /// Any other problem.
     pub message: Option<String>,
-    /// In which start of the machine.
+    /// Boot of the machine.
     pub boot_id: String,
-    /// Since when it is alive, or dead.
+    /// Time since which it is alive, or dead.
     pub since: Timestamp,
-    /// When it was reported.
+    /// Time of the report.
     pub observed_at: Timestamp,
 }
 
-/// The status of a service in it.
+/// Status of a service in a cell.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ServiceObservation {
-    /// Which.
+    /// Its name.
     pub name: String,
-    /// What it is doing.
+    /// Its state.
     pub state: ServiceState,
-    /// Whether others may count on it.
+    /// Whether it is ready.
     pub ready: bool,
-    /// How often it was restarted.
+    /// Number of restarts.
     #[serde(default)]
     pub restarts: u32,
     /// Its last exit status.
@@ -61,24 +61,24 @@ pub struct ServiceObservation {
     /// Why it is not ready.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
-    /// When its last restarts were reported: those that still count for a crash loop.
+    /// Times of its latest restarts: those that still count for a crash loop.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub restarted_at: Vec<Timestamp>,
 }
 
-/// A service that its supervisor restarted so often within the window is in a crash loop, also while it is up.
+/// Restarts within the window that make a crash loop, even while the service is up.
 pub const CRASH_LOOP: Breaker = Breaker { most: 3, window: SignedDuration::from_mins(10) };
-/// So many restarts are remembered at most.
+/// Maximum number of remembered restarts.
 const REMEMBERED: usize = 20;
 
 impl ServiceObservation {
-    /// How many restarts there were since the report before it on the same incarnation.
+    /// Returns the number of restarts since the previous report on the same incarnation.
     pub fn restarts_since(&self, before: Option<&Self>) -> u32 {
         self.restarts.saturating_sub(before.map_or(0, |one| one.restarts))
     }
 
-    /// Notes the restarts since the report before it. Those of a cell that is not at work yet do not count: services try until those
-    /// that they need are there.
+    /// Records the restarts since the previous report. Restarts before the cell is active do not count: services retry until
+    /// their dependencies are up.
     pub fn note_restarts(&mut self, before: Option<&Self>, at_work: bool, now: Timestamp) {
         self.restarted_at = CRASH_LOOP.recent(before.map_or(&[], |one| &one.restarted_at), now);
         let new = if at_work { self.restarts_since(before) } else { 0 };
@@ -88,7 +88,7 @@ impl ServiceObservation {
         self.restarted_at.drain(..excess);
     }
 
-    /// Until when it counts as in a crash loop, if it is in one.
+    /// Returns until when it counts as in a crash loop, if it does.
     pub fn crash_loop_until(&self, now: Timestamp) -> Option<Timestamp> {
         let recent = CRASH_LOOP.recent(&self.restarted_at, now);
         let most = usize::try_from(CRASH_LOOP.most).ok()?;
@@ -96,99 +96,99 @@ impl ServiceObservation {
     }
 }
 
-/// What a service is doing.
+/// State of a service.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ServiceState {
     /// It is not meant to run now.
     Idle,
-    /// It waits for others.
+    /// It waits for its dependencies.
     Waiting,
     /// It runs.
     Running,
-    /// It ended and is restarted in a moment.
+    /// It ended and is about to be restarted.
     Restarting,
-    /// It ended, and stays so.
+    /// It ended for good.
     Ended,
 }
 
-/// What an adapter reported of a member last.
+/// Latest report of an adapter about a member.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AdapterReport {
-    /// Of which incarnation.
+    /// Incarnation that it refers to.
     pub incarnation: i64,
-    /// How it does.
+    /// Reported health.
     pub health: Health,
-    /// Why.
+    /// Its reason.
     pub message: Option<String>,
 }
 
-/// What is known of a member's node.
+/// Facts about a member's node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NodeFacts<'f> {
     /// Its name.
     pub name: &'f str,
-    /// Since when it is unreachable.
+    /// Time since which it is unreachable.
     pub unreachable_since: Option<Timestamp>,
     /// When its agent last confirmed the status of its cells; `None` if it never reported any.
     pub confirmed_at: Option<Timestamp>,
 }
 
-/// Everything that is known of an active member.
+/// Facts about an active member.
 #[derive(Debug, Clone, Copy)]
 pub struct MemberFacts<'f> {
     /// Its incarnation.
     pub incarnation: i64,
-    /// When its row last changed: what is younger than a report may not be in it.
+    /// Time of its last change: an older report may not reflect it.
     pub changed_at: Timestamp,
     /// Its node.
     pub node: Option<NodeFacts<'f>>,
     /// Its cell.
     pub cell: Option<&'f CellObservation>,
-    /// What its adapter reported.
+    /// Its adapter's report.
     pub report: Option<&'f AdapterReport>,
-    /// From when on its adapter counts as silent; `None` if the app has no adapter.
+    /// Time from which its adapter counts as silent; `None` if the app has no adapter.
     pub adapter_silent_at: Option<Timestamp>,
-    /// What its health rested on so far, and since when.
+    /// Previous cause of its health, and since when.
     pub before: Option<(HealthReason, Timestamp)>,
 }
 
-/// How long each source may be silent, or a service be away, before it counts.
+/// Time limits for silent sources and restarting services.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Bounds {
-    /// A node must confirm the status of its cells within this time.
+    /// Time within which a node must confirm the status of its cells.
     pub confirm: SignedDuration,
-    /// A service may be away for so long before its member is repaired.
+    /// Time that a service may be down before its member is repaired.
     pub restart: SignedDuration,
 }
 
-/// How a member does.
+/// Assessed health of a member.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Assessment {
-    /// How well.
+    /// The health.
     pub health: Health,
-    /// What that rests on.
+    /// Its cause.
     pub reason: Option<HealthReason>,
-    /// In a sentence.
+    /// Message for users.
     pub message: Option<String>,
-    /// Since when.
+    /// Start of this health.
     pub since: Timestamp,
-    /// When it may be something else by the passing of time alone.
+    /// When the passing of time alone may change it.
     pub review_at: Option<Timestamp>,
 }
 
 impl Assessment {
-    /// One that rests on nothing but what is said.
+    /// An assessment with a message and no cause.
     pub fn new(health: Health, message: Option<&str>, since: Timestamp) -> Self {
         Self { health, reason: None, message: message.map(str::to_owned), since, review_at: None }
     }
 
-    /// Whether its cell is proved dead.
+    /// Reports whether its cell is proved dead.
     pub fn is_lost(&self) -> bool {
         self.reason == Some(HealthReason::CellExited)
     }
 
-    /// Whether it stays broken unless it is repaired.
+    /// Reports whether it stays broken unless it is repaired.
     pub fn needs_repair(&self) -> bool {
         self.health == Health::Unhealthy && self.reason != Some(HealthReason::ServiceRestarting)
     }
@@ -261,14 +261,14 @@ pub fn assess_member(facts: &MemberFacts<'_>, bounds: Bounds, now: Timestamp) ->
     Assessment { health: Health::Healthy, reason: None, message, since: now, review_at }
 }
 
-/// It names no count: a message that changes with each restart would be a change of health each time.
+/// Without a count: a message that changes with each restart would count as a change of health.
 fn crash_loop_message(service: &ServiceObservation) -> String {
     let minutes = CRASH_LOOP.window.as_mins();
     let exit = service.exit.map(|exit| format!(", with status {exit}")).unwrap_or_default();
     format!("service {} ended {} times or more within {minutes} minutes{exit}", service.name, CRASH_LOOP.most)
 }
 
-/// The first service that should be ready and is not.
+/// Returns the first service that should be ready and is not.
 fn service_trouble(
     cell: &CellObservation,
     before: Option<(HealthReason, Timestamp)>,
@@ -298,7 +298,7 @@ fn service_trouble(
     })
 }
 
-/// A bound may be "never".
+/// Adds a bound, which may be "never".
 fn later(at: Timestamp, by: SignedDuration) -> Timestamp {
     at.checked_add(by).unwrap_or(Timestamp::MAX)
 }

@@ -1,9 +1,9 @@
-//! Audit entries and the chain that binds them.
+//! Audit entries and the hash chain that binds them.
 //!
-//! An entry is fixed as text when it is written, and that very text is hashed: no reader has to agree with us about
-//! JSON. Each hash covers the one before, the number and the text, so that a changed, missing or moved entry breaks
-//! the chain at its place. What a chain alone cannot show is that the *whole* of it was rewritten; whoever fears that
-//! keeps a head (`audit head`) elsewhere and compares.
+//! An entry is fixed as text when it is written, and that exact text is hashed: readers need no canonical JSON. Each hash
+//! covers the previous hash, the number and the text, so a changed, missing or moved entry breaks the chain at its position.
+//! A chain alone cannot reveal that *all* of it was rewritten; to detect that, keep a head (`audit head`) elsewhere and
+//! compare.
 
 use jiff::Timestamp;
 use muster_ids::{AuditId, ProjectId, TenantId};
@@ -13,24 +13,24 @@ use sha2::{Digest, Sha256};
 
 use crate::Scope;
 
-/// The hash before the first entry of a chain.
+/// Hash before the first entry of a chain.
 pub const GENESIS: &str = "0000000000000000000000000000000000000000000000000000000000000000";
 
-/// How a command ended.
+/// Outcome of a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
-    /// It was carried out, or accepted as an operation.
+    /// It was executed, or accepted as an operation.
     Succeeded,
-    /// The actor may do such things, but not this one now.
+    /// The actor has the permission, but the command is not possible now.
     Refused,
-    /// The actor may not.
+    /// The actor lacks the permission.
     Denied,
     /// It was accepted as an operation, which failed.
     Failed,
 }
 
-/// Who asked.
+/// The requester.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Actor {
     /// `user`, `service_account`, `platform`.
@@ -41,59 +41,60 @@ pub struct Actor {
     pub name: String,
 }
 
-/// What was acted on.
+/// Target of a command.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Target {
-    /// The noun.
+    /// Kind of resource.
     pub kind: String,
-    /// Its id, or the words of the request where nothing was found.
+    /// Its id, or the reference from the request if nothing was found.
     pub id: String,
-    /// Its name, where it has one.
+    /// Its name, if it has one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
 }
 
-/// One line of the audit: who asked for what, with what result.
+/// An audit entry: actor, action and outcome.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Entry {
     /// Its id.
     pub id: AuditId,
-    /// When.
+    /// Time of the command.
     pub at: Timestamp,
-    /// Who.
+    /// The actor.
     pub actor: Actor,
-    /// What, as `noun.verb`.
+    /// The action, as `noun.verb`.
     pub action: String,
-    /// How it ended.
+    /// Its outcome.
     pub outcome: Outcome,
-    /// The problem's code, where it did not succeed.
+    /// Error code, unless it succeeded.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub code: Option<String>,
-    /// On what.
+    /// Its target.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub target: Option<Target>,
-    /// In which tenant.
+    /// Its tenant.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tenant_id: Option<TenantId>,
-    /// In which project.
+    /// Its project.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub project_id: Option<ProjectId>,
-    /// The thread through request, rows, events and logs.
+    /// Correlation id across request, rows, events and logs.
     pub correlation_id: String,
-    /// How many times, for refusals that were counted together.
+    /// Number of occurrences, for refusals that are counted together.
     pub count: i64,
-    /// What changed, without secrets.
+    /// Changes, without secrets.
     pub detail: Value,
 }
 
 impl Entry {
-    /// Where it belongs.
+    /// Returns its scope.
     pub fn scope(&self) -> Scope {
         Scope::from_columns(self.tenant_id, self.project_id)
     }
 }
 
-/// The hash of an entry: SHA-256 over the previous hash, the number and the text, a newline after each of the first two.
+/// Returns the hash of an entry: SHA-256 over the previous hash, the number and the text, with a newline after each of the
+/// first two.
 pub fn chain_hash(previous: &str, sequence: i64, entry_text: &str) -> String {
     let mut hasher = Sha256::new();
     hasher.update(previous.as_bytes());
@@ -104,37 +105,37 @@ pub fn chain_hash(previous: &str, sequence: i64, entry_text: &str) -> String {
     crate::hex::encode(&hasher.finalize())
 }
 
-/// The text that is signed for a head. The first line keeps the signature from meaning anything else.
+/// Returns the signed text of a head. The first line binds the signature to this purpose.
 pub fn head_statement(chain: &str, sequence: i64, hash: &str, at: Timestamp) -> String {
     format!("muster-audit-head v1\n{chain}\n{sequence}\n{hash}\n{at}\n")
 }
 
-/// An entry in its place.
+/// A sealed entry.
 #[derive(Debug, Clone)]
 pub struct Sealed {
     /// The chain: a tenant's id, or `platform`.
     pub chain: String,
     /// Its number in the chain, from 1, without gaps.
     pub sequence: i64,
-    /// The hash of the entry before.
+    /// Hash of the previous entry.
     pub previous_hash: String,
-    /// Its own.
+    /// Its own hash.
     pub hash: String,
-    /// The text that was hashed.
+    /// The hashed text.
     pub entry_text: String,
 }
 
-/// The end of a chain as far as it is sealed.
+/// The sealed end of a chain.
 #[derive(Debug, Clone)]
 pub struct Head {
     /// The chain.
     pub chain: String,
-    /// The last number.
+    /// Last sequence number.
     pub sequence: i64,
     /// Its hash.
     pub hash: String,
-    /// The last number that retention removed; the chain in the store starts after it.
+    /// Last sequence number removed by retention; the stored chain starts after it.
     pub pruned_sequence: i64,
-    /// That entry's hash.
+    /// Hash of that entry.
     pub pruned_hash: String,
 }

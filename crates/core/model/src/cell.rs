@@ -1,4 +1,4 @@
-//! Cells: the isolated places of members and of people's shells, inside an allocation.
+//! Cells: isolated environments for members and interactive shells, inside an allocation.
 
 use std::net::Ipv4Addr;
 
@@ -14,25 +14,25 @@ use crate::state::states;
 use crate::{Labels, Scope};
 
 states! {
-    /// What a cell is.
+    /// State of a cell.
     CellState {
-        /// It was asked for.
+        /// It was requested.
         Requested = "requested" => [Provisioning, Gone, Failed];
-        /// It is being made, and what runs in it is being started.
+        /// It is being created, and its services are starting.
         Provisioning = "provisioning" => [Running, Destroying, Gone, Failed];
-        /// It is there and everything in it is ready, witnessed.
+        /// It runs and its services are ready, verified.
         Running = "running" => [Provisioning, Destroying, Gone];
         /// It is being destroyed.
         Destroying = "destroying" => [Provisioning, Gone, Failed];
-        /// Nothing of it is left, witnessed or attested.
+        /// Nothing of it is left, verified or attested.
         Gone = "gone" => [];
-        /// It never came to be, and nothing of it is left.
+        /// It was never created, and nothing of it is left.
         Failed = "failed" => [];
     }
 }
 
 reasons! {
-    /// Why a cell did not come to be or cannot go on: a closed list, each with what its owner can do.
+    /// Why a cell failed or is stuck: a closed list, each with advice for its owner.
     CellFailure;
     MakeFailed = "make_failed", "The node could not make it; the message says why. Change what it asks for, or ask again.";
     ArtifactPull = "artifact_pull", "The node could not get its image; the message says why. Ask again when that is mended.";
@@ -58,58 +58,58 @@ pub struct Cell {
     pub tenant_id: TenantId,
     /// The project.
     pub project_id: ProjectId,
-    /// The allocation it is in.
+    /// Its allocation.
     pub allocation_id: AllocationId,
-    /// The node that is on.
+    /// Its node.
     pub node_id: NodeId,
-    /// The network it is in.
+    /// Its network.
     pub network_id: NetworkId,
-    /// Its name, unique in the project among those that live; its host name too.
+    /// Name, unique among the project's living cells; also its host name.
     pub name: String,
     /// Labels.
     pub labels: Labels,
-    /// What it is made of, in the words of the nodes' contract.
+    /// Its spec, in the format of the node contract.
     pub spec: Value,
-    /// The artifact that its image is, where the platform has it.
+    /// Artifact of its image, if the platform stores it.
     pub artifact_id: Option<ArtifactId>,
-    /// Whose it is, where it is a member's.
+    /// Its member, if it belongs to one.
     pub member_id: Option<MemberId>,
-    /// Whether its neighbours were told to forget it.
+    /// Whether its neighbours were instructed to drop it.
     pub fenced: bool,
-    /// Whether it has the project's people.
+    /// Whether it has the project's user accounts.
     pub people: bool,
-    /// Its place among the addresses of its network.
+    /// Its host number in the network.
     pub host: i64,
-    /// What it is.
+    /// Current state.
     pub state: CellState,
-    /// Raised whenever it is made; what speaks of an older one is refused.
+    /// Fencing token, incremented whenever it is created; reports about an older one are rejected.
     pub incarnation: i64,
-    /// Why it failed or cannot go on.
+    /// Why it failed or is stuck.
     pub reason: Option<CellFailure>,
-    /// The same in a sentence.
+    /// Message for users.
     pub message: Option<String>,
-    /// The evidence that it runs.
+    /// Evidence that it runs.
     pub running_witness_id: Option<WitnessId>,
-    /// The evidence that it is gone.
+    /// Evidence that it is gone.
     pub gone_witness_id: Option<WitnessId>,
     /// The operation that last worked on it.
     pub operation_id: Option<OperationId>,
-    /// When it was asked for.
+    /// Time of the request.
     pub created_at: Timestamp,
-    /// When it last changed.
+    /// Time of the last change.
     pub updated_at: Timestamp,
-    /// For `If-Match`.
+    /// Version for `If-Match`.
     pub version: i64,
 }
 
 impl Cell {
-    /// Where it belongs.
+    /// Returns its scope.
     pub fn scope(&self) -> Scope {
         Scope::Project(self.tenant_id, self.project_id)
     }
 }
 
-/// A network: who is in one reaches the others in it, and nobody else does.
+/// A network: its cells reach each other and are isolated from all others.
 #[derive(Debug, Clone)]
 pub struct Network {
     /// Its id.
@@ -120,47 +120,47 @@ pub struct Network {
     pub project_id: ProjectId,
     /// Its name, unique in the project.
     pub name: String,
-    /// The number by which nodes tell its packets from others'.
+    /// Virtual network identifier of its packets.
     pub vni: i64,
-    /// Its addresses.
+    /// Its address range.
     pub subnet: String,
-    /// On which of the nodes' shared file systems lies what its cells share; none, if they share nothing.
+    /// The nodes' shared file system that holds its shared directories; none if its cells share nothing.
     pub shared_files: Option<String>,
-    /// When it was made.
+    /// Creation time.
     pub created_at: Timestamp,
-    /// When it last changed.
+    /// Time of the last change.
     pub updated_at: Timestamp,
-    /// Raised with each change.
+    /// Incremented with each change.
     pub version: i64,
 }
 
 impl Network {
-    /// Where it belongs.
+    /// Returns its scope.
     pub fn scope(&self) -> Scope {
         Scope::Project(self.tenant_id, self.project_id)
     }
 
-    /// The address of one of its cells.
+    /// Returns the address of one of its cells.
     pub fn address(&self, host: i64) -> Option<Ipv4Addr> {
         let base: Ipv4Addr = self.subnet.split_once('/')?.0.parse().ok()?;
         Some(Ipv4Addr::from(u32::from(base).checked_add(u32::try_from(host).ok()?)?))
     }
 }
 
-/// So many addresses a network has, counting the one that names it, its gateway and its last.
+/// Number of addresses in a network, including the network, gateway and broadcast addresses.
 pub const NETWORK_SIZE: i64 = 1 << 12;
-/// Where the addresses of networks begin: 10.64.0.0, and so many of them fit below 10.128.0.0.
+/// Start of the address pool, 10.64.0.0; this many subnets fit below 10.128.0.0.
 const POOL: u32 = 0x0a40_0000;
 const SUBNETS: i64 = 1 << 10;
 
-/// The addresses of the network with this number. Networks share no link, so two that are far apart may have the same ones.
+/// Returns the subnet of a network number. Networks share no link, so distant ones may reuse a subnet.
 pub fn subnet(vni: i64) -> String {
     let index = u32::try_from(vni.rem_euclid(SUBNETS)).unwrap_or_default();
     let size = u32::try_from(NETWORK_SIZE).unwrap_or_default();
     format!("{}/20", Ipv4Addr::from(POOL + index * size))
 }
 
-/// The first place among a network's addresses that nobody has; the gateway's is 1. `taken` is in order.
+/// Returns the first free host number; the gateway has 1. `taken` is sorted.
 pub fn free_host(taken: &[i64]) -> Option<i64> {
     let mut next = 2;
     for host in taken {
@@ -172,7 +172,7 @@ pub fn free_host(taken: &[i64]) -> Option<i64> {
     (next < NETWORK_SIZE - 1).then_some(next)
 }
 
-/// A person's public key, for a project's cells.
+/// A user's public key for a project's cells.
 #[derive(Debug, Clone)]
 pub struct SshKey {
     /// Its id.
@@ -181,34 +181,34 @@ pub struct SshKey {
     pub tenant_id: TenantId,
     /// The project.
     pub project_id: ProjectId,
-    /// Whose.
+    /// Its owner.
     pub user_id: UserId,
-    /// Its name, unique among the person's in the project.
+    /// Name, unique among the user's keys in the project.
     pub name: String,
     /// As a line of `authorized_keys`, without options.
     pub public_key: String,
     /// `SHA256:…`, as OpenSSH prints it.
     pub fingerprint: String,
-    /// The only allocation whose cells accept it; none: every cell of the project.
+    /// The only allocation with cells that accept it; none: every cell of the project.
     pub allocation_id: Option<AllocationId>,
     /// When it is removed.
     pub expires_at: Option<Timestamp>,
-    /// The person who granted it to its owner, who then needs no role of their own; none: added by its owner.
+    /// The user that granted it, so that its owner needs no role; none if its owner added it.
     pub granted_by: Option<UserId>,
     /// When it was added.
     pub created_at: Timestamp,
-    /// For `If-Match`.
+    /// Version for `If-Match`.
     pub version: i64,
 }
 
 impl SshKey {
-    /// Where it belongs.
+    /// Returns its scope.
     pub fn scope(&self) -> Scope {
         Scope::Project(self.tenant_id, self.project_id)
     }
 }
 
-/// A port of a node that leads to a port of a cell.
+/// A node port forwarded to a cell port.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NodePort {
     /// `tcp` or `udp`.
@@ -219,18 +219,18 @@ pub struct NodePort {
     pub cell_port: i64,
 }
 
-/// The last that a service of a cell wrote before the cell went.
+/// Archived tail of a service's log.
 #[derive(Debug, Clone)]
 pub struct CellLog {
-    /// Which incarnation of the cell.
+    /// Incarnation of the cell.
     pub incarnation: i64,
-    /// Which service.
+    /// The service.
     pub service: String,
-    /// A line each: time, stream, text.
+    /// One line each: time, stream, text.
     pub text: String,
-    /// Whether there was more.
+    /// Whether earlier lines are missing.
     pub truncated: bool,
-    /// When it was kept.
+    /// Time of archiving.
     pub kept_at: Timestamp,
 }
 

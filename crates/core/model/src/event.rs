@@ -1,4 +1,4 @@
-//! Events: what happened, for timelines, streams and webhooks.
+//! Events for timelines, streams and webhooks.
 
 use jiff::Timestamp;
 use muster_ids::{EventId, ProjectId, TenantId};
@@ -9,12 +9,13 @@ use crate::Scope;
 
 macro_rules! event_types {
     ($($variant:ident = $word:literal, $meaning:literal;)*) => {
-        /// Everything that can happen, as a closed list; `docs/reference/events.md` is made of it and shows a change in review.
+        /// All types of events, as a closed list; `docs/reference/events.md` is generated from it and shows a change in
+        /// review.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
         pub enum EventType { $(#[doc = $meaning] $variant,)* }
 
         impl EventType {
-            /// All of them.
+            /// All values.
             pub const ALL: &'static [EventType] = &[$(EventType::$variant,)*];
 
             /// The CloudEvents type.
@@ -22,7 +23,7 @@ macro_rules! event_types {
                 match self { $(EventType::$variant => concat!("dev.muster.", $word, ".v1"),)* }
             }
 
-            /// What it says, in a sentence.
+            /// Returns its description.
             pub fn meaning(self) -> &'static str {
                 match self { $(EventType::$variant => $meaning,)* }
             }
@@ -58,10 +59,10 @@ event_types! {
     NodeUnreachable = "node.unreachable", "A node was not heard for three heartbeats; what runs on it may well go on.";
     NodeReachable = "node.reachable", "A node is heard again, and nothing is on it that must not be there.";
     NodeRebooted = "node.rebooted", "A node said hello after a start of its machine: every cell that ran on it ended.";
-    NodeGhostsFound = "node.ghosts_found", "A node holds places that must not be there; it gets no work before they are gone.";
+    NodeOrphansFound = "node.orphans_found", "A node holds places that must not be there; it gets no work before they are gone.";
     NodeAddressChanged = "node.address_changed", "A node reports another address than the approved one, or another node's.";
     NodeInventoryChanged = "node.inventory_changed", "A node's hardware is not what was approved.";
-    FleetLossPresumedOurs = "fleet.loss_presumed_ours", "Many nodes fell silent at once; the fault is presumed ours, none is declared lost.";
+    FleetMassLossSuspected = "fleet.mass_loss_suspected", "Many nodes fell silent at once; the fault is presumed ours, none is declared lost.";
     NodeUpdated = "node.updated", "A node's labels changed.";
     NodeApproved = "node.approved", "An operator approved a node's hardware.";
     NodeCordoned = "node.cordoned", "A node is kept from new work.";
@@ -142,13 +143,13 @@ event_types! {
     InstanceRepairSuspended = "instance.repair_suspended", "Too many repairs were needed: the breaker is open, and the next ones are only proposed.";
     MemberRequested = "member.requested", "A member was asked for.";
     MemberJoining = "member.joining", "A member's place is there, and its adapter takes it in.";
-    MemberAdded = "member.member_added", "A member works, witnessed.";
+    MemberAdded = "member.added", "A member works, witnessed.";
     MemberDraining = "member.draining", "A member's work goes elsewhere.";
     MemberDrained = "member.drained", "No work is on a member and none comes, witnessed or lost.";
     MemberResumed = "member.resumed", "A drained member works again, witnessed.";
     MemberRemoving = "member.removing", "A member is being removed.";
-    MemberRemoved = "member.member_removed", "Nothing is left of a member.";
-    MemberFailed = "member.member_failed", "A member did not come to work, or works no more.";
+    MemberRemoved = "member.removed", "Nothing is left of a member.";
+    MemberFailed = "member.failed", "A member did not come to work, or works no more.";
     MemberFenced = "member.fenced", "The rest of its network does not know a member any more, whose node nobody hears from.";
     MemberHealthChanged = "member.health_changed", "A member does better or worse.";
     MemberCrashLoopDetected = "member.crash_loop_detected", "A service of a member was restarted three times within ten minutes.";
@@ -157,15 +158,15 @@ event_types! {
     AdapterStepLapsed = "adapter_step.lapsed", "An adapter was not heard from in time; the step is offered again.";
     OperationAccepted = "operation.accepted", "An operation was written down.";
     OperationStep = "operation.step", "A step of an operation ended.";
-    OperationParked = "operation.parked", "An operation cannot go on by itself; it says why and who can unblock it.";
-    OperationEscalated = "operation.escalated", "An operation has been parked for too long.";
-    OperationUnblocked = "operation.unblocked", "Somebody decided how a parked operation goes on.";
+    OperationBlocked = "operation.blocked", "An operation cannot go on by itself; it says why and who can unblock it.";
+    OperationEscalated = "operation.escalated", "An operation has been blocked for too long.";
+    OperationResolveed = "operation.resolved", "Somebody decided how a blocked operation goes on.";
     OperationCancelRequested = "operation.cancel_requested", "Somebody asked for the end of an operation.";
     OperationEnded = "operation.ended", "An operation ended; its state says how.";
     WebhookGaveUp = "webhook.gave_up", "A webhook got nothing through for a day and was switched off.";
 }
 
-/// An event as the command that caused it writes it: everything but its numbers.
+/// An event as its command writes it: everything but its sequence numbers.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Draft {
     /// Its id.
@@ -175,37 +176,37 @@ pub struct Draft {
     pub event_type: String,
     /// The resource's path.
     pub subject: String,
-    /// When it happened.
+    /// Time of the event.
     pub at: Timestamp,
-    /// In which tenant.
+    /// Its tenant.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tenant_id: Option<TenantId>,
-    /// In which project.
+    /// Its project.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub project_id: Option<ProjectId>,
-    /// The thread.
+    /// Correlation id.
     pub correlation_id: String,
-    /// Whose command it was.
+    /// Actor of the command.
     pub actor_id: String,
-    /// What a reader of the timeline wants to see.
+    /// Details for the timeline.
     pub data: Value,
 }
 
-/// An event with its numbers: one in the platform's stream, and one in its tenant's and its project's.
+/// An event with its sequence numbers: in the platform's stream, its tenant's and its project's.
 #[derive(Debug, Clone)]
 pub struct Event {
     /// The event.
     pub draft: Draft,
-    /// Its number among all events, from 1, without gaps.
+    /// Sequence number among all events, from 1, without gaps.
     pub platform_sequence: i64,
-    /// Its number in the tenant's stream.
+    /// Sequence number in the tenant's stream.
     pub tenant_sequence: Option<i64>,
-    /// Its number in the project's stream.
+    /// Sequence number in the project's stream.
     pub project_sequence: Option<i64>,
 }
 
 impl Event {
-    /// Its number in the stream of `scope`; `None` when it is not part of that stream.
+    /// Returns its sequence number in the stream of `scope`; `None` when it is not part of that stream.
     pub fn sequence_in(&self, scope: Scope) -> Option<i64> {
         match scope {
             Scope::Platform => Some(self.platform_sequence),
@@ -217,7 +218,7 @@ impl Event {
     }
 }
 
-/// The stream's name in the table of counters.
+/// Returns the stream's name in the table of counters.
 pub fn stream_name(scope: Scope) -> String {
     match scope {
         Scope::Platform => "platform".to_owned(),

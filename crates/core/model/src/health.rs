@@ -1,49 +1,49 @@
-//! How well an instance does, from what is known of its members. Pure.
+//! Derives the health of an instance from that of its members. Pure.
 //!
-//! What nobody can say of a member is not guessed: the instance is judged twice, once as if all such members did well and once as
-//! if they did not work at all. Where both come to the same, that is the answer; where they do not, nobody can say.
+//! Unknown members are not guessed: the instance is evaluated twice, once as if they were all healthy and once as if none of
+//! them worked. If both agree, that is the result; otherwise it is unknown.
 
 use crate::instance::Health;
 use crate::member::MemberState;
 
-/// How a component stands: what is wanted of it, and what is known of its members.
+/// Counts of a component: desired members, and members by health.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Standing {
-    /// How many members its owner wants.
+    /// Desired number of members.
     pub desired: i64,
-    /// With fewer an instance does not run.
+    /// Minimum for the instance to run.
     pub min: i64,
-    /// With fewer in work it cannot decide anything; 0 where that means nothing to it.
+    /// Quorum of working members; 0 if it has none.
     pub quorum: i64,
-    /// Active members that do well.
+    /// Healthy active members.
     pub healthy: i64,
-    /// Active members that work with something missing.
+    /// Degraded active members.
     pub degraded: i64,
-    /// Active members of which nobody can say how they do.
+    /// Active members of unknown health.
     pub unknown: i64,
-    /// Members that do not work although they should: unhealthy ones and failed ones.
+    /// Members that should work and do not: unhealthy and failed ones.
     pub broken: i64,
 }
 
 impl Standing {
-    /// Counts so many members in.
+    /// Adds members to the counts.
     pub fn count(&mut self, state: MemberState, health: Health, members: i64) {
         match (state, health) {
             (MemberState::Active, Health::Healthy) => self.healthy += members,
             (MemberState::Active, Health::Degraded) => self.degraded += members,
             (MemberState::Active, Health::Unknown) => self.unknown += members,
             (MemberState::Active, Health::Unhealthy) | (MemberState::Failed, _) => self.broken += members,
-            // Those that come and go work for nobody, and nothing is wrong with that.
+            // Members being added or removed do not count, and are no problem.
             _ => {}
         }
     }
 
-    /// How many are active.
+    /// Returns the number of active members.
     pub fn active(&self) -> i64 {
         self.healthy + self.degraded + self.unknown
     }
 
-    /// How it does if those of whom nobody can say work, or do not.
+    /// Returns its health if the unknown members work, or do not.
     fn judged(&self, unknown_work: bool) -> Health {
         let (work, fail) = if unknown_work { (self.unknown, 0) } else { (0, self.unknown) };
         let works = self.healthy + self.degraded + work;
@@ -59,7 +59,7 @@ impl Standing {
     }
 }
 
-/// The worse of two that are known.
+/// Returns the worse of two known values.
 fn worse(one: Health, other: Health) -> Health {
     let badness = |health: Health| match health {
         Health::Healthy => 0,
@@ -70,8 +70,8 @@ fn worse(one: Health, other: Health) -> Health {
     if badness(one) >= badness(other) { one } else { other }
 }
 
-/// How an instance with these components does: healthy if each has as many members at work as are wanted, degraded if each has at
-/// least what it needs, unhealthy if one has less, unknown if that depends on members of whom nobody can say.
+/// Returns the health of an instance: healthy if each component has its desired number of working members, degraded if each
+/// has at least its minimum, unhealthy if one has less, unknown if that depends on unknown members.
 pub fn health_of(components: &[Standing]) -> Health {
     let all = |unknown_work| {
         components
@@ -139,14 +139,14 @@ mod tests {
         )
     }
 
-    /// What an unknown member turns out to be.
+    /// Resolves the unknown members of a component.
     fn settled(standing: &Standing, well: i64) -> Standing {
         let broken = standing.broken + standing.unknown - well;
         Standing { healthy: standing.healthy + well, unknown: 0, broken, ..*standing }
     }
 
     proptest! {
-        /// Unknown is said exactly where it depends: if another thing is said, every way that it may turn out says the same.
+        /// Unknown is returned exactly where it matters: any other result holds for every resolution of the unknown members.
         #[test]
         fn what_is_said_holds_however_the_unknown_turns_out(one in standing(), other in standing()) {
             let said = health_of(&[one, other]);
@@ -157,7 +157,7 @@ mod tests {
             prop_assert_eq!(said, if all_the_same { out[0] } else { Health::Unknown });
         }
 
-        /// More that works never makes it worse, and less never better.
+        /// More working members never make it worse, and fewer never better.
         #[test]
         fn more_that_works_never_makes_it_worse(one in standing(), more in 0..3_i64) {
             let known = Standing { unknown: 0, ..one };

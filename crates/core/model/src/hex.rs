@@ -1,6 +1,6 @@
-//! Lower-case hexadecimal, as hashes are printed.
+//! Lower-case hexadecimal, the format of printed hashes.
 
-/// The bytes that are written so; none if it is not so many of them in lower case.
+/// Decodes exactly `N` bytes in lower case; `None` for anything else.
 pub fn decode<const N: usize>(text: &str) -> Option<[u8; N]> {
     let lower_case = text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
     if text.len() != 2 * N || !lower_case {
@@ -13,7 +13,7 @@ pub fn decode<const N: usize>(text: &str) -> Option<[u8; N]> {
     Some(bytes)
 }
 
-/// Two digits a byte.
+/// Encodes two digits for each byte.
 pub fn encode(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len() * 2);
     for byte in bytes {

@@ -1,26 +1,26 @@
-//! Tenants, projects, people and service accounts.
+//! Tenants, projects, users and service accounts.
 
 use jiff::Timestamp;
 use muster_ids::{ProjectId, ServiceAccountId, TenantId, UserId};
 
 use crate::{Labels, Scope};
 
-/// The outer wall of isolation.
+/// The outer isolation boundary.
 #[derive(Debug, Clone)]
 pub struct Tenant {
     /// Its id.
     pub id: TenantId,
-    /// Its name, unique on the platform.
+    /// Name, unique on the platform.
     pub slug: String,
-    /// What people read.
+    /// Display name.
     pub display_name: String,
     /// Labels.
     pub labels: Labels,
-    /// When it was made.
+    /// Creation time.
     pub created_at: Timestamp,
-    /// When it last changed.
+    /// Time of the last change.
     pub updated_at: Timestamp,
-    /// For `If-Match`.
+    /// Version for `If-Match`.
     pub version: i64,
 }
 
@@ -29,76 +29,76 @@ pub struct Tenant {
 pub struct Project {
     /// Its id.
     pub id: ProjectId,
-    /// The owner.
+    /// The owning tenant.
     pub tenant_id: TenantId,
     /// The owner's slug.
     pub tenant_slug: String,
     /// Its name, unique in the tenant.
     pub name: String,
-    /// What people read.
+    /// Display name.
     pub display_name: String,
     /// Labels.
     pub labels: Labels,
-    /// When it was made.
+    /// Creation time.
     pub created_at: Timestamp,
-    /// When it last changed.
+    /// Time of the last change.
     pub updated_at: Timestamp,
-    /// For `If-Match`.
+    /// Version for `If-Match`.
     pub version: i64,
 }
 
 impl Project {
-    /// Where it is.
+    /// Returns its scope.
     pub fn scope(&self) -> Scope {
         Scope::Project(self.tenant_id, self.id)
     }
 }
 
-/// A person.
+/// A user.
 #[derive(Debug, Clone)]
 pub struct User {
     /// Its id.
     pub id: UserId,
-    /// The tenant that the person belongs to; platform people belong to none.
+    /// The user's tenant; none for platform users.
     pub tenant_id: Option<TenantId>,
-    /// The address, lower case, unique on the platform.
+    /// Email address, lower case, unique on the platform.
     pub email: String,
-    /// Who the person is inside of cells; platform people are nobody there.
+    /// Account inside of cells; platform users have none.
     pub login: Option<Login>,
-    /// What people read.
+    /// Display name.
     pub display_name: String,
-    /// Argon2id in PHC form; absent until a password was set.
+    /// Argon2id in PHC form; absent until a password is set.
     pub password_hash: Option<String>,
-    /// A disabled person can neither log in nor use a token.
+    /// A disabled user can neither log in nor use a token.
     pub disabled: bool,
     /// Labels.
     pub labels: Labels,
-    /// When it was made.
+    /// Creation time.
     pub created_at: Timestamp,
-    /// When it last changed.
+    /// Time of the last change.
     pub updated_at: Timestamp,
-    /// For `If-Match`.
+    /// Version for `If-Match`.
     pub version: i64,
 }
 
 impl User {
-    /// Where the person is administered.
+    /// Returns the scope in which the user is administered.
     pub fn scope(&self) -> Scope {
         self.tenant_id.map_or(Scope::Platform, Scope::Tenant)
     }
 }
 
-/// Who a person is inside of cells: one name and one number, the same in every cell of the tenant's. A number is given once and never
-/// again: what belonged to somebody who left is nobody's.
+/// A user's account inside of cells: one name and one uid, the same in every cell of the tenant. A uid is never reused, so
+/// files of a removed user fall to no other user.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Login {
-    /// As it stands in a passwd file.
+    /// Name in the passwd file.
     pub name: String,
-    /// User and group alike.
+    /// Both uid and gid.
     pub uid: u32,
 }
 
-/// Names that images have for accounts of their own. Whoever would be called so is told from them by a number.
+/// Account names used by images. A user with such a name gets a number appended.
 const TAKEN: [&str; 20] = [
     "root",
     "daemon",
@@ -123,11 +123,11 @@ const TAKEN: [&str; 20] = [
 ];
 
 impl Login {
-    /// The longest name: some tools take no longer one, and a number may follow.
+    /// Longest name: some tools accept no longer one, and a number may follow.
     const LONGEST: usize = 24;
 
-    /// What somebody with this address would best be called, and what else if that is taken. The second ends in a number that nobody
-    /// else has, and the first never ends in one: so the second is always free.
+    /// Returns the preferred name for an address, and a fallback if that is taken. The fallback ends in a unique number and
+    /// the preferred name never ends in one, so the fallback is always free.
     pub fn names(email: &str, uid: u32) -> (Option<String>, String) {
         let local = email.split('@').next().unwrap_or_default().to_lowercase();
         let fits = |c: char| if c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_' { c } else { '-' };
@@ -141,35 +141,35 @@ impl Login {
     }
 }
 
-/// Automation inside one project.
+/// A service account: automation inside one project.
 #[derive(Debug, Clone)]
 pub struct ServiceAccount {
     /// Its id.
     pub id: ServiceAccountId,
     /// The tenant of its project.
     pub tenant_id: TenantId,
-    /// Its project, outside of which it can do nothing.
+    /// Its project, outside of which it has no access.
     pub project_id: ProjectId,
-    /// Its name, unique in the project.
+    /// Name, unique in the project.
     pub name: String,
-    /// What it is for.
+    /// Its purpose.
     pub description: String,
-    /// The allow list: permissions by name, nothing implied.
+    /// Allow list: permissions by name, nothing implied.
     pub permissions: Vec<String>,
-    /// A disabled account's tokens are refused.
+    /// Tokens of a disabled account are rejected.
     pub disabled: bool,
     /// Labels.
     pub labels: Labels,
-    /// When it was made.
+    /// Creation time.
     pub created_at: Timestamp,
-    /// When it last changed.
+    /// Time of the last change.
     pub updated_at: Timestamp,
-    /// For `If-Match`.
+    /// Version for `If-Match`.
     pub version: i64,
 }
 
 impl ServiceAccount {
-    /// Where it lives.
+    /// Returns its scope.
     pub fn scope(&self) -> Scope {
         Scope::Project(self.tenant_id, self.project_id)
     }

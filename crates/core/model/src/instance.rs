@@ -1,4 +1,4 @@
-//! Instances: apps that run in a project, and the components they are made of.
+//! Instances: running apps in a project, and their components.
 
 use jiff::Timestamp;
 use muster_ids::{
@@ -12,51 +12,51 @@ use crate::state::states;
 use crate::{Labels, Scope};
 
 states! {
-    /// What an instance is.
+    /// State of an instance.
     InstanceState {
-        /// It was asked for.
+        /// It was requested.
         Created = "created" => [Starting, Stopping, Failed];
         /// Its members are being added.
         Starting = "starting" => [Running, Stopping, Failed];
-        /// Every component has at least as many active members as it needs, witnessed.
+        /// Every component has at least its minimum of active members, verified.
         Running = "running" => [Stopping, Failed];
         /// Its members are being removed.
         Stopping = "stopping" => [Stopped, Failed];
-        /// Nothing of it is left, witnessed or attested.
+        /// Nothing of it is left, verified or attested.
         Stopped = "stopped" => [];
-        /// It did not come to run, or cannot go on. It never runs again, and is decommissioned like any other.
+        /// It did not start, or cannot continue. It never runs again, and is decommissioned like any other.
         Failed = "failed" => [Stopping];
     }
 }
 
 states! {
-    /// How well something does: a second axis beside what it is.
+    /// Health: a second axis besides the state.
     Health {
-        /// Well.
+        /// Healthy.
         Healthy = "healthy" => [];
-        /// It works, with something missing.
+        /// It works with limitations.
         Degraded = "degraded" => [];
         /// It does not work.
         Unhealthy = "unhealthy" => [];
-        /// Nobody can say.
+        /// Not known.
         Unknown = "unknown" => [];
     }
 }
 
 states! {
-    /// Who decides when a member fails.
+    /// Reaction to a failed member.
     RepairMode {
-        /// Nobody.
+        /// None.
         Off = "off" => [];
-        /// A replacement is proposed.
+        /// Propose a replacement.
         Propose = "propose" => [];
-        /// A replacement is opened by itself, until the breaker opens.
+        /// Open a replacement automatically, until the circuit breaker opens.
         Automatic = "automatic" => [];
     }
 }
 
 reasons! {
-    /// Why an instance failed: a closed list, each with what its owner can do.
+    /// Why an instance failed: a closed list, each with advice for its owner.
     InstanceFailure;
     BelowMinimum = "below_minimum", "A component did not get as many members as it needs: the items of its operation say why. Decommission it, mend that, and create it again.";
     RepairsExhausted = "repairs_exhausted", "A component has fewer members than it needs, and the repair budget is spent: decommission the instance, fix the cause, and create it again.";
@@ -64,7 +64,7 @@ reasons! {
     DeadlinePassed = "deadline_passed", "It took longer than its deadline allows: see what its operation waited for.";
 }
 
-/// An app that runs in a project.
+/// A running app in a project.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Instance {
     /// Its id.
@@ -77,66 +77,66 @@ pub struct Instance {
     pub app_id: AppId,
     /// The app's slug.
     pub app: String,
-    /// The release that it should run.
+    /// Desired release.
     pub app_version_id: AppVersionId,
-    /// The release that it ran before: where a rollback goes.
+    /// Previous release: the target of a rollback.
     pub previous_version_id: Option<AppVersionId>,
-    /// Its name, unique in the project among those that live.
+    /// Name, unique among the project's living instances.
     pub name: String,
     /// Labels.
     pub labels: Labels,
-    /// What it was configured with; the manifest's schema holds it.
+    /// Its configuration, valid under the manifest's schema.
     pub config: Value,
-    /// What it was configured with before, together with the release that it ran before.
+    /// Configuration of the previous release.
     pub previous_config: Option<Value>,
-    /// The account that alone may lease its adapter steps.
+    /// The only account that may lease its adapter steps.
     pub operator_account_id: ServiceAccountId,
     /// Its members' network.
     pub network_id: NetworkId,
-    /// How the adapter calls its topology: opaque.
+    /// The adapter's name for its topology: opaque.
     pub topology_mode: Option<String>,
-    /// The shape of the allocations that it runs in.
+    /// Shape of its allocations.
     pub shape: String,
-    /// What it is.
+    /// Current state.
     pub state: InstanceState,
-    /// How well it does.
+    /// Its health.
     pub health: Health,
-    /// Why, where it is not plainly healthy.
+    /// Why, unless it is simply healthy.
     pub health_message: Option<String>,
-    /// Since when its health is what it is.
+    /// Start of its current health.
     pub health_since: Option<Timestamp>,
-    /// Who decides about repairs.
+    /// Its repair mode.
     pub repair: RepairMode,
-    /// When repairs were opened by themselves, oldest first: what the breaker counts.
+    /// Times of automatic repairs, oldest first, for the circuit breaker.
     pub repairs: Vec<Timestamp>,
-    /// Whether it is kept from being decommissioned.
+    /// Whether it is protected from decommissioning.
     pub protected: bool,
-    /// When it is decommissioned by itself.
+    /// Time of its automatic decommissioning.
     pub expires_at: Option<Timestamp>,
     /// Why it failed.
     pub reason: Option<InstanceFailure>,
-    /// The same in a sentence.
+    /// Message for users.
     pub message: Option<String>,
-    /// The evidence that it came to run.
+    /// Evidence that it started.
     pub running_witness_id: Option<WitnessId>,
-    /// The evidence that nothing of it is left.
+    /// Evidence that nothing of it is left.
     pub stopped_witness_id: Option<WitnessId>,
     /// The operation that last worked on it.
     pub operation_id: Option<OperationId>,
-    /// When its adapter is to look at it next.
+    /// Next reconciliation by its adapter.
     pub reconcile_due_at: Option<Timestamp>,
-    /// When its adapter last did.
+    /// Latest reconciliation by its adapter.
     pub reconciled_at: Option<Timestamp>,
-    /// When it was asked for.
+    /// Time of the request.
     pub created_at: Timestamp,
-    /// When it last changed.
+    /// Time of the last change.
     pub updated_at: Timestamp,
-    /// For `If-Match`.
+    /// Version for `If-Match`.
     pub version: i64,
 }
 
 impl Instance {
-    /// Where it belongs.
+    /// Returns its scope.
     pub fn scope(&self) -> Scope {
         Scope::Project(self.tenant_id, self.project_id)
     }
@@ -145,17 +145,17 @@ impl Instance {
 /// A component of an instance.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Component {
-    /// Of which instance.
+    /// Its instance.
     pub instance_id: InstanceId,
-    /// Its key, which means something to the adapter alone.
+    /// Its key, meaningful only to the adapter.
     pub key: String,
-    /// How many members its owner wants: raised by an add when it is accepted, and lowered again if that add had no effect;
-    /// lowered by a remove when it is accepted. A replace leaves it as it is.
+    /// Desired number of members: raised when an add is accepted, and lowered again if that add had no effect; lowered when
+    /// a removal is accepted. A replacement leaves it unchanged.
     pub desired: i64,
-    /// The number of the last member that was named; names are never used again within an instance.
+    /// Ordinal of the latest member; names are never reused within an instance.
     pub last_ordinal: i64,
-    /// What each new member asks for, where that is not the manifest's.
+    /// Capacity of each new member, if it differs from the manifest's.
     pub capacity: Option<Value>,
-    /// The allocation that new members go into, where its owner chose one.
+    /// Allocation for new members, if the owner chose one.
     pub allocation_id: Option<muster_ids::AllocationId>,
 }

@@ -7,14 +7,14 @@ use serde_json::{Map, Value};
 /// Key and value pairs that the platform stores and never interprets.
 pub type Labels = BTreeMap<String, String>;
 
-/// Whether `key` can be a label's key: letters, digits, dots, slashes and dashes, up to 63. The narrow alphabet also keeps
-/// keys from being read as paths by the databases' JSON operators.
+/// Reports whether `key` is a valid label key: letters, digits, dots, slashes and dashes, up to 63. The narrow alphabet also
+/// keeps keys from being read as paths by the databases' JSON operators.
 pub fn is_key(key: &str) -> bool {
     let inner = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"._/-".contains(&byte);
     (1..=63).contains(&key.len()) && key.bytes().all(inner) && !key.starts_with('.') && !key.starts_with('/')
 }
 
-/// The first fault of a set of labels, as a sentence.
+/// Returns the first error in a set of labels.
 pub fn fault(labels: &Labels) -> Option<String> {
     if labels.len() > 64 {
         return Some("there are more than 64 labels".to_owned());
@@ -26,7 +26,7 @@ pub fn fault(labels: &Labels) -> Option<String> {
     })
 }
 
-/// `team=ml,stage!=test`: every term must hold.
+/// A label selector such as `team=ml,stage!=test`: every term must match.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct LabelSelector {
     /// Keys that must have exactly this value.
@@ -36,7 +36,7 @@ pub struct LabelSelector {
 }
 
 impl LabelSelector {
-    /// Parses the text of the `labels` parameter; the error is a sentence about the term that is wrong.
+    /// Parses the text of the `labels` parameter; the error names the invalid term.
     pub fn parse(text: &str) -> Result<Self, String> {
         let mut selector = Self::default();
         for term in text.split(',').filter(|term| !term.is_empty()) {
@@ -57,12 +57,12 @@ impl LabelSelector {
         Ok(selector)
     }
 
-    /// The `equal` part as a JSON object, the form in which statements take it.
+    /// Returns the `equal` part as a JSON object, the format of the statements.
     pub fn equal_json(&self) -> Value {
         object(&self.equal)
     }
 
-    /// The `not_equal` part likewise.
+    /// Returns the `not_equal` part likewise.
     pub fn not_equal_json(&self) -> Value {
         object(&self.not_equal)
     }

@@ -1,4 +1,4 @@
-//! The nouns and their rules. Everything here is a pure function or a plain value.
+//! Resources and their rules. Everything here is a pure function or a plain value.
 
 pub mod adapter;
 pub mod allocation;

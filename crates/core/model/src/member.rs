@@ -1,4 +1,4 @@
-//! Members: the realised units of an instance's components, each in a cell of its own.
+//! Members: the running units of an instance's components, each in a cell of its own.
 
 use jiff::Timestamp;
 use muster_ids::{
@@ -13,31 +13,31 @@ use crate::reason::reasons;
 use crate::state::states;
 
 states! {
-    /// What a member is.
+    /// State of a member.
     MemberState {
-        /// It was asked for.
+        /// It was requested.
         Requested = "requested" => [Provisioning, Removing, Removed, Failed];
-        /// Its place is being made.
+        /// Its allocation and cell are being provisioned.
         Provisioning = "provisioning" => [Joining, Removing, Removed, Failed];
-        /// Its adapter takes it in.
+        /// Its adapter is joining it.
         Joining = "joining" => [Active, Provisioning, Removing, Failed];
-        /// It works, witnessed.
+        /// It works, verified.
         Active = "active" => [Draining, Provisioning, Joining, Removing, Failed];
-        /// Its work goes elsewhere.
+        /// Its work is moving elsewhere.
         Draining = "draining" => [Drained, Active, Joining, Removing, Failed];
-        /// No work is on it and none comes, witnessed.
+        /// It has no work and receives none, verified.
         Drained = "drained" => [Draining, Active, Joining, Provisioning, Removing, Failed];
         /// It is being removed.
         Removing = "removing" => [Removed];
-        /// Nothing is left of it, witnessed or attested.
+        /// Nothing is left of it, verified or attested.
         Removed = "removed" => [];
-        /// It did not come to work, or works no more. It can be recovered, replaced or removed.
+        /// It did not start working, or stopped working. It can be recovered, replaced or removed.
         Failed = "failed" => [Provisioning, Removing, Removed];
     }
 }
 
 reasons! {
-    /// Why a member failed: a closed list, each with what its owner can do.
+    /// Why a member failed: a closed list, each with advice for its owner.
     MemberFailure;
     NoCapacity = "no_capacity", "There is no room for it: ask for less, free something, or wait.";
     AllocationEnded = "allocation_ended", "Its allocation is not active any more: name another, or let the platform make one.";
@@ -53,7 +53,7 @@ reasons! {
     DeadlinePassed = "deadline_passed", "It took longer than its deadline allows: see what its operation waited for.";
 }
 
-/// One realised unit of a component.
+/// One running unit of a component.
 #[derive(Debug, Clone)]
 pub struct Member {
     /// Its id.
@@ -62,81 +62,81 @@ pub struct Member {
     pub tenant_id: TenantId,
     /// The project.
     pub project_id: ProjectId,
-    /// Of which instance.
+    /// Its instance.
     pub instance_id: InstanceId,
-    /// Of which component.
+    /// Its component.
     pub component_key: String,
-    /// Its name, unique in the instance for ever; its cell has the same, and so its host name.
+    /// Name, unique in the instance forever; also the name and host name of its cell.
     pub name: String,
-    /// What it is.
+    /// Current state.
     pub state: MemberState,
-    /// How well it does, as far as its adapter and the platform know.
+    /// Its health, as far as its adapter and the platform know.
     pub health: Health,
-    /// Why that is so.
+    /// Reason for that.
     pub health_message: Option<String>,
-    /// Of which incarnation that was said. It means nothing for another.
+    /// Incarnation that it refers to. It is meaningless for any other.
     pub health_incarnation: i64,
-    /// What that rests on, where it is not plainly healthy.
+    /// Cause, unless it is simply healthy.
     pub health_reason: Option<HealthReason>,
-    /// Since when it is so.
+    /// Start of its current health.
     pub health_since: Option<Timestamp>,
-    /// When what it does now is expected to be over, as its adapter says of this incarnation; nothing where that is unknown.
+    /// When its current work is expected to end, as reported by its adapter for this incarnation; none if unknown.
     pub free_at: Option<Timestamp>,
-    /// The allocation that it is in.
+    /// Its allocation.
     pub allocation_id: Option<AllocationId>,
-    /// Whether the platform made that allocation for it, and so releases it.
+    /// Whether the platform created that allocation for it, and so releases it.
     pub allocation_made: bool,
-    /// The shape of it.
+    /// Shape of that allocation.
     pub bound_capacity_shape: Option<String>,
     /// Its cell.
     pub cell_id: Option<CellId>,
-    /// The incarnation of its cell; raised whenever it is made.
+    /// Incarnation of its cell, incremented whenever that is created.
     pub incarnation: i64,
-    /// The release that really runs in it: written with the evidence, not with the wish.
+    /// Release that actually runs in it: written with the evidence, not with the request.
     pub app_version_id: Option<AppVersionId>,
-    /// What its adapter says of it, for people.
+    /// The adapter's details about it, for users.
     pub adapter_detail: Value,
     /// Why it failed.
     pub failure_reason: Option<MemberFailure>,
-    /// The same in a sentence.
+    /// Message for users.
     pub message: Option<String>,
-    /// Whether the rest of its network was told to forget it, because nobody hears from its node.
+    /// Whether the rest of its network was instructed to drop it, because its node is unreachable.
     pub fenced: bool,
-    /// The evidence that it works, or worked.
+    /// Evidence that it works, or worked.
     pub active_witness_id: Option<WitnessId>,
-    /// The evidence that it is drained.
+    /// Evidence that it is drained.
     pub drained_witness_id: Option<WitnessId>,
-    /// The evidence that nothing is left of it.
+    /// Evidence that nothing is left of it.
     pub removed_witness_id: Option<WitnessId>,
     /// The operation that last worked on it.
     pub operation_id: Option<OperationId>,
-    /// Its thread.
+    /// Correlation id.
     pub correlation_id: String,
-    /// When it was asked for.
+    /// Time of the request.
     pub created_at: Timestamp,
-    /// When it last changed.
+    /// Time of the last change.
     pub updated_at: Timestamp,
-    /// For `If-Match`.
+    /// Version for `If-Match`.
     pub version: i64,
 }
 
 impl Member {
-    /// Where it belongs.
+    /// Returns its scope.
     pub fn scope(&self) -> Scope {
         Scope::Project(self.tenant_id, self.project_id)
     }
 
-    /// How well this incarnation of it does; what was said of another means nothing.
+    /// Returns the health of this incarnation; a report about another one does not count.
     pub fn known_health(&self) -> Health {
         if self.health_incarnation == self.incarnation { self.health } else { Health::Unknown }
     }
 
-    /// Whether it failed before it ever worked: when its add did, it was taken back from what its component wants.
+    /// Reports whether it failed before it ever worked: the failed add then lowered the component's desired count.
     pub fn never_worked(&self) -> bool {
         self.state == MemberState::Failed && self.active_witness_id.is_none()
     }
 
-    /// Whether it counts as in work.
+    /// Reports whether it counts as working.
     pub fn works(&self) -> bool {
         self.state == MemberState::Active && self.known_health() != Health::Unhealthy
     }

@@ -1,17 +1,17 @@
-//! Names: what people call a thing beside its id.
+//! Names of resources, besides their ids.
 
 use std::fmt;
 
-/// The shape of every name, as the schema publishes it. No dots: `tenant.project` is a qualified name.
-/// No underscore followed by 26 characters can occur, so a name is never mistaken for an id.
+/// Pattern of every name, as published in the schema. No dots: `tenant.project` is a qualified name. No underscore followed
+/// by 26 characters can occur, so a name is never mistaken for an id.
 pub const PATTERN: &str = "^[a-z]([a-z0-9-]{0,61}[a-z0-9])?$";
 
-/// A lower-case name of up to 63 characters, fit for a DNS label.
+/// A lower-case name of up to 63 characters, valid as a DNS label.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Name(String);
 
 impl Name {
-    /// Takes `text` if it has the shape of [`PATTERN`].
+    /// Parses `text` if it matches [`PATTERN`].
     pub fn parse(text: &str) -> Option<Self> {
         let bytes = text.as_bytes();
         let inner = |byte: &u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || *byte == b'-';
@@ -22,7 +22,7 @@ impl Name {
         fits.then(|| Self(text.to_owned()))
     }
 
-    /// The text.
+    /// Returns the text.
     pub fn as_str(&self) -> &str {
         &self.0
     }

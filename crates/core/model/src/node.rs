@@ -8,39 +8,39 @@ use crate::Labels;
 use crate::state::states;
 
 states! {
-    /// What a node is. The database makes it of the facts beside it (approved, cordoned, draining, unreachable since,
-    /// retired), so that it can never disagree with them.
+    /// State of a node. The database derives it from the facts besides it (approved, cordoned, draining, unreachable since,
+    /// retired), so that they can never disagree.
     NodeState {
         /// It has joined, and waits for an operator's approval.
         Enrolling = "enrolling" => [Ready, Cordoned, Draining, Unreachable, Retired];
         /// It takes allocations.
         Ready = "ready" => [Cordoned, Draining, Unreachable, Retired];
-        /// It keeps what it has and takes nothing new.
+        /// It keeps its allocations and accepts no new ones.
         Cordoned = "cordoned" => [Ready, Draining, Unreachable, Retired];
-        /// It is being emptied.
+        /// It is being drained.
         Draining = "draining" => [Ready, Cordoned, Unreachable, Retired];
-        /// Nobody has heard from it. What runs on it may well go on.
+        /// It sends no heartbeats. Its cells may well continue to run.
         Unreachable = "unreachable" => [Enrolling, Ready, Cordoned, Draining, Retired];
-        /// It is not ours any more.
+        /// It has left the fleet.
         Retired = "retired" => [];
     }
 }
 
 states! {
-    /// What a slot is.
+    /// State of a slot.
     SlotState {
         /// An agent reported it.
         Discovered = "discovered" => [Approved, Quarantined, Retired];
         /// An operator approved it: it can be claimed.
         Approved = "approved" => [Quarantined, Retired];
-        /// Something about it could not be verified; nobody gets it.
+        /// It could not be verified, and cannot be claimed.
         Quarantined = "quarantined" => [Approved, Retired];
         /// It is gone.
         Retired = "retired" => [];
     }
 }
 
-/// An amount of each thing that a node has.
+/// An amount of each resource of a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
 pub struct Capacity {
     /// GPUs, claimed slot by slot.
@@ -54,7 +54,7 @@ pub struct Capacity {
 }
 
 impl Capacity {
-    /// Whether it asks for no more than `other` of anything.
+    /// Reports whether it exceeds `other` in no resource.
     pub fn within(&self, other: &Capacity) -> bool {
         self.gpus <= other.gpus
             && self.cpus <= other.cpus
@@ -62,7 +62,7 @@ impl Capacity {
             && self.disk_mb <= other.disk_mb
     }
 
-    /// What has to be added to `self` to get `other`; negative where it is less.
+    /// Returns the difference from `self` to `other`; negative where `other` is less.
     pub fn to(&self, other: &Capacity) -> Capacity {
         Capacity {
             gpus: other.gpus - self.gpus,
@@ -78,59 +78,59 @@ impl Capacity {
 pub struct Node {
     /// Its id.
     pub id: NodeId,
-    /// Its name, unique among those that are not retired.
+    /// Name, unique among nodes that are not retired.
     pub name: String,
     /// Labels.
     pub labels: Labels,
-    /// What it is.
+    /// Current state.
     pub state: NodeState,
-    /// What its agent last reported.
+    /// Inventory last reported by its agent.
     pub inventory: Value,
-    /// The digest of that hardware.
+    /// Digest of that inventory.
     pub inventory_digest: String,
-    /// What an operator approved.
+    /// Inventory approved by an operator.
     pub approved_inventory: Option<Value>,
-    /// The digest of what was approved.
+    /// Digest of the approved inventory.
     pub approved_digest: Option<String>,
-    /// When.
+    /// Time of the approval.
     pub approved_at: Option<Timestamp>,
-    /// Whether it is kept from new work.
+    /// Whether it is cordoned.
     pub cordoned: bool,
-    /// Whether it is being emptied.
+    /// Whether it is being drained.
     pub draining: bool,
-    /// Since when nobody has heard from it.
+    /// Time since which it is unreachable.
     pub unreachable_since: Option<Timestamp>,
     /// When it was retired.
     pub retired_at: Option<Timestamp>,
-    /// The evidence for that.
+    /// Evidence for the retirement.
     pub retired_witness_id: Option<WitnessId>,
-    /// Raised whenever an agent takes up the node's identity; an older agent is refused.
+    /// Incremented whenever an agent takes over the node's identity; an older agent is rejected.
     pub session: i64,
     /// The agent's version.
     pub agent_version: String,
-    /// When the certificate it holds ends.
+    /// Expiry of its certificate.
     pub certificate_until: Timestamp,
-    /// Where other nodes reach it, as approved.
+    /// Approved address for other nodes.
     pub address: Option<String>,
-    /// The address that its agent reported last.
+    /// Address last reported by its agent.
     pub reported_address: Option<String>,
-    /// The address that its agent called from then.
+    /// Source address of that report.
     pub peer_address: Option<String>,
-    /// Which file system it shares with other nodes.
+    /// File system that it shares with other nodes.
     pub shared_files: Option<String>,
-    /// When it was last heard, as far as was written down.
+    /// Latest recorded heartbeat.
     pub seen_at: Option<Timestamp>,
-    /// All it has, as approved.
+    /// Total capacity, as approved.
     pub total: Capacity,
-    /// What is not held.
+    /// Free capacity.
     pub free: Capacity,
-    /// How many allocations hold something of it.
+    /// Number of allocations on it.
     pub holders: i64,
-    /// When it joined.
+    /// Time of joining.
     pub created_at: Timestamp,
-    /// When it last changed.
+    /// Time of the last change.
     pub updated_at: Timestamp,
-    /// For `If-Match`.
+    /// Version for `If-Match`.
     pub version: i64,
 }
 
@@ -139,28 +139,28 @@ pub struct Node {
 pub struct Slot {
     /// Its id.
     pub id: SlotId,
-    /// The node it is in.
+    /// Its node.
     pub node_id: NodeId,
-    /// Which kind; `gpu` today.
+    /// Its kind; `gpu` today.
     pub kind: String,
-    /// The device's own identity.
+    /// Identity of the device.
     pub device: String,
-    /// Its number on the node.
+    /// Number on the node.
     pub ordinal: i64,
     /// The device's model.
     pub model: String,
     /// Its memory in MiB.
     pub memory_mb: i64,
-    /// The NUMA node it hangs on.
+    /// Its NUMA node.
     pub numa: i64,
-    /// The NVLink island it is part of.
+    /// Its NVLink island.
     pub island: i64,
-    /// What it is.
+    /// Current state.
     pub state: SlotState,
     /// Why it is quarantined.
     pub reason: Option<String>,
-    /// The allocation that holds it.
+    /// Allocation that claims it.
     pub allocation_id: Option<muster_ids::AllocationId>,
-    /// For `If-Match`.
+    /// Version for `If-Match`.
     pub version: i64,
 }

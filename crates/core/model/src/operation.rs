@@ -10,41 +10,41 @@ use crate::Scope;
 use crate::state::states;
 
 states! {
-    /// What an operation is.
+    /// State of an operation.
     OperationState {
-        /// It is written down and waits for its turn.
-        Accepted = "accepted" => [Running, Compensating, Parked, Succeeded, Partial, Failed, Cancelled, Superseded];
-        /// A step is under way.
-        Running = "running" => [Verifying, Compensating, Parked, Succeeded, Partial, Failed, Cancelled, Superseded];
-        /// Its effects are there as far as anybody knows, and are being witnessed.
-        Verifying = "verifying" => [Running, Compensating, Parked, Succeeded, Partial, Failed, Superseded];
-        /// What it did is being undone.
-        Compensating = "compensating" => [Parked, Partial, Failed, Cancelled, Superseded];
-        /// It cannot go on by itself: it says why, who can unblock it and when it escalates.
-        Parked = "parked" => [Running, Verifying, Compensating, Partial, Failed, Cancelled, Superseded];
-        /// Done, and witnessed.
+        /// It is stored and waits in the queue.
+        Accepted = "accepted" => [Running, Compensating, Blocked, Succeeded, Partial, Failed, Cancelled, Superseded];
+        /// A step is running.
+        Running = "running" => [Verifying, Compensating, Blocked, Succeeded, Partial, Failed, Cancelled, Superseded];
+        /// Its effects are done and are being verified.
+        Verifying = "verifying" => [Running, Compensating, Blocked, Succeeded, Partial, Failed, Superseded];
+        /// Its effects are being rolled back.
+        Compensating = "compensating" => [Blocked, Partial, Failed, Cancelled, Superseded];
+        /// It is stuck: it states why, which role can unblock it and when it escalates.
+        Blocked = "blocked" => [Running, Verifying, Compensating, Partial, Failed, Cancelled, Superseded];
+        /// Done and verified.
         Succeeded = "succeeded" => [];
-        /// Done in part, and somebody accepted that.
+        /// Partially done, and accepted as such.
         Partial = "partial" => [];
-        /// It had no effect, or its effect was undone and that was witnessed.
+        /// It had no effect, or was rolled back and that was verified.
         Failed = "failed" => [];
-        /// The same, on request.
+        /// Likewise, on request.
         Cancelled = "cancelled" => [];
-        /// A newer intent took over, with everything it had done.
+        /// A newer operation superseded it and inherited its effects.
         Superseded = "superseded" => [];
     }
 }
 
 states! {
-    /// What a step is.
+    /// State of a step.
     StepState {
-        /// Its turn has not come.
+        /// It has not started.
         Pending = "pending" => [Running, Done, Skipped];
-        /// It is under way.
+        /// It is running.
         Running = "running" => [Done, Failed, Undoing, Skipped];
         /// It is done.
         Done = "done" => [Undoing];
-        /// It surely did not happen.
+        /// It certainly had no effect.
         Failed = "failed" => [Undoing];
         /// It is being undone.
         Undoing = "undoing" => [Undone];
@@ -56,43 +56,43 @@ states! {
 }
 
 states! {
-    /// What one part of a bulk operation is.
+    /// State of one item of a bulk operation.
     ItemState {
         /// It waits.
-        Pending = "pending" => [Running, Parked, Succeeded, Failed];
-        /// It is being worked on.
-        Running = "running" => [Parked, Succeeded, Failed];
-        /// Its operation is parked: somebody has to decide how that goes on.
-        Parked = "parked" => [Running, Succeeded, Failed];
+        Pending = "pending" => [Running, Blocked, Succeeded, Failed];
+        /// It is in progress.
+        Running = "running" => [Blocked, Succeeded, Failed];
+        /// Its operation is blocked and needs a decision.
+        Blocked = "blocked" => [Running, Succeeded, Failed];
         /// It is done.
         Succeeded = "succeeded" => [];
-        /// It is not, and will not be.
+        /// It failed for good.
         Failed = "failed" => [];
     }
 }
 
-/// What can be done with a parked operation.
+/// Action on a blocked operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Unblock {
-    /// Try the step again.
+pub enum ResolveAction {
+    /// Retry the step.
     Retry,
-    /// Undo what was done.
+    /// Roll back.
     Compensate,
-    /// Take what was done as the result.
+    /// Accept the partial result.
     AcceptPartial,
-    /// Give up; what cannot be verified stays quarantined.
+    /// Abandon; resources that cannot be verified stay quarantined.
     Abandon,
 }
 
-impl Unblock {
-    /// The word on the wire.
+impl ResolveAction {
+    /// Returns its name on the wire.
     pub fn as_str(self) -> &'static str {
         match self {
-            Unblock::Retry => "retry",
-            Unblock::Compensate => "compensate",
-            Unblock::AcceptPartial => "accept_partial",
-            Unblock::Abandon => "abandon",
+            ResolveAction::Retry => "retry",
+            ResolveAction::Compensate => "compensate",
+            ResolveAction::AcceptPartial => "accept_partial",
+            ResolveAction::Abandon => "abandon",
         }
     }
 }
@@ -100,11 +100,11 @@ impl Unblock {
 /// One step, in the plan and in the journal.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StepRecord {
-    /// Its name; the file in `operations/src` has the same.
+    /// Its name, and that of its file in the engine crate.
     pub name: String,
-    /// What it is.
+    /// Current state.
     pub state: StepState,
-    /// How often it was tried.
+    /// Number of attempts.
     pub attempts: u32,
     /// When it began.
     #[serde(skip_serializing_if = "Option::is_none", default)]
@@ -112,19 +112,19 @@ pub struct StepRecord {
     /// When it ended.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub ended_at: Option<Timestamp>,
-    /// What it says.
+    /// Message for users.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub message: Option<String>,
-    /// What it did, for its undo and for whoever takes over.
+    /// Record of its effects, for its undo and for a superseding operation.
     #[serde(skip_serializing_if = "Value::is_null", default)]
     pub output: Value,
-    /// The evidence.
+    /// Its evidence.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub witness_id: Option<WitnessId>,
 }
 
 impl StepRecord {
-    /// A step whose turn has not come.
+    /// A step that has not started.
     pub fn pending(name: &str) -> Self {
         Self {
             name: name.to_owned(),
@@ -139,46 +139,45 @@ impl StepRecord {
     }
 }
 
-/// One part of a bulk operation.
+/// One item of a bulk operation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Item {
-    /// The thing.
+    /// Id of its subject.
     pub id: String,
-    /// Its name.
+    /// Name of the subject.
     pub name: String,
-    /// What it is.
+    /// Current state.
     pub state: ItemState,
-    /// The operation that works on it.
+    /// Its operation.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub operation_id: Option<OperationId>,
-    /// What it says.
+    /// Message for users.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub message: Option<String>,
 }
 
-/// Why an operation is parked, who can unblock it, and how.
+/// Why an operation is blocked, and how to unblock it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Parked {
-    /// Why.
+pub struct Blocked {
+    /// The reason.
     pub reason: String,
-    /// Who can unblock it: `tenant` or `operator`.
-    pub unblock_by: String,
-    /// With what.
-    pub choices: Vec<Unblock>,
-    /// Since when.
+    /// Role that can unblock it: `tenant` or `operator`.
+    pub resolvable_by: String,
+    /// Available actions.
+    pub actions: Vec<ResolveAction>,
+    /// Start of the block.
     pub since: Timestamp,
-    /// When it is told to operators as overdue.
+    /// When it is escalated to operators.
     pub escalates_at: Timestamp,
-    /// Whether that was done.
+    /// Whether it was escalated.
     #[serde(default)]
     pub escalated: bool,
-    /// Whether nothing was refused and only its time was over: then it can go on where it is as soon as what it waits for is
-    /// there.
+    /// Whether only its deadline passed and no step was refused: then it can continue in place once its obstacle is gone.
     #[serde(default)]
     pub by_deadline: bool,
 }
 
-/// Who asked.
+/// The requester.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AskedBy {
     /// `user`, `service_account` or `platform`.
@@ -196,77 +195,77 @@ pub struct Operation {
     pub id: OperationId,
     /// `noun.verb`.
     pub kind: String,
-    /// The tenant, where there is one.
+    /// The tenant, if any.
     pub tenant_id: Option<TenantId>,
-    /// The project, where there is one.
+    /// The project, if any.
     pub project_id: Option<ProjectId>,
-    /// What it works on: `allocation` or `node`.
+    /// Kind of its subject, such as `allocation` or `node`.
     pub subject_kind: String,
-    /// Its id.
+    /// Id of the subject.
     pub subject_id: Uuid,
-    /// Its name.
+    /// Name of the subject.
     pub subject_name: String,
-    /// Who asked.
+    /// The requester.
     pub asked_by: AskedBy,
-    /// The thread.
+    /// Correlation id.
     pub correlation_id: String,
-    /// What it is.
+    /// Current state.
     pub state: OperationState,
-    /// What was asked for.
+    /// Its input.
     pub input: Value,
-    /// What it touches; disjoint operations run at once, others in order.
-    pub touches: Vec<Uuid>,
-    /// What it touches only in part, beside others that do the same: it waits for those who touch all of it, and they for it.
+    /// Exclusive locks; disjoint operations run in parallel, others in order.
+    pub exclusive_locks: Vec<Uuid>,
+    /// Shared locks: compatible with each other, and exclusive with those in `touches`.
     #[serde(default)]
-    pub shares: Vec<Uuid>,
+    pub shared_locks: Vec<Uuid>,
     /// The steps, planned and done.
     pub steps: Vec<StepRecord>,
-    /// The parts of a bulk operation.
+    /// Items of a bulk operation.
     pub items: Vec<Item>,
     /// Why it waits.
     pub waiting: Option<String>,
-    /// Why it is parked.
-    pub parked: Option<Parked>,
-    /// Why it failed: a word of a closed list.
+    /// Why it is blocked.
+    pub blocked: Option<Blocked>,
+    /// Why it failed: a code from a closed list.
     pub reason: Option<String>,
-    /// The same in a sentence.
+    /// Message for users.
     pub message: Option<String>,
-    /// Whether somebody asked to cancel it.
+    /// Whether cancellation was requested.
     pub cancel_requested: bool,
-    /// The operation it took over from.
+    /// The operation that it supersedes.
     pub supersedes: Option<OperationId>,
-    /// The bulk operation it is a part of.
+    /// Parent operation, if it is a child.
     pub parent_id: Option<OperationId>,
-    /// When the engine looks at it next.
+    /// When the engine runs it next.
     pub due_at: Timestamp,
-    /// When it must have ended.
+    /// Its deadline.
     pub deadline_at: Timestamp,
-    /// Raised whenever its lease changes hands.
+    /// Fencing token, incremented whenever its lease changes hands.
     pub generation: i64,
-    /// Raised whenever somebody wakes it.
+    /// Incremented whenever it is woken.
     pub wakes: i64,
     /// When it was accepted.
     pub created_at: Timestamp,
-    /// When it last changed.
+    /// Time of the last change.
     pub updated_at: Timestamp,
     /// When it ended.
     pub finished_at: Option<Timestamp>,
-    /// For `If-Match`.
+    /// Version for `If-Match`.
     pub version: i64,
 }
 
 impl Operation {
-    /// Where it belongs.
+    /// Returns its scope.
     pub fn scope(&self) -> Scope {
         Scope::from_columns(self.tenant_id, self.project_id)
     }
 
-    /// The step that is under way, or comes next.
+    /// Returns the step that is running or comes next.
     pub fn current(&self) -> Option<usize> {
         self.steps.iter().position(|step| !matches!(step.state, StepState::Done | StepState::Skipped))
     }
 
-    /// The record of a step.
+    /// Returns the record of a step.
     pub fn step(&self, name: &str) -> Option<&StepRecord> {
         self.steps.iter().find(|step| step.name == name)
     }

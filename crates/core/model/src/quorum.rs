@@ -1,5 +1,5 @@
-//! Whether a component can do without some of its members. Pure: whoever asks has locked the component and read everything in one
-//! transaction, so that two who ask at once cannot both be told yes.
+//! Decides whether a component can lose some of its members. Pure: the caller has locked the component and read everything
+//! in one transaction, so that of two concurrent requests only one can succeed.
 
 use std::collections::BTreeSet;
 
@@ -8,19 +8,19 @@ use muster_ids::{MemberId, OperationId, TypedId as _};
 use crate::member::Member;
 use crate::operation::{Item, ItemState, Operation};
 
-/// The members that unfinished operations take out of work, whether they have begun to or not.
+/// Returns the members that open operations drain, replace or remove, whether started or not.
 pub fn leaving(operations: &[Operation]) -> BTreeSet<MemberId> {
     named_by(operations, &BTreeSet::new(), |kind| {
         matches!(kind, "member.drain" | "members.drain") || replaces(kind) || removes(kind)
     })
 }
 
-/// The members that unfinished operations remove, whether they have begun to or not.
+/// Returns the members that open operations remove, whether started or not.
 pub fn going(operations: &[Operation]) -> BTreeSet<MemberId> {
     named_by(operations, &BTreeSet::new(), removes)
 }
 
-/// The members whose place others are to take already, by operations other than these.
+/// Returns the members that open operations, except these, replace.
 pub fn replacing(operations: &[Operation], but: &BTreeSet<OperationId>) -> BTreeSet<MemberId> {
     named_by(operations, but, replaces)
 }
@@ -59,17 +59,17 @@ fn named_by(
     named
 }
 
-/// What a component needs: so many of so many at work.
+/// A component's quorum.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Need {
-    /// So many must stay.
+    /// Number of members that must keep working.
     pub need: i64,
-    /// Of so many that are wanted.
+    /// Desired number of members.
     pub desired: i64,
 }
 
-/// The members of a component that are in work, as far as anybody knows. `out` are those that are on their way out of it, and
-/// those whose nodes nobody hears from.
+/// Returns the members of a component that work, as far as known. `out` are those being drained or removed, and those on
+/// unreachable nodes.
 pub fn at_work<'m>(
     component: &'m str,
     living: &'m [Member],
@@ -81,7 +81,7 @@ pub fn at_work<'m>(
     living.iter().filter(works)
 }
 
-/// Why a component cannot do without these members, if it cannot. What does not work anyway can always go.
+/// Explains why a component cannot lose these members, if so. A member that does not work can always be removed.
 pub fn fault(
     component: &str,
     need: Need,
@@ -100,8 +100,8 @@ pub fn fault(
     ))
 }
 
-/// How many of those at work can be taken out at once. Where no number of members would ever let one go, one at a time may: its
-/// component cannot be changed in any other way.
+/// Returns how many working members can be taken out at once. If the quorum never allows any, one at a time may be: its
+/// component could not be changed otherwise.
 pub fn spare(need: Need, at_work: usize, under_way: usize) -> usize {
     let spare = i64::try_from(at_work).unwrap_or(i64::MAX) - need.need;
     let least = i64::from(need.desired <= need.need && under_way == 0);

@@ -1,6 +1,6 @@
-//! The one macro for reasons: a closed list of words, each with what can be done about it.
+//! The macro for reasons: a closed list of codes, each with advice.
 
-/// Declares such a list.
+/// Declares a closed list of reasons.
 macro_rules! reasons {
     ($(#[$doc:meta])* $name:ident; $($variant:ident = $word:literal, $advice:literal;)*) => {
         $(#[$doc])*
@@ -9,20 +9,20 @@ macro_rules! reasons {
         pub enum $name { $(#[doc = $advice] $variant,)* }
 
         impl $name {
-            /// All of them.
+            /// All values.
             pub const ALL: &'static [$name] = &[$($name::$variant,)*];
 
-            /// The word on the wire and in the database.
+            /// Returns its name on the wire and in the database.
             pub fn as_str(self) -> &'static str {
                 match self { $($name::$variant => $word,)* }
             }
 
-            /// The reason that is written so.
+            /// Parses a reason from its name.
             pub fn parse(text: &str) -> Option<Self> {
                 Self::ALL.iter().copied().find(|reason| reason.as_str() == text)
             }
 
-            /// What to do next.
+            /// Returns the advice.
             pub fn advice(self) -> &'static str {
                 match self { $($name::$variant => $advice,)* }
             }

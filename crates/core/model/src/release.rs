@@ -1,6 +1,6 @@
-//! Which change of a release's state is allowed, and what it takes along: a pure function over what was read.
+//! Decides which promotions of a release are allowed, and what they entail: pure.
 //!
-//! A release goes through the states of artifacts, by the same steps, and is never ahead of what it is made of.
+//! A release has the states and transitions of artifacts, and is never ahead of its own artifacts.
 
 use jiff::Timestamp;
 
@@ -8,37 +8,37 @@ use crate::app::AppVersion;
 use crate::artifact::promotion::{PERCENT, grace_ends, no_such_step, trusted};
 use crate::artifact::{ArtifactState, Moves, Refusal, Step, TrustPolicy, Verdict};
 
-/// One artifact that a release is made of.
+/// One artifact of a release.
 #[derive(Debug, Clone)]
 pub struct Part {
     /// Its name in the manifest.
     pub name: String,
-    /// How far it may be used.
+    /// Promotion state.
     pub state: ArtifactState,
-    /// What was found of its signatures, under the present edition of the publisher's policy.
+    /// Result of verifying its signatures under the current edition of the publisher's policy.
     pub verdict: Verdict,
 }
 
-/// Everything that the decision needs beside the release.
+/// Inputs of the decision besides the release.
 #[derive(Debug, Clone)]
 pub struct ReleaseFacts<'a> {
-    /// What the publisher's project demands.
+    /// The publisher's policy.
     pub policy: &'a TrustPolicy,
-    /// What it is made of.
+    /// Its artifacts.
     pub parts: &'a [Part],
-    /// Live instances that run it or may roll back to it.
+    /// Living instances that run it or may roll back to it.
     pub instances: i64,
-    /// Living members that it really runs in.
+    /// Living members that actually run it.
     pub members: i64,
     /// The app's active release.
     pub active: Option<&'a AppVersion>,
     /// The app's canary.
     pub canary: Option<&'a AppVersion>,
-    /// The time.
+    /// Current time.
     pub now: Timestamp,
 }
 
-/// Decides.
+/// Decides on a change.
 pub fn plan(release: &AppVersion, step: Step, facts: &ReleaseFacts<'_>) -> Result<Moves, Refusal> {
     let from = release.state;
     let (to, forward) = match step {
@@ -73,8 +73,8 @@ pub fn plan(release: &AppVersion, step: Step, facts: &ReleaseFacts<'_>) -> Resul
     Ok(Moves { to, percent, supersedes })
 }
 
-/// What a release is made of must be as far as the release would be, and count as trusted there. What is deprecated serves
-/// only releases that are already there, and what is retired serves none.
+/// Ensures that an artifact of a release has at least the release's new state and is trusted there. A deprecated artifact
+/// serves only releases that are already there, and a retired one serves none.
 fn carried(to: ArtifactState, part: &Part, policy: &TrustPolicy) -> Result<(), Refusal> {
     let Part { name, state, verdict } = part;
     if !state.may_start() {
@@ -101,7 +101,7 @@ fn retired(release: &AppVersion, facts: &ReleaseFacts<'_>) -> Result<(), Refusal
     still_used(facts.instances, facts.members).map_or(Ok(()), |says| Err(Refusal::Held(says)))
 }
 
-/// Why a release that is so much used cannot be retired; nothing if it is not used.
+/// Explains why a release in use cannot be retired; `None` if it is unused.
 pub fn still_used(instances: i64, members: i64) -> Option<String> {
     (instances > 0 || members > 0).then(|| {
         format!(
@@ -111,7 +111,7 @@ pub fn still_used(instances: i64, members: i64) -> Option<String> {
     })
 }
 
-/// From when on a deprecated release can be retired.
+/// Returns when a deprecated release can be retired.
 pub fn retirable_at(release: &AppVersion, policy: &TrustPolicy) -> Option<Timestamp> {
     release.deprecated_at.map(|since| grace_ends(since, policy))
 }
@@ -119,7 +119,7 @@ pub fn retirable_at(release: &AppVersion, policy: &TrustPolicy) -> Option<Timest
 #[cfg(test)]
 mod tests {
     use jiff::SignedDuration;
-    use muster_ids::World;
+    use muster_ids::Env;
     use proptest::prelude::*;
     use serde_json::json;
 
@@ -137,12 +137,12 @@ mod tests {
         }
     }
 
-    fn release(world: &World, name: &str) -> AppVersion {
+    fn release(env: &Env, name: &str) -> AppVersion {
         AppVersion {
-            id: world.id(),
-            tenant_id: world.id(),
-            project_id: world.id(),
-            app_id: world.id(),
+            id: env.id(),
+            tenant_id: env.id(),
+            project_id: env.id(),
+            app_id: env.id(),
             name: name.to_owned(),
             manifest: json!({}),
             digest: String::new(),
@@ -195,19 +195,19 @@ mod tests {
         now: Timestamp,
     }
 
-    /// The first release is made of the parts 0 and 1, the second of 1 and 2, the third of 3.
+    /// The first release contains the artifacts 0 and 1, the second 1 and 2, the third 3.
     const MADE_OF: [&[usize]; 3] = [&[0, 1], &[1, 2], &[3]];
 
     impl Shelf {
         fn new() -> Self {
-            let world = World::for_tests(5);
+            let env = Env::for_tests(5);
             let part = |name: &str| Part {
                 name: name.to_owned(),
                 state: ArtifactState::Active,
                 verdict: verdict(Trust::Trusted),
             };
             Self {
-                releases: ["1", "2", "3"].map(|name| release(&world, name)).to_vec(),
+                releases: ["1", "2", "3"].map(|name| release(&env, name)).to_vec(),
                 parts: ["a", "b", "c", "d"].map(part).to_vec(),
                 used: vec![0; 3],
                 policy: TrustPolicy::default(),
@@ -219,7 +219,7 @@ mod tests {
             self.releases.iter().position(|release| release.state == state)
         }
 
-        /// Carries a step out as the use-case does: plan over what is there, then apply.
+        /// Runs a step as the use-case does: plan, then apply.
         fn step(&mut self, at: usize, step: Step) -> Result<(), Refusal> {
             let parts: Vec<Part> = MADE_OF[at].iter().map(|part| self.parts[*part].clone()).collect();
             let active = self.in_state(ArtifactState::Active);
@@ -273,7 +273,7 @@ mod tests {
         }
     }
 
-    /// The rules once more, in other words than the planner's.
+    /// The rules once more, independent of the planner.
     fn check(shelf: &Shelf, before: &[ArtifactState], at: usize, done: bool) -> Result<(), TestCaseError> {
         use ArtifactState::{Active, Canary, Deprecated, Draft, Retired, Staged};
         for (index, release) in shelf.releases.iter().enumerate() {
@@ -298,7 +298,7 @@ mod tests {
                     }
                 }
                 (Canary, Staged) | (Active, Deprecated) => {}
-                // Nobody was offered it, so nobody is given time to leave it.
+                // It was never offered, so there is no grace period.
                 (Draft | Staged, Retired) => prop_assert_eq!(shelf.used[at], 0),
                 (Deprecated, Retired) => {
                     prop_assert_eq!(shelf.used[at], 0);

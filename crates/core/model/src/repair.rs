@@ -1,56 +1,56 @@
-//! What is done about members that do not work: nothing, a proposal, a replacement, or, where replacements do not help, no more
-//! of them. Pure.
+//! Decides on repairs of broken members: nothing, a proposal, a replacement, or, if replacements do not help, no more of
+//! them. Pure.
 
 use jiff::{SignedDuration, Timestamp};
 use muster_ids::MemberId;
 
 use crate::instance::RepairMode;
 
-/// So many replacements may be opened by themselves within the window.
+/// Circuit breaker: limit of automatic replacements within a window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Breaker {
-    /// So many.
+    /// Maximum number.
     pub most: i64,
     /// The window.
     pub window: SignedDuration,
 }
 
 impl Breaker {
-    /// Those of `past` that still count.
+    /// Returns those of `past` that still count.
     pub fn recent(&self, past: &[Timestamp], now: Timestamp) -> Vec<Timestamp> {
         past.iter().copied().filter(|at| *at + self.window > now).collect()
     }
 }
 
-/// A cell whose policy is to be restarted is made anew so often within the window; after that its owner decides.
+/// Limit of automatic restarts of a cell with a restart policy; after that its owner decides.
 pub const CELL_RESTARTS: Breaker = Breaker { most: 3, window: SignedDuration::from_hours(1) };
 
 /// A member that does not work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Broken {
-    /// Which.
+    /// Its id.
     pub member: MemberId,
-    /// Whether its owner was not told of it yet.
+    /// Whether its owner has not been notified yet.
     pub unannounced: bool,
-    /// Whether an operation works on it already.
+    /// Whether an operation is already open on it.
     pub busy: bool,
 }
 
-/// What to do.
+/// Decision on repairs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Decision {
     /// Nothing.
     Nothing,
-    /// Propose to replace these; a person decides.
+    /// Propose to replace these; a user decides.
     Propose(Vec<MemberId>),
     /// Open a replacement of this one.
     Open(MemberId),
-    /// The breaker is open: replacements did not help, so these are only proposed, and somebody has to look.
+    /// The breaker is open: replacements did not help, so these are only proposed, and a user has to decide.
     Suspend(Vec<MemberId>),
 }
 
-/// Decides. One replacement is opened at a time (`repairing` says that one is under way): where many members fail at once the fault is rarely theirs, and what the first
-/// replacement comes to is worth knowing before the next.
+/// Decides on repairs. One replacement is opened at a time (`repairing`: one is open): when many members fail together the
+/// cause is rarely theirs, and the outcome of the first replacement should be known before the next.
 pub fn consider(
     mode: RepairMode,
     breaker: Breaker,
@@ -83,22 +83,22 @@ pub fn consider(
 
 #[cfg(test)]
 mod tests {
-    use muster_ids::World;
+    use muster_ids::Env;
     use proptest::prelude::*;
 
     use super::*;
 
-    fn broken(world: &World, unannounced: bool, busy: bool) -> Broken {
-        Broken { member: world.id(), unannounced, busy }
+    fn broken(env: &Env, unannounced: bool, busy: bool) -> Broken {
+        Broken { member: env.id(), unannounced, busy }
     }
 
     const HOUR: Breaker = Breaker { most: 2, window: SignedDuration::from_hours(1) };
 
     #[test]
     fn each_mode_does_what_it_says() {
-        let world = World::for_tests(1);
-        let now = world.now();
-        let (one, two) = (broken(&world, true, false), broken(&world, false, false));
+        let env = Env::for_tests(1);
+        let now = env.now();
+        let (one, two) = (broken(&env, true, false), broken(&env, false, false));
         let decide = |mode, past: &[Timestamp], all: &[Broken]| consider(mode, HOUR, past, all, false, now);
         assert_eq!(decide(RepairMode::Off, &[], &[one, two]), Decision::Nothing);
         assert_eq!(decide(RepairMode::Propose, &[], &[one, two]), Decision::Propose(vec![one.member]));
@@ -122,15 +122,15 @@ mod tests {
     }
 
     proptest! {
-        /// However often members are found broken, no window ever sees more replacements than are allowed.
+        /// However often members are found broken, no window contains more replacements than allowed.
         #[test]
         fn the_breaker_never_lets_more_through(most in 0..5_i64, window in 60..7200_i64, looks in prop::collection::vec((1..1800_i64, 1..4_usize), 1..80)) {
-            let world = World::for_tests(7);
+            let env = Env::for_tests(7);
             let breaker = Breaker { most, window: SignedDuration::from_secs(window) };
-            let (mut now, mut past, mut opened) = (world.now(), Vec::new(), Vec::new());
+            let (mut now, mut past, mut opened) = (env.now(), Vec::new(), Vec::new());
             for (seconds, count) in looks {
                 now += SignedDuration::from_secs(seconds);
-                let all: Vec<Broken> = (0..count).map(|_| broken(&world, true, false)).collect();
+                let all: Vec<Broken> = (0..count).map(|_| broken(&env, true, false)).collect();
                 match consider(RepairMode::Automatic, breaker, &past, &all, false, now) {
                     Decision::Open(member) => {
                         prop_assert!(all.iter().any(|broken| broken.member == member));
@@ -150,10 +150,10 @@ mod tests {
 
         #[test]
         fn only_what_is_broken_and_free_is_touched(modes in 0..3_usize, flags in prop::collection::vec((any::<bool>(), any::<bool>()), 0..6)) {
-            let world = World::for_tests(9);
-            let all: Vec<Broken> = flags.iter().map(|(unannounced, busy)| broken(&world, *unannounced, *busy)).collect();
+            let env = Env::for_tests(9);
+            let all: Vec<Broken> = flags.iter().map(|(unannounced, busy)| broken(&env, *unannounced, *busy)).collect();
             let free = |member: &MemberId| all.iter().any(|broken| broken.member == *member && !broken.busy);
-            match consider(RepairMode::ALL[modes], HOUR, &[], &all, false, world.now()) {
+            match consider(RepairMode::ALL[modes], HOUR, &[], &all, false, env.now()) {
                 Decision::Nothing => {}
                 Decision::Open(member) => prop_assert!(free(&member)),
                 Decision::Propose(members) | Decision::Suspend(members) => {

@@ -1,4 +1,4 @@
-//! Roles, and their binding to people.
+//! Roles, and their bindings to users.
 
 use jiff::Timestamp;
 use muster_ids::{RoleBindingId, UserId};
@@ -6,11 +6,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::Scope;
 
-/// What a person may be. Service accounts have allow lists instead.
+/// Role of a user. Service accounts have allow lists instead.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Role {
-    /// Runs the platform: nodes, tenants, prices; no way into tenants' cells or secrets.
+    /// Runs the platform: nodes, tenants, prices; no access to tenants' cells or secrets.
     PlatformOperator,
     /// Everything inside one tenant.
     TenantAdmin,
@@ -21,11 +21,11 @@ pub enum Role {
 }
 
 impl Role {
-    /// All of them, in order of reach.
+    /// All roles, in order of reach.
     pub const ALL: [Role; 4] =
         [Role::PlatformOperator, Role::TenantAdmin, Role::ProjectAdmin, Role::ProjectViewer];
 
-    /// The word on the wire and in the database.
+    /// Returns its name on the wire and in the database.
     pub fn as_str(self) -> &'static str {
         match self {
             Role::PlatformOperator => "platform_operator",
@@ -35,12 +35,12 @@ impl Role {
         }
     }
 
-    /// The role that is written so.
+    /// Parses a role from its name.
     pub fn parse(text: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|role| role.as_str() == text)
     }
 
-    /// Whether the role can be bound at this scope: each role has exactly one level.
+    /// Reports whether the role can be bound at this scope: each role has exactly one level.
     pub fn fits(self, scope: Scope) -> bool {
         matches!(
             (self, scope),
@@ -51,19 +51,19 @@ impl Role {
     }
 }
 
-/// A role that a person holds at a scope.
+/// A user's role at a scope.
 #[derive(Debug, Clone)]
 pub struct RoleBinding {
     /// Its id.
     pub id: RoleBindingId,
-    /// Who holds it.
+    /// The user.
     pub user_id: UserId,
-    /// The person's address, for people who read lists.
+    /// The user's email address, for lists.
     pub user_email: String,
-    /// Which role.
+    /// The role.
     pub role: Role,
-    /// Where.
+    /// Its scope.
     pub scope: Scope,
-    /// Since when.
+    /// Creation time.
     pub created_at: Timestamp,
 }

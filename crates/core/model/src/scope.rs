@@ -1,8 +1,8 @@
-//! Where a thing belongs: the platform, a tenant, or a project of a tenant.
+//! Scopes: the platform, a tenant, or a project of a tenant.
 
 use muster_ids::{ProjectId, TenantId};
 
-/// The boundary inside which a grant counts and a resource lives.
+/// The boundary inside which a grant applies and a resource lives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Scope {
     /// The whole platform.
@@ -14,7 +14,7 @@ pub enum Scope {
 }
 
 impl Scope {
-    /// The tenant, where there is one.
+    /// Returns the tenant, if any.
     pub fn tenant(self) -> Option<TenantId> {
         match self {
             Scope::Platform => None,
@@ -22,7 +22,7 @@ impl Scope {
         }
     }
 
-    /// The project, where there is one.
+    /// Returns the project, if any.
     pub fn project(self) -> Option<ProjectId> {
         match self {
             Scope::Project(_, project) => Some(project),
@@ -30,7 +30,7 @@ impl Scope {
         }
     }
 
-    /// Whether everything in `other` is also in `self`. Ids are compared whole, never by prefix.
+    /// Reports whether everything in `other` is also in `self`. Ids are compared whole, never by prefix.
     pub fn contains(self, other: Scope) -> bool {
         match (self, other) {
             (Scope::Platform, _) => true,
@@ -41,12 +41,12 @@ impl Scope {
         }
     }
 
-    /// The audit chain that entries of this scope are hashed into: one for each tenant, one for the platform.
+    /// Returns the audit chain of this scope: one for each tenant, one for the platform.
     pub fn chain(self) -> String {
         self.tenant().map_or_else(|| "platform".to_owned(), |tenant| tenant.to_string())
     }
 
-    /// From two columns, as every table that has a scope keeps it.
+    /// Builds a scope from the two columns in which tables store it.
     pub fn from_columns(tenant: Option<TenantId>, project: Option<ProjectId>) -> Self {
         match (tenant, project) {
             (None, _) => Scope::Platform,

@@ -1,4 +1,4 @@
-//! Secrets: a project's own, and what the platform issues for a purpose. Neither is ever here in clear.
+//! Secrets: a project's own, and those that the platform issues. Neither is ever here in clear text.
 
 use jiff::Timestamp;
 use muster_ids::{CellId, InstanceId, ProjectId, RepositoryId, RuntimeSecretId, SecretId, TenantId};
@@ -18,46 +18,46 @@ pub struct ProjectSecret {
     pub name: String,
     /// The registry that it is a credential for, as `host` or `host:port`; it is sent to no other.
     pub registry: Option<String>,
-    /// How often its content was set.
+    /// Revision of its content.
     pub revision: i64,
-    /// How long the content is.
+    /// Size of the content.
     pub size: i64,
     /// The content, sealed.
     pub sealed: Vec<u8>,
-    /// When it was made.
+    /// Creation time.
     pub created_at: Timestamp,
     /// When its content was last set.
     pub updated_at: Timestamp,
-    /// For `If-Match`.
+    /// Version for `If-Match`.
     pub version: i64,
 }
 
 impl ProjectSecret {
-    /// Where it belongs.
+    /// Returns its scope.
     pub fn scope(&self) -> Scope {
         Scope::Project(self.tenant_id, self.project_id)
     }
 
-    /// What its content is sealed for: it opens as nothing else, and as no earlier content of itself.
+    /// Returns the sealing context of its content: it opens in no other context, and not as an earlier revision.
     pub fn context(id: SecretId, revision: i64) -> String {
         format!("secret {id} {revision}")
     }
 }
 
-/// What a runtime secret is for: a closed list. `docs/decisions` says why these two, and what would prove a third.
+/// Purpose of a runtime secret: a closed list. `docs/decisions` explains these two, and the requirements for a third.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Purpose {
-    /// To read one repository of the registry, for one incarnation of one cell, for an hour.
+    /// Read one repository of the registry, for one incarnation of one cell, for an hour.
     ArtifactPull,
-    /// What members share to join each other.
+    /// Shared bootstrap secret of an instance's members.
     ClusterBootstrap,
 }
 
 impl Purpose {
-    /// All of them.
+    /// All values.
     pub const ALL: [Self; 2] = [Self::ArtifactPull, Self::ClusterBootstrap];
 
-    /// The word on the wire and in the database.
+    /// Returns its name on the wire and in the database.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::ArtifactPull => "artifact_pull",
@@ -65,13 +65,13 @@ impl Purpose {
         }
     }
 
-    /// The purpose that is written so.
+    /// Parses a purpose from its name.
     pub fn parse(text: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|purpose| purpose.as_str() == text)
     }
 }
 
-/// Material that was issued.
+/// An issued secret.
 #[derive(Debug, Clone)]
 pub struct RuntimeSecret {
     /// Its id.
@@ -80,39 +80,39 @@ pub struct RuntimeSecret {
     pub tenant_id: TenantId,
     /// The project.
     pub project_id: ProjectId,
-    /// What for.
+    /// Its purpose.
     pub purpose: Purpose,
-    /// What it is called.
+    /// Its name.
     pub name: String,
-    /// The repository that it reads.
+    /// Repository that it grants access to.
     pub repository_id: Option<RepositoryId>,
-    /// The cell that it was issued to.
+    /// Cell that it was issued to.
     pub cell_id: Option<CellId>,
-    /// Which incarnation of that.
+    /// Incarnation of that cell.
     pub incarnation: Option<i64>,
-    /// The instance that it was issued to: it ends with that.
+    /// Instance that it was issued to: it is revoked with that.
     pub instance_id: Option<InstanceId>,
-    /// The hash of a credential, which is kept nowhere else.
+    /// Hash of a credential that is stored nowhere else.
     pub hash: Option<[u8; 32]>,
     /// Other material, sealed.
     pub sealed: Option<Vec<u8>>,
-    /// When it ends by itself.
+    /// Time at which it expires.
     pub expires_at: Option<Timestamp>,
     /// When it was revoked.
     pub revoked_at: Option<Timestamp>,
     /// When it was issued.
     pub created_at: Timestamp,
-    /// For `If-Match`.
+    /// Version for `If-Match`.
     pub version: i64,
 }
 
 impl RuntimeSecret {
-    /// Where it belongs.
+    /// Returns its scope.
     pub fn scope(&self) -> Scope {
         Scope::Project(self.tenant_id, self.project_id)
     }
 
-    /// What its material is sealed for.
+    /// Returns the sealing context of its material.
     pub fn context(id: RuntimeSecretId) -> String {
         format!("runtime secret {id}")
     }

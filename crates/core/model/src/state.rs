@@ -1,6 +1,7 @@
-//! The one macro for states: an enum with its words, all of them, and what each can become.
+//! The macro for states: an enum with its names and transitions.
 
-/// Declares a state machine. The words stand in the database's CHECK, on the wire and in the documents; a test compares.
+/// Declares a state machine. The names appear in the database's CHECK, on the wire and in the documents; a test compares
+/// them.
 macro_rules! states {
     ($(#[$doc:meta])* $name:ident { $($(#[$vdoc:meta])* $variant:ident = $word:literal => [$($next:ident),* $(,)?];)* }) => {
         $(#[$doc])*
@@ -9,20 +10,20 @@ macro_rules! states {
         pub enum $name { $($(#[$vdoc])* $variant,)* }
 
         impl $name {
-            /// All of them.
+            /// All values.
             pub const ALL: &'static [$name] = &[$($name::$variant,)*];
 
-            /// The word on the wire and in the database.
+            /// Returns its name on the wire and in the database.
             pub fn as_str(self) -> &'static str {
                 match self { $($name::$variant => $word,)* }
             }
 
-            /// The state that is written so.
+            /// Parses a state from its name.
             pub fn parse(text: &str) -> Option<Self> {
                 Self::ALL.iter().copied().find(|state| state.as_str() == text)
             }
 
-            /// Whether it may become `next`. Staying what it is, is no change and always allowed.
+            /// Reports whether it may become `next`. Staying the same is always allowed.
             pub fn can_become(self, next: Self) -> bool {
                 self == next || self.successors().contains(&next)
             }
@@ -31,7 +32,7 @@ macro_rules! states {
                 match self { $($name::$variant => &[$($name::$next,)*],)* }
             }
 
-            /// Whether it stays so for ever.
+            /// Reports whether it is final.
             pub fn is_final(self) -> bool {
                 self.successors().is_empty()
             }

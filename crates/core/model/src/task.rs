@@ -1,4 +1,4 @@
-//! Node tasks: what an agent is asked to do.
+//! Node tasks: requests to an agent.
 
 use jiff::Timestamp;
 use muster_ids::{AllocationId, NodeId, OperationId, TaskId};
@@ -7,49 +7,49 @@ use serde_json::Value;
 use crate::state::states;
 
 states! {
-    /// What a task is.
+    /// State of a task.
     TaskState {
         /// It waits for the agent.
         Queued = "queued" => [Delivered, Expired];
-        /// The agent has it.
+        /// The agent received it.
         Delivered = "delivered" => [Queued, Running, Done, Failed, Expired];
-        /// The agent works on it.
+        /// The agent is running it.
         Running = "running" => [Queued, Done, Failed, Expired];
-        /// The agent did it, and said what it saw.
+        /// The agent ran it and reported its findings.
         Done = "done" => [];
-        /// The agent surely did not do it.
+        /// The agent certainly did not run it.
         Failed = "failed" => [];
-        /// Nobody heard of it in time: it may have happened.
+        /// It timed out without a report: it may have run.
         Expired = "expired" => [];
     }
 }
 
 states! {
-    /// What can be asked of an agent. No free shell.
+    /// Kind of a task. There is no arbitrary shell.
     TaskKind {
-        /// Make the place of an allocation.
+        /// Provision the sandbox of an allocation.
         Prepare = "prepare" => [];
-        /// Look at it, and say what is there.
+        /// Inspect it.
         Inspect = "inspect" => [];
-        /// Change how much it has.
+        /// Resize it.
         Resize = "resize" => [];
         /// Destroy it.
         Destroy = "destroy" => [];
-        /// Wipe what it held.
+        /// Wipe its resources.
         Wipe = "wipe" => [];
-        /// List everything of ours on the node.
+        /// List all platform resources on the node.
         Survey = "survey" => [];
-        /// Make a cell in a place.
+        /// Create a cell in a sandbox.
         CellCreate = "cell_create" => [];
-        /// Look at a cell.
+        /// Inspect a cell.
         CellInspect = "cell_inspect" => [];
         /// Destroy a cell.
         CellDestroy = "cell_destroy" => [];
-        /// Say the last of what services wrote.
+        /// Return the tail of the service logs.
         KeepLogs = "keep_logs" => [];
-        /// Join a stream to a cell.
+        /// Connect a stream to a cell.
         Stream = "stream" => [];
-        /// Remove things that nothing knows.
+        /// Remove orphans.
         Sweep = "sweep" => [];
         /// Write or remove files in a cell.
         CellFiles = "cell_files" => [];
@@ -59,9 +59,9 @@ states! {
         CellCommand = "cell_command" => [];
         /// Run a check beside a cell.
         CellProbe = "cell_probe" => [];
-        /// Fetch and unpack an image for a cell that is to be made later.
+        /// Pull and unpack an image for a later cell.
         ImagePull = "image_pull" => [];
-        /// Remove what the cells of a network shared.
+        /// Remove the shared directories of a network.
         ShareRemove = "share_remove" => [];
     }
 }
@@ -71,36 +71,36 @@ states! {
 pub struct Task {
     /// Its id.
     pub id: TaskId,
-    /// For whose agent.
+    /// Its node.
     pub node_id: NodeId,
-    /// For which operation.
+    /// Its operation.
     pub operation_id: OperationId,
-    /// What it is for there; an operation asks for the same thing only once.
+    /// Its purpose; an operation queues each purpose only once.
     pub key: String,
-    /// What to do.
+    /// Its kind.
     pub kind: TaskKind,
-    /// For which allocation.
+    /// Its allocation.
     pub allocation_id: Option<AllocationId>,
-    /// Which incarnation of it.
+    /// Incarnation of that allocation.
     pub incarnation: i64,
-    /// The generation of the operation's lease when it was asked for.
+    /// Lease generation of the operation when it was queued.
     pub generation: i64,
-    /// The details.
+    /// Payload.
     pub payload: Value,
-    /// What it is.
+    /// Current state.
     pub state: TaskState,
-    /// What the agent saw.
+    /// The agent's findings.
     pub result: Option<Value>,
-    /// What the agent said.
+    /// The agent's message.
     pub message: Option<String>,
-    /// The thread.
+    /// Correlation id.
     pub correlation_id: String,
-    /// When it was asked for.
+    /// Time of the request.
     pub queued_at: Timestamp,
-    /// When the agent got it.
+    /// Time of delivery.
     pub delivered_at: Option<Timestamp>,
     /// When it ended.
     pub finished_at: Option<Timestamp>,
-    /// When nobody waits for it any more.
+    /// Time at which it expires.
     pub expires_at: Timestamp,
 }

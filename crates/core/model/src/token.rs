@@ -1,38 +1,38 @@
-//! Tokens: `mst_<kind>_<30 of base 62>_<check>`, opaque, kept only as SHA-256.
+//! Tokens: `mst_<kind>_<30 of base 62>_<check>`, opaque, stored only as SHA-256.
 //!
-//! The check digits let a client or a secret scanner tell a mistyped token from a real one without asking; they prove
-//! nothing. Signed tokens were rejected: revoking one would need a list of the revoked on every replica.
+//! The check digits let a client or a secret scanner distinguish a mistyped token from a real one offline; they prove
+//! nothing. Signed tokens were rejected: revoking one would need a revocation list on every replica.
 
 use jiff::Timestamp;
-use muster_ids::{ServiceAccountId, TokenId, UserId, World};
+use muster_ids::{Env, ServiceAccountId, TokenId, UserId};
 use sha2::{Digest, Sha256};
 
 const BASE62: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 const RANDOM: usize = 30;
 const CHECK: usize = 4;
 
-/// Whose token it is, readable in its first letters.
+/// Kind of a token, readable from its prefix.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum TokenKind {
-    /// A person's own.
+    /// A user's personal token.
     Personal,
     /// A service account's.
     ServiceAccount,
     /// A browser session: only ever a cookie.
     Session,
-    /// The right of one incarnation of a cell to read one repository, for an hour. It speaks for nobody; runtime secrets keep
-    /// its hash.
+    /// One incarnation's right to read one repository for an hour. It authenticates no account; its hash is stored with the
+    /// runtime secrets.
     Pull,
-    /// A machine's one-time right to join. It speaks for nobody and opens nothing of the public API; enrolments keep its
-    /// hash, apart from all others.
+    /// A machine's one-time right to join. It authenticates no account and grants no access to the public API; its hash is
+    /// stored with the enrolments, apart from all others.
     Join,
 }
 
 impl TokenKind {
-    /// All kinds that the store keeps as somebody's credential.
+    /// Kinds that the store keeps as credentials of an account.
     pub const ALL: [TokenKind; 3] = [TokenKind::Personal, TokenKind::ServiceAccount, TokenKind::Session];
 
-    /// The letters in the token, and the word in the database.
+    /// Returns its prefix in the token and its name in the database.
     pub fn as_str(self) -> &'static str {
         match self {
             TokenKind::Personal => "pat",
@@ -43,13 +43,13 @@ impl TokenKind {
         }
     }
 
-    /// The kind that is written so.
+    /// Parses a kind from its name.
     pub fn parse(text: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.as_str() == text)
     }
 }
 
-/// A token in clear. It exists between its making and its one showing; `Debug` does not print it.
+/// A token in clear text. It exists between its creation and its one display; `Debug` does not print it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(String);
 
@@ -60,12 +60,12 @@ impl std::fmt::Debug for Secret {
 }
 
 impl Secret {
-    /// A fresh one.
-    pub fn make(kind: TokenKind, world: &World) -> Self {
+    /// Generates a token.
+    pub fn make(kind: TokenKind, env: &Env) -> Self {
         let mut random = String::with_capacity(RANDOM);
         while random.len() < RANDOM {
-            // Rejection keeps the letters uniform: 248 is the largest multiple of 62 in a byte.
-            for byte in world.bytes::<32>().into_iter().filter(|byte| *byte < 248) {
+            // Rejection sampling keeps the letters uniform: 248 is the largest multiple of 62 in a byte.
+            for byte in env.bytes::<32>().into_iter().filter(|byte| *byte < 248) {
                 if random.len() < RANDOM {
                     random.push(BASE62[usize::from(byte % 62)] as char);
                 }
@@ -76,7 +76,7 @@ impl Secret {
         Self(format!("{body}_{check}"))
     }
 
-    /// Takes a text that has the form of a token with right check digits.
+    /// Parses a text in the format of a token with correct check digits.
     pub fn parse(text: &str) -> Option<Self> {
         let (body, given) = text.rsplit_once('_')?;
         let random = body.strip_prefix("mst_")?.split_once('_').map(|(_, random)| random)?;
@@ -86,7 +86,7 @@ impl Secret {
         well_formed.then(|| Self(text.to_owned()))
     }
 
-    /// Whether it was made as this kind, by its own letters; those of anybody's making say nothing.
+    /// Reports whether its prefix is of this kind; a forged prefix proves nothing.
     pub fn is(&self, kind: TokenKind) -> bool {
         self.0
             .strip_prefix("mst_")
@@ -94,17 +94,17 @@ impl Secret {
             .is_some_and(|(word, _)| word == kind.as_str())
     }
 
-    /// What the store keeps and looks up.
+    /// Returns the hash under which the store keeps it.
     pub fn hash(&self) -> [u8; 32] {
         Sha256::digest(self.0.as_bytes()).into()
     }
 
-    /// Enough to recognise it in a list, too little to use it.
+    /// Returns enough to recognise it in a list, too little to use it.
     pub fn hint(&self) -> String {
         self.0.chars().take("mst_pat_".len() + 4).collect::<String>() + "…"
     }
 
-    /// What a page must send beside the session cookie; another site cannot know it.
+    /// Returns the CSRF token that a page must send besides the session cookie; another site cannot know it.
     pub fn csrf(&self) -> String {
         let mut hasher = Sha256::new();
         hasher.update(b"muster csrf\n");
@@ -112,7 +112,7 @@ impl Secret {
         crate::hex::encode(&hasher.finalize()[..16])
     }
 
-    /// The clear text, for the one answer that shows it.
+    /// Returns the clear text, for the one response that shows it.
     pub fn reveal(&self) -> &str {
         &self.0
     }
@@ -123,39 +123,39 @@ fn check(body: &str) -> String {
     digest.iter().take(CHECK).map(|byte| BASE62[usize::from(byte % 62)] as char).collect()
 }
 
-/// Whom a token speaks for.
+/// Account that a token authenticates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Subject {
-    /// A person.
+    /// A user.
     User(UserId),
     /// A service account.
     ServiceAccount(ServiceAccountId),
 }
 
-/// A token as the store knows it.
+/// A stored token.
 #[derive(Debug, Clone)]
 pub struct Token {
     /// Its id.
     pub id: TokenId,
     /// Its kind.
     pub kind: TokenKind,
-    /// Whom it speaks for.
+    /// Account that it authenticates.
     pub subject: Subject,
-    /// What it is for.
+    /// Its purpose.
     pub name: String,
-    /// Its first letters.
+    /// Its first characters.
     pub hint: String,
     /// When it was issued.
     pub created_at: Timestamp,
-    /// When it ends by itself.
+    /// Time at which it expires.
     pub expires_at: Timestamp,
     /// When it was revoked.
     pub revoked_at: Option<Timestamp>,
-    /// When it was last seen, to the minute.
+    /// Time of the last use, to the minute.
     pub last_used_at: Option<Timestamp>,
-    /// For `If-Match`.
+    /// Version for `If-Match`.
     pub version: i64,
-    /// The token that issued it, if a token did: it ends with that one.
+    /// Token that issued it, if any: it is revoked with that one.
     pub parent_id: Option<TokenId>,
 }
 
@@ -165,8 +165,8 @@ mod tests {
 
     #[test]
     fn a_token_is_recognised_and_a_changed_one_is_not() {
-        let world = World::for_tests(1);
-        let secret = Secret::make(TokenKind::ServiceAccount, &world);
+        let env = Env::for_tests(1);
+        let secret = Secret::make(TokenKind::ServiceAccount, &env);
         assert_eq!(Secret::parse(secret.reveal()), Some(secret.clone()));
         assert!(secret.hint().len() < 20);
         let mut changed = secret.reveal().to_owned().into_bytes();
@@ -176,7 +176,7 @@ mod tests {
             assert_eq!(Secret::parse(bad), None, "{bad}");
         }
         assert_eq!(format!("{secret:?}"), "Secret(…)");
-        let join = Secret::make(TokenKind::Join, &world);
+        let join = Secret::make(TokenKind::Join, &env);
         assert!(Secret::parse(join.reveal()).is_some_and(|join| join.is(TokenKind::Join)));
         assert!(!secret.is(TokenKind::Join) && TokenKind::parse("join").is_none());
     }

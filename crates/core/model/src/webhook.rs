@@ -1,26 +1,26 @@
-//! Webhooks: events pushed to a URL, signed, in order, retried.
+//! Webhooks: events pushed to a URL, signed, in order, with retries.
 
 use jiff::{SignedDuration, Timestamp};
 use muster_ids::WebhookId;
 
 use crate::{Labels, Scope};
 
-/// Whether events are sent.
+/// Delivery state of a webhook.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WebhookState {
-    /// Events flow.
+    /// Events are delivered.
     Enabled,
-    /// Switched off by its owner; switched on again, it goes on after the last event that got through.
+    /// Disabled by its owner; when enabled again, it continues after the last delivered event.
     Disabled,
-    /// Switched off by the platform after a day of failures; its cursor is kept.
+    /// Disabled by the platform after a day of failures; its cursor is kept.
     Failing,
 }
 
 impl WebhookState {
-    /// All of them.
+    /// All values.
     pub const ALL: [WebhookState; 3] = [WebhookState::Enabled, WebhookState::Disabled, WebhookState::Failing];
 
-    /// The word on the wire and in the database.
+    /// Returns its name on the wire and in the database.
     pub fn as_str(self) -> &'static str {
         match self {
             WebhookState::Enabled => "enabled",
@@ -29,51 +29,51 @@ impl WebhookState {
         }
     }
 
-    /// The state that is written so.
+    /// Parses a state from its name.
     pub fn parse(text: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|state| state.as_str() == text)
     }
 }
 
-/// A webhook as the store knows it.
+/// A stored webhook.
 #[derive(Debug, Clone)]
 pub struct Webhook {
     /// Its id.
     pub id: WebhookId,
     /// Its name, unique in its scope.
     pub name: String,
-    /// Whose events it gets.
+    /// Scope of its events.
     pub scope: Scope,
-    /// Where they go.
+    /// Target of the deliveries.
     pub url: String,
-    /// Which types; empty means all. A trailing `*` matches the rest.
+    /// Event types; empty means all. A trailing `*` matches the rest.
     pub event_types: Vec<String>,
-    /// Whether it is on.
+    /// Its state.
     pub state: WebhookState,
     /// The signing key, sealed under the scope's key.
     pub secret_sealed: Vec<u8>,
     /// The last event that was delivered or skipped, by platform sequence.
     pub cursor: i64,
-    /// How often the next event was tried.
+    /// Number of attempts for the next event.
     pub attempts: i64,
-    /// When it is tried next.
+    /// Time of the next attempt.
     pub next_attempt_at: Timestamp,
-    /// Since when nothing got through; absent while deliveries succeed.
+    /// Time since which deliveries fail; absent while they succeed.
     pub failing_since: Option<Timestamp>,
-    /// The last answer or fault, as a sentence.
+    /// Last response or error, as a message.
     pub last_result: Option<String>,
     /// Labels.
     pub labels: Labels,
-    /// When it was made.
+    /// Creation time.
     pub created_at: Timestamp,
-    /// When it last changed.
+    /// Time of the last change.
     pub updated_at: Timestamp,
-    /// For `If-Match`.
+    /// Version for `If-Match`.
     pub version: i64,
 }
 
 impl Webhook {
-    /// Whether it wants events of this type.
+    /// Reports whether it subscribes to events of this type.
     pub fn wants(&self, event_type: &str) -> bool {
         self.event_types.is_empty()
             || self.event_types.iter().any(|pattern| match pattern.strip_suffix('*') {
@@ -83,13 +83,13 @@ impl Webhook {
     }
 }
 
-/// How long to wait before trying again: doubling from a second to ten minutes.
+/// Returns the backoff: doubling from a second to ten minutes.
 pub fn backoff(attempts: i64) -> SignedDuration {
     let doublings = u32::try_from(attempts.clamp(0, 10)).unwrap_or(10);
     SignedDuration::from_secs((1i64 << doublings).min(600))
 }
 
-/// After this long without one success the platform stops trying and says so.
+/// Time without a success after which the platform disables a webhook.
 pub const GIVE_UP_AFTER: SignedDuration = SignedDuration::from_hours(24);
 
 #[cfg(test)]

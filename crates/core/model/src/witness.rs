@@ -1,4 +1,4 @@
-//! Witnesses: evidence for a transition, and never confused with somebody's word.
+//! Witnesses: evidence for a transition, kept apart from attestations.
 
 use jiff::Timestamp;
 use muster_ids::{NodeId, OperationId, TaskId, WitnessId};
@@ -7,36 +7,36 @@ use serde_json::Value;
 use crate::state::states;
 
 states! {
-    /// How we know.
+    /// Kind of evidence.
     WitnessKind {
         /// The platform collected the evidence itself.
         Witnessed = "witnessed" => [];
-        /// An operator stands in for evidence that cannot be had.
+        /// An operator attests in place of evidence that cannot be had.
         Attested = "attested" => [];
-        /// The checks could not run, because an agent proved that the cell, in that very incarnation, is dead. Only for
+        /// The checks could not run, because an agent proved that the cell, in that exact incarnation, is dead. Only for
         /// `drained` and `removed`.
         Lost = "lost" => [];
     }
 }
 
 states! {
-    /// What it is evidence for.
+    /// Transition that it is evidence for.
     Transition {
-        /// The place is there, as asked for.
+        /// The sandbox exists as requested.
         Active = "active" => [];
-        /// The place is gone.
+        /// The sandbox is gone.
         Gone = "gone" => [];
-        /// What it held is wiped, or nothing was ever held.
+        /// Its resources are wiped, or it never held any.
         Wiped = "wiped" => [];
-        /// The machine holds nothing of ours any more.
+        /// The machine holds no platform resources any more.
         Retired = "retired" => [];
-        /// No work is on a member, and none comes.
+        /// A member has no work and receives none.
         Drained = "drained" => [];
-        /// Nothing is left of a member, and nothing counts on it.
+        /// Nothing is left of a member, and nothing depends on it.
         Removed = "removed" => [];
-        /// The rest of its network does not know a member any more.
+        /// The rest of its network has dropped a member.
         Fenced = "fenced" => [];
-        /// Every component of an instance has what it needs.
+        /// Every component of an instance has its minimum.
         Running = "running" => [];
         /// Nothing is left of an instance.
         Stopped = "stopped" => [];
@@ -48,26 +48,26 @@ states! {
 pub struct Witness {
     /// Its id.
     pub id: WitnessId,
-    /// The thing it speaks of.
+    /// Its subject.
     pub subject_id: uuid::Uuid,
-    /// For what.
+    /// The transition.
     pub transition: Transition,
-    /// How we know.
+    /// Kind of evidence.
     pub kind: WitnessKind,
-    /// Which incarnation of the thing.
+    /// Incarnation of the subject.
     pub incarnation: i64,
-    /// In which operation it was collected.
+    /// Operation that collected it.
     pub operation_id: Option<OperationId>,
-    /// By whose agent.
+    /// Node of the agent.
     pub node_id: Option<NodeId>,
-    /// By which task.
+    /// Task of the agent.
     pub task_id: Option<TaskId>,
-    /// Who attested.
+    /// Actor of the attestation.
     pub actor_id: Option<String>,
-    /// What was checked.
+    /// Checks.
     pub checked: Value,
-    /// What was found.
+    /// Findings.
     pub result: Value,
-    /// When.
+    /// Time of collection.
     pub at: Timestamp,
 }

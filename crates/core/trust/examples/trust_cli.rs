@@ -1,4 +1,4 @@
-//! The crate as a program, for judges that share no code with it (`tests/trust`), and for measuring it.
+//! The crate as a program, for tests that share no code with it (`tests/trust`), and for benchmarks.
 //!
 //!   trust_cli generate KEY PUB
 //!   trust_cli fingerprint PUB
@@ -10,7 +10,7 @@
 //!   trust_cli verify-files BUNDLE PUB... < LIST
 //!   trust_cli measure
 //!
-//! Verifying prints the verdict as JSON and the sentence, and exits with 0 only when it is trusted. A PUB with `-` in
+//! Verifying prints the verdict as JSON and the message, and exits with 0 only when it is trusted. A PUB with `-` in
 //! front is revoked.
 
 use std::error::Error;
@@ -105,7 +105,7 @@ fn read_bundle(path: &str) -> Answer<Signature> {
     Ok(Signature::Bundle { digest: Digest::of(&json), json })
 }
 
-/// `sha256sum` prints the digits, two spaces and the name.
+/// Parses the output of `sha256sum`: the digest, two spaces and the name.
 fn listed() -> Answer<Vec<(String, Digest)>> {
     let mut text = String::new();
     std::io::stdin().read_to_string(&mut text)?;
@@ -136,7 +136,7 @@ fn verdict(
     Ok(Some(verdict))
 }
 
-/// How long one question takes: the ordinary ones, and the worst that a stranger can push.
+/// Measures the time of one decision: ordinary ones, and the worst that a client can push.
 fn measure() -> Answer<()> {
     let key = PrivateKey::generate();
     let trusted = |key: &PrivateKey| TrustedKey { id: "k".into(), key: key.public().clone(), revoked: false };

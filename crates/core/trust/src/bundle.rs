@@ -1,8 +1,8 @@
-//! Sigstore bundles v0.3 of key pairs, and the manifests that attach them to what they sign.
+//! Sigstore bundles v0.3 of key pairs, and the manifests that attach them to their subjects.
 //!
-//! Transparency logs, timestamps and certificates that a bundle may hold are not looked at: a key is trusted here because
-//! somebody said so, and no longer once it is revoked. The key's hint is not believed either; it only helps to say what
-//! is wrong with a signature that nobody's key made.
+//! Transparency logs, timestamps and certificates in a bundle are ignored: a key is trusted here because it was configured,
+//! until it is revoked. The key hint is not trusted either; it only improves the message about a signature that no known key
+//! made.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ use crate::oci::{
 use crate::statement::{self, Head, PAYLOAD_TYPE, SIGN};
 use crate::{Digest, FilesError, PrivateKey, files, shown};
 
-/// The media type of a bundle, and the artifact type of the manifest that attaches it.
+/// Media type of a bundle, and artifact type of the manifest that attaches it.
 pub const MEDIA_TYPE: &str = "application/vnd.dev.sigstore.bundle.v0.3+json";
 
 #[derive(Serialize, Deserialize)]
@@ -55,7 +55,7 @@ struct Envelope {
 #[derive(Serialize, Deserialize)]
 struct EnvelopeSignature {
     sig: String,
-    // Written because some readers want it there; nothing is decided by it.
+    // Written because some readers require it; nothing depends on it.
     #[serde(default)]
     keyid: Option<String>,
 }
@@ -73,23 +73,23 @@ struct MessageDigest {
     digest: String,
 }
 
-/// What a bundle signs.
+/// Signed content of a bundle.
 pub(crate) enum Content {
     /// A statement in an envelope.
     Statement { head: Head, payload: Vec<u8>, signature: Vec<u8> },
-    /// The artifact's own bytes: the manifest, for us. It is checked by its digest, which Ed25519 and SHA-384 do not
-    /// allow; such a bundle reads as one by another key.
+    /// The artifact's own bytes: the manifest, in our case. It is verified by its digest, which Ed25519 and SHA-384 do not
+    /// support; such a bundle counts as one by another key.
     Message { digest: Digest, signature: Vec<u8> },
 }
 
-/// A bundle, read. Nothing in it is known to be true.
+/// A parsed bundle. None of it is verified.
 pub(crate) struct Bundle {
     pub(crate) hint: Option<String>,
     pub(crate) content: Content,
 }
 
 impl Bundle {
-    /// An error is a sentence that says why this is no bundle that can be followed.
+    /// Parses a bundle. The error explains why it is invalid or unsupported.
     pub(crate) fn read(json: &[u8]) -> Result<Self, String> {
         if json.len() > crate::MOST_BUNDLE {
             return Err(format!("the bundle is longer than {} bytes", crate::MOST_BUNDLE));
@@ -148,14 +148,14 @@ fn decode(what: &str, text: &str) -> Result<Vec<u8>, String> {
     STANDARD.decode(text).map_err(|why| format!("the bundle's {what} is no base64 ({why})"))
 }
 
-/// A bundle that signs a manifest, as `cosign sign` makes it.
+/// Creates a bundle that signs a manifest, like `cosign sign`.
 pub fn sign_manifest(key: &PrivateKey, manifest: &Digest) -> Vec<u8> {
     write(key, key.public().sigstore_hint(), &statement::sign(manifest))
 }
 
-/// A bundle that signs files, as `model_signing sign key` makes it. The name is the folder's, for people.
+/// Creates a bundle that signs files, like `model_signing sign key`. The name is the folder's, for display.
 ///
-/// `model_signing` itself knows no Ed25519 keys; where it shall verify, sign with ECDSA.
+/// `model_signing` itself does not support Ed25519 keys; sign with ECDSA if it must verify.
 pub fn sign_files(key: &PrivateKey, name: &str, files: &[(String, Digest)]) -> Result<Vec<u8>, FilesError> {
     Ok(write(key, key.public().model_signing_hint(), &files::statement(name, files)?))
 }
@@ -177,7 +177,7 @@ fn write(key: &PrivateKey, hint: String, payload: &[u8]) -> Vec<u8> {
     })
 }
 
-/// The manifest that attaches a bundle to what it signs, as cosign 3 pushes it, and the blobs that it needs.
+/// Builds the manifest that attaches a bundle to its subject, like cosign 3, and the blobs that it needs.
 pub fn attach(subject: &Descriptor, bundle: Vec<u8>) -> Result<Attachment, ManifestError> {
     let read = Bundle::read(&bundle).map_err(ManifestError)?;
     let (content, predicate) = match &read.content {
@@ -209,7 +209,7 @@ pub fn attach(subject: &Descriptor, bundle: Vec<u8>) -> Result<Attachment, Manif
     Ok(Attachment { blobs: vec![config, bundle], manifest })
 }
 
-/// The bundles that such a manifest attaches: one, where cosign pushed it.
+/// Returns the bundles that such a manifest attaches: one, if cosign pushed it.
 pub fn layers(manifest: &[u8]) -> Result<Vec<Descriptor>, ManifestError> {
     let layers = oci::layers(manifest, MEDIA_TYPE)?;
     let descriptors = layers.into_iter().map(|layer| {

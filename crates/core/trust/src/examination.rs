@@ -1,14 +1,14 @@
-//! Signatures examined as they come, until one of them makes the artifact trusted.
+//! Examines signatures one by one, until one of them makes the artifact trusted.
 //!
-//! Whoever may push can add any number of bad signatures. So they are not collected first: a caller reads them one after the other,
-//! stops at the first good one, and holds no more of them than it reads at once.
+//! A client with push permission can add any number of bad signatures. So they are not collected first: the caller reads
+//! them one after the other, stops at the first good one, and holds no more of them than it reads at a time.
 
 use std::collections::HashSet;
 
 use crate::verdict::{Found, examine};
 use crate::{Digest, MOST_SIGNATURE_BYTES, MOST_SIGNATURES, Reason, Signature, Subject, TrustedKey, Verdict};
 
-/// An artifact whose signatures are being examined.
+/// An artifact with its signatures under examination.
 #[derive(Debug)]
 pub struct Examination {
     manifest_digest: Digest,
@@ -21,7 +21,7 @@ pub struct Examination {
     bundles: Budget,
 }
 
-/// What was examined of one way of signing. Each has a budget of its own, so that neither crowds the other out.
+/// Budget of one signing scheme. Each has its own, so that neither crowds the other out.
 #[derive(Debug, Default)]
 struct Budget {
     signatures: usize,
@@ -35,7 +35,7 @@ impl Budget {
 }
 
 impl Examination {
-    /// Nothing is examined yet, so the artifact is unsigned. `files` as in [`Subject`].
+    /// Starts an examination; without signatures the artifact is unsigned. `files` as in [`Subject`].
     pub fn new(manifest_digest: Digest, files: Option<Vec<(String, Digest)>>, keys: Vec<TrustedKey>) -> Self {
         let (simple, bundles) = (Budget::default(), Budget::default());
         let (trusted, nearest, seen) = (None, None, HashSet::new());
@@ -71,17 +71,17 @@ impl Examination {
         }
     }
 
-    /// Whether a further signature of cosign's simple signing can change the answer.
+    /// Reports whether another cosign simple signature can change the result.
     pub fn wants_simple(&self) -> bool {
         self.trusted.is_none() && !self.simple.is_spent()
     }
 
-    /// Whether a further bundle can change the answer.
+    /// Reports whether another bundle can change the result.
     pub fn wants_bundles(&self) -> bool {
         self.trusted.is_none() && !self.bundles.is_spent()
     }
 
-    /// The answer from everything that was examined.
+    /// Returns the verdict on everything examined.
     pub fn verdict(self) -> Verdict {
         let otherwise = self.nearest.map_or(Verdict::Unsigned, |reason| Verdict::Untrusted { reason });
         self.trusted.unwrap_or(otherwise)

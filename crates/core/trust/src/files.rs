@@ -1,8 +1,8 @@
-//! Signatures over the files of a folder, as the PyPI package `model_signing` makes and verifies them.
+//! Signatures over the files of a folder, as the PyPI package `model_signing` creates and verifies them.
 //!
-//! The statement lists every file with its SHA-256, and its subject is one digest over theirs in the order of the list.
-//! An artifact of files is a manifest whose layers have titles. The two lists must be equal: to accept a part of what was
-//! signed would let whoever copies an artifact leave out the file that makes it harmless.
+//! The statement lists every file with its SHA-256, and its subject is one digest over these in list order. An artifact of
+//! files is a manifest with titled layers. The two lists must be equal: accepting a subset would let a copy of an artifact
+//! omit the file that makes it harmless.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::statement::{self, Head, Statement, Subject};
 use crate::{Difference, Digest, oci, shown};
 
-/// What a list of files cannot be signed for.
+/// Why a list of files cannot be signed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum FilesError {
     /// There is nothing to sign.
@@ -20,10 +20,10 @@ pub enum FilesError {
     /// A name is not a plain relative path.
     #[error("{0:?} is no plain path of a file inside a folder: no empty, . or .. part, no / in front")]
     Name(String),
-    /// A name is there twice.
+    /// A name occurs twice.
     #[error("the file {0:?} is listed twice")]
     Twice(String),
-    /// The list would be longer than any verifier reads.
+    /// The list exceeds the verifiers' limit.
     #[error(
         "the list of files is longer than {} bytes, which nobody reads: pack small files together",
         crate::MOST_PAYLOAD
@@ -52,12 +52,12 @@ struct Resource {
     digest: String,
 }
 
-/// Is this a path that everybody reads alike, and that stays inside its folder? Python's paths fold `a//b` and `./b`.
+/// Reports whether a path is unambiguous and stays inside its folder. Python's paths fold `a//b` and `./b`.
 pub fn plain_name(name: &str) -> bool {
     !name.contains('\0') && name.split('/').all(|part| !matches!(part, "" | "." | ".."))
 }
 
-/// The statement over these files. The name is the folder's, for people; verifiers do not compare it.
+/// Builds the statement over these files. The name is the folder's, for display; verifiers do not compare it.
 pub(crate) fn statement(name: &str, files: &[(String, Digest)]) -> Result<Vec<u8>, FilesError> {
     if files.is_empty() {
         return Err(FilesError::None);
@@ -66,7 +66,7 @@ pub(crate) fn statement(name: &str, files: &[(String, Digest)]) -> Result<Vec<u8
         return Err(FilesError::Name(shown(name)));
     }
     let mut files: Vec<_> = files.iter().collect();
-    // In the order in which `model_signing` lists them: by the parts of the paths.
+    // In the order of `model_signing`: by path components.
     files.sort_by(|(one, _), (other, _)| one.split('/').cmp(other.split('/')));
     if let Some(pair) = files.windows(2).find(|pair| pair[0].0 == pair[1].0) {
         return Err(FilesError::Twice(shown(&pair[0].0)));
@@ -93,7 +93,7 @@ pub(crate) fn statement(name: &str, files: &[(String, Digest)]) -> Result<Vec<u8
     if statement.len() > crate::MOST_PAYLOAD { Err(FilesError::TooLong) } else { Ok(statement) }
 }
 
-/// The files that a statement lists. An error is a sentence that says why it lists none.
+/// Returns the files that a statement lists. The error explains why it lists none.
 pub(crate) fn listed(head: &Head, payload: &[u8]) -> Result<BTreeMap<String, Digest>, String> {
     #[derive(Deserialize)]
     struct Read {
@@ -140,7 +140,7 @@ pub(crate) fn listed(head: &Head, payload: &[u8]) -> Result<BTreeMap<String, Dig
     Ok(files)
 }
 
-/// How the files of an artifact differ from those that were signed. One difference is named, the same one every time.
+/// Returns how the files of an artifact differ from the signed ones. One difference is reported, deterministically.
 pub(crate) fn compare(signed: &BTreeMap<String, Digest>, files: &[(String, Digest)]) -> Option<Difference> {
     let mut there = BTreeMap::new();
     for (name, digest) in files {

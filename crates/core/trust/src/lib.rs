@@ -1,13 +1,13 @@
-//! Signatures over artifacts: who signed exactly this content, and is that key trusted here.
+//! Signatures over artifacts: which key signed exactly this content, and whether that key is trusted here.
 //!
-//! Read are the three ways in which publishers sign with a key pair today: cosign's simple signing (the tag
-//! `sha256-….sig`), Sigstore bundles v0.3 attached as referrers (cosign 3), and the bundles of `model_signing` over the
-//! files of a folder. [`decide`] turns what was found beside an artifact into one [`Verdict`]; the server asks it when
-//! something is published, and the node asks it again before it runs anything.
+//! The three current ways to sign with a key pair are supported: cosign's simple signing (the tag `sha256-….sig`), Sigstore
+//! bundles v0.3 attached as referrers (cosign 3), and the bundles of `model_signing` over the files of a folder. [`decide`]
+//! turns the signatures of an artifact into one [`Verdict`]; the server calls it when an artifact is published, and the node
+//! calls it again before it runs anything.
 //!
-//! Nothing here reads a file, a clock or the network, so the same question has the same answer everywhere. Two ways were
-//! rejected: the Sigstore libraries, because they refuse key pair bundles that no public log has seen, and certificates
-//! of a public authority, because a site without a way out could then trust nobody.
+//! Nothing here reads a file, a clock or the network, so that the result is the same everywhere. Two alternatives were
+//! rejected: the Sigstore libraries, because they reject key pair bundles without an entry in a public log, and certificates
+//! of a public authority, because an air-gapped site could then trust no publisher.
 
 pub mod bundle;
 mod examination;
@@ -28,20 +28,20 @@ pub use private_key::{PrivateKey, PrivateKeyError};
 pub use public_key::{Algorithm, PublicKey, PublicKeyError};
 pub use verdict::{Difference, Reason, Signature, Subject, TrustedKey, Verdict, decide};
 
-/// How many different signatures of one artifact are examined, and how many bytes of them. The registry takes fewer of them for
-/// one artifact, so whoever may push cannot crowd a good signature out with bad ones.
+/// Maximum number of distinct signatures examined for one artifact. The registry accepts fewer for one artifact, so that a
+/// client with push permission cannot crowd a good signature out with bad ones.
 pub const MOST_SIGNATURES: usize = 4096;
 
-/// How many bytes all signatures of one artifact have that are examined.
+/// Maximum total size of the signatures examined for one artifact.
 pub const MOST_SIGNATURE_BYTES: usize = 64 * 1024 * 1024;
 
-/// How long may be what was signed.
+/// Maximum size of a signed payload.
 pub const MOST_PAYLOAD: usize = 1024 * 1024;
 
-/// How long may be a bundle: its payload in base64, and as much again as its other parts ever need.
+/// Maximum size of a bundle: its payload in base64, and as much again for its other parts.
 pub const MOST_BUNDLE: usize = 2 * MOST_PAYLOAD;
 
-/// What a stranger wrote, made fit for a message: not too long, on one line.
+/// Sanitizes untrusted text for a message: bounded, on one line.
 fn shown(text: &str) -> String {
     const MOST: usize = 200;
     let mut shown: String =

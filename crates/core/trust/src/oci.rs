@@ -1,7 +1,7 @@
-//! The few parts of OCI manifests that carry signatures: read within bounds, and written.
+//! The parts of OCI manifests that carry signatures: parsed within bounds, and written.
 //!
-//! The registry has a full reader of manifests; here only layers and their annotations matter, and a manifest that a
-//! registry took is not judged a second time.
+//! The registry has a complete parser of manifests; here only layers and their annotations matter, and a manifest that a
+//! registry accepted is not validated again.
 
 use std::collections::BTreeMap;
 
@@ -12,27 +12,27 @@ use crate::Digest;
 pub(crate) const IMAGE_MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
 pub(crate) const IMAGE_CONFIG: &str = "application/vnd.oci.image.config.v1+json";
 pub(crate) const EMPTY: &str = "application/vnd.oci.empty.v1+json";
-/// What registries hold a manifest to be at most.
+/// Maximum size of a manifest in registries.
 const MOST: usize = 4 * 1024 * 1024;
 
-/// What a manifest says of a blob, or of another manifest.
+/// Descriptor of a blob or manifest.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Descriptor {
-    /// What it is.
+    /// Media type.
     pub media_type: String,
-    /// Its name.
+    /// Its digest.
     pub digest: Digest,
-    /// How many bytes it has.
+    /// Size in bytes.
     pub size: u64,
 }
 
 /// Content to be pushed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Blob {
-    /// What a manifest says of it.
+    /// Its descriptor.
     pub descriptor: Descriptor,
-    /// The content.
+    /// Its content.
     pub bytes: Vec<u8>,
 }
 
@@ -47,10 +47,10 @@ impl Blob {
     }
 }
 
-/// What is pushed so that a signature is found beside an artifact: first the blobs, then the manifest.
+/// Content to push so that a signature is found with an artifact: first the blobs, then the manifest.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Attachment {
-    /// The blobs that the manifest refers to and that may be new.
+    /// Blobs that the manifest refers to and that may be new.
     pub blobs: Vec<Blob>,
     /// The manifest.
     pub manifest: Blob,
@@ -61,7 +61,7 @@ pub struct Attachment {
 #[error("this manifest of signatures cannot be read: {0}")]
 pub struct ManifestError(pub(crate) String);
 
-/// A layer as it is read and written.
+/// A layer, as read and written.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct ManifestLayer {
@@ -79,7 +79,7 @@ impl ManifestLayer {
     }
 }
 
-/// A manifest as it is written.
+/// A manifest, as written.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Manifest<'a> {
@@ -101,10 +101,10 @@ impl Manifest<'_> {
     }
 }
 
-/// The layers of one media type, at most so many as signatures are looked at.
+/// Returns the layers of one media type, at most as many as signatures are examined.
 ///
-/// The first ones are taken and the others left, instead of refusing the manifest: signers add to the end, and who signs
-/// the same artifact every night must not one day find that nobody can verify it.
+/// Further layers are ignored instead of rejecting the manifest: signers append, and an artifact signed every night must not
+/// become unverifiable one day.
 pub(crate) fn layers(manifest: &[u8], media_type: &str) -> Result<Vec<ManifestLayer>, ManifestError> {
     #[derive(Deserialize)]
     struct Read {
@@ -118,7 +118,7 @@ pub(crate) fn layers(manifest: &[u8], media_type: &str) -> Result<Vec<ManifestLa
     Ok(ours.take(crate::MOST_SIGNATURES).collect())
 }
 
-/// For structures of ours, which are nothing but texts, numbers and lists.
+/// Serializes our own structures, which consist of texts, numbers and lists.
 pub(crate) fn json(value: &impl Serialize) -> Vec<u8> {
     serde_json::to_vec(value).expect("every key is a text, and nothing in it can fail to be written")
 }

@@ -1,15 +1,15 @@
 //! Keys as text: one block between `-----BEGIN …-----` and `-----END …-----`.
 //!
-//! A file with several blocks is refused rather than searched: whoever adds a key must know which one was added.
+//! A file with several blocks is rejected rather than searched: it must be clear which key was added.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use zeroize::Zeroizing;
 
-/// A PEM file of a key is a few hundred bytes; the longest RSA key that is accepted has under three thousand.
+/// A PEM file of a key is a few hundred bytes; the longest accepted RSA key has under three thousand.
 const MOST: usize = 16 * 1024;
 
-/// Why a text is no block.
+/// Why a text is no PEM block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum PemError {
     #[error("it is longer than {MOST} bytes, and no key is")]
@@ -24,12 +24,12 @@ pub(crate) enum PemError {
     Base64,
 }
 
-/// Only the label of the first block, without a look at what is in it. For saying what a refused file is.
+/// Returns the label of the first block without parsing its content, to describe a rejected file.
 pub(crate) fn label(text: &str) -> Option<&str> {
     text.trim_start().strip_prefix("-----BEGIN ")?.split_once("-----").map(|(label, _)| label)
 }
 
-/// What is in the one block of this text.
+/// Returns the content of the only block of this text.
 pub(crate) fn read(text: &str) -> Result<Zeroizing<Vec<u8>>, PemError> {
     if text.len() > MOST {
         return Err(PemError::TooLong);
@@ -42,7 +42,7 @@ pub(crate) fn read(text: &str) -> Result<Zeroizing<Vec<u8>>, PemError> {
     if !after.trim().is_empty() {
         return Err(PemError::Several);
     }
-    // Reserved at once, so that nothing is copied to a larger place and left behind in the old one.
+    // Reserved up front, so that no copy is left behind by a reallocation.
     let mut digits = Zeroizing::new(Vec::with_capacity(body.len()));
     digits.extend(body.bytes().filter(|byte| !byte.is_ascii_whitespace()));
     let mut der = Zeroizing::new(Vec::with_capacity(digits.len()));
@@ -50,7 +50,7 @@ pub(crate) fn read(text: &str) -> Result<Zeroizing<Vec<u8>>, PemError> {
     Ok(der)
 }
 
-/// The block in the form that OpenSSL and every library write: 64 digits to a line, and a line's end at the end.
+/// Writes a block in the format of OpenSSL: 64 characters to a line, with a final newline.
 pub(crate) fn write(label: &str, der: &[u8]) -> Zeroizing<String> {
     let mut digits = Zeroizing::new(String::with_capacity(der.len().div_ceil(3) * 4));
     STANDARD.encode_string(der, &mut digits);

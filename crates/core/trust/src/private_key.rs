@@ -1,7 +1,7 @@
-//! Keys that sign. The command line makes and uses them for artifacts; a server holds none but its own for audit heads.
+//! Signing keys. The command line creates and uses them for artifacts; a server holds only its own for audit heads.
 //!
-//! Only unencrypted PKCS#8 is read: cosign's own encrypted files would need its password scheme (scrypt and NaCl), and
-//! whoever has cosign can sign with it.
+//! Only unencrypted PKCS#8 is supported: cosign's encrypted files would need its password scheme (scrypt and NaCl), and
+//! users of cosign can sign with it.
 
 use std::fmt;
 
@@ -16,21 +16,21 @@ use crate::{PublicKey, pem};
 
 const LABEL: &str = "PRIVATE KEY";
 
-/// Why a text is no private key that can be used.
+/// Why a text is no usable private key.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PrivateKeyError {
     /// It is not PEM, or not a single block of it.
     #[error("this is no private key: {0}")]
     Pem(String),
-    /// It is in the older form of its own kind.
+    /// It is in a legacy format.
     #[error("this key is in the older form {0:?}: rewrite it with `openssl pkcs8 -topk8 -nocrypt`")]
     OldForm(String),
-    /// It is encrypted by OpenSSL's means.
+    /// It is encrypted by OpenSSL.
     #[error(
         "this key is encrypted: decrypt it with `openssl pkcs8 -topk8 -nocrypt` into a file that only you can read"
     )]
     Encrypted,
-    /// It is encrypted by cosign's means.
+    /// It is encrypted by cosign.
     #[error(
         "this key is encrypted by cosign: sign with `cosign sign --key`, or make a key that can be read here with `openssl genpkey`"
     )]
@@ -38,10 +38,10 @@ pub enum PrivateKeyError {
     /// It is a public key.
     #[error("this is a public key, and signing needs the private one")]
     Public,
-    /// It is some other block.
+    /// It is another kind of block.
     #[error("this is a PEM block called {0:?}, and one called \"PRIVATE KEY\" is expected")]
     Label(String),
-    /// It is damaged, or a kind of key that cannot sign here.
+    /// It is damaged, or an unsupported kind of key.
     #[error(
         "this key cannot be read, or is no ECDSA (P-256, P-384) or Ed25519 key: make one with `openssl genpkey -algorithm EC -pkeyopt ec_paramgen_curve:P-256`"
     )]
@@ -53,28 +53,28 @@ enum Pair {
     Ed25519(Ed25519KeyPair),
 }
 
-/// A private key. It shows itself only as PEM, and only when asked.
+/// A private key. It is exposed only as PEM, on request.
 pub struct PrivateKey {
     pair: Pair,
     public: PublicKey,
 }
 
 impl PrivateKey {
-    /// A new ECDSA key on P-256, as cosign makes them. Randomness is the system's: a key from anything else is none.
+    /// Generates an ECDSA key on P-256, like cosign, from the system's randomness.
     pub fn generate() -> Self {
         let pair = EcdsaKeyPair::generate(&ECDSA_P256_SHA256_ASN1_SIGNING)
             .expect("AWS-LC ends the process where the system has no randomness, and fails for nothing else");
         Self::of(Pair::Ecdsa(pair)).expect("a key that was just made has a public part")
     }
 
-    /// A new Ed25519 key, from the system's randomness.
+    /// Generates an Ed25519 key from the system's randomness.
     pub fn generate_ed25519() -> Self {
         let pair = Ed25519KeyPair::generate()
             .expect("AWS-LC ends the process where the system has no randomness, and fails for nothing else");
         Self::of(Pair::Ed25519(pair)).expect("a key that was just made has a public part")
     }
 
-    /// Reads a key as `openssl genpkey` and [`Self::to_pem`] write it.
+    /// Parses a key as written by `openssl genpkey` and [`Self::to_pem`].
     pub fn from_pem(text: &str) -> Result<Self, PrivateKeyError> {
         match pem::label(text) {
             // `openssl ecparam -genkey` writes the curve first, in a block of its own.
@@ -109,7 +109,7 @@ impl PrivateKey {
         Some(Self { pair, public })
     }
 
-    /// The key as PKCS#8 in PEM form. The text is wiped when it is dropped.
+    /// Returns the key as PKCS#8 in PEM form. The text is wiped when it is dropped.
     pub fn to_pem(&self) -> Zeroizing<String> {
         let document = match &self.pair {
             Pair::Ecdsa(pair) => pair.to_pkcs8v1(),
@@ -118,12 +118,12 @@ impl PrivateKey {
         pem::write(LABEL, document.expect("a key that is in memory can be written down").as_ref())
     }
 
-    /// The key that others check its signatures with.
+    /// Returns the public key.
     pub fn public(&self) -> &PublicKey {
         &self.public
     }
 
-    /// A signature over these bytes: ECDSA with the hash of its curve's size, in ASN.1; or Ed25519.
+    /// Signs these bytes: ECDSA with the hash of its curve's size, in ASN.1; or Ed25519.
     pub fn sign(&self, bytes: &[u8]) -> Vec<u8> {
         let signature = match &self.pair {
             Pair::Ecdsa(pair) => pair.sign(&SystemRandom::new(), bytes),

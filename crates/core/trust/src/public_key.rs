@@ -1,8 +1,8 @@
-//! Keys that signatures are checked with.
+//! Verification keys.
 //!
-//! A key has exactly one form here, the canonical DER of its SubjectPublicKeyInfo: its fingerprint is taken over that,
-//! so one key cannot be added twice, or be revoked in one form and stay trusted in another. What is written in another
-//! form is refused with the command that rewrites it, instead of being understood.
+//! A key has exactly one form here, the canonical DER of its SubjectPublicKeyInfo: its fingerprint is computed over that, so
+//! that one key cannot be added twice, or be revoked in one form and stay trusted in another. Other forms are rejected with
+//! the command that rewrites them.
 
 use std::fmt;
 use std::sync::Arc;
@@ -21,19 +21,19 @@ use serde::{Deserialize, Serialize};
 use crate::{Digest, pem};
 
 const LABEL: &str = "PUBLIC KEY";
-/// The object identifier of keys on elliptic curves, as it stands in a SubjectPublicKeyInfo.
+/// Object identifier of elliptic curve keys in a SubjectPublicKeyInfo.
 const EC_PUBLIC_KEY: &[u8] = &[0x06, 0x07, 0x2a, 0x86, 0x48, 0xce, 0x3d, 0x02, 0x01];
-/// The same of RSA keys for any use, with the empty parameters that follow it.
+/// Object identifier of RSA keys for any use, with the empty parameters that follow it.
 const RSA_ENCRYPTION: &[u8] =
     &[0x30, 0x0d, 0x06, 0x09, 0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 0x01, 0x01, 0x01, 0x05, 0x00];
 
-/// What kind of key it is.
+/// Kind of key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Algorithm {
-    /// ECDSA on P-256 with SHA-256: what cosign makes.
+    /// ECDSA on P-256 with SHA-256: cosign's default.
     #[serde(rename = "ecdsa-p256")]
     EcdsaP256,
-    /// ECDSA on P-384, with SHA-384 or SHA-256: signers differ in which they take, and both are sound.
+    /// ECDSA on P-384, with SHA-384 or SHA-256: signers differ, and both are sound.
     #[serde(rename = "ecdsa-p384")]
     EcdsaP384,
     /// Ed25519.
@@ -45,10 +45,10 @@ pub enum Algorithm {
 }
 
 impl Algorithm {
-    /// All of them.
+    /// All values.
     pub const ALL: [Self; 4] = [Self::EcdsaP256, Self::EcdsaP384, Self::Ed25519, Self::Rsa];
 
-    /// The word for it, in rows and on the wire.
+    /// Returns its name in rows and on the wire.
     pub fn word(self) -> &'static str {
         match self {
             Self::EcdsaP256 => "ecdsa-p256",
@@ -58,7 +58,7 @@ impl Algorithm {
         }
     }
 
-    /// In which ways a key of this kind signs.
+    /// Returns the signature schemes of this kind of key.
     fn schemes(self) -> &'static [&'static dyn VerificationAlgorithm] {
         match self {
             Self::EcdsaP256 => &[&ECDSA_P256_SHA256_ASN1],
@@ -86,38 +86,38 @@ pub enum PublicKeyError {
         "this is a certificate, and keys are trusted here, not certificates: take the key out with `openssl x509 -pubkey -noout`"
     )]
     Certificate,
-    /// It is a private key. It has now been shown to somebody who did not need it.
+    /// It is a private key, which has now been disclosed.
     #[error(
         "this is a private key, which must stay with its owner: give the public one (`openssl pkey -pubout`), and think about making a new pair"
     )]
     Private,
-    /// It is some other block.
+    /// It is another kind of block.
     #[error(
         "this is a PEM block called {0:?}, and one called \"PUBLIC KEY\" is expected: `openssl pkey -pubin -pubout` writes it"
     )]
     Label(String),
-    /// It is a key on a curve that is not accepted.
+    /// It is a key on an unsupported curve.
     #[error("this key is on another curve than P-256 and P-384: make one with `cosign generate-key-pair`")]
     Curve,
     /// It is an RSA key that is too short or too long.
     #[error("this RSA key has {0} bits, and 2048 to 8192 are accepted: make a longer one, or an ECDSA key")]
     RsaBits(usize),
-    /// It is damaged, or a kind of key that nobody signs artifacts with.
+    /// It is damaged, or an unsupported kind of key.
     #[error("this key cannot be read, or is no ECDSA (P-256, P-384), Ed25519 or RSA key")]
     Unknown,
-    /// It is a key in another form than the canonical one.
+    /// It is a key in a non-canonical form.
     #[error(
         "this key is not in its canonical form: rewrite it with `openssl pkey -pubin -pubout -ec_conv_form uncompressed`"
     )]
     Form,
 }
 
-/// What was signed, when somebody asks whether it was.
+/// A signed message, for verification.
 #[derive(Clone, Copy)]
 pub(crate) enum Message<'a> {
     /// The bytes themselves.
     Bytes(&'a [u8]),
-    /// Only their SHA-256. Ed25519, and whoever signs with another hash, cannot be checked by it.
+    /// Only their SHA-256. Ed25519 and signatures with another hash cannot be verified by it.
     Sha256(&'a Digest),
 }
 
@@ -130,7 +130,7 @@ pub struct PublicKey {
 }
 
 impl PublicKey {
-    /// Reads a key in PEM form (`-----BEGIN PUBLIC KEY-----`).
+    /// Parses a key in PEM form (`-----BEGIN PUBLIC KEY-----`).
     pub fn from_pem(text: &str) -> Result<Self, PublicKeyError> {
         match pem::label(text) {
             Some("CERTIFICATE" | "TRUSTED CERTIFICATE" | "X509 CERTIFICATE") => {
@@ -147,7 +147,7 @@ impl PublicKey {
         Self::from_der(&der)
     }
 
-    /// Reads a key in DER form (a SubjectPublicKeyInfo).
+    /// Parses a key in DER form (a SubjectPublicKeyInfo).
     pub fn from_der(der: &[u8]) -> Result<Self, PublicKeyError> {
         for algorithm in Algorithm::ALL {
             let parsed = algorithm.schemes().iter().map(|scheme| ParsedPublicKey::new(*scheme, der));
@@ -168,27 +168,27 @@ impl PublicKey {
         Err(PublicKeyError::Unknown)
     }
 
-    /// What kind of key it is.
+    /// Returns the kind of key.
     pub fn algorithm(&self) -> Algorithm {
         self.algorithm
     }
 
-    /// The canonical DER.
+    /// Returns the canonical DER.
     pub fn der(&self) -> &[u8] {
         &self.der
     }
 
-    /// The key as PEM, always the same text for the same key.
+    /// Returns the key as PEM, always the same text for the same key.
     pub fn to_pem(&self) -> String {
         pem::write(LABEL, &self.der).to_string()
     }
 
-    /// `SHA256:` and the SHA-256 over the DER in hexadecimal digits.
+    /// Returns `SHA256:` and the SHA-256 over the DER in hexadecimal digits.
     pub fn fingerprint(&self) -> String {
         format!("SHA256:{}", Digest::of(&self.der).hex())
     }
 
-    /// Did this key sign these bytes?
+    /// Reports whether this key signed these bytes.
     pub fn verify(&self, bytes: &[u8], signature: &[u8]) -> bool {
         self.verifies(Message::Bytes(bytes), signature)
     }
@@ -202,20 +202,22 @@ impl PublicKey {
         })
     }
 
-    /// How cosign and the Sigstore libraries hint at this key in a bundle: base64 of the SHA-256 over the DER.
+    /// Returns the key hint of cosign and the Sigstore libraries: base64 of the SHA-256 over the DER.
     pub(crate) fn sigstore_hint(&self) -> String {
         STANDARD.encode(Digest::of(&self.der).bytes())
     }
 
-    /// How `model_signing` does: the hexadecimal SHA-256 over the PEM. It refuses a bundle with any other hint.
+    /// Returns the key hint of `model_signing`: the hexadecimal SHA-256 over the PEM. It rejects a bundle with any other
+    /// hint.
     pub(crate) fn model_signing_hint(&self) -> String {
         Digest::of(self.to_pem().as_bytes()).hex()
     }
 }
 
-/// AWS-LC looks at the length when it verifies; a key that can never verify anything is better refused when it is added.
+/// Checks the length of an RSA key. AWS-LC checks it only on verification; a key that can never verify anything is better
+/// rejected when it is added.
 fn rsa_fits(der: &[u8]) -> Result<(), PublicKeyError> {
-    // After the outer header of four bytes. A key that is marked for PSS alone differs here, and is too rare to serve.
+    // After the outer header of four bytes. A key restricted to PSS differs here, and is too rare to support.
     if !der.get(4..).is_some_and(|rest| rest.starts_with(RSA_ENCRYPTION)) {
         return Err(rsa_bits(der).map_or(PublicKeyError::Unknown, PublicKeyError::RsaBits));
     }
@@ -226,7 +228,7 @@ fn rsa_fits(der: &[u8]) -> Result<(), PublicKeyError> {
     }
 }
 
-/// The length of the modulus, where the outer structure leaves no doubt. It is for the message alone.
+/// Returns the length of the modulus if the outer structure is unambiguous. For the message only.
 fn rsa_bits(der: &[u8]) -> Option<usize> {
     let at = der.windows(RSA_ENCRYPTION.len()).position(|window| window == RSA_ENCRYPTION)?;
     let bit_string = value(der.get(at + RSA_ENCRYPTION.len()..)?, 0x03)?;
@@ -237,7 +239,7 @@ fn rsa_bits(der: &[u8]) -> Option<usize> {
     Some((modulus.len() - zeros) * 8 - first.leading_zeros() as usize)
 }
 
-/// The content of the DER element that comes first, if it has this tag.
+/// Returns the content of the first DER element, if it has this tag.
 fn value(der: &[u8], tag: u8) -> Option<&[u8]> {
     let (&found, rest) = der.split_first()?;
     let (&length, rest) = rest.split_first()?;

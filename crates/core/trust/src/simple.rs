@@ -1,8 +1,7 @@
-//! Cosign's simple signing: a small JSON document names the manifest's digest, and its signature stands in an annotation.
+//! Cosign's simple signing: a small JSON document names the manifest's digest, and its signature is in an annotation.
 //!
-//! The documents are the layers of a manifest that is tagged `sha256-….sig` in the artifact's own repository. The
-//! repository's name in the document is not compared with anything, as cosign does not either: a signature is over
-//! content, and content may be copied.
+//! The documents are the layers of a manifest tagged `sha256-….sig` in the artifact's own repository. The repository's name
+//! in the document is not compared, like in cosign: a signature is over content, and content may be copied.
 
 use std::collections::BTreeMap;
 
@@ -15,16 +14,16 @@ use crate::oci::{
 };
 use crate::{Digest, shown};
 
-/// The media type of the documents.
+/// Media type of the documents.
 pub const MEDIA_TYPE: &str = "application/vnd.dev.cosign.simplesigning.v1+json";
-/// The annotation that holds the signature, in base64.
+/// Annotation with the signature, in base64.
 pub const ANNOTATION: &str = "dev.cosignproject.cosign/signature";
 const TYPE: &str = "cosign container image signature";
 
 #[derive(Serialize, Deserialize)]
 struct Payload {
     critical: Critical,
-    // Written as cosign writes it, and never read: nothing in it decides.
+    // Written like cosign does, and never read: nothing depends on it.
     #[serde(skip_deserializing)]
     optional: Option<()>,
 }
@@ -49,19 +48,19 @@ struct Image {
     digest: String,
 }
 
-/// The tag under which the signatures of this manifest are found.
+/// Returns the tag of a manifest's signatures.
 pub fn tag(manifest: &Digest) -> String {
     format!("sha256-{}.sig", manifest.hex())
 }
 
-/// The document to be signed.
+/// Builds the document to sign.
 pub fn payload(manifest: &Digest, reference: &str) -> Vec<u8> {
     let identity = Identity { reference: reference.to_owned() };
     let image = Image { digest: manifest.to_string() };
     oci::json(&Payload { critical: Critical { identity, image, kind: TYPE.to_owned() }, optional: None })
 }
 
-/// Which manifest the document speaks of. An error is a sentence that says why it speaks of none.
+/// Returns the digest of the manifest that the document names. The error explains why it names none.
 pub(crate) fn signed(payload: &[u8]) -> Result<Digest, String> {
     let payload: Payload = serde_json::from_slice(payload)
         .map_err(|why| format!("what was signed is no simple signing document ({why})"))?;
@@ -75,17 +74,17 @@ pub(crate) fn signed(payload: &[u8]) -> Result<Digest, String> {
 /// One signature in the manifest of signatures.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Layer {
-    /// The document's digest.
+    /// Digest of the document.
     pub digest: Digest,
-    /// Its size.
+    /// Size of the document.
     pub size: u64,
-    /// The signature. It is empty where the annotation is missing or no base64: such a layer must not hide the others.
+    /// The signature. Empty if the annotation is missing or invalid base64: such a layer must not hide the others.
     pub signature: Vec<u8>,
     /// All annotations, so that nothing is lost when a signature is added.
     pub annotations: BTreeMap<String, String>,
 }
 
-/// The signatures that such a manifest lists, at most [`crate::MOST_SIGNATURES`].
+/// Returns the signatures that such a manifest lists, at most [`crate::MOST_SIGNATURES`].
 pub fn layers(manifest: &[u8]) -> Result<Vec<Layer>, ManifestError> {
     let layers = oci::layers(manifest, MEDIA_TYPE)?.into_iter().map(|layer| {
         let signature = layer.annotations.get(ANNOTATION).and_then(|text| STANDARD.decode(text.trim()).ok());
@@ -99,9 +98,9 @@ pub fn layers(manifest: &[u8]) -> Result<Vec<Layer>, ManifestError> {
     layers.collect()
 }
 
-/// The manifest of signatures with one more signature in it, and the blobs that it needs.
+/// Builds the manifest of signatures with one more signature, and the blobs that it needs.
 ///
-/// `before` is what the tag lists already; a signature that is there is not added again.
+/// `before` are the signatures already listed; an existing signature is not added again.
 pub fn attach(before: Vec<Layer>, payload: Vec<u8>, signature: &[u8]) -> Attachment {
     let payload = Blob::new(MEDIA_TYPE, payload);
     let mut layers = before;
@@ -136,8 +135,8 @@ impl From<Layer> for ManifestLayer {
     }
 }
 
-/// To clients of its time the manifest of signatures is an image, so it has an image's configuration. Its dates are
-/// zero, as cosign's are: no clock decides what a signature's manifest is called.
+/// Builds an image configuration, because older clients treat the manifest of signatures as an image. Its dates are zero,
+/// like cosign's, so that its digest does not depend on a clock.
 fn config(layers: &[Layer]) -> Blob {
     const NEVER: &str = "0001-01-01T00:00:00Z";
     let diff_ids: Vec<_> = layers.iter().map(|layer| layer.digest).collect();
@@ -182,7 +181,7 @@ mod tests {
             (good.replace("container image", "blob"), "is of the type"),
             (good.replace("sha256:", "sha512:"), "is no digest"),
             (good.replace("critical", "optional "), "no simple signing document"),
-            // Two readers must not see two digests in one document.
+            // Two parsers must not find two digests in one document.
             (good.replace(&image, &format!("{image},{image}")), "duplicate field"),
             (good[1..].to_owned(), "no simple signing document"),
             (format!("{good}x"), "no simple signing document"),

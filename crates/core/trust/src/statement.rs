@@ -1,7 +1,7 @@
-//! In-toto statements (v1) in DSSE envelopes: what a Sigstore bundle signs.
+//! In-toto statements (v1) in DSSE envelopes: the signed content of a Sigstore bundle.
 //!
-//! Attestations (a bill of materials, a provenance) come in the very same envelopes, by the same keys. They say something
-//! about an artifact, not that its publisher vouches for it; so a statement counts as a signature only by its type.
+//! Attestations (a bill of materials, a provenance) come in the same envelopes, by the same keys. They describe an artifact
+//! without vouching for it, so a statement counts as a signature only by its type.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,12 +9,12 @@ use crate::{Digest, oci, shown};
 
 pub(crate) const PAYLOAD_TYPE: &str = "application/vnd.in-toto+json";
 pub(crate) const STATEMENT: &str = "https://in-toto.io/Statement/v1";
-/// "I sign this image": cosign 3.
+/// Predicate type of a signature over an image: cosign 3.
 pub(crate) const SIGN: &str = "https://sigstore.dev/cosign/sign/v1";
-/// "I sign these files": `model_signing`.
+/// Predicate type of a signature over files: `model_signing`.
 pub(crate) const FILES: &str = "https://model_signing/signature/v1.0";
 
-/// What a statement is for.
+/// Purpose of a statement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     Sign,
@@ -47,7 +47,7 @@ impl Subject {
     }
 }
 
-/// A statement without its predicate. The predicate is read apart, once it is known what it should be.
+/// A statement without its predicate, which is parsed separately once its expected type is known.
 #[derive(Deserialize)]
 pub(crate) struct Head {
     #[serde(rename = "_type")]
@@ -83,7 +83,7 @@ impl Head {
     }
 }
 
-/// A statement as it is written.
+/// A statement, as written.
 #[derive(Serialize)]
 pub(crate) struct Statement<P: Serialize> {
     #[serde(rename = "_type")]
@@ -94,7 +94,7 @@ pub(crate) struct Statement<P: Serialize> {
     pub(crate) predicate: P,
 }
 
-/// "I sign this manifest."
+/// Builds a statement that signs a manifest.
 pub(crate) fn sign(manifest: &Digest) -> Vec<u8> {
     #[derive(Serialize)]
     struct Nothing {}
@@ -106,7 +106,8 @@ pub(crate) fn sign(manifest: &Digest) -> Vec<u8> {
     })
 }
 
-/// What a DSSE envelope has signed: type and payload with their lengths, so that neither can be taken for the other.
+/// Returns the signed bytes of a DSSE envelope: type and payload with their lengths, so that neither can be confused with
+/// the other.
 pub(crate) fn pae(payload_type: &str, payload: &[u8]) -> Vec<u8> {
     let head = format!("DSSEv1 {} {payload_type} {} ", payload_type.len(), payload.len());
     [head.as_bytes(), payload].concat()

@@ -1,8 +1,8 @@
-//! One answer from everything that was found beside an artifact.
+//! Decides on the trust in an artifact from all of its signatures.
 //!
-//! A signature is checked before what it says is believed, and every key is tried whatever a bundle hints at. One good
-//! signature by a trusted key suffices, since anybody who may push can add bad ones. Of several bad ones the reason is
-//! given that came nearest to trust, because that is the one a publisher can mend.
+//! A signature is verified before its content is trusted, and every key is tried regardless of a bundle's hint. One good
+//! signature by a trusted key suffices, because any client with push permission can add bad ones. Of several bad ones the
+//! reason closest to trust is reported, because the publisher can fix that one.
 
 use std::fmt;
 
@@ -13,17 +13,17 @@ use crate::public_key::Message;
 use crate::statement::{self, Head, Kind, PAYLOAD_TYPE};
 use crate::{Digest, Examination, MOST_PAYLOAD, PublicKey, files, simple};
 
-/// What is asked about.
+/// Subject of the decision.
 #[derive(Debug, Clone, Copy)]
 pub struct Subject<'a> {
-    /// The manifest by its digest.
+    /// Digest of the manifest.
     pub manifest_digest: Digest,
-    /// The titles and digests of its layers, where the artifact is made of files. A signature over files says nothing of
-    /// the manifest's other parts; give the files only where nothing else in the manifest has a meaning.
+    /// Titles and digests of its layers, if the artifact consists of files. A signature over files does not cover the
+    /// manifest's other parts; pass the files only if nothing else in the manifest has a meaning.
     pub files: Option<&'a [(String, Digest)]>,
 }
 
-/// A signature as it was found. Its digest is that of the blob that held it.
+/// A signature as found. Its digest is that of its blob.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Signature {
     /// Cosign's simple signing.
@@ -32,14 +32,14 @@ pub enum Signature {
         payload: Vec<u8>,
         /// The signature from the annotation.
         signature: Vec<u8>,
-        /// The document's digest.
+        /// Digest of the document.
         digest: Digest,
     },
     /// A Sigstore bundle.
     Bundle {
         /// The bundle, which is the blob.
         json: Vec<u8>,
-        /// The bundle's digest.
+        /// Digest of the bundle.
         digest: Digest,
     },
 }
@@ -47,11 +47,11 @@ pub enum Signature {
 /// A key that is, or was, trusted for this artifact.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TrustedKey {
-    /// How the platform calls it.
+    /// Its id on the platform.
     pub id: String,
     /// The key.
     pub key: PublicKey,
-    /// Whether its trust was taken back. The same key under two ids is revoked if either is.
+    /// Whether it was revoked. The same key under two ids is revoked if either is.
     pub revoked: bool,
 }
 
@@ -61,93 +61,93 @@ pub struct TrustedKey {
 pub enum Verdict {
     /// A trusted key signed exactly this.
     Trusted {
-        /// Which key.
+        /// Id of the key.
         key_id: String,
-        /// By which signature.
+        /// Digest of the signature.
         signature_digest: Digest,
     },
-    /// There is no signature. Attestations alone are none.
+    /// There is no signature. Attestations do not count.
     Unsigned,
-    /// There are signatures, and none of them is one by a trusted key over exactly this.
+    /// There are signatures, but none by a trusted key over exactly this.
     Untrusted {
-        /// Why.
+        /// The reason.
         reason: Reason,
     },
 }
 
-/// Why signatures do not make an artifact trusted. Displayed, it is a sentence.
+/// Why signatures do not make an artifact trusted. It displays as a sentence.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "word", rename_all = "snake_case")]
 pub enum Reason {
-    /// A key that was revoked signed exactly this.
+    /// A revoked key signed exactly this.
     RevokedKey {
-        /// Which key.
+        /// Id of the key.
         key_id: String,
     },
     /// A trusted or revoked key signed something else.
     WrongDigest {
-        /// What differs.
+        /// The difference.
         difference: Difference,
     },
     /// The signature names a known key, which did not make it.
     BadSignature {
-        /// Which key.
+        /// Id of the key.
         key_id: String,
     },
     /// No known key made the signature.
     OtherKey {
-        /// How many keys were tried.
+        /// Number of keys tried.
         tried: usize,
     },
-    /// The signature cannot be read, or a known key signed something that contradicts itself.
+    /// The signature is malformed, or a known key signed contradictory content.
     Malformed {
-        /// What is wrong.
+        /// The error.
         why: String,
     },
 }
 
-/// How what was signed differs from what is there.
+/// Difference between the signed and the actual content.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "what", rename_all = "snake_case")]
 pub enum Difference {
     /// Another manifest was signed.
     OtherManifest {
-        /// Which one, where the signature names one.
+        /// Its digest, if the signature names one.
         signed: Option<Digest>,
     },
-    /// Files were signed, and the artifact is not made of files.
+    /// Files were signed, but the artifact does not consist of files.
     NotFiles,
-    /// A file has another content.
+    /// A file has different content.
     FileChanged {
-        /// Which one.
+        /// Its name.
         name: String,
     },
     /// A file has another name.
     FileRenamed {
-        /// How it was called when it was signed.
+        /// Signed name.
         from: String,
-        /// How it is called now.
+        /// Actual name.
         to: String,
     },
     /// A file is missing.
     FileMissing {
-        /// Which one.
+        /// Its name.
         name: String,
     },
     /// A file was not signed.
     FileExtra {
-        /// Which one.
+        /// Its name.
         name: String,
     },
     /// The artifact has two files of one name.
     FileTwice {
-        /// Which one.
+        /// Its name.
         name: String,
     },
 }
 
 impl Reason {
-    /// The stable word for it.
+    /// Returns its stable identifier.
     pub fn word(&self) -> &'static str {
         match self {
             Self::RevokedKey { .. } => "revoked_key",
@@ -158,7 +158,7 @@ impl Reason {
         }
     }
 
-    /// How near it came to trust; the nearest is told.
+    /// Returns how close it came to trust; the closest is reported.
     pub(crate) fn nearness(&self) -> u8 {
         match self {
             Self::RevokedKey { .. } => 4,
@@ -217,14 +217,14 @@ impl fmt::Display for Difference {
 }
 
 impl Signature {
-    /// The digest of the blob that held it.
+    /// Returns the digest of its blob.
     pub fn digest(&self) -> &Digest {
         match self {
             Self::Simple { digest, .. } | Self::Bundle { digest, .. } => digest,
         }
     }
 
-    /// The blob that held it.
+    /// Returns its blob.
     pub(crate) fn blob(&self) -> &[u8] {
         match self {
             Self::Simple { payload, .. } => payload,
@@ -232,14 +232,14 @@ impl Signature {
         }
     }
 
-    /// How long the blob is.
+    /// Returns the size of its blob.
     #[expect(clippy::len_without_is_empty, reason = "an empty one is a signature that cannot be read")]
     pub fn len(&self) -> usize {
         self.blob().len()
     }
 
-    /// The same for equal signatures alone. The blob's own digest would not do: a copy of it that cannot be read must not keep
-    /// the one that can from being examined.
+    /// Returns an identity that only equal signatures share. The blob's own digest would not do: a malformed copy must not
+    /// keep the intact one from being examined.
     pub(crate) fn identity(&self) -> Digest {
         let (kind, signature): (u8, &[u8]) = match self {
             Self::Simple { signature, .. } => (0, signature),
@@ -250,9 +250,10 @@ impl Signature {
     }
 }
 
-/// Is this artifact trusted? The first good signature in the given order decides, so the same question has one answer.
+/// Decides whether an artifact is trusted. The first good signature in the given order decides, so that the result is
+/// deterministic.
 ///
-/// At most [`crate::MOST_SIGNATURES`] different signatures are looked at; repeated ones do not count.
+/// At most [`crate::MOST_SIGNATURES`] distinct signatures are examined; repeated ones do not count.
 pub fn decide(subject: &Subject<'_>, signatures: &[Signature], keys: &[TrustedKey]) -> Verdict {
     let files = subject.files.map(<[_]>::to_vec);
     let mut examination = Examination::new(subject.manifest_digest, files, keys.to_vec());
@@ -268,7 +269,7 @@ pub(crate) enum Found {
     Wrong(Reason),
 }
 
-/// What one signature is over.
+/// Content that a signature is over.
 enum Claim<'a> {
     Simple(&'a [u8]),
     Statement { head: Head, payload: Vec<u8> },
@@ -286,7 +287,7 @@ pub(crate) fn examine(subject: &Subject<'_>, signature: &Signature, keys: &[Trus
     {
         return Found::Attestation;
     }
-    // The verdict names the blob, so it must be the blob that was examined. It is asked after the size was.
+    // The verdict names the blob, so its digest must match. Checked after the size.
     if Digest::of(signature.blob()) != *signature.digest() {
         return malformed(format!("its content is not that of {}", signature.digest()));
     }
@@ -308,7 +309,7 @@ pub(crate) fn examine(subject: &Subject<'_>, signature: &Signature, keys: &[Trus
     }
 }
 
-/// What the signature claims, its bytes, and the key that it hints at. Nothing of it is true yet.
+/// Returns the claim of a signature, its bytes, and the key hint. None of it is verified yet.
 fn read(signature: &Signature) -> Result<(Claim<'_>, Vec<u8>, Option<String>), String> {
     let (claim, bytes, hint) = match signature {
         Signature::Simple { payload, .. } if payload.len() > MOST_PAYLOAD => {
@@ -331,7 +332,7 @@ fn read(signature: &Signature) -> Result<(Claim<'_>, Vec<u8>, Option<String>), S
     Ok((claim, bytes, hint))
 }
 
-/// The key that made the signature, revoked or not.
+/// Returns the key that made the signature, revoked or not.
 fn signer<'k>(claim: &Claim<'_>, signature: &[u8], keys: &'k [TrustedKey]) -> Option<&'k TrustedKey> {
     let encoded;
     let message = match claim {
@@ -345,7 +346,7 @@ fn signer<'k>(claim: &Claim<'_>, signature: &[u8], keys: &'k [TrustedKey]) -> Op
     keys.iter().find(|known| known.key.verifies(message, signature))
 }
 
-/// How what was signed differs from what is there. An error is a sentence about what was signed.
+/// Returns how the signed content differs from the actual. The error describes the signed content.
 fn differs(subject: &Subject<'_>, claim: &Claim<'_>) -> Result<Option<Difference>, String> {
     let manifest = &subject.manifest_digest;
     let other = |signed: Option<Digest>| Difference::OtherManifest { signed };

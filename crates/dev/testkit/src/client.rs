@@ -1,4 +1,4 @@
-//! A client that holds the server to its document: every answer it sees is checked against it.
+//! A client that checks every response against the API document.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -6,89 +6,89 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock, Mutex};
 
 use jsonschema::Validator;
-use muster_api::{Operation, document, operations, self_contained};
+use muster_api::{Endpoint, document, endpoints, self_contained};
 use reqwest::Method;
 use serde_json::Value;
 
-static OPERATIONS: LazyLock<Vec<Operation>> = LazyLock::new(operations);
+static ENDPOINTS: LazyLock<Vec<Endpoint>> = LazyLock::new(endpoints);
 static NEXT_KEY: AtomicU64 = AtomicU64::new(1);
 
-/// A caller with a token.
+/// A client with a token.
 #[derive(Clone)]
 pub struct Client {
     http: reqwest::Client,
     base: String,
-    /// What goes into `Authorization`; nothing if empty.
+    /// Bearer token for `Authorization`; no header if empty.
     pub token: String,
-    /// Headers of every request, for callers whose credential is no bearer token.
+    /// Headers of every request, for clients without a bearer token.
     headers: Vec<(&'static str, String)>,
 }
 
-/// An answer that fits the document.
+/// A response that matches the document.
 #[derive(Debug, Clone)]
 pub struct Answer {
-    /// The status.
+    /// Status code.
     pub status: u16,
-    /// The body; null for what is no JSON.
+    /// JSON body; null for any other content.
     pub body: Value,
-    /// The body as it came.
+    /// Raw body.
     pub text: String,
-    /// The headers.
+    /// Headers.
     pub headers: reqwest::header::HeaderMap,
 }
 
 impl Answer {
-    /// The problem's code, or nothing.
+    /// Returns the error code, or an empty text.
     pub fn code(&self) -> &str {
         self.body["code"].as_str().unwrap_or_default()
     }
 
-    /// Fails the test unless it went well.
+    /// Fails the test unless the request succeeded.
     #[track_caller]
     pub fn ok(self) -> Self {
         assert!(self.status < 300, "expected success, got {} {}", self.status, self.text);
         self
     }
 
-    /// Fails the test unless it was refused so.
+    /// Fails the test unless the request failed with this status and code.
     #[track_caller]
     pub fn refused(self, status: u16, code: &str) -> Self {
         assert_eq!((self.status, self.code()), (status, code), "{}", self.text);
         self
     }
 
-    /// A member of the body, as text.
+    /// Returns a field of the body as text.
     #[track_caller]
     pub fn text_of(&self, member: &str) -> String {
         self.body[member].as_str().unwrap_or_else(|| panic!("no {member} in {}", self.text)).to_owned()
     }
 
-    /// A header.
+    /// Returns a header.
     pub fn header(&self, name: &str) -> &str {
         self.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default()
     }
 }
 
 impl Client {
-    /// A caller of the server at `address`.
+    /// Creates a client of the server at `address`.
     pub fn new(address: SocketAddr, token: &str) -> Self {
-        // Without the machine's certificates: to read them took longer than the request, and this client speaks HTTP alone.
+        // Without the system's certificates: loading them took longer than the request, and this client uses plain HTTP.
         let http = reqwest::Client::builder().no_proxy().tls_certs_only([]).build().expect("a client");
         Self { http, base: format!("http://{address}"), token: token.to_owned(), headers: Vec::new() }
     }
 
-    /// The same caller with another token.
+    /// Returns the same client with another token.
     pub fn with_token(&self, token: &str) -> Self {
         Self { token: token.to_owned(), ..self.clone() }
     }
 
-    /// The same caller, who sends this header too.
+    /// Returns the same client with an additional header.
     pub fn with_header(mut self, name: &'static str, value: &str) -> Self {
         self.headers.push((name, value.to_owned()));
         self
     }
 
-    /// A request, for what the shorthands cannot say.
+    /// Builds a request that the shorthands do not cover.
     pub fn request(&self, method: Method, path: &str) -> reqwest::RequestBuilder {
         let mut request = self.http.request(method, format!("{}{path}", self.base));
         for (name, value) in &self.headers {
@@ -97,7 +97,7 @@ impl Client {
         if self.token.is_empty() { request } else { request.bearer_auth(&self.token) }
     }
 
-    /// Sends a request and checks the answer against the document.
+    /// Sends a request and checks the response against the document.
     pub async fn send(&self, request: reqwest::RequestBuilder) -> Answer {
         let request = request.build().expect("a request");
         let (method, path) = (request.method().clone(), request.url().path().to_owned());
@@ -116,37 +116,37 @@ impl Client {
         self.send(self.request(Method::GET, path)).await
     }
 
-    /// POST with a fresh key.
+    /// POST with a new idempotency key.
     pub async fn post(&self, path: &str, body: Value) -> Answer {
         let key = format!("key-{}-{}", std::process::id(), NEXT_KEY.fetch_add(1, Ordering::Relaxed));
         self.post_with_key(path, body, &key).await
     }
 
-    /// POST with this key.
+    /// POST with this idempotency key.
     pub async fn post_with_key(&self, path: &str, body: Value, key: &str) -> Answer {
         self.send(self.request(Method::POST, path).header("idempotency-key", key).json(&body)).await
     }
 
-    /// PATCH whatever version it has.
+    /// PATCH with any version.
     pub async fn patch(&self, path: &str, body: Value) -> Answer {
         self.send(self.request(Method::PATCH, path).header("if-match", "*").json(&body)).await
     }
 
-    /// DELETE whatever version it has.
+    /// DELETE with any version.
     pub async fn delete(&self, path: &str) -> Answer {
         self.send(self.request(Method::DELETE, path).header("if-match", "*")).await
     }
 }
 
-/// The operation that a request is for.
-fn find(method: &str, path: &str) -> Option<&'static Operation> {
+/// Returns the endpoint of a request.
+fn find(method: &str, path: &str) -> Option<&'static Endpoint> {
     let fits = |template: &str| {
         let (wanted, given): (Vec<&str>, Vec<&str>) =
             (template.split('/').collect(), path.split('/').collect());
         wanted.len() == given.len()
             && wanted.iter().zip(&given).all(|(wanted, given)| wanted.starts_with('{') || wanted == given)
     };
-    let mut found: Vec<&Operation> = OPERATIONS
+    let mut found: Vec<&Endpoint> = ENDPOINTS
         .iter()
         .filter(|operation| operation.method.as_str() == method && fits(operation.path))
         .collect();
@@ -155,13 +155,13 @@ fn find(method: &str, path: &str) -> Option<&'static Operation> {
     found.first().copied()
 }
 
-/// The schema of an answer, with the components it refers to.
+/// Schema of a response, with the components it refers to.
 struct Compiled {
     schema: Value,
     validator: Validator,
 }
 
-/// The schema of one kind of answer, compiled once a process.
+/// Returns the schema of one kind of response, compiled once for each process.
 fn compiled(operation: &'static str, status: u16, content_type: &str, schema: &Value) -> Arc<Compiled> {
     type Key = (&'static str, u16, String);
     static COMPILED: LazyLock<Mutex<HashMap<Key, Arc<Compiled>>>> = LazyLock::new(Mutex::default);
@@ -206,7 +206,7 @@ fn check(method: &str, path: &str, answer: &Answer) {
             "{name}: the answer does not fit the document: {faults:?}\n{}",
             answer.text
         );
-        // Everything that a type can say stands in the document, so a member that does not is a leak or an omission.
+        // The document lists every field of a type, so an unknown field is a leak or an omission.
         unknown_members(name, &compiled.schema, &answer.body);
     }
 }

@@ -1,8 +1,8 @@
-//! A database of a test's own, gone when the test is.
+//! A database for one test, removed with it.
 //!
-//! It comes with its tables: a database is a copy of one that was migrated once, for PostgreSQL once a server and for SQLite
-//! once a process. Migrating each, over a `psql` of its own, was most of what a test on PostgreSQL did. Where opening an empty
-//! database is the very thing to test, there are [`Database::sqlite_empty`] and [`Database::postgres_empty`].
+//! It comes with its tables: a database is a copy of one that was migrated once, for PostgreSQL once for each server and for
+//! SQLite once for each process. Migrating each, with a `psql` of its own, took most of the time of a PostgreSQL test. To
+//! test the opening of an empty database, use [`Database::sqlite_empty`] and [`Database::postgres_empty`].
 
 mod server;
 
@@ -10,20 +10,20 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, LazyLock};
 
 use muster_db::{Location, Store};
-use muster_ids::World;
+use muster_ids::Env;
 
 use server::on_own_thread;
 
 /// A database that is removed when it is dropped.
 pub struct Database {
-    /// Where it is.
+    /// Its location.
     pub location: Location,
     folder: Arc<tempfile::TempDir>,
     created: Option<String>,
 }
 
 impl Database {
-    /// A SQLite file in a folder of its own.
+    /// Creates a SQLite file in a folder of its own.
     pub fn sqlite() -> Self {
         static MIGRATED: LazyLock<Vec<u8>> = LazyLock::new(|| on_own_thread(migrated_file()));
         let database = Self::sqlite_empty();
@@ -32,7 +32,7 @@ impl Database {
         database
     }
 
-    /// The same before its first migration: there is no file yet.
+    /// Likewise before its first migration: there is no file yet.
     pub fn sqlite_empty() -> Self {
         let folder = folder();
         Self {
@@ -42,18 +42,18 @@ impl Database {
         }
     }
 
-    /// A fresh database in the PostgreSQL that `tools/with-postgres` started.
+    /// Creates a database in the PostgreSQL server started by `tools/with-postgres`.
     pub fn postgres() -> Self {
         Self::create(server::copy_template)
     }
 
-    /// The same before its first migration.
+    /// Likewise before its first migration.
     pub fn postgres_empty() -> Self {
         Self::create(server::create)
     }
 
     fn create(make: impl FnOnce(&str)) -> Self {
-        let name = format!("test_{}", World::system().uuid().simple());
+        let name = format!("test_{}", Env::system().uuid().simple());
         make(&name);
         Self {
             location: Location::Postgres(server::url(&name)),
@@ -62,7 +62,7 @@ impl Database {
         }
     }
 
-    /// A copy with rows and files. No server may use this database meanwhile.
+    /// Returns a copy with rows and files. No server may use this database meanwhile.
     pub fn copy(&self) -> Self {
         let copy = match &self.location {
             Location::Sqlite(path) => {
@@ -80,12 +80,12 @@ impl Database {
         copy
     }
 
-    /// One of each.
+    /// Returns one of each kind.
     pub fn both() -> Vec<Self> {
         vec![Self::sqlite(), Self::postgres()]
     }
 
-    /// A folder for the files that belong to it.
+    /// Returns the folder for its files.
     pub fn folder(&self) -> PathBuf {
         self.folder.path().to_owned()
     }
@@ -104,7 +104,7 @@ impl Drop for Database {
     }
 }
 
-/// Copies the files beside the database; those of SQLite itself come and go until its last connection is closed.
+/// Copies the files beside the database; SQLite's own come and go until its last connection is closed.
 fn copy_files(from: &Path, to: &Path) {
     for entry in std::fs::read_dir(from).expect("the folder can be read").map(Result::unwrap) {
         let target = to.join(entry.file_name());
@@ -117,14 +117,14 @@ fn copy_files(from: &Path, to: &Path) {
     }
 }
 
-/// Beside the PostgreSQL server where there is one: with `MUSTER_PG_FAST=1` that is in memory, and what a killed test leaves is
-/// removed with the server.
+/// Creates a folder beside the PostgreSQL server, if there is one: with `MUSTER_PG_FAST=1` that is in memory, and leftovers
+/// of killed tests are removed with the server.
 fn folder() -> tempfile::TempDir {
     let parent = std::env::var_os("MUSTER_TEST_FOLDER").map_or_else(std::env::temp_dir, PathBuf::from);
     tempfile::Builder::new().prefix("muster-test-").tempdir_in(parent).expect("a temporary folder")
 }
 
-/// The content of a SQLite file with all tables and no rows.
+/// Returns the content of a SQLite file with all tables and no rows.
 async fn migrated_file() -> Vec<u8> {
     let folder = folder();
     let location = Location::Sqlite(folder.path().join("muster.db"));

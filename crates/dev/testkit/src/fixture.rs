@@ -1,13 +1,13 @@
-//! Two tenants, three projects and everybody who could knock at the door.
+//! Two tenants, three projects and every kind of actor.
 
 use jiff::SignedDuration;
-use muster_ids::{TokenId, UserId, World};
+use muster_ids::{Env, TokenId, UserId};
 use muster_model::token::{Secret, Subject, Token, TokenKind};
 use serde_json::{Value, json};
 
 use crate::{Client, Kit};
 
-/// The actors of the access matrix, from nobody to the operator.
+/// Actors of the access matrix, from anonymous to the operator.
 pub const ACTORS: &[&str] = &[
     "anonymous",
     "malformed",
@@ -25,7 +25,7 @@ pub const ACTORS: &[&str] = &[
     "operator",
 ];
 
-/// Ids and tokens of a made-up platform.
+/// Ids and tokens of a test platform.
 #[derive(Debug, Clone, Default)]
 pub struct Fixture {
     tokens: std::collections::BTreeMap<String, String>,
@@ -34,7 +34,8 @@ pub struct Fixture {
 }
 
 impl Fixture {
-    /// Builds it through the public API; only what the API refuses to make (an expired token) is written to the store.
+    /// Builds it through the public API; only rows that the API refuses to create (an expired token) are written to the
+    /// store.
     pub async fn build(kit: &Kit) -> Self {
         let mut fixture = Self::default();
         let operator = kit.operator();
@@ -74,32 +75,32 @@ impl Fixture {
         fixture.dead_tokens(kit).await;
         fixture.tokens.insert("anonymous".to_owned(), String::new());
         fixture.tokens.insert("malformed".to_owned(), "mst_pat_not-a-token".to_owned());
-        // Nodes have certificates of their own; nothing that looks like a node's token opens the public API.
+        // Nodes have certificates of their own; a token with a node prefix grants no access to the public API.
         let node =
-            Secret::make(TokenKind::Personal, &World::system()).reveal().replacen("mst_pat_", "mst_node_", 1);
+            Secret::make(TokenKind::Personal, &Env::system()).reveal().replacen("mst_pat_", "mst_node_", 1);
         fixture.tokens.insert("node".to_owned(), node);
         fixture.things(kit).await;
         kit.sealed().await;
         fixture
     }
 
-    /// An actor's token.
+    /// Returns an actor's token.
     pub fn token(&self, actor: &str) -> &str {
         self.tokens.get(actor).map_or("", String::as_str)
     }
 
-    /// An id by name.
+    /// Returns an id by name.
     #[track_caller]
     pub fn id(&self, name: &str) -> &str {
         self.ids.get(name).unwrap_or_else(|| panic!("the fixture has no {name}"))
     }
 
-    /// A client of the first server for an actor.
+    /// Returns a client of the first server for an actor.
     pub fn client(&self, kit: &Kit, actor: &str) -> Client {
         kit.client_of(0, self.token(actor))
     }
 
-    /// Somebody who can give any role at `acme` or `globex`.
+    /// Returns a client that can grant any role at `acme` or `globex`.
     fn giver(&self, kit: &Kit, tenant: &str) -> Client {
         let admin = if tenant == "acme" { "tenant_admin" } else { "other_tenant_admin" };
         match self.token(admin) {
@@ -124,11 +125,11 @@ impl Fixture {
     }
 
     async fn token_in_store(kit: &Kit, user: UserId, lives: SignedDuration) -> Secret {
-        let world = World::system();
-        let secret = Secret::make(TokenKind::Personal, &world);
-        let now = world.now();
+        let env = Env::system();
+        let secret = Secret::make(TokenKind::Personal, &env);
+        let now = env.now();
         let token = Token {
-            id: world.id::<TokenId>(),
+            id: env.id::<TokenId>(),
             kind: TokenKind::Personal,
             subject: Subject::User(user),
             name: "fixture".to_owned(),
@@ -168,7 +169,7 @@ impl Fixture {
         client.post(&format!("/v1/tokens/{}/revoke", doomed.text_of("id")), json!({})).await.ok();
     }
 
-    /// Things to act on: a webhook and a person's token.
+    /// Creates resources to act on: a webhook and a personal token.
     async fn things(&mut self, kit: &Kit) {
         let admin = self.client(kit, "tenant_admin");
         let hook = json!({"name": "hook", "project": self.id("train"), "url": "http://127.0.0.1:9/"});
@@ -180,9 +181,9 @@ impl Fixture {
     }
 }
 
-/// What an allow list can name at most.
+/// Returns every permission that an allow list can contain.
 fn muster_api_permissions() -> Vec<&'static str> {
-    muster_api::operations()
+    muster_api::endpoints()
         .iter()
         .map(|operation| operation.permission)
         .filter(|word| allowable(word))

@@ -1,4 +1,4 @@
-//! Golden files: lists that matter, in review.
+//! Golden files: important lists, for review.
 
 use std::path::Path;
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use muster_db::{Location, Store};
 use muster_http::{Running, Settings};
-use muster_ids::World;
+use muster_ids::Env;
 
 use crate::{Client, Database};
 
@@ -19,17 +19,17 @@ pub struct Kit {
 }
 
 impl Kit {
-    /// One server on a fresh SQLite file.
+    /// Starts one server on a new SQLite file.
     pub async fn sqlite() -> Self {
         Self::start(Database::sqlite(), 1).await
     }
 
-    /// So many servers on this database, with limits that no test reaches by accident.
+    /// Starts this many servers on the database, with limits that no test reaches by accident.
     pub async fn start(database: Database, replicas: usize) -> Self {
         Self::start_with(database, replicas, &[]).await
     }
 
-    /// The same, with settings.
+    /// Likewise, with settings.
     pub async fn start_with(database: Database, replicas: usize, settings: &[(&str, &str)]) -> Self {
         let database = Arc::new(database);
         let mut kit = Self { database, servers: Vec::new(), operator_token: String::new() };
@@ -70,40 +70,40 @@ impl Kit {
         for (key, value) in defaults.iter().chain(settings) {
             all.set(key, (*value).to_owned(), "the test").expect("a known setting");
         }
-        muster_http::start(&all, World::system()).await.expect("the server starts")
+        muster_http::start(&all, Env::system()).await.expect("the server starts")
     }
 
-    /// The store of the first server.
+    /// Returns the store of the first server.
     pub fn store(&self) -> &Store {
         &self.servers[0].platform.store
     }
 
-    /// A client of server `at` with this token.
+    /// Returns a client of server `at` with this token.
     pub fn client_of(&self, at: usize, token: &str) -> Client {
         Client::new(self.servers[at].address, token)
     }
 
-    /// Where agents dial server `at`.
+    /// Returns the address of server `at` for agents.
     pub fn nodes_address(&self, at: usize) -> std::net::SocketAddr {
         self.servers[at].nodes_address.expect("the listener for nodes is on")
     }
 
-    /// The certificate of the authority that nodes and their listener are signed by, as PEM.
+    /// Returns the certificate of the authority for nodes and their listener, as PEM.
     pub async fn authority(&self) -> String {
         muster_control::authority::certificate(&self.servers[0].platform)
             .await
             .expect("the authority is there")
     }
 
-    /// The operator, at the first server.
+    /// Returns the operator's client of the first server.
     pub fn operator(&self) -> Client {
         self.client_of(0, &self.operator_token)
     }
 
-    /// Waits until everything that is committed is sealed.
+    /// Waits until the outbox is empty.
     pub async fn sealed(&self) {
         for _ in 0..500 {
-            if !self.store().unsealed_any().await.expect("the store answers") {
+            if !self.store().outbox_has_rows().await.expect("the store answers") {
                 return;
             }
             tokio::time::sleep(std::time::Duration::from_millis(10)).await;

@@ -1,6 +1,7 @@
 //! A whole platform in one process, for tests.
 //!
-//! Nothing of ours is mocked: the store is real, on SQLite and on PostgreSQL, and so is HTTP. Only the world is made up.
+//! None of our own code is mocked: the store is real, on SQLite and on PostgreSQL, and so is HTTP. Only the environment is
+//! simulated.
 
 mod client;
 mod database;

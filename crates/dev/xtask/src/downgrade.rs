@@ -1,10 +1,9 @@
-//! The API document as OpenAPI 3.0.3, which is all that the generator of the Rust client reads.
+//! Converts the API document to OpenAPI 3.0.3, the only version that the generator of the Rust client supports.
 //!
-//! Words that 3.0 does not know are said in its own or dropped. Beyond that, three choices: every limit on a value
-//! (lengths, patterns, ranges) is taken off, because the generator would make a type of its own for every short string,
-//! an old client would refuse what a newer server allows, and the server names the wrong field better than a failed
-//! conversion does; the many statuses of failure become two, because all of them carry a problem; and schemas that no
-//! answer or body uses are left out.
+//! Keywords unknown to 3.0 are translated or dropped. Beyond that, three choices: every limit on a value (lengths, patterns,
+//! ranges) is removed, because the generator would create a type for every short string, an old client would reject values
+//! that a newer server allows, and the server reports the invalid field better than a failed conversion does; the many error
+//! statuses become two, because all of them carry a problem document; and schemas that no response or body uses are omitted.
 
 use std::collections::BTreeSet;
 
@@ -25,7 +24,7 @@ const LIMITS: [&str; 11] = [
     "contentEncoding",
 ];
 
-/// The same API in the older words.
+/// Returns the same API in the older format.
 pub(crate) fn downgrade(document: &Value) -> Value {
     let mut document = document.clone();
     document["openapi"] = json!("3.0.3");
@@ -37,7 +36,7 @@ pub(crate) fn downgrade(document: &Value) -> Value {
     document
 }
 
-/// The schemas of queries are there for the server, which validates by them; their fields stand as parameters too.
+/// Drops unused schemas: those of queries exist for the server, which validates with them; their fields are parameters too.
 fn keep_what_is_used(document: &mut Value) {
     let mut used = BTreeSet::new();
     references(&document["paths"], &mut used);
@@ -67,7 +66,7 @@ fn references(value: &Value, used: &mut BTreeSet<String>) {
     }
 }
 
-/// Properties may be named like a keyword of JSON schema, so their names are stepped over.
+/// Property names may equal a keyword of JSON schema, so they are skipped.
 fn walk(value: &mut Value) {
     match value {
         Value::Array(array) => array.iter_mut().for_each(walk),
@@ -105,7 +104,7 @@ fn two_failures(responses: &mut Map<String, Value>) {
     }
 }
 
-/// Whether it is a schema: `in` marks a parameter, and security schemes have a scheme or a place.
+/// Reports whether it is a schema: `in` marks a parameter, and security schemes have a scheme or a location.
 fn is_schema(object: &Map<String, Value>) -> bool {
     let typed = object.get("type").is_some_and(|kind| kind.is_string() || kind.is_array());
     !object.contains_key("in")
@@ -118,7 +117,8 @@ fn is_schema(object: &Map<String, Value>) -> bool {
 
 fn schema(object: &mut Map<String, Value>) {
     if let Some(reference) = object.get("$ref").cloned() {
-        // Beside a reference 3.0 allows nothing; a description would be read as a schema without a reference.
+        // OpenAPI 3.0 allows nothing beside a reference; with a description it would be read as a schema without a
+        // reference.
         object.retain(|key, _| key == "$ref");
         object.insert("$ref".to_owned(), reference);
         return;

@@ -1,20 +1,19 @@
-//! `docs/reference/errors.md` is written by people, because "what to do next" cannot be derived. What can be judged is
-//! that every code has its section, in order, that no section speaks of a code that is gone, and that the facts in it
-//! are the code's own.
+//! Checks `docs/reference/errors.md`, which is written by hand, because "what to do next" cannot be derived. It must have a
+//! section for every code, in order, none for a removed code, and the facts in each section must match the code.
 
 use muster_api::Code;
 
-/// Where the page is; problems point to it.
+/// Path of the page; error responses link to it.
 pub(crate) const PATH: &str = "docs/reference/errors.md";
 
-/// The line under a section's heading.
+/// Returns the line under a section's heading.
 fn facts(code: Code) -> String {
     let retryable =
         if code.retryable() { "the same request may succeed later" } else { "the same request fails again" };
     format!("Status {} · {retryable} · *{}*", code.status(), code.title())
 }
 
-/// What is wrong with the page.
+/// Returns the errors in the page.
 pub(crate) fn findings(page: &str) -> Vec<String> {
     let sections: Vec<(&str, &str)> = page
         .split("\n## ")

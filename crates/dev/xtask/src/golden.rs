@@ -1,4 +1,4 @@
-//! Which files are generated, and the two things one can do with them: compare and rewrite.
+//! The generated files, with the commands to compare and to rewrite them.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use crate::{additive, errors, operations, read, reference, sdk};
 
 const DOCUMENT: &str = "openapi/platform.json";
 const NODE_DOCUMENT: &str = "openapi/node.json";
-/// The documents of the last release; a release copies them there, and nothing else writes them.
+/// Documents of the last release; only a release writes them.
 const RELEASED: &str = "openapi/released/platform.json";
 const NODE_RELEASED: &str = "openapi/released/node.json";
 
@@ -30,7 +30,7 @@ fn all(document: &Value) -> Result<Vec<Golden>> {
     ])
 }
 
-/// Names every file that is not what the code would write, and every rule that the document breaks.
+/// Reports every file that differs from the generated one, and every rule that the document breaks.
 pub(crate) fn check(root: &Path) -> Result<()> {
     let document = muster_api::document();
     let mut findings = hand_written(root, document)?;
@@ -54,7 +54,7 @@ pub(crate) fn check(root: &Path) -> Result<()> {
     bail!("what the code says is no longer what the files say: run make bless, read the diff and commit it")
 }
 
-/// Rewrites what has drifted. What people write by hand is still only judged.
+/// Rewrites files that have drifted. Hand-written files are only checked.
 pub(crate) fn bless(root: &Path) -> Result<()> {
     let document = muster_api::document();
     for golden in all(document)? {
@@ -76,7 +76,7 @@ pub(crate) fn bless(root: &Path) -> Result<()> {
     Ok(())
 }
 
-/// What no command can write: the paragraphs about errors, and the promise to the last release.
+/// Checks the parts that no command can write: the paragraphs about errors, and compatibility with the last release.
 fn hand_written(root: &Path, document: &Value) -> Result<Vec<String>> {
     let mut findings = errors::findings(&read(root, errors::PATH).unwrap_or_default());
     let contracts = [(RELEASED, document, "callers"), (NODE_RELEASED, &muster_wire::document(), "agents")];

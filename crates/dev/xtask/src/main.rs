@@ -1,8 +1,8 @@
-//! Writes the files of this repository that are made from the code, and says which of them have drifted.
+//! Writes the files of this repository that are generated from the code, and reports which of them have drifted.
 //!
-//! They are committed all the same: a change of the contract, of an event or of a permission is then a diff that a
-//! reviewer reads, and whoever builds an adapter or the console needs no Rust to have the API document. Build scripts
-//! were rejected: they write where nobody looks.
+//! They are committed all the same: a change of the contract, of an event or of a permission is then a diff in review, and
+//! authors of adapters or of the console need no Rust to get the API document. Build scripts were rejected: their output is
+//! not reviewed.
 
 mod additive;
 mod downgrade;
@@ -41,7 +41,7 @@ fn usage() -> Result<()> {
     )
 }
 
-/// The repository, whatever folder cargo was called from.
+/// Returns the repository root, whatever folder cargo was called from.
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../..")
 }

@@ -1,9 +1,9 @@
-//! The golden list of operations: what each one is (command, machine or read), where it is, and which permission it
-//! needs. A reviewer sees here when something became a read that was a command, which no test could judge.
+//! The golden list of endpoints: kind (command, machine or read), path, and permission. A review shows here if a command
+//! became a read, which no test could detect.
 
-/// `kind method path operationId permission`, in columns.
+/// Returns `kind method path operationId permission`, in columns.
 pub(crate) fn list() -> String {
-    let rows: Vec<[&str; 5]> = muster_api::operations()
+    let rows: Vec<[&str; 5]> = muster_api::endpoints()
         .iter()
         .map(|operation| {
             let permission = if operation.permission.is_empty() { "-" } else { operation.permission };

@@ -1,4 +1,4 @@
-//! The reference pages that are tables of the code's own lists.
+//! Reference pages generated from lists in the code.
 
 use muster_authz::Permission;
 use muster_model::Role;
@@ -6,7 +6,7 @@ use muster_model::event::EventType;
 
 const GENERATED: &str = "<!-- Generated from the code by `make bless`; edit the code instead. -->\n";
 
-/// Every type of event and what it says.
+/// Returns the page of event types.
 pub(crate) fn events() -> String {
     let mut page = format!(
         "{GENERATED}\n# Events\n\n\
@@ -21,7 +21,7 @@ pub(crate) fn events() -> String {
     page
 }
 
-/// Every permission, who holds it, and which operation it guards.
+/// Returns the page of permissions, their roles, and the endpoints that they guard.
 pub(crate) fn permissions() -> String {
     let roles: Vec<&str> = Role::ALL.iter().map(|role| role.as_str()).collect();
     let mut page = format!(
@@ -34,7 +34,7 @@ pub(crate) fn permissions() -> String {
         roles.join(" | "),
         " :-: |".repeat(roles.len()),
     );
-    let operations = muster_api::operations();
+    let operations = muster_api::endpoints();
     for permission in Permission::ALL {
         let held =
             Role::ALL.iter().map(|role| mark(permission.held_by(*role))).collect::<Vec<_>>().join(" | ");
@@ -51,8 +51,8 @@ pub(crate) fn permissions() -> String {
     page
 }
 
-/// What a permission guards that is no operation of the contract's table: the registry's protocol, and the purposes of an
-/// operation that serves several.
+/// Returns what a permission guards besides the endpoints of the contract: the registry's protocol, and the purposes of an
+/// endpoint that serves several.
 fn beside(permission: Permission) -> Option<&'static str> {
     Some(match permission {
         Permission::RepositoryPull => "`GET /v2/…`",

@@ -1,7 +1,7 @@
-//! The typed client in `crates/client/sdk`, made from the API document by progenitor.
+//! The typed client in `crates/client/sdk`, generated from the API document by progenitor.
 //!
-//! Arguments are positional. Builders were tried: three times the code for the same calls, in a file that will grow
-//! with every noun. Who wants to be untouched by a new optional parameter has `muster_sdk::call`, driven by the document.
+//! Arguments are positional. Builders were tried: three times the code for the same calls, in a file that grows with every
+//! resource. Callers that must be independent of new optional parameters can use `muster_sdk::call`, driven by the document.
 
 use anyhow::{Context, Result, bail};
 use progenitor::{GenerationSettings, Generator, InterfaceStyle, TypeImpl};
@@ -15,7 +15,7 @@ const HEADER: &str = "\
 //! The typed client. Generated from `openapi/platform.json` by `make bless`; edit the API crate instead.
 ";
 
-/// The text of `generated.rs`.
+/// Returns the text of `generated.rs`.
 pub(crate) fn generate(document: &Value) -> Result<String> {
     let older: openapiv3::OpenAPI = serde_json::from_value(downgrade(document))
         .context("the document does not read as OpenAPI 3.0; see xtask/src/downgrade.rs")?;
@@ -46,8 +46,8 @@ pub(crate) fn generate(document: &Value) -> Result<String> {
     Ok(format!("{HEADER}\n{}", prettyplease::unparse(&file)))
 }
 
-/// Gives every list of words one more, for those that came after this client was made: an adapter is deployed apart
-/// from the platform, and must not fail to read an answer because a new state or code stands in it.
+/// Adds a variant to every enum for values newer than this client: an adapter is deployed apart from the platform, and must
+/// not fail on a response with a new state or code.
 fn open_enums(items: &mut [Item]) -> Result<()> {
     let mut opened = Vec::new();
     for item in items.iter_mut() {
@@ -77,7 +77,7 @@ fn open_enums(items: &mut [Item]) -> Result<()> {
     Ok(())
 }
 
-/// Takes the derived `Debug` from whatever holds a secret: a program that logs what it got must not log a password.
+/// Replaces the derived `Debug` of types with a secret: a program that logs its responses must not log a password.
 fn hide_secrets(items: &mut Vec<Item>) -> Result<()> {
     let mut hidden: Vec<Item> = Vec::new();
     for item in items.iter_mut() {

@@ -1,4 +1,4 @@
-//! Where the server listens for nodes.
+//! Address of the server's listener for nodes.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,7 +7,7 @@ use rustls_pki_types::ServerName;
 
 use crate::AgentError;
 
-/// The address of a server's listener for nodes: `https://HOST:PORT` and nothing behind it.
+/// Address of a server's listener for nodes: `https://HOST:PORT` without a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Address {
     host: String,
@@ -15,17 +15,17 @@ pub struct Address {
 }
 
 impl Address {
-    /// The host, without the brackets of an IPv6 address.
+    /// Returns the host, without the brackets of an IPv6 address.
     pub fn host(&self) -> &str {
         &self.host
     }
 
-    /// The port.
+    /// Returns the port.
     pub fn port(&self) -> u16 {
         self.port
     }
 
-    /// What the `Host` header says.
+    /// Returns the value of the `Host` header.
     pub(crate) fn authority(&self) -> String {
         if self.host.contains(':') {
             format!("[{}]:{}", self.host, self.port)

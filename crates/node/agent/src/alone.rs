@@ -1,13 +1,13 @@
-//! Cells that must not go on without the platform: after so long without a word from it, the node destroys them by itself.
+//! Self-fencing: the node destroys cells with a partition limit after that long without contact to the platform.
 //!
-//! The platform waits for twice that before it lets another take the place of such a cell. A healthy node hears an answer with
-//! every poll, so a limit that is shorter than two of them is taken for two.
+//! The platform waits for twice the limit before it replaces such a cell. A healthy node gets a response to every poll, so a
+//! limit shorter than two polls is raised to two.
 //!
-//! They are killed first, all of them and without grace, because each moment that they go on is one in which another may be
-//! there too; what is left of them is then removed as that of a ghost, each in its allocation's turn. Their state directories
-//! stay: that nobody was heard is no word to forget anything.
+//! The cells are killed first, all of them and without a grace period, because a replacement may already be running. Their
+//! remains are then removed like those of a stale copy, each in its allocation's queue. State directories are kept: a lost
+//! connection is no order to delete data.
 //!
-//! When the platform was last heard is kept on disk, so that an agent that dies again and again does not count anew each time.
+//! The time of the last contact is kept on disk, so that an agent that crashes repeatedly does not restart the count.
 
 use std::convert::Infallible;
 use std::time::Duration;
@@ -21,22 +21,22 @@ use crate::folder::Folder;
 use crate::lanes::{Ghost, Job};
 use crate::node::Running;
 
-/// How often to look.
+/// Interval of the checks.
 const LOOK: Duration = Duration::from_secs(1);
-/// No limit is shorter: what a slow answer costs must not look like a partition.
+/// Lower bound of every limit: a slow response must not count as a partition.
 const LEAST: Duration = Duration::from_secs(5);
 const FILE: &str = "heard.json";
 const BOOT: &str = "/proc/sys/kernel/random/boot_id";
 
-/// When the platform was last heard, by the clock that starts with the machine and goes on while it sleeps.
+/// Time of the last contact to the platform, on the boot-time clock, which includes suspend.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Heard {
     at: Duration,
-    /// How long a poll lasted then.
+    /// Poll duration at that time.
     poll: Duration,
 }
 
-/// As it is kept. What was heard before the machine started says nothing: no cell is left from then.
+/// On-disk form. A contact from an earlier boot is ignored: no cell is left from then.
 #[derive(Debug, Serialize, Deserialize)]
 struct Kept {
     boot: String,
@@ -44,9 +44,9 @@ struct Kept {
 }
 
 impl Heard {
-    /// What an agent knew that worked in this folder before, and from now on if there is nothing.
+    /// Returns the last contact recorded in the folder, or now if there is none.
     pub(crate) fn remembered(folder: &Folder) -> Self {
-        // It is written in one step, and what a power cut leaves of it is of another start of the machine.
+        // The file is written atomically, and a power cut leaves only a file of an earlier boot.
         let kept = folder.read_document(FILE).unwrap_or_else(|error| {
             tracing::warn!(%error, "when the platform was last heard cannot be read; counting from now on");
             None
@@ -54,13 +54,13 @@ impl Heard {
         since(kept, &boot(), uptime())
     }
 
-    /// How long one poll lasts, as far as is known.
+    /// Returns the last known duration of one poll.
     pub(crate) fn poll(&self) -> Duration {
         self.poll
     }
 
     fn keep(self, folder: &Folder) {
-        // It need not outlive the machine, so no disk is waited for.
+        // The record need not survive the machine, so it is not flushed.
         let folder = Folder::unflushed(folder.path());
         if let Err(error) = folder.write_document(FILE, &Kept { boot: boot(), heard: self }) {
             tracing::warn!(%error, "when the platform was last heard cannot be written down");
@@ -81,13 +81,13 @@ fn uptime() -> Duration {
     Duration::try_from(clock_gettime(ClockId::Boottime)).unwrap_or_default()
 }
 
-/// The server has answered.
+/// Records a response of the server.
 pub(crate) fn heard(node: &Running) {
     let now = Heard { at: uptime(), poll: node.poll_length() };
     *node.heard.lock().expect("no holder of this lock can panic") = now;
 }
 
-/// Looks, for as long as the agent runs.
+/// Checks for as long as the agent runs.
 pub(crate) async fn watching(node: &Running) -> Infallible {
     let mut kept = None;
     let mut ending: Vec<(CellPlace, oneshot::Receiver<bool>)> = Vec::new();
@@ -100,7 +100,7 @@ pub(crate) async fn watching(node: &Running) -> Infallible {
         tokio::time::sleep(LOOK).await;
         ending.retain_mut(|(_, gone)| gone.try_recv() == Err(oneshot::error::TryRecvError::Empty));
         for (place, silent) in too_long(node) {
-            // Again with each look: one that was being made when the time was over may have come to life since.
+            // Repeated with each check: a cell that was being created when the limit passed may have started since.
             node.driver.kill_cell(&place);
             if ending.iter().any(|(other, _)| *other == place) {
                 continue;
@@ -113,7 +113,7 @@ pub(crate) async fn watching(node: &Running) -> Infallible {
     }
 }
 
-/// The cells whose time is over, and how long nothing was heard.
+/// Returns the cells past their limit, and the time since the last contact.
 fn too_long(node: &Running) -> Vec<(CellPlace, Duration)> {
     let heard = *node.heard.lock().expect("no holder of this lock can panic");
     let silent = uptime().saturating_sub(heard.at);

@@ -1,10 +1,10 @@
-//! How the server is reached: one for a node, shared by its connections.
+//! Connects to the server. One per node, shared by its connections.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use hyper_util::rt::TokioIo;
-use muster_ids::World;
+use muster_ids::Env;
 use rustls::ClientConfig;
 use tokio::net::TcpStream;
 use tokio::sync::watch;
@@ -19,10 +19,11 @@ const CONNECT_WITHIN: Duration = Duration::from_secs(10);
 /// Address, keys and the state of the (simulated) cable.
 pub(crate) struct Dial {
     pub(crate) address: Address,
-    pub(crate) world: World,
-    /// With a number that rises with each certificate, so that connections under an old one are noticed.
+    pub(crate) env: Env,
+    /// TLS configuration with an edition that rises with each certificate, so that connections under an old one are
+    /// detected.
     config: Mutex<(u64, Arc<ClientConfig>)>,
-    /// While true, nothing gets through: how a partition is simulated.
+    /// While true, all traffic is blocked: simulates a partition.
     pub(crate) cut: watch::Receiver<bool>,
 }
 
@@ -32,10 +33,10 @@ impl Dial {
     pub(crate) fn new(
         address: Address,
         config: Arc<ClientConfig>,
-        world: World,
+        env: Env,
         cut: watch::Receiver<bool>,
     ) -> Arc<Self> {
-        Arc::new(Self { address, world, config: Mutex::new((0, config)), cut })
+        Arc::new(Self { address, env, config: Mutex::new((0, config)), cut })
     }
 
     /// Uses another certificate from now on.
@@ -44,25 +45,25 @@ impl Dial {
         *held = (held.0 + 1, config);
     }
 
-    /// The number of the certificate in use.
+    /// Returns the edition of the certificate in use.
     pub(crate) fn edition(&self) -> u64 {
         self.config.lock().expect("no holder of this lock can panic").0
     }
 
-    /// Waits until nothing gets through any more; for ever, as a rule.
+    /// Waits until the cable is cut; normally forever.
     pub(crate) async fn severed(&self) {
-        // Who holds the other end of the switch may be gone; then nobody can cut anything any more.
+        // With the sender dropped, the cable can no longer be cut.
         if self.cut.clone().wait_for(|cut| *cut).await.is_err() {
             std::future::pending::<()>().await;
         }
     }
 
-    /// Connects; says under which certificate.
+    /// Connects, and returns the edition of the certificate used.
     pub(crate) async fn connect(&self) -> Result<(Stream, u64), CallError> {
         self.connect_to(&self.address).await
     }
 
-    /// Connects to another replica than the usual one. It must show a certificate of the same authority.
+    /// Connects to a replica other than the default one. It must present a certificate of the same authority.
     pub(crate) async fn connect_to(&self, address: &Address) -> Result<(Stream, u64), CallError> {
         let unreachable = |why: String| CallError::Unreachable(format!("{address}: {why}"));
         let (edition, config) = self.config.lock().expect("no holder of this lock can panic").clone();

@@ -1,4 +1,4 @@
-//! Who makes places and cells: the real driver, or the simulated one. Everything else of an agent is the same for both.
+//! The driver that provisions sandboxes and cells: real or simulated. The rest of an agent is the same for both.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,21 +16,22 @@ use crate::sim;
 use crate::stream::Inside;
 use crate::{AgentError, real};
 
-/// Something that is asked of a driver.
+/// An order to a driver.
 #[derive(Debug)]
 pub(crate) struct Order {
     pub(crate) kind: TaskKind,
-    /// The allocation's place that it is about, or whose cell; none for what concerns the whole node.
+    /// The sandbox concerned, or that of the cell; none for orders about the whole node.
     pub(crate) place: Option<Place>,
     pub(crate) details: Details,
     pub(crate) task: Option<TaskId>,
-    /// When nobody waits for it any more; never, for what nobody asked for.
+    /// Expiry; unlimited for orders that are not tasks.
     pub(crate) until: Timestamp,
-    /// What the server gave for it beside what it says; or why it could not be had. Then nothing may be left of the cell.
+    /// Content supplied by the server beside the order, or the reason why it could not be fetched. In that case nothing may
+    /// be left of the cell.
     pub(crate) given: Result<Given, Undone>,
 }
 
-/// "Surely not done", as a sentence, and whether the reason is one that the server has a word for.
+/// A definite failure: the order was not done. Carries the reason, and its code if the protocol has one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Undone {
     pub(crate) why: String,
@@ -49,31 +50,31 @@ impl Undone {
     }
 }
 
-/// How an order ended: the inner error is "surely not done", the outer "nobody knows".
+/// Outcome of an order. The inner error is a definite failure, the outer error an unknown result.
 pub(crate) type Outcome = Result<Result<Findings, Undone>, AgentError>;
 
-/// How an image comes to a node.
+/// Availability of an image on a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Supply {
-    /// It is unpacked here.
+    /// Unpacked on this node.
     There,
-    /// It must be fetched.
+    /// Must be pulled.
     Missing,
-    /// It is nowhere: a simulated node asks for what it would need, and pretends the rest.
+    /// Absent: a simulated node requests what it would need, and simulates the rest.
     Pretended,
 }
 
-/// Who makes places and cells.
+/// The driver that provisions sandboxes and cells.
 #[derive(Debug, Clone)]
 pub enum Driver {
-    /// Records.
+    /// Records only.
     Simulated(Arc<sim::Driver>),
     /// The machine itself.
     Real(Arc<real::Driver>),
 }
 
 impl Driver {
-    /// Every place on the node, found by looking.
+    /// Lists every sandbox on the node, found by inspection.
     pub fn places(&self) -> Result<Vec<Place>, AgentError> {
         match self {
             Self::Simulated(driver) => Ok(driver.places()),
@@ -81,7 +82,7 @@ impl Driver {
         }
     }
 
-    /// Every cell on the node, found by looking.
+    /// Lists every cell on the node, found by inspection.
     pub(crate) fn cells(&self) -> Result<Vec<CellPlace>, AgentError> {
         match self {
             Self::Simulated(driver) => Ok(driver.cells()),
@@ -89,7 +90,7 @@ impl Driver {
         }
     }
 
-    /// The status of every cell that was started.
+    /// Returns the status of every started cell.
     pub(crate) async fn observe(&self) -> Result<Vec<CellStatus>, AgentError> {
         match self {
             Self::Simulated(driver) => Ok(driver.observe()),
@@ -101,7 +102,7 @@ impl Driver {
         }
     }
 
-    /// The cells that must not go on without the platform, each with how many seconds it may.
+    /// Returns the cells with a partition limit, and the limit in seconds.
     pub(crate) fn stop_alone(&self) -> Result<Vec<(CellPlace, u32)>, AgentError> {
         match self {
             Self::Simulated(driver) => Ok(driver.stop_alone()),
@@ -109,16 +110,16 @@ impl Driver {
         }
     }
 
-    /// Kills everything in a cell at once; what is left of it is removed by whoever destroys it.
+    /// Kills every process of a cell at once. Destroying the cell removes its remains.
     pub(crate) fn kill_cell(&self, cell: &CellPlace) {
         match self {
-            // Nothing runs in a simulated one.
+            // A simulated cell has no processes.
             Self::Simulated(_) => {}
             Self::Real(driver) => driver.kill_cell(cell),
         }
     }
 
-    /// Which start of the machine this is.
+    /// Returns the boot id of the machine.
     pub(crate) fn boot_id(&self) -> String {
         match self {
             Self::Simulated(driver) => driver.boot_id(),
@@ -126,19 +127,19 @@ impl Driver {
         }
     }
 
-    /// Which incarnation of an allocation's place is there.
+    /// Returns the incarnation of an allocation's sandbox on the node.
     pub(crate) fn incarnation(&self, allocation: AllocationId) -> Result<Option<i64>, AgentError> {
         let places = self.places()?;
         Ok(places.iter().find(|place| place.allocation_id == allocation).map(|place| place.incarnation))
     }
 
-    /// Which incarnation of a cell is there.
+    /// Returns the incarnation of a cell on the node.
     pub(crate) fn cell_incarnation(&self, cell: CellId) -> Result<Option<i64>, AgentError> {
         let cells = self.cells()?;
         Ok(cells.iter().find(|place| place.cell_id == cell).map(|place| place.incarnation))
     }
 
-    /// Whether this incarnation of a cell runs, so that it needs nothing more.
+    /// Reports whether this incarnation of a cell is running, so that creating it needs no further content.
     pub(crate) fn runs(&self, cell: CellId, incarnation: i64) -> Result<bool, AgentError> {
         match self {
             Self::Simulated(driver) => Ok(driver.runs(cell, incarnation)),
@@ -146,7 +147,7 @@ impl Driver {
         }
     }
 
-    /// How an image would come to the node.
+    /// Returns the availability of an image on the node.
     pub(crate) fn supply(&self, digest: &Digest) -> Result<Supply, AgentError> {
         match self {
             Self::Simulated(driver) => Ok(driver.supply()),
@@ -154,7 +155,7 @@ impl Driver {
         }
     }
 
-    /// Keeps an image from being evicted for as long as the hold lives; a simulated node has none to evict.
+    /// Protects an image from eviction for as long as the hold lives; a simulated node has no images.
     pub(crate) fn hold_image(&self, digest: &Digest) -> Option<ImageHold> {
         match self {
             Self::Simulated(_) => None,
@@ -162,7 +163,7 @@ impl Driver {
         }
     }
 
-    /// Evicts unused images until so many bytes can be written, if that can be enough.
+    /// Evicts unused images until `bytes` can be written, if that can free enough.
     pub(crate) async fn evict_for(&self, bytes: u64) {
         let Self::Real(driver) = self else { return };
         let driver = driver.clone();
@@ -171,7 +172,7 @@ impl Driver {
         }
     }
 
-    /// Ends the process if this is the place.
+    /// Ends the process if this is the configured crash point.
     pub(crate) fn reach_point(&self, point: &'static str) {
         match self {
             Self::Simulated(driver) => driver.reach_point(point),
@@ -179,7 +180,7 @@ impl Driver {
         }
     }
 
-    /// Carries an order out, and looks what is there afterwards.
+    /// Executes an order, and inspects the result.
     pub(crate) async fn carry_out(&self, order: Order) -> Outcome {
         match self {
             Self::Simulated(driver) => {
@@ -194,7 +195,7 @@ impl Driver {
         }
     }
 
-    /// Something old was asked for and refused.
+    /// Records the refusal of a stale order.
     pub(crate) fn refused_stale(&self, order: &Order, why: &str) -> Result<(), AgentError> {
         match self {
             Self::Simulated(driver) => driver.refused_stale(order, why),
@@ -202,7 +203,7 @@ impl Driver {
         }
     }
 
-    /// The report is next.
+    /// Marks the point before a report.
     pub(crate) fn before_report(&self, kind: TaskKind) {
         match self {
             Self::Simulated(driver) => driver.before_report(kind),
@@ -210,7 +211,7 @@ impl Driver {
         }
     }
 
-    /// Brings about what the node should have beside its places; says how far it has come.
+    /// Reconciles the node with its desired state beside its sandboxes, and returns the revision reached.
     pub(crate) async fn follow(&self, wanted: Wanted) -> Result<i64, AgentError> {
         match self {
             Self::Simulated(_) => Ok(wanted.revision),
@@ -223,7 +224,7 @@ impl Driver {
         }
     }
 
-    /// Where other nodes reach this one; a simulated one is reached by nobody.
+    /// Returns the address at which other nodes reach this one; none for a simulated node.
     pub(crate) fn address(&self) -> Option<String> {
         match self {
             Self::Simulated(_) => None,
@@ -231,7 +232,8 @@ impl Driver {
         }
     }
 
-    /// Which file system it shares with other nodes. Those that are simulated have none that could be looked into, and agree.
+    /// Returns the identity of the file system shared with other nodes. Simulated nodes have none to inspect, and all report
+    /// the same one.
     pub(crate) fn shared_files(&self) -> Option<String> {
         match self {
             Self::Simulated(_) => Some("simulated".to_owned()),
@@ -239,7 +241,7 @@ impl Driver {
         }
     }
 
-    /// What streams find inside its cells.
+    /// Returns the access that streams have to its cells.
     pub(crate) fn inside(&self) -> Arc<dyn Inside> {
         match self {
             Self::Simulated(driver) => driver.inside(),
@@ -247,7 +249,7 @@ impl Driver {
         }
     }
 
-    /// The agent ends, or begins: nothing is waited for meanwhile.
+    /// Marks the agent as stopping or starting. A stopping agent waits for nothing.
     pub(crate) fn leave(&self, left: bool) {
         match self {
             Self::Simulated(_) => {}
@@ -255,7 +257,7 @@ impl Driver {
         }
     }
 
-    /// How long to wait before an order, where that is simulated.
+    /// Returns the simulated delay before an order.
     pub(crate) fn latency(&self) -> Duration {
         match self {
             Self::Simulated(driver) => driver.faults().latency(),
@@ -263,7 +265,7 @@ impl Driver {
         }
     }
 
-    /// How long to wait before a heartbeat, where that is simulated.
+    /// Returns the simulated delay before a heartbeat.
     pub(crate) fn heartbeat_jitter(&self) -> Duration {
         match self {
             Self::Simulated(driver) => driver.faults().heartbeat_jitter(),
@@ -271,12 +273,12 @@ impl Driver {
         }
     }
 
-    /// Looks after what runs, until dropped.
-    pub(crate) async fn supervise(&self, world: &muster_ids::World) -> std::convert::Infallible {
+    /// Supervises services until dropped.
+    pub(crate) async fn supervise(&self, env: &muster_ids::Env) -> std::convert::Infallible {
         match self {
             Self::Simulated(_) => std::future::pending().await,
             Self::Real(driver) => loop {
-                let (driver, now) = (driver.clone(), world.now());
+                let (driver, now) = (driver.clone(), env.now());
                 if let Err(error) = tokio::task::spawn_blocking(move || driver.supervise(now)).await {
                     tracing::error!(%error, "supervision failed; it is tried again");
                 }

@@ -1,8 +1,8 @@
-//! Which incarnation of each allocation and of each cell the node has seen last. Whatever speaks of an older one is refused, also after
-//! a crash: it comes from a server that was overtaken, or through a network that held it back.
+//! Fencing: the newest known incarnation of each allocation and each cell. The node refuses tasks for an older one, also
+//! after a crash: they come from a superseded server or a delayed message.
 //!
-//! An incarnation that was destroyed is not made again, even if no place of it was ever there: a late "prepare" must
-//! not bring back what the platform has given up.
+//! A destroyed incarnation is never created again, even if it had no sandbox on this node: a late "prepare" must not bring
+//! back an allocation that the platform has given up.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ use crate::AgentError;
 use crate::folder::Folder;
 
 const FILE: &str = "fences.json";
-/// Nobody waits for a task as long as this, so nothing older can still be on its way.
+/// No task lives as long as this, so no older message can still arrive.
 const KEPT: SignedDuration = SignedDuration::from_hours(7 * 24);
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -24,23 +24,23 @@ struct Fence {
     at: Timestamp,
 }
 
-/// What a task is about: an allocation or a cell, and which incarnation of it.
+/// Subject of a task: an allocation or a cell, and its incarnation.
 #[derive(Clone, Copy)]
 pub(crate) struct Thing<'t> {
     pub(crate) id: &'t dyn std::fmt::Display,
     pub(crate) incarnation: i64,
 }
 
-/// Why a task does not pass.
+/// Reason why a task does not pass.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Barred {
-    /// It is for an older incarnation than has been seen, or for one that was destroyed.
+    /// The incarnation is older than the newest known, or was destroyed.
     Stale(String),
-    /// It would make a place while an older one is there.
+    /// An older incarnation still occupies the place.
     Occupied(String),
 }
 
-/// The incarnations.
+/// The known incarnations.
 #[derive(Debug)]
 pub(crate) struct Fences {
     folder: Folder,
@@ -53,7 +53,7 @@ impl Fences {
         Ok(Self { folder: folder.clone(), seen: folder.read_document(FILE)?.unwrap_or_default() })
     }
 
-    /// Lets a task pass, and remembers its incarnation before anything is done.
+    /// Admits a task, and persists its incarnation before any work starts.
     pub(crate) fn admit(
         &mut self,
         kind: TaskKind,
@@ -64,7 +64,7 @@ impl Fences {
         let incarnation = thing.incarnation;
         let id = thing.id.to_string();
         let seen = self.seen.get(&id);
-        // What is there counts as seen: its fence may be so old that it was forgotten.
+        // An existing incarnation counts as known: its fence may have expired.
         let newest = seen.map(|fence| fence.incarnation).max(there);
         if let Some(newest) = newest.filter(|newest| incarnation < *newest) {
             return Ok(Err(Barred::Stale(format!(
@@ -77,7 +77,7 @@ impl Fences {
             if destroyed {
                 return Ok(Err(Barred::Stale(format!("stale incarnation: {incarnation} was destroyed"))));
             }
-            // It is not remembered: whoever destroys the older one has to speak of the older one.
+            // The incarnation is not recorded: the task that destroys the older one names the older one.
             if let Some(older) = there.filter(|there| *there < incarnation) {
                 return Ok(Err(Barred::Occupied(format!("incarnation {older} is still there"))));
             }
@@ -95,7 +95,7 @@ impl Fences {
 #[cfg(test)]
 mod tests {
     use jiff::{SignedDuration, Timestamp};
-    use muster_ids::{AllocationId, World};
+    use muster_ids::{AllocationId, Env};
     use muster_wire::task::TaskKind;
 
     use super::{Barred, Fences, Thing};
@@ -108,8 +108,8 @@ mod tests {
     }
 
     fn case(folder: &Folder) -> Case {
-        let world = World::for_tests(1);
-        Case { fences: Fences::open(folder).unwrap(), id: world.id(), now: world.now() }
+        let env = Env::for_tests(1);
+        Case { fences: Fences::open(folder).unwrap(), id: env.id(), now: env.now() }
     }
 
     impl Case {
@@ -163,10 +163,10 @@ mod tests {
         let mut case = case(&Folder::new(parent.path()));
         assert_eq!(case.admit(TaskKind::Destroy, 5, None), Ok(()));
         case.now += SignedDuration::from_hours(8 * 24);
-        case.id = World::for_tests(2).id();
+        case.id = Env::for_tests(2).id();
         assert_eq!(case.admit(TaskKind::Prepare, 1, None), Ok(()));
         assert_eq!(case.fences.seen.len(), 1);
-        case.id = World::for_tests(1).id();
+        case.id = Env::for_tests(1).id();
         assert!(matches!(case.admit(TaskKind::Destroy, 4, Some(5)), Err(Barred::Stale(_))));
     }
 }

@@ -1,7 +1,7 @@
-//! The agent's folder: its key, its certificate, and what must outlive a crash.
+//! The agent's folder: its key, its certificate, and the state that must survive a crash.
 //!
-//! Every file is written beside its place and then renamed over it, so that a reader meets the old text or the new one
-//! and never half of either. A database was left aside: what an agent keeps is a handful of small documents.
+//! Every file is written to a temporary name and then renamed, so that a reader never finds a partial file. A few small
+//! documents do not warrant a database.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{ErrorKind, Write as _};
@@ -13,50 +13,50 @@ use serde::de::DeserializeOwned;
 
 use crate::AgentError;
 
-/// A folder that only its owner may look into.
+/// A folder accessible only to its owner.
 #[derive(Debug, Clone)]
 pub struct Folder {
     path: PathBuf,
     flush: bool,
 }
 
-/// Held while an agent works in a folder; another that wants to is refused.
+/// Exclusive lock of an agent on its folder.
 #[derive(Debug)]
 pub struct Lock(
     #[expect(dead_code, reason = "the file is held, never read: closing it gives the lock back")] File,
 );
 
 impl Lock {
-    /// Keeps others out until this process ends, because work on other threads can outlast the caller.
+    /// Keeps the lock until this process ends, because work on other threads can outlast the caller.
     pub fn keep_until_exit(self) {
         Box::leak(Box::new(self));
     }
 }
 
 impl Folder {
-    /// The folder at `path`. What is written there is flushed to the disk, and so outlives a power cut.
+    /// Returns the folder at `path`. Files in it are flushed to disk, and so survive a power cut.
     pub fn new(path: impl Into<PathBuf>) -> Self {
         Self { path: path.into(), flush: true }
     }
 
-    /// One whose files outlive the process but perhaps not the machine: for fleets that are simulated, where a
-    /// thousand nodes would wait for one disk.
+    /// Returns a folder without flushing, for simulated fleets, where a thousand nodes would wait for one disk. Its files
+    /// survive the process but perhaps not the machine.
     pub fn unflushed(path: impl Into<PathBuf>) -> Self {
         Self { path: path.into(), flush: false }
     }
 
-    /// Where it is.
+    /// Returns the path.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Makes it, unless it is there.
+    /// Creates the folder if it is missing.
     pub fn make(&self) -> Result<(), AgentError> {
         let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.path);
         made.map_err(|error| AgentError::file(&self.path, format!("the folder cannot be made: {error}")))
     }
 
-    /// Keeps others out until it is dropped.
+    /// Locks the folder until the lock is dropped.
     pub fn lock(&self) -> Result<Lock, AgentError> {
         let path = self.path.join("lock");
         let file = OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(&path);
@@ -71,7 +71,7 @@ impl Folder {
         }
     }
 
-    /// The text of a file; `None` if it is not there.
+    /// Returns the text of a file; `None` if it is missing.
     pub(crate) fn read(&self, name: &str) -> Result<Option<String>, AgentError> {
         let path = self.path.join(name);
         match fs::read_to_string(&path) {
@@ -81,7 +81,7 @@ impl Folder {
         }
     }
 
-    /// A file that holds a secret: it is refused when others may read it.
+    /// Reads a file with a secret. Fails if other users may read it.
     pub(crate) fn read_secret(&self, name: &str) -> Result<Option<String>, AgentError> {
         let path = self.path.join(name);
         if let Ok(facts) = fs::metadata(&path)
@@ -95,7 +95,7 @@ impl Folder {
         self.read(name)
     }
 
-    /// Replaces a file's text in one step.
+    /// Replaces a file's text atomically.
     pub(crate) fn write(&self, name: &str, text: &str) -> Result<(), AgentError> {
         let (path, fresh) = (self.path.join(name), self.path.join(format!(".{name}.new")));
         let write = || {
@@ -107,7 +107,7 @@ impl Folder {
             }
             drop(file);
             fs::rename(&fresh, &path)?;
-            // The rename itself lives in the folder.
+            // Flushing the folder persists the rename.
             if self.flush { File::open(&self.path)?.sync_all() } else { Ok(()) }
         };
         write().map_err(|error: std::io::Error| {
@@ -115,7 +115,7 @@ impl Folder {
         })
     }
 
-    /// Removes a file, if it is there.
+    /// Removes a file if it exists.
     pub(crate) fn remove(&self, name: &str) -> Result<(), AgentError> {
         let path = self.path.join(name);
         match fs::remove_file(&path) {
@@ -124,8 +124,8 @@ impl Folder {
         }
     }
 
-    /// A document; `None` if it is not there. One that cannot be read is an error: to go on as if nothing had been
-    /// written would forget what must not be forgotten.
+    /// Returns a document; `None` if it is missing. An unreadable document is an error: continuing without it would lose
+    /// state that must be kept.
     pub(crate) fn read_document<T: DeserializeOwned>(&self, name: &str) -> Result<Option<T>, AgentError> {
         let Some(text) = self.read(name)? else { return Ok(None) };
         let document = serde_json::from_str(&text);

@@ -1,4 +1,4 @@
-//! Who the node is: its key, its certificate, the authority that signed it, and its name.
+//! Identity of the node: its key, its certificate, the authority that signed it, and its name.
 
 use jiff::Timestamp;
 use muster_ids::NodeId;
@@ -15,18 +15,18 @@ const CERTIFICATE: &str = "certificate.pem";
 const AUTHORITY: &str = "authority.pem";
 const NODE: &str = "node.json";
 
-/// The node, as it was told when it joined.
+/// The node, from the response to its join.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Node {
     /// Its id.
     pub node_id: NodeId,
-    /// Its name on the platform.
+    /// Name on the platform.
     pub name: String,
     /// The server's listener for nodes.
     pub server: String,
 }
 
-/// Everything that a node needs to be believed.
+/// Credentials of a node.
 #[derive(Clone)]
 pub struct Identity {
     /// The node.
@@ -43,7 +43,7 @@ impl std::fmt::Debug for Identity {
 }
 
 impl Identity {
-    /// The identity in a folder; `None` where nothing has joined.
+    /// Returns the identity in a folder; `None` if the machine has not joined.
     pub fn lookup(folder: &Folder) -> Result<Option<Self>, AgentError> {
         let Some(node) = folder.read_document(NODE)? else { return Ok(None) };
         let needed = |text: Option<String>, name: &str| {
@@ -59,21 +59,21 @@ impl Identity {
         }))
     }
 
-    /// Keeps it. The node's name comes last: a folder that has it has all the rest.
+    /// Saves the identity. The node document is written last: a folder with it is complete.
     pub(crate) fn save(&self, folder: &Folder) -> Result<(), AgentError> {
         folder.write(KEY, &self.key)?;
         self.save_certificate(folder)?;
         folder.write_document(NODE, &self.node)
     }
 
-    /// The authority first: a certificate of a new authority is of no use without it, and an old one is still signed by
-    /// the old, which a new text contains as long as it is needed.
+    /// Saves the certificate, after the authority: a certificate of a new authority is useless without it, and the new text
+    /// contains the old authority for as long as it is needed.
     pub(crate) fn save_certificate(&self, folder: &Folder) -> Result<(), AgentError> {
         folder.write(AUTHORITY, &self.authority)?;
         folder.write(CERTIFICATE, &self.certificate)
     }
 
-    /// From when to when the certificate is good.
+    /// Returns the validity period of the certificate.
     pub(crate) fn validity(&self) -> Result<(Timestamp, Timestamp), AgentError> {
         let unreadable =
             |why: String| AgentError::Refused(format!("the node's certificate cannot be read: {why}"));
@@ -86,7 +86,7 @@ impl Identity {
         Ok((instant(validity.not_before.timestamp())?, instant(validity.not_after.timestamp())?))
     }
 
-    /// A request for a certificate for the same key.
+    /// Returns a certificate signing request for the same key.
     pub(crate) fn request(&self) -> Result<String, AgentError> {
         request(&self.key)
     }
@@ -97,7 +97,7 @@ impl Identity {
     }
 }
 
-/// Forgets who the node was. Places and incarnations stay: they are the machine's, not the name's.
+/// Removes the identity. Sandboxes and incarnations stay: they belong to the machine, not to the name.
 pub(crate) fn forget(folder: &Folder) -> Result<(), AgentError> {
     for name in [NODE, CERTIFICATE, AUTHORITY, KEY] {
         folder.remove(name)?;
@@ -105,8 +105,8 @@ pub(crate) fn forget(folder: &Folder) -> Result<(), AgentError> {
     Ok(())
 }
 
-/// The key of a machine that has not joined yet, made now unless an attempt to join made it before: the server then
-/// sees the same key again. It never leaves the folder.
+/// Returns the key of a machine that has not joined yet. It is generated once, so that a retried join presents the same key.
+/// It never leaves the folder.
 pub(crate) fn ensure_key(folder: &Folder) -> Result<String, AgentError> {
     if let Some(key) = folder.read_secret(KEY)? {
         return Ok(key);
@@ -118,7 +118,7 @@ pub(crate) fn ensure_key(folder: &Folder) -> Result<String, AgentError> {
     Ok(key)
 }
 
-/// A request for a certificate, as PEM. It names nobody: the server decides who this is.
+/// Returns a certificate signing request as PEM. It has no subject: the server assigns the identity.
 pub(crate) fn request(key: &str) -> Result<String, AgentError> {
     let make = || {
         let key = rcgen::KeyPair::from_pem(key)?;
@@ -131,7 +131,7 @@ pub(crate) fn request(key: &str) -> Result<String, AgentError> {
     })
 }
 
-/// The certificates of a PEM text; at least one.
+/// Parses the certificates of a PEM text; at least one.
 pub(crate) fn certificates(pem: &str) -> Result<Vec<CertificateDer<'static>>, AgentError> {
     let read: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem.as_bytes()).collect();
     match read {

@@ -1,8 +1,8 @@
-//! Joining: the machine makes a key, proves with a one-time token that it may, and gets its certificate.
+//! Joining: the machine generates a key, authenticates with a one-time token, and receives its certificate.
 
 use std::time::Duration;
 
-use muster_ids::World;
+use muster_ids::Env;
 use muster_wire::inventory::Inventory;
 use muster_wire::wire::{Join, Joined};
 
@@ -17,28 +17,28 @@ use crate::paths;
 use crate::trust::{self, Trust};
 
 const PATIENCE: Duration = Duration::from_secs(30);
-/// An answer that was lost, or that the server could not give, is asked for again so often.
+/// Attempts after a lost response or a server error.
 const ATTEMPTS: u32 = 4;
-/// A server that is busy with others who join is asked again for so long.
+/// Time to retry for while the server is busy with other joins.
 const QUEUE_FOR: Duration = Duration::from_secs(120);
 
-/// What an operator gives a machine so that it can join.
+/// Data from the operator that lets a machine join.
 #[derive(Debug, Clone)]
 pub struct Invitation {
     /// The server's listener for nodes.
     pub server: Address,
     /// The one-time token.
     pub token: String,
-    /// How the server is known.
+    /// Method to authenticate the server.
     pub trust: Trust,
-    /// The name it would like.
+    /// Preferred name.
     pub name: String,
 }
 
-/// Refuses a folder whose machine has joined already, unless it should start anew.
+/// Fails if the folder's machine has joined already, unless `force` is set.
 pub fn check_fresh(folder: &Folder, force: bool) -> Result<(), AgentError> {
     match Identity::lookup(folder) {
-        // With force, whatever is there goes, and so may be unreadable.
+        // With force, the contents are replaced, and so may be unreadable.
         _ if force => Ok(()),
         Ok(None) => Ok(()),
         Ok(Some(identity)) => Err(AgentError::Refused(format!(
@@ -51,13 +51,13 @@ pub fn check_fresh(folder: &Folder, force: bool) -> Result<(), AgentError> {
     }
 }
 
-/// Joins, and keeps the identity in the folder.
+/// Joins, and saves the identity in the folder.
 pub async fn join(
     folder: &Folder,
     invitation: &Invitation,
     inventory: Inventory,
     force: bool,
-    world: &World,
+    env: &Env,
 ) -> Result<Identity, AgentError> {
     folder.make()?;
     check_fresh(folder, force)?;
@@ -72,8 +72,8 @@ pub async fn join(
         agent_version: env!("CARGO_PKG_VERSION").to_owned(),
         inventory,
     };
-    let joined = ask(invitation, &request, world).await?;
-    // What signs our server must be what the operator meant, in the answer as on the wire.
+    let joined = ask(invitation, &request, env).await?;
+    // The authority in the response must be the one that the operator gave, as on the connection.
     let authorities = identity::certificates(&joined.authority)?;
     if !authorities.iter().any(|authority| invitation.trust.accepts(authority)) {
         return Err(AgentError::Refused(
@@ -86,19 +86,19 @@ pub async fn join(
         certificate: joined.certificate,
         authority: joined.authority,
     };
-    // Before it is kept: a certificate that does not fit the key would only be found out at the next start.
-    trust::joined(&identity, world)?;
+    // Verified before saving: a certificate that does not match the key would only fail at the next start.
+    trust::joined(&identity, env)?;
     identity.save(folder)?;
     tracing::info!(node = %identity.node.name, id = %identity.node.node_id, "joined");
     Ok(identity)
 }
 
-async fn ask(invitation: &Invitation, request: &Join, world: &World) -> Result<Joined, AgentError> {
+async fn ask(invitation: &Invitation, request: &Join, env: &Env) -> Result<Joined, AgentError> {
     let (_switch, uncut) = tokio::sync::watch::channel(false);
-    let config = trust::joining(invitation.trust, world)?;
-    let dial = Dial::new(invitation.server.clone(), config, world.clone(), uncut);
+    let config = trust::joining(invitation.trust, env)?;
+    let dial = Dial::new(invitation.server.clone(), config, env.clone(), uncut);
     let mut link = Link::new(&dial);
-    let mut backoff = Backoff::new(world);
+    let mut backoff = Backoff::new(env);
     let (mut attempt, began) = (1, tokio::time::Instant::now());
     loop {
         match link.call(paths::JOIN, request, PATIENCE).await {
@@ -110,7 +110,7 @@ async fn ask(invitation: &Invitation, request: &Join, world: &World) -> Result<J
                 tracing::warn!(%error, attempt, "no answer to the request to join; asking again");
                 attempt += 1;
             }
-            // The first attempt may have been heard after all, and only its answer lost.
+            // The first attempt may have succeeded, with its response lost.
             Err(CallError::Refused { status: 401, code, detail }) if attempt > 1 => {
                 let detail = format!(
                     "{detail}; an attempt before this one, whose answer was lost, may have used it up"
@@ -123,7 +123,7 @@ async fn ask(invitation: &Invitation, request: &Join, world: &World) -> Result<J
     }
 }
 
-/// The SHA-256 of the authority that an identity trusts, for people to compare.
+/// Returns the SHA-256 of the authority that an identity trusts, for operators to compare.
 pub fn authority_fingerprint(identity: &Identity) -> Result<String, AgentError> {
     let authorities = identity::certificates(&identity.authority)?;
     Ok(trust::sha256(&authorities[0]).iter().map(|byte| format!("{byte:02x}")).collect())

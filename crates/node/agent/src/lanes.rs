@@ -1,13 +1,13 @@
-//! What waits and what runs: tasks of one allocation in their order, those of different ones at once.
+//! Task queues: tasks of one allocation run in order, those of different allocations in parallel.
 //!
-//! What is done in a cell may take an hour, and must hold up neither the other cells of the allocation nor the end of that very
-//! cell: so each cell has a queue of its own for it. A service that is started is waited for until it is ready, and may be what
-//! another one waits for: so each service has one of its own too. A check waits for nothing at all, because somebody waits for
-//! its verdict, and it changes nothing.
+//! Work inside a cell may take an hour, and must block neither the other cells of the allocation nor the destruction of that
+//! cell, so each cell has a queue of its own for it. A service start waits until the service is ready, and another start may
+//! depend on it, so each service has a queue too. A check waits in no queue: a caller waits for its verdict, and it changes
+//! nothing.
 //!
-//! The next task of an allocation begins when the server has taken the report of the one before. Otherwise a crash could
-//! leave two of them done and unreported, and the first, handed out again, would find the world as the second left it:
-//! a resize without its place would be reported as surely not done, although it was.
+//! The next task of an allocation starts when the server has accepted the report of the previous one. Otherwise a crash
+//! could leave two tasks done and unreported, and the first, delivered again, would run on the state left by the second: a
+//! resize after a destroy would be reported as not done, although it was.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -16,53 +16,54 @@ use muster_wire::cell::CellPlace;
 use muster_wire::task::{CellAct, Place, Task, TaskKind};
 use tokio::sync::oneshot;
 
-/// Something to do.
+/// A unit of work.
 #[derive(Debug)]
 pub(crate) enum Job {
     /// A task; it is reported.
     Task(Box<Task>),
-    /// Something that must not be there; whoever found it waits for the word that it is gone.
+    /// A stale copy to destroy; the sender reports whether it was removed.
     Ghost(Ghost, oneshot::Sender<bool>),
 }
 
-/// Something that must not be there.
+/// A stale copy.
 #[derive(Debug)]
 pub(crate) enum Ghost {
-    /// A place, with everything in it.
+    /// A sandbox, with everything in it.
     Place(Place),
-    /// A cell in a place that may be there.
+    /// A cell in a current sandbox.
     Cell {
-        /// Which.
+        /// The cell.
         cell: CellPlace,
-        /// Whether its state directories stay: the platform's word for a ghost says no, and silence says nothing.
+        /// Whether its state directories are kept: not for a stale copy named by the platform, but for a self-fenced cell.
         keep_state: bool,
     },
 }
 
-/// A queue's name.
+/// Key of a queue.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Lane {
-    /// What concerns the whole node.
+    /// Work on the whole node.
     Node,
-    /// What makes, changes or destroys an allocation's place and the cells in it, and looks at them.
+    /// Provisioning, changing, inspecting and destroying an allocation's sandbox and its cells.
     Place(AllocationId),
-    /// What is done inside one cell.
+    /// Work inside one cell.
     Cell(CellId),
-    /// What is done with one service of a cell.
+    /// Work on one service of a cell.
     Service(CellId, String),
-    /// A check beside a cell of an allocation. It waits for nothing that is done there, and only a few run at once.
+    /// A check beside a cell of an allocation. It does not wait for the allocation's other work; the number of concurrent
+    /// checks is limited.
     Check(AllocationId, TaskId),
-    /// What waits for nothing.
+    /// Work without dependencies.
     Alone(TaskId),
 }
 
-/// Checks that run at once for one allocation, and on the whole node: each holds a thread and a container.
+/// Concurrent checks of one allocation and of the node: each holds a thread and a container.
 const CHECKS_OF_ALLOCATION: usize = 4;
 const CHECKS_ON_NODE: usize = 32;
 
 fn lane_of(task: &Task) -> Lane {
     match (task.kind, &task.details.cell, task.allocation_id) {
-        // A pull changes no place and no cell, and may take minutes.
+        // A pull changes no sandbox and no cell, and may take minutes.
         (TaskKind::ImagePull, ..) => Lane::Alone(task.id),
         (TaskKind::CellProbe, _, Some(allocation)) => Lane::Check(allocation, task.id),
         (TaskKind::CellFiles | TaskKind::CellService | TaskKind::CellCommand, Some(cell), _) => {
@@ -91,14 +92,14 @@ impl Job {
 pub(crate) struct Lanes {
     waiting: BTreeMap<Lane, VecDeque<Job>>,
     running: BTreeSet<Lane>,
-    /// Tasks that are over and whose reports the server has not taken.
+    /// Finished tasks whose reports the server has not accepted.
     untold: BTreeMap<TaskId, Lane>,
-    /// Tasks that were handed to us and whose reports the server has not taken. One that comes again is the same.
+    /// Received tasks whose reports the server has not accepted. A task delivered again is ignored.
     held: BTreeSet<TaskId>,
 }
 
 impl Lanes {
-    /// Queues a job; false for a task that is here already.
+    /// Queues a job; false for a task that is already held.
     pub(crate) fn add(&mut self, job: Job) -> bool {
         if let Job::Task(task) = &job
             && !self.held.insert(task.id)
@@ -109,8 +110,8 @@ impl Lanes {
         true
     }
 
-    /// Takes out what can begin: the first of each queue in which nothing runs and of which everything was told. A ghost
-    /// does not wait for what is untold, because nothing can be told before it is gone.
+    /// Dequeues the jobs that can start: the first of each queue without a running job and without an unaccepted report. A
+    /// stale copy does not wait for reports, because none is accepted before it is removed.
     pub(crate) fn begin(&mut self) -> Vec<Job> {
         let mut begun = self.begin_checks();
         let Self { waiting, running, untold, .. } = self;
@@ -130,7 +131,7 @@ impl Lanes {
         begun
     }
 
-    /// Takes out the oldest checks for which there is room, so that an allocation with many delays only its own.
+    /// Dequeues the oldest checks within the limits, so that an allocation with many checks delays only its own.
     fn begin_checks(&mut self) -> Vec<Job> {
         let mut of_allocation: BTreeMap<AllocationId, usize> = BTreeMap::new();
         let mut on_node = 0;
@@ -166,19 +167,19 @@ impl Lanes {
         begun
     }
 
-    /// The job that ran in this queue is over; if it was a task, its report is next.
+    /// Marks the job of this queue as finished. A task's report is next.
     pub(crate) fn end(&mut self, lane: Lane, task: Option<TaskId>) {
         self.running.remove(&lane);
         self.untold.extend(task.map(|task| (task, lane)));
     }
 
-    /// The server has taken the report of a task, or there is none.
+    /// Releases a task after its report was accepted, or if it has none.
     pub(crate) fn release(&mut self, task: TaskId) {
         self.held.remove(&task);
         self.untold.remove(&task);
     }
 
-    /// Drops the tasks that have not begun. The server hands them out again to a new session, unless it changed its mind.
+    /// Drops the tasks that have not started. The server delivers them again in a new session unless they were cancelled.
     pub(crate) fn forget_waiting(&mut self) {
         for job in std::mem::take(&mut self.waiting).into_values().flatten() {
             if let Job::Task(task) = job {
@@ -187,7 +188,7 @@ impl Lanes {
         }
     }
 
-    /// Whether nothing runs.
+    /// Reports whether no job is running.
     pub(crate) fn is_idle(&self) -> bool {
         self.running.is_empty()
     }
@@ -196,7 +197,7 @@ impl Lanes {
 #[cfg(test)]
 mod tests {
     use jiff::Timestamp;
-    use muster_ids::World;
+    use muster_ids::Env;
     use muster_wire::cell::CellOrder;
     use muster_wire::task::{
         CellAct, Details, FilesOrder, Place, ServiceAction, ServiceOrder, Task, TaskKind,
@@ -204,13 +205,13 @@ mod tests {
 
     use super::{CHECKS_OF_ALLOCATION, CHECKS_ON_NODE, Ghost, Job, Lane, Lanes};
 
-    fn task(world: &World, lane: Lane) -> Job {
+    fn task(env: &Env, lane: Lane) -> Job {
         let allocation_id = match lane {
             Lane::Place(id) => Some(id),
             _ => None,
         };
         Job::Task(Box::new(Task {
-            id: world.id(),
+            id: env.id(),
             kind: TaskKind::Prepare,
             allocation_id,
             incarnation: 1,
@@ -223,11 +224,11 @@ mod tests {
 
     #[test]
     fn one_of_each_allocation_runs_at_a_time_and_the_next_when_it_was_told() {
-        let world = World::for_tests(1);
-        let (a, b) = (Lane::Place(world.id()), Lane::Place(world.id()));
+        let env = Env::for_tests(1);
+        let (a, b) = (Lane::Place(env.id()), Lane::Place(env.id()));
         let mut lanes = Lanes::default();
         for lane in [&a, &a, &b, &Lane::Node] {
-            assert!(lanes.add(task(&world, lane.clone())));
+            assert!(lanes.add(task(&env, lane.clone())));
         }
         let begun = lanes.begin();
         assert_eq!(begun.len(), 3);
@@ -247,10 +248,10 @@ mod tests {
 
     #[test]
     fn a_few_checks_of_an_allocation_run_at_once_and_hold_up_no_other() {
-        let world = World::for_tests(1);
-        let (busy, quiet) = (world.id(), world.id());
+        let env = Env::for_tests(1);
+        let (busy, quiet) = (env.id(), env.id());
         let check = |allocation| {
-            let Job::Task(mut task) = task(&world, Lane::Place(allocation)) else { unreachable!() };
+            let Job::Task(mut task) = task(&env, Lane::Place(allocation)) else { unreachable!() };
             task.kind = TaskKind::CellProbe;
             Job::Task(task)
         };
@@ -266,7 +267,7 @@ mod tests {
         lanes.end(begun[0].clone(), None);
         assert_eq!(lanes.begin().len(), 1, "the next one begins when one has ended");
         for _ in 0..CHECKS_ON_NODE {
-            let one = world.id();
+            let one = env.id();
             assert!(lanes.add(check(one)));
         }
         assert_eq!(lanes.begin().len(), CHECKS_ON_NODE - CHECKS_OF_ALLOCATION - 1);
@@ -274,11 +275,11 @@ mod tests {
 
     #[test]
     fn a_ghost_waits_for_what_runs_and_not_for_what_is_untold() {
-        let world = World::for_tests(1);
-        let allocation_id = world.id();
+        let env = Env::for_tests(1);
+        let allocation_id = env.id();
         let a = Lane::Place(allocation_id);
         let mut lanes = Lanes::default();
-        lanes.add(task(&world, a.clone()));
+        lanes.add(task(&env, a.clone()));
         let Some(Job::Task(first)) = lanes.begin().pop() else { unreachable!() };
         let (gone, _) = tokio::sync::oneshot::channel();
         lanes.add(Job::Ghost(Ghost::Place(Place { allocation_id, incarnation: 1 }), gone));
@@ -289,8 +290,8 @@ mod tests {
 
     #[test]
     fn a_task_that_comes_twice_is_the_same_until_its_report_is_taken() {
-        let world = World::for_tests(1);
-        let Job::Task(first) = task(&world, Lane::Node) else { unreachable!() };
+        let env = Env::for_tests(1);
+        let Job::Task(first) = task(&env, Lane::Node) else { unreachable!() };
         let again = || Job::Task(first.clone());
         let mut lanes = Lanes::default();
         assert!(lanes.add(again()));
@@ -307,10 +308,10 @@ mod tests {
 
     #[test]
     fn services_of_a_cell_wait_for_each_other_only_where_they_say_so_and_a_command_for_none_of_them() {
-        let world = World::for_tests(1);
-        let (cell_id, allocation_id) = (world.id(), world.id());
+        let env = Env::for_tests(1);
+        let (cell_id, allocation_id) = (env.id(), env.id());
         let of = |act: CellAct| {
-            let Job::Task(mut task) = task(&world, Lane::Place(allocation_id)) else { unreachable!() };
+            let Job::Task(mut task) = task(&env, Lane::Place(allocation_id)) else { unreachable!() };
             task.kind = act.kind();
             task.details.cell = Some(CellOrder {
                 cell_id,

@@ -1,4 +1,4 @@
-//! The node agent. It dials out, never listens; it does what tasks say and reports what it saw.
+//! The node agent. It dials out and never listens; it executes tasks and reports its observations.
 
 mod address;
 mod alone;

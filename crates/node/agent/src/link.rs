@@ -1,8 +1,8 @@
-//! One HTTP/1.1 connection to the server, made when it is needed and kept while it lasts.
+//! One HTTP/1.1 connection to the server, opened on demand and reused.
 //!
-//! It is hyper's connection without a client around it: a pool, redirects, proxies and decompression would be most of
-//! an idle agent's memory. The connection is driven by the call that waits for it, not by a task of its own, so that
-//! dropping an agent drops everything that it had open.
+//! It uses hyper's connection without a client: a pool, redirects, proxies and decompression would be most of an idle
+//! agent's memory. The caller drives the connection, not a task of its own, so that dropping an agent drops all its
+//! connections.
 
 use std::future::{Future as _, poll_fn};
 use std::pin::{Pin, pin};
@@ -21,45 +21,45 @@ use serde::{Deserialize, Serialize};
 
 use crate::dial::{Dial, Stream};
 
-/// No answer of the wire is larger. The server bounds the tasks in one answer far below this; only everything that the node
-/// should have can be longer.
+/// Maximum size of a response. The server limits the tasks in one response far below this; only the full desired state of a
+/// node can exceed it.
 const ANSWER_LIMIT: usize = 16 << 20;
 
-/// Why there is no answer.
+/// Reason why a request has no response.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CallError {
     /// Nothing was sent.
     #[error("{0}")]
     Unreachable(String),
-    /// It was sent, and nobody knows whether it was heard.
+    /// The request was sent, and its result is unknown.
     #[error("the connection was lost: {0}")]
     Lost(String),
-    /// There was an answer, which is longer than an agent reads.
+    /// The response exceeds the limit.
     #[error("the server's answer is longer than {ANSWER_LIMIT} bytes")]
     TooLong,
-    /// The server said no.
+    /// The server refused the request.
     #[error("{detail} ({code}, {status})")]
     Refused {
-        /// The status.
+        /// HTTP status.
         status: u16,
-        /// The problem's code.
+        /// Error code.
         code: String,
-        /// What the server says of it.
+        /// Error description from the server.
         detail: String,
     },
-    /// The answer is not what it should be.
+    /// The response cannot be parsed.
     #[error("the server's answer cannot be read: {0}")]
     Strange(String),
 }
 
 impl CallError {
-    /// From an answer that is a problem document.
+    /// Parses a problem document.
     pub(crate) fn refused(status: u16, body: &[u8]) -> Self {
         let problem: Problem = serde_json::from_slice(body).unwrap_or_default();
         Self::Refused { status, code: problem.code, detail: problem.detail }
     }
 
-    /// The status of a refusal.
+    /// Returns the status of a refusal.
     pub(crate) fn status(&self) -> Option<u16> {
         match self {
             Self::Refused { status, .. } => Some(*status),
@@ -76,7 +76,7 @@ struct Problem {
     detail: String,
 }
 
-/// A connection, or the intention to have one.
+/// A connection, opened when needed.
 pub(crate) struct Link {
     dial: Arc<Dial>,
     open: Option<Open>,
@@ -93,7 +93,7 @@ impl Link {
         Self { dial: dial.clone(), open: None }
     }
 
-    /// Asks, and waits for the answer for as long as `patience` lasts.
+    /// Sends a request, and waits for the response until the timeout `patience`.
     pub(crate) async fn call<Q: Serialize, A: DeserializeOwned>(
         &mut self,
         path: &str,
@@ -104,7 +104,7 @@ impl Link {
         serde_json::from_slice(&body).map_err(|error| CallError::Strange(error.to_string()))
     }
 
-    /// The same, with the answer as it came: for who must not say what is in one that cannot be read.
+    /// Sends a request and returns the raw body, for callers that must not leak an unparsable response into an error.
     pub(crate) async fn ask<Q: Serialize>(
         &mut self,
         path: &str,
@@ -128,14 +128,14 @@ impl Link {
         if (200..300).contains(&status) { Ok(body) } else { Err(CallError::refused(status, &body)) }
     }
 
-    /// A connection is taken out while it is used: if this is given up half-way, it is not used again.
+    /// Sends the request. The connection is taken out while in use, so that a cancelled exchange does not reuse it.
     async fn exchange<Q: Serialize>(&mut self, path: &str, question: &Q) -> Result<(u16, Bytes), CallError> {
         let body = serde_json::to_vec(question).map_err(|error| CallError::Unreachable(error.to_string()))?;
         let request = Request::post(path)
             .header(HOST, self.dial.address.authority())
             .header(CONTENT_TYPE, "application/json")
             .header(USER_AGENT, concat!("muster-agent/", env!("CARGO_PKG_VERSION")))
-            .header("x-correlation-id", self.dial.world.uuid().to_string())
+            .header("x-correlation-id", self.dial.env.uuid().to_string())
             .body(Full::new(Bytes::from(body)))
             .map_err(|error| CallError::Unreachable(error.to_string()))?;
         let mut open = match self.open.take() {
@@ -165,13 +165,13 @@ impl Link {
 }
 
 impl Open {
-    /// Looks whether the server closed the connection while nobody watched it.
+    /// Returns the connection unless the server closed it while it was idle.
     async fn if_usable(mut self, edition: u64) -> Option<Self> {
         let ended = poll_fn(|cx| Poll::Ready(Pin::new(&mut self.connection).poll(cx).is_ready())).await;
         (!ended && self.edition == edition && self.sender.is_ready()).then_some(self)
     }
 
-    /// The answer, and whether the connection can be used again.
+    /// Returns the response, and whether the connection can be reused.
     async fn send(&mut self, request: Request<Full<Bytes>>) -> (Result<Response<Bytes>, CallError>, bool) {
         let sending = self.sender.send_request(request);
         let answer = pin!(async {
@@ -187,7 +187,7 @@ impl Open {
                 let usable = answer.is_ok();
                 (answer, usable)
             }
-            // The connection is over; what it had read before is still handed out.
+            // The connection ended; the response it read before is still available.
             Either::Right((_, answer)) => (answer.await, false),
         }
     }

@@ -1,4 +1,4 @@
-//! Looking every ten minutes what the machine has, and telling the server when that is not what it was.
+//! Reads the inventory every ten minutes, and reports changes to the server.
 
 use std::convert::Infallible;
 use std::time::Duration;
@@ -22,8 +22,8 @@ pub(crate) async fn looking(node: &Running) -> Result<Infallible, AgentError> {
         tokio::time::sleep(EVERY).await;
         let inventory = node.machine.look().await;
         let digest = inventory.hardware_digest();
-        let mut backoff = Backoff::new(&node.world);
-        // A hello that came in between has told it already.
+        let mut backoff = Backoff::new(&node.env);
+        // A hello in the meantime has already reported it.
         while digest != *node.told_digest.lock().expect("no holder of this lock can panic") {
             let session = node.session().await;
             let question = Changed { session, inventory: inventory.clone() };

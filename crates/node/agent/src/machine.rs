@@ -1,4 +1,4 @@
-//! What the node says it has: the machine under it, or one that is made up.
+//! Source of the node's inventory: the machine itself, or a simulated one.
 
 use std::path::PathBuf;
 
@@ -6,19 +6,19 @@ use muster_wire::inventory::Inventory;
 
 use crate::inventory::{DiskReserve, Pretend, read, simulated};
 
-/// Where an inventory comes from.
+/// Source of an inventory.
 #[derive(Debug, Clone)]
 pub enum Machine {
-    /// This machine, with invented GPUs if wanted.
+    /// This machine, optionally with simulated GPUs.
     This {
-        /// Whose file system counts.
+        /// Directory on the file system that is measured.
         data_dir: PathBuf,
-        /// How much of that is not offered.
+        /// Reserved disk space, not offered to allocations.
         reserve: DiskReserve,
-        /// The GPUs to invent.
+        /// GPUs to simulate.
         pretend: Option<Pretend>,
     },
-    /// One that does not exist.
+    /// A simulated machine.
     Simulated {
         /// Its name.
         name: String,
@@ -34,7 +34,7 @@ pub enum Machine {
 }
 
 impl Machine {
-    /// Looks. NVML can take seconds, and so it is done beside everything else.
+    /// Reads the inventory, on a blocking thread because NVML can take seconds.
     pub async fn look(&self) -> Inventory {
         match self {
             Self::Simulated { name, gpus, cpus, memory_mb, disk_mb } => {
@@ -53,7 +53,7 @@ impl Machine {
         }
     }
 
-    /// Whether what it has can change while the agent runs.
+    /// Reports whether the inventory can change while the agent runs.
     pub(crate) fn can_change(&self) -> bool {
         matches!(self, Self::This { .. })
     }

@@ -1,8 +1,8 @@
-//! A running node: what its parts share. Each part is a loop in a file of its own: poll, work, report, renew, look.
+//! A running node: the state shared by its loops, each in a file of its own: poll, work, report, renew, look.
 
 use std::sync::{Arc, Mutex};
 
-use muster_ids::World;
+use muster_ids::Env;
 use tokio::sync::{Notify, watch};
 
 use crate::AgentError;
@@ -20,82 +20,82 @@ use crate::provide::{Store, Verdicts};
 use crate::stream::Streams;
 use crate::trust;
 
-/// How far a node has come.
+/// Connection phase of a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Phase {
-    /// The server has not taken it up.
+    /// No session with the server.
     Away,
-    /// It waits for work, and nothing is there that must not be.
+    /// Polling for work, without stale copies.
     Polling,
 }
 
-/// What an agent runs with.
+/// Parameters of an agent.
 #[derive(Debug)]
 pub struct Agent {
-    /// Where it keeps what must outlive it.
+    /// Folder of its persistent state.
     pub folder: Folder,
-    /// Who it is.
+    /// Identity.
     pub identity: Identity,
-    /// What it has.
+    /// Source of its inventory.
     pub machine: Machine,
-    /// Who makes its places.
+    /// Driver of its sandboxes.
     pub driver: Driver,
     /// Time and randomness.
-    pub world: World,
-    /// While true, nothing gets to the server or back.
+    pub env: Env,
+    /// While true, all traffic to and from the server is blocked.
     pub cut: watch::Receiver<bool>,
-    /// Tells how far it has come.
+    /// Publishes the phase.
     pub phase: watch::Sender<Phase>,
 }
 
-/// What the parts of a running node share.
+/// State shared by the loops of a running node.
 pub(crate) struct Running {
     pub(crate) folder: Folder,
     pub(crate) machine: Machine,
     pub(crate) driver: Driver,
-    pub(crate) world: World,
+    pub(crate) env: Env,
     pub(crate) dial: Arc<Dial>,
     pub(crate) identity: Mutex<Identity>,
     pub(crate) fences: Mutex<Fences>,
     pub(crate) lanes: Mutex<Lanes>,
-    /// There is something to begin.
+    /// Notifies that a job was queued.
     pub(crate) queued: Notify,
-    /// Something ended: a job, or a report was taken.
+    /// Notifies that a job ended or a report was accepted.
     pub(crate) settled: Notify,
     pub(crate) outbox: Outbox,
     pub(crate) streams: Streams,
-    /// What is being pulled.
+    /// Pulls in progress.
     pub(crate) store: Arc<Store>,
-    /// Which images were found to be trusted.
+    /// Cached trust verdicts of images.
     pub(crate) verdicts: Verdicts,
-    /// The session, while the server and we agree on one.
+    /// Current session with the server, if any.
     pub(crate) session: watch::Sender<Option<i64>>,
-    /// How long one poll lasts, as the server said last.
+    /// Poll duration last set by the server.
     pub(crate) poll_seconds: std::sync::atomic::AtomicU64,
-    /// When the server last knew the status of every cell.
+    /// Time at which the server last had the status of every cell.
     pub(crate) observed: Mutex<Option<tokio::time::Instant>>,
-    /// Until when tasks alone are asked for, after everything that the node should have was too long for one answer.
+    /// End of the period in which only tasks are requested, after the desired state exceeded the response limit.
     pub(crate) tasks_only_until: Mutex<Option<tokio::time::Instant>>,
-    /// When the server last answered, also an agent before this one.
+    /// Last response of the server, including those to an earlier agent process.
     pub(crate) heard: Mutex<Heard>,
-    /// The digest of the hardware that the server was told of.
+    /// Digest of the hardware last reported to the server.
     pub(crate) told_digest: Mutex<String>,
     pub(crate) phase: watch::Sender<Phase>,
 }
 
 impl Running {
-    /// How long one poll lasts when nothing comes.
+    /// Returns the duration of one poll without work.
     pub(crate) fn poll_length(&self) -> std::time::Duration {
         std::time::Duration::from_secs(self.poll_seconds.load(std::sync::atomic::Ordering::Relaxed))
     }
 
     pub(crate) fn new(agent: Agent) -> Result<Self, AgentError> {
-        let Agent { folder, identity, machine, driver, world, cut, phase } = agent;
-        let config = trust::joined(&identity, &world)?;
+        let Agent { folder, identity, machine, driver, env, cut, phase } = agent;
+        let config = trust::joined(&identity, &env)?;
         driver.leave(false);
         let heard = Heard::remembered(&folder);
         Ok(Self {
-            dial: Dial::new(identity.node.server.parse()?, config, world.clone(), cut),
+            dial: Dial::new(identity.node.server.parse()?, config, env.clone(), cut),
             fences: Mutex::new(Fences::open(&folder)?),
             identity: Mutex::new(identity),
             lanes: Mutex::default(),
@@ -114,19 +114,19 @@ impl Running {
             folder,
             machine,
             driver,
-            world,
+            env,
             phase,
         })
     }
 
-    /// Queues a job; false for a task that is here already.
+    /// Queues a job; false for a task that is already held.
     pub(crate) fn queue(&self, job: Job) -> bool {
         let added = self.lanes.lock().expect("no holder of this lock can panic").add(job);
         self.queued.notify_one();
         added
     }
 
-    /// The server knows a newer session than this, or none.
+    /// Ends this session: the server has a newer one, or none.
     pub(crate) fn session_lost(&self, session: i64) {
         self.session.send_if_modified(|current| {
             let lost = *current == Some(session);
@@ -137,7 +137,7 @@ impl Running {
         });
     }
 
-    /// Waits until there is a session.
+    /// Waits for a session.
     pub(crate) async fn session(&self) -> i64 {
         let mut session = self.session.subscribe();
         loop {
@@ -145,13 +145,13 @@ impl Running {
                 return current;
             }
             if session.changed().await.is_err() {
-                // The sender is in `self`: it cannot be gone.
+                // `self` holds the sender, so it cannot be dropped.
                 std::future::pending::<()>().await;
             }
         }
     }
 
-    /// Waits until this session is not the current one.
+    /// Waits until this session is no longer current.
     pub(crate) async fn session_over(&self, session: i64) {
         let mut current = self.session.subscribe();
         if current.wait_for(|current| *current != Some(session)).await.is_err() {
@@ -159,7 +159,7 @@ impl Running {
         }
     }
 
-    /// Nothing runs, and everything was told.
+    /// Waits until no job is running and every report was accepted.
     pub(crate) async fn idle(&self) {
         loop {
             let settled = self.settled.notified();
@@ -173,14 +173,14 @@ impl Running {
 }
 
 impl Drop for Running {
-    /// However it ends, it is away then.
+    /// Resets the phase, however the agent ends.
     fn drop(&mut self) {
         self.phase.send_replace(Phase::Away);
         self.driver.leave(true);
     }
 }
 
-/// Sorts out the one refusal after which no other attempt makes sense.
+/// Separates the one refusal after which a retry is pointless.
 pub(crate) fn unless_retired<A>(answer: Result<A, CallError>) -> Result<Result<A, CallError>, AgentError> {
     match answer {
         Err(CallError::Refused { status: 401, detail, .. }) => Err(AgentError::Retired(detail)),

@@ -1,5 +1,5 @@
-//! Reports the status of cells as soon as it changes: a cell or a service that ended, was restarted or became ready. The polls
-//! say that what was reported still holds, so that a server can tell silence from health.
+//! Reports the status of cells as soon as it changes: a cell or a service ended, was restarted or became ready. Polls
+//! confirm that the last report still holds, so that the server can distinguish silence from health.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -18,10 +18,10 @@ use crate::paths;
 
 const EVERY: Duration = Duration::from_millis(500);
 const PATIENCE: Duration = Duration::from_secs(10);
-/// What was checked longer ago is not confirmed.
+/// Maximum age of a confirmed observation.
 const CURRENT: Duration = Duration::from_secs(5);
 
-/// Whether the server knows the status of every cell, checked a moment ago.
+/// Reports whether the server has the current status of every cell.
 pub(crate) fn is_current(node: &Running) -> bool {
     let observed = *node.observed.lock().expect("no holder of this lock can panic");
     observed.is_some_and(|at| at.elapsed() < CURRENT)
@@ -30,9 +30,9 @@ pub(crate) fn is_current(node: &Running) -> bool {
 /// Reports for as long as the agent runs.
 pub(crate) async fn observing(node: &Running) -> Result<Infallible, AgentError> {
     let mut link = Link::new(&node.dial);
-    let mut backoff = Backoff::new(&node.world);
+    let mut backoff = Backoff::new(&node.env);
     let boot_id = node.driver.boot_id();
-    // A server that takes the node up anew is told everything.
+    // A new session starts with a full report.
     let (mut known_in, mut known) = (None, BTreeMap::new());
     loop {
         let session = node.session().await;
@@ -82,7 +82,7 @@ pub(crate) async fn observing(node: &Running) -> Result<Infallible, AgentError> 
 }
 
 fn observation(status: CellStatus, boot_id: &str) -> CellObservation {
-    // Which process it is changes with each start, and is nobody's business but the node's.
+    // The PID changes with each start and only matters on the node.
     let services = status.services.into_iter().map(|service| ServiceFindings { pid: 0, ..service }).collect();
     CellObservation {
         cell: status.cell,

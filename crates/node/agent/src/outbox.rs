@@ -1,5 +1,5 @@
-//! Reports that the server has not taken yet. They need not outlive the process: an agent that starts anew is handed
-//! its tasks again, and finds what it did when it looks.
+//! Reports that the server has not accepted yet. They need not survive the process: a restarted agent receives its tasks
+//! again, and finds their results by inspection.
 
 use std::sync::Mutex;
 
@@ -7,7 +7,7 @@ use muster_ids::TaskId;
 use muster_wire::task::Report;
 use tokio::sync::Notify;
 
-/// The reports, oldest first.
+/// Reports, oldest first.
 #[derive(Debug, Default)]
 pub(crate) struct Outbox {
     reports: Mutex<Vec<Report>>,
@@ -20,7 +20,7 @@ impl Outbox {
         self.arrived.notify_one();
     }
 
-    /// Waits until there is something to tell, and shows up to `most` of it.
+    /// Waits for reports, and returns up to `most` of them.
     pub(crate) async fn wait(&self, most: usize) -> Vec<Report> {
         loop {
             let shown: Vec<Report> = {
@@ -34,7 +34,7 @@ impl Outbox {
         }
     }
 
-    /// Drops what was told.
+    /// Drops accepted reports.
     pub(crate) fn told(&self, tasks: &[TaskId]) {
         self.reports
             .lock()

@@ -1,4 +1,4 @@
-//! Where each request of the wire goes.
+//! Paths of the wire protocol.
 
 pub(crate) const JOIN: &str = "/node/v1/join";
 pub(crate) const RENEW: &str = "/node/v1/renew";
@@ -8,7 +8,7 @@ pub(crate) const REPORT: &str = "/node/v1/report";
 pub(crate) const INVENTORY: &str = "/node/v1/inventory";
 pub(crate) const OBSERVE: &str = "/node/v1/observe";
 pub(crate) const SECRET: &str = "/node/v1/secret";
-/// Behind it comes the stream's id.
+/// Followed by the stream's id.
 pub(crate) const STREAMS: &str = "/node/v1/streams/";
 
 #[cfg(test)]
@@ -25,7 +25,7 @@ mod tests {
             super::OBSERVE,
             super::SECRET,
         ];
-        let contract: Vec<&str> = muster_wire::OPERATIONS.iter().map(|operation| operation.path).collect();
+        let contract: Vec<&str> = muster_wire::ENDPOINTS.iter().map(|operation| operation.path).collect();
         assert_eq!(contract, ours);
         assert_eq!(muster_wire::STREAM.path, format!("{}{{stream}}", super::STREAMS));
     }

@@ -1,4 +1,4 @@
-//! Being there: hello, ghosts, and then asking for work for as long as the session lasts.
+//! Session handling: hello, removal of stale copies, then polling for work for as long as the session lasts.
 
 use std::convert::Infallible;
 use std::time::Duration;
@@ -18,18 +18,18 @@ use crate::link::{CallError, Link};
 use crate::node::{Phase, Running, unless_retired};
 use crate::paths;
 
-/// The pause before something that did not work is tried again.
+/// Delay before a failed reconciliation is retried.
 const FOLLOW_AGAIN: Duration = Duration::from_secs(1);
-/// For so long tasks alone are asked for after an answer that was too long.
+/// Period of requesting only tasks after a response that was too long.
 const TASKS_ONLY: Duration = Duration::from_secs(60);
-/// Beyond the time that the server was asked to wait.
+/// Timeout beyond the requested long-poll duration.
 const PATIENCE: Duration = Duration::from_secs(15);
-/// A session that was over sooner was taken by somebody else, and is not taken back in haste.
+/// A session that ends sooner was superseded by another agent, and is not taken back at once.
 const SETTLED: Duration = Duration::from_secs(30);
 
 pub(crate) async fn polling(node: &Running) -> Result<Infallible, AgentError> {
     let mut link = Link::new(&node.dial);
-    let mut backoff = Backoff::new(&node.world);
+    let mut backoff = Backoff::new(&node.env);
     loop {
         let Some(welcome) = take_up(node, &mut link).await? else {
             backoff.pause().await;
@@ -50,7 +50,7 @@ pub(crate) async fn polling(node: &Running) -> Result<Infallible, AgentError> {
     }
 }
 
-/// Says hello until nothing is there that must not be; `None` if it did not work.
+/// Sends hellos until no stale copy is left; `None` on failure.
 async fn take_up(node: &Running, link: &mut Link) -> Result<Option<Welcome>, AgentError> {
     let inventory = Inventory { boot_id: node.driver.boot_id(), ..node.machine.look().await };
     let digest = inventory.hardware_digest();
@@ -73,7 +73,7 @@ async fn take_up(node: &Running, link: &mut Link) -> Result<Option<Welcome>, Age
         };
         crate::alone::heard(node);
         *node.told_digest.lock().expect("no holder of this lock can panic") = digest.clone();
-        // The server hands out again what was not begun, unless it changed its mind meanwhile.
+        // The server delivers tasks again that were not started, unless they were cancelled.
         node.lanes.lock().expect("no holder of this lock can panic").forget_waiting();
         if welcome.ghosts.is_empty() && welcome.ghost_cells.is_empty() {
             return Ok(Some(welcome));
@@ -86,7 +86,7 @@ async fn take_up(node: &Running, link: &mut Link) -> Result<Option<Welcome>, Age
     }
 }
 
-/// Whether all are gone. Each waits for what runs in its allocation's queue.
+/// Reports whether all were removed. Each waits for the running job of its allocation's queue.
 async fn destroy_ghosts(node: &Running, ghosts: impl Iterator<Item = Ghost>) -> bool {
     let mut waiting = Vec::new();
     for ghost in ghosts {
@@ -102,7 +102,7 @@ async fn destroy_ghosts(node: &Running, ghosts: impl Iterator<Item = Ghost>) -> 
     all
 }
 
-/// Work as it comes: each task is read by itself, so that one of a kind that only newer agents know holds up no other.
+/// Unparsed work. Each task is parsed separately, so that one of an unknown kind does not block the others.
 #[derive(Deserialize)]
 struct Handed {
     tasks: Vec<serde_json::Value>,
@@ -110,7 +110,7 @@ struct Handed {
     wanted: Option<Wanted>,
 }
 
-/// The part of a task that every version has.
+/// Fields of a task that every version has.
 #[derive(Deserialize)]
 struct Named {
     id: TaskId,
@@ -120,7 +120,7 @@ struct Named {
 
 fn receive(node: &Running, task: serde_json::Value) {
     match Task::deserialize(&task) {
-        // It has no lane: see `stream`.
+        // It has no queue; the `stream` module runs it.
         Ok(task) if task.kind == TaskKind::Stream => node.streams.add(Box::new(task)),
         Ok(task) => {
             let (id, kind, correlation_id) = (task.id, task.kind, task.correlation_id.clone());
@@ -138,8 +138,8 @@ fn receive(node: &Running, task: serde_json::Value) {
     }
 }
 
-/// Brings about what the node should have beside its places. What does not work is tried again with the next answer, after a
-/// pause, because the server will send it again at once.
+/// Reconciles the node with its desired state beside its sandboxes. A failure is retried with the next response, after a
+/// delay because the server sends it again at once.
 async fn follow(node: &Running, wanted: Wanted, so_far: i64) -> i64 {
     let revision = wanted.revision;
     match node.driver.follow(wanted).await {
@@ -152,20 +152,20 @@ async fn follow(node: &Running, wanted: Wanted, so_far: i64) -> i64 {
     }
 }
 
-/// Whether an answer was too long a moment ago.
+/// Reports whether a response was recently too long.
 fn is_tasks_only(node: &Running) -> bool {
     let until = *node.tasks_only_until.lock().expect("no holder of this lock can panic");
     until.is_some_and(|until| tokio::time::Instant::now() < until)
 }
 
-/// Asks for work until the session is over.
+/// Polls for work until the session ends.
 async fn ask_for_work(
     node: &Running,
     link: &mut Link,
     welcome: &Welcome,
     backoff: &mut Backoff,
 ) -> Result<(), AgentError> {
-    // The server hears us when a poll begins, so one may not last as long as it would wait for the next.
+    // A poll counts as a heartbeat when it begins, so it must be shorter than the heartbeat interval.
     let wait_seconds = (welcome.heartbeat_seconds * 3 / 4).clamp(1, 60);
     node.poll_seconds.store(wait_seconds, std::sync::atomic::Ordering::Relaxed);
     let mut poll =
@@ -192,14 +192,15 @@ async fn ask_for_work(
                 tracing::warn!(detail, "the session is over; saying hello again");
                 return Ok(());
             }
-            // Saying hello again has its tasks handed out again, by themselves: nothing else on this node waits for what is too long.
+            // A new hello requeues its tasks, and they are then delivered without the desired state. Nothing else on this
+            // node depends on that.
             Err(error @ CallError::TooLong) => {
                 tracing::error!(%error, "everything that this node should have is too long; asking for tasks alone for a while");
                 let until = tokio::time::Instant::now() + TASKS_ONLY;
                 *node.tasks_only_until.lock().expect("no holder of this lock can panic") = Some(until);
                 return Ok(());
             }
-            // Work may have been on its way in the lost answer. A new session has it handed out again.
+            // The lost response may have carried tasks. A new session requeues them.
             Err(error @ (CallError::Lost(_) | CallError::Strange(_))) => {
                 tracing::warn!(%error, "an answer with work may be lost; saying hello again");
                 return Ok(());

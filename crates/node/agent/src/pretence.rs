@@ -1,7 +1,7 @@
-//! The GPUs that a machine pretends to have, kept from its joining on: they must be the same at every start, or an
-//! operator would be asked to approve new hardware each time.
+//! Simulated GPUs of a machine, stored when it joins. They must be the same at every start, or an operator would have to
+//! approve new hardware each time.
 
-use muster_ids::World;
+use muster_ids::Env;
 use serde::{Deserialize, Serialize};
 
 use crate::AgentError;
@@ -16,20 +16,20 @@ struct Kept {
     seed: String,
 }
 
-/// What the machine in this folder pretends to have. A number that is given now wins over the one that was kept.
+/// Returns the simulated GPUs of the machine in this folder. A count given now overrides the stored one.
 pub fn pretence(
     folder: &Folder,
     gpus: Option<u32>,
     name: &str,
-    world: &World,
+    env: &Env,
 ) -> Result<Option<Pretend>, AgentError> {
     let kept: Option<Kept> = folder.read_document(FILE)?;
     let Some(gpus) = gpus.or(kept.as_ref().map(|kept| kept.gpus)) else { return Ok(None) };
     let seed = match kept {
         Some(kept) => kept.seed,
         None => {
-            // Machines may have one name in common before they join, but no two have a GPU in common.
-            let chance: String = world.bytes::<3>().iter().map(|byte| format!("{byte:02x}")).collect();
+            // Machines may share a name before they join, but never a GPU.
+            let chance: String = env.bytes::<3>().iter().map(|byte| format!("{byte:02x}")).collect();
             format!("{name}-{chance}")
         }
     };
@@ -39,7 +39,7 @@ pub fn pretence(
 
 #[cfg(test)]
 mod tests {
-    use muster_ids::World;
+    use muster_ids::Env;
 
     use super::pretence;
     use crate::folder::Folder;
@@ -47,11 +47,11 @@ mod tests {
     #[test]
     fn pretended_gpus_are_the_same_at_every_start() {
         let parent = tempfile::tempdir().unwrap();
-        let (folder, world) = (Folder::new(parent.path()), World::for_tests(1));
-        assert_eq!(pretence(&folder, None, "a", &world).unwrap(), None);
-        let first = pretence(&folder, Some(4), "a", &world).unwrap();
-        assert_eq!(pretence(&folder, None, "other", &world).unwrap(), first);
-        let more = pretence(&folder, Some(8), "a", &world).unwrap().unwrap();
+        let (folder, env) = (Folder::new(parent.path()), Env::for_tests(1));
+        assert_eq!(pretence(&folder, None, "a", &env).unwrap(), None);
+        let first = pretence(&folder, Some(4), "a", &env).unwrap();
+        assert_eq!(pretence(&folder, None, "other", &env).unwrap(), first);
+        let more = pretence(&folder, Some(8), "a", &env).unwrap().unwrap();
         assert_eq!((more.gpus, more.seed), (8, first.unwrap().seed));
     }
 }

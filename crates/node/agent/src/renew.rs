@@ -1,4 +1,4 @@
-//! Another certificate before the present one ends: at two thirds of its life, and at the start if that has passed.
+//! Renews the certificate at two thirds of its lifetime, or at the start if that has passed.
 
 use std::convert::Infallible;
 use std::time::Duration;
@@ -14,15 +14,15 @@ use crate::node::{Running, unless_retired};
 use crate::{paths, trust};
 
 const PATIENCE: Duration = Duration::from_secs(30);
-/// Never asleep for longer: a machine that was suspended, or whose clock was set, notices within this time.
+/// Longest sleep: a machine that was suspended, or had its clock set, notices within this time.
 const LOOK_EVERY: Duration = Duration::from_secs(60);
 
-/// When a certificate is two thirds through.
+/// Returns the time at two thirds of the lifetime.
 fn due_at((from, until): (Timestamp, Timestamp)) -> Timestamp {
     from + (until.duration_since(from) * 2) / 3
 }
 
-/// Refuses to begin with a certificate that has ended.
+/// Fails if the certificate has expired.
 pub(crate) fn check(identity: &Identity, now: Timestamp) -> Result<(), AgentError> {
     let (_, until) = identity.validity()?;
     if until <= now { Err(AgentError::CertificateEnded(until)) } else { Ok(()) }
@@ -31,15 +31,15 @@ pub(crate) fn check(identity: &Identity, now: Timestamp) -> Result<(), AgentErro
 pub(crate) async fn renewing(node: &Running) -> Result<Infallible, AgentError> {
     let identity = || node.identity.lock().expect("no holder of this lock can panic").clone();
     let mut due = due_at(identity().validity()?);
-    let mut backoff = Backoff::new(&node.world);
+    let mut backoff = Backoff::new(&node.env);
     loop {
-        let left = Duration::try_from(due.duration_since(node.world.now())).unwrap_or_default();
+        let left = Duration::try_from(due.duration_since(node.env.now())).unwrap_or_default();
         if !left.is_zero() {
             tokio::time::sleep(left.min(LOOK_EVERY)).await;
             continue;
         }
         let present = identity();
-        check(&present, node.world.now())?;
+        check(&present, node.env.now())?;
         // A connection of its own, closed afterwards: this happens once in many hours.
         let mut link = Link::new(&node.dial);
         let question = Renew { csr: present.request()? };
@@ -57,14 +57,14 @@ pub(crate) async fn renewing(node: &Running) -> Result<Infallible, AgentError> {
     }
 }
 
-/// Keeps the new certificate and uses it from now on; says when it is due itself.
+/// Saves the new certificate and uses it from now on. Returns the time of its own renewal.
 fn take(node: &Running, present: Identity, renewed: Renewed) -> Result<Timestamp, AgentError> {
     let next = Identity { certificate: renewed.certificate, authority: renewed.authority, ..present };
-    let config = trust::joined(&next, &node.world)?;
+    let config = trust::joined(&next, &node.env)?;
     next.save_certificate(&node.folder)?;
     let due = due_at(next.validity()?);
     let asked = SignedDuration::from_secs(i64::try_from(renewed.renew_after_seconds).unwrap_or(i64::MAX));
-    let asked = node.world.now().checked_add(asked).unwrap_or(due);
+    let asked = node.env.now().checked_add(asked).unwrap_or(due);
     *node.identity.lock().expect("no holder of this lock can panic") = next;
     node.dial.replace(config);
     Ok(due.min(asked))

@@ -1,4 +1,4 @@
-//! Telling the server what became of tasks, until it has heard.
+//! Sends reports to the server until it accepts them.
 
 use std::convert::Infallible;
 use std::time::Duration;
@@ -18,7 +18,7 @@ const AT_ONCE: usize = 500;
 
 pub(crate) async fn reporting(node: &Running) -> Result<Infallible, AgentError> {
     let mut link = Link::new(&node.dial);
-    let mut backoff = Backoff::new(&node.world);
+    let mut backoff = Backoff::new(&node.env);
     let mut most = AT_ONCE;
     loop {
         let reports = node.outbox.wait(most).await;
@@ -35,7 +35,7 @@ pub(crate) async fn reporting(node: &Running) -> Result<Infallible, AgentError> 
                 told(node, &question.reports);
             }
             Err(error) if error.status() == Some(409) => node.session_lost(session),
-            // Something in it cannot be understood there, and never will be. One by one, so that only that is dropped.
+            // The server rejects one of the reports permanently. They are sent one by one, so that only that one is dropped.
             Err(error) if matches!(error.status(), Some(400 | 413 | 422)) => {
                 if let [report] = &question.reports[..] {
                     tracing::error!(task = %report.task_id, %error, "the server cannot read this report; it is dropped");

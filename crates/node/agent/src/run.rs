@@ -1,4 +1,4 @@
-//! A node's agent from its start to its end. Everything it does is one future: dropping that is as good as `kill -9`.
+//! Lifetime of an agent. All its work is one future: dropping it is equivalent to `kill -9`.
 
 use std::time::Duration;
 
@@ -16,18 +16,18 @@ use crate::report::reporting;
 use crate::stream::streaming;
 use crate::work::working;
 
-/// What runs when the agent is told to stop may take so long to finish.
+/// Grace period for running jobs when the agent stops.
 const FINISH_WITHIN: Duration = Duration::from_secs(10);
 
-/// Runs until `stop` says so, or until the server does not want this node any more. Boxed here, so that its code is made here
-/// and lies together: an `async fn` would be made in the program, strewn among the server's, and each page of the program
-/// that an idle agent touches brings fifteen neighbours into memory.
+/// Runs until `stop` is set, or until the server retires this node. Boxed here, so that its code is generated in this crate
+/// and stays together. An `async fn` would be generated in the program, scattered among the server's code, and each page of
+/// the program that an idle agent touches brings fifteen neighbours into memory.
 pub fn run(agent: Agent, stop: watch::Receiver<bool>) -> BoxFuture<'static, Result<(), AgentError>> {
     Box::pin(serve(agent, stop))
 }
 
 async fn serve(agent: Agent, mut stop: watch::Receiver<bool>) -> Result<(), AgentError> {
-    check(&agent.identity, agent.world.now())?;
+    check(&agent.identity, agent.env.now())?;
     let node = Running::new(agent)?;
     let presence = Box::pin(async {
         let (never, _, _) = tokio::try_join!(polling(&node), renewing(&node), looking(&node))?;
@@ -37,20 +37,20 @@ async fn serve(agent: Agent, mut stop: watch::Receiver<bool>) -> Result<(), Agen
         tokio::select! {
             never = working(&node) => Ok(never),
             never = streaming(&node) => Ok(never),
-            never = node.driver.supervise(&node.world) => Ok(never),
+            never = node.driver.supervise(&node.env) => Ok(never),
             never = watching(&node) => Ok(never),
             ended = reporting(&node) => ended,
             ended = observing(&node) => ended,
         }
     });
     let told_to_stop = Box::pin(async {
-        // Nobody is left who could say so: then it goes on.
+        // The sender was dropped: run on.
         if stop.wait_for(|stop| *stop).await.is_err() {
             std::future::pending::<()>().await;
         }
     });
     match select(told_to_stop, select(presence, &mut service)).await {
-        // Dropping the rest of this stops asking for work; what runs goes on below.
+        // Dropping the rest stops polling; running jobs continue below.
         Either::Left(((), presence)) => drop(presence),
         Either::Right((Either::Left((ended, _)) | Either::Right((ended, _)), _)) => {
             let never = ended?;

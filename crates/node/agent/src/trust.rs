@@ -1,9 +1,9 @@
-//! Whom the agent believes: after it joined, only the authority that signed it; while it joins, only the authority
-//! whose fingerprint the operator gave.
+//! TLS trust of the agent: after joining, only the authority that signed its certificate; while joining, only the authority
+//! with the fingerprint from the operator.
 
 use std::sync::{Arc, LazyLock};
 
-use muster_ids::World;
+use muster_ids::Env;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::client::{Resumption, WebPkiServerVerifier};
 use rustls::crypto::CryptoProvider;
@@ -14,17 +14,17 @@ use sha2::{Digest as _, Sha256};
 use crate::AgentError;
 use crate::identity::{Identity, certificates};
 
-/// How a machine that joins knows the server.
+/// Method by which a joining machine authenticates the server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Trust {
-    /// By the SHA-256 of its authority's certificate.
+    /// SHA-256 of its authority's certificate.
     Fingerprint([u8; 32]),
-    /// Not at all: whoever answers is believed. For laboratories.
+    /// None: any server is accepted. For laboratories.
     FirstUse,
 }
 
 impl Trust {
-    /// Reads 64 hexadecimal digits, with or without colons.
+    /// Parses 64 hexadecimal digits, with or without colons.
     pub fn fingerprint(text: &str) -> Result<Self, AgentError> {
         let digits: String = text.chars().filter(|letter| *letter != ':').collect();
         let wrong = || AgentError::Refused(format!("{text:?} is no SHA-256: 64 hexadecimal digits are"));
@@ -50,13 +50,13 @@ pub(crate) fn sha256(certificate: &CertificateDer<'_>) -> [u8; 32] {
     Sha256::digest(certificate).into()
 }
 
-/// One for all: each holds its lists of algorithms, and a simulated fleet has a thousand configurations.
+/// Shared: each provider holds its lists of algorithms, and a simulated fleet has a thousand configurations.
 static PROVIDER: LazyLock<Arc<CryptoProvider>> =
     LazyLock::new(|| Arc::new(rustls::crypto::aws_lc_rs::default_provider()));
 
-/// The agent's clock, for TLS too: a test that moves the clock moves the ends of certificates with it.
+/// The agent's clock for TLS, so that a test that moves the clock also expires certificates.
 #[derive(Debug)]
-struct WorldTime(World);
+struct WorldTime(Env);
 
 impl rustls::time_provider::TimeProvider for WorldTime {
     fn current_time(&self) -> Option<UnixTime> {
@@ -65,22 +65,22 @@ impl rustls::time_provider::TimeProvider for WorldTime {
     }
 }
 
-fn builder(world: &World) -> Result<rustls::ConfigBuilder<ClientConfig, rustls::WantsVerifier>, AgentError> {
-    ClientConfig::builder_with_details(PROVIDER.clone(), Arc::new(WorldTime(world.clone())))
+fn builder(env: &Env) -> Result<rustls::ConfigBuilder<ClientConfig, rustls::WantsVerifier>, AgentError> {
+    ClientConfig::builder_with_details(PROVIDER.clone(), Arc::new(WorldTime(env.clone())))
         .with_protocol_versions(&[&rustls::version::TLS13])
         .map_err(|error| AgentError::Refused(format!("TLS cannot be set up: {error}")))
 }
 
-/// Connections are few and live long; remembered sessions would only take memory.
+/// Disables resumption: connections are few and long-lived, so cached sessions would only take memory.
 fn finish(mut config: ClientConfig) -> Arc<ClientConfig> {
     config.resumption = Resumption::disabled();
     config.alpn_protocols = vec![b"http/1.1".to_vec()];
     Arc::new(config)
 }
 
-/// For a node that has joined.
-pub(crate) fn joined(identity: &Identity, world: &World) -> Result<Arc<ClientConfig>, AgentError> {
-    let config = builder(world)?
+/// Returns the configuration of a joined node.
+pub(crate) fn joined(identity: &Identity, env: &Env) -> Result<Arc<ClientConfig>, AgentError> {
+    let config = builder(env)?
         .with_root_certificates(roots(&certificates(&identity.authority)?)?)
         .with_client_auth_cert(certificates(&identity.certificate)?, identity.private_key()?)
         .map_err(|error| {
@@ -89,9 +89,9 @@ pub(crate) fn joined(identity: &Identity, world: &World) -> Result<Arc<ClientCon
     Ok(finish(config))
 }
 
-/// For a machine that joins.
-pub(crate) fn joining(trust: Trust, world: &World) -> Result<Arc<ClientConfig>, AgentError> {
-    let config = builder(world)?
+/// Returns the configuration of a joining machine.
+pub(crate) fn joining(trust: Trust, env: &Env) -> Result<Arc<ClientConfig>, AgentError> {
+    let config = builder(env)?
         .dangerous()
         .with_custom_certificate_verifier(Arc::new(Joining(trust)))
         .with_no_client_auth();
@@ -109,8 +109,8 @@ fn roots(authorities: &[CertificateDer<'static>]) -> Result<RootCertStore, Agent
     Ok(roots)
 }
 
-/// Takes the authority out of the chain that the server presents, if it is the right one, and holds the rest to it by
-/// the usual rules. Only the question "which root" is answered in another way than usual.
+/// Takes the matching authority from the chain that the server presents, and verifies the rest against it by the usual
+/// rules. Only the choice of the root differs.
 #[derive(Debug)]
 struct Joining(Trust);
 
@@ -123,7 +123,7 @@ impl ServerCertVerifier for Joining {
         ocsp_response: &[u8],
         now: UnixTime,
     ) -> Result<ServerCertVerified, Error> {
-        // The authority is sent last; on first use nothing else says which one it is.
+        // The authority is sent last; on first use only its position identifies it.
         let authority = intermediates.iter().rev().find(|certificate| self.0.accepts(certificate));
         let Some(authority) = authority else {
             return Err(Error::General(

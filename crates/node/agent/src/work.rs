@@ -1,4 +1,4 @@
-//! Doing what tasks say: fenced, in order, and with a report for each.
+//! Executes tasks: fenced, in order, and with a report for each.
 
 use std::convert::Infallible;
 
@@ -15,7 +15,7 @@ use crate::lanes::{Ghost, Job, Lane};
 use crate::node::Running;
 use crate::provide::{Given, provide};
 
-/// Begins what can begin, for ever.
+/// Starts jobs as they become ready, forever.
 pub(crate) async fn working(node: &Running) -> Infallible {
     let mut under_way = FuturesUnordered::new();
     loop {
@@ -24,7 +24,7 @@ pub(crate) async fn working(node: &Running) -> Infallible {
         }
         tokio::select! {
             Some((lane, report)) = under_way.next() => {
-                // Noted as untold before it is told, so that nothing comes in between.
+                // Marked as unreported before the report is queued, so that no other job starts in between.
                 let task = report.as_ref().map(|report: &Report| report.task_id);
                 node.lanes.lock().expect("no holder of this lock can panic").end(lane, task);
                 report.into_iter().for_each(|report| node.outbox.put(report));
@@ -44,12 +44,12 @@ async fn perform(node: &Running, job: Job) -> (Lane, Option<Report>) {
             if let Err(why) = &done {
                 tracing::error!(?ghost, why, "a ghost could not be destroyed");
             }
-            // Who asked may have given up meanwhile.
+            // The receiver may have been dropped.
             let _ = gone.send(done.is_ok());
             (lane, None)
         }
-        // It may have been done in an earlier life, so nothing is said of it; the server knows by itself that it is over.
-        Job::Task(task) if task.expires_at <= node.world.now() => {
+        // An earlier agent process may have done it, so it is not reported; the server expires the task on its own.
+        Job::Task(task) if task.expires_at <= node.env.now() => {
             let (id, correlation_id) = (task.id, &task.correlation_id);
             tracing::warn!(task = %id, kind = ?task.kind, correlation_id, "expired before it was begun; it is dropped");
             node.lanes.lock().expect("no holder of this lock can panic").release(id);
@@ -57,7 +57,7 @@ async fn perform(node: &Running, job: Job) -> (Lane, Option<Report>) {
         }
         Job::Task(task) => match outcome(node, &task).await {
             Ok(outcome) => (lane, Some(report(node, &task, outcome))),
-            // Nobody knows whether it happened, so nothing is said of it: the server will ask again.
+            // The result is unknown, so it is not reported: the server delivers the task again.
             Err(error) => {
                 let (id, correlation_id) = (task.id, &task.correlation_id);
                 tracing::error!(task = %id, kind = ?task.kind, correlation_id, %error, "a task has no known end");
@@ -81,7 +81,7 @@ async fn banish(node: &Running, ghost: &Ghost) -> Result<(), String> {
                 attachment: None,
                 pull: None,
             };
-            // Of its allocation nothing is known here but whose it is, and its fence is not to be raised by a ghost.
+            // Only the id of its allocation is known here, and a stale copy must not raise the allocation's fence.
             let place = Place { allocation_id: cell.allocation_id, incarnation: 0 };
             (TaskKind::CellDestroy, place, Details { cell: Some(order), ..Details::default() })
         }
@@ -89,7 +89,7 @@ async fn banish(node: &Running, ghost: &Ghost) -> Result<(), String> {
     let (until, given) = (Timestamp::MAX, Ok(Given::default()));
     let order = Order { kind, place: Some(place), details, task: None, until, given };
     match admit(node, &order, matches!(ghost, Ghost::Place(_))).map_err(|error| error.to_string())? {
-        // What the server saw is gone already; what is there now is newer.
+        // The copy known to the server is already removed; the existing one is newer.
         Err(Barred::Stale(_)) => return Ok(()),
         Err(Barred::Occupied(why)) => return Err(why),
         Ok(()) => {}
@@ -98,10 +98,10 @@ async fn banish(node: &Running, ghost: &Ghost) -> Result<(), String> {
     done.map(drop).map_err(|undone| undone.why)
 }
 
-/// Whether an order passes the fences of its allocation (unless that is not asked) and of its cell.
+/// Checks an order against the fences of its allocation (if `of_place`) and of its cell.
 fn admit(node: &Running, order: &Order, of_place: bool) -> Result<Result<(), Barred>, AgentError> {
     let Some(place) = &order.place else { return Ok(Ok(())) };
-    let now = node.world.now();
+    let now = node.env.now();
     let there = node.driver.incarnation(place.allocation_id)?;
     let cell = order.details.cell.as_ref();
     let cell_there = cell.map(|cell| node.driver.cell_incarnation(cell.cell_id)).transpose()?.flatten();
@@ -121,7 +121,7 @@ fn admit(node: &Running, order: &Order, of_place: bool) -> Result<Result<(), Bar
     }
 }
 
-/// How a task ended. The inner error is "surely not done".
+/// Returns the outcome of a task. The inner error is a definite failure.
 async fn outcome(node: &Running, task: &Task) -> Outcome {
     let alone = matches!(task.kind, TaskKind::Survey | TaskKind::Sweep | TaskKind::ShareRemove);
     if task.allocation_id.is_none() && !alone {
@@ -168,8 +168,8 @@ fn report(node: &Running, task: &Task, outcome: Result<Findings, Undone>) -> Rep
     Report { task_id: id, incarnation, generation, ending, findings, message }
 }
 
-/// What comes from a cell is a tenant's word, and may hold what no database keeps as text; that must not keep a report from
-/// being taken.
+/// Replaces NUL characters. Output of a cell is untrusted, and NUL cannot be stored as database text; it must not block a
+/// report.
 fn without_nul(findings: Findings) -> Findings {
     match serde_json::to_string(&findings) {
         Ok(text) if text.contains(NUL) => {
@@ -179,12 +179,12 @@ fn without_nul(findings: Findings) -> Findings {
     }
 }
 
-/// As it stands in JSON.
+/// JSON escape of NUL.
 const NUL: &str = "\\u0000";
 
 #[cfg(test)]
 mod tests {
-    use muster_ids::World;
+    use muster_ids::Env;
     use muster_wire::task::{Findings, KeptLog};
 
     use super::without_nul;
@@ -192,7 +192,7 @@ mod tests {
     #[test]
     fn a_tenant_s_nul_does_not_reach_the_server() {
         let log = |text: &str| {
-            let cell_id = World::for_tests(1).id();
+            let cell_id = Env::for_tests(1).id();
             Findings {
                 logs: vec![KeptLog { cell_id, service: "s".into(), text: text.into(), truncated: false }],
                 ..Findings::default()

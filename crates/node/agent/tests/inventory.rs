@@ -1,4 +1,4 @@
-//! The inventory of this very machine, and of machines laid out in a folder.
+//! Inventory of this machine, and of machines laid out in a folder.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -26,7 +26,7 @@ fn link(root: &Path, path: &str, target: &str) {
     symlink(target, path).unwrap();
 }
 
-/// A PCI device, as `/sys` has it: the folder below `devices`, a link to it below `bus`.
+/// A PCI device as in `/sys`: the folder below `devices`, a link to it below `bus`.
 fn pci(root: &Path, address: &str, facts: &[(&str, &str)], driver: Option<&str>) {
     let folder = format!("sys/devices/pci0000:00/{address}");
     for (file, text) in facts {

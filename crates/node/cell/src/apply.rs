@@ -1,4 +1,4 @@
-//! Writing and removing files in a cell that runs, because somebody asks.
+//! Writes and removes files in a running cell, on request.
 
 use muster_ids::CellId;
 use muster_wire::task::FilesOrder;
@@ -13,8 +13,8 @@ use crate::process::Process;
 use crate::secret::{self, Secret};
 
 impl Cells {
-    /// Removes and writes files in this incarnation of a cell, and gives it secrets: those that the order names, and no others.
-    /// What is there as it should be is written again, to the same effect.
+    /// Removes and writes files in this incarnation of a cell, and adds exactly the secrets that the order names.
+    /// Idempotent: unchanged files are written again.
     pub fn files_apply(
         &self,
         cell: CellId,
@@ -24,7 +24,7 @@ impl Cells {
     ) -> CellResult<()> {
         check::files(order)?;
         check::told(&order.secrets, secrets)?;
-        // Nobody destroys the cell meanwhile and makes another.
+        // The lock keeps the cell from being destroyed and recreated meanwhile.
         let turn = self.turn(cell);
         let _turn = lock(&turn);
         let record = self.running_as(cell, incarnation)?;
@@ -42,7 +42,7 @@ impl Cells {
     }
 }
 
-/// Removes a file, a link or an empty directory. What is not there is removed already.
+/// Removes a file, a link or an empty directory. A missing one is ignored.
 fn remove(init: &Process, ids: u32, path: &str) -> CellResult<()> {
     let path = path.trim_end_matches('/');
     let Some((folder, name)) = path.rsplit_once('/').filter(|(_, name)| !name.is_empty()) else {
@@ -53,7 +53,7 @@ fn remove(init: &Process, ids: u32, path: &str) -> CellResult<()> {
         let root = file::root(init)?;
         let folder = if folder.is_empty() { "/" } else { folder };
         let folder = match file::inside(&root, folder, OFlags::PATH | OFlags::DIRECTORY) {
-            // Where there is no such folder, nothing is in it.
+            // A missing folder is empty.
             Err(Errno::NOENT | Errno::NOTDIR) => return Ok(()),
             result => result.doing(doing)?,
         };

@@ -1,4 +1,4 @@
-//! The configuration of a cell's container, and of each process in it, as an OCI runtime takes them. Pure.
+//! OCI runtime configuration of a cell's container and of its processes. Pure.
 
 use std::collections::BTreeMap;
 
@@ -12,9 +12,9 @@ use crate::seccomp;
 use crate::secret;
 use crate::settings::Tools;
 
-/// What root in a cell may do beside owning things. Ordinary daemons change owners and users, stop their children and listen
-/// at low ports; sshd locks the part of it that strangers talk to into an empty directory. Nothing here reaches out of the
-/// cell's user namespace, and raw sockets, device nodes and new privileges on files are not among them.
+/// Capabilities of root in a cell. Ordinary daemons change owners and users, stop their children and listen at low ports;
+/// sshd chroots its network-facing part into an empty directory. None of them reaches out of the cell's user namespace. Raw
+/// sockets, device nodes and file capabilities are not included.
 const CAPABILITIES: &[&str] = &[
     "CAP_CHOWN",
     "CAP_DAC_OVERRIDE",
@@ -28,7 +28,7 @@ const CAPABILITIES: &[&str] = &[
 
 const PATH: &str = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
-/// Where the first process of a cell is found in it.
+/// Path of a cell's first process in the cell.
 pub(crate) const INIT: &str = "/run/muster/init";
 
 pub(crate) const MASKED: &[&str] = &[
@@ -58,9 +58,9 @@ pub(crate) struct Started<'a> {
     pub(crate) terminal: bool,
 }
 
-/// The description of a process in a cell.
+/// Returns the description of a process in a cell.
 pub(crate) fn process(record: &Record, started: &Started<'_>) -> Value {
-    // Root's rights come with the user: nobody else gets any of them, now or by starting another program.
+    // Capabilities come with root: no other user has any, now or through another program.
     let held: &[&str] = if started.uid == 0 { CAPABILITIES } else { &[] };
     json!({
         "terminal": started.terminal,
@@ -73,7 +73,7 @@ pub(crate) fn process(record: &Record, started: &Started<'_>) -> Value {
     })
 }
 
-/// Where a process starts if nobody says: where the image says, if that is a place.
+/// Returns the default working directory: the image's, if valid.
 fn home(record: &Record) -> &str {
     match &record.root {
         RootSource::Image { working_directory: Some(directory), .. }
@@ -85,7 +85,7 @@ fn home(record: &Record) -> &str {
     }
 }
 
-/// The image's environment, over it the cell's, over that the process's own.
+/// Merges the environments: the image's, overridden by the cell's, overridden by the process's own.
 fn environment(record: &Record, own: Option<&BTreeMap<String, String>>, terminal: bool) -> Vec<String> {
     let mut all: BTreeMap<&str, &str> = BTreeMap::new();
     let image: &[String] = match &record.root {
@@ -100,7 +100,7 @@ fn environment(record: &Record, own: Option<&BTreeMap<String, String>>, terminal
     all.iter().filter(|(key, _)| !key.is_empty()).map(|(key, value)| format!("{key}={value}")).collect()
 }
 
-/// The files of `/etc` that are ours, and where they are found in the cell.
+/// Returns the platform's files in `/etc`, and their paths in the cell.
 pub(crate) fn etc_files(record: &Record) -> Vec<(&'static str, &'static str)> {
     let mut files =
         vec![("hosts", "/etc/hosts"), ("hostname", "/etc/hostname"), ("resolv.conf", "/etc/resolv.conf")];
@@ -110,12 +110,12 @@ pub(crate) fn etc_files(record: &Record) -> Vec<(&'static str, &'static str)> {
     files
 }
 
-/// How the ids of a cell are those of the node.
+/// Returns the mapping of the cell's ids to the node's.
 pub(crate) fn ids(record: &Record) -> Value {
     json!([{ "containerID": 0, "hostID": record.ids, "size": SIZE }])
 }
 
-/// The configuration of the container.
+/// Returns the configuration of the container.
 pub(crate) fn config(tools: &Tools, place: &Place, record: &Record, group: &str) -> Value {
     let init = [INIT.to_owned(), "-P".to_owned()];
     let first = Started { arguments: &init, working_directory: Some("/"), ..Started::default() };
@@ -143,7 +143,8 @@ pub(crate) fn config(tools: &Tools, place: &Place, record: &Record, group: &str)
     })
 }
 
-/// Everything is denied but what is named. The runtime adds the harmless ones (null, zero, full, random, urandom, tty, ptmx).
+/// Denies all devices except the listed ones. The runtime adds the harmless ones (null, zero, full, random, urandom, tty,
+/// ptmx).
 fn devices(record: &Record) -> Vec<Value> {
     let mut rules = vec![json!({ "allow": false, "access": "rwm" })];
     rules.extend(record.devices.iter().map(|device| {
@@ -178,7 +179,7 @@ fn mounts(tools: &Tools, place: &Place, record: &Record) -> Vec<Value> {
     for (source, target) in place.lasting(record) {
         mounts.push(bound(&source, target, &["rw", "nosuid", "nodev"]));
     }
-    // After those: none of them can hide it.
+    // After the others, so that none of them can hide it.
     mounts.push(bound(&place.secrets(), secret::TARGET, &["ro", "nosuid", "nodev", "noexec"]));
     for device in &record.devices {
         mounts.push(bound(&device.source, &device.target, &["nosuid", "noexec"]));

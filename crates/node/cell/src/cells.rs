@@ -19,8 +19,8 @@ use crate::settings::Settings;
 use crate::supervise::Memos;
 use crate::witness;
 
-/// The cells of a node. Everything durable about them is on disk: another one of these, opened on the same folders after a
-/// crash, goes on where this one stopped. There must be one at a time.
+/// The cells of a node. All durable state is on disk: another instance, opened on the same folders after a crash, continues
+/// where this one stopped. Only one may exist at a time.
 pub struct Cells {
     pub(crate) settings: Settings,
     pub(crate) layout: Layout,
@@ -28,13 +28,13 @@ pub struct Cells {
     pub(crate) memos: Memos,
     records: Mutex<HashMap<CellId, Arc<Record>>>,
     turns: Mutex<HashMap<CellId, Arc<Mutex<()>>>>,
-    /// Who removes what is left of a check holds this: who destroys its cell does so too, and may come at the same time.
+    /// Lock for removing the remains of a check, which destroying its cell also does, perhaps concurrently.
     pub(crate) clearing: Mutex<()>,
     runc_root: std::path::PathBuf,
 }
 
 impl Cells {
-    /// Opens the cells of a node, and says what is missing for them.
+    /// Opens the cells of a node, or reports a missing prerequisite.
     pub fn open(settings: Settings) -> CellResult<Self> {
         settings.check()?;
         document::folder(&settings.folder, 0o700)?;
@@ -58,7 +58,7 @@ impl Cells {
         Ok(cells)
     }
 
-    /// Removes what a crash left of checks: nobody waits for their verdict any more, and who wants one asks anew.
+    /// Removes the remains of checks after a crash: their callers are gone, and a retry starts a new check.
     fn drop_witnesses(&self) -> CellResult<()> {
         for cell in record::known(&self.settings.folder)? {
             if let Err(error) = self.clear_witnesses(cell) {
@@ -68,8 +68,8 @@ impl Cells {
         Ok(())
     }
 
-    /// Removes what a crash left half made of cells with secrets: nobody may ever come who makes them to the end, and what they
-    /// were told belongs to nobody then.
+    /// Removes partially created cells with secrets after a crash: they may never be completed, and their secrets must not
+    /// stay.
     fn drop_half_told(&self) -> CellResult<()> {
         for cell in record::known(&self.settings.folder)? {
             if let Ok(Some(record)) = self.place(cell).read_record()
@@ -83,7 +83,7 @@ impl Cells {
         Ok(())
     }
 
-    /// Which incarnation of a cell runs, if one does. It looks at less than [`Cells::look`] does, and is quick.
+    /// Returns the running incarnation of a cell, if any. Faster than [`Cells::look`], because it inspects less.
     pub fn runs(&self, cell: CellId) -> CellResult<Option<i64>> {
         let record = self.place(cell).read_record()?;
         let runs = |record: &Record| {
@@ -92,7 +92,7 @@ impl Cells {
         Ok(record.filter(runs).map(|record| record.incarnation))
     }
 
-    /// The digest of the image that a cell was made from, as its spec has it; none for one of directories of the node.
+    /// Returns the image digest in a cell's specification; none for directories of the node.
     pub fn image(&self, cell: CellId) -> CellResult<Option<String>> {
         match &self.record(cell)?.spec.root {
             Root::Image(digest) => Ok(Some(digest.clone())),
@@ -100,7 +100,7 @@ impl Cells {
         }
     }
 
-    /// Whether any cell here has this folder for its root. One whose record cannot be read may have any.
+    /// Reports whether any cell has this folder as its root. An unreadable record counts as use.
     pub fn uses_image(&self, folder: &Path) -> CellResult<bool> {
         for cell in record::known(&self.settings.folder)? {
             match self.place(cell).read_record() {
@@ -116,7 +116,7 @@ impl Cells {
         Ok(false)
     }
 
-    /// Makes the control group of an allocation, in which all its cells share these limits; or gives them to it.
+    /// Creates the control group of an allocation, with limits shared by its cells, or updates the limits.
     pub fn group_make(&self, allocation: AllocationId, limits: Limits) -> CellResult<()> {
         self.layout.make(&self.group(allocation), limits)?;
         self.layout.make(&self.checks_group(allocation), witness::limits()?)
@@ -127,18 +127,18 @@ impl Cells {
         self.layout.make(&self.group(allocation), limits)
     }
 
-    /// Removes the control group of an allocation. Its cells must be gone.
+    /// Removes the control group of an allocation. Its cells must be destroyed.
     pub fn group_remove(&self, allocation: AllocationId) -> CellResult<()> {
         self.layout.remove(&self.checks_group(allocation))?;
         self.layout.remove(&self.group(allocation))
     }
 
-    /// What the kernel says of the control group of an allocation now.
+    /// Returns the kernel's current values for the control group of an allocation.
     pub fn group_look(&self, allocation: AllocationId) -> GroupFindings {
         self.layout.look(&self.group(allocation))
     }
 
-    /// Every cell of which anything is remembered here.
+    /// Lists every cell with a record or a trace.
     pub fn list(&self) -> CellResult<Vec<CellPlace>> {
         let mut places = Vec::new();
         for cell_id in record::known(&self.settings.folder)? {
@@ -151,7 +151,7 @@ impl Cells {
         Ok(places)
     }
 
-    /// What is remembered of a cell in any case: a record that cannot be read hides neither its own cell nor the others.
+    /// Returns the trace of a cell in any case: an unreadable record hides neither its own cell nor the others.
     pub(crate) fn trace(&self, cell: CellId) -> CellResult<Option<Trace>> {
         let place = self.place(cell);
         match place.read_record() {
@@ -160,7 +160,7 @@ impl Cells {
         }
     }
 
-    /// The cells that must not go on without the platform, each with how many seconds it may.
+    /// Returns the cells with a partition limit, and the limit in seconds.
     pub fn stop_alone(&self) -> CellResult<Vec<(CellPlace, u32)>> {
         let mut cells = Vec::new();
         for place in self.list()? {
@@ -176,7 +176,7 @@ impl Cells {
         format!("{}/{allocation}", self.settings.cgroup_root)
     }
 
-    /// The group that the checks beside all cells of an allocation share.
+    /// Returns the control group shared by the checks of an allocation.
     pub(crate) fn checks_group(&self, allocation: AllocationId) -> String {
         format!("{}/checks.{allocation}", self.settings.cgroup_root)
     }
@@ -193,9 +193,9 @@ impl Cells {
         (self.settings.reach)(point);
     }
 
-    /// What is remembered of a cell, without reading it again.
+    /// Returns the cached record of a cell.
     pub(crate) fn record(&self, cell: CellId) -> CellResult<Arc<Record>> {
-        // Held while it is read, so that what is written meanwhile is not hidden behind what was read before.
+        // Locked during the read, so that a concurrent write is not hidden by a stale record.
         let mut records = lock(&self.records);
         if let Some(record) = records.get(&cell) {
             return Ok(Arc::clone(record));
@@ -205,11 +205,11 @@ impl Cells {
         Ok(record)
     }
 
-    /// Writes down what is known of a cell, and with it where to look for what it may leave.
+    /// Saves the record of a cell, and its trace for finding remains.
     pub(crate) fn save(&self, record: &Record) -> CellResult<()> {
         let place = self.place(record.cell_id);
         document::write(&place.trace, &record.trace())?;
-        // Nobody reads it while it is written. If the write fails, what is on disk counts.
+        // Locked during the write, so that readers wait. If the write fails, the file on disk counts.
         let mut records = lock(&self.records);
         records.remove(&record.cell_id);
         place.write_record(record)
@@ -220,7 +220,7 @@ impl Cells {
         self.memos.forget(cell);
     }
 
-    /// Lets go of the turn of a cell that is gone, unless somebody waits for it.
+    /// Drops the lock of a removed cell, unless another thread waits for it.
     pub(crate) fn end_turn(&self, cell: CellId, turn: &Arc<Mutex<()>>) {
         let mut turns = lock(&self.turns);
         if Arc::strong_count(turn) <= 2 {
@@ -228,12 +228,12 @@ impl Cells {
         }
     }
 
-    /// Who changes a cell holds this, one at a time.
+    /// Returns the lock that serializes changes to a cell.
     pub(crate) fn turn(&self, cell: CellId) -> Arc<Mutex<()>> {
         Arc::clone(lock(&self.turns).entry(cell).or_default())
     }
 
-    /// The monitored process of `run` of a service.
+    /// Returns the monitor of `run` of a service.
     pub(crate) fn service_monitor(&self, record: &Record, service: &str, run: u32) -> Monitor<'_> {
         let folder = self.place(record.cell_id).service(service);
         self.monitor(record.cell_id, folder.join(format!("run-{run}")), folder.join("log"))
@@ -253,7 +253,7 @@ impl Cells {
     }
 }
 
-/// What these locks guard is whole at every moment, so a panic of another holder spoils nothing.
+/// Locks a mutex. Its data is consistent at every moment, so a poisoned lock is safe to use.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,4 +1,4 @@
-//! Control groups, of both versions. An allocation has a group with its limits; each of its cells has one below it.
+//! Control groups v1 and v2. An allocation has a group with its limits; each of its cells has a group below it.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use crate::error::{CellResult, Doing, refused};
 
-/// How much the cells of an allocation may use together. "No limit" cannot be expressed: an allocation of nothing would
+/// Resource limits shared by the cells of an allocation. "No limit" cannot be expressed: an allocation of nothing would
 /// otherwise be one of everything.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
@@ -17,7 +17,7 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// Limits in logical CPUs and MiB of memory; refuses zero.
+    /// Returns limits in logical CPUs and MiB of memory; fails on zero.
     pub fn new(cpus: u32, memory_mb: u64) -> CellResult<Self> {
         match (NonZeroU32::new(cpus), NonZeroU64::new(memory_mb)) {
             (Some(cpus), Some(memory_mb)) => Ok(Self { cpus, memory_mb }),
@@ -27,32 +27,32 @@ impl Limits {
     }
 }
 
-/// What the kernel says of the group of an allocation.
+/// The kernel's values for the group of an allocation.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct GroupFindings {
-    /// Whether there is one.
+    /// Whether the group exists.
     pub present: bool,
-    /// Thousandths of a CPU that it may use; nothing where there is no limit.
+    /// CPU limit in thousandths of a CPU; none if unlimited.
     pub millicpus: Option<u64>,
-    /// Bytes of memory that it may use; nothing where there is no limit.
+    /// Memory limit in bytes; none if unlimited.
     pub memory: Option<u64>,
-    /// Bytes of memory that it uses, without the pages of files that the kernel can drop.
+    /// Used memory in bytes, without file pages that the kernel can drop.
     pub memory_used: u64,
-    /// Processes that it may have; nothing where there is no limit.
+    /// Process limit; none if unlimited.
     pub processes: Option<u64>,
 }
 
 const PERIOD: u64 = 100_000;
 
-/// A fork bomb must not starve the node; a busy daemon must not notice.
+/// Low enough that a fork bomb does not starve the node, high enough for a busy daemon.
 fn most_processes(limits: Limits) -> u64 {
     (u64::from(limits.cpus.get()) * 2_048).clamp(4_096, 262_144)
 }
 
-/// The hierarchies of this machine.
+/// The control group hierarchies of this machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Layout {
-    /// One for each controller. A machine may have a version 2 mount beside it, that limits nothing.
+    /// v1: one hierarchy per controller, perhaps with a v2 mount beside them that limits nothing.
     Split {
         controllers: Vec<(String, PathBuf)>,
         others: Vec<PathBuf>,
@@ -60,7 +60,7 @@ pub(crate) enum Layout {
     Unified(PathBuf),
 }
 
-/// A number of `memory.stat`.
+/// Returns a number from `memory.stat`.
 fn stated(text: &str, name: &str) -> Option<u64> {
     let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '))?;
     line.trim().parse().ok()
@@ -101,7 +101,7 @@ impl Layout {
         }
     }
 
-    /// Every hierarchy, whether it limits anything or not.
+    /// Returns every hierarchy, with or without limits.
     pub(crate) fn mounts(&self) -> Vec<&Path> {
         let mut mounts: Vec<&Path> = match self {
             Self::Split { controllers, others } => controllers
@@ -116,7 +116,7 @@ impl Layout {
         mounts
     }
 
-    /// The folder of `group` in the hierarchy of `controller`.
+    /// Returns the folder of `group` in the hierarchy of `controller`.
     pub(crate) fn folder(&self, controller: &str, group: &str) -> Option<PathBuf> {
         match self {
             Self::Unified(mount) => Some(mount.join(group)),
@@ -126,7 +126,7 @@ impl Layout {
         }
     }
 
-    /// What has to be written where, so that `group` has these limits.
+    /// Returns the file writes that set these limits on `group`.
     fn writes(&self, group: &str, limits: Limits) -> Vec<(PathBuf, String)> {
         let quota = u64::from(limits.cpus.get()) * PERIOD;
         let memory = limits.memory_mb.get() << 20;
@@ -150,7 +150,7 @@ impl Layout {
             .collect()
     }
 
-    /// Makes `group` with these limits, or gives them to it.
+    /// Creates `group` with these limits, or updates them.
     pub(crate) fn make(&self, group: &str, limits: Limits) -> CellResult<()> {
         for mount in self.mounts() {
             let mut folder = mount.to_path_buf();
@@ -168,7 +168,7 @@ impl Layout {
             self.delegate(&folder)?;
         }
         for (file, value) in self.writes(group, limits) {
-            // A kernel without swap accounting has no such file, and then there is nothing to limit.
+            // A kernel without swap accounting has no such file, and nothing to limit.
             if file.ends_with("memory.swap.max") && !file.exists() {
                 continue;
             }
@@ -177,7 +177,7 @@ impl Layout {
         Ok(())
     }
 
-    /// Lets the groups below `folder` have limits of their own, where that has to be said.
+    /// Enables controllers for the groups below `folder`, which v2 requires.
     fn delegate(&self, folder: &Path) -> CellResult<()> {
         let Self::Unified(_) = self else { return Ok(()) };
         let there = fs::read_to_string(folder.join("cgroup.controllers")).unwrap_or_default();
@@ -187,7 +187,7 @@ impl Layout {
             if there.split_whitespace().any(|name| name == controller) {
                 let file = folder.join("cgroup.subtree_control");
                 let result = fs::write(&file, format!("+{controller}"));
-                // No limit of ours needs the others; cells may use them where the machine lets them.
+                // Our limits do not need the others; cells may use them if the machine allows it.
                 if needed {
                     result.doing(|| format!("write +{controller} to {}", file.display()))?;
                 }
@@ -196,8 +196,8 @@ impl Layout {
         Ok(())
     }
 
-    /// Takes back what runc allows every container though nobody asked: making device nodes, and tunnels. In version 2 runc
-    /// holds the list, and a cell can neither make a node nor find one.
+    /// Revokes rules that runc adds to every container: creating device nodes, and tunnels. In v2 runc owns the list, and a
+    /// cell can neither create a node nor find one.
     pub(crate) fn deny_extra_devices(&self, group: &str) -> CellResult<()> {
         let Self::Split { .. } = self else { return Ok(()) };
         let Some(folder) = self.folder("devices", group) else { return Ok(()) };
@@ -208,14 +208,14 @@ impl Layout {
         Ok(())
     }
 
-    /// The devices that `group` may open; nothing where the kernel does not tell, as in version 2.
+    /// Returns the devices that `group` may open; none if the kernel does not report them, as in v2.
     pub(crate) fn device_rules(&self, group: &str) -> Option<Vec<String>> {
         let Self::Split { .. } = self else { return None };
         let text = fs::read_to_string(self.folder("devices", group)?.join("devices.list")).ok()?;
         Some(text.lines().map(str::to_owned).collect())
     }
 
-    /// What the kernel says of `group` now.
+    /// Returns the kernel's current values for `group`.
     pub(crate) fn look(&self, group: &str) -> GroupFindings {
         let read = |controller: &str, file: &str| -> Option<String> {
             fs::read_to_string(self.folder(controller, group)?.join(file))
@@ -230,7 +230,7 @@ impl Layout {
                 (quota, number(read("memory", "memory.max")), read("memory", "memory.current"))
             }
             Self::Split { .. } => {
-                // The largest number that fits a page means "no limit" in version 1.
+                // In v1 the largest page-aligned number means "no limit".
                 let memory = number(read("memory", "memory.limit_in_bytes")).filter(|bytes| *bytes < 1 << 60);
                 (number(read("cpu", "cpu.cfs_quota_us")), memory, read("memory", "memory.usage_in_bytes"))
             }
@@ -251,7 +251,7 @@ impl Layout {
         }
     }
 
-    /// The processes in `group` and below it.
+    /// Returns the processes in `group` and below it.
     pub(crate) fn processes(&self, group: &str) -> Vec<u32> {
         let mut pids: Vec<u32> = Vec::new();
         for mount in self.mounts() {
@@ -265,12 +265,12 @@ impl Layout {
         pids
     }
 
-    /// Removes `group` and those below it, the deepest first.
+    /// Removes `group` and those below it, deepest first.
     pub(crate) fn remove(&self, group: &str) -> CellResult<()> {
         self.mounts().iter().try_for_each(|mount| self.remove_folder(&mount.join(group)))
     }
 
-    /// Removes a group of one hierarchy and those below it. The last process may need a moment to leave.
+    /// Removes a group of one hierarchy and those below it. Retries, because the last process may need a moment to leave.
     pub(crate) fn remove_folder(&self, folder: &Path) -> CellResult<()> {
         let since = Instant::now();
         for folder in below(folder).into_iter().rev() {
@@ -290,14 +290,14 @@ impl Layout {
         Ok(())
     }
 
-    /// Every folder called `name` below `root`, in every hierarchy.
+    /// Returns every folder named `name` below `root`, in every hierarchy.
     pub(crate) fn find(&self, root: &str, name: &str) -> Vec<PathBuf> {
         let all = self.mounts().into_iter().flat_map(|mount| below(&mount.join(root)));
         all.filter(|folder| folder.file_name().is_some_and(|last| last == name)).collect()
     }
 }
 
-/// `folder` and all below it, each before what is in it.
+/// Returns `folder` and all folders below it, parents first.
 fn below(folder: &Path) -> Vec<PathBuf> {
     let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
     let mut all = vec![folder.to_path_buf()];
@@ -307,11 +307,11 @@ fn below(folder: &Path) -> Vec<PathBuf> {
     all
 }
 
-/// In version 1 a new cpuset has no CPU at all, and nothing can run in it.
+/// Copies the parent's CPUs: in v1 a new cpuset is empty, and nothing can run in it.
 fn inherit_cpus(parent: &Path, folder: &Path) -> CellResult<()> {
     for file in ["cpuset.cpus", "cpuset.mems"] {
         let Ok(now) = fs::read_to_string(folder.join(file)) else { continue };
-        // In version 2 an empty one means the parent's, and the parent of the topmost has no such file.
+        // In v2 an empty cpuset inherits the parent's, and the root has no such file.
         let Ok(above) = fs::read_to_string(parent.join(file)) else { continue };
         if now.trim().is_empty() && !above.trim().is_empty() {
             fs::write(folder.join(file), above.trim())
@@ -382,7 +382,7 @@ mod tests {
         let seen = layout.look(&group);
         assert_eq!((seen.present, seen.millicpus, seen.memory), (true, Some(2_000), Some(64 << 20)));
         let mut child = std::process::Command::new("/bin/sleep").arg("60").spawn().unwrap();
-        // As a cell's own group would be: in version 2 a group that limits others holds no process itself.
+        // Like a cell's own group: in v2 a group with controllers for children has no processes itself.
         let leaf = layout.folder("pids", &group).unwrap().join("leaf");
         fs::create_dir(&leaf).unwrap();
         fs::write(leaf.join("cgroup.procs"), child.id().to_string()).unwrap();

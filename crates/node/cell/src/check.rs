@@ -1,4 +1,4 @@
-//! What a request may say. Nothing of it reaches a path, a file or a program before it has passed here.
+//! Validates requests before any of their values reaches a path, a file or a program.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -11,7 +11,7 @@ use crate::make::Make;
 use crate::record::{Device, RootSource};
 use crate::secret::{LONGEST, Secret};
 
-/// A name as cells and services have it: it is safe as the name of a file and of a host.
+/// Validates the name of a cell or a service, so that it is safe as a file name and a host name.
 pub(crate) fn name(text: &str) -> CellResult<()> {
     let inner = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
     let good = (1..=63).contains(&text.len())
@@ -25,14 +25,14 @@ pub(crate) fn name(text: &str) -> CellResult<()> {
     }
 }
 
-/// The id of a command: one that the platform gave, or a name.
+/// Validates the id of a command: a platform id, or a name.
 pub(crate) fn command_id(text: &str) -> CellResult<()> {
     let good = (1..=64).contains(&text.len())
         && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_');
     if good { Ok(()) } else { refused(format!("'{}' is no id of a command", text.escape_debug())) }
 }
 
-/// An absolute path without `.`, `..`, empty parts and control characters.
+/// Validates an absolute path without `.`, `..`, empty parts and control characters.
 pub(crate) fn path(text: &str) -> CellResult<()> {
     let parts = text.strip_prefix('/').map(|rest| rest.strip_suffix('/').unwrap_or(rest));
     let good = text.len() <= 4_096
@@ -51,7 +51,7 @@ pub(crate) fn path(text: &str) -> CellResult<()> {
     }
 }
 
-/// Where a process starts. Not under `/proc`: through its links one could start outside the cell's root.
+/// Validates a working directory. `/proc` is excluded: its links lead outside the cell's root.
 pub(crate) fn working_directory(text: &str) -> CellResult<()> {
     path(text)?;
     if Path::new(text).starts_with("/proc") {
@@ -61,7 +61,7 @@ pub(crate) fn working_directory(text: &str) -> CellResult<()> {
     }
 }
 
-/// A program and its arguments.
+/// Validates a program and its arguments.
 pub(crate) fn arguments(arguments: &[String]) -> CellResult<()> {
     if arguments.first().is_none_or(String::is_empty) {
         return refused("a command needs a program");
@@ -74,10 +74,10 @@ pub(crate) fn arguments(arguments: &[String]) -> CellResult<()> {
     Ok(())
 }
 
-/// No text that is written or read at once is longer.
+/// Maximum length of a text that is written or read at once.
 const LONGEST_TEXT: usize = 262_144;
 
-/// Files to write and to remove.
+/// Validates files to write and to remove.
 pub(crate) fn files(order: &FilesOrder) -> CellResult<()> {
     if order.write.len() > 100 || order.remove.len() > 100 || order.secrets.len() > 64 {
         return refused("at most 100 files are written, 100 removed and 64 secrets given at once");
@@ -94,7 +94,7 @@ pub(crate) fn files(order: &FilesOrder) -> CellResult<()> {
     order.remove.iter().try_for_each(|removed| path(removed))
 }
 
-/// A command that runs to its end.
+/// Validates a command that runs to completion.
 pub(crate) fn once(order: &CommandOrder) -> CellResult<()> {
     arguments(&order.command)?;
     environment(&order.environment)?;
@@ -106,10 +106,10 @@ pub(crate) fn once(order: &CommandOrder) -> CellResult<()> {
     Ok(())
 }
 
-/// Where programs and what they are made of lie: what a check sees of a cell is never put there. Nor where the kernel's things are.
+/// Directories that a check never mounts from a cell: those of programs and libraries, and the kernel's.
 const NEVER_SEEN: [&str; 9] = ["/bin", "/sbin", "/lib", "/lib32", "/lib64", "/usr", "/proc", "/sys", "/dev"];
 
-/// A check beside a cell.
+/// Validates a check beside a cell.
 pub(crate) fn witness(order: &ProbeOrder) -> CellResult<()> {
     arguments(&order.command)?;
     path(&order.command[0])?;
@@ -121,7 +121,7 @@ pub(crate) fn witness(order: &ProbeOrder) -> CellResult<()> {
     }
     for (number, seen) in order.sees.iter().enumerate() {
         path(seen)?;
-        // From /etc itself a program would be told which libraries to load; from a directory in it only what it is asked to read.
+        // /etc itself decides which libraries a program loads; a directory in it only provides data.
         let kept = NEVER_SEEN.iter().any(|kept| Path::new(seen).starts_with(kept));
         if kept || matches!(seen.trim_end_matches('/'), "" | "/etc") {
             return refused(format!(
@@ -135,7 +135,7 @@ pub(crate) fn witness(order: &ProbeOrder) -> CellResult<()> {
     Ok(())
 }
 
-/// Names and values of an environment.
+/// Validates names and values of an environment.
 pub(crate) fn environment(environment: &BTreeMap<String, String>) -> CellResult<()> {
     for (key, value) in environment {
         if key.is_empty() || key.contains(['=', '\0']) || value.contains('\0') {
@@ -145,7 +145,7 @@ pub(crate) fn environment(environment: &BTreeMap<String, String>) -> CellResult<
     Ok(())
 }
 
-/// A user or group of a cell.
+/// Validates a user or group id of a cell.
 pub(crate) fn owner(id: u32) -> CellResult<()> {
     if id < crate::range::SIZE {
         Ok(())
@@ -154,7 +154,7 @@ pub(crate) fn owner(id: u32) -> CellResult<()> {
     }
 }
 
-/// The mode of a file: octal digits.
+/// Parses the mode of a file: octal digits.
 pub(crate) fn mode(text: &str) -> CellResult<u32> {
     match u32::from_str_radix(text, 8) {
         Ok(mode) if (3..=4).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_digit()) => {
@@ -164,7 +164,7 @@ pub(crate) fn mode(text: &str) -> CellResult<u32> {
     }
 }
 
-/// All that is asked about a cell.
+/// Validates a request to create a cell.
 pub(crate) fn make(make: &Make<'_>) -> CellResult<()> {
     name(make.name)?;
     if make.incarnation < 1 {
@@ -194,12 +194,12 @@ pub(crate) fn make(make: &Make<'_>) -> CellResult<()> {
     make.devices.iter().try_for_each(device)
 }
 
-/// Every secret that the spec names is there, as it says, and no other.
+/// Ensures that exactly the secrets of the specification were supplied.
 pub(crate) fn secrets(make: &Make<'_>) -> CellResult<()> {
     told(&make.spec.secrets, make.secrets)
 }
 
-/// Every secret that is named was told, as it is named, and no other.
+/// Ensures that exactly the named secrets were supplied, with matching names and owners.
 pub(crate) fn told(wanted: &[SecretFile], secrets: &[Secret<'_>]) -> CellResult<()> {
     let mut names = BTreeSet::new();
     for named in wanted {
@@ -238,7 +238,7 @@ fn device(device: &Device) -> CellResult<()> {
     if !Path::new(&device.target).starts_with("/dev") || device.target == "/dev" {
         return refused(format!("the device {} must be under /dev in the cell", device.target));
     }
-    // The node decides what it is, whatever was said of it.
+    // Verified on the node, whatever the request claims.
     let seen =
         std::fs::symlink_metadata(&device.source).ok().filter(|seen| seen.file_type().is_char_device());
     let numbers = seen.map(|seen| (rustix::fs::major(seen.rdev()), rustix::fs::minor(seen.rdev())));
@@ -298,7 +298,7 @@ fn services(services: &[Service]) -> CellResult<()> {
             _ => {}
         }
     }
-    // Every service must come after others that there are, and never after itself by any way round.
+    // Every service must depend on existing ones, without cycles.
     let mut placed: BTreeSet<&str> = BTreeSet::new();
     while placed.len() < services.len() {
         let ready: Vec<&str> = services

@@ -1,7 +1,7 @@
-//! Commands that run to their end, once: whoever asks again under the same id is told how it ended, also after a crash.
+//! Commands that run to completion once: a repeated request with the same id returns the first result, also after a crash.
 //!
-//! The monitor stays with a command when the agent dies. When it has ended, what there is to say of it is written down, and
-//! its log goes; that short document is what is left of it until its cell is destroyed.
+//! The monitor stays with a command when the agent dies. When the command has ended, its result is stored and its log
+//! removed; that short document is kept until its cell is destroyed.
 
 use std::fs;
 use std::os::fd::OwnedFd;
@@ -28,34 +28,34 @@ use crate::process::Process;
 use crate::record::Record;
 use crate::settings::LogLimits;
 
-/// How much of each stream is kept: the last of it.
+/// Maximum bytes kept of each stream: its end.
 const OUTPUT: usize = 16 << 10;
-/// The ends of so many commands are remembered in a cell.
+/// Maximum remembered commands per cell.
 const REMEMBERED: usize = 512;
-/// Enough for the end of it to be there, whenever the log was last put aside.
+/// Large enough to contain the end of the output, whenever the log was last rotated.
 const LOGS: LogLimits = LogLimits { size: 1 << 20, count: 1 };
 const PAUSE: Duration = Duration::from_millis(10);
-/// How long what was killed may take to be gone.
+/// Timeout for killed processes to end.
 const GONE: Duration = Duration::from_secs(10);
-/// As much as a monitor takes at once.
+/// Size that a monitor reads at once.
 const CHUNK: usize = 8 << 10;
-/// By this every process of a command is known; its value is the command's id.
+/// Environment variable that marks every process of a command; its value is the command's id.
 const MARK: &str = "MUSTER_COMMAND";
 
-/// A command, and for how long somebody waits for its end.
+/// A command, and how long the caller waits for it.
 pub struct Once<'a> {
-    /// In which incarnation of the cell.
+    /// Incarnation of the cell.
     pub incarnation: i64,
-    /// The id by which it is known again.
+    /// Id of the command, for repeated requests.
     pub id: &'a str,
-    /// What is to be run.
+    /// Command to run.
     pub order: &'a CommandOrder,
-    /// How long somebody waits for it: then it is killed, whatever time it has itself.
+    /// How long the caller waits: the command is killed then, whatever its own timeout.
     pub patience: &'a Patience<'a>,
 }
 
 impl Cells {
-    /// Runs a command in a cell to its end, or says how it ended before under the same id.
+    /// Runs a command in a cell to completion, or returns the earlier result with the same id.
     pub fn command_once(&self, cell: CellId, once: &Once<'_>) -> CellResult<Ran> {
         check::command_id(once.id)?;
         check::once(once.order)?;
@@ -69,7 +69,7 @@ impl Cells {
         if self.launch(&record, &monitor, once)? {
             let patience = Duration::from_secs(u64::from(once.order.timeout_seconds.max(1)));
             let patience = patience.min(once.patience.within);
-            // One that ended without reading all of it, or does not care for it, is no failure of ours.
+            // A command may end without reading all of its input; that is no error.
             if let Err(error) = give(&folder, once.order.stdin.as_bytes(), patience) {
                 tracing::debug!(%cell, id = once.id, %error, "a command did not read its input");
             }
@@ -78,7 +78,7 @@ impl Cells {
         let timeout = SignedDuration::from_secs(i64::from(once.order.timeout_seconds.max(1)));
         let (exit, why) = loop {
             let seen = monitor.look();
-            // Whoever destroys the cell ends its commands: how they end then is nobody's answer.
+            // Destroying the cell ends its commands; such an end is not a result.
             self.running_as(cell, once.incarnation)?;
             match seen {
                 Seen::Ended { exit: None, why, .. } if !folder.join("pid").exists() => {
@@ -105,7 +105,7 @@ impl Cells {
             stderr: stderr.text(),
             timed_out: folder.join("cut-short").exists(),
         };
-        // What is not known is said where people look for what went wrong.
+        // Unknown results are explained in standard error, where users look.
         ran.stderr.extend(why);
         document::write(&folder.join("ran.json"), &ran)?;
         log::remove(&monitor.log)?;
@@ -113,7 +113,7 @@ impl Cells {
         Ok(ran)
     }
 
-    /// Starts it, unless it was started; says whether it waits for its input.
+    /// Starts the command unless it was started; returns whether it waits for its input.
     fn launch(&self, record: &Record, monitor: &Monitor<'_>, once: &Once<'_>) -> CellResult<bool> {
         let turn = self.turn(record.cell_id);
         let _turn = lock(&turn);
@@ -121,7 +121,7 @@ impl Cells {
         let order = once.order;
         if monitor.began() {
             monitor.settle();
-            // An agent died while it told it its input. How much of that it has is not known, and it waits for the rest.
+            // An agent died while it wrote the input. How much the command received is unknown, and it waits for the rest.
             if !order.stdin.is_empty() && !monitor.folder.join("given").exists() {
                 self.cut_short(record, monitor, once.id)?;
             }
@@ -147,7 +147,7 @@ impl Cells {
         Ok(!order.stdin.is_empty())
     }
 
-    /// Kills a command and all that it started, and remembers that its end is not its own.
+    /// Kills a command and its descendants, and records that it was cut short.
     fn cut_short(&self, record: &Record, monitor: &Monitor<'_>, id: &str) -> CellResult<()> {
         document::write(&monitor.folder.join("cut-short"), &true)?;
         let since = Instant::now();
@@ -167,7 +167,7 @@ impl Cells {
         }
     }
 
-    /// Forgets the oldest of the commands that ended, when there are too many.
+    /// Removes the oldest ended commands beyond the limit.
     fn forget_commands(&self, cell: CellId) {
         let folder = self.place(cell).folder.join("command");
         let Ok(entries) = fs::read_dir(folder) else { return };
@@ -187,13 +187,13 @@ impl Cells {
     }
 }
 
-/// Hands a command its input through its monitor, and says that there is no more.
+/// Writes the input to a command through its monitor, and closes it.
 fn give(folder: &Path, input: &[u8], patience: Duration) -> CellResult<()> {
     let doing = || "hand a command its input".to_owned();
     let here: OwnedFd =
         rustix::fs::openat(CWD, folder, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())
             .doing(doing)?;
-    // A path to a socket may be about a hundred characters long, and a folder's is longer.
+    // A socket path is limited to about a hundred characters, and a folder's is longer.
     let path = format!("/proc/self/fd/{}/attach", std::os::fd::AsRawFd::as_raw_fd(&here));
     let address = SocketAddrUnix::new(path).doing(doing)?;
     let socket =
@@ -202,7 +202,7 @@ fn give(folder: &Path, input: &[u8], patience: Duration) -> CellResult<()> {
     rustix::net::sockopt::set_socket_timeout(&socket, rustix::net::sockopt::Timeout::Send, Some(patience))
         .doing(doing)?;
     let since = Instant::now();
-    // The monitor opens it when it is on its own already.
+    // The monitor opens the socket after it has detached.
     while let Err(error) = rustix::net::connect(&socket, &address) {
         if !matches!(error, Errno::NOENT | Errno::CONNREFUSED) || since.elapsed() > GONE {
             return Err(error).doing(doing);
@@ -216,7 +216,8 @@ fn give(folder: &Path, input: &[u8], patience: Duration) -> CellResult<()> {
 }
 
 impl Cells {
-    /// The processes of a cell that are `main`, descend from it, or carry a mark in their environment, with their descendants.
+    /// Returns the processes of a cell that are `main`, descend from it, or have a mark in their environment, with their
+    /// descendants.
     pub(crate) fn processes_with(&self, record: &Record, main: Option<u32>, mark: &str) -> Vec<Process> {
         use crate::process;
         let namespace = record.namespaces.get("pid").copied();
@@ -227,7 +228,7 @@ impl Cells {
         };
         let mut found: Vec<u32> =
             inside.iter().copied().filter(|pid| main == Some(*pid) || marked(*pid)).collect();
-        // Children of what was found, until there are no more.
+        // Adds children until there are no more.
         let mut from = 0;
         while from < found.len() {
             let parent = found[from];

@@ -1,4 +1,4 @@
-//! Destroying a cell: from any state, after any crash, and again.
+//! Destroys a cell: from any state, after any crash, and repeatedly.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -18,28 +18,28 @@ use crate::record::{self, Phase, Place, Record, Trace};
 use crate::root;
 use crate::service::Run;
 
-/// How many cells that are gone are remembered, to look for what they left.
+/// Maximum traces of removed cells, kept to find their remains.
 const TRACES: usize = 2_000;
 
-/// How a cell is destroyed.
+/// Options for destroying a cell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DestroyOptions {
-    /// Whether its state directories stay for its next incarnation.
+    /// Whether its state directories are kept for its next incarnation.
     pub keep_state: bool,
 }
 
-/// Why everything of a cell is removed.
+/// Reason for removing a cell.
 pub(crate) enum Reason {
     Asked(DestroyOptions),
-    /// It could not be made.
+    /// It could not be created.
     Failed,
-    /// Another incarnation takes its place.
+    /// A new incarnation replaces it.
     Remade,
 }
 
 impl Cells {
-    /// Destroys a cell: its services stop in order, then everything of it is removed. A cell that is not there is destroyed
-    /// already; one that is half there, after a crash for example, is removed all the same.
+    /// Destroys a cell: stops its services in order, then removes everything of it. Idempotent; a partial cell, after a
+    /// crash for example, is removed too.
     pub fn destroy(&self, cell: CellId, options: DestroyOptions) -> CellResult<()> {
         let turn = self.turn(cell);
         let _turn = lock(&turn);
@@ -48,8 +48,8 @@ impl Cells {
         Ok(())
     }
 
-    /// Kills everything in this incarnation of a cell, and waits for nothing: neither for its turn nor for its services. What is
-    /// left of it is there until it is destroyed.
+    /// Kills every process of this incarnation of a cell without waiting, neither for its lock nor for its services. Its
+    /// remains stay until it is destroyed.
     pub fn kill_all(&self, cell: CellId, incarnation: i64) {
         let Ok(record) = self.record(cell) else { return };
         // The first process takes all the others with it; the kernel sees to that.
@@ -58,12 +58,12 @@ impl Cells {
         }
     }
 
-    /// The caller has the cell's turn.
+    /// Removes everything of a cell. The caller holds the cell's lock.
     pub(crate) fn remove_all(&self, cell: CellId, reason: &Reason) -> CellResult<()> {
         let place = self.place(cell);
         let mut record = match place.read_record() {
             Ok(record) => record,
-            // A damaged record must not keep a cell alive: what can be found without it is removed.
+            // A damaged record must not keep a cell alive: everything that is found without it is removed.
             Err(error) => {
                 tracing::warn!(%cell, %error, "a cell is removed without its record");
                 None
@@ -101,7 +101,7 @@ impl Cells {
         let trace = document::read::<Trace>(&place.trace).unwrap_or_default();
         if let Some(layer) = record.as_ref().map(Record::layer).or(trace.map(|trace| trace.layer)) {
             document::remove_folder(&layer)?;
-            // A folder that others use too is not ours to remove, and one that is empty is no loss.
+            // Fails if other cells use the folder; an empty leftover does no harm.
             let _ = layer.parent().map(fs::remove_dir);
         }
         if let (Some(record), Reason::Asked(DestroyOptions { keep_state: false })) = (&record, reason) {
@@ -113,7 +113,7 @@ impl Cells {
         self.reach("cell_destroy:folders-removed");
         lock(&self.ranges).free(cell)?;
         self.reach("cell_destroy:range-freed");
-        // The record goes last, and in one step: until then a crash is answered by doing all this again.
+        // The record is removed last and atomically: after a crash before that, all of this is repeated.
         document::remove(&place.record_file())?;
         document::remove_folder(&place.folder)?;
         self.forget(cell);
@@ -122,7 +122,7 @@ impl Cells {
         Ok(())
     }
 
-    /// Asks the services to stop, those first that no other one needs, and waits for each as long as it may take.
+    /// Stops the services in reverse dependency order, and waits for each within its limit.
     fn stop_services(&self, record: &Record) {
         if !record.init.as_ref().is_some_and(Process::alive) {
             return;
@@ -178,7 +178,7 @@ impl Cells {
         if let Some(init) = record.and_then(|record| record.init.as_ref()) {
             init.signal(Signal::KILL);
         }
-        // What a killed runc had begun has no state yet, but a group.
+        // A container that a killed runc had started has a group, but no state yet.
         for group in self.groups_of(cell) {
             for process in self.layout.processes(&group).into_iter().filter_map(Process::find) {
                 process.signal(Signal::KILL);
@@ -189,13 +189,13 @@ impl Cells {
         }
         document::folder(&place.folder, 0o700)?;
         match self.runc(cell, [OsStr::new("delete"), OsStr::new("--force"), OsStr::new(&name)]) {
-            // A state that a killed runc left unfinished cannot be read, and there is no container behind it.
+            // An incomplete state of a killed runc cannot be read, and has no container.
             Err(CellError::Tool { .. }) if !state.join("state.json").exists() => Ok(()),
             result => result,
         }
     }
 
-    /// The control groups of a cell, below the root of the hierarchies.
+    /// Returns the control groups of a cell, relative to the root of the hierarchies.
     fn groups_of(&self, cell: CellId) -> BTreeSet<String> {
         let found = self.layout.find(&self.settings.cgroup_root, &cell.to_string());
         let relative = |folder: &std::path::PathBuf| {
@@ -206,7 +206,7 @@ impl Cells {
         found.iter().filter_map(relative).collect()
     }
 
-    /// Monitors end when what they watch has; one that does not is ended.
+    /// Waits for monitors to end with their process, and kills those that do not.
     fn end_monitors(&self, place: &Place) -> CellResult<()> {
         let since = Instant::now();
         loop {
@@ -228,7 +228,7 @@ impl Cells {
         }
     }
 
-    /// Forgets the oldest of the cells that are gone, when there are too many.
+    /// Removes the oldest traces of removed cells beyond the limit.
     fn prune_traces(&self) {
         let Ok(living) = record::known(&self.settings.folder) else { return };
         let is_gone = |path: &Path| {
@@ -250,17 +250,17 @@ impl Cells {
     }
 }
 
-/// Opens the namespaces of a cell that still lives, so that their numbers stay theirs.
+/// Opens the namespaces of a living cell, so that their numbers are not reused.
 fn hold_namespaces(record: &Record) -> Vec<File> {
     let Some(init) = record.init.as_ref().filter(|init| init.alive()) else { return Vec::new() };
     let open = |kind: &&str| File::open(format!("/proc/{}/ns/{kind}", init.pid)).ok();
     let held: Vec<File> = process::NAMESPACES.iter().filter_map(open).collect();
-    // Looked at after they are open: had the process been another, it would be now.
+    // Verified after opening: the PID was not reused before.
     if init.alive() { held } else { Vec::new() }
 }
 
-/// Forgets the namespaces that nobody holds but us. Who is about to end gets a moment for it. The user namespace is remembered
-/// for as long as any other: it owns them all, and by it they are told from those that get their numbers later.
+/// Drops the namespaces that no other process holds, after a moment for ending processes. The user namespace is kept as long
+/// as any other: it owns them all, and distinguishes them from later ones with the same numbers.
 fn forget_namespaces(record: &mut Record) {
     let since = Instant::now();
     let user = record.namespaces.get_key_value("user").map(|(kind, number)| (kind.clone(), *number));
@@ -278,7 +278,7 @@ fn forget_namespaces(record: &mut Record) {
     }
 }
 
-/// Whether a namespace is kept by a mount, as those with a name are.
+/// Reports whether a mount keeps a namespace, as for named ones.
 fn mounted_namespace(kind: &str, number: u64) -> bool {
     let text = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
     let wanted = format!("{kind}:[{number}]");

@@ -1,4 +1,4 @@
-//! Small documents that survive a crash: written beside, forced to disk, then renamed into place.
+//! Small documents that survive a crash: written to a temporary file, flushed, then renamed.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{ErrorKind, Read, Write};
@@ -10,10 +10,10 @@ use serde::de::DeserializeOwned;
 
 use crate::error::{CellResult, Doing, refused};
 
-/// No document of ours is longer; one that is was not written by us.
+/// Maximum size of a document; a longer one is not ours.
 const LONGEST: u64 = 4 << 20;
 
-/// Writes `value` to `path`, for root's eyes only.
+/// Writes `value` to `path`, readable by root only.
 pub(crate) fn write<T: Serialize>(path: &Path, value: &T) -> CellResult<()> {
     let mut text = serde_json::to_vec_pretty(value)
         .map_err(std::io::Error::other)
@@ -34,8 +34,7 @@ pub(crate) fn write<T: Serialize>(path: &Path, value: &T) -> CellResult<()> {
     attempt().doing(|| format!("write {}", path.display()))
 }
 
-/// Writes `value` to `path`, for root's eyes only, and does not wait for the disk: for what is of no use to anybody after a
-/// crash.
+/// Writes `value` to `path`, readable by root only, without flushing: for data that is useless after a crash.
 pub(crate) fn note<T: Serialize>(path: &Path, value: &T) -> CellResult<()> {
     let attempt = || -> std::io::Result<()> {
         let text = serde_json::to_vec_pretty(value)?;
@@ -44,7 +43,7 @@ pub(crate) fn note<T: Serialize>(path: &Path, value: &T) -> CellResult<()> {
     attempt().doing(|| format!("write {}", path.display()))
 }
 
-/// Reads what [`write`] wrote; nothing where there is no such file.
+/// Reads a document written by [`write`]; none if it is missing.
 pub(crate) fn read<T: DeserializeOwned>(path: &Path) -> CellResult<Option<T>> {
     let Some(text) = read_text(path)? else { return Ok(None) };
     serde_json::from_str(&text).map(Some).or_else(|error| {
@@ -55,7 +54,7 @@ pub(crate) fn read<T: DeserializeOwned>(path: &Path) -> CellResult<Option<T>> {
     })
 }
 
-/// The text of a small file; nothing where there is none.
+/// Returns the text of a small file; none if it is missing.
 pub(crate) fn read_text(path: &Path) -> CellResult<Option<String>> {
     let file = match File::open(path) {
         Ok(file) => file,
@@ -67,7 +66,7 @@ pub(crate) fn read_text(path: &Path) -> CellResult<Option<String>> {
     Ok(Some(text))
 }
 
-/// Makes a folder and those above it, and gives it `mode` whatever the umask says.
+/// Creates a folder and its parents, and sets `mode` regardless of the umask.
 pub(crate) fn folder(path: &Path, mode: u32) -> CellResult<()> {
     let attempt = || -> std::io::Result<()> {
         fs::DirBuilder::new().recursive(true).mode(0o711).create(path)?;
@@ -76,7 +75,7 @@ pub(crate) fn folder(path: &Path, mode: u32) -> CellResult<()> {
     attempt().doing(|| format!("make the folder {}", path.display()))
 }
 
-/// Removes a file; one that is not there is removed already.
+/// Removes a file. A missing one is ignored.
 pub(crate) fn remove(path: &Path) -> CellResult<()> {
     match fs::remove_file(path) {
         Err(error) if error.kind() != ErrorKind::NotFound => {
@@ -86,7 +85,7 @@ pub(crate) fn remove(path: &Path) -> CellResult<()> {
     }
 }
 
-/// Removes a folder and all in it, following no symbolic link; one that is not there is removed already.
+/// Removes a folder with its content, without following symbolic links. A missing one is ignored.
 pub(crate) fn remove_folder(path: &Path) -> CellResult<()> {
     match fs::remove_dir_all(path) {
         Err(error) if error.kind() != ErrorKind::NotFound => {

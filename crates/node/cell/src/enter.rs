@@ -1,4 +1,4 @@
-//! Doing something among the mounts of a cell, with the node's own rights.
+//! Runs code in the mount namespace of a cell, with the node's privileges.
 #![expect(unsafe_code, reason = "rustix calls unshare(2) unsafe, because some of its flags are")]
 
 use std::os::fd::BorrowedFd;
@@ -7,7 +7,7 @@ use rustix::thread::{LinkNameSpaceType, UnshareFlags};
 
 use crate::error::{CellResult, Doing, refused};
 
-/// Does something in a thread of its own, for which the mounts are those of `namespace`.
+/// Runs `act` on a thread of its own in the mount namespace `namespace`.
 pub(crate) fn among_mounts<T: Send>(
     namespace: BorrowedFd<'_>,
     act: impl FnOnce() -> CellResult<T> + Send,

@@ -1,66 +1,66 @@
-//! What can go wrong with a cell, in sentences.
+//! Errors of cells.
 
 use std::path::PathBuf;
 
 use muster_ids::CellId;
 
-/// Why something could not be done with a cell.
+/// Reason why an operation on a cell failed.
 #[derive(Debug, thiserror::Error)]
 pub enum CellError {
-    /// What was asked is not allowed or makes no sense; asking again will not help.
+    /// The request is invalid or not allowed; a retry will not help.
     #[error("{0}")]
     Refused(String),
-    /// There is no such cell here.
+    /// There is no such cell on this node.
     #[error("there is no cell {0} on this node; make it first")]
     NoCell(CellId),
-    /// Its first process ended, and every other with it.
+    /// Its first process ended, and all others with it.
     #[error("{0} is dead: its first process ended")]
     Dead(CellId),
-    /// A program that cells need is not there.
+    /// A required program is missing.
     #[error("{path} is missing, and cells need it: install {package} or say in the settings where it is")]
     NoTool {
-        /// Where it was looked for.
+        /// Path that was searched.
         path: PathBuf,
-        /// What to install.
+        /// Package to install.
         package: &'static str,
     },
-    /// Who waited for it waits no more. Whether it comes about is not known.
+    /// The caller stopped waiting. The result is unknown.
     #[error("nobody waits for it any more; ask again")]
     GivenUp,
-    /// The operating system refused.
+    /// The operating system returned an error.
     #[error("could not {doing}: {source}")]
     System {
         /// What was tried.
         doing: String,
-        /// What the kernel said.
+        /// Error from the kernel.
         source: std::io::Error,
     },
-    /// A program that cells need ended badly.
+    /// A required program failed.
     #[error("could not {doing}: {said}")]
     Tool {
         /// What was tried.
         doing: String,
-        /// What it wrote, cut to a bound.
+        /// Its output, truncated.
         said: String,
     },
 }
 
 impl CellError {
-    /// Whether the cell's storage takes no writes.
+    /// Reports whether the cell's storage is read-only.
     pub fn is_read_only(&self) -> bool {
         let Self::System { source, .. } = self else { return false };
         source.kind() == std::io::ErrorKind::ReadOnlyFilesystem
     }
 }
 
-/// The result of something done with a cell.
+/// Result of an operation on a cell.
 pub type CellResult<T> = Result<T, CellError>;
 
 pub(crate) fn refused<T>(why: impl Into<String>) -> CellResult<T> {
     Err(CellError::Refused(why.into()))
 }
 
-/// Says what was tried when the operating system refuses.
+/// Adds the attempted operation to an operating system error.
 pub(crate) trait Doing<T> {
     fn doing(self, what: impl FnOnce() -> String) -> CellResult<T>;
 }

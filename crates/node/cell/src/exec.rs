@@ -1,4 +1,4 @@
-//! Commands in cells: with somebody at the other end, or by themselves and once.
+//! Commands in cells: attached, or detached and run once.
 
 use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
@@ -22,18 +22,18 @@ use crate::process::{self, Process};
 use crate::record::{Phase, Record};
 use crate::tool;
 
-/// Something to run in a cell.
+/// A command to run in a cell.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Command {
-    /// The program and its arguments. No shell looks at them.
+    /// Program and arguments. No shell interprets them.
     pub arguments: Vec<String>,
-    /// As which user of the cell.
+    /// User in the cell.
     pub uid: u32,
-    /// As which group of the cell.
+    /// Group in the cell.
     pub gid: u32,
-    /// What it finds in its environment beside what the cell has.
+    /// Environment variables in addition to the cell's.
     pub environment: BTreeMap<String, String>,
-    /// Where it starts.
+    /// Working directory.
     pub working_directory: Option<String>,
 }
 
@@ -58,19 +58,19 @@ impl Command {
     }
 }
 
-/// Where the input and output of a command lead.
+/// Targets of the standard streams of a command.
 pub enum Streams {
-    /// Nowhere.
+    /// None.
     Nowhere,
-    /// Pipes, that the child's fields have.
+    /// Pipes, in the child's fields.
     Pipes,
-    /// This terminal: the slave side of one that the caller opened. The cell gets a terminal of its own behind it.
+    /// The slave side of a terminal that the caller opened. The cell gets a terminal of its own behind it.
     Terminal(OwnedFd),
 }
 
-/// A command with somebody at the other end.
+/// An attached command.
 pub struct Attached {
-    /// The program of the node that carries the streams; its exit status is the command's.
+    /// The node's program that carries the streams; its exit status is the command's.
     pub child: Child,
     spec: PathBuf,
     pid_file: PathBuf,
@@ -78,17 +78,17 @@ pub struct Attached {
 }
 
 impl Attached {
-    /// Says that the terminal has another size now.
+    /// Signals a terminal resize.
     pub fn resized(&self) {
         if let Some(child) = Process::find(self.child.id()) {
             child.signal(Signal::WINCH);
         }
     }
 
-    /// Ends the command in the cell, and waits for the program that carried its streams.
+    /// Ends the command in the cell, and reaps the program that carried its streams.
     pub fn kill(&mut self) {
         let since = Instant::now();
-        // It may be on its way; to end only who carries its streams would leave it behind.
+        // The command may be starting; killing only the carrier would leave it running.
         while process::pid_in(&self.pid_file).is_none()
             && matches!(self.child.try_wait(), Ok(None))
             && since.elapsed() < Duration::from_secs(1)
@@ -115,7 +115,7 @@ impl Drop for Attached {
     }
 }
 
-/// What it takes to run something in one cell.
+/// Parameters for running commands in one cell.
 #[derive(Debug, Clone)]
 pub(crate) struct Runner {
     runc: PathBuf,
@@ -161,27 +161,27 @@ impl Runner {
     }
 }
 
-/// What is known of a command that runs by itself.
+/// Observations of a detached command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CommandFindings {
-    /// How far it is.
+    /// State.
     pub state: CommandState,
-    /// What it wrote, the last of it.
+    /// End of its output.
     pub output: Vec<LogLine>,
 }
 
-/// How far a command is.
+/// State of a command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CommandState {
-    /// It runs, or will in a moment.
+    /// Running or starting.
     Running,
-    /// It ended with this exit status.
+    /// Ended with this exit status.
     Ended(i32),
-    /// How it ended is not known, or it could not be started: why, in words.
+    /// Not started, or ended with an unknown status, with the reason.
     Lost(String),
 }
 
-/// How many lines of a command's output are given back.
+/// Maximum returned output lines of a command.
 const LINES: usize = 10_000;
 
 impl Cells {
@@ -193,20 +193,20 @@ impl Cells {
         }
     }
 
-    /// Runs a command with somebody at the other end. It ends when what is returned is dropped.
+    /// Runs an attached command. Dropping the returned value ends it.
     pub fn exec(&self, cell: CellId, command: &Command, streams: Streams) -> CellResult<Attached> {
         command.check()?;
         let record = self.running(cell)?;
         let terminal = matches!(streams, Streams::Terminal(_));
         let mut started = command.started(terminal);
-        // Who has a home starts there, if it exists.
+        // Starts in the home directory, if it exists.
         started.working_directory = started.working_directory.or_else(|| {
             command.environment.get("HOME").map(String::as_str).filter(|home| file::is_folder(&record, home))
         });
         self.runner(cell).attach(&record, &started, streams)
     }
 
-    /// Runs a command by itself, under an id. The same id runs once, however often it is asked for and whatever crashed.
+    /// Runs a detached command under an id. The same id runs once, regardless of retries and crashes.
     pub fn command_start(&self, cell: CellId, id: &str, command: &Command) -> CellResult<()> {
         check::command_id(id)?;
         command.check()?;
@@ -223,7 +223,7 @@ impl Cells {
         monitor.start(&bundle::process(&record, &command.started(false)), self.settings.logs)
     }
 
-    /// What is known of a command that was started under this id; nothing if none was.
+    /// Returns the observations of the command with this id, if there is one.
     pub fn command_look(&self, cell: CellId, id: &str) -> CellResult<Option<CommandFindings>> {
         check::command_id(id)?;
         let folder = self.place(cell).command(id);
@@ -238,7 +238,7 @@ impl Cells {
         Ok(Some(CommandFindings { state, output }))
     }
 
-    /// Ends a command that was started under this id, if it runs.
+    /// Kills the command with this id, if it is running.
     pub fn command_kill(&self, cell: CellId, id: &str) -> CellResult<()> {
         check::command_id(id)?;
         let record = self.record(cell)?;
@@ -250,7 +250,7 @@ impl Cells {
         Ok(())
     }
 
-    /// Whether this incarnation was started and its first process is gone, and with that every other.
+    /// Reports whether this incarnation was started and its first process, and so every other, has ended.
     pub(crate) fn is_dead(&self, cell: CellId, incarnation: i64) -> CellResult<bool> {
         let record = self.record(cell)?;
         let alive = record.init.as_ref().is_some_and(Process::alive);

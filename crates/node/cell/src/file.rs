@@ -1,7 +1,8 @@
-//! Files in cells, written and read from outside without ever following a link of the cell's out of it.
+//! Reads and writes files in cells from outside, without ever following a link out of the cell.
 //!
-//! Every path is resolved by the kernel inside the cell's root, and never through `/proc`'s links. Who does it has the ids of
-//! the cell's root, so that owners are right on mapped mounts too, and keeps only the rights to pass and to give files away.
+//! The kernel resolves every path inside the cell's root, and never through `/proc`'s links. The thread has the ids of the
+//! cell's root, so that owners are right on mapped mounts too, and keeps only the capabilities to traverse directories and
+//! change owners.
 
 use std::fs::File;
 use std::io::{Read, Write};
@@ -19,23 +20,23 @@ use crate::record::{Record, RootSource};
 
 /// A file to write.
 pub struct NewFile<'a> {
-    /// Where in the cell.
+    /// Path in the cell.
     pub path: &'a str,
-    /// Its mode.
+    /// Mode.
     pub mode: u32,
     /// Its owner in the cell.
     pub uid: u32,
     /// Its group in the cell.
     pub gid: u32,
-    /// What is in it.
+    /// Content.
     pub content: &'a mut (dyn Read + Send),
 }
 
-/// Kinds of file system that are the kernel's own: nothing is written to or read from those.
+/// Magic numbers of kernel file systems, which are neither written nor read.
 const KERNEL: [i64; 4] = [0x9fa0, 0x6265_6572, 0x27_e0eb, 0x6367_7270];
 
 impl Cells {
-    /// Writes a file into a cell that is made or runs. It is there as a whole or not at all; folders above it are made.
+    /// Writes a file into a created or running cell, atomically. Missing parent folders are created.
     pub fn file_write(&self, cell: CellId, file: &mut NewFile<'_>) -> CellResult<()> {
         check::path(file.path)?;
         check::owner(file.uid)?;
@@ -45,7 +46,7 @@ impl Cells {
         write(init, record.ids, file)
     }
 
-    /// Opens a plain file of a cell for reading.
+    /// Opens a regular file of a cell for reading.
     pub fn file_read(&self, cell: CellId, path: &str) -> CellResult<File> {
         check::path(path)?;
         let record = self.record(cell)?;
@@ -53,7 +54,7 @@ impl Cells {
         as_reader_of(&record, || {
             let doing = || format!("read {path} in {cell}");
             let root = root(init)?;
-            // Looked at before it is opened for reading: to open a device or a pipe can do something already.
+            // Checked before it is opened for reading: opening a device or a pipe can have side effects.
             let place = inside(&root, path, OFlags::PATH).doing(doing)?;
             plain(&place, path)?;
             let file =
@@ -74,14 +75,14 @@ pub(crate) fn write(init: &Process, ids: u32, file: &mut NewFile<'_>) -> CellRes
         let root = root(init)?;
         let folder = folders(&root, folder)?;
         foreign(&folder, path)?;
-        // To rename something onto a mount point of another namespace would take that mount away.
+        // Renaming onto a mount point of another namespace would remove that mount.
         let beneath = ResolveFlags::BENEATH | ResolveFlags::NO_XDEV;
         let look = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         if let Err(rustix::io::Errno::XDEV) = rustix::fs::openat2(&folder, name, look, Mode::empty(), beneath)
         {
             return refused(format!("{path} belongs to the platform, or is a mount of the cell's"));
         }
-        // Written beside and renamed: who has the old one open keeps it, and a link in its place is replaced, not followed.
+        // Written to a temporary file and renamed: open handles keep the old content, and a link is replaced, not followed.
         let beside = format!(".{}.muster", &name[..name.len().min(200)]);
         let _ = rustix::fs::unlinkat(&folder, &beside, AtFlags::empty());
         let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
@@ -94,7 +95,7 @@ pub(crate) fn write(init: &Process, ids: u32, file: &mut NewFile<'_>) -> CellRes
             )?;
             let mut new = File::from(new);
             std::io::copy(file.content, &mut new)?;
-            // After the owner: a change of owner takes special bits away.
+            // After the owner: changing the owner clears special bits.
             rustix::fs::fchmod(&new, Mode::from_raw_mode(file.mode))?;
             new.flush()?;
             rustix::fs::renameat(&folder, &beside, &folder, name)?;
@@ -109,7 +110,7 @@ pub(crate) fn write(init: &Process, ids: u32, file: &mut NewFile<'_>) -> CellRes
     })
 }
 
-/// The cell's root, by a descriptor that surely is that cell's.
+/// Opens the cell's root by a descriptor that is verified to be that cell's.
 pub(crate) fn root(init: &Process) -> CellResult<OwnedFd> {
     let root = rustix::fs::openat(
         CWD,
@@ -118,7 +119,7 @@ pub(crate) fn root(init: &Process) -> CellResult<OwnedFd> {
         Mode::empty(),
     )
     .doing(|| "open the root of a cell".to_owned())?;
-    // Looked at after it is open: had the process been another, it would be now.
+    // Verified after opening: the PID was not reused before.
     if init.alive() { Ok(root) } else { refused("the cell is gone") }
 }
 
@@ -132,7 +133,7 @@ pub(crate) fn inside(root: &OwnedFd, path: &str, flags: OFlags) -> rustix::io::R
     )
 }
 
-/// Opens a folder inside the root, and makes what is missing of it.
+/// Opens a folder inside the root, and creates missing parts.
 fn folders(root: &OwnedFd, path: &str) -> CellResult<OwnedFd> {
     let doing = || format!("open the folder {path}");
     let flags = OFlags::PATH | OFlags::DIRECTORY;
@@ -162,7 +163,7 @@ fn plain(file: &OwnedFd, path: &str) -> CellResult<()> {
     }
 }
 
-/// Whether a cell has a folder there.
+/// Reports whether a cell has this folder.
 pub(crate) fn is_folder(record: &Record, path: &str) -> bool {
     let Some(init) = record.init.as_ref().filter(|init| init.alive() && check::path(path).is_ok()) else {
         return false;
@@ -180,7 +181,7 @@ pub(crate) fn foreign(file: &OwnedFd, path: &str) -> CellResult<()> {
     Ok(())
 }
 
-/// What root in a cell can do to its own files; SYS_PTRACE opens /proc/PID/root.
+/// Capabilities of a cell's root over its own files; SYS_PTRACE opens /proc/PID/root.
 fn rights_of_root() -> CapabilitySet {
     CapabilitySet::CHOWN
         | CapabilitySet::DAC_OVERRIDE
@@ -189,14 +190,14 @@ fn rights_of_root() -> CapabilitySet {
         | CapabilitySet::SYS_PTRACE
 }
 
-/// Does something in a thread of its own, that has the ids of a cell's root and just enough rights to act for it.
+/// Runs `act` on a thread with the ids of a cell's root and the minimal capabilities to act for it.
 pub(crate) fn as_root_of<T: Send>(ids: u32, act: impl FnOnce() -> CellResult<T> + Send) -> CellResult<T> {
     with_rights(ids, rights_of_root(), act)
 }
 
-/// The same, to read. A right of this thread's counts for every file of the node, one of root in the cell only for files whose
-/// owner the cell has. In a cell of the node's directories there are others, which root in the cell cannot read unless everybody
-/// can: so neither may this.
+/// Like `as_root_of`, for reading. A capability of this thread applies to every file of the node, that of root in the cell
+/// only to files with an owner of the cell. A cell of the node's directories has other files, which its root can read only
+/// if they are world-readable, so the thread gets no such capability.
 pub(crate) fn as_reader_of<T: Send>(
     record: &Record,
     act: impl FnOnce() -> CellResult<T> + Send,

@@ -1,4 +1,4 @@
-//! Folders of cells, read from outside as one archive, without ever following a link of the cell's.
+//! Reads folders of cells from outside as an archive, without ever following a link of the cell.
 
 use std::fs::File;
 use std::io::Write;
@@ -13,12 +13,12 @@ use crate::check;
 use crate::error::{CellError, CellResult, Doing, refused};
 use crate::file::{as_reader_of, foreign, inside, root};
 
-/// No folder is entered deeper than this: a cell can nest them without end.
+/// Maximum depth: a cell can nest folders without end.
 const DEEPEST: usize = 100;
 
 impl Cells {
-    /// Writes a folder of a cell as a tar archive, with names from the folder on. Plain files, folders and links as such are in
-    /// it; devices, pipes, sockets and what is mounted inside of it are not.
+    /// Writes a folder of a cell as a tar archive, with names relative to the folder. It includes regular files, folders and
+    /// links as such, but no devices, pipes, sockets and nested mounts.
     pub fn folder_read(&self, cell: CellId, path: &str, output: &mut (dyn Write + Send)) -> CellResult<()> {
         let path = if path.len() > 1 { path.trim_end_matches('/') } else { path };
         check::path(path)?;
@@ -35,7 +35,7 @@ impl Cells {
     }
 }
 
-/// Adds what is in an open folder, each thing by its own name and never through a link.
+/// Adds the content of an open folder, each entry by name and never through a link.
 fn add(
     archive: &mut Builder<&mut (dyn Write + Send)>,
     folder: &OwnedFd,
@@ -50,7 +50,7 @@ fn add(
     let mut names = Vec::new();
     for entry in Dir::read_from(folder).doing(doing)? {
         let entry = entry.doing(doing)?;
-        // A name that is no text cannot be said on the other side.
+        // A name that is not UTF-8 cannot be represented on the other side.
         if let Ok(name) = entry.file_name().to_str()
             && !matches!(name, "." | "..")
         {
@@ -65,7 +65,7 @@ fn add(
             let here = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_XDEV;
             rustix::fs::openat2(folder, name.as_str(), flags | OFlags::CLOEXEC, Mode::empty(), here)
         };
-        // What goes away while it is read was not there.
+        // An entry removed during the read is skipped.
         let Ok(seen) = rustix::fs::statat(folder, name.as_str(), AtFlags::SYMLINK_NOFOLLOW) else { continue };
         match FileType::from_raw_mode(seen.st_mode) {
             FileType::RegularFile => {
@@ -73,7 +73,7 @@ fn add(
                 let file = File::from(file);
                 let length = file.metadata().doing(doing)?.len();
                 let mut header = header(&seen, ids, EntryType::Regular, length);
-                // Exactly as long as was said: who makes it longer or shorter meanwhile does not shift what follows.
+                // Exactly the declared length: a concurrent change must not shift the following entries.
                 let text = std::io::Read::take(file, length);
                 let padded = std::io::Read::take(std::io::Read::chain(text, std::io::repeat(0)), length);
                 archive.append_data(&mut header, &path, padded).doing(doing)?;
@@ -100,7 +100,7 @@ fn header(seen: &Stat, ids: u32, kind: EntryType, length: u64) -> Header {
     let mut header = Header::new_gnu();
     header.set_entry_type(kind);
     header.set_mode(seen.st_mode & 0o7777);
-    // As the cell itself numbers them.
+    // Ids as in the cell.
     header.set_uid(u64::from(seen.st_uid.wrapping_sub(ids)));
     header.set_gid(u64::from(seen.st_gid.wrapping_sub(ids)));
     header.set_mtime(u64::try_from(seen.st_mtime).unwrap_or(0));

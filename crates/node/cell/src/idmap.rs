@@ -1,4 +1,4 @@
-//! Mounts whose owners are mapped: what lies on disk with one range of ids is seen with another.
+//! Id-mapped mounts: files on disk with one range of ids appear with another.
 
 use std::fs::{self, File};
 use std::os::fd::{AsFd, OwnedFd};
@@ -15,12 +15,12 @@ use crate::range::SIZE;
 use crate::settings::Tools;
 use crate::tool;
 
-/// How a mount is attached, beside its ids.
+/// Access of a mount, beside its ids.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Access {
-    /// Nothing can be written, no device opened, no owner's rights taken.
+    /// Read-only, without devices and setuid.
     ReadOnly,
-    /// No device can be opened and no owner's rights taken.
+    /// Writable, without devices and setuid.
     Private,
 }
 
@@ -34,12 +34,12 @@ impl Access {
     }
 }
 
-/// A user namespace in which the ids from `on_disk` are those from `seen` on the node.
+/// Returns a user namespace that maps the ids from `on_disk` to those from `seen` on the node.
 pub(crate) fn mapping(tools: &Tools, on_disk: u32, seen: u32) -> CellResult<OwnedFd> {
     let doing = || "make a user namespace that maps a cell's ids".to_owned();
     let mut command = tool::command(&tools.unshare);
     command.arg("--user").arg(&tools.cat).stdin(Stdio::piped());
-    // The holder ends when its input does: with us, however we end.
+    // The holder ends with its input, and so with this process in any case.
     let mut holder = command.spawn().doing(doing)?;
     let result = map(holder.id(), on_disk, seen);
     drop(holder.stdin.take());
@@ -67,7 +67,7 @@ fn map(pid: u32, on_disk: u32, seen: u32) -> CellResult<OwnedFd> {
     Ok(File::open(&link).doing(|| "open a new user namespace".to_owned())?.into())
 }
 
-/// Attaches an opened folder at `target`, with its ids mapped by `namespace`, to be written. `source` is its name in messages.
+/// Attaches an open folder at `target`, writable, with its ids mapped by `namespace`. `source` is its name in messages.
 pub(crate) fn attach_folder(
     folder: &OwnedFd,
     source: &Path,
@@ -82,8 +82,7 @@ pub(crate) fn attach_folder(
     rustix::mount::move_mount(&tree, "", CWD, target, MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH).doing(doing)
 }
 
-/// Attaches the folder `source` at `target`, with its ids mapped by `namespace` where one is given. What is mounted inside
-/// `source` does not come along.
+/// Attaches the folder `source` at `target`, with its ids mapped by `namespace` if given. Nested mounts are not included.
 pub(crate) fn attach(
     source: &Path,
     target: &Path,

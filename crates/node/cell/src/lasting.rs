@@ -1,9 +1,9 @@
-//! Directories that outlive a cell, opened so that nothing on the way to them is a link.
+//! Directories that outlive a cell, opened without following any link.
 //!
-//! Every node writes to a shared file system. Root on one of them can replace a share by a link; a path that followed the link
-//! would make this node change the owner of its own directories and mount them writable. So only
-//! the folder that the operator named is opened by its path. Everything below is opened name by name from there, beneath it, on
-//! the same file system and through no link, and what is changed or mounted is that very directory, by its descriptor.
+//! Every node writes to a shared file system. Root on one of them can replace a share by a link; a path that followed the
+//! link would make this node change the owner of its own directories and mount them writable. So only the folder named by
+//! the operator is opened by path. Everything below is opened name by name from there, beneath it, on the same file system
+//! and through no link. Changes and mounts apply to that very directory, by its descriptor.
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
@@ -14,23 +14,23 @@ use rustix::io::Errno;
 use crate::error::{CellResult, Doing};
 use crate::range::SIZE;
 
-/// Where a directory lies that outlives the cell.
+/// Location of a directory that outlives the cell.
 pub(crate) struct Lasting {
-    /// A folder of this node's own, which is there.
+    /// An existing folder of this node.
     pub(crate) trusted: PathBuf,
-    /// The names that lead from there to the directory; each is made if it is missing.
+    /// Path components from there to the directory; missing ones are created.
     pub(crate) names: Vec<String>,
 }
 
 impl Lasting {
-    /// Opens the directory, made if it is not there, owned by one of the ids from `at_rest` on.
+    /// Opens the directory, created if missing, owned by an id of the range from `at_rest`.
     pub(crate) fn open(&self, at_rest: u32) -> CellResult<OwnedFd> {
         let doing = || format!("open {} without following a link", self.path().display());
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let mut folder = rustix::fs::openat(CWD, &self.trusted, flags, Mode::empty()).doing(doing)?;
         let mut is_new = false;
         for (number, name) in self.names.iter().enumerate() {
-            // Others pass through the folders above it and read none of them.
+            // Parent folders can be traversed, but not read.
             let is_last = number + 1 == self.names.len();
             let mode = Mode::from_raw_mode(if is_last { 0o755 } else { 0o711 });
             is_new = match rustix::fs::mkdirat(&folder, name.as_str(), mode) {
@@ -42,11 +42,12 @@ impl Lasting {
             folder =
                 rustix::fs::openat2(&folder, name.as_str(), flags, Mode::empty(), beneath).doing(doing)?;
             if is_new {
-                // Whatever the umask says. What another node made, the cell may have changed since.
+                // Regardless of the umask. An existing directory may have been changed by the cell.
                 rustix::fs::fchmod(&folder, mode).doing(doing)?;
             }
         }
-        // The cell may have given it to another of its users; what no cell owns is new, or a crash came in between.
+        // The cell may have given it to another of its users. An owner outside the range means a new directory, or a crash
+        // in between.
         let owner = rustix::fs::fstat(folder.as_fd()).doing(doing)?.st_uid;
         if is_new || !(at_rest..at_rest.saturating_add(SIZE)).contains(&owner) {
             let (user, group) = (Uid::from_raw(at_rest), Gid::from_raw(at_rest));
@@ -55,12 +56,12 @@ impl Lasting {
         Ok(folder)
     }
 
-    /// For messages.
+    /// Returns the path, for messages.
     pub(crate) fn path(&self) -> PathBuf {
         self.names.iter().fold(self.trusted.clone(), |path, name| path.join(name))
     }
 
-    /// The last name of a path, below the folder that holds it.
+    /// Returns the last component of a path, below its parent folder.
     pub(crate) fn below_parent(path: &Path) -> Self {
         let name = path.file_name().map(|name| name.to_string_lossy().into_owned());
         Self {
@@ -77,7 +78,7 @@ mod tests {
 
     use super::*;
 
-    /// Root on another node puts links to directories of this node in the place of a share, and of a directory in one.
+    /// Attack: root on another node replaces a share, and a directory in one, by links to directories of this node.
     #[test]
     fn a_link_in_the_place_of_a_share_is_refused_and_what_it_leads_to_keeps_its_owner() {
         let folder = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! What is left of a cell: searched for in the kernel's own lists and on disk, and not taken from what we believe we did.
+//! Finds the remains of a cell in the kernel's own lists and on disk, independent of our records.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -17,23 +17,23 @@ use crate::range::SIZE;
 use crate::record::Trace;
 
 impl Cells {
-    /// All that is left of a cell, in words; of one that runs this is all that it has.
+    /// Describes all remains of a cell; for a running cell, all of its resources.
     pub fn leftovers(&self, cell: CellId) -> CellResult<Vec<String>> {
         Ok(self.search(cell)?.left)
     }
 
-    /// What is left, and what was looked at.
+    /// Returns the remains, and the checks that were made.
     pub(crate) fn search(&self, cell: CellId) -> CellResult<Remains> {
         let place = self.place(cell);
         let name = cell.to_string();
         let held = lock(&self.ranges).held()?;
-        // A record that cannot be read is itself something that is left, and is found as a file below.
+        // An unreadable record is itself a remnant, and is found as a file below.
         let known: Option<Trace> = match place.read_record() {
             Ok(Some(record)) => Some(record.trace()),
             _ => document::read(&place.trace).unwrap_or_default(),
         };
         let namespaces = known.as_ref().map(|known| known.namespaces.clone()).unwrap_or_default();
-        // Ids that another cell has by now say nothing about this one.
+        // Ids that now belong to another cell are no evidence.
         let ids = held.get(&cell).copied().or_else(|| {
             known.as_ref().map(|known| known.ids).filter(|ids| !held.values().any(|other| other == ids))
         });
@@ -43,7 +43,7 @@ impl Cells {
         let processes = left.len();
         let until = known.as_ref().and_then(|known| known.ended);
         for (kind, number) in &namespaces {
-            // Numbers of namespaces are given again: what is in another cell's group is that cell's.
+            // Namespace numbers are reused: a process in another cell's group belongs to that cell.
             let is_of_cell = |pid: &u32| {
                 let path = format!("/proc/{pid}/ns/{kind}");
                 !in_another_cell(*pid, cell) && may_be_of_cell(kind, Path::new(&path), &namespaces)
@@ -86,11 +86,11 @@ impl Cells {
     }
 }
 
-/// What a search for a cell found.
+/// Result of a search for a cell.
 pub(crate) struct Remains {
-    /// All of it, in words.
+    /// Descriptions of all remains.
     pub(crate) left: Vec<String>,
-    /// What was looked at.
+    /// Checks that were made.
     pub(crate) checked: Vec<String>,
     processes: usize,
     namespaces: usize,
@@ -98,7 +98,7 @@ pub(crate) struct Remains {
 }
 
 impl Remains {
-    /// The counts that prove or disprove the death of the cell, in this boot.
+    /// Returns the counts that prove or disprove the death of the cell, in this boot.
     pub(crate) fn death(&self) -> CellDeath {
         let count = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
         CellDeath {
@@ -134,8 +134,8 @@ fn processes(name: &str, ids: Option<u32>, left: &mut BTreeSet<String>) {
     }
 }
 
-/// Whether the namespace at `path`, which has the number of one of the cell's, can be the cell's: its owner is not known to be
-/// another user namespace than the cell's. A user namespace is owned by its parent, which proves nothing.
+/// Reports whether the namespace at `path`, with the number of one of the cell's, can be the cell's: its owner is not known
+/// to be a different user namespace. A user namespace is owned by its parent, which proves nothing.
 fn may_be_of_cell(kind: &str, path: &Path, namespaces: &BTreeMap<String, u64>) -> bool {
     let (false, Some(user)) = (kind == "user", namespaces.get("user")) else { return true };
     !namespace_owner::owner(path).is_ok_and(|owner| owner != *user)
@@ -145,7 +145,7 @@ fn mounts(name: &str, namespaces: &BTreeMap<String, u64>, left: &mut BTreeSet<St
     let mut seen = BTreeSet::new();
     let own = std::process::id();
     for pid in std::iter::once(own).chain(process::all()) {
-        // Many processes share a mount namespace, and one look at each is enough.
+        // Many processes share a mount namespace; one read of each is enough.
         if !process::namespace(pid, "mnt").is_some_and(|number| seen.insert(number)) {
             continue;
         }
@@ -154,7 +154,7 @@ fn mounts(name: &str, namespaces: &BTreeMap<String, u64>, left: &mut BTreeSet<St
             let mut fields = line.split(' ').skip(3);
             let (Some(root), Some(point)) = (fields.next(), fields.next()) else { continue };
             let ours = [root, point].iter().any(|path| path.split('/').any(|part| part == name));
-            // What has no path of ours may still have our name: the file system of a cell's secrets has.
+            // A mount without our path may still have our name, like the file system of a cell's secrets.
             let source = line.split_once(" - ").and_then(|(_, rest)| rest.split(' ').nth(1));
             let holds = namespaces.iter().any(|(kind, number)| {
                 root == format!("{kind}:[{number}]")

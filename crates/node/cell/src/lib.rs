@@ -1,11 +1,11 @@
 //! Cells: runc under conmon, with control groups, devices, services, logs and commands.
 //!
-//! A cell is one container: it has namespaces of its own, a range of ids of its own, a control group under its allocation's,
-//! and the devices that were claimed and no others. Its first process only reaps orphans; services and commands are started
-//! into it, each under a monitor that outlives the agent. All that is needed to go on after a crash, or to remove a cell from
-//! any state, lies on disk before it is done. What is said about a cell comes from looking at the kernel and the disk.
+//! A cell is one container with its own namespaces, its own range of ids, a control group below its allocation's, and only
+//! the claimed devices. Its first process only reaps orphans; services and commands are started into it, each under a
+//! monitor that outlives the agent. All state needed to continue after a crash, or to remove a cell from any state, is on
+//! disk before the effect. Reports about a cell come from inspecting the kernel and the disk.
 //!
-//! All of this blocks; it is meant to be called from threads that may.
+//! All of this blocks; call it from blocking threads.
 
 mod apply;
 mod bundle;

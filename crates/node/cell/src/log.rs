@@ -1,4 +1,4 @@
-//! What services write: lines with their time and stream, in a file that is put aside when it is long.
+//! Logs of services: lines with time and stream, in a rotated file.
 
 use std::collections::VecDeque;
 use std::fs::{self, File, OpenOptions};
@@ -16,7 +16,7 @@ use crate::error::{CellResult, Doing};
 use crate::settings::LogLimits;
 use crate::tail::Tail;
 
-/// The stream that a line was written to.
+/// Stream of a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Stream {
@@ -26,56 +26,56 @@ pub enum Stream {
     Err,
 }
 
-/// A line that a service wrote.
+/// A log line of a service.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LogLine {
-    /// When.
+    /// Time.
     pub at: Timestamp,
-    /// Where to.
+    /// Stream.
     pub stream: Stream,
-    /// What.
+    /// Text.
     pub text: String,
 }
 
-/// Which lines are wanted; all, if nothing is said.
+/// Selection of lines; all by default.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct LogQuery {
-    /// At most so many, the last ones.
+    /// Maximum number of last lines.
     pub tail: Option<usize>,
-    /// Those from this time on.
+    /// Earliest time.
     pub since: Option<Timestamp>,
-    /// Those that have this text in them.
+    /// Text that a line must contain.
     pub contains: Option<String>,
 }
 
-/// How far somebody has read a log. It stays good when the log is put aside.
+/// Read position in a log. It stays valid across rotations.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LogCursor {
-    /// The file, by the time of its first line: its name changes, and the number of its inode is given to others.
+    /// The file, by the time of its first line: its name changes, and its inode number is reused.
     file: Option<Timestamp>,
     offset: u64,
-    /// The time of the last line, for when the file is gone.
+    /// Time of the last line, in case the file was removed.
     last: Option<Timestamp>,
 }
 
-/// How much is read at once by who follows a log.
+/// Maximum bytes read at once when following a log.
 const AT_ONCE: u64 = 1 << 20;
 
-/// The number of the second name of the file that is written to.
+/// Number of the second name of the current file.
 const HELD: u32 = 0;
 
-/// No line is longer; what is, comes in parts.
+/// Maximum length of a line; longer ones are split.
 const LINE: usize = 256 << 10;
 
 impl Cells {
-    /// Lines of a service's log, the oldest first.
+    /// Returns lines of a service's log, oldest first.
     pub fn logs(&self, cell: CellId, service: &str, query: &LogQuery) -> CellResult<Vec<LogLine>> {
         check::name(service)?;
         read(&self.place(cell).service(service).join("log"), query)
     }
 
-    /// Passes lines of a service's log on one by one, the oldest first, and holds none of them: a log can be longer than the
-    /// memory that an agent may use.
+    /// Passes lines of a service's log one by one, oldest first, without buffering: a log can exceed the agent's memory
+    /// limit.
     pub fn logs_each(
         &self,
         cell: CellId,
@@ -87,7 +87,7 @@ impl Cells {
         visit(&self.place(cell).service(service).join("log"), query, each)
     }
 
-    /// The lines that came after `cursor`, and how far that is; from the end of the log if there is no cursor yet.
+    /// Returns the lines after `cursor`, and the new cursor; from the end of the log without a cursor.
     pub fn logs_after(
         &self,
         cell: CellId,
@@ -98,7 +98,7 @@ impl Cells {
         after(&self.place(cell).service(service).join("log"), cursor)
     }
 
-    /// The last of what each service wrote, at most `bytes` of each: what is kept of a cell that is about to be destroyed.
+    /// Returns the last lines of each service, at most `bytes` each, to keep before a cell is destroyed.
     pub fn logs_keep(&self, cell: CellId, bytes: usize) -> CellResult<Vec<(String, Vec<LogLine>)>> {
         let record = self.record(cell)?;
         let keep = |name: &String| -> CellResult<(String, Vec<LogLine>)> {
@@ -123,12 +123,12 @@ fn aside(log: &Path, number: u32) -> PathBuf {
     log.with_extension(number.to_string())
 }
 
-/// The files of a log, the oldest first.
+/// Returns the files of a log, oldest first.
 fn files(log: &Path) -> Vec<PathBuf> {
     let mut files: Vec<PathBuf> =
         (1..).map(|number| aside(log, number)).take_while(|path| path.exists()).collect();
     files.reverse();
-    // What the monitor has left behind, and nobody has put aside yet.
+    // The monitor replaced this file, and it is not rotated yet.
     if inode(&aside(log, HELD)).is_some_and(|held| inode(log) != Some(held)) {
         files.push(aside(log, HELD));
     }
@@ -162,13 +162,13 @@ fn visit(
     query: &LogQuery,
     each: &mut dyn FnMut(LogLine) -> std::io::Result<()>,
 ) -> CellResult<()> {
-    // Opened before any is read: a log that is put aside meanwhile is still read once and as a whole.
+    // All files are opened before any is read, so that a concurrent rotation loses and repeats nothing.
     let opened = files(log).iter().map(|path| open(path)).collect::<CellResult<Vec<_>>>()?;
     let opened: Vec<File> = opened.into_iter().flatten().collect();
     let doing = || format!("read {}", log.display());
     let (mut left_out, mut count) = (0, usize::MAX);
     if let Some(tail) = query.tail {
-        // Counted first and passed on then, so that none has to be held.
+        // Counted first and passed on second, so that none is buffered.
         count = 0;
         scan(&opened, query, &mut |_| {
             count += 1;
@@ -206,7 +206,7 @@ fn scan(
     Ok(())
 }
 
-/// The last of what was written to each stream, as it was written: a line that was not ended is not ended here either.
+/// Returns the end of each stream exactly as written: an unterminated line stays unterminated.
 pub(crate) fn tails(log: &Path, most: usize) -> CellResult<(Tail, Tail)> {
     let (mut out, mut err) = (Tail::default(), Tail::default());
     for path in files(log) {
@@ -218,7 +218,7 @@ pub(crate) fn tails(log: &Path, most: usize) -> CellResult<(Tail, Tail)> {
             if read == 0 {
                 break;
             }
-            // Time, stream, whether the line is whole, and then what was written.
+            // Time, stream, full or partial, then the text.
             let mut fields = raw.splitn(4, |byte| *byte == b' ');
             let (_, stream, part, text) = (fields.next(), fields.next(), fields.next(), fields.next());
             let (Some(stream), Some(part), Some(text)) = (stream, part, text) else { continue };
@@ -229,7 +229,7 @@ pub(crate) fn tails(log: &Path, most: usize) -> CellResult<(Tail, Tail)> {
     Ok((out, err))
 }
 
-/// Removes a log, with all that was put aside of it.
+/// Removes a log with its rotated files.
 pub(crate) fn remove(log: &Path) -> CellResult<()> {
     files(log).iter().chain([&aside(log, HELD)]).try_for_each(|path| crate::document::remove(path))
 }
@@ -243,7 +243,7 @@ fn after(log: &Path, cursor: Option<LogCursor>) -> CellResult<(Vec<LogLine>, Log
         let first = next(&mut reader)
             .doing(doing)?
             .and_then(|(raw, _)| raw.split(' ').next()?.parse::<Timestamp>().ok());
-        // A file without a line has nothing to read, and no name to remember it by.
+        // A file without a line has nothing to read, and no identity for the cursor.
         if let Some(first) = first {
             opened.push((file, first));
         }
@@ -257,7 +257,7 @@ fn after(log: &Path, cursor: Option<LogCursor>) -> CellResult<(Vec<LogLine>, Log
             LogCursor { file: Some(first), offset, last: lines.last().map(|line| line.at) },
         ));
     };
-    // A file that is gone was put aside too often, or begun anew by its monitor: then what is newer than the last line is next.
+    // The file was rotated out, or replaced by its monitor: continue with the lines newer than the last one.
     let found = opened.iter().position(|(_, first)| cursor.file == Some(*first));
     let seen = if found.is_none() { cursor.last } else { None };
     let (mut lines, mut read) = (Vec::new(), 0);
@@ -285,7 +285,7 @@ fn after(log: &Path, cursor: Option<LogCursor>) -> CellResult<(Vec<LogLine>, Log
     Ok((lines, cursor))
 }
 
-/// The next whole line and its length in the file. One that is not finished is none yet.
+/// Returns the next complete line and its length in the file; none for an unfinished line.
 fn next(reader: &mut impl BufRead) -> std::io::Result<Option<(String, u64)>> {
     let mut bytes = Vec::new();
     reader.read_until(b'\n', &mut bytes)?;
@@ -296,7 +296,7 @@ fn next(reader: &mut impl BufRead) -> std::io::Result<Option<(String, u64)>> {
     Ok(Some((String::from_utf8_lossy(&bytes).into_owned(), count)))
 }
 
-/// A long line comes in parts, that are marked with `P`; the last one has an `F`.
+/// Joins the parts of a long line, marked with `P`; the last one has an `F`.
 #[derive(Default)]
 struct Joined(Option<LogLine>);
 
@@ -320,13 +320,13 @@ impl Joined {
     }
 }
 
-/// Puts a long log aside, and has its monitor begin a new one. `folder` is the monitor's.
+/// Rotates a long log, and has its monitor open a new one. `folder` is the monitor's.
 ///
-/// The monitor has a bound of its own, for the time when there is no agent: it then begins a new file in the place of the old
-/// one, which would be lost. So the agent holds a second name of the file that is written to, and finds the old one by it.
+/// The monitor has a limit of its own, for the time without an agent: it then replaces the file, and the old one would be
+/// lost. So the agent holds a second name of the current file, and finds the old one by it.
 pub(crate) fn rotate(log: &Path, folder: &Path, limits: LogLimits) -> CellResult<()> {
     match try_rotate(log, folder, limits) {
-        // The monitor began a new file at this very moment, by its own bound: the next look finds that.
+        // The monitor replaced the file at this moment, by its own limit; the next call handles that.
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
         done => done.doing(|| format!("put the log {} aside", log.display())),
     }
@@ -336,7 +336,7 @@ fn try_rotate(log: &Path, folder: &Path, limits: LogLimits) -> std::io::Result<(
     let held = aside(log, HELD);
     let seen = match fs::metadata(log) {
         Ok(seen) => seen,
-        // Put aside by an agent that died before it could say so: the monitor still writes there.
+        // An agent died between the rotation and the reopen: the monitor still writes to the old file.
         Err(error) if error.kind() == ErrorKind::NotFound && aside(log, 1).exists() => {
             return reopen(folder);
         }
@@ -358,7 +358,7 @@ fn try_rotate(log: &Path, folder: &Path, limits: LogLimits) -> std::io::Result<(
     }
 }
 
-/// Makes the file that is held the first that was put aside, and forgets the oldest.
+/// Renames the held file to the first rotated one, and removes the oldest.
 fn shift(log: &Path, count: u32) -> std::io::Result<()> {
     let count = count.max(1);
     for number in (1..=count).rev().filter(|number| aside(log, *number).exists()) {
@@ -371,12 +371,12 @@ fn shift(log: &Path, count: u32) -> std::io::Result<()> {
     fs::rename(aside(log, HELD), aside(log, 1))
 }
 
-/// Tells the monitor to open its log anew.
+/// Tells the monitor to reopen its log.
 fn reopen(folder: &Path) -> std::io::Result<()> {
     let control = OpenOptions::new().write(true).custom_flags(libc::O_NONBLOCK).open(folder.join("ctl"));
     match control {
         Ok(mut control) => control.write_all(b"2 0 0\n"),
-        // Nobody reads it: the monitor has just ended, and writes nothing any more.
+        // Without a reader the monitor has just ended, and writes nothing more.
         Err(error) if error.raw_os_error() == Some(libc::ENXIO) || error.kind() == ErrorKind::NotFound => {
             Ok(())
         }

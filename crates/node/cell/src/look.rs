@@ -1,4 +1,4 @@
-//! Looking at a cell, and saying what is there. Nothing here is answered from memory alone.
+//! Inspects a cell. Nothing here is answered from memory alone.
 
 use std::os::unix::fs::MetadataExt;
 
@@ -11,8 +11,8 @@ use crate::process::Process;
 use crate::record::{Phase, Record};
 
 impl Cells {
-    /// What there is of a cell: whether it runs, its services and its devices, or what is left of it. Its address is not known
-    /// here.
+    /// Returns the observations of a cell: whether it is running, its services and its devices, or its remains. Its address
+    /// is not known here.
     pub fn look(&self, cell: CellId) -> CellResult<CellFindings> {
         let record = match self.place(cell).need_record(cell) {
             Ok(record) => record,
@@ -52,7 +52,7 @@ impl Cells {
         })
     }
 
-    /// The devices beside the harmless ones that the cell can open: a node of it is there, and the rules allow it.
+    /// Returns the devices beside the harmless ones that the cell can open: it has the node, and the rules allow it.
     fn devices(&self, record: &Record, init: &Process) -> Vec<String> {
         let rules = self.layout.device_rules(&self.cell_group(record));
         let can_open = |major: u32, minor: u32, target: &str| {

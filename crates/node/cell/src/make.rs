@@ -1,4 +1,4 @@
-//! Making and starting a cell.
+//! Creates and starts a cell.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -21,43 +21,43 @@ use crate::root;
 use crate::secret::{Secret, Vault};
 use crate::tool;
 
-/// What a cell is made from.
+/// Parameters of a cell to create.
 #[derive(Debug, Clone)]
 pub struct Make<'a> {
-    /// Which cell.
+    /// Cell id.
     pub cell_id: CellId,
-    /// In whose allocation.
+    /// Allocation of the cell.
     pub allocation_id: AllocationId,
-    /// Which incarnation of it.
+    /// Incarnation.
     pub incarnation: i64,
-    /// Its name, which is its host name.
+    /// Name, also the host name.
     pub name: &'a str,
-    /// What it is made of.
+    /// Specification.
     pub spec: &'a CellSpec,
-    /// Its file system, as it lies on this node.
+    /// Source of the file system on this node.
     pub root: RootSource,
-    /// The allocation's private storage: what the cell writes goes there.
+    /// The allocation's private storage, for the cell's writes.
     pub storage: &'a Path,
-    /// What the cells of its network share; needed where its spec says that it has a part of it.
+    /// Shared directory of its network; required if the specification has shared directories.
     pub share: Option<Share>,
-    /// The devices that it may open.
+    /// Devices it may open.
     pub devices: Vec<Device>,
-    /// The text of its `/etc/hosts`.
+    /// Content of `/etc/hosts`.
     pub hosts: &'a str,
-    /// Its secrets: those that its spec names, and no others.
+    /// Secrets: exactly those of the specification.
     pub secrets: &'a [Secret<'a>],
 }
 
-/// A cell that is made.
+/// A created cell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Made {
-    /// Its first process on the node, which waits. Its network namespace can be furnished now.
+    /// PID of its first process on the node, which waits. Its network namespace can be configured now.
     pub pid: u32,
 }
 
 impl Cells {
-    /// Makes a cell in which nothing runs yet. Making the same incarnation again changes nothing; what a crash left half made
-    /// is made anew. If it fails, nothing of it is left.
+    /// Creates a cell without starting it. Idempotent for the same incarnation; a partial cell left by a crash is created
+    /// again. A failure leaves nothing behind.
     pub fn make(&self, make: &Make<'_>) -> CellResult<Made> {
         check::make(make)?;
         let turn = self.turn(make.cell_id);
@@ -197,7 +197,7 @@ impl Cells {
         Ok(Made { pid })
     }
 
-    /// Lets a cell run: its first process, and with the next [`Cells::supervise`] its services. A cell that runs is left alone.
+    /// Starts a cell: its first process, and its services with the next [`Cells::supervise`]. A running cell is left alone.
     pub fn start(&self, cell: CellId) -> CellResult<()> {
         let turn = self.turn(cell);
         let _turn = lock(&turn);
@@ -209,7 +209,7 @@ impl Cells {
             Phase::Destroying => return refused(format!("{cell} is being destroyed")),
         }
         let name = cell.to_string();
-        // After a crash it may run already: then the first process is not runc's any more.
+        // It may already run after a crash: its first process is then no longer runc's.
         let runs = record.init.as_ref().is_some_and(|init| {
             process::arguments(init.pid).first().is_some_and(|first| first == bundle::INIT)
         });
@@ -222,17 +222,17 @@ impl Cells {
         Ok(())
     }
 
-    /// Rewrites the cell's `/etc/hosts`, also while it runs.
+    /// Rewrites the cell's `/etc/hosts`, also while it is running.
     pub fn write_hosts(&self, cell: CellId, text: &str) -> CellResult<()> {
         root::write_etc(&self.place(cell), "hosts", text, self.record(cell)?.ids)
     }
 
-    /// Rewrites the cell's `/etc/resolv.conf`, also while it runs.
+    /// Rewrites the cell's `/etc/resolv.conf`, also while it is running.
     pub fn write_resolv(&self, cell: CellId, text: &str) -> CellResult<()> {
         root::write_etc(&self.place(cell), "resolv.conf", text, self.record(cell)?.ids)
     }
 
-    /// Rewrites who the cell's people are, also while it runs.
+    /// Rewrites the cell's users, also while it is running.
     pub fn write_people(&self, cell: CellId, people: &[Person]) -> CellResult<()> {
         let record = self.record(cell)?;
         if !record.spec.people {
@@ -245,8 +245,8 @@ impl Cells {
         Ok(())
     }
 
-    /// Runs runc for a cell. The container's first process inherits what runc has, so its output goes nowhere, and what runc
-    /// has to say is found in its log.
+    /// Runs runc for a cell. The container's first process inherits runc's streams, so they are discarded, and errors are
+    /// read from runc's log.
     pub(crate) fn runc<'a>(
         &self,
         cell: CellId,

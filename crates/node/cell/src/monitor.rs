@@ -1,5 +1,5 @@
-//! Processes in cells that outlive the agent: each is started by a conmon of its own, which keeps its output and its exit
-//! status. All that is known of one lies in its folder, so an agent that starts again finds it as it is.
+//! Processes in cells that outlive the agent: each is started by its own conmon, which keeps its output and exit status. Its
+//! folder contains all of its state, so a restarted agent finds it.
 
 use std::fs;
 use std::os::unix::process::CommandExt;
@@ -16,19 +16,19 @@ use crate::process::{self, Process};
 use crate::settings::{LogLimits, Tools};
 use crate::tool;
 
-/// What is seen of a monitored process.
+/// Observed state of a monitored process.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Seen {
-    /// Nobody started it.
+    /// Not started.
     Absent,
-    /// Its monitor is there, and it will be in a moment.
+    /// Its monitor runs, and the process is starting.
     Starting,
     Running {
         pid: u32,
         since: Timestamp,
     },
     Ended {
-        /// Nothing if nobody knows: it could not be started, or its monitor was killed.
+        /// None if unknown: it could not be started, or its monitor was killed.
         exit: Option<i32>,
         at: Timestamp,
         ran: Duration,
@@ -36,7 +36,7 @@ pub(crate) enum Seen {
     },
 }
 
-/// A monitored process, by the folder that all about it is in.
+/// A monitored process, by its state folder.
 pub(crate) struct Monitor<'a> {
     pub(crate) cell: CellId,
     pub(crate) folder: PathBuf,
@@ -50,19 +50,19 @@ impl Monitor<'_> {
         self.folder.join("exit").join(self.cell.to_string())
     }
 
-    /// Whether something was started in this folder, if only for a moment.
+    /// Reports whether a process was ever started in this folder.
     pub(crate) fn began(&self) -> bool {
         ["conmon.pid", "pid", "runc.log"].iter().any(|name| self.folder.join(name).exists())
             || self.exit_file().exists()
             || monitors(&self.folder).next().is_some()
     }
 
-    /// Starts the process, and returns when its monitor is on its own.
+    /// Starts the process, and returns when its monitor has detached.
     pub(crate) fn start(&self, process: &Value, limits: LogLimits) -> CellResult<()> {
         self.start_monitor(process, limits, &[])
     }
 
-    /// The same for one that reads what the monitor is told at its socket, to the end of that.
+    /// Like `start`, for a process that reads its input from the monitor's socket until it is closed.
     pub(crate) fn start_with_input(&self, process: &Value, limits: LogLimits) -> CellResult<()> {
         self.start_monitor(process, limits, &["--stdin"])
     }
@@ -95,9 +95,9 @@ impl Monitor<'_> {
             .arg(self.folder.join("exit"))
             .arg("--log-path")
             .arg(&self.log)
-            // A bound for the time when no agent puts logs aside: twice as much as the agent lets grow.
+            // Limit for the time without an agent to rotate logs: twice the agent's own.
             .args(["--log-size-max", &(limits.size.saturating_mul(2)).to_string()])
-            // What a machine loses with its power is the last words of a log; to wait for the disk at each would slow services down.
+            // A power loss may cost the end of a log; flushing every line would slow services down.
             .arg("--no-sync-log")
             .args(more)
             .current_dir(&self.folder)
@@ -111,7 +111,7 @@ impl Monitor<'_> {
         Err(CellError::Tool { doing: doing(), said })
     }
 
-    /// What the kernel and the folder say now.
+    /// Returns the current state from the kernel and the folder.
     pub(crate) fn look(&self) -> Seen {
         if let Some(ended) = self.ended() {
             return ended;
@@ -126,7 +126,7 @@ impl Monitor<'_> {
                 }
                 None => Seen::Starting,
             },
-            // It may have written the exit status between our two looks.
+            // The exit status may have been written between the two reads.
             Some(_) => self.ended().unwrap_or_else(|| self.lost()),
         }
     }
@@ -156,14 +156,14 @@ impl Monitor<'_> {
         process::stat(pid).is_some_and(|stat| !stat.dead) && watches(pid, &self.folder)
     }
 
-    /// The process itself, if it runs and surely is the one that was started here.
+    /// Returns the process if it is running and verified to be the one started here.
     pub(crate) fn process(&self, pid_namespace: Option<u64>) -> Option<Process> {
         let pid = process::pid_in(&self.folder.join("pid"))?;
         let process = Process::find(pid)?;
         (pid_namespace.is_some() && process::namespace(pid, "pid") == pid_namespace).then_some(process)
     }
 
-    /// Waits until a monitor that is on its way has said who it is.
+    /// Waits until a starting monitor has written its PID.
     pub(crate) fn settle(&self) {
         let since = Instant::now();
         while self.look() == Seen::Absent && self.began() && since.elapsed() < Duration::from_secs(2) {
@@ -172,7 +172,7 @@ impl Monitor<'_> {
     }
 }
 
-/// The monitors that run for `folder` or something below it, by looking at every process.
+/// Returns the monitors of `folder` or a folder below it, from the list of all processes.
 pub(crate) fn monitors(folder: &Path) -> impl Iterator<Item = u32> {
     let folder = folder.to_path_buf();
     process::all().into_iter().filter(move |pid| watches(*pid, &folder))

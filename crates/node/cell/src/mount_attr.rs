@@ -1,16 +1,16 @@
-//! The one system call that has no safe wrapper: mount_setattr(2), which maps the ids of a mount.
+//! mount_setattr(2), which maps the ids of a mount and has no safe wrapper.
 #![expect(unsafe_code, reason = "rustix has no mount_setattr")]
 
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
-/// Lets the detached mount `tree` be written to.
+/// Makes the detached mount `tree` writable.
 pub(crate) fn writable(tree: BorrowedFd<'_>) -> io::Result<()> {
     let clear = libc::MOUNT_ATTR_RDONLY;
     change(tree, libc::mount_attr { attr_set: 0, attr_clr: clear, propagation: 0, userns_fd: 0 })
 }
 
-/// Sets the attributes `set` (`MOUNT_ATTR_…`) of the detached mount `tree`, and maps its ids by `namespace` where one is given.
+/// Sets the attributes `set` (`MOUNT_ATTR_…`) of the detached mount `tree`, and maps its ids by `namespace` if given.
 pub(crate) fn set(tree: BorrowedFd<'_>, set: u64, namespace: Option<BorrowedFd<'_>>) -> io::Result<()> {
     let mut attributes = libc::mount_attr { attr_set: set, attr_clr: 0, propagation: 0, userns_fd: 0 };
     if let Some(namespace) = namespace {

@@ -1,5 +1,5 @@
-//! The user namespace that owns a namespace. The kernel gives the number of a removed namespace to a new one, often at once;
-//! the owner tells the two apart, because a namespace keeps its owner, and so the owner's number, for as long as it exists.
+//! The user namespace that owns a namespace. The kernel reuses the number of a removed namespace, often at once. The owner
+//! distinguishes the two, because a namespace keeps its owner, and so the owner's number, for as long as it exists.
 #![expect(unsafe_code, reason = "rustix has no ioctl_ns")]
 
 use std::fs::File;
@@ -8,10 +8,10 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-/// `_IO(0xb7, 0x1)`, see ioctl_ns(2).
+/// `_IO(0xb7, 0x1)`, defined in ioctl_ns(2).
 const NS_GET_USERNS: libc::Ioctl = 0xb701;
 
-/// The number of the user namespace that owns the namespace which is open at `path`.
+/// Returns the number of the user namespace that owns the namespace at `path`.
 pub(crate) fn owner(path: &Path) -> io::Result<u64> {
     let namespace = File::open(path)?;
     // SAFETY: the request takes no argument and only reads the namespace behind a descriptor that is open until it returns.

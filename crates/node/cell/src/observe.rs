@@ -1,4 +1,4 @@
-//! The status of all cells at once, cheap enough to be asked for twice a second.
+//! Status of all cells at once, cheap enough to poll twice a second.
 
 use muster_wire::cell::{CellPlace, ServiceFindings};
 
@@ -10,22 +10,22 @@ use crate::record::{self, Phase};
 /// The status of a cell.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CellStatus {
-    /// Which.
+    /// Cell and incarnation.
     pub cell: CellPlace,
-    /// Whether its first process runs. In one pid namespace nothing outlives that.
+    /// Whether its first process is running. Nothing in its PID namespace outlives that process.
     pub alive: bool,
-    /// Its services; none where it is dead.
+    /// Services; empty if the cell is dead.
     pub services: Vec<ServiceFindings>,
-    /// Anything else that is wrong with it.
+    /// Any other problem of the cell.
     pub message: Option<String>,
 }
 
 impl Cells {
-    /// The status of every cell that was started and that nobody destroys.
+    /// Returns the status of every cell that was started and is not being destroyed.
     pub fn observe(&self) -> CellResult<Vec<CellStatus>> {
         let mut found = Vec::new();
         for cell_id in record::known(&self.settings.folder)? {
-            // One that is being made or removed has no status yet, or any more; a record that cannot be read is found by a look.
+            // A cell being created or removed has no status. An inspection reports an unreadable record.
             let Ok(record) = self.record(cell_id) else { continue };
             if record.phase != Phase::Started {
                 continue;

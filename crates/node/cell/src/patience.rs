@@ -1,4 +1,4 @@
-//! For how long somebody waits for what takes its time.
+//! How long a caller waits for slow work.
 
 use std::time::{Duration, Instant};
 
@@ -6,13 +6,13 @@ use jiff::Timestamp;
 
 use crate::error::{CellError, CellResult};
 
-/// For how long somebody waits, and how they can be asked.
+/// Timeout and cancellation of a caller.
 pub struct Patience<'a> {
-    /// So long, from now on.
+    /// Timeout, from now on.
     pub within: Duration,
-    /// Says what time it is.
+    /// Clock.
     pub now: &'a (dyn Fn() -> Timestamp + Sync),
-    /// Whether the agent ends, and waits for nothing any more. What it began goes on, and is found again by the next one.
+    /// Reports whether the agent is stopping and waits no longer. Started work continues, and the next agent finds it.
     pub given_up: &'a (dyn Fn() -> bool + Sync),
 }
 

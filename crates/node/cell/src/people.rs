@@ -1,17 +1,18 @@
-//! The people of a cell, as files that its programs can read: pure.
+//! Users of a cell, as files for its programs. Pure.
 
 use std::fmt::Write as _;
 
 use muster_wire::cell::Person;
 
-/// The files, and where they are found in the cell.
+/// The files, and their paths in the cell.
 pub(crate) const PLACES: [(&str, &str); 3] = [
     ("passwd", "/etc/muster/passwd"),
     ("group", "/etc/muster/group"),
     ("authorized_keys", "/etc/muster/authorized_keys"),
 ];
 
-/// What stands in each. The comment of a key is whose it is, so that an sshd can be told to let nobody in as somebody else.
+/// Returns the content of each file. The comment of a key is its user's name, so that sshd can restrict each key to its own
+/// user.
 pub(crate) fn files(people: &[Person]) -> [(&'static str, String); 3] {
     let (mut passwd, mut group, mut keys) = (String::new(), String::new(), String::new());
     for Person { name, uid, keys: theirs } in people {

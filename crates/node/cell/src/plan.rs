@@ -1,4 +1,4 @@
-//! What to do about the services of a cell, decided from what was seen of them. Pure.
+//! Plans the next steps for the services of a cell from their observed state. Pure.
 
 use std::time::Duration;
 
@@ -9,45 +9,45 @@ use crate::monitor::Seen;
 use crate::record::Wish;
 use crate::service::Run;
 
-/// Who ran for as long as this did not fail at its start.
+/// A run of at least this long did not fail at its start.
 const STEADY: Duration = Duration::from_secs(30);
 
-/// The pause between the first tries of a probe.
+/// Interval between the first attempts of a probe.
 const FIRST_PROBES: SignedDuration = SignedDuration::from_millis(50);
-/// A service without a probe is ready when it has run for this long.
+/// Time after which a running service without a probe is ready.
 const SETTLED: SignedDuration = SignedDuration::from_secs(1);
 
-/// What is known of a service at one moment.
+/// Observed state of a service at one moment.
 #[derive(Debug, Clone)]
 pub(crate) struct View<'a> {
     pub(crate) service: &'a Service,
     pub(crate) run: Run,
     pub(crate) seen: Seen,
-    /// What somebody asked for.
+    /// Requested state, if any.
     pub(crate) wish: Option<&'a Wish>,
-    /// When it was last asked whether it is ready, in this run.
+    /// Time of the last probe in this run.
     pub(crate) asked: Option<Timestamp>,
-    /// Whether that question is still open.
+    /// Whether that probe is still pending.
     pub(crate) asking: bool,
 }
 
-/// Something to do about a service.
+/// A step for a service.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Step {
-    /// Start it, and remember this of it.
+    /// Start it, and record this run.
     Start(Run),
-    /// Ask it whether it is ready.
+    /// Probe it.
     Ask,
-    /// Remember whether it is ready.
+    /// Record whether it is ready.
     Mark(bool),
 }
 
-/// How long to wait before a service that ended is started again.
+/// Returns the backoff before an ended service is restarted.
 pub(crate) fn backoff(streak: u32) -> Duration {
     Duration::from_secs(1_u64.checked_shl(streak).unwrap_or(30).clamp(1, 30))
 }
 
-/// What to do now, service by service in the given order.
+/// Returns the steps to do now, for each service in the given order.
 pub(crate) fn plan<'a>(now: Timestamp, views: &[View<'a>]) -> Vec<(&'a Service, Step)> {
     views.iter().filter_map(|view| Some((view.service, step(now, view, views)?))).collect()
 }
@@ -63,12 +63,12 @@ fn step(now: Timestamp, view: &View<'_>, all: &[View<'_>]) -> Option<Step> {
         return view.run.ready.then_some(Step::Mark(false));
     }
     match &view.seen {
-        // The run that somebody asked for begins when the one before it is over, and as if nothing had failed.
+        // A requested run starts when the previous one has ended, with a fresh backoff.
         Seen::Absent | Seen::Ended { .. } if view.run.number < asked_for(view) => {
             let run = Run { number: asked_for(view), streak: 0, ready: false, ..view.run };
             may_start().then_some(Step::Start(run))
         }
-        // A run that is remembered but was never begun is begun now: the agent died in between.
+        // A recorded run that never started is started now: the agent died in between.
         Seen::Absent => {
             may_start().then_some(Step::Start(Run { number: view.run.number.max(1), ..view.run }))
         }
@@ -100,14 +100,14 @@ fn step(now: Timestamp, view: &View<'_>, all: &[View<'_>]) -> Option<Step> {
     }
 }
 
-/// How long to wait between two tries of a probe. What was just started is asked often at first, so that nobody waits a second
-/// for what takes a tenth of one.
+/// Returns the interval between two attempts of a probe. A service is probed often right after its start, so that callers do
+/// not wait a second for one that is ready after a tenth.
 fn probe_pause(every_seconds: u32, ready: bool, runs_for: SignedDuration) -> SignedDuration {
     let every = SignedDuration::from_secs(i64::from(every_seconds.max(1)));
     if ready { every } else { (runs_for / 4).clamp(FIRST_PROBES, every) }
 }
 
-/// Whether it is to run at all.
+/// Reports whether it should run at all.
 pub(crate) fn is_wanted(view: &View<'_>) -> bool {
     match view.wish {
         Some(wish) => wish.run.is_some(),
@@ -115,12 +115,12 @@ pub(crate) fn is_wanted(view: &View<'_>) -> bool {
     }
 }
 
-/// The first run that somebody asked for.
+/// Returns the first requested run.
 fn asked_for(view: &View<'_>) -> u32 {
     view.wish.and_then(|wish| wish.run).unwrap_or_default()
 }
 
-/// Whether a service that ended will be started again.
+/// Reports whether an ended service will be restarted.
 pub(crate) fn restarts(view: &View<'_>) -> bool {
     if !is_wanted(view) {
         return false;
@@ -132,12 +132,13 @@ pub(crate) fn restarts(view: &View<'_>) -> bool {
     }
 }
 
-/// Whether a service that ended has ended so often in a row, and each time so soon, that another try would end like these.
+/// Reports whether an ended service failed so often in a row, each time soon after its start, that another attempt is
+/// pointless.
 pub(crate) fn is_hopeless(view: &View<'_>, often: u32) -> bool {
     matches!(&view.seen, Seen::Ended { ran, .. } if *ran < STEADY) && view.run.streak + 1 >= often
 }
 
-/// Whether others may count on it: it runs and said so, or it had one thing to do and has done it.
+/// Reports whether other services may depend on it: it is running and ready, or it was a one-off and succeeded.
 pub(crate) fn is_ready(view: &View<'_>) -> bool {
     if !is_wanted(view) || view.run.number < asked_for(view) {
         return false;
@@ -149,7 +150,7 @@ pub(crate) fn is_ready(view: &View<'_>) -> bool {
     }
 }
 
-/// What the service is, in the words of the wire.
+/// Returns the state for the wire protocol.
 pub(crate) fn state(view: &View<'_>) -> ServiceState {
     match &view.seen {
         Seen::Absent | Seen::Ended { .. } if !is_wanted(view) => ServiceState::Idle,
@@ -247,7 +248,7 @@ mod tests {
         let service = service(json!({ "ready": { "by": { "tcp": 1 }, "every_seconds": 5 } }));
         let mut views = [view(&service, Seen::Running { pid: 1, since: at(0) })];
         assert_eq!(plan(at(0), &views), vec![(&service, Step::Ask)]);
-        // While it is not ready it is asked ever more seldom, from often on; once it is, at the pace that was said.
+        // Until it is ready the interval grows; after that it is the configured one.
         views[0].asked = Some(at(4));
         assert_eq!(plan(at(4), &views), vec![]);
         assert_eq!(plan(at(6), &views).len(), 1);
@@ -271,7 +272,7 @@ mod tests {
         views[0].wish = Some(&first);
         assert_eq!(state(&views[0]), ServiceState::Waiting);
         assert_eq!(started(&plan(at(0), &views)).unwrap().number, 1);
-        // Nobody wants it any more: it is not started again, whatever its policy says, and is not ready while it still runs.
+        // No longer wanted: it is not restarted, whatever its policy, and is not ready while it is still running.
         let none = Wish { run: None, by: "b".into() };
         views[0].run = Run { number: 1, restarts: 3, streak: 3, ready: true };
         views[0].wish = Some(&none);
@@ -280,7 +281,7 @@ mod tests {
         views[0].seen = ended(Some(1), 0, 0);
         assert_eq!(plan(at(100), &views), vec![(&service, Step::Mark(false))]);
         assert_eq!(state(&views[0]), ServiceState::Idle);
-        // Asked for anew, it starts at once.
+        // Requested again, it starts at once.
         let second = Wish { run: Some(2), by: "c".into() };
         views[0].wish = Some(&second);
         assert_eq!(state(&views[0]), ServiceState::Waiting);
@@ -288,7 +289,7 @@ mod tests {
             started(&plan(at(0), &views)),
             Some(Run { number: 2, restarts: 3, streak: 0, ready: false })
         );
-        // While the run before still lives, nothing is started beside it, and its readiness is no answer.
+        // While the previous run is alive nothing is started beside it, and its readiness does not count.
         views[0].seen = Seen::Running { pid: 1, since: at(0) };
         assert!(started(&plan(at(9), &views)).is_none() && !is_ready(&views[0]));
     }

@@ -1,4 +1,4 @@
-//! Asking a service whether it is ready, from where its cell is.
+//! Probes a service for readiness, from inside its cell.
 
 use std::fs::{self, File};
 use std::io::{Read, Write};
@@ -14,7 +14,7 @@ use crate::exec::{Runner, Streams};
 use crate::process::{self, Process};
 use crate::record::Record;
 
-/// One question to one service.
+/// One probe of one service.
 pub(crate) struct Question {
     pub(crate) probe: Probe,
     pub(crate) init: Process,
@@ -24,7 +24,7 @@ pub(crate) struct Question {
 }
 
 impl Question {
-    /// Asks, and says why the answer was no. It must have its thread for itself: that moves into the cell's network.
+    /// Runs the probe, and returns the reason of a failure. Needs a thread of its own, which moves into the cell's network.
     pub(crate) fn ask(&self) -> Result<(), String> {
         let patience = Duration::from_secs(u64::from(self.probe.timeout_seconds.max(1)));
         match &self.probe.by {
@@ -69,7 +69,7 @@ impl Question {
         self.enter_network()
             .map_err(|error| format!("the network of the cell cannot be entered: {error}"))?;
         let mut last = String::new();
-        // Loopback first: most services can be reached there, and it needs no network.
+        // Loopback first: it reaches most services, and needs no network.
         for address in addresses() {
             match TcpStream::connect_timeout(&SocketAddr::new(address, port), patience) {
                 Ok(stream) => return Ok(stream),
@@ -81,7 +81,7 @@ impl Question {
 
     fn enter_network(&self) -> std::io::Result<()> {
         let namespace = File::open(format!("/proc/{}/ns/net", self.init.pid))?;
-        // Looked at after it is open: it is the cell's if the number is that which was written down.
+        // Verified after opening: it is the cell's if the number is the recorded one.
         let ours = self.record.namespaces.get("net").copied();
         if ours.is_none() || process::namespace(self.init.pid, "net") != ours {
             return Err(std::io::Error::other("the cell is gone"));
@@ -91,7 +91,7 @@ impl Question {
     }
 }
 
-/// The addresses of the network that this thread is in, loopback first.
+/// Returns the addresses of this thread's network, loopback first.
 fn addresses() -> Vec<IpAddr> {
     let trie = fs::read_to_string("/proc/thread-self/net/fib_trie").unwrap_or_default();
     let mut all = vec![IpAddr::V4(Ipv4Addr::LOCALHOST)];
@@ -99,7 +99,7 @@ fn addresses() -> Vec<IpAddr> {
     all
 }
 
-/// The addresses of a host in the kernel's table of routes, without loopback.
+/// Returns the local addresses in the kernel's routing table, without loopback.
 fn local_addresses(trie: &str) -> Vec<IpAddr> {
     let mut found: Vec<IpAddr> = Vec::new();
     let mut last = None;
@@ -117,7 +117,7 @@ fn local_addresses(trie: &str) -> Vec<IpAddr> {
     found
 }
 
-/// The path has been checked to have neither blanks nor line ends.
+/// Sends a GET request. The path was validated to have neither blanks nor line ends.
 fn get(mut stream: TcpStream, path: &str, patience: Duration) -> Result<(), String> {
     let ask = || -> std::io::Result<String> {
         stream.set_read_timeout(Some(patience))?;

@@ -1,4 +1,4 @@
-//! Processes, as the kernel shows them. A process id alone proves nothing: it may have been given to another.
+//! Processes as reported by the kernel. A PID alone proves nothing: it may have been reused.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -6,10 +6,10 @@ use std::fs;
 use rustix::process::{Pid, PidfdFlags, Signal};
 use serde::{Deserialize, Serialize};
 
-/// The namespaces that a cell has of its own.
+/// Namespaces that each cell has of its own.
 pub(crate) const NAMESPACES: &[&str] = &["user", "pid", "mnt", "uts", "ipc", "net", "cgroup"];
 
-/// A process that is the same one only while id, start and boot agree.
+/// A process, identified by PID, start time and boot.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Process {
     pub(crate) pid: u32,
@@ -19,7 +19,7 @@ pub(crate) struct Process {
 }
 
 impl Process {
-    /// The process that has this id now, unless it is dead.
+    /// Returns the process with this PID, unless it is dead.
     pub(crate) fn find(pid: u32) -> Option<Self> {
         let stat = stat(pid)?;
         (!stat.dead).then(|| Self { pid, started: stat.started, boot: boot() })
@@ -29,16 +29,16 @@ impl Process {
         Self::find(self.pid).as_ref() == Some(self)
     }
 
-    /// Sends a signal to this very process and never to one that took its id.
+    /// Signals exactly this process, never one that reused its PID.
     pub(crate) fn signal(&self, signal: Signal) -> bool {
         let Some(pid) = i32::try_from(self.pid).ok().and_then(Pid::from_raw) else { return false };
         let Ok(handle) = rustix::process::pidfd_open(pid, PidfdFlags::empty()) else { return false };
-        // Looked at after the handle is held: from here on the id cannot pass to another.
+        // Verified with the handle open: the PID cannot be reused from here on.
         self.alive() && rustix::process::pidfd_send_signal(&handle, signal).is_ok()
     }
 }
 
-/// What `/proc/PID/stat` says.
+/// Content of `/proc/PID/stat`.
 pub(crate) struct Stat {
     pub(crate) dead: bool,
     pub(crate) parent: u32,
@@ -47,7 +47,7 @@ pub(crate) struct Stat {
 
 pub(crate) fn stat(pid: u32) -> Option<Stat> {
     let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // The name may hold blanks and brackets; what follows the last bracket does not.
+    // The name may contain blanks and brackets; the rest after the last bracket does not.
     let fields: Vec<&str> = text.rsplit_once(')')?.1.split_whitespace().collect();
     Some(Stat {
         dead: matches!(*fields.first()?, "Z" | "X" | "x"),
@@ -56,20 +56,20 @@ pub(crate) fn stat(pid: u32) -> Option<Stat> {
     })
 }
 
-/// The current boot of the machine.
+/// Returns the boot id of the machine.
 pub(crate) fn boot() -> String {
     fs::read_to_string("/proc/sys/kernel/random/boot_id")
         .map(|text| text.trim().to_owned())
         .unwrap_or_default()
 }
 
-/// The number of a namespace of a process.
+/// Returns the number of a namespace of a process.
 pub(crate) fn namespace(pid: u32, kind: &str) -> Option<u64> {
     let link = fs::read_link(format!("/proc/{pid}/ns/{kind}")).ok()?;
     link.to_str()?.split_once(":[")?.1.strip_suffix(']')?.parse().ok()
 }
 
-/// The namespaces of a process that are not ours.
+/// Returns the namespaces of a process that differ from ours.
 pub(crate) fn namespaces(pid: u32) -> BTreeMap<String, u64> {
     let own = std::process::id();
     NAMESPACES
@@ -81,10 +81,10 @@ pub(crate) fn namespaces(pid: u32) -> BTreeMap<String, u64> {
         .collect()
 }
 
-/// The processes outside any other container that are in the namespace `kind` with this number.
+/// Returns the processes outside any other container in the namespace `kind` with this number.
 ///
-/// The kernel gives the number of a namespace that is gone to a new one. While one of a cell's is held open, that cannot be,
-/// and the answer is exact. Later `until` helps: who started after the cell's end cannot be a remnant of it.
+/// The kernel reuses the number of a removed namespace. While one of a cell's is held open that is impossible, and the
+/// result is exact. Later `until` helps: a process started after the cell's end cannot be a remnant of it.
 pub(crate) fn holders(kind: &str, number: u64, until: Option<u64>) -> Vec<u32> {
     let own = std::process::id();
     let ours = namespace(own, "pid");
@@ -96,14 +96,14 @@ pub(crate) fn holders(kind: &str, number: u64, until: Option<u64>) -> Vec<u32> {
         .collect()
 }
 
-/// How long the machine has been running, in the ticks that processes' starts are counted in.
+/// Returns the uptime of the machine, in the ticks of process start times.
 pub(crate) fn ticks() -> Option<u64> {
     let text = fs::read_to_string("/proc/uptime").ok()?;
     let (seconds, hundredths) = text.split_whitespace().next()?.split_once('.')?;
     Some(seconds.parse::<u64>().ok()? * 100 + hundredths.parse::<u64>().ok()?)
 }
 
-/// Every process that is not dead.
+/// Lists every living process.
 pub(crate) fn all() -> Vec<u32> {
     let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
     entries
@@ -113,13 +113,13 @@ pub(crate) fn all() -> Vec<u32> {
         .collect()
 }
 
-/// The arguments of a process.
+/// Returns the arguments of a process.
 pub(crate) fn arguments(pid: u32) -> Vec<String> {
     let bytes = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
     bytes.split(|byte| *byte == 0).map(|part| String::from_utf8_lossy(part).into_owned()).collect()
 }
 
-/// A process id from a file that somebody else writes.
+/// Reads a PID from a file written by another program.
 pub(crate) fn pid_in(path: &std::path::Path) -> Option<u32> {
     fs::read_to_string(path).ok()?.trim().parse().ok()
 }

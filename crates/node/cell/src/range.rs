@@ -1,4 +1,4 @@
-//! The ranges of ids that cells own on the node: 65536 each, never two cells the same one at a time.
+//! Id ranges of cells on the node: 65536 each, never shared by two cells at a time.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -8,10 +8,10 @@ use muster_ids::CellId;
 use crate::document;
 use crate::error::{CellResult, refused};
 
-/// How many ids a cell has.
+/// Number of ids of a cell.
 pub(crate) const SIZE: u32 = 65_536;
 
-/// The document that says which cell has which range. Its caller serialises the changes.
+/// Document with the range of each cell. The caller serializes the changes.
 pub(crate) struct Ranges {
     file: PathBuf,
     base: u32,
@@ -22,12 +22,12 @@ impl Ranges {
         Self { file: folder.join("ranges.json"), base }
     }
 
-    /// The ids that own files at rest: those of state directories. No cell runs with them.
+    /// Returns the ids that own files at rest: those of state directories. No cell runs with them.
     pub(crate) fn at_rest(&self) -> u32 {
         self.base
     }
 
-    /// The first id of the range that `cell` has, or now gets.
+    /// Returns the first id of the range of `cell`, allocated if needed.
     pub(crate) fn take(&self, cell: CellId) -> CellResult<u32> {
         let mut held = self.held()?;
         if let Some(first) = held.get(&cell) {
@@ -54,14 +54,14 @@ impl Ranges {
     }
 }
 
-/// The lowest range above `base` that nobody holds.
+/// Returns the lowest free range above `base`.
 fn free(base: u32, held: &BTreeMap<CellId, u32>) -> Option<u32> {
-    // The last id is reserved by the kernel as "nobody at all", so the range that would hold it is not used.
+    // The kernel reserves the last id as invalid, so its range is not used.
     let last = u32::MAX - SIZE;
     (1..)
         .map_while(|number: u32| base.checked_add(number.checked_mul(SIZE)?).filter(|first| *first < last))
         .find(|first| {
-            // A range is taken if it overlaps: the base may have been changed between two starts.
+            // Overlaps count as taken: the base may have changed between two starts.
             held.values().all(|other| first.abs_diff(*other) >= SIZE)
         })
 }

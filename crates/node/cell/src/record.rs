@@ -1,4 +1,4 @@
-//! What is remembered of a cell, and where its things lie.
+//! Record of a cell, and the paths of its files.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -13,38 +13,39 @@ use crate::lasting::Lasting;
 use crate::process::Process;
 use crate::settings::Settings;
 
-/// Where a cell's file system comes from, as it lies on this node.
+/// Source of a cell's file system on this node.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RootSource {
-    /// An unpacked image that others may share. Nothing is written into it.
+    /// An unpacked image, possibly shared with other cells. It is never written to.
     Image {
-        /// Its folder.
+        /// Folder of the image.
         folder: PathBuf,
-        /// What its configuration says of the environment: `NAME=value`.
+        /// Environment from its configuration: `NAME=value`.
         environment: Vec<String>,
-        /// Where its programs start, if it says.
+        /// Working directory from its configuration, if any.
         working_directory: Option<String>,
     },
     /// Directories of the node, read-only.
     Host {
-        /// Which; the caller has checked that the operator allows them.
+        /// The directories; the caller has checked that the operator allows them.
         directories: Vec<PathBuf>,
     },
 }
 
-/// What the cells of a network share, as it lies on this node.
+/// Shared directory of a network's cells on this node.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Share {
-    /// Its folder.
+    /// Folder of the share.
     pub folder: PathBuf,
-    /// The first of the ids that own what is in it, the same for every node.
+    /// First of the ids that own its content, the same on every node.
     pub first_id: u32,
 }
 
 impl Share {
-    /// Where a directory of that path lies: by its path, because not all that share name the same ones. Only the file system
-    /// itself is this node's own; everything on it, the share's folder too, may have been put there by another node.
+    /// Returns the location of a shared directory, named by its path, because cells may share different ones. Only the file
+    /// system's mount point is this node's own; another node may have created everything on it, including the share's
+    /// folder.
     pub(crate) fn directory(&self, path: &str) -> Lasting {
         let name = path.trim_matches('/').replace('%', "%25").replace('/', "%2F");
         let mut share = Lasting::below_parent(&self.folder);
@@ -56,9 +57,9 @@ impl Share {
 /// A device node that a cell may open.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Device {
-    /// The character device on the node.
+    /// Character device on the node.
     pub source: PathBuf,
-    /// Where it is found in the cell: under `/dev`.
+    /// Path in the cell, under `/dev`.
     pub target: String,
     /// Its major number.
     pub major: u32,
@@ -66,60 +67,61 @@ pub struct Device {
     pub minor: u32,
 }
 
-/// How far a cell has come.
+/// Phase of a cell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Phase {
-    /// Something of it may be there.
+    /// Being created: parts of it may exist.
     Making,
-    /// Everything is there, and nothing of the tenant's runs yet.
+    /// Created, without any of the tenant's processes.
     Made,
-    /// It runs.
+    /// Started.
     Started,
-    /// Something of it may be there still.
+    /// Being destroyed: parts of it may still exist.
     Destroying,
 }
 
-/// All that must be known to go on with a cell after a crash, or to remove it.
+/// All state needed to continue with a cell after a crash, or to remove it.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Record {
     pub(crate) cell_id: CellId,
     pub(crate) allocation_id: AllocationId,
     pub(crate) incarnation: i64,
     pub(crate) name: String,
-    /// Without the texts of its files: they may be secret, and are written into the cell once. Of secrets it has the names.
+    /// Specification without the content of files, which may be secret and is written into the cell once. For secrets it has
+    /// only the names.
     pub(crate) spec: CellSpec,
     pub(crate) root: RootSource,
     pub(crate) storage: PathBuf,
-    /// Where the directories lie that it shares.
+    /// Location of its shared directories.
     #[serde(default)]
     pub(crate) share: Option<Share>,
     pub(crate) devices: Vec<Device>,
-    /// The first id of its range.
+    /// First id of its range.
     pub(crate) ids: u32,
     pub(crate) phase: Phase,
-    /// Its first process.
+    /// First process.
     pub(crate) init: Option<Process>,
-    /// The numbers of its namespaces by kind; of a cell whose processes were ended, those that somebody still held then.
+    /// Namespace numbers by kind; after its processes ended, those still held at that time.
     pub(crate) namespaces: BTreeMap<String, u64>,
-    /// When its end began, in ticks since the machine's start.
+    /// Start of its end, in ticks since the machine's start.
     #[serde(default)]
     pub(crate) ended: Option<u64>,
-    /// What was asked for of its services since it was made, by name.
+    /// Requested states of its services since it was created, by name.
     #[serde(default)]
     pub(crate) wishes: BTreeMap<String, Wish>,
 }
 
-/// What somebody asked for of a service.
+/// Requested state of a service.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Wish {
-    /// The first run that answers it; none, if it is not to run.
+    /// First run that satisfies it; none if the service should not run.
     pub(crate) run: Option<u32>,
-    /// Who asked: the same one asks for nothing new.
+    /// Task of the request: a repeated one changes nothing.
     pub(crate) by: String,
 }
 
-/// What is remembered of a cell beside its record and for longer: where to look for what it may have left.
+/// Data of a cell that outlives its record, for finding its remains.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Trace {
     pub(crate) allocation_id: AllocationId,
@@ -155,7 +157,7 @@ impl Record {
     }
 }
 
-/// Where the things of one cell lie. An id is safe in a path: it has a fixed alphabet.
+/// Paths of one cell. An id is safe in a path: it has a fixed alphabet.
 #[derive(Debug, Clone)]
 pub(crate) struct Place {
     pub(crate) folder: PathBuf,
@@ -193,8 +195,8 @@ impl Place {
         self.run.join("shared").join(number.to_string())
     }
 
-    /// The directories that outlive the cell: where each is mounted on the node, and where it is found in the cell. One comes
-    /// before those inside it, which it would hide otherwise.
+    /// Returns the directories that outlive the cell: the mount point of each on the node, and its path in the cell. Parents
+    /// come first, because they would hide their children otherwise.
     pub(crate) fn lasting<'r>(&self, record: &'r Record) -> Vec<(PathBuf, &'r str)> {
         let states = record.spec.state.iter().enumerate();
         let shared = record.spec.shared.iter().enumerate();
@@ -206,27 +208,27 @@ impl Place {
         all
     }
 
-    /// Where the file system of the cell's secrets is attached for a moment, empty.
+    /// Returns the temporary mount point of the cell's secrets, empty.
     pub(crate) fn secrets(&self) -> PathBuf {
         self.run.join("secrets")
     }
 
-    /// Where checks beside the cell have their things.
+    /// Returns the folder of the checks beside the cell.
     pub(crate) fn witnesses(&self) -> PathBuf {
         self.run.join("witness")
     }
 
-    /// A file of the cell's `/etc` that is ours to rewrite.
+    /// Returns a file of the cell's `/etc` that the platform writes.
     pub(crate) fn etc(&self, file: &str) -> PathBuf {
         self.run.join("etc").join(file)
     }
 
-    /// `name` has been checked to be a service's name.
+    /// Returns the folder of a service. `name` is validated.
     pub(crate) fn service(&self, name: &str) -> PathBuf {
         self.folder.join("service").join(name)
     }
 
-    /// `id` has been checked to be a command's id.
+    /// Returns the folder of a command. `id` is validated.
     pub(crate) fn command(&self, id: &str) -> PathBuf {
         self.folder.join("command").join(id)
     }
@@ -244,7 +246,7 @@ impl Place {
     }
 }
 
-/// The cells that have a folder under `settings.folder`, whatever is in it.
+/// Lists the cells with a folder under `settings.folder`, whatever its content.
 pub(crate) fn known(folder: &Path) -> CellResult<Vec<CellId>> {
     let entries = match std::fs::read_dir(folder.join("cells")) {
         Ok(entries) => entries,

@@ -1,8 +1,7 @@
-//! Starting and stopping services because somebody asks.
+//! Starts and stops services on request.
 //!
-//! What was asked for is in the cell's record before anything is done about it, with the run that is to answer it. So whoever
-//! asks again after a crash, in the same words, waits for the same run, and supervision starts and restarts what is wanted
-//! whether or not anybody still waits.
+//! The cell's record stores a request, with the run that satisfies it, before any effect. A retry after a crash waits for
+//! the same run, and supervision starts and restarts requested services whether or not a caller waits.
 
 use std::time::{Duration, Instant};
 
@@ -22,33 +21,33 @@ use crate::record::{Record, Wish};
 use crate::service::{MARK, Run};
 
 const PAUSE: Duration = Duration::from_millis(10);
-/// A service that ended so often in a row, each time soon, is not waited for any longer: another try would end like these.
+/// Consecutive early failures after which a start is given up: another attempt would fail too.
 const HOPELESS: u32 = 4;
-/// So many of the last lines of a service's log are told, and no more of them than so many characters: all of it is in its log.
+/// Maximum log lines of a service in an error, and their maximum characters: the log has all of them.
 const LAST_LINES: usize = 5;
 const LAST_WORDS: usize = 600;
-/// How long what was killed may take to be gone.
+/// Timeout for killed processes to end.
 const GONE: Duration = Duration::from_secs(10);
 
-/// Who asks for something of a service, and for how long.
+/// A request about a service, with its timeout.
 pub struct Request<'a> {
-    /// Of which incarnation of the cell.
+    /// Incarnation of the cell.
     pub incarnation: i64,
-    /// What.
+    /// Order.
     pub order: &'a ServiceOrder,
-    /// The task: the same one again asks for nothing new.
+    /// Task: a repeated one changes nothing.
     pub by: &'a str,
-    /// How long somebody waits for it.
+    /// How long the caller waits.
     pub patience: &'a Patience<'a>,
 }
 
 impl Cells {
-    /// Starts or stops a service. A start is done when the service is ready; one that is not ready in time is ended again, and
-    /// the error says what was the matter. A stop is done when no process of the service is left.
+    /// Starts or stops a service. A start completes when the service is ready; one that is not ready in time is stopped
+    /// again, and the error describes the cause. A stop completes when none of its processes is left.
     pub fn service_request(&self, cell: CellId, request: &Request<'_>) -> CellResult<()> {
         let until = request.patience.until();
         if request.order.action == ServiceAction::Stop && self.is_dead(cell, request.incarnation)? {
-            // Whatever ran in it ended with its first process.
+            // All processes ended with the first one.
             return Ok(());
         }
         let record = self.running_as(cell, request.incarnation)?;
@@ -61,7 +60,7 @@ impl Cells {
             ServiceAction::Start => {
                 let run = self.wish(cell, request, |seen| match seen {
                     (Seen::Running { .. } | Seen::Starting, run) => Some(run),
-                    // One that was never begun is its first.
+                    // A service that never started gets its first run.
                     (Seen::Absent, run) => Some(run.max(1)),
                     (Seen::Ended { .. }, run) => Some(run + 1),
                 })?;
@@ -75,7 +74,7 @@ impl Cells {
         }
     }
 
-    /// Writes down what is wished, unless this very task has wished it, and says which run answers it.
+    /// Records the request unless this task has already, and returns the run that satisfies it.
     fn wish(
         &self,
         cell: CellId,
@@ -100,7 +99,7 @@ impl Cells {
         Ok(run)
     }
 
-    /// Waits until the run that was asked for is ready; ends it if it does not become so.
+    /// Waits until the requested run is ready; stops it otherwise.
     fn await_ready(
         &self,
         cell: CellId,
@@ -108,7 +107,7 @@ impl Cells {
         request: &Request<'_>,
         (run, until): (Option<u32>, Instant),
     ) -> CellResult<()> {
-        // The same task found its wish taken back: it failed before.
+        // The same task finds its request withdrawn: it failed before.
         let Some(run) = run else {
             return refused(format!("{} was ended before it was ready", service.name));
         };
@@ -147,14 +146,14 @@ impl Cells {
             std::thread::sleep(PAUSE);
         };
         self.take_back(cell, service, request)?;
-        // Read after its end, when all of it is there. A log that cannot be read is no reason to keep the rest to oneself.
+        // Read after its end, when the log is complete. An unreadable log must not hide the rest of the error.
         let query = LogQuery { tail: Some(LAST_LINES), since: Some(since), contains: None };
         let lines = self.logs(cell, &service.name, &query).unwrap_or_default();
         let words = lines.into_iter().map(|line| line.text).collect();
         refused(format!("{} did not become ready {}", service.name, Unready { words, ..why }.told()))
     }
 
-    /// Takes back a wish that did not come true, and kills what there is of it: what failed must not come about later.
+    /// Withdraws a failed request, and kills its processes: a failed start must not succeed later.
     fn take_back(&self, cell: CellId, service: &Service, request: &Request<'_>) -> CellResult<()> {
         let turn = self.turn(cell);
         let _turn = lock(&turn);
@@ -165,7 +164,7 @@ impl Cells {
         self.kill(&record, &service.name)
     }
 
-    /// Asks a service to end, and kills what is left of it after the time that it may take. Runs from `before` on are not meant.
+    /// Stops a service, and kills its processes after its time limit. Runs from `before` on are not affected.
     fn stop(
         &self,
         record: &Record,
@@ -193,7 +192,7 @@ impl Cells {
         self.settled(record, service, run)
     }
 
-    /// Waits until the monitor has written down how it ended, so that nobody takes it for running.
+    /// Waits until the monitor has recorded the end, so that the service does not count as running.
     fn settled(&self, record: &Record, service: &Service, run: u32) -> CellResult<()> {
         let since = Instant::now();
         while matches!(
@@ -208,7 +207,7 @@ impl Cells {
         Ok(())
     }
 
-    /// Kills all processes of a service, and waits until they are gone.
+    /// Kills all processes of a service, and waits for their end.
     fn kill(&self, record: &Record, service: &str) -> CellResult<()> {
         let since = Instant::now();
         loop {
@@ -228,7 +227,7 @@ impl Cells {
         }
     }
 
-    /// The processes of a service: its first, all that descend from it, and all that carry its mark.
+    /// Returns the processes of a service: its first, all descendants, and all with its mark.
     fn processes_of(&self, record: &Record, service: &str) -> Vec<Process> {
         let namespace = record.namespaces.get("pid").copied();
         let run = Run::read(&self.place(record.cell_id), service).ok().flatten().unwrap_or_default().number;
@@ -237,16 +236,16 @@ impl Cells {
     }
 }
 
-/// What is known of a service that did not become ready.
+/// Description of a service that did not become ready.
 struct Unready {
     waited: Duration,
-    /// How often it ended meanwhile.
+    /// Number of exits meanwhile.
     ends: u32,
-    /// With what it ended last, if it has ended.
+    /// Last exit status, if it has ended.
     exit: Option<i32>,
-    /// What the platform found of it: the answer to its probe, or why it does not run.
+    /// The platform's observation: the result of its probe, or why it is not running.
     said: Option<String>,
-    /// The last of what it wrote.
+    /// Last lines of its log.
     words: Vec<String>,
 }
 

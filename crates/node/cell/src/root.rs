@@ -1,4 +1,4 @@
-//! The root of a cell, as it is mounted on the node before the container is made from it.
+//! The root of a cell, as mounted on the node before the container is created.
 
 use std::fs::{self, File};
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -15,7 +15,7 @@ use crate::lasting::Lasting;
 use crate::record::{Place, Record, RootSource};
 use crate::settings::Tools;
 
-/// Directories that a made root has beside those of the node. `/tmp` is everybody's.
+/// Directories of a constructed root beside those of the node. `/tmp` is world-writable.
 const MADE: &[(&str, u32)] = &[
     ("dev", 0o755),
     ("etc", 0o755),
@@ -40,8 +40,8 @@ const NSSWITCH: &str =
 /// Mounts the root and the state directories of a cell. `at_rest` is the first of the ids that own state on disk.
 pub(crate) fn mount(tools: &Tools, place: &Place, record: &Record, at_rest: u32) -> CellResult<()> {
     let layer = record.layer();
-    // A crash can leave a layer without its record. Its cell may have put links into it, which would lead to directories of the
-    // node, and nothing of it is wanted any more. Removing it follows none of them.
+    // A crash can leave a layer without its record. The cell may have put links into it that lead to directories of the
+    // node, and its content is obsolete. The removal follows no links.
     document::remove_folder(&layer)?;
     document::folder(&layer, 0o700)?;
     document::folder(&place.rootfs(), 0o711)?;
@@ -73,7 +73,8 @@ pub(crate) fn mount(tools: &Tools, place: &Place, record: &Record, at_rest: u32)
     })
 }
 
-/// Mounts directories that outlive the cell, each made if it is not there. `at_rest` is the first of the ids that own them on disk.
+/// Mounts directories that outlive the cell, each created if missing. `at_rest` is the first of the ids that own them on
+/// disk.
 fn attach_lasting(
     tools: &Tools,
     directories: Vec<(Lasting, PathBuf)>,
@@ -92,8 +93,8 @@ fn attach_lasting(
     Ok(())
 }
 
-/// Mounts at `rootfs` what a cell's root was made from, without anything that was written in the cell: to read alone. What has
-/// to be made for it is made in `folder`; `points` are directories that must be there.
+/// Mounts the source of a cell's root at `rootfs`, read-only and without the cell's own writes. Temporary files are created
+/// in `folder`; `points` are directories that must exist.
 pub(crate) fn mount_pristine(
     tools: &Tools,
     record: &Record,
@@ -120,7 +121,7 @@ pub(crate) fn mount_pristine(
             document::folder(&lower, 0o711)?;
             let namespace = idmap::mapping(tools, 0, record.ids)?;
             idmap::attach(image, &lower, Access::ReadOnly, Some(&namespace))?;
-            // What was made is below the image: it is where the image has nothing.
+            // The created directories are below the image, so they only fill gaps.
             overlay(&[&lower, &made], None, rootfs)?;
             rustix::mount::unmount(&lower, UnmountFlags::DETACH)
                 .doing(|| format!("unmount {}", lower.display()))
@@ -136,19 +137,19 @@ fn mount_image(tools: &Tools, place: &Place, record: &Record, image: &Path) -> C
     let (upper, work) = (record.layer().join("upper"), record.layer().join("work"));
     document::folder(&upper, 0o755)?;
     document::folder(&work, 0o700)?;
-    // Before the mount: overlayfs remembers the owner that the layer had then.
+    // Before the mount: overlayfs caches the layer's owner.
     owned(&upper, record.ids)?;
     document::folder(&place.lower(), 0o711)?;
     let namespace = idmap::mapping(tools, 0, record.ids)?;
     idmap::attach(image, &place.lower(), Access::ReadOnly, Some(&namespace))?;
     overlay(&[&place.lower()], Some((&upper, &work)), &place.rootfs())?;
-    // The overlay holds a copy of the mount; nobody needs this one any more.
+    // The overlay holds a copy of the mount; this one is no longer needed.
     rustix::mount::unmount(place.lower(), UnmountFlags::DETACH)
         .doing(|| format!("unmount {}", place.lower().display()))
 }
 
-/// Mounts an overlay; without an upper layer nothing can be written. The layers are named by descriptors, because the cell can
-/// read the options of its mounts and has no business to know the node's paths.
+/// Mounts an overlay, read-only without an upper layer. The layers are passed by descriptor, because the cell can read its
+/// mount options and must not learn the node's paths.
 fn overlay(lowers: &[&Path], written: Option<(&Path, &Path)>, target: &Path) -> CellResult<()> {
     let doing = || format!("mount an overlay at {}", target.display());
     let open = |path: &Path| -> CellResult<(OwnedFd, String)> {
@@ -180,8 +181,8 @@ fn overlay(lowers: &[&Path], written: Option<(&Path, &Path)>, target: &Path) -> 
     rustix::mount::move_mount(&tree, "", CWD, target, MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH).doing(doing)
 }
 
-/// A root that is made of directories of the node. Their owners are not mapped: what only the node's root may read stays
-/// unreadable for the root of a cell.
+/// Mounts a root made of directories of the node. Their owners are not mapped: files that only the node's root may read stay
+/// unreadable for a cell's root.
 fn mount_directories(place: &Place, record: &Record, directories: &[PathBuf]) -> CellResult<()> {
     let upper = record.layer().join("upper");
     document::folder(&upper, 0o755)?;
@@ -189,7 +190,7 @@ fn mount_directories(place: &Place, record: &Record, directories: &[PathBuf]) ->
     attach_directories(&upper, &place.rootfs(), directories)
 }
 
-/// Makes what a root has beside the directories of the node.
+/// Creates the parts of a root beside the directories of the node.
 fn furnish(upper: &Path, ids: u32) -> CellResult<()> {
     owned(upper, ids)?;
     for (name, mode) in MADE {
@@ -226,13 +227,13 @@ fn attach_directories(upper: &Path, rootfs: &Path, directories: &[PathBuf]) -> C
     Ok(())
 }
 
-/// Writes a file of the cell's `/etc` that is ours, in place: it is mounted into the cell as the file it is.
+/// Writes a platform file of the cell's `/etc` in place: it is bind-mounted into the cell.
 pub(crate) fn write_etc(place: &Place, name: &str, text: &str, ids: u32) -> CellResult<()> {
     let path = place.etc(name);
     fs::write(&path, text).doing(|| format!("write {}", path.display()))?;
     fs::set_permissions(&path, fs::Permissions::from_mode(0o644))
         .doing(|| format!("write {}", path.display()))?;
-    // The cell's root owns it, because sshd trusts no keys that belong to a stranger; the mount is read-only all the same.
+    // The cell's root owns it, because sshd does not trust keys of other owners; the mount is read-only anyway.
     owned(&path, ids)
 }
 
@@ -240,7 +241,7 @@ fn owned(path: &Path, id: u32) -> CellResult<()> {
     chown(path, Some(id), Some(id)).doing(|| format!("give {} to the cell", path.display()))
 }
 
-/// Unmounts all that is mounted at or below `folder`.
+/// Unmounts everything at or below `folder`.
 pub(crate) fn unmount(folder: &Path) -> CellResult<()> {
     let text = fs::read_to_string("/proc/self/mountinfo").doing(|| "read the list of mounts".to_owned())?;
     for point in mount_points(&text).into_iter().rev().filter(|point| point.starts_with(folder)) {
@@ -250,7 +251,7 @@ pub(crate) fn unmount(folder: &Path) -> CellResult<()> {
     Ok(())
 }
 
-/// The mount points in a mountinfo, in the order of mounting.
+/// Returns the mount points in a mountinfo, in mount order.
 pub(crate) fn mount_points(mountinfo: &str) -> Vec<PathBuf> {
     mountinfo
         .lines()
@@ -259,7 +260,7 @@ pub(crate) fn mount_points(mountinfo: &str) -> Vec<PathBuf> {
         .collect()
 }
 
-/// Blanks and the like are written as octal numbers there.
+/// Decodes octal escapes of blanks and the like.
 pub(crate) fn plain(text: &str) -> String {
     [("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\")]
         .iter()

@@ -1,17 +1,17 @@
-//! The floor for runc's version.
+//! Minimum version of runc.
 //!
-//! Distributions backport fixes without changing the version, so the version alone proves little. It proves enough to refuse what
-//! nobody maintains: before 1.1.5 no distribution with support ships runc, and ways out of containers are public.
+//! Distributions backport fixes without changing the version, so the version alone proves little. It is enough to refuse
+//! unmaintained ones: no supported distribution ships runc before 1.1.5, and container escapes in it are public.
 
 use std::fmt;
 
 use crate::settings::Tools;
 use crate::tool;
 
-/// The oldest runc that makes cells. Debian 12 ships 1.1.5 with the later fixes.
+/// Oldest runc that may create cells. Debian 12 ships 1.1.5 with the later fixes.
 pub const RUNC_FLOOR: RuncVersion = RuncVersion { major: 1, minor: 1, patch: 5, is_release: true };
 
-/// A version of runc. A candidate for a release comes before the release.
+/// A version of runc. A release candidate sorts before its release.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct RuncVersion {
     major: u32,
@@ -21,7 +21,7 @@ pub struct RuncVersion {
 }
 
 impl RuncVersion {
-    /// From what `runc --version` writes: `runc version 1.1.5+ds1`, and more lines.
+    /// Parses the output of `runc --version`: `runc version 1.1.5+ds1`, and more lines.
     fn parse(text: &str) -> Option<Self> {
         let version = text.lines().find_map(|line| line.trim().strip_prefix("runc version "))?.trim();
         let end = version.find(|c: char| c != '.' && !c.is_ascii_digit()).unwrap_or(version.len());
@@ -29,7 +29,7 @@ impl RuncVersion {
         let mut numbers = numbers.split('.').map(|number| number.parse::<u32>().ok());
         let mut next = || numbers.next().flatten();
         let (major, minor, patch) = (next()?, next()?, next()?);
-        // A revision of a distribution also follows a hyphen, and is no candidate.
+        // A distribution's revision also follows a hyphen, and is no candidate.
         let rest = rest.trim_start_matches(['-', '~']);
         let is_candidate = ["rc", "alpha", "beta", "dev"].iter().any(|word| rest.starts_with(word));
         Some(Self { major, minor, patch, is_release: !is_candidate })
@@ -43,7 +43,7 @@ impl fmt::Display for RuncVersion {
     }
 }
 
-/// Why the runc of this machine makes no cells, if it does not. One that is missing is told of elsewhere.
+/// Returns the reason why this machine's runc may not create cells, if any. A missing runc is reported elsewhere.
 pub fn outdated_runc(tools: &Tools) -> Option<String> {
     let output = tool::command(&tools.runc).arg("--version").stdout(std::process::Stdio::piped()).output();
     let text = String::from_utf8_lossy(&output.ok()?.stdout).into_owned();

@@ -1,33 +1,34 @@
-//! Which system calls a cell may make: those in the list, and no others.
+//! System calls that a cell may make: an allow list.
 //!
-//! Left out on purpose, because they reach what the kernel shares between cells or have been the way out of containers before:
-//! mounting (`mount`, `fsopen`, `move_mount`, `open_tree`, `pivot_root`, …), new namespaces (`unshare`, `setns`, `clone` with
-//! such flags), keyrings, `bpf`, `perf_event_open`, `userfaultfd`, `io_uring_*`, modules, `kexec_*`, clocks, swap, quotas,
-//! `open_by_handle_at`, `ptrace`'s privileged cousins (`kcmp`, `process_madvise`), NUMA placement of other processes,
-//! `modify_ldt` (old segments of 16 bit programs), `memfd_secret` (memory that no check or dump of the node could read).
-//! `process_vm_readv` and `process_vm_writev` stay: they reach no process that `ptrace` does not, which is allowed inside the
-//! cell, and MPI libraries copy between ranks with them and fail loudly where they are denied.
-//! A refused call is answered with "not permitted"; `clone3` with "no such call", because its flags cannot be looked at and
-//! libraries then use `clone`.
+//! Excluded on purpose, because they reach state that the kernel shares between cells or have enabled container escapes:
+//! mounting (`mount`, `fsopen`, `move_mount`, `open_tree`, `pivot_root`, …), new namespaces (`unshare`, `setns`, `clone`
+//! with such flags), keyrings, `bpf`, `perf_event_open`, `userfaultfd`, `io_uring_*`, modules, `kexec_*`, clocks, swap,
+//! quotas, `open_by_handle_at`, `ptrace`'s privileged relatives (`kcmp`, `process_madvise`), NUMA placement of other
+//! processes, `modify_ldt` (segments of 16-bit programs), `memfd_secret` (memory that no check or dump of the node could
+//! read).
+//! `process_vm_readv` and `process_vm_writev` are allowed: they reach no process that `ptrace` does not, which is allowed
+//! inside the cell, and MPI libraries copy between ranks with them and fail without them.
+//! A refused call returns "not permitted"; `clone3` returns "no such call", because its flags cannot be inspected and
+//! libraries then fall back to `clone`.
 
 use serde_json::{Value, json};
 
-/// Calls that are allowed whatever their arguments.
+/// Calls allowed with any arguments.
 const ALLOWED: &str = include_str!("seccomp.txt");
 
-/// The flags of clone(2) that ask for a new namespace.
+/// Flags of clone(2) that create a namespace.
 const NEW_NAMESPACES: u64 = 0x7e02_0000;
 
-/// Families of sockets: local, IPv4, IPv6 and netlink. Virtual machine sockets and the kernel's cryptography are not among them.
+/// Socket families: local, IPv4, IPv6 and netlink. Virtual machine sockets and the kernel's cryptography are excluded.
 const FAMILIES: [u64; 4] = [1, 2, 10, 16];
 
-/// Personalities: the usual one, the 32 bit one, each with and without a fixed layout, and the question which it is.
+/// Personalities: the default, the 32-bit one, each with and without a fixed layout, and the query.
 const PERSONALITIES: [u64; 5] = [0x0, 0x8, 0x2_0000, 0x2_0008, 0xffff_ffff];
 
 const NO_SUCH_CALL: u32 = 38;
 const NOT_PERMITTED: u32 = 1;
 
-/// The profile, as an OCI runtime takes it.
+/// Returns the profile in the OCI runtime's format.
 pub(crate) fn profile() -> Value {
     let names: Vec<&str> = allowed().collect();
     let mut rules = vec![
@@ -61,7 +62,7 @@ fn allowed() -> impl Iterator<Item = &'static str> {
     ALLOWED.lines().filter(|line| !line.starts_with('#')).flat_map(str::split_whitespace)
 }
 
-/// The machine's own and no 32 bit one: there a single call could ask for any family of sockets.
+/// Returns the machine's own architecture without the 32-bit one, where a single call could request any socket family.
 fn architectures() -> Value {
     match std::env::consts::ARCH {
         "aarch64" => json!(["SCMP_ARCH_AARCH64"]),

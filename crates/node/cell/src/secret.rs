@@ -1,11 +1,10 @@
-//! The secrets of a cell: files in a file system of its own, in memory, that exists in the cell's mount namespace and nowhere else.
+//! Secrets of a cell: files in an in-memory file system of its own, which exists only in the cell's mount namespace.
 //!
-//! The file system is made empty, the runtime puts it into the cell read-only, and then it is taken off the node's own list of
-//! mounts. Only after that are the secrets written, through a descriptor that nobody else has, while nothing runs in the cell
-//! yet. Those that come while it runs are written through a second mount that is attached nowhere. So no path of the node
-//! ever leads to them, and they end with the cell's processes, however those end. Two ways were
-//! rejected: to let the runtime mount the file system, because in a cell's user namespace it cannot be kept from the swap, and to
-//! write the files into the cell's private layer, because that is a disk.
+//! The file system is created empty, the runtime mounts it into the cell read-only, and then it is detached from the node.
+//! Only then are the secrets written, through a private descriptor, before any process runs in the cell. Secrets added to a
+//! running cell are written through a second mount that is attached nowhere. So no path of the node ever leads to them, and
+//! they end with the cell's processes in any case. Two alternatives were rejected: a mount by the runtime, because in a
+//! cell's user namespace it cannot be excluded from swap, and files in the cell's private layer, because that is on disk.
 
 use std::fmt;
 use std::fs::{self, File};
@@ -24,25 +23,24 @@ use crate::process::Process;
 use crate::record::{Place, Record};
 use crate::root;
 
-/// Where they are found in a cell.
+/// Path of the secrets in a cell.
 pub(crate) const TARGET: &str = "/run/muster/secrets";
-/// No secret is longer.
+/// Maximum size of a secret.
 pub(crate) const LONGEST: usize = 1 << 20;
-/// How much and how many there may be, with those that come while the cell runs. Nobody in the cell can write there, so only what
-/// is there takes room.
+/// Limits of size and number, including secrets added later. The cell cannot write there, so only actual files take space.
 const SIZE: usize = 96 << 20;
 const FILES: usize = 512;
 
-/// A secret, as a cell is given it: a file of mode 0400.
+/// A secret of a cell: a file of mode 0400.
 #[derive(Clone, Copy)]
 pub struct Secret<'a> {
-    /// The name of the file.
+    /// File name.
     pub file: &'a str,
     /// Its owner in the cell.
     pub uid: u32,
     /// Its group in the cell.
     pub gid: u32,
-    /// What is in it.
+    /// Content.
     pub content: &'a [u8],
 }
 
@@ -52,17 +50,17 @@ impl fmt::Debug for Secret<'_> {
     }
 }
 
-/// The file system of a cell's secrets, while the cell is being made. Here it can be written to; in the cell it cannot.
+/// The file system of a cell's secrets while the cell is being created: writable here, read-only in the cell.
 pub(crate) struct Vault {
     root: OwnedFd,
 }
 
 impl Vault {
-    /// Makes it, empty, where the runtime looks for it.
+    /// Creates the empty file system where the runtime expects it.
     pub(crate) fn open(place: &Place, record: &Record) -> CellResult<Self> {
         let doing = || "make the file system for a cell's secrets".to_owned();
         let options = [
-            // By this name it is found, in whichever mount namespace it may be.
+            // Identifies the file system in any mount namespace.
             ("source", record.cell_id.to_string()),
             ("size", SIZE.to_string()),
             ("nr_inodes", FILES.to_string()),
@@ -84,7 +82,7 @@ impl Vault {
                 | MountAttrFlags::MOUNT_ATTR_NOEXEC;
             rustix::mount::fsmount(&context, FsMountFlags::FSMOUNT_CLOEXEC, attributes)
         };
-        // Kernels before 6.4 do not know the option.
+        // Kernels before 6.4 lack the option.
         let root = open(true).or_else(|_| open(false)).doing(doing)?;
         document::folder(&place.secrets(), 0o711)?;
         let here = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH;
@@ -92,7 +90,7 @@ impl Vault {
         Ok(Self { root })
     }
 
-    /// Takes it off the node, where only the cell has it then, and writes the secrets.
+    /// Detaches it from the node, so that only the cell has it, and writes the secrets.
     pub(crate) fn fill(self, place: &Place, ids: u32, secrets: &[Secret<'_>]) -> CellResult<()> {
         rustix::mount::unmount(place.secrets(), UnmountFlags::DETACH | UnmountFlags::NOFOLLOW)
             .doing(|| "take the file system of a cell's secrets off the node".to_owned())?;
@@ -100,17 +98,17 @@ impl Vault {
     }
 }
 
-/// Writes a secret: beside, and then into its place, so that who reads it has all of the old one or all of the new.
+/// Writes a secret to a temporary file and renames it, so that a reader gets the old or the new content.
 fn write(root: &OwnedFd, ids: u32, secret: &Secret<'_>) -> CellResult<()> {
     let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    // No name of a secret begins with a dot.
+    // No secret's name begins with a dot.
     let beside = ".new";
     let attempt = || -> std::io::Result<()> {
         let _ = rustix::fs::unlinkat(root, beside, AtFlags::empty());
         let file = rustix::fs::openat(root, beside, flags, Mode::RUSR)?;
         let (uid, gid) = (Uid::from_raw(ids + secret.uid), Gid::from_raw(ids + secret.gid));
         rustix::fs::fchown(&file, Some(uid), Some(gid))?;
-        // Whatever the umask says.
+        // Regardless of the umask.
         rustix::fs::fchmod(&file, Mode::RUSR)?;
         File::from(file).write_all(secret.content)?;
         Ok(rustix::fs::renameat(root, beside, root, secret.file)?)
@@ -118,10 +116,10 @@ fn write(root: &OwnedFd, ids: u32, secret: &Secret<'_>) -> CellResult<()> {
     attempt().doing(|| format!("write the secret {}", secret.file))
 }
 
-/// Gives secrets to a cell that runs.
+/// Adds secrets to a running cell.
 ///
-/// In the cell the file system is read-only, so a second mount of it is made that is writable, attached nowhere, and gone when
-/// this returns. Which mount it is, the kernel's list says and no path: the cell may have put another directory where it was.
+/// The file system is read-only in the cell, so a second, writable mount of it is made, attached nowhere and closed on
+/// return. The kernel's list identifies it, not a path: the cell may have mounted another directory there.
 pub(crate) fn add(record: &Record, init: &Process, secrets: &[Secret<'_>]) -> CellResult<()> {
     let doing = || "open the file system of a cell's secrets".to_owned();
     let mounts = fs::read_to_string(format!("/proc/{}/mountinfo", init.pid)).doing(doing)?;
@@ -129,7 +127,7 @@ pub(crate) fn add(record: &Record, init: &Process, secrets: &[Secret<'_>]) -> Ce
         return refused("the cell has no place for secrets: it was made by an older agent; make it anew");
     };
     let namespace = File::open(format!("/proc/{}/ns/mnt", init.pid)).doing(doing)?;
-    // Looked at after it is open: had the process been another, it would be now.
+    // Verified after opening: the PID was not reused before.
     if !init.alive() {
         return refused("the cell is gone");
     }
@@ -148,7 +146,7 @@ pub(crate) fn add(record: &Record, init: &Process, secrets: &[Secret<'_>]) -> Ce
     secrets.iter().try_for_each(|secret| write(&root, record.ids, secret))
 }
 
-/// The device and the mount point of the file system with this name.
+/// Returns the device and the mount point of the file system with this name.
 fn find(mounts: &str, name: &str) -> Option<(String, PathBuf)> {
     mounts.lines().find_map(|line| {
         let (mount, source) = line.split_once(" - ")?;

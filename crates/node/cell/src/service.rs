@@ -1,4 +1,4 @@
-//! What is remembered of a service between two looks at it.
+//! Persistent state of a service.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,20 +6,20 @@ use crate::document;
 use crate::error::CellResult;
 use crate::record::Place;
 
-/// By this every process of a service is known, those among them that left their parent, unless they hide it: its value is the
+/// Environment variable that marks every process of a service, including orphaned ones unless they hide it; its value is the
 /// service's name.
 pub(crate) const MARK: &str = "MUSTER_SERVICE";
 
-/// The runs of a service. Each has a folder of its own, so that nothing of an earlier one is taken for it.
+/// Runs of a service. Each has a folder of its own, so that they cannot be confused.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Run {
-    /// The run that is, or was last; the first is 1.
+    /// Current or last run; the first is 1.
     pub(crate) number: u32,
-    /// How often it was started again.
+    /// Number of restarts.
     pub(crate) restarts: u32,
-    /// How often in a row it ended soon.
+    /// Number of consecutive early exits.
     pub(crate) streak: u32,
-    /// Whether it was ready when it was last asked.
+    /// Whether the last probe succeeded.
     pub(crate) ready: bool,
 }
 

@@ -1,4 +1,4 @@
-//! What the agent says about cells on its node.
+//! Settings for the cells of a node.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -6,10 +6,10 @@ use std::sync::Arc;
 use crate::error::{CellError, CellResult, refused};
 use crate::tool::PATH;
 
-/// Called with the name of each point of [`POINTS`] as it is reached; a test can end the process there.
+/// Callback for each point of [`POINTS`]; a test can end the process there.
 pub type Reach = Arc<dyn Fn(&'static str) + Send + Sync>;
 
-/// Every point that making and destroying a cell passes, in order.
+/// Every crash point of creating and destroying a cell, in order.
 pub const POINTS: &[&str] = &[
     "cell_create:range-taken",
     "cell_create:recorded",
@@ -30,45 +30,45 @@ pub const POINTS: &[&str] = &[
     "cell_destroy:forgotten",
 ];
 
-/// Where and how cells live on a node.
+/// Settings for the cells of a node.
 #[derive(Clone)]
 pub struct Settings {
-    /// What must survive a restart of the machine: records, logs, exit statuses. Only root may look into it.
+    /// Directory that survives a reboot: records, logs, exit statuses. Readable by root only.
     pub folder: PathBuf,
-    /// What need not: bundles and mount points. Cells may pass through it, and find nothing they can list.
+    /// Directory that need not survive one: bundles and mount points. Cells may traverse but not list it.
     pub run: PathBuf,
-    /// Under which control group the groups of allocations are made, like `muster/node-1`.
+    /// Parent control group of the allocations, such as `muster/node-1`.
     pub cgroup_root: String,
-    /// The first id of the node's that cells use. The first 65536 from here own files at rest; cells take the ranges after it.
+    /// First id of the node for cells. The first 65536 own files at rest; cells take the following ranges.
     pub id_base: u32,
-    /// The programs that cells need.
+    /// Required programs.
     pub tools: Tools,
-    /// How much of a service's output is kept.
+    /// Log limits of services.
     pub logs: LogLimits,
-    /// Called at each point of [`POINTS`].
+    /// Callback for each point of [`POINTS`].
     pub reach: Reach,
 }
 
-/// The programs that cells need, by their paths.
+/// Paths of the required programs.
 #[derive(Debug, Clone)]
 pub struct Tools {
-    /// Makes containers.
+    /// Creates containers.
     pub runc: PathBuf,
-    /// Stays with each service, keeps its output and its exit status.
+    /// Monitors each service, and keeps its output and exit status.
     pub conmon: PathBuf,
-    /// A static program that is the first process of each cell and reaps the orphans.
+    /// Static program that is the first process of each cell and reaps orphans.
     pub init: PathBuf,
-    /// Makes the user namespaces that identity-mapped mounts are made with.
+    /// Creates user namespaces for id-mapped mounts.
     pub unshare: PathBuf,
-    /// Something that lives until its input ends, to hold such a namespace for a moment.
+    /// Runs until its input ends, to hold such a namespace for a moment.
     pub cat: PathBuf,
-    /// Goes among a cell's processes, to mount a list of them for a check.
+    /// Enters a cell's PID namespace, to mount its `/proc` for a check.
     pub nsenter: PathBuf,
     /// Mounts it.
     pub mount: PathBuf,
 }
 
-/// The programs that cells need: name, package of Debian, purpose.
+/// Required programs: name, Debian package, purpose.
 pub const PROGRAMS: &[(&str, &str, &str)] = &[
     ("runc", "runc", "makes cells"),
     ("conmon", "conmon", "watches services of cells, also while no agent runs"),
@@ -80,7 +80,7 @@ pub const PROGRAMS: &[(&str, &str, &str)] = &[
 ];
 
 impl Default for Tools {
-    /// Each where the search path has it.
+    /// Returns the programs on the search path.
     fn default() -> Self {
         let find = |name: &str| {
             let places = PATH.split(':').map(|folder| PathBuf::from(folder).join(name));
@@ -101,12 +101,12 @@ impl Default for Tools {
     }
 }
 
-/// How much of a service's output is kept.
+/// Log limits of a service.
 #[derive(Debug, Clone, Copy)]
 pub struct LogLimits {
-    /// A log longer than this is put aside, in bytes.
+    /// Size in bytes at which a log is rotated.
     pub size: u64,
-    /// How many that were put aside are kept.
+    /// Number of rotated files kept.
     pub count: u32,
 }
 
@@ -139,7 +139,7 @@ impl Settings {
             if !path.is_absolute() {
                 return refused(format!("{} must be an absolute path", path.display()));
             }
-            // The monitor takes what stands before a colon for the name of a way to log.
+            // The monitor parses a prefix before a colon as a log driver.
             if path.to_str().is_none_or(|text| text.contains(':')) {
                 return refused(format!("{} must be plain text without a colon", path.display()));
             }

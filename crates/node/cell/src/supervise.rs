@@ -1,4 +1,4 @@
-//! Keeping the services of cells running.
+//! Supervises the services of cells.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, TryLockError};
@@ -20,7 +20,7 @@ use crate::process::Process;
 use crate::record::{self, Phase, Record};
 use crate::service::{MARK, Run};
 
-/// What is known of the probes of services. It is lost with the agent, and asked for again.
+/// Probe state of services. It is lost with the agent, and probed again.
 #[derive(Default)]
 pub(crate) struct Memos(Arc<Mutex<HashMap<(CellId, String), Memo>>>);
 
@@ -29,7 +29,7 @@ struct Memo {
     run: u32,
     asked: Option<Timestamp>,
     asking: bool,
-    /// What the last answer was; taken when it is written down.
+    /// Last result; taken when it is recorded.
     answer: Option<Result<(), String>>,
     message: Option<String>,
 }
@@ -58,9 +58,8 @@ impl Memos {
 }
 
 impl Cells {
-    /// Looks at every service of every cell and does what has to be done now: starts, starts again, asks whether it is ready,
-    /// puts long logs aside. To be called a few times a second; it waits for nothing but the starting of a program. What could
-    /// not be done is said, and tried again the next time.
+    /// Checks every service of every cell and does the next step: starts, restarts, probes, rotates logs. To be called a few
+    /// times a second; it waits only for starting programs. Failures are returned, and retried with the next call.
     pub fn supervise(&self, now: Timestamp) -> Vec<(CellId, crate::CellError)> {
         let cells = match record::known(&self.settings.folder) {
             Ok(cells) => cells,
@@ -77,12 +76,12 @@ impl Cells {
         let _turn = match turn.try_lock() {
             Ok(guard) => guard,
             Err(TryLockError::Poisoned(guard)) => guard.into_inner(),
-            // Somebody makes or destroys it: there is nothing to keep running meanwhile.
+            // The cell is being created or destroyed: there is nothing to supervise.
             Err(TryLockError::WouldBlock) => return Ok(()),
         };
         let record = match self.record(cell) {
             Ok(record) => record,
-            // Its folder is made before its record, and removed after it.
+            // Its folder is created before its record, and removed after it.
             Err(crate::CellError::NoCell(_)) => return Ok(()),
             Err(error) => return Err(error),
         };
@@ -98,7 +97,7 @@ impl Cells {
                 log::rotate(&monitor.log, &monitor.folder, self.settings.logs)?;
             }
         }
-        // Planned from what is now written, so that who waited for an answer starts at once.
+        // Planned with the recorded results, so that dependent services start at once.
         let views = if answered { self.views(&record)? } else { views };
         for (service, step) in plan::plan(now, &views) {
             match step {
@@ -110,7 +109,7 @@ impl Cells {
         Ok(())
     }
 
-    /// The services of a cell as they are now.
+    /// Returns the current state of a cell's services.
     pub(crate) fn views<'a>(&self, record: &'a Record) -> CellResult<Vec<View<'a>>> {
         let place = self.place(record.cell_id);
         let view = |service: &'a Service| -> CellResult<View<'a>> {
@@ -126,7 +125,7 @@ impl Cells {
         record.spec.services.iter().map(view).collect()
     }
 
-    /// The services of a cell, in the words of the wire.
+    /// Returns the services of a cell for the wire protocol.
     pub(crate) fn service_findings(&self, record: &Record) -> CellResult<Vec<ServiceFindings>> {
         let finding = |view: View<'_>| {
             let memo = self.memos.of(record.cell_id, &view.service.name, view.run.number);
@@ -156,14 +155,14 @@ impl Cells {
         let place = self.place(record.cell_id);
         run.write(&place, &service.name)?;
         let monitor = self.service_monitor(record, &service.name, run.number);
-        // An agent that died may have started it without being able to say so.
+        // An agent that died may have started it without recording it.
         if monitor.began() {
             monitor.settle();
             return Ok(());
         }
         for earlier in (1..run.number).rev().take(3) {
             let earlier = self.service_monitor(record, &service.name, earlier);
-            // Its monitor is gone, or this would be no new run; it may have been killed while the service lives on.
+            // Its monitor has ended, or this would be no new run. It may have been killed while the service lives on.
             if let Some(process) = earlier.process(record.namespaces.get("pid").copied()) {
                 process.signal(Signal::KILL);
             }
@@ -193,7 +192,7 @@ impl Cells {
         }
     }
 
-    /// Writes down what a probe answered since, and says whether one did.
+    /// Records a new probe result, and returns whether there was one.
     fn write_answer(&self, record: &Record, view: &View<'_>) -> CellResult<bool> {
         let (cell, name, run) = (record.cell_id, &view.service.name, view.run.number);
         let Some(answer) = self.memos.of(cell, name, run).answer else { return Ok(false) };
@@ -206,7 +205,7 @@ impl Cells {
         Ok(true)
     }
 
-    /// Asks a service whether it is ready, without waiting for the answer.
+    /// Starts a probe of a service, without waiting for the result.
     fn ask(&self, record: &Record, service: &Service, now: Timestamp) -> CellResult<()> {
         let (Some(probe), Some(init)) = (service.ready.clone(), record.init.clone()) else { return Ok(()) };
         let run = Run::read(&self.place(record.cell_id), &service.name)?.unwrap_or_default().number;

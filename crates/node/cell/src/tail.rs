@@ -1,9 +1,9 @@
-//! The end of a stream: all of it is read, so that nobody waits for a reader, and the last of it is kept.
+//! The end of a stream: all of it is read, so that the writer never blocks, and only the end is kept.
 
 use std::collections::VecDeque;
 use std::io::{ErrorKind, Read};
 
-/// The last of what came.
+/// End of a stream.
 #[derive(Debug, Default)]
 pub(crate) struct Tail {
     bytes: VecDeque<u8>,
@@ -20,7 +20,7 @@ impl Tail {
                 Ok(0) => return tail,
                 Ok(count) => tail.add(&buffer[..count], most),
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                // What came so far is what there is.
+                // A read error ends the stream; earlier data is kept.
                 Err(_) => return tail,
             }
         }
@@ -33,12 +33,12 @@ impl Tail {
         self.bytes.drain(..over);
     }
 
-    /// Whether there was more.
+    /// Reports whether data was dropped.
     pub(crate) fn is_cut(&self) -> bool {
         self.cut
     }
 
-    /// As text; what is none is replaced.
+    /// Returns the text, with invalid bytes replaced.
     pub(crate) fn text(mut self) -> String {
         String::from_utf8_lossy(self.bytes.make_contiguous()).into_owned()
     }

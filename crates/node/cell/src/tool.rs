@@ -1,5 +1,5 @@
-//! Programs of the node that are run for cells: by their path, with arguments and no shell, and with an environment of our
-//! own, so that nothing an image says of `LD_PRELOAD` and the like reaches a program outside a cell.
+//! Programs of the node that run for cells: by path, with arguments and without a shell, and with a clean environment, so
+//! that no image's `LD_PRELOAD` and the like reaches a program outside a cell.
 
 use std::io::Read;
 use std::path::Path;
@@ -7,20 +7,20 @@ use std::process::{Command, Stdio};
 
 use crate::error::{CellError, CellResult, Doing};
 
-/// Where programs are found, whatever the agent's own environment says.
+/// Search path for programs, independent of the agent's environment.
 pub(crate) const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
-/// How much of what a program wrote goes into an error.
+/// Maximum length of program output in an error.
 const SAID: usize = 2_000;
 
-/// A program with a clean environment and no input.
+/// Returns a command with a clean environment and no input.
 pub(crate) fn command(program: &Path) -> Command {
     let mut command = Command::new(program);
     command.env_clear().env("PATH", PATH).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     command
 }
 
-/// Runs a program that inherits its output to nobody, and gives what it wrote into its log if it fails.
+/// Runs a program with its output discarded, and returns its log's last message on failure.
 pub(crate) fn run(mut command: Command, log: &Path, doing: impl Fn() -> String) -> CellResult<()> {
     let status = command.status().doing(&doing)?;
     if status.success() {
@@ -33,11 +33,11 @@ pub(crate) fn run(mut command: Command, log: &Path, doing: impl Fn() -> String) 
     Err(CellError::Tool { doing: doing(), said })
 }
 
-/// What runc wrote into its log at last: the text of the last message.
+/// Returns the last message of runc's log.
 pub(crate) fn last_words(log: &Path) -> String {
     let mut text = String::new();
     if let Ok(file) = std::fs::File::open(log) {
-        // What a log holds before its last error does not matter, and it is short by its nature.
+        // Only the last error matters, and the log is short.
         let _ = file.take(1 << 16).read_to_string(&mut text);
     }
     let line = text.lines().rfind(|line| !line.trim().is_empty()).unwrap_or_default();

@@ -1,15 +1,15 @@
-//! Checks beside a cell: what the platform believes of a cell it has seen by these, so nothing in the cell may decide how they end.
+//! Checks beside a cell: they verify the cell for the platform, so nothing in the cell may influence their result.
 //!
-//! A check is a container of its own. Its root is the image as it was unpacked, never the cell's layer; its environment is
-//! what was ordered and nothing else; the directories of the cell that it sees can be read and not run. It shares the
-//! cell's network, processes and host name, because those are what it is about.
+//! A check is a container of its own. Its root is the image as unpacked, never the cell's layer; its environment is exactly
+//! as ordered; directories of the cell are mounted readable and not executable. It shares the cell's network, processes and
+//! host name, because those are its subject.
 //!
-//! It does *not* share the cell's user namespace, but has one with the same ids. In a shared one the cell's root could become the
-//! check's user and write into its memory or its output through `/proc`; across two namespaces the kernel refuses that, while
-//! owners of files and of peers on sockets are seen as in the cell. What is left to a process of the same user is to kill the check
-//! or to slow it down: then it ends badly, and is believed to have.
+//! It does *not* share the cell's user namespace, but has one with the same ids. In a shared one the cell's root could
+//! become the check's user and write into its memory or its output through `/proc`; across two namespaces the kernel denies
+//! that, while owners of files and of socket peers appear as in the cell. A process of the same user can only kill the check
+//! or slow it down: the check then fails, and counts as failed.
 //!
-//! It has no capabilities, and limits of its own instead of the cell's, so that a cell that has used up its memory or its
+//! It has no capabilities, and its own limits instead of the cell's, so that a cell that has used up its memory or its
 //! processes can still be checked. All concurrent checks of an allocation share one such limit, so that running many of them
 //! gains an allocation nothing.
 
@@ -43,25 +43,25 @@ use crate::root;
 use crate::tail::Tail;
 use crate::tool;
 
-/// How much of each stream is kept: the last of it.
+/// Maximum bytes kept of each stream: its end.
 const OUTPUT: usize = 16 << 10;
-/// What a check may use, whatever its cell has left; and what all that run beside the cells of an allocation may together.
+/// Limits of a check, independent of its cell, and of all concurrent checks of an allocation together.
 const MEMORY: u64 = 512 << 20;
 const CPUS: u32 = 1;
 const PROCESSES: u64 = 128;
 const CPU_PERIOD: u64 = 100_000;
-/// How long what was killed may take to be gone.
+/// Timeout for killed processes to end.
 const GONE: Duration = Duration::from_secs(10);
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// The limits that the checks of an allocation share.
+/// Returns the limits shared by the checks of an allocation.
 pub(crate) fn limits() -> CellResult<Limits> {
     Limits::new(CPUS, MEMORY >> 20)
 }
 
 static NUMBER: AtomicU64 = AtomicU64::new(0);
 
-/// Where the things of one check lie, and how the runtime calls it.
+/// Paths of one check, and its name in the runtime.
 struct Stand {
     name: String,
     folder: PathBuf,
@@ -73,7 +73,7 @@ impl Stand {
         self.folder.join("rootfs")
     }
 
-    /// Written by the runtime when all that it does before the program is done.
+    /// Written by the runtime when the program is about to start.
     fn pid_file(&self) -> PathBuf {
         self.folder.join("pid")
     }
@@ -88,7 +88,7 @@ impl Stand {
 }
 
 impl Cells {
-    /// Runs a check beside a cell and says how it ended. The caller has made sure that the image is as it was unpacked.
+    /// Runs a check beside a cell and returns its result. The caller has verified the image.
     pub fn witness(
         &self,
         cell: CellId,
@@ -102,7 +102,7 @@ impl Cells {
         let stand = self.stand(record.allocation_id, cell, &format!("w{}-{number}", std::process::id()));
         let ran = self.raise(&record, &stand, order);
         let ran = ran.and_then(|child| self.wait(&stand, child, (order, patience)));
-        // However it went, nothing of it stays.
+        // Removed in every case.
         let cleared = self.clear(&stand);
         let ran = ran?;
         cleared.map(|()| ran)
@@ -116,7 +116,7 @@ impl Cells {
         }
     }
 
-    /// Builds everything and starts the check. Nobody destroys the cell meanwhile.
+    /// Sets up and starts the check. The lock keeps the cell from being destroyed meanwhile.
     fn raise(&self, record: &Record, stand: &Stand, order: &ProbeOrder) -> CellResult<Child> {
         let turn = self.turn(record.cell_id);
         let _turn = lock(&turn);
@@ -133,7 +133,7 @@ impl Cells {
         for path in &sees {
             let target = stand.seen(shown.len());
             if !show(&place, record, path, &target)? {
-                // Inside another it is seen there that it is missing, and nothing can be mounted on it.
+                // Inside another directory its absence is visible there, and nothing can be mounted on it.
                 if sees.iter().any(|other| other != path && Path::new(path).starts_with(other)) {
                     continue;
                 }
@@ -159,7 +159,7 @@ impl Cells {
         command.spawn().doing(|| format!("run a check beside {}", record.cell_id))
     }
 
-    /// Mounts a `/proc` of the cell's processes. It takes a process among them to do so, and none of the cell's is asked.
+    /// Mounts a `/proc` of the cell's processes. That needs a process in their namespace, and none of the cell's is used.
     fn mount_processes(&self, init: &Process, stand: &Stand) -> CellResult<()> {
         let target = stand.folder.join("proc");
         document::folder(&target, 0o755)?;
@@ -173,11 +173,11 @@ impl Cells {
             .arg(&target)
             .stderr(said);
         tool::run(command, &log, || "mount the processes of a cell for a check".to_owned())?;
-        // Looked at afterwards: had the id passed to another process, it would be that one's now.
+        // Verified afterwards: the PID was not reused before.
         if init.alive() { Ok(()) } else { refused("the cell is gone") }
     }
 
-    /// Waits for the end of a check, and kills it when its time is over.
+    /// Waits for the end of a check, and kills it on timeout.
     fn wait(
         &self,
         stand: &Stand,
@@ -202,13 +202,13 @@ impl Cells {
                 if Instant::now() >= until || (patience.given_up)() {
                     timed_out = true;
                     self.end(stand)?;
-                    // The runtime had the check for its child, and has nothing to wait for any more.
+                    // The runtime's child, the check, has ended; it has nothing left to wait for.
                     let _ = child.kill();
                     break child.wait().doing(doing)?;
                 }
                 std::thread::sleep(PAUSE);
             };
-            // What it left running would hold its output open.
+            // Processes it left behind would keep its output open.
             self.end(stand)?;
             patience.check()?;
             let lost = |_| CellError::Refused("the thread that reads a check's output failed".to_owned());
@@ -228,7 +228,7 @@ impl Cells {
         })
     }
 
-    /// Kills all that runs in a check's group.
+    /// Kills all processes in a check's group.
     fn end(&self, stand: &Stand) -> CellResult<()> {
         let since = Instant::now();
         loop {
@@ -248,26 +248,26 @@ impl Cells {
         }
     }
 
-    /// Removes all that there is of a check, from any state.
+    /// Removes everything of a check, from any state.
     fn clear(&self, stand: &Stand) -> CellResult<()> {
         let _clearing = lock(&self.clearing);
         self.end(stand)?;
         if self.runc_root().join(&stand.name).exists() {
             let mut command = tool::command(&self.settings.tools.runc);
             command.arg("--root").arg(self.runc_root()).args(["delete", "--force"]).arg(&stand.name);
-            // What it cannot delete is removed below, where it matters.
+            // Anything it cannot delete is removed below.
             let _ = command.status();
             document::remove_folder(&self.runc_root().join(&stand.name))?;
         }
         self.layout.remove(&stand.group)?;
         root::unmount(&stand.folder)?;
         document::remove_folder(&stand.folder)?;
-        // Another check may have its things there.
+        // Fails if another check uses the folder.
         let _ = stand.folder.parent().map(fs::remove_dir);
         Ok(())
     }
 
-    /// Removes what an agent that died left of the checks beside a cell, or what runs while the cell goes.
+    /// Removes checks beside a cell that a dead agent left, or that are running while the cell is destroyed.
     pub(crate) fn clear_witnesses(&self, cell: CellId) -> CellResult<()> {
         let Ok(entries) = fs::read_dir(self.place(cell).witnesses()) else { return Ok(()) };
         let Some(trace) = self.trace(cell)? else { return Ok(()) };
@@ -278,8 +278,8 @@ impl Cells {
     }
 }
 
-/// The directories that a check sees, a directory before those inside it: those that it names, and the directories in them that
-/// outlive the cell, which are mounts of their own.
+/// Returns the directories that a check mounts, parents first: those it names, and the directories in them that outlive the
+/// cell, which are mounts of their own.
 fn sees<'a>(record: &'a Record, order: &'a ProbeOrder) -> Vec<&'a str> {
     let within = |lasting: &&String| order.sees.iter().any(|seen| Path::new(lasting).starts_with(seen));
     let lasting = record.spec.state.iter().chain(&record.spec.shared).filter(within);
@@ -289,11 +289,11 @@ fn sees<'a>(record: &'a Record, order: &'a ProbeOrder) -> Vec<&'a str> {
     all
 }
 
-/// Makes a directory of the cell visible at `target`, to read alone; false, if the cell has none there, which is no fault: what
-/// a check looks for may come later, or be gone.
+/// Mounts a directory of the cell read-only at `target`. Returns false if the cell has none there, which is no error: it may
+/// appear later, or be removed.
 ///
-/// It is found in the cell's own mounts as the node has them, beneath its root and through no link at all: a link is the
-/// cell's word for where something is.
+/// It is found in the node's view of the cell's mounts, beneath its root and through no link at all: the cell controls its
+/// links.
 fn show(place: &Place, record: &Record, path: &str, target: &Path) -> CellResult<bool> {
     let doing = || format!("open {path} in the cell; a check sees directories, and follows no links to them");
     let lasting = place.lasting(record).into_iter();
@@ -323,7 +323,7 @@ fn show(place: &Place, record: &Record, path: &str, target: &Path) -> CellResult
     Ok(true)
 }
 
-/// The configuration of a check's container.
+/// Returns the configuration of a check's container.
 fn config(
     place: &Place,
     record: &Record,
@@ -383,11 +383,11 @@ fn config(
     })
 }
 
-/// Why it is not sure that the program began, if that is so. The runtime ends with a one when it fails, and so does many a
-/// program that looks for something: what cannot be told apart is no verdict.
+/// Returns the reason why the program may not have started, if any. The runtime exits with 1 when it fails, and so do many
+/// programs that search for something: an ambiguous exit is no verdict.
 fn unbegun(stand: &Stand, program: &str, stderr: &str) -> Option<String> {
     let log = stand.log();
-    // What a program says of itself is not in that log.
+    // The program's own output is not in that log.
     match fs::read_to_string(&log) {
         Err(error) => return Some(format!("{} cannot be read: {error}", log.display())),
         Ok(text) if text.lines().any(|line| line.contains("level=error") || line.contains("level=fatal")) => {
@@ -398,13 +398,13 @@ fn unbegun(stand: &Stand, program: &str, stderr: &str) -> Option<String> {
     if process::pid_in(&stand.pid_file()).is_none() {
         return Some("the runtime ended before the program began, and did not say why".to_owned());
     }
-    // One that the kernel does not take is told of by its first process, where the program would have spoken.
+    // If the kernel rejects the program, the container's first process reports it on the program's standard error.
     let last = stderr.lines().next_back().unwrap_or_default();
     last.starts_with(&format!("exec {program}: ")).then(|| last.to_owned())
 }
 
 impl Cells {
-    /// What is remembered of a cell, if this incarnation of it runs.
+    /// Returns the record of a cell if this incarnation of it is running.
     pub(crate) fn running_as(&self, cell: CellId, incarnation: i64) -> CellResult<std::sync::Arc<Record>> {
         let record = self.running(cell)?;
         if record.incarnation != incarnation {
@@ -413,7 +413,7 @@ impl Cells {
                 record.incarnation
             ));
         }
-        // Its first process is that of the namespaces that were written down.
+        // Its first process is in the recorded namespaces.
         let pid = record.init.as_ref().map_or(0, |init| init.pid);
         if process::namespace(pid, "pid") != record.namespaces.get("pid").copied() {
             return refused(format!("{cell} is gone"));

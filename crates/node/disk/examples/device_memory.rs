@@ -1,13 +1,14 @@
-//! Proves on a real device that a wipe reaches what a tenant left: `device_memory plant|search|wipe|prove|prove-within UUID`.
+//! Proves on a real device that a wipe reaches a tenant's data: `device_memory plant|search|wipe|prove|prove-within UUID`.
 //!
-//! `prove` plays both tenants as processes of their own, `prove-within` as parts of one, and each prints one line of JSON. It ends with 0 only if the canary was seen
-//! before the wipe and not after it; a driver that clears memory by itself leaves the wipe unproven, and it says so.
+//! `prove` runs both tenants as separate processes, `prove-within` as parts of one, and each prints one line of JSON. It
+//! exits with 0 only if the canary was found before the wipe and not after it. A driver that clears memory by itself leaves
+//! the wipe unproven, and the output reports that.
 
 use std::process::{Command, ExitCode};
 
 use serde_json::{Value, json};
 
-/// What the first tenant leaves.
+/// Data of the first tenant.
 const CANARY: u32 = 0x7e57_c0de;
 
 fn main() -> ExitCode {
@@ -39,7 +40,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// The same within one process, where no driver clears what one part of it leaves to the next.
+/// Like `prove` within one process, where no driver clears the memory between its parts.
 fn prove_within(uuid: &str) -> ExitCode {
     let said = (|| {
         let left = muster_disk::leave(uuid, CANARY)?;
@@ -86,7 +87,7 @@ fn prove(uuid: &str) -> ExitCode {
     if verdict == "proved" { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-/// Another process of this program, which holds the device only for as long as it runs.
+/// Runs this program as another process, which holds the device only while it runs.
 fn child(verb: &str, uuid: &str) -> Value {
     let output = std::env::current_exe().and_then(|own| Command::new(own).args([verb, uuid]).output());
     match output {

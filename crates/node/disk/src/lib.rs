@@ -1,8 +1,8 @@
-//! What tenants leave behind: an allocation's disk, the memory of devices, and what cells share, how they are made, wiped or removed,
-//! and looked at.
+//! Storage of tenants: the disks of allocations, the memory of devices, and the shared directories of cells; how they are
+//! created, wiped or removed, and inspected.
 //!
-//! A wipe is done only when what was wiped has been read again and nothing was found. Where that cannot be seen, the answer
-//! says so, and is no success.
+//! A wipe succeeds only if the wiped data was read back and nothing was found. If that cannot be verified, the result
+//! reports it, and is no success.
 
 mod device;
 mod disk;

@@ -1,12 +1,11 @@
-//! What cells on several nodes have in common: directories on a file system that the operator has given to all of those nodes.
+//! Directories shared by cells on several nodes, on a file system that the operator mounts on all of those nodes.
 //!
-//! The platform brings no file system of its own across the network: an operator has one, and knows it. Here is only what makes one
-//! safe to hand out. Each network of cells has a folder of its own, which nobody else sees. What owns the files in it is one range of
-//! ids, written down beside them, so that every node shows the same file with the same owner, and no file of a tenant's belongs to
-//! anybody of a node. And the file system has a name of its own, so that two nodes that were given different ones are found out
-//! before somebody looks for a file where it is not.
+//! The platform has no network file system of its own: the operator provides one. This module makes it safe to hand out.
+//! Each network of cells has a folder of its own, invisible to others. One range of ids, recorded beside the files, owns
+//! them, so that every node shows the same owners, and no file of a tenant belongs to a user of a node. The file system also
+//! has an identity, so that nodes with different ones are detected before a file is missing.
 //!
-//! A share is removed, not overwritten: which blocks a file on another machine had is not ours to know.
+//! A share is removed, not overwritten: the blocks of a file on another machine are unknown to us.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{ErrorKind, Write as _};
@@ -15,20 +14,20 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-/// What stands at the top of the file system: which one it is, and who owns what is in it.
+/// Mark at the top of the file system: its identity, and the owner of its content.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct Mark {
-    /// Nodes that read the same have the same file system.
+    /// Equal on all nodes with the same file system.
     id: String,
     /// The first of the ids that own the files of cells.
     first_id: u32,
 }
 
 const MARK: &str = ".muster.json";
-/// What a share is called while it is being removed: nobody mounts it any more.
+/// Prefix of a share that is being removed and no longer mounted.
 const GOING: &str = ".going-";
 
-/// A file system that nodes share.
+/// A file system shared by nodes.
 #[derive(Debug, Clone)]
 pub struct SharedFiles {
     folder: PathBuf,
@@ -36,7 +35,7 @@ pub struct SharedFiles {
 }
 
 impl SharedFiles {
-    /// Opens it. The first node that comes marks it, with `id` and `first_id`; what stands there counts for all that come after.
+    /// Opens it. The first node marks it with `id` and `first_id`; later nodes use the existing mark.
     pub fn open(folder: &Path, id: &str, first_id: u32) -> Result<Self, String> {
         let said = |error: std::io::Error| format!("{}: {error}", folder.display());
         if !folder.is_dir() {
@@ -45,7 +44,7 @@ impl SharedFiles {
                 folder.display()
             ));
         }
-        // What is inside belongs to tenants, and to nobody who is a user of the node.
+        // Its content belongs to tenants, and to no user of the node.
         fs::set_permissions(folder, fs::Permissions::from_mode(0o700)).map_err(said)?;
         let path = folder.join(MARK);
         if !path.exists() {
@@ -61,7 +60,7 @@ impl SharedFiles {
         Ok(Self { folder: folder.to_owned(), mark })
     }
 
-    /// Which one it is.
+    /// Returns its identity.
     pub fn id(&self) -> &str {
         &self.mark.id
     }
@@ -71,14 +70,14 @@ impl SharedFiles {
         self.mark.first_id
     }
 
-    /// The folder of a share, made if it is not there. `name` is an id of the platform's.
+    /// Returns the folder of a share, created if missing. `name` is a platform id.
     pub fn share(&self, name: &str) -> Result<PathBuf, String> {
         let path = self.path(name)?;
         match DirBuilder::new().mode(0o711).create(&path) {
             Err(error) if error.kind() != ErrorKind::AlreadyExists => {
                 Err(format!("make {}: {error}", path.display()))
             }
-            // Another node may have put anything there. Cells are given what lies in it without following a link.
+            // Another node may have put anything there. Cells get its content without following a link.
             Err(_) if !fs::symlink_metadata(&path).is_ok_and(|found| found.is_dir()) => {
                 Err(format!("{} is no directory: another node put something else there", path.display()))
             }
@@ -86,7 +85,7 @@ impl SharedFiles {
         }
     }
 
-    /// Removes a share with everything in it. What is not there is removed already.
+    /// Removes a share with its content. Idempotent.
     pub fn remove(&self, name: &str) -> Result<(), String> {
         let (path, going) = (self.path(name)?, self.going(name));
         let said = |error: std::io::Error| format!("remove {}: {error}", path.display());
@@ -94,21 +93,21 @@ impl SharedFiles {
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
             done => done,
         };
-        // What an earlier try left; a folder is renamed only to where none is.
+        // Remains of an earlier attempt; a folder can only be renamed to a free name.
         gone(fs::remove_dir_all(&going)).map_err(said)?;
         gone(fs::rename(&path, &going)).map_err(said)?;
         gone(fs::remove_dir_all(&going)).map_err(said)?;
         File::open(&self.folder).and_then(|folder| folder.sync_all()).map_err(said)
     }
 
-    /// What is there of a share, found by looking.
+    /// Returns the remains of a share, by inspection.
     pub fn left(&self, name: &str) -> Result<Vec<String>, String> {
         let there = |path: &PathBuf| fs::symlink_metadata(path).is_ok();
         let all = [self.path(name)?, self.going(name)];
         Ok(all.into_iter().filter(there).map(|path| path.display().to_string()).collect())
     }
 
-    /// The names of all shares, those too whose removal was begun.
+    /// Returns the names of all shares, including those being removed.
     pub fn list(&self) -> Result<Vec<String>, String> {
         let entries =
             fs::read_dir(&self.folder).map_err(|error| format!("list {}: {error}", self.folder.display()))?;
@@ -140,7 +139,7 @@ impl SharedFiles {
 fn mark(folder: &Path, mark: &Mark) -> std::io::Result<()> {
     let beside = folder.join(format!(".new-{}", mark.id));
     let text = serde_json::to_string(mark).map_err(std::io::Error::other)?;
-    // What a node that was killed here left; a link that another node put there is removed, and never followed.
+    // Remains of a killed node; a link put there by another node is removed, never followed.
     match fs::remove_file(&beside) {
         Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
         _ => {}
@@ -148,7 +147,7 @@ fn mark(folder: &Path, mark: &Mark) -> std::io::Result<()> {
     let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&beside)?;
     file.write_all(text.as_bytes())?;
     file.sync_all()?;
-    // A link is made only where nothing is, on every file system that has links.
+    // Creating a hard link fails if the name exists, on every file system with links.
     let linked = match fs::hard_link(&beside, folder.join(MARK)) {
         Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(()),
         linked => linked,
@@ -233,7 +232,7 @@ mod tests {
     fn what_a_removal_left_half_done_is_found_and_finished() {
         let folder = tempfile::tempdir().unwrap();
         let files = SharedFiles::open(folder.path(), "one", 1_000_000).unwrap();
-        // A crash after the rename, and a cell that was cut off and made the folder anew.
+        // A crash after the rename, and a partitioned cell that created the folder again.
         for path in [files.going("net_1"), files.share("net_1").unwrap()] {
             fs::create_dir_all(path.join("deep")).unwrap();
             fs::write(path.join("deep/file"), "text").unwrap();

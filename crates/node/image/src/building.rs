@@ -1,4 +1,4 @@
-//! A root while layers are laid over each other in it.
+//! A root under construction, with layers applied on top of each other.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -20,16 +20,16 @@ use crate::room::{ENTRY, Room};
 use crate::root::{Place, Root, names_in, open_directory};
 use crate::{LeftOut, Limits};
 
-/// Of all extended attributes only these are the image's own business: `security.*` and `trusted.*` are the node's, and file
-/// capabilities would mean nothing in a cell, which gains no privileges by starting a program.
+/// Only these extended attributes belong to the image: `security.*` and `trusted.*` are the node's, and file capabilities
+/// have no effect in a cell, which gains no privileges by starting a program.
 const KEPT_ATTRIBUTE: &[u8] = b"user.";
 
-/// A root while layers are laid over each other in it.
+/// A root under construction, with layers applied on top of each other.
 pub(crate) struct Building {
     root: Root,
     depth: usize,
     marks: Marks,
-    /// When directories were changed, to be said at the end: whatever is put into a directory changes it.
+    /// Modification times of directories, set at the end because adding entries changes them.
     times: BTreeMap<Name, (i64, u32)>,
     pub(crate) left_out: LeftOut,
     buffer: Vec<u8>,
@@ -49,12 +49,12 @@ impl Building {
         })
     }
 
-    /// From here on, what is there comes from lower layers.
+    /// Starts a layer: existing entries are from lower layers from now on.
     pub(crate) fn begin_layer(&mut self) {
         self.marks = Marks::default();
     }
 
-    /// Puts a member where its name says, over whatever lies there.
+    /// Creates a member at its name, replacing any existing entry.
     pub(crate) fn make(
         &mut self,
         name: &Name,
@@ -63,7 +63,7 @@ impl Building {
         content: impl Read,
     ) -> io::Result<()> {
         let Some((parent, last)) = name.split() else { return self.make_root(name, &kind, facts) };
-        // Directories above it are made where they are missing: as many as its name has parts.
+        // Missing parent directories are created: as many as its name has components.
         self.room.take(ENTRY * (parent.len() as u64 + 1))?;
         let place = self.root.find_or_make(parent)?;
         self.mark_way_to(&place)?;
@@ -92,7 +92,7 @@ impl Building {
         Ok(())
     }
 
-    /// Hides what lower layers put under this name.
+    /// Hides the entry of lower layers with this name.
     pub(crate) fn hide(&mut self, name: &Name) -> io::Result<()> {
         let Some((parent, last)) = name.split() else { return Err(refused("it hides the root")) };
         match self.root.find(parent)? {
@@ -101,7 +101,7 @@ impl Building {
         }
     }
 
-    /// Hides everything that lower layers put into this directory.
+    /// Hides all entries of lower layers in this directory.
     pub(crate) fn hide_all_in(&mut self, name: &Name) -> io::Result<()> {
         match self.root.find(name.components())? {
             Some(place) => self.prune_all(&place.fd, place.inode),
@@ -109,7 +109,7 @@ impl Building {
         }
     }
 
-    /// Says when each directory was changed, now that nothing changes any more.
+    /// Sets the modification time of each directory, after the last change.
     pub(crate) fn finish(self) -> io::Result<LeftOut> {
         for (name, mtime) in &self.times {
             if let Ok(Some(place)) = self.root.find(name.components()) {
@@ -173,7 +173,7 @@ impl Building {
         Ok(())
     }
 
-    /// A second name for what is there already. Owner and mode stay what they are.
+    /// Creates a hard link to an existing entry. Owner and mode stay the same.
     fn make_hard_link(&mut self, place: &Place, last: &[u8], to: &[u8]) -> io::Result<()> {
         let nothing = || refused(format!("it links to {}, which is not in the image", shown(to)));
         let target = Name::parse(to, self.depth)
@@ -190,13 +190,13 @@ impl Building {
         }
         self.remove(&place.fd, place.inode, last)?;
         match linkat(&target_place.fd, target_last, &place.fd, last, AtFlags::empty()) {
-            // What it took the place of was a directory that held the target.
+            // The replaced entry was a directory that contained the target.
             Err(Errno::NOENT) => Err(nothing()),
             linked => Ok(linked?),
         }
     }
 
-    /// Owner, then mode, because a change of the owner takes the set-user-id bits away; then attributes.
+    /// Sets the owner, then the mode, because changing the owner clears set-user-id bits; then attributes.
     fn settle(&mut self, file: &File, facts: &Facts) -> io::Result<()> {
         fchown(file, Some(Uid::from_raw(facts.uid)), Some(Gid::from_raw(facts.gid)))?;
         fchmod(file, Mode::from_raw_mode(facts.mode))?;
@@ -208,7 +208,7 @@ impl Building {
             self.room.take(value.len() as u64)?;
             match fsetxattr(file, name.as_slice(), value, XattrFlags::empty()) {
                 Ok(()) => {}
-                // A file system without attributes, or one with less room for them, still holds the image.
+                // A file system without attributes, or with less space for them, can still hold the image.
                 Err(Errno::OPNOTSUPP | Errno::NOSPC | Errno::TOOBIG | Errno::RANGE | Errno::INVAL) => {
                     self.left_out.attributes += 1;
                 }
@@ -227,7 +227,7 @@ impl Building {
         Ok(())
     }
 
-    /// Removes whatever lies there, whichever layer it comes from.
+    /// Removes an entry of any layer.
     fn remove(&mut self, parent: impl AsFd, inode: u64, name: &[u8]) -> io::Result<()> {
         let Some(stat) = look(&parent, name)? else { return Ok(()) };
         if kind(&stat) == FileType::Directory {
@@ -244,7 +244,7 @@ impl Building {
         Ok(())
     }
 
-    /// Removes what lies there, except what the layer in hand has put there.
+    /// Removes an entry, except parts from the current layer.
     fn prune(&mut self, parent: impl AsFd, inode: u64, name: &[u8]) -> io::Result<()> {
         let Some(stat) = look(&parent, name)? else { return Ok(()) };
         if kind(&stat) == FileType::Directory && self.marks.keeps(stat.st_ino) {
@@ -261,7 +261,7 @@ impl Building {
     }
 }
 
-/// What lies there, itself and not what it may link to.
+/// Returns the metadata of an entry, without following a link.
 fn look(parent: impl AsFd, name: &[u8]) -> io::Result<Option<Stat>> {
     match statat(parent, name, AtFlags::SYMLINK_NOFOLLOW) {
         Ok(stat) => Ok(Some(stat)),

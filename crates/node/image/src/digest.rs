@@ -1,21 +1,21 @@
-//! Digests as names of files, and content that is hashed while it passes.
+//! Digests as file names, and hashing of streamed content.
 
 use std::io::{self, Read};
 
 use muster_ids::Digest;
 use sha2::{Digest as _, Sha256};
 
-/// As the name of a file or folder: `sha256-…`. A digest is nothing but digits, so this can never be a path.
+/// Returns the name of a file or folder: `sha256-…`. A digest has only digits, so this is never a path.
 pub(crate) fn file_name(digest: &Digest) -> String {
     format!("sha256-{}", digest.hex())
 }
 
-/// The other way round.
+/// Parses a file name.
 pub(crate) fn from_file_name(name: &str) -> Option<Digest> {
     name.strip_prefix("sha256-").and_then(|hex| Digest::from_hex(hex).ok())
 }
 
-/// Reads through to another reader, hashes what passes, and refuses to go beyond a number of bytes.
+/// Reader that hashes the data of another one, and fails beyond a number of bytes.
 pub(crate) struct Metered<R> {
     inner: R,
     hash: Sha256,
@@ -25,12 +25,12 @@ pub(crate) struct Metered<R> {
 }
 
 impl<R: Read> Metered<R> {
-    /// `beyond` is the sentence that is said when there is more than `most`.
+    /// Wraps a reader. `beyond` is the error for more than `most` bytes.
     pub(crate) fn new(inner: R, most: u64, beyond: String) -> Self {
         Self { inner, hash: Sha256::new(), passed: 0, most, beyond }
     }
 
-    /// How many bytes came through, and their digest.
+    /// Returns the number of bytes read, and their digest.
     pub(crate) fn finish(self) -> (u64, Digest) {
         (self.passed, Digest::from_bytes(self.hash.finalize().into()))
     }

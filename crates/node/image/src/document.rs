@@ -1,28 +1,28 @@
-//! The documents of an image: index, manifest and configuration, read by the rules of the OCI image specification 1.1.
+//! Documents of an image: index, manifest and configuration, by the OCI image specification 1.1.
 
 use serde::{Deserialize, Serialize};
 
 use crate::{Digest, Error, Limits, Source};
 
-/// How deeply one index may lead to another before a manifest comes.
+/// Maximum depth of indexes before a manifest.
 const NESTING: usize = 4;
 
-/// What an image says about how it wants to be run.
+/// Runtime configuration of an image.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Config {
     /// `NAME=value`, in the order of the image.
     pub env: Vec<String>,
-    /// The program and the arguments that always come first.
+    /// Program and leading arguments.
     pub entrypoint: Vec<String>,
-    /// The arguments that come next unless others are given.
+    /// Default arguments.
     pub cmd: Vec<String>,
-    /// Where it starts; empty means `/`.
+    /// Working directory; empty means `/`.
     pub working_dir: String,
-    /// As whom it runs, as the image writes it: a name or a number, perhaps with a group after a colon; empty means root.
+    /// User, as written in the image: a name or a number, perhaps with a group after a colon; empty means root.
     pub user: String,
 }
 
-/// A layer as the manifest and the configuration together describe it.
+/// A layer, from the manifest and the configuration.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Layer {
     pub(crate) blob: Digest,
@@ -31,7 +31,7 @@ pub(crate) struct Layer {
     pub(crate) diff_id: Digest,
 }
 
-/// How a layer is packed.
+/// Compression of a layer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Format {
     Tar,
@@ -39,7 +39,7 @@ pub(crate) enum Format {
     Zstd,
 }
 
-/// What has to be unpacked.
+/// Contents to unpack.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Plan {
     pub(crate) manifest: Digest,
@@ -47,31 +47,31 @@ pub(crate) struct Plan {
     pub(crate) config: Config,
 }
 
-/// A blob, as a document names it.
+/// A blob, as named by a document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Blob {
     /// Its digest.
     pub digest: Digest,
-    /// How long it is said to be.
+    /// Declared size.
     pub size: u64,
 }
 
-/// Where a document of an image leads.
+/// Target of a document of an image.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Lead {
-    /// It is an index: this is what it has for this machine, another document.
+    /// An index, with the document for this machine.
     On(Blob),
-    /// It is a manifest: this is what the image is made of.
+    /// A manifest, with the parts of the image.
     To {
         /// The configuration.
         config: Blob,
-        /// The layers, lowest first.
+        /// Layers, lowest first.
         layers: Vec<Blob>,
     },
 }
 
-/// Reads an index or a manifest, so that what it needs can be fetched before it is unpacked. It is for the caller to know that
-/// the bytes have this digest.
+/// Parses an index or a manifest, so that its parts can be fetched before unpacking. The caller has verified the digest of
+/// the bytes.
 pub fn lead(document: &Digest, bytes: &[u8], limits: &Limits) -> Result<Lead, Error> {
     let blob = |descriptor: &Descriptor| Blob { digest: descriptor.digest, size: descriptor.size };
     match top(document, bytes)? {
@@ -102,7 +102,7 @@ struct Platform {
     os: String,
 }
 
-/// An index or a manifest. The media type is advice; what is there decides, and both at once is refused, since two readers
+/// An index or a manifest. The media type is advisory; the content decides, and both at once is refused, because two readers
 /// could take such a document for two different images.
 #[derive(Debug, Deserialize)]
 struct Top {
@@ -162,7 +162,7 @@ struct RootFs {
     diff_ids: Vec<Digest>,
 }
 
-/// Follows a digest to the layers and the configuration that it stands for.
+/// Resolves a digest to its layers and configuration.
 pub(crate) fn plan(source: &Source, digest: &Digest, limits: &Limits) -> Result<Plan, Error> {
     let mut at = *digest;
     let mut size = None;
@@ -214,7 +214,7 @@ fn of_manifest(
     Ok(Plan { manifest: *manifest, layers, config })
 }
 
-/// The first manifest for this kind of machine; a manifest without a platform serves where it is the only one.
+/// Returns the first manifest for this architecture; one without a platform is accepted if it is the only one.
 fn choose(index: &Digest, manifests: Vec<Descriptor>) -> Result<Descriptor, Error> {
     let only = manifests.len() == 1;
     let fits = |descriptor: &Descriptor| match &descriptor.platform {
@@ -248,7 +248,7 @@ fn format(manifest: &Digest, media_type: &str) -> Result<Format, Error> {
     }
 }
 
-/// The running architecture, by the name that images use.
+/// Returns the running architecture, as named in images.
 fn running() -> &'static str {
     match std::env::consts::ARCH {
         "x86_64" => "amd64",

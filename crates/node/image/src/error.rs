@@ -1,4 +1,4 @@
-//! What can go wrong: the image's own fault, or the node's.
+//! Errors: of the image, or of the node.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -7,54 +7,54 @@ use rustix::io::Errno;
 
 use crate::{Digest, Shortage};
 
-/// Why an image is not there.
+/// Reason why an image is unavailable.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The source does not hold this blob.
+    /// The source does not have this blob.
     #[error("{source_name} does not hold {digest}: copy the whole image there first")]
     Missing {
-        /// Where it was looked for.
+        /// Source that was searched.
         source_name: String,
-        /// What was looked for.
+        /// Blob that was searched for.
         digest: Digest,
     },
-    /// A blob is not what its digest or its descriptor says: it was damaged or exchanged on its way.
+    /// A blob does not match its digest or its descriptor: it was damaged or replaced in transit.
     #[error("{blob} is damaged: {why}; copy it again from where it came")]
     Damaged {
-        /// The blob by the digest that it should have.
+        /// Expected digest of the blob.
         blob: Digest,
-        /// What differs.
+        /// Difference.
         why: String,
     },
-    /// The image's documents say something that cannot be followed.
+    /// A document of the image is invalid.
     #[error("{document} cannot be used: {why}")]
     Document {
-        /// The document by its digest.
+        /// Digest of the document.
         document: Digest,
         /// What is wrong.
         why: String,
     },
-    /// A layer holds something that cannot be unpacked safely.
+    /// A layer contains a member that cannot be unpacked safely.
     #[error("layer {layer} ({digest}), {member}: {why}")]
     Refused {
-        /// The layer's place in the manifest, from 1.
+        /// Number of the layer in the manifest, from 1.
         layer: usize,
         /// Its digest.
         digest: Digest,
-        /// The member, or between which members.
+        /// The member, or the members around the error.
         member: String,
-        /// What is wrong with it.
+        /// Reason.
         why: String,
     },
-    /// The node could not do it. Nothing is known to be wrong with the image.
+    /// The operating system returned an error, which is not known to be the image's.
     #[error("{doing}: {error}")]
     Node {
-        /// What was tried.
+        /// Attempted operation.
         doing: String,
-        /// What the system answered.
+        /// Error from the operating system.
         error: io::Error,
     },
-    /// The node's file system has no room for it. Whatever was written of it is removed.
+    /// The node's file system has no space for it. Partial data was removed.
     #[error(
         "the node's disk has no room for {digest}{}: use a smaller image or another node, or free space on the disk of this one",
         short.map(|short| format!(" ({short})")).unwrap_or_default()
@@ -62,23 +62,23 @@ pub enum Error {
     NoRoom {
         /// Which image.
         digest: Digest,
-        /// Which resource is short; not known where the file system itself refused.
+        /// Short resource; unknown if the file system itself returned the error.
         short: Option<Shortage>,
     },
-    /// An unpacked image was changed on this node. It was set aside, and nobody is given it any more.
+    /// An unpacked image was modified on this node. It was set aside, and is no longer used.
     #[error(
         "{digest} was changed on this node after it was unpacked: {what}; it was set aside, and is unpacked anew when it is asked for again"
     )]
     Changed {
         /// Which image.
         digest: Digest,
-        /// What differs, with the names of the files.
+        /// Differences, with file names.
         what: String,
     },
-    /// The record of an unpacked image cannot be read, so nobody can say what it should be.
+    /// The record of an unpacked image cannot be read, so its expected content is unknown.
     #[error("{}: the record of this image cannot be read ({why}); remove the image and let it be unpacked again", path.display())]
     Record {
-        /// Where the record lies.
+        /// Path of the record.
         path: PathBuf,
         /// What is wrong.
         why: String,
@@ -86,7 +86,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// Names a lack of room as what it is, whoever noticed it.
+    /// Maps any out-of-space error to `NoRoom`.
     pub(crate) fn or_no_room(self, digest: &Digest) -> Self {
         let Self::Node { error, .. } = &self else { return self };
         let full = [Errno::NOSPC, Errno::DQUOT].map(|errno| Some(errno.raw_os_error()));
@@ -97,19 +97,19 @@ impl Error {
         Self::NoRoom { digest: *digest, short }
     }
 
-    /// For `map_err`: what the node was asked to do when it failed.
+    /// Returns a mapper for `map_err` with the attempted operation.
     pub(crate) fn node(doing: impl Into<String>) -> impl FnOnce(io::Error) -> Self {
         let doing = doing.into();
         move |error| Self::Node { doing, error }
     }
 
-    /// The same, for an operation on a path.
+    /// Like `node`, for an operation on a path.
     pub(crate) fn at(verb: &str, path: &Path) -> impl FnOnce(io::Error) -> Self {
         Self::node(format!("{verb} {}", path.display()))
     }
 }
 
-/// Something in an image that will not be followed.
+/// Returns the error for refused content of an image.
 pub(crate) fn refused(why: impl Into<String>) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, why.into())
 }

@@ -1,12 +1,12 @@
-//! Eviction of unpacked images that nothing uses.
+//! Eviction of unused unpacked images.
 //!
-//! The rule: an unpacked image stays until its space is needed. It is evicted when the free space of the file system is below the
-//! reserve of [`Limits`], or when something that has to be written would not leave the reserve free; the least recently used
-//! image first, and no more of them than needed. An image is never evicted while a cell on this node is made from it, while it is
-//! held ([`Images::hold`]: a pull or a start is under way), or while it is being unpacked or inspected. If eviction cannot free
+//! The policy: an unpacked image stays until its space is needed. It is evicted when the free space of the file system is
+//! below the reserve of [`Limits`], or when a pending write would not leave the reserve free; least recently used images
+//! first, and no more of them than needed. An image is never evicted while a cell on this node uses it, while it is held
+//! ([`Images::hold`]: a pull or a start is in progress), or while it is being unpacked or inspected. If eviction cannot free
 //! enough, nothing is evicted, so an image that can never fit costs the others nothing.
 //!
-//! The last use is the time of change of the image's record, and so survives a restart.
+//! The last use is the modification time of the image's record, and so survives a restart.
 
 use std::collections::HashMap;
 use std::fs::{self, File};
@@ -20,7 +20,7 @@ use crate::room::{free_at, shortage};
 use crate::unpack::measure;
 use crate::{Digest, Error, Footprint, Images, Limits, Shortage, Source};
 
-/// Keeps an image from being evicted, whether or not it is unpacked yet.
+/// Protects an image from eviction, unpacked or not.
 #[derive(Debug)]
 pub struct ImageHold {
     held: Arc<Mutex<HashMap<Digest, usize>>>,
@@ -47,13 +47,13 @@ struct Candidate {
 }
 
 impl Images {
-    /// Keeps an image from being evicted for as long as the hold lives. Take it before looking whether the image is here.
+    /// Protects an image from eviction for as long as the hold lives. Take it before looking the image up.
     pub fn hold(&self, digest: &Digest) -> ImageHold {
         *self.held.lock().expect("no holder of this lock can panic").entry(*digest).or_default() += 1;
         ImageHold { held: self.held.clone(), digest: *digest }
     }
 
-    /// Records the time of the last use. An image that is not here has none.
+    /// Records the time of the last use. A missing image is ignored.
     pub fn mark_used(&self, digest: &Digest, at: SystemTime) -> Result<(), Error> {
         let path = self.home(digest).join(RECORD);
         match File::open(&path).and_then(|record| record.set_modified(at)) {
@@ -62,7 +62,7 @@ impl Images {
         }
     }
 
-    /// Evicts unused images until this image fits. `is_used` says whether a cell is made from an image.
+    /// Evicts unused images until this image fits. `is_used` reports whether a cell uses an image.
     pub fn evict_for_image(
         &self,
         source: &Source,
@@ -84,7 +84,7 @@ impl Images {
         }
     }
 
-    /// Evicts unused images until this much can be written and the reserve stays free. An answer says which resource is short.
+    /// Evicts unused images until this much can be written and the reserve stays free. Returns the short resource, if any.
     pub fn evict_for(
         &self,
         needed: Footprint,
@@ -97,7 +97,7 @@ impl Images {
         self.evict_until(self.candidates(is_used)?, needed, limits, is_used)
     }
 
-    /// Evicts unused images while less than the reserve is free, even where that cannot be enough.
+    /// Evicts unused images while less than the reserve is free, even if that cannot free enough.
     pub fn evict_below_reserve(
         &self,
         limits: &Limits,
@@ -144,7 +144,7 @@ impl Images {
         free_at(&self.folder).map_err(Error::at("read the free space of", &self.folder))
     }
 
-    /// The images that may be evicted, the least recently used first.
+    /// Returns the images that may be evicted, least recently used first.
     fn candidates(&self, is_used: &dyn Fn(&Digest) -> bool) -> Result<Vec<Candidate>, Error> {
         let is_held = |digest: &Digest| {
             self.held.lock().expect("no holder of this lock can panic").contains_key(digest)
@@ -153,7 +153,7 @@ impl Images {
         let mut candidates: Vec<Candidate> = unused
             .map(|digest| {
                 let record = fs::metadata(self.home(&digest).join(RECORD));
-                // Without a record nobody can start from it, so it goes first.
+                // Without a record no cell can start from it, so it is evicted first.
                 let used_at = record.and_then(|facts| facts.modified()).unwrap_or(SystemTime::UNIX_EPOCH);
                 let footprint = self.footprint(&digest).unwrap_or_default();
                 Candidate { digest, used_at, footprint }
@@ -172,8 +172,8 @@ impl Images {
         let (home, partial) = (self.home(digest), self.partial(digest));
         remove_tree(&partial)?;
         {
-            // A start holds the image from before it looks for it until its cell's record names it. So with this lock held,
-            // an image without a hold and without a cell gets neither before it is moved.
+            // A start holds the image from before its lookup until its cell's record names it. So with this lock held, an
+            // image without a hold and without a cell gets neither before it is moved.
             let held = self.held.lock().expect("no holder of this lock can panic");
             if held.contains_key(digest) || is_used(digest) {
                 return Ok(());

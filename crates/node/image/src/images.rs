@@ -1,14 +1,14 @@
-//! The images that are unpacked on this node.
+//! Unpacked images on this node.
 //!
 //! ```text
-//! FOLDER/                      only root may enter: programs that run as root for whoever starts them lie in here
-//!   locks/sha256-…             held by whoever unpacks or removes this image, and free again when that process dies
-//!   partial/sha256-…/          unfinished: whatever is here without a held lock is rubbish
-//!   sha256-…/rootfs/           an image, complete, since it is only ever moved here whole
-//!   sha256-…/tree              what lies in rootfs
-//!   sha256-…/seal              when each thing in rootfs was changed last, so that a later change is seen
-//!   sha256-…/image.json        what the image is, and the digest of the record of the tree; changed last when it was used last
-//!   aside/sha256-….N/          images that were changed after they were unpacked: cells may still run from them
+//! FOLDER/                      accessible to root only: it contains setuid programs
+//!   locks/sha256-…             locked while this image is unpacked or removed, and released when that process dies
+//!   partial/sha256-…/          unfinished: content without a held lock is garbage
+//!   sha256-…/rootfs/           an image, complete because it is moved here atomically
+//!   sha256-…/tree              record of the content of rootfs
+//!   sha256-…/seal              change times of everything in rootfs, to detect later changes
+//!   sha256-…/image.json        description of the image, and the digest of the tree's record; its mtime is the last use
+//!   aside/sha256-….N/          images modified after they were unpacked: cells may still run from them
 //! ```
 
 use std::collections::HashMap;
@@ -36,33 +36,33 @@ const SEAL: &str = "seal";
 const DRAFT: &str = "seal.new";
 pub(crate) const RECORD: &str = "image.json";
 const ASIDE: &str = "aside";
-/// So many differences are told of an image that was changed.
+/// Maximum listed differences of a modified image.
 const TOLD: usize = 3;
 
-/// The images that are unpacked on this node.
+/// Unpacked images on this node.
 #[derive(Debug, Clone)]
 pub struct Images {
     pub(crate) folder: PathBuf,
-    /// How many holds each image has that must not be evicted.
+    /// Number of holds of each image.
     pub(crate) held: Arc<Mutex<HashMap<Digest, usize>>>,
 }
 
-/// An image, unpacked. It is shared by everybody: never write into its root.
+/// An unpacked image. It is shared: never write into its root.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Image {
-    /// What it was asked for by: the digest of a manifest, or of an index that leads to one.
+    /// Requested digest: of a manifest, or of an index that leads to one.
     pub digest: Digest,
-    /// The manifest itself.
+    /// Digest of the manifest.
     pub manifest: Digest,
-    /// Its file system.
+    /// Root file system.
     pub rootfs: PathBuf,
-    /// How it wants to be run.
+    /// Runtime configuration.
     pub config: Config,
-    /// The digest of the record of its tree: the same on every node.
+    /// Digest of the tree's record: the same on every node.
     pub tree: Digest,
-    /// What it holds and was not made.
+    /// Contents that were not unpacked.
     pub left_out: LeftOut,
-    /// Whether this very call unpacked it, rather than found it.
+    /// Whether this call unpacked it, rather than found it.
     pub fresh: bool,
 }
 
@@ -78,7 +78,7 @@ struct Record {
 }
 
 impl Images {
-    /// Opens the folder of images, makes it if it is not there, and removes what a crash left unfinished.
+    /// Opens the folder of images, creates it if missing, and removes unfinished images after a crash.
     pub fn open(folder: impl Into<PathBuf>) -> Result<Self, Error> {
         let images = Self { folder: folder.into(), held: Arc::default() };
         for part in ["", PARTIAL, LOCKS] {
@@ -96,9 +96,9 @@ impl Images {
         Ok(images)
     }
 
-    /// The image, unpacked: found as it was left, or else taken from the source. Whoever asks for the same image meanwhile, in
-    /// this process or another, waits and then finds it. One that was changed since it was unpacked is set aside and refused
-    /// once; who asks again has it unpacked anew.
+    /// Returns the unpacked image, either existing and unmodified or from the source. Concurrent requests for the same
+    /// image, in this process or another, wait and then find it. A modified image is set aside and refused once; a retry
+    /// unpacks it again.
     pub fn ensure(&self, source: &Source, digest: &Digest, limits: &Limits) -> Result<Image, Error> {
         if let Some(image) = self.lookup(digest)?
             && matches!(self.look(&image), Ok(Look::Whole))
@@ -126,7 +126,7 @@ impl Images {
         Ok(Image { fresh: true, ..image })
     }
 
-    /// The image, if it is here.
+    /// Returns the image, if it is unpacked.
     pub fn lookup(&self, digest: &Digest) -> Result<Option<Image>, Error> {
         let Some(record) = self.read_record(digest)? else { return Ok(None) };
         let Record { digest, manifest, config, tree, left_out, footprint: _ } = record;
@@ -134,7 +134,7 @@ impl Images {
         Ok(Some(Image { digest, manifest, rootfs, config, tree, left_out, fresh: false }))
     }
 
-    /// What an image is estimated to take on the disk.
+    /// Returns the estimated disk usage of an image.
     pub(crate) fn footprint(&self, digest: &Digest) -> Result<Footprint, Error> {
         Ok(self.read_record(digest)?.map(|record| record.footprint).unwrap_or_default())
     }
@@ -159,18 +159,18 @@ impl Images {
         seal::look(&image.rootfs, &self.home(&image.digest).join(SEAL), &image.tree)
     }
 
-    /// Reads whatever was touched since the image was sealed, and seals it again if nothing of it is different. The caller
-    /// holds the image's lock.
+    /// Reads everything touched since the image was sealed, and seals it again if nothing differs. The caller holds the
+    /// image's lock.
     fn inspect(&self, image: &Image) -> Result<(), Error> {
         let home = self.home(&image.digest);
         if self.look(image)? == Look::Whole {
             return Ok(());
         }
-        // The next seal is drawn up before anything is read, and counts only when all was found as it should be: who changes
-        // something meanwhile is seen at the next look, and who dies meanwhile has sealed nothing.
+        // The next seal is drafted before anything is read, and takes effect only if everything matches: a concurrent change
+        // is found by the next check, and a crash seals nothing.
         let draft = home.join(DRAFT);
         std::thread::sleep(seal::TICK);
-        // No reserve is asked for: a seal is small, and without it no cell could be checked on a full disk.
+        // Without a reserve: a seal is small, and without it no cell could be checked on a full disk.
         let limits = Limits { free: Footprint::default(), ..Limits::default() };
         let mut room = Room::open(&home, &limits).map_err(Error::at("open", &home))?;
         seal::write(&image.rootfs, &draft, &image.tree, &mut room)?;
@@ -191,7 +191,7 @@ impl Images {
         Err(Error::Changed { digest: image.digest, what })
     }
 
-    /// Takes an image out of use, without taking its files from cells that run from them.
+    /// Takes an image out of use, without removing its files from running cells.
     fn set_aside(&self, digest: &Digest) -> Result<(), Error> {
         let (home, folder) = (self.home(digest), self.folder.join(ASIDE));
         fs::create_dir_all(&folder).map_err(Error::at("make", &folder))?;
@@ -201,8 +201,7 @@ impl Images {
         sync_folder(&self.folder)
     }
 
-    /// Removes images that were set aside, but for those that somebody may still run from: `used` says so of each. Gives
-    /// how many are gone.
+    /// Removes images that were set aside, except those that `used` reports in use. Returns the number removed.
     pub fn clear_aside(&self, used: impl Fn(&Digest) -> bool) -> Result<usize, Error> {
         let folder = self.folder.join(ASIDE);
         if !folder.exists() {
@@ -221,17 +220,17 @@ impl Images {
         Ok(gone)
     }
 
-    /// Where the root of an image lies while it is unpacked and in use.
+    /// Returns the root of an unpacked image that is in use.
     pub fn rootfs(&self, digest: &Digest) -> PathBuf {
         self.home(digest).join(ROOTFS)
     }
 
-    /// The images that are here, in the order of their digests.
+    /// Lists the unpacked images, sorted by digest.
     pub fn list(&self) -> Result<Vec<Digest>, Error> {
         digests_in(&self.folder)
     }
 
-    /// Removes an image; says whether it was there. Whether anybody still uses it is for the caller to know.
+    /// Removes an image; returns whether it existed. The caller has checked that it is unused.
     pub fn remove(&self, digest: &Digest) -> Result<bool, Error> {
         let _lock = self.lock(digest)?;
         let (home, partial) = (self.home(digest), self.partial(digest));
@@ -246,13 +245,13 @@ impl Images {
         Ok(there)
     }
 
-    /// Whether the unpacked tree still has the names, kinds, owners, modes and sizes that it was unpacked with; each
-    /// difference is a sentence. It reads no contents and is quick.
+    /// Compares names, kinds, owners, modes and sizes of the unpacked tree with its record; each difference is a sentence.
+    /// It reads no contents and is fast.
     pub fn check(&self, digest: &Digest) -> Result<Vec<String>, Error> {
         self.compare(digest, Depth::Facts)
     }
 
-    /// The same, and every byte of every file.
+    /// Like `check`, with every byte of every file.
     pub fn verify_tree(&self, digest: &Digest) -> Result<Vec<String>, Error> {
         self.compare(digest, Depth::Content)
     }
@@ -308,7 +307,7 @@ impl Images {
         Ok(lock)
     }
 
-    /// Lock files are never removed: whoever removed one could let two others in.
+    /// Opens a lock file. They are never removed: a removal could let two processes in.
     pub(crate) fn open_lock(&self, digest: &Digest) -> Result<File, Error> {
         let path = self.folder.join(LOCKS).join(file_name(digest));
         let opened = OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(&path);

@@ -1,4 +1,4 @@
-//! One layer: read against its digests, unpacked, and laid over what is there.
+//! One layer: verified against its digests, unpacked, and applied to the root.
 
 use std::fmt;
 use std::io::{self, BufReader, Read};
@@ -17,14 +17,14 @@ use crate::source::verify;
 use crate::zstd::Frames;
 use crate::{Digest, Error, Limits, Shortage, Source};
 
-/// What an image has used of its limits so far.
+/// Usage of an image against its limits so far.
 #[derive(Debug, Default)]
 pub(crate) struct Used {
     pub(crate) bytes: u64,
     pub(crate) entries: u64,
-    /// An estimate of what it takes on the disk, from above: replaced and hidden files count too.
+    /// Upper estimate of its disk usage: replaced and hidden files count too.
     pub(crate) footprint: Footprint,
-    /// The largest footprint that is of interest; none while the image is unpacked, where the disk itself decides.
+    /// Footprint at which measuring stops; none while unpacking, where the disk itself decides.
     pub(crate) most: Option<Footprint>,
 }
 
@@ -45,7 +45,7 @@ impl Used {
     }
 }
 
-/// Where in a layer something went wrong.
+/// Position of an error in a layer.
 enum At {
     Beginning,
     Member(Vec<u8>),
@@ -64,7 +64,7 @@ impl fmt::Display for At {
     }
 }
 
-/// Lays the layer over what is there, or only counts what it holds. `number` is its place in the manifest, from 1.
+/// Applies the layer to the root, or only counts its content. `number` is its place in the manifest, from 1.
 pub(crate) fn apply(
     source: &Source,
     layer: &Layer,
@@ -76,7 +76,7 @@ pub(crate) fn apply(
     let longer = format!("it is longer than the {} bytes of its descriptor", layer.size);
     let mut packed = Metered::new(source.open(&layer.blob)?, layer.size, longer);
     let unpacked = unpack(&mut packed, layer.format, building, used, limits);
-    // Whatever the members were: if the blob is not the one that was asked for, that is what has to be said.
+    // Whatever the members were: a mismatched blob is the error to report.
     match io::copy(&mut packed, &mut io::sink()) {
         Ok(_) => {
             let (length, found) = packed.finish();
@@ -106,7 +106,7 @@ pub(crate) fn apply(
     }
 }
 
-/// Unpacks the layer to its end and gives the digest of what was in it.
+/// Unpacks the layer to its end and returns the digest of its content.
 fn unpack(
     packed: &mut impl Read,
     format: Format,

@@ -1,9 +1,9 @@
 //! OCI images on a node: verified against their digests and unpacked once, safely.
 //!
-//! What an image holds was written by a stranger, and it is unpacked by root. So nothing here joins a name from an image to a
-//! path: every step goes from the open root directory through the kernel's own confinement (`openat2`), every blob is read
-//! against its digest, and what was unpacked is written down so that it can be looked at again later. Unpacking with a
-//! general tar library was rejected: such a library guards one archive, but knows neither whiteouts nor several layers.
+//! The content of an image is untrusted, and root unpacks it. So a name from an image is never joined to a path: every step
+//! goes from the open root directory through the kernel's own confinement (`openat2`), every blob is verified against its
+//! digest, and the unpacked content is recorded for later checks. A general tar library was rejected: it guards one archive,
+//! but knows neither whiteouts nor several layers.
 
 mod building;
 mod digest;

@@ -1,4 +1,4 @@
-//! How much one image may take of a node.
+//! Limits of one image on a node.
 
 use serde::{Deserialize, Serialize};
 
@@ -11,25 +11,25 @@ pub struct Footprint {
     pub files: u64,
 }
 
-/// How much one image may take of a node. What goes beyond is refused, whoever signed it.
+/// Limits of one image on a node. Larger images are refused, whatever their signature.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Limits {
     /// Bytes of all layers together, uncompressed.
     pub bytes: u64,
     /// Members of all layers together.
     pub entries: u64,
-    /// How deep a directory may lie.
+    /// Maximum depth of directories.
     pub depth: usize,
     /// Layers.
     pub layers: usize,
     /// Bytes of one document: a manifest, an index or a configuration.
     pub document_bytes: u64,
-    /// The reserve: so much of the node's file system stays free, whatever an image holds.
+    /// Reserve of the node's file system that stays free, whatever an image contains.
     pub free: Footprint,
 }
 
 impl Default for Limits {
-    /// Room for the largest images that are in use for GPUs (about 25 GiB and half a million files) twice over.
+    /// Enough for twice the largest GPU images in use (about 25 GiB and half a million files).
     fn default() -> Self {
         Self {
             bytes: 64 << 30,

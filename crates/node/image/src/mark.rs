@@ -1,9 +1,9 @@
-//! What the layer in hand has put into the tree so far. A whiteout hides what lower layers left, never what comes from its own
-//! layer, in whichever order the two are packed.
+//! Entries that the current layer has created so far. A whiteout hides entries of lower layers, never of its own layer, in
+//! whatever order the two are packed.
 
 use std::collections::{HashMap, HashSet};
 
-/// What the layer in hand has put there: names by the directory's inode, and every directory that leads to one.
+/// Entries of the current layer: names by the directory's inode, and every directory that leads to one.
 #[derive(Debug, Default)]
 pub(crate) struct Marks {
     directories: HashSet<u64>,
@@ -11,23 +11,23 @@ pub(crate) struct Marks {
 }
 
 impl Marks {
-    /// Something of this layer lies in this directory under this name.
+    /// Records an entry of this layer in a directory.
     pub(crate) fn put(&mut self, directory: u64, name: &[u8]) {
         self.names.entry(directory).or_default().insert(name.to_vec());
     }
 
-    /// This directory is of this layer, or leads to something that is.
+    /// Records a directory of this layer, or one that leads to an entry of it.
     pub(crate) fn keep(&mut self, directory: u64) {
         self.directories.insert(directory);
     }
 
-    /// A directory was removed, and its inode may soon be another's.
+    /// Forgets a removed directory, because its inode may be reused.
     pub(crate) fn forget(&mut self, directory: u64) {
         self.directories.remove(&directory);
         self.names.remove(&directory);
     }
 
-    /// Something was removed from a directory.
+    /// Forgets an entry removed from a directory.
     pub(crate) fn take(&mut self, directory: u64, name: &[u8]) {
         if let Some(names) = self.names.get_mut(&directory) {
             names.remove(name);

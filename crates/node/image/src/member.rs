@@ -1,6 +1,6 @@
-//! The members of a tar stream. The headers are read by the tar library; what lies between them is read here, because the
-//! library reads long names into memory whatever their size, and because a size that an extended header gives must hold for
-//! the content and for the way to the next header alike: two readers that disagree about it see two different images.
+//! Members of a tar stream. The tar library parses the headers; the rest is read here, because the library reads long names
+//! into memory whatever their size, and because a size in an extended header must apply to the content and to the position
+//! of the next header alike: two readers that disagree about it get two different images.
 
 use std::collections::BTreeMap;
 use std::io::{self, Read};
@@ -10,10 +10,10 @@ use tar::{EntryType, Header};
 use crate::error::refused;
 
 const BLOCK: usize = 512;
-/// How long an extended header or a long name may be; the readers of other tools stop there too.
+/// Maximum length of an extended header or a long name; other tools have the same limit.
 const EXTENSION_MAX: u64 = 1 << 20;
 
-/// What a member is.
+/// Kind of a member.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Kind {
     File { size: u64 },
@@ -32,7 +32,7 @@ pub(crate) struct Member {
     pub(crate) facts: Facts,
 }
 
-/// Whose a member is, and what may be done with it.
+/// Ownership and metadata of a member.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Facts {
     pub(crate) mode: u32,
@@ -40,18 +40,18 @@ pub(crate) struct Facts {
     pub(crate) gid: u32,
     /// Seconds and nanoseconds.
     pub(crate) mtime: (i64, u32),
-    /// Extended attributes by their full names.
+    /// Extended attributes by full name.
     pub(crate) attributes: BTreeMap<Vec<u8>, Vec<u8>>,
 }
 
-/// Reads members one by one; between two calls of `next`, reading from it gives the content of the member.
+/// Reads members one by one; between two calls of `next`, it reads the content of the member.
 pub(crate) struct Members<R> {
     input: R,
     left: u64,
     padding: u64,
 }
 
-/// What extended headers say about the member that follows them.
+/// Extended headers of the next member.
 #[derive(Debug, Default)]
 struct Extension {
     long_name: Option<Vec<u8>>,
@@ -64,7 +64,7 @@ impl<R: Read> Members<R> {
         Self { input, left: 0, padding: 0 }
     }
 
-    /// Skips what is left of the last member and reads the header of the next.
+    /// Skips the rest of the last member and reads the next header.
     pub(crate) fn next(&mut self) -> io::Result<Option<Member>> {
         let mut extension = Extension::default();
         loop {
@@ -119,7 +119,7 @@ impl<R: Read> Members<R> {
                 return Err(refused(format!("it is of the unknown type {:?}", other.as_byte() as char)));
             }
         };
-        // Only files have content: what other tools agree on, whatever the size field says.
+        // Only files have content, as in other tools, whatever the size field contains.
         if let Kind::File { size } = kind {
             self.left = size;
             self.padding = size.wrapping_neg() % BLOCK as u64;
@@ -138,7 +138,7 @@ impl<R: Read> Members<R> {
         Ok(Member { name, kind, facts })
     }
 
-    /// The next header, or none at the end: two blocks of zeros, or nothing more at all.
+    /// Returns the next header, or none at the end: two blocks of zeros, or the end of the stream.
     fn header(&mut self) -> io::Result<Option<Header>> {
         let Some(block) = self.block()? else { return Ok(None) };
         if block.iter().all(|byte| *byte == 0) {
@@ -215,7 +215,7 @@ fn until_nul(mut bytes: Vec<u8>) -> Vec<u8> {
     bytes
 }
 
-/// The records of an extended header: `LENGTH key=value\n`, where the length counts all of it.
+/// Parses the records of an extended header: `LENGTH key=value\n`, where the length counts all of it.
 fn records(mut bytes: &[u8]) -> io::Result<BTreeMap<Vec<u8>, Vec<u8>>> {
     let mut found = BTreeMap::new();
     while !bytes.is_empty() {
@@ -237,7 +237,7 @@ fn number(bytes: &[u8]) -> io::Result<u64> {
     number.ok_or_else(|| refused("a number in its extended header cannot be read"))
 }
 
-/// `seconds[.fraction]`, perhaps before 1970.
+/// Parses `seconds[.fraction]`, possibly before 1970.
 fn time(bytes: &[u8]) -> io::Result<(i64, u32)> {
     let (before, bytes) = bytes.strip_prefix(b"-").map_or((false, bytes), |rest| (true, rest));
     let mut parts = bytes.splitn(2, |byte| *byte == b'.');
@@ -253,7 +253,7 @@ fn time(bytes: &[u8]) -> io::Result<(i64, u32)> {
     }
 }
 
-/// An owner that the kernel can hold. The largest number means "leave it as it is" to the kernel, so nobody can own it.
+/// Validates an owner. The largest number means "unchanged" to the kernel, so no file can have it.
 fn owner(id: io::Result<u64>) -> io::Result<u32> {
     let id = id.ok().and_then(|id| u32::try_from(id).ok()).filter(|id| *id != u32::MAX);
     id.ok_or_else(|| refused("its owner is no number that a file system can hold"))

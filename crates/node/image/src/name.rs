@@ -1,4 +1,4 @@
-//! Names of members, as layers write them: brought into one form, or refused.
+//! Names of members, as in layers: normalized, or refused.
 
 use std::io;
 
@@ -10,27 +10,27 @@ const WHITEOUT: &[u8] = b".wh.";
 const OPAQUE: &[u8] = b".wh..wh..opq";
 const RESERVED: &[u8] = b".wh..wh.";
 
-/// A path inside the root: components that are neither empty nor `.` nor `..`, none of which holds a slash or a NUL. None
-/// at all is the root itself.
+/// A path inside the root: components that are neither empty nor `.` nor `..`, without a slash or a NUL. No component is the
+/// root itself.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct Name(Vec<Vec<u8>>);
 
-/// What a member's name asks for.
+/// Meaning of a member's name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Asked {
-    /// That something lies here.
+    /// An entry with this name.
     Make(Name),
-    /// That what lower layers put here is hidden.
+    /// A whiteout of this entry of lower layers.
     Hide(Name),
-    /// That everything that lower layers put into this directory is hidden.
+    /// A whiteout of all entries of lower layers in this directory.
     HideAllIn(Name),
-    /// Nothing: the private books of another tool.
+    /// None: metadata of another tool.
     Nothing,
 }
 
 impl Name {
-    /// Reads a name. One that begins with a slash is taken from the image's root, as container tools do. `..` is refused
-    /// rather than folded: no builder writes it, and `a/../b` means two things where `a` is a link.
+    /// Parses a name. A leading slash means the image's root, as in container tools. `..` is refused rather than resolved:
+    /// no builder writes it, and `a/../b` is ambiguous if `a` is a link.
     pub(crate) fn parse(bytes: &[u8], depth: usize) -> io::Result<Self> {
         if bytes.is_empty() {
             return Err(refused("its name is empty"));
@@ -58,17 +58,17 @@ impl Name {
         Ok(Self(components))
     }
 
-    /// The directory that it lies in, and its name there. The root has none.
+    /// Returns its directory, and its name there. The root has none.
     pub(crate) fn split(&self) -> Option<(&[Vec<u8>], &[u8])> {
         self.0.split_last().map(|(last, parent)| (parent, last.as_slice()))
     }
 
-    /// Its components.
+    /// Returns its components.
     pub(crate) fn components(&self) -> &[Vec<u8>] {
         &self.0
     }
 
-    /// What a member of this name asks for, by the rules of whiteouts.
+    /// Returns the meaning of a member's name, by the rules of whiteouts.
     pub(crate) fn asked(mut self) -> io::Result<Asked> {
         let Some(last) = self.0.last_mut() else { return Ok(Asked::Make(self)) };
         if last == OPAQUE {
@@ -92,12 +92,12 @@ impl Name {
     }
 }
 
-/// A path for the kernel, relative to the root.
+/// Returns a path for the kernel, relative to the root.
 pub(crate) fn joined(components: &[Vec<u8>]) -> Vec<u8> {
     if components.is_empty() { b".".to_vec() } else { components.join(&b'/') }
 }
 
-/// A name for people: what cannot be printed is escaped, and what is long is cut.
+/// Formats a name for display: escaped and truncated.
 pub(crate) fn shown(bytes: &[u8]) -> String {
     let cut = &bytes[..bytes.len().min(200)];
     let dots = if cut.len() < bytes.len() { "…" } else { "" };

@@ -1,8 +1,8 @@
-//! The free space of the node's file system, checked while an image is written.
+//! Free space of the node's file system, checked while an image is written.
 //!
-//! A layer of half a megabyte can unpack to gigabytes, and nothing in its manifest tells. So the limit is the disk itself: space is
-//! granted in steps, and each step is granted only if the reserve of [`Limits`] stays free afterwards. A largest ratio of
-//! unpacked to packed size was rejected: honest layers of zeros exceed any useful ratio, and many small bombs stay below it.
+//! A layer of half a megabyte can unpack to gigabytes, and its manifest does not reveal it. So the limit is the disk itself:
+//! space is granted in steps, and each step only if the reserve of [`Limits`] stays free afterwards. A maximum compression
+//! ratio was rejected: legitimate layers of zeros exceed any useful ratio, and many small bombs stay below it.
 
 use std::io::{self, Write};
 use std::os::fd::OwnedFd;
@@ -13,12 +13,12 @@ use rustix::fs::{Mode, OFlags};
 use crate::Limits;
 use crate::limits::Footprint;
 
-/// Space is granted in steps of this size.
+/// Step size of grants.
 const STEP: u64 = 4 << 20;
-/// The space that a member takes whatever it holds: an inode, a directory entry, and lines in the tree and the seal.
+/// Minimum space of a member: an inode, a directory entry, and lines in the tree and the seal.
 pub(crate) const ENTRY: u64 = 4096;
 
-/// Which resource of the node's file system is short, and by how much. Displayed, it is half a sentence.
+/// Short resource of the node's file system, with numbers. Its display is a clause.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Shortage {
     /// Bytes.
@@ -47,18 +47,18 @@ pub enum Shortage {
 }
 
 impl Shortage {
-    /// The shortage that stopped a write, if one did.
+    /// Returns the shortage that stopped a write, if any.
     pub(crate) fn of(error: &io::Error) -> Option<Self> {
         error.get_ref()?.downcast_ref().copied()
     }
 }
 
-/// Rounded up, so that a shortage never reads "0 MB".
+/// Converts, rounded up, so that a shortage never reads "0 MB".
 fn megabytes(bytes: u64) -> u64 {
     bytes.div_ceil(1 << 20)
 }
 
-/// Free bytes and inodes of the file system that a path is on. A file system that makes inodes as needed has any number free.
+/// Returns the free bytes and inodes of a path's file system. One with dynamic inodes counts as unlimited.
 pub(crate) fn free_at(path: &Path) -> io::Result<Footprint> {
     Ok(free_of(&rustix::fs::statvfs(path)?))
 }
@@ -70,7 +70,7 @@ fn free_of(disk: &rustix::fs::StatVfs) -> Footprint {
     }
 }
 
-/// Why this much does not fit while the reserve stays free.
+/// Returns the shortage if this much does not fit beside the reserve.
 pub(crate) fn shortage(free: Footprint, needed: Footprint, limits: &Limits) -> Option<Shortage> {
     let (reserve, short) =
         (limits.free, |free: u64, reserve: u64, needed: u64| free < reserve.saturating_add(needed));
@@ -98,12 +98,12 @@ impl Room {
         Ok(Self { folder, limits: limits.clone(), granted: 0 })
     }
 
-    /// Asks for space before it is written to.
+    /// Requests space before it is written.
     pub(crate) fn take(&mut self, bytes: u64) -> io::Result<()> {
         if self.granted < bytes {
             let step = STEP.max(bytes);
             let free = free_of(&rustix::fs::fstatvfs(&self.folder)?);
-            // Every member takes an entry's space at least, so a step holds no more files than this.
+            // Every member takes at least an entry's space, so a step holds no more files than this.
             let needed = Footprint { bytes: step, files: STEP / ENTRY };
             if let Some(short) = shortage(free, needed, &self.limits) {
                 return Err(io::Error::new(io::ErrorKind::StorageFull, short));
@@ -115,7 +115,7 @@ impl Room {
     }
 }
 
-/// Writes through to another writer after asking for the space.
+/// Writer that requests the space before each write.
 pub(crate) struct Roomed<'r, W> {
     pub(crate) inner: W,
     pub(crate) room: &'r mut Room,

@@ -1,4 +1,4 @@
-//! The root of an image on the disk, seen from its open directory: nothing that is reached from here lies outside.
+//! The root of an image on disk, accessed from its open directory: nothing reachable from here is outside.
 
 use std::fs::File;
 use std::io;
@@ -11,7 +11,7 @@ use rustix::io::Errno;
 use crate::error::refused;
 use crate::name::{joined, shown};
 
-/// How often the kernel is asked again when a rename elsewhere on the node kept it from an answer.
+/// Retries after a concurrent rename elsewhere on the node interrupted a lookup.
 const TRIES: usize = 1000;
 
 /// The root.
@@ -29,7 +29,7 @@ pub(crate) struct Place {
 }
 
 impl Root {
-    /// Opens the root. `depth` is how deep a directory may lie.
+    /// Opens the root. `depth` is the maximum depth of a directory.
     pub(crate) fn open(path: &Path, depth: usize) -> io::Result<Self> {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let fd = rustix::fs::open(path, flags, Mode::empty())?;
@@ -37,7 +37,7 @@ impl Root {
         Ok(Self { fd, identity, depth })
     }
 
-    /// A directory by its name; none if there is nothing.
+    /// Returns a directory by name; none if it is missing.
     pub(crate) fn find(&self, components: &[Vec<u8>]) -> io::Result<Option<Place>> {
         match self.resolve(components) {
             Ok(place) => Ok(Some(place)),
@@ -46,8 +46,7 @@ impl Root {
         }
     }
 
-    /// A directory by its name. Where it or one above it is missing, it is made as container tools make it: for everybody
-    /// to enter, and root's.
+    /// Returns a directory by name. Missing ones are created as in container tools: world-accessible, and owned by root.
     pub(crate) fn find_or_make(&self, components: &[Vec<u8>]) -> io::Result<Place> {
         if let Some(place) = self.find(components)? {
             return Ok(place);
@@ -67,14 +66,14 @@ impl Root {
         Ok(place)
     }
 
-    /// Makes a directory that only root can enter, and opens it.
+    /// Creates a directory that only root can enter, and opens it.
     pub(crate) fn make_directory(&self, place: &Place, name: &[u8]) -> io::Result<File> {
         if place.depth + 1 > self.depth {
             return Err(refused(format!("it lies deeper than {} directories", self.depth)));
         }
         match mkdirat(&place.fd, name, Mode::RWXU) {
             Ok(()) => open_directory(&place.fd, name),
-            // Nothing was found there, and yet something is there: a link that leads nowhere.
+            // The name exists but does not resolve: a dangling link.
             Err(Errno::EXIST) => {
                 Err(refused(format!("{} above it is a link that leads nowhere", shown(name))))
             }
@@ -82,7 +81,7 @@ impl Root {
         }
     }
 
-    /// The directories from this one up to the root, by their inodes, this one first.
+    /// Returns the inodes of the directories from this one up to the root, this one first.
     pub(crate) fn above(&self, directory: BorrowedFd<'_>) -> io::Result<Vec<u64>> {
         let mut inodes = Vec::new();
         let mut at = directory.try_clone_to_owned()?;
@@ -99,8 +98,8 @@ impl Root {
         }
     }
 
-    /// The kernel finds the directory, and it alone decides what a link inside the image means: its root is the image's
-    /// root, and neither a mount nor a magic link of /proc is crossed.
+    /// Resolves a directory in the kernel, which alone interprets links inside the image: its root is the image's root, and
+    /// neither a mount nor a magic link of /proc is crossed.
     fn resolve(&self, components: &[Vec<u8>]) -> io::Result<Place> {
         let path = joined(components);
         let straight = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
@@ -108,7 +107,7 @@ impl Root {
             Ok(fd) => (fd, components.len()),
             Err(Errno::LOOP) => {
                 let fd = self.ask(&path, ResolveFlags::IN_ROOT)?;
-                // Through links a short name can lead deep, and what lies too deep could not even be removed again.
+                // Through links a short name can lead deep, and an entry that is too deep could not even be removed again.
                 let depth = self.above(fd.as_fd())?.len() - 1;
                 (fd, depth)
             }
@@ -132,13 +131,13 @@ impl Root {
     }
 }
 
-/// Opens a directory that lies directly in another, for reading; a link is not followed.
+/// Opens a directory directly in another, for reading, without following a link.
 pub(crate) fn open_directory(parent: impl AsFd, name: &[u8]) -> io::Result<File> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     Ok(File::from(openat(parent, name, flags, Mode::empty())?))
 }
 
-/// What is in a directory.
+/// Returns the names in a directory.
 pub(crate) fn names_in(directory: impl AsFd) -> io::Result<Vec<Vec<u8>>> {
     let mut names = Vec::new();
     for entry in rustix::fs::Dir::new(open_directory(directory, b".")?)? {
@@ -155,7 +154,7 @@ fn identity(stat: &Stat) -> (u64, u64) {
     (stat.st_dev, stat.st_ino)
 }
 
-/// What the kernel says about a way that the image described is the image's fault.
+/// Maps the kernel's error about a path in the image to an error of the image.
 fn blamed(error: io::Error, components: &[Vec<u8>]) -> io::Error {
     let way = shown(&joined(components));
     match error.raw_os_error().map(Errno::from_raw_os_error) {

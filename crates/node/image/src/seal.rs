@@ -1,14 +1,14 @@
-//! The seal of an unpacked image: what the file system said of everything in it when it was whole, so that a start can see in
-//! a moment whether anybody has touched it since.
+//! The seal of an unpacked image: the metadata of everything in it when it was intact, so that a start can quickly detect
+//! any later change.
 //!
-//! A line each holds the inode, the time of the last change (`ctime`) and the size. Whoever writes through the file system
-//! changes that time, also when size and `mtime` are put back; reading, being a lower layer, mapped owners and the rename of
-//! a folder above do not. Only what differs here is read and compared with the record of the tree, byte by byte. To read
-//! everything at every start was rejected: of an image of 25 GB that takes longer than all the rest of a start. Looking through
-//! 20,000 files took 38 ms in a release build and 77 ms in a test build, measured on two cores in memory.
+//! Each line has the inode, the change time (`ctime`) and the size. Every write through the file system changes that time,
+//! even if size and `mtime` are restored; reads, use as a lower layer, mapped owners and renames of a parent folder do not.
+//! Only entries that differ are read and compared with the tree's record, byte by byte. Reading everything at every start
+//! was rejected: for an image of 25 GB that takes longer than the rest of a start. Checking 20,000 files took 38 ms in a
+//! release build and 77 ms in a test build, measured on two cores in memory.
 //!
-//! What goes past the file system is not seen here: a disk that rots, or root who writes to its device.
-//! [`crate::Images::verify_tree`] reads every byte and finds that too.
+//! Changes that bypass the file system are not detected here: bit rot, or root writing to its device.
+//! [`crate::Images::verify_tree`] reads every byte and finds those too.
 
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
@@ -22,20 +22,20 @@ use crate::room::{Room, Roomed};
 use crate::root::{names_in, open_directory};
 use crate::{Digest, Error};
 
-/// Times of change are no finer than a tick of the kernel's clock, four milliseconds at the most: what is changed within
-/// the tick in which it was made looks as it was. So long must pass between the last change and the first look at contents.
+/// Change times are no finer than a tick of the kernel's clock, at most four milliseconds: a change within the tick of its
+/// creation is invisible. This much time must pass between the last change and the first read of contents.
 pub(crate) const TICK: std::time::Duration = std::time::Duration::from_millis(20);
-/// Deeper than this nothing was unpacked.
+/// Maximum depth of unpacked entries.
 const DEPTH_MAX: usize = 4096;
 
-/// What a look at the seal finds.
+/// Result of comparing the seal.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Look {
-    /// Nobody has touched anything.
+    /// Unmodified.
     Whole,
-    /// These were touched, came or went; by their escaped paths. What that did to them is not known yet.
+    /// These entries were touched, added or removed; by escaped path. Whether they differ is not known yet.
     Touched(BTreeSet<String>),
-    /// There is no seal, or one of another tree: nothing is known of anything.
+    /// There is no seal, or one of another tree.
     Unsealed,
 }
 
@@ -50,7 +50,7 @@ pub(crate) fn write(root: &Path, to: &Path, tree: &Digest, room: &mut Room) -> R
     write().map_err(Error::at("write", to))
 }
 
-/// Compares the tree with its seal. No file is opened.
+/// Compares the tree with its seal, without opening a file.
 pub(crate) fn look(root: &Path, seal: &Path, tree: &Digest) -> Result<Look, Error> {
     let file = match File::open(seal) {
         Ok(file) => file,
@@ -89,7 +89,7 @@ struct Line {
 
 impl Line {
     fn parse(mut text: String) -> Self {
-        // Four numbers before the path, with a space behind each.
+        // Four numbers before the path, each followed by a space.
         let at = text.match_indices(' ').nth(3).map_or(text.len(), |(at, _)| at);
         let path = text.get(at + 1..).unwrap_or_default().to_owned();
         text.truncate(at);
@@ -98,7 +98,7 @@ impl Line {
 }
 
 fn facts(stat: &Stat) -> String {
-    // How large a directory is depends on its history, and its time of change says more.
+    // A directory's size depends on its history, and its change time is more precise.
     let size = if FileType::from_raw_mode(stat.st_mode) == FileType::Directory { 0 } else { stat.st_size };
     format!("{} {} {} {size}", stat.st_ino, stat.st_ctime, stat.st_ctime_nsec)
 }
@@ -108,7 +108,7 @@ fn before(next: &io::Result<Line>, path: &str) -> bool {
     next.path.split('/').cmp(path.split('/')) == Ordering::Less
 }
 
-/// Goes through the tree in the order of the tree's record.
+/// Walks the tree in the order of the tree's record.
 fn walk(root: &Path, see: &mut dyn FnMut(&str, &Stat) -> io::Result<()>) -> io::Result<()> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let directory = File::from(rustix::fs::open(root, flags, Mode::empty())?);

@@ -1,4 +1,4 @@
-//! Where blobs come from.
+//! Sources of blobs.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -9,22 +9,21 @@ use rustix::fs::{Mode, OFlags};
 use crate::digest::Metered;
 use crate::{Digest, Error, Limits};
 
-/// Where the blobs of an image come from. What comes from here is trusted in nothing: digests decide.
+/// Source of an image's blobs. It is untrusted: digests decide.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Source {
     /// A folder in the OCI image layout: `oci-layout`, `index.json`, `blobs/sha256/…`.
     ///
-    /// Its `index.json` is not read: a blob is asked for by digest, and whether somebody also listed it changes nothing
-    /// about what it is.
+    /// Its `index.json` is not read: blobs are requested by digest, and a listing does not change their content.
     Layout(PathBuf),
 }
 
 impl Source {
-    /// Opens a blob. Nothing about its content is known yet.
+    /// Opens a blob, with unverified content.
     pub(crate) fn open(&self, digest: &Digest) -> Result<File, Error> {
         let Self::Layout(folder) = self;
         let path = folder.join("blobs").join("sha256").join(digest.hex());
-        // Non-blocking, so that a pipe in the place of a blob cannot hold the caller for ever.
+        // Non-blocking, so that a pipe in place of a blob cannot block the caller forever.
         let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
         let file = match rustix::fs::open(&path, flags, Mode::empty()) {
             Ok(fd) => File::from(fd),
@@ -39,7 +38,7 @@ impl Source {
         Ok(file)
     }
 
-    /// Reads a whole document, verified. `size` is what the descriptor that leads to it says, where there is one.
+    /// Reads and verifies a complete document. `size` is from the descriptor that leads to it, if any.
     pub(crate) fn document(
         &self,
         digest: &Digest,
@@ -65,7 +64,7 @@ impl Source {
     }
 }
 
-/// Whether a blob that was read to its end is the one that was asked for.
+/// Verifies a fully read blob against its digest and size.
 pub(crate) fn verify(digest: &Digest, size: Option<u64>, length: u64, found: &Digest) -> Result<(), Error> {
     if let Some(size) = size.filter(|size| *size != length) {
         let why = format!("it has {length} bytes where its descriptor says {size}");

@@ -1,6 +1,6 @@
-//! What an unpacked image looks like, written down when it was unpacked, so that anybody can see later whether it still is so.
+//! Record of an unpacked image, written when it was unpacked, to verify it later.
 //!
-//! The record has a line for everything in the tree, in an order that depends on names alone, without times. Its digest is
+//! The record has a line for every entry of the tree, in an order that depends only on names, without times. Its digest is
 //! therefore the same on every node that unpacks the same image by the same rules.
 
 use std::cmp::Ordering;
@@ -18,23 +18,23 @@ use crate::room::{Room, Roomed};
 use crate::root::{names_in, open_directory};
 use crate::{Digest, Error};
 
-/// How many differences are told before the rest is left away.
+/// Maximum listed differences.
 const TOLD: usize = 100;
-/// Deeper than this nothing was unpacked.
+/// Maximum depth of unpacked entries.
 const DEPTH_MAX: usize = 4096;
 
-/// How closely a tree is looked at.
+/// Extent of a comparison.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Depth<'p> {
-    /// Names, kinds, owners, modes, sizes, and where links lead.
+    /// Names, kinds, owners, modes, sizes, and link targets.
     Facts,
-    /// The same, and every byte of the files at these paths, which are escaped.
+    /// The same, with every byte of the files at these escaped paths.
     ContentOf(&'p BTreeSet<String>),
-    /// All of it, and every byte.
+    /// The same, with every byte of all files.
     Content,
 }
 
-/// Writes down what is there; gives the digest of the record.
+/// Records the tree; returns the digest of the record.
 pub(crate) fn record(root: &Path, to: &Path, room: &mut Room) -> Result<Digest, Error> {
     let file = File::create_new(to).map_err(Error::at("make", to))?;
     let mut out = BufWriter::new(Roomed { inner: file, room });
@@ -44,7 +44,7 @@ pub(crate) fn record(root: &Path, to: &Path, room: &mut Room) -> Result<Digest, 
     digest_of(to).map_err(Error::at("read", to))
 }
 
-/// What differs between the tree and its record, one sentence each.
+/// Returns the differences between the tree and its record, one sentence each.
 pub(crate) fn compare(
     root: &Path,
     record: &Path,
@@ -83,7 +83,7 @@ pub(crate) fn compare(
     Ok(told)
 }
 
-/// One thing in the tree: its path, escaped, and everything else.
+/// One entry of the tree: its escaped path, and everything else.
 struct Line {
     path: String,
     rest: String,
@@ -91,7 +91,7 @@ struct Line {
 
 impl Line {
     fn parse(text: String) -> Self {
-        // Seven fields before the path, none of which holds a space.
+        // Seven fields before the path, without spaces.
         let at = text.match_indices(' ').nth(6).map_or(text.len(), |(at, _)| at);
         Self { path: text.get(at + 1..).unwrap_or_default().to_owned(), rest: text[..at].to_owned() }
     }
@@ -100,7 +100,7 @@ impl Line {
         let content = |rest: &str| rest.split(' ').nth(5).map(str::to_owned);
         match depth {
             Depth::Content => self.rest == other.rest,
-            // Where a file's content was not read, it stands as it was.
+            // Content that was not read counts as unchanged.
             Depth::Facts | Depth::ContentOf(_) => match (content(&self.rest), content(&other.rest)) {
                 (Some(was), Some(is)) if is == "?" => self.rest == other.rest.replacen('?', &was, 1),
                 _ => self.rest == other.rest,
@@ -120,7 +120,7 @@ fn digest_of(path: &Path) -> io::Result<Digest> {
     Ok(reader.finish().1)
 }
 
-/// Goes through the tree: a directory before what is in it, and names in the order of their escaped form.
+/// Walks the tree: parents first, and names in the order of their escaped form.
 fn walk(root: &Path, depth: Depth<'_>, see: &mut dyn FnMut(&Line) -> io::Result<()>) -> io::Result<()> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let directory = File::from(rustix::fs::open(root, flags, Mode::empty())?);
@@ -195,7 +195,7 @@ fn line(kind: &str, stat: &rustix::fs::Stat, content: &str, attributes: &str) ->
     format!("{kind} {mode:04o} {} {} {} {content} {attributes}", stat.st_uid, stat.st_gid, stat.st_size)
 }
 
-/// The digest over all `user.*` attributes, or a dash where there are none.
+/// Returns the digest over all `user.*` attributes, or a dash if there are none.
 fn attributes(file: &File) -> io::Result<String> {
     let mut list = Vec::with_capacity(64 << 10);
     match flistxattr(file, rustix::buffer::spare_capacity(&mut list)) {

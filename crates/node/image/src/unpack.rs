@@ -1,4 +1,4 @@
-//! A whole image, unpacked into one folder.
+//! A complete image, unpacked into one folder.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -11,18 +11,18 @@ use crate::document::Plan;
 use crate::layer::{self, Used};
 use crate::{Error, Footprint, Limits, Shortage, Source};
 
-/// What an image holds and a node does not make.
+/// Contents of an image that a node does not unpack.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LeftOut {
-    /// Device nodes: a cell gets the devices that it claimed and no others.
+    /// Device nodes: a cell gets only the devices that it claimed.
     pub devices: u64,
     /// Named pipes.
     pub fifos: u64,
-    /// Extended attributes that are not `user.*`, or that the node's file system has no room for.
+    /// Extended attributes other than `user.*`, or too large for the node's file system.
     pub attributes: u64,
 }
 
-/// Lays all layers over each other in a folder, which must not exist yet.
+/// Applies all layers in a folder, which must not exist yet.
 pub(crate) fn unpack(
     source: &Source,
     plan: &Plan,
@@ -43,7 +43,7 @@ pub(crate) fn unpack(
     Ok((left_out, used.footprint))
 }
 
-/// What the image would take on the disk, or as much of it as goes beyond `most`. Nothing is written.
+/// Returns the disk usage of the image, or a part of it above `most`. Nothing is written.
 pub(crate) fn measure(
     source: &Source,
     plan: &Plan,

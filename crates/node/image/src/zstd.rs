@@ -1,5 +1,5 @@
-//! Zstandard: all frames of a stream, one after the other. The decoder below knows a single frame, and builders write several,
-//! with frames between them that are to be skipped.
+//! Zstandard: all frames of a stream in sequence. The decoder handles a single frame, and builders write several, with
+//! skippable frames between them.
 
 use std::io::{self, BufRead, Read};
 
@@ -8,11 +8,11 @@ use ruzstd::decoding::{BlockDecodingStrategy, FrameDecoder};
 
 use crate::error::refused;
 
-/// The header of a frame with the smallest window. The decoder checks the window of a frame against its own limit (100 MiB)
-/// only when it has seen a frame before; without this one the first frame could ask for terabytes of memory.
+/// Header of a frame with the smallest window. The decoder checks the window of a frame against its own limit (100 MiB) only
+/// after an earlier frame; without this one the first frame could request terabytes of memory.
 const SMALLEST_FRAME: [u8; 6] = [0x28, 0xb5, 0x2f, 0xfd, 0x00, 0x00];
 
-/// What a stream of frames holds.
+/// Decoded content of a stream of frames.
 pub(crate) struct Frames<R> {
     source: R,
     decoder: FrameDecoder,
@@ -26,7 +26,7 @@ impl<R: BufRead> Frames<R> {
         Self { source, decoder, within: false }
     }
 
-    /// Goes to the next frame that holds something; says whether there is one.
+    /// Advances to the next frame with content; returns whether there is one.
     fn next_frame(&mut self) -> io::Result<bool> {
         loop {
             if self.source.fill_buf()?.is_empty() {
@@ -61,7 +61,7 @@ impl<R: BufRead> Read for Frames<R> {
                     return Ok(0);
                 }
             }
-            // A block is 128 KiB at most, so this stops soon, however well the stream was packed.
+            // A block is at most 128 KiB, so this ends soon, whatever the compression.
             while self.decoder.can_collect() == 0 && !self.decoder.is_finished() {
                 let decoded =
                     self.decoder.decode_blocks(&mut self.source, BlockDecodingStrategy::UptoBlocks(1));

@@ -1,4 +1,4 @@
-//! Addresses and the names that are made of them. Pure: the same address has the same names on every node.
+//! Addresses and the names derived from them. Pure: the same address has the same names on every node.
 
 use std::fmt;
 use std::net::Ipv4Addr;
@@ -6,38 +6,38 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// The bridge of a network, in its router namespace.
+/// Bridge of a network, in its router namespace.
 pub(crate) const BRIDGE: &str = "muster-bridge";
-/// The way to the network's cells on other nodes, in its router namespace.
+/// Link to the network's cells on other nodes, in its router namespace.
 pub(crate) const VXLAN: &str = "muster-vxlan";
-/// The way out of the network, in its router namespace.
+/// Link out of the network, in its router namespace.
 pub(crate) const UPLINK: &str = "muster-uplink";
-/// The way into the network, in the cell.
+/// Link into the network, in the cell.
 pub(crate) const ETH0: &str = "eth0";
-/// How the names of the cells' ports begin.
+/// Prefix of the cells' ports.
 pub(crate) const PORT_PREFIX: &str = "cell-";
-/// Where VXLAN is spoken, by its registration.
+/// Registered port of VXLAN.
 pub(crate) const VXLAN_PORT: u16 = 4789;
-/// How many uplinks a node can have at a time.
+/// Maximum uplinks of a node.
 pub(crate) const UPLINKS: u16 = 2048;
 
-/// The end of a cell's link that lies in the router namespace. An address is unique in its network, so the name is too.
+/// Returns the name of a cell's link in the router namespace. An address is unique in its network, so the name is too.
 pub(crate) fn port(address: Ipv4Addr) -> String {
     format!("{PORT_PREFIX}{:08x}", address.to_bits())
 }
 
-/// The end of a network's uplink that lies in the node's namespace; at most 15 letters, as the kernel wants it.
+/// Returns the name of a network's uplink in the node's namespace; at most 15 characters, the kernel's limit.
 pub(crate) fn uplink_end(key: &str, vni: u32) -> String {
     format!("{}{vni:06x}", uplink_prefix(key))
 }
 
-/// How the names of all of a node's uplinks begin.
+/// Returns the prefix of all of a node's uplinks.
 pub(crate) fn uplink_prefix(key: &str) -> String {
     format!("mu{key}-")
 }
 
-/// The two addresses of an uplink: the node's and the router's. They lie in 169.254.128.0/19, which is link-local and
-/// away from the address where clouds keep their metadata.
+/// Returns the two addresses of an uplink: the node's and the router's. They are in 169.254.128.0/19, which is link-local
+/// and excludes the metadata address of clouds.
 pub(crate) fn uplink_addresses(index: u16) -> (Ipv4Addr, Ipv4Addr) {
     let base = Ipv4Addr::new(169, 254, 128, 0).to_bits() + 4 * u32::from(index % UPLINKS);
     (Ipv4Addr::from_bits(base + 1), Ipv4Addr::from_bits(base + 2))
@@ -48,7 +48,7 @@ pub(crate) fn uplink_addresses(index: u16) -> (Ipv4Addr, Ipv4Addr) {
 pub(crate) struct Mac([u8; 6]);
 
 impl Mac {
-    /// That of who has this address: nobody has to learn or ask for it.
+    /// Derives the hardware address from the IP address, so that it needs no discovery.
     pub(crate) fn of(address: Ipv4Addr) -> Self {
         let [a, b, c, d] = address.octets();
         Self([0x02, 0x4d, a, b, c, d])
@@ -62,7 +62,7 @@ impl fmt::Display for Mac {
     }
 }
 
-/// The addresses of a network.
+/// Address range of a network.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Subnet {
     base: Ipv4Addr,
@@ -70,17 +70,17 @@ pub(crate) struct Subnet {
 }
 
 impl Subnet {
-    /// How long its prefix is.
+    /// Returns the prefix length.
     pub(crate) fn prefix(self) -> u8 {
         self.prefix
     }
 
-    /// Its first address, which the router has on every node.
+    /// Returns the first address, the router's on every node.
     pub(crate) fn gateway(self) -> Ipv4Addr {
         Ipv4Addr::from_bits(self.base.to_bits() + 1)
     }
 
-    /// Whether a cell may have this address.
+    /// Reports whether a cell may have this address.
     pub(crate) fn offers(self, address: Ipv4Addr) -> bool {
         let host = u32::MAX >> self.prefix;
         let (base, address) = (self.base.to_bits(), address.to_bits());

@@ -1,4 +1,4 @@
-//! All networks of a node at once: what is missing is made, what is not wanted goes.
+//! Reconciles all networks of a node: missing ones are created, unwanted ones removed.
 
 use muster_wire::cell::NetworkState;
 
@@ -9,10 +9,9 @@ use crate::uplink::plan_uplink;
 use crate::{Fabric, NetworkError, order};
 
 impl Fabric {
-    /// Brings the node to these networks. Those that are not among them go, unless a cell is attached to them here.
+    /// Reconciles the node with these networks. Others are removed, unless a cell is attached to them here.
     ///
-    /// What is wrong with one network does not keep the others from being brought up to date; the first thing that was
-    /// wrong is the answer.
+    /// An error in one network does not block the others; the first error is returned.
     pub fn apply(&self, wanted: &[NetworkState]) -> Result<(), NetworkError> {
         let _turn = self.turn();
         let mut first = Ok(());
@@ -34,7 +33,7 @@ impl Fabric {
             !wanted.iter().any(|state| state.network_id == network.network_id)
                 && !places.iter().any(|place| place.network_id == network.network_id)
         };
-        // The node's rules know a network before its first packet comes, and forget it after its last.
+        // The node's rules include a network before its first packet arrives, and drop it after its last.
         note(self.settle_node());
         for network in &networks {
             note(if goes(network) {
@@ -65,7 +64,7 @@ impl Fabric {
         self.book.forget_network(network.network_id)
     }
 
-    /// Namespaces of which nothing is written down. One that still has a cell in it is left for its cell to be detached.
+    /// Removes namespaces without a record. One with a cell in it stays until its cell is detached.
     fn remove_strays(&self, networks: &[Network]) -> Result<(), NetworkError> {
         for vni in self.router_numbers()? {
             if networks.iter().any(|network| network.vni == vni) || !self.ports(vni)?.is_empty() {
@@ -76,7 +75,7 @@ impl Fabric {
         Ok(())
     }
 
-    /// Takes away everything of this node's networks, attached or not: for a node that retires.
+    /// Removes everything of this node's networks, attached or not, for a node that retires.
     pub fn remove_all(&self) -> Result<(), NetworkError> {
         let _turn = self.turn();
         for place in self.book.places()? {
@@ -90,7 +89,7 @@ impl Fabric {
         }
         self.settle_node()?;
         match std::fs::remove_dir(self.routers_folder()) {
-            // Another node on this machine may keep its namespaces there.
+            // Another node on this machine may have namespaces there.
             Ok(()) => Ok(()),
             Err(error)
                 if matches!(

@@ -1,4 +1,4 @@
-//! A cell gets its place in a network.
+//! Attaches a cell to a network.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -14,28 +14,28 @@ use crate::settings::point;
 use crate::uplink::plan_uplink;
 use crate::{Fabric, NetworkError, order};
 
-/// How long a port may take until frames pass through it.
+/// Timeout for a port to forward frames.
 const READY: Duration = Duration::from_secs(10);
-/// How long to wait between two looks at it.
+/// Interval of the checks.
 const PAUSE: Duration = Duration::from_millis(2);
 
-/// A cell, and the place that it should get.
+/// A cell and its attachment.
 #[derive(Debug, Clone, Copy)]
 pub struct Attach<'a> {
-    /// Which cell.
+    /// Cell id.
     pub cell_id: CellId,
-    /// A process in the cell's network namespace, as the node numbers it.
+    /// PID on the node of a process in the cell's network namespace.
     pub pid: u32,
-    /// Its place.
+    /// Attachment.
     pub attachment: &'a Attachment,
     /// Whether it may reach addresses outside its network.
     pub egress: bool,
-    /// Its ports that are reached at the node; each says which port of the node.
+    /// Ports reachable at the node, each with the node's port.
     pub ingress: &'a [Ingress],
 }
 
 impl Fabric {
-    /// Gives a cell its place. Repeating it changes nothing, wherever it was interrupted.
+    /// Attaches a cell. Idempotent, wherever it was interrupted.
     pub fn attach(&self, attach: &Attach<'_>) -> Result<(), NetworkError> {
         let _turn = self.turn();
         let place = order::place(attach)?;
@@ -76,14 +76,14 @@ impl Fabric {
         let batch = cell_batch(&network, &place);
         cell.enter(|inside| {
             inside.ip(&batch)?;
-            // Whoever is in the cell may ask others whether they are there, without any privilege.
+            // Allows unprivileged pings in the cell.
             inside.set("ipv4/ping_group_range", "0 2147483647")
         })?;
         self.reach(point::IN_CELL);
         await_port(&router, &port(place.address))
     }
 
-    /// The namespace of a cell; never that of the node, whatever the process turned out to be.
+    /// Returns the namespace of a cell; never that of the node, whatever the process is.
     pub(crate) fn cell_namespace(&self, pid: u32) -> Result<Namespace, NetworkError> {
         let cell = Namespace::of_process(pid)?;
         let own = Namespace::of_process(std::process::id())?;
@@ -95,7 +95,7 @@ impl Fabric {
         Ok(cell)
     }
 
-    /// A port on which the node itself listens must not be turned away to a cell.
+    /// Refuses ports on which the node itself listens: they must not be redirected to a cell.
     fn refuse_taken_ports(&self, place: &Place) -> Result<(), NetworkError> {
         if place.doors.is_empty() {
             return Ok(());
@@ -118,7 +118,7 @@ impl Fabric {
         Ok(())
     }
 
-    /// Joins the cell and the bridge, if they are not joined already.
+    /// Connects the cell to the bridge, if needed.
     fn link(&self, place: &Place, router: &Namespace, cell: &Namespace) -> Result<(), NetworkError> {
         let (port, mac) = (port(place.address), Mac::of(place.address).to_string());
         let outer = router.enter(|inside| inside.link(&port))?;
@@ -139,7 +139,7 @@ impl Fabric {
         };
         let mut batch = String::new();
         if !joined {
-            // It led to a cell that is no more, or to an earlier incarnation of this one.
+            // It belonged to a removed cell, or to an earlier incarnation of this one.
             router.enter(|inside| inside.remove_link(&port))?;
             batch.push_str(&format!(
                 "link add name {port} mtu {mtu} type veth peer name {ETH0} address {mac} mtu {mtu} netns {cell}\n",
@@ -159,8 +159,8 @@ impl Fabric {
     }
 }
 
-/// Waits until the bridge lets frames through a port. The kernel gets to that by itself, a moment after both ends are up;
-/// who sent before would lose the first packet, and with it a second.
+/// Waits until the bridge forwards frames through a port. The kernel enables it a moment after both ends are up; an earlier
+/// sender would lose the first packet, and with it a second.
 fn await_port(router: &Namespace, name: &str) -> Result<(), NetworkError> {
     let began = Instant::now();
     loop {
@@ -183,7 +183,7 @@ fn await_port(router: &Namespace, name: &str) -> Result<(), NetworkError> {
     }
 }
 
-/// What is done inside the cell. Acknowledging at once spares programs that write in small pieces 40 ms for each of them.
+/// Returns the commands inside the cell. Quick acknowledgements save programs with small writes 40 ms for each.
 fn cell_batch(network: &Network, place: &Place) -> String {
     let (subnet, address, gateway) = (network.subnet, place.address, network.subnet.gateway());
     let out = if place.egress {

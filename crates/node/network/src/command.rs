@@ -1,4 +1,4 @@
-//! Programs of the system: started with an argument vector, a clean environment and a bounded time.
+//! System programs: started with an argument vector, a clean environment and a timeout.
 
 use std::fs::File;
 use std::io::{self, Read as _, Seek as _, Write as _};
@@ -12,21 +12,21 @@ use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 use crate::NetworkError;
 
-/// Where the programs are looked for, whatever the agent's own environment says.
+/// Search path for programs, independent of the agent's environment.
 const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
-/// The programs that networks need: name, package of Debian, purpose.
+/// Required programs: name, Debian package, purpose.
 pub const PROGRAMS: &[(&str, &str, &str)] = &[
     ("ip", "iproute2", "makes links"),
     ("bridge", "iproute2", "fills forwarding tables"),
     ("nft", "nftables", "makes rules"),
     ("unshare", "util-linux", "makes namespaces"),
 ];
-/// None of the programs waits for anything but the kernel, so one that takes this long hangs.
+/// Timeout: the programs wait only for the kernel, so one that takes this long hangs.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// How much of what a program says against itself goes into an error.
+/// Maximum length of a program's error output in an error.
 const SAID: u64 = 2048;
 
-/// Runs a program in the namespace of the calling thread, and gives what it wrote.
+/// Runs a program in the namespace of the calling thread, and returns its output.
 pub(crate) fn run(program: &str, args: &[&str], input: Option<&str>) -> Result<String, NetworkError> {
     debug_assert!(PROGRAMS.iter().any(|(name, ..)| *name == program), "{program} is not in PROGRAMS");
     run_any(program, args, input)
@@ -36,7 +36,7 @@ fn run_any(program: &str, args: &[&str], input: Option<&str>) -> Result<String, 
     let failed =
         |said: String| NetworkError::Program { program: format!("{program} {}", args.join(" ")), said };
     let unable = |error: io::Error| failed(format!("it could not be started: {error}"));
-    // Files in memory in place of pipes: nobody waits for a reader, so only the program's end needs to be waited for.
+    // In-memory files instead of pipes: the program never blocks on a reader, so only its end is awaited.
     let (mut output, mut complaint) =
         (in_memory("output").map_err(unable)?, in_memory("complaint").map_err(unable)?);
     let stdin = match input {
@@ -77,7 +77,7 @@ fn holding(text: &str) -> io::Result<File> {
     Ok(file)
 }
 
-/// How the child ended; `None` if it had to be killed.
+/// Returns the child's exit status; `None` if it was killed.
 fn end_of(mut child: Child) -> io::Result<Option<ExitStatus>> {
     let handle = pidfd_open(Pid::from_child(&child), PidfdFlags::empty())?;
     let began = Instant::now();

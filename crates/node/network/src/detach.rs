@@ -1,4 +1,4 @@
-//! A cell loses its place in a network.
+//! Detaches a cell from a network.
 
 use muster_ids::CellId;
 
@@ -10,7 +10,7 @@ use crate::uplink::plan_uplink;
 use crate::{Fabric, NetworkError};
 
 impl Fabric {
-    /// Takes a cell's place away. What is not there is gone already. The network stays until it is not wanted any more.
+    /// Detaches a cell. Idempotent. The network stays until it is no longer desired.
     pub fn detach(&self, cell_id: CellId) -> Result<(), NetworkError> {
         let _turn = self.turn();
         self.detach_now(cell_id)
@@ -19,7 +19,7 @@ impl Fabric {
     pub(crate) fn detach_now(&self, cell_id: CellId) -> Result<(), NetworkError> {
         let mut places = self.book.places()?;
         let Some(at) = places.iter().position(|place| place.cell_id == cell_id) else {
-            // Nothing is written down: what the kernel has of it goes all the same.
+            // Without a record, the kernel's part is removed anyway.
             return self.unlink_everywhere(cell_id);
         };
         let place = places.remove(at);
@@ -34,7 +34,7 @@ impl Fabric {
             self.reach(point::LINK_GONE);
             network.uplink = plan_uplink(&network, &networks, &places)?;
             self.book.keep_network(&network)?;
-            // A namespace that is not there any more is not made again only to leave something out of its rules.
+            // A missing namespace is not created again only to update its rules.
             if router.is_some() {
                 self.settle(&network, &places, Depth::Rules)?;
             }
@@ -55,11 +55,11 @@ impl Fabric {
                 router.enter(|inside| gone.iter().try_for_each(|link| inside.remove_link(&link.ifname)))?;
             }
         }
-        // Whoever was stopped between forgetting a cell and forgetting its ports at the node comes here.
+        // Reached after a crash between forgetting a cell and forgetting its ports at the node.
         self.settle_node()
     }
 
-    /// The cells' ports in the namespace of a network, written down or not.
+    /// Returns the cells' ports in the namespace of a network, recorded or not.
     pub(crate) fn ports(&self, vni: u32) -> Result<Vec<Link>, NetworkError> {
         let Some(router) = self.router(vni)? else { return Ok(Vec::new()) };
         let links = router.enter(|inside| inside.links())?;

@@ -1,11 +1,11 @@
-//! What goes wrong with a network, each as a sentence that says what to do.
+//! Network errors. Each message states the remedy.
 
 use std::path::{Path, PathBuf};
 
-/// Why a network is not as it was asked for.
+/// Reason why a network is not as requested.
 #[derive(Debug, thiserror::Error)]
 pub enum NetworkError {
-    /// What was asked for cannot be; nothing was changed.
+    /// The request is invalid; nothing was changed.
     #[error("{0}")]
     Refused(String),
     /// A file or folder could not be read or written.
@@ -16,15 +16,15 @@ pub enum NetworkError {
         /// Why not.
         why: String,
     },
-    /// A program of the system failed. What it did before it failed may be there; asking again finishes it.
+    /// A system program failed. It may have had partial effects; a retry completes them.
     #[error("`{program}` failed: {said}")]
     Program {
-        /// Which, with its arguments.
+        /// Program and arguments.
         program: String,
-        /// What it said, or how it ended.
+        /// Its error output, or exit status.
         said: String,
     },
-    /// A namespace could not be entered, made or removed.
+    /// A namespace could not be entered, created or removed.
     #[error("the network namespace {name}: {why}")]
     Namespace {
         /// Which.

@@ -1,4 +1,4 @@
-//! A node's networks.
+//! Networks of a node.
 
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -7,25 +7,25 @@ use crate::namespace::Namespace;
 use crate::record::Book;
 use crate::{NetworkError, Settings};
 
-/// What VXLAN adds to a packet: an Ethernet, an IPv4, a UDP and its own header.
+/// VXLAN overhead of a packet: an Ethernet, an IPv4, a UDP and its own header.
 const OVERHEAD: u32 = 50;
-/// A link that takes more than this is the loopback, and says nothing of the wire.
+/// A larger MTU is that of the loopback, and not of the wire.
 const JUMBO: u32 = 9216;
 
-/// A node's networks: makes them, attaches cells, and says what is there.
+/// Networks of a node: creates them, attaches cells, and surveys them.
 #[derive(Debug)]
 pub struct Fabric {
     pub(crate) settings: Settings,
     pub(crate) node: Namespace,
     pub(crate) book: Book,
-    /// The largest packet that a cell may send.
+    /// MTU of the cells.
     pub(crate) mtu: u32,
-    /// One thing at a time: rules and records are replaced as a whole.
+    /// Serializes changes: rules and records are replaced as a whole.
     turn: Mutex<()>,
 }
 
 impl Fabric {
-    /// The networks of the node that the settings tell of. Nothing is changed by it.
+    /// Opens the networks of the node in the settings, without changing anything.
     pub fn open(settings: Settings) -> Result<Self, NetworkError> {
         settings.check()?;
         let node = Namespace::open(&settings.namespace)?.ok_or_else(|| {
@@ -45,7 +45,7 @@ impl Fabric {
     }
 
     pub(crate) fn turn(&self) -> MutexGuard<'_, ()> {
-        // It guards nothing in memory, so whoever panicked while holding it left nothing half done there.
+        // It guards no memory, so a poisoned lock is safe to use.
         self.turn.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -53,12 +53,12 @@ impl Fabric {
         (self.settings.reach)(point);
     }
 
-    /// The folder of the router namespaces.
+    /// Returns the folder of the router namespaces.
     pub(crate) fn routers_folder(&self) -> PathBuf {
         self.settings.run.join("networks")
     }
 
-    /// The file that holds a router namespace. The key is part of it, so that nodes may share a folder.
+    /// Returns the file of a router namespace. It contains the key, so that nodes may share a folder.
     pub(crate) fn router_path(&self, vni: u32) -> PathBuf {
         self.routers_folder().join(format!("{}-{vni}", self.settings.key))
     }

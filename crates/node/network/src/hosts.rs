@@ -1,4 +1,4 @@
-//! Names: what a cell finds in `/etc/hosts`.
+//! Host names: the content of a cell's `/etc/hosts`.
 
 use std::fmt::Write as _;
 
@@ -8,7 +8,7 @@ use crate::record::Network;
 use crate::{Fabric, NetworkError};
 
 impl Fabric {
-    /// The text of `/etc/hosts` for the cells of a network; `None` while nobody told this node who is in it.
+    /// Returns the text of `/etc/hosts` for the cells of a network; `None` while its members are unknown here.
     pub fn hosts(&self, network_id: NetworkId) -> Result<Option<String>, NetworkError> {
         Ok(self.book.network(network_id)?.as_ref().and_then(plan_hosts))
     }

@@ -1,5 +1,5 @@
-//! What can be done inside a network namespace. Only [`crate::namespace::Namespace::enter`] makes an [`Inside`], so that
-//! nothing here can happen in the wrong one by mistake.
+//! Operations inside a network namespace. Only [`crate::namespace::Namespace::enter`] creates an [`Inside`], so that none of
+//! them can run in the wrong one by mistake.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -12,18 +12,18 @@ use serde::Deserialize;
 
 use crate::{NetworkError, command};
 
-/// Proof that the calling thread is in the namespace that it wants to work in.
+/// Proof that the calling thread is in the intended namespace.
 pub(crate) struct Inside {
-    /// It must not leave its thread.
+    /// Binds it to its thread.
     thread: PhantomData<*const ()>,
 }
 
-/// A link, as the kernel has it.
+/// A link, as reported by the kernel.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct Link {
     pub(crate) ifindex: u32,
-    /// The other end's number, for one of a pair.
+    /// Index of the peer, for one of a pair.
     pub(crate) link_index: Option<u32>,
     pub(crate) ifname: String,
     pub(crate) flags: Vec<String>,
@@ -35,7 +35,7 @@ pub(crate) struct Link {
     pub(crate) addr_info: Vec<AddressInfo>,
 }
 
-/// What kind of link it is.
+/// Kind of a link.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct LinkInfo {
@@ -43,7 +43,7 @@ pub(crate) struct LinkInfo {
     pub(crate) info_slave_data: PortInfo,
 }
 
-/// What a link is as the port of a bridge.
+/// Bridge port state of a link.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct PortInfo {
@@ -51,13 +51,13 @@ pub(crate) struct PortInfo {
 }
 
 impl Link {
-    /// Whether the bridge that it is a port of lets frames through it.
+    /// Reports whether its bridge forwards frames through it.
     pub(crate) fn forwards(&self) -> bool {
         self.linkinfo.info_slave_data.state == "forwarding"
     }
 }
 
-/// What a VXLAN device was made with.
+/// Parameters of a VXLAN device.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct VxlanInfo {
@@ -74,7 +74,7 @@ pub(crate) struct AddressInfo {
     pub(crate) prefixlen: u8,
 }
 
-/// An entry that says behind which port, or which node, a hardware address is.
+/// A forwarding entry: the port or node behind a hardware address.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(default)]
 pub(crate) struct Entry {
@@ -90,22 +90,22 @@ impl Inside {
         Self { thread: PhantomData }
     }
 
-    /// Commands for `ip`, one a line.
+    /// Runs `ip` commands, one per line.
     pub(crate) fn ip(&self, batch: &str) -> Result<(), NetworkError> {
         command::run("ip", &["-batch", "-"], Some(batch)).map(drop)
     }
 
-    /// Commands for `bridge`, one a line.
+    /// Runs `bridge` commands, one per line.
     pub(crate) fn bridge(&self, batch: &str) -> Result<(), NetworkError> {
         command::run("bridge", &["-batch", "-"], Some(batch)).map(drop)
     }
 
-    /// Rules; all of them or none.
+    /// Loads rules atomically.
     pub(crate) fn nft(&self, rules: &str) -> Result<(), NetworkError> {
         command::run("nft", &["-f", "-"], Some(rules)).map(drop)
     }
 
-    /// The tables of rules that are here: family and name.
+    /// Returns the existing rule tables: family and name.
     pub(crate) fn tables(&self) -> Result<Vec<(String, String)>, NetworkError> {
         let text = command::run("nft", &["list", "tables"], None)?;
         let table = |line: &str| {
@@ -115,34 +115,34 @@ impl Inside {
         Ok(text.lines().filter_map(table).collect())
     }
 
-    /// The text of a table.
+    /// Returns the text of a table.
     pub(crate) fn table(&self, family: &str, name: &str) -> Result<String, NetworkError> {
         command::run("nft", &["list", "table", family, name], None)
     }
 
-    /// Every link with its details.
+    /// Returns every link with its details.
     pub(crate) fn links(&self) -> Result<Vec<Link>, NetworkError> {
         self.ask("ip", &["-j", "-d", "link", "show"])
     }
 
-    /// Every link with its IPv4 addresses.
+    /// Returns every link with its IPv4 addresses.
     pub(crate) fn addresses(&self) -> Result<Vec<Link>, NetworkError> {
         self.ask("ip", &["-j", "-4", "addr", "show"])
     }
 
-    /// One link with its details and addresses.
+    /// Returns one link with its details and addresses.
     pub(crate) fn link(&self, name: &str) -> Result<Option<Link>, NetworkError> {
         if !self.has(name)? {
             return Ok(None);
         }
         match self.ask::<Link>("ip", &["-j", "-d", "addr", "show", "dev", name]) {
-            // The kernel takes the links of a cell that died away when it gets to it: perhaps just now.
+            // The kernel removes the links of a dead cell asynchronously, perhaps just now.
             Err(_) if !self.has(name)? => Ok(None),
             answer => Ok(answer?.into_iter().next()),
         }
     }
 
-    /// Takes a link away, and its other end with it. One that is not there, or goes by itself meanwhile, is gone.
+    /// Removes a link and its peer. A missing one, or one removed meanwhile, is ignored.
     pub(crate) fn remove_link(&self, name: &str) -> Result<(), NetworkError> {
         if !self.has(name)? {
             return Ok(());
@@ -153,7 +153,7 @@ impl Inside {
         }
     }
 
-    /// What is known of hardware addresses.
+    /// Returns the forwarding entries.
     pub(crate) fn entries(&self) -> Result<Vec<Entry>, NetworkError> {
         self.ask("bridge", &["-j", "fdb", "show"])
     }
@@ -171,20 +171,20 @@ impl Inside {
         })
     }
 
-    /// The names of the links that are here. No program is started for it.
+    /// Returns the names of the links, without starting a program.
     pub(crate) fn names(&self) -> Result<BTreeSet<String>, NetworkError> {
         let text = self.proc_net("dev")?;
-        // Two lines of headings, then `name: figures`.
+        // Two header lines, then `name: figures`.
         let names = text.lines().skip(2).filter_map(|line| line.split_once(':'));
         Ok(names.map(|(name, _)| name.trim().to_owned()).collect())
     }
 
-    /// Whether there is a link of this name.
+    /// Reports whether there is a link of this name.
     pub(crate) fn has(&self, name: &str) -> Result<bool, NetworkError> {
         Ok(self.names()?.contains(name))
     }
 
-    /// The links that routes lead to: all of them, and those of default routes. No program is started for it.
+    /// Returns the links with routes: all of them, and those with default routes. Starts no program.
     pub(crate) fn routed(&self) -> Result<(BTreeSet<String>, BTreeSet<String>), NetworkError> {
         let text = self.proc_net("route")?;
         let (mut all, mut default) = (BTreeSet::new(), BTreeSet::new());
@@ -199,9 +199,9 @@ impl Inside {
         Ok((all, default))
     }
 
-    /// The ports on which somebody listens here.
+    /// Returns the ports with a listener.
     pub(crate) fn listening(&self, protocol: Protocol) -> Result<BTreeSet<u16>, NetworkError> {
-        // The states LISTEN of TCP and "not connected" of UDP, as the kernel prints them.
+        // The kernel's codes for LISTEN of TCP and "not connected" of UDP.
         let (file, newer, listens) = match protocol {
             Protocol::Tcp => ("tcp", "tcp6", "0A"),
             Protocol::Udp => ("udp", "udp6", "07"),
@@ -222,7 +222,7 @@ impl Inside {
         fs::read_to_string(&path).map_err(|error| NetworkError::file(&path, error))
     }
 
-    /// A setting under `/proc/sys/net`; `None` if this kernel has no such.
+    /// Returns a setting under `/proc/sys/net`; `None` if this kernel lacks it.
     pub(crate) fn setting(&self, key: &str) -> Result<Option<String>, NetworkError> {
         let path = setting_path(key);
         match fs::read_to_string(&path) {
@@ -232,7 +232,7 @@ impl Inside {
         }
     }
 
-    /// Changes a setting under `/proc/sys/net`, unless it is so already. One that this kernel does not have is left out.
+    /// Changes a setting under `/proc/sys/net` if needed. One that this kernel lacks is skipped.
     pub(crate) fn set(&self, key: &str, value: &str) -> Result<(), NetworkError> {
         match self.setting(key)? {
             Some(now) if now.split_whitespace().eq(value.split_whitespace()) => Ok(()),

@@ -1,12 +1,12 @@
-//! Networks between cells: bridges, VXLAN between nodes, names, and rules that deny by default.
+//! Networks between cells: bridges, VXLAN between nodes, host names, and rules that deny by default.
 //!
-//! Each network has a *router namespace* of its own on every node where it has cells: in it lie a bridge, the cells'
-//! ports, a VXLAN device to the other nodes and, only if a cell declared it, an uplink to the node. Two networks never
-//! share a link, a routing table or a rule, so they are apart by construction. In the node's own namespace there are
-//! one UDP socket, one table named after us and the uplinks; nothing of the host's own is changed.
+//! Each network has its own *router namespace* on every node where it has cells. It contains a bridge, the cells' ports, a
+//! VXLAN device to the other nodes and, only if a cell declared it, an uplink to the node. Two networks never share a link,
+//! a routing table or a rule, so they are isolated by construction. The node's own namespace has one UDP socket, one table
+//! of ours and the uplinks; nothing of the host's own is changed.
 //!
-//! What is attached where is written down before the kernel is asked for it and forgotten after the kernel let go of
-//! it, and every step looks before it acts: whatever was interrupted is repeated and ends in the same state.
+//! Attachments are recorded before the kernel's state is created and forgotten after it is removed, and every step checks
+//! before it acts: an interrupted step is repeated and ends in the same state.
 
 mod address;
 mod apply;

@@ -1,4 +1,4 @@
-//! What a cell's link really is.
+//! Actual state of a cell's link.
 
 use std::net::Ipv4Addr;
 
@@ -7,26 +7,26 @@ use muster_ids::CellId;
 use crate::address::{BRIDGE, ETH0, port};
 use crate::{Fabric, NetworkError};
 
-/// What a cell's `eth0` is, as the kernel has it.
+/// State of a cell's `eth0`, as reported by the kernel.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Look {
-    /// Its address, if it has one.
+    /// Address, if any.
     pub address: Option<Ipv4Addr>,
-    /// How long the prefix of its address is.
+    /// Prefix length of its address.
     pub prefix: u8,
-    /// Its hardware address.
+    /// Hardware address.
     pub mac: String,
-    /// The largest packet that it sends.
+    /// MTU.
     pub mtu: u32,
-    /// Whether it is up, and its other end too.
+    /// Whether it and its peer are up.
     pub up: bool,
-    /// Whether its other end is the port of this cell at the bridge of its network here, and lets frames through.
+    /// Whether its peer is this cell's port at the bridge of its network here, and forwards frames.
     pub joined: bool,
 }
 
 impl Fabric {
-    /// Looks at the `eth0` of a cell, through a process of it; `None` if it has no such link. Never answered from records,
-    /// except for which network is looked at on the other side.
+    /// Inspects the `eth0` of a cell, through one of its processes; `None` if it has no such link. Never answered from
+    /// records, except for the network of the other end.
     pub fn look(&self, cell_id: CellId, pid: u32) -> Result<Option<Look>, NetworkError> {
         let _turn = self.turn();
         let Some(link) = self.cell_namespace(pid)?.enter(|inside| inside.link(ETH0))? else {

@@ -1,4 +1,4 @@
-//! Network namespaces: a file that stands for one, and a way to work inside it.
+//! Network namespaces: a file that identifies one, and a way to work inside it.
 
 use std::fs::{self, File};
 use std::io::ErrorKind;
@@ -13,11 +13,10 @@ use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 use crate::inside::Inside;
 use crate::{NetworkError, command};
 
-/// The file system whose files are namespaces; the word "nsfs" in letters.
+/// Magic number of the namespace file system; "nsfs" in ASCII.
 const NSFS: i128 = 0x6e73_6673;
 
-/// A network namespace. It is held open, so that it stays the same one whatever happens to the process or the mount
-/// that it was found by.
+/// A network namespace. It is held open, so that it stays the same one whatever happens to its process or mount.
 #[derive(Debug)]
 pub(crate) struct Namespace {
     name: String,
@@ -25,7 +24,7 @@ pub(crate) struct Namespace {
 }
 
 impl Namespace {
-    /// The one that `path` stands for; `None` if there is no such file, or a plain one.
+    /// Opens the namespace at `path`; `None` if the file is missing or a regular one.
     pub(crate) fn open(path: &Path) -> Result<Option<Self>, NetworkError> {
         let name = path.display().to_string();
         let file = match File::open(path) {
@@ -37,13 +36,13 @@ impl Namespace {
         Ok((i128::from(kind.f_type) == NSFS).then_some(Self { name, file }))
     }
 
-    /// The one that a process is in.
+    /// Opens the namespace of a process.
     pub(crate) fn of_process(pid: u32) -> Result<Self, NetworkError> {
         Self::open(Path::new(&format!("/proc/{pid}/ns/net")))?
             .ok_or_else(|| NetworkError::Refused(format!("process {pid} is gone, and its network with it")))
     }
 
-    /// Makes one that stays until it is removed, held by a mount over `path`.
+    /// Creates a persistent namespace, held by a mount over `path`.
     pub(crate) fn make(path: &Path) -> Result<Self, NetworkError> {
         if let Some(folder) = path.parent() {
             let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(folder);
@@ -56,9 +55,9 @@ impl Namespace {
             .ok_or_else(|| NetworkError::namespace(path.display(), "it was made but is not there"))
     }
 
-    /// Takes away the mount and the file. What is still in the namespace goes with it once nobody else holds it.
+    /// Removes the mount and the file. The namespace's content ends with its last holder.
     pub(crate) fn remove(path: &Path) -> Result<(), NetworkError> {
-        // A program that outlived the agent that started it may have mounted a second one over the first.
+        // A program that outlived its agent may have mounted a second one over the first.
         while Self::open(path)?.is_some() {
             unmount(path, UnmountFlags::DETACH)
                 .map_err(|error| NetworkError::namespace(path.display(), error))?;
@@ -69,18 +68,18 @@ impl Namespace {
         }
     }
 
-    /// A path by which another program finds it.
+    /// Returns a path for another program.
     pub(crate) fn path(&self) -> String {
         format!("/proc/{}/fd/{}", std::process::id(), self.file.as_raw_fd())
     }
 
-    /// What tells it from every other one on this machine.
+    /// Returns its unique identity on this machine.
     pub(crate) fn identity(&self) -> Result<(u64, u64), NetworkError> {
         let facts = self.file.metadata().map_err(|error| NetworkError::namespace(&self.name, error))?;
         Ok((facts.dev(), facts.ino()))
     }
 
-    /// Works inside it. A thread of its own goes there and ends there, so that nothing else is moved.
+    /// Runs `work` inside it, on a thread of its own, so that no other thread is moved.
     pub(crate) fn enter<T: Send>(
         &self,
         work: impl FnOnce(&Inside) -> Result<T, NetworkError> + Send,

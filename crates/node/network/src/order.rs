@@ -1,5 +1,4 @@
-//! What was asked for, looked at before anything is done: names and addresses that pass here can go into rules and
-//! commands as they are.
+//! Validates requests before any effect: names and addresses that pass can be used in rules and commands as they are.
 
 use std::net::Ipv4Addr;
 
@@ -30,7 +29,7 @@ fn vni_of(vni: u32) -> Result<u32, NetworkError> {
     }
 }
 
-/// Whether a text can be a part of a host name. Nothing else may reach `/etc/hosts`.
+/// Validates a host name label. Nothing else may reach `/etc/hosts`.
 fn label_of(text: &str) -> Result<String, NetworkError> {
     let inner = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
     let fits = (1..=63).contains(&text.len())
@@ -52,7 +51,7 @@ fn member_address(subnet: Subnet, text: &str) -> Result<Ipv4Addr, NetworkError> 
     }
 }
 
-/// The network that a node should have.
+/// Parses the desired state of a network.
 pub(crate) fn network(state: &NetworkState) -> Result<Network, NetworkError> {
     let subnet = subnet_of(&state.subnet)?;
     let mut neighbours = Vec::with_capacity(state.neighbours.len());
@@ -78,7 +77,7 @@ pub(crate) fn network(state: &NetworkState) -> Result<Network, NetworkError> {
     })
 }
 
-/// As much of a network as a cell's attachment tells.
+/// Parses the part of a network that is in a cell's attachment.
 pub(crate) fn network_of(attachment: &Attachment) -> Result<Network, NetworkError> {
     Ok(Network {
         network_id: attachment.network_id,
@@ -90,7 +89,7 @@ pub(crate) fn network_of(attachment: &Attachment) -> Result<Network, NetworkErro
     })
 }
 
-/// A cell's place in a network.
+/// Parses a cell's attachment.
 pub(crate) fn place(attach: &Attach<'_>) -> Result<Place, NetworkError> {
     let attachment = attach.attachment;
     let doors =
@@ -120,7 +119,7 @@ fn door(cell_id: CellId, ingress: &Ingress) -> Result<Door, NetworkError> {
     Ok(Door { protocol: ingress.protocol, port: ingress.port, node_port })
 }
 
-/// Whether a network can be what it is asked to be, beside the others that the node has.
+/// Checks a network for conflicts with the others on the node.
 pub(crate) fn fits(network: &Network, others: &[Network]) -> Result<(), NetworkError> {
     for other in others {
         if other.network_id == network.network_id {
@@ -140,7 +139,7 @@ pub(crate) fn fits(network: &Network, others: &[Network]) -> Result<(), NetworkE
     Ok(())
 }
 
-/// Whether a cell can have its place beside those that are attached already.
+/// Checks an attachment for conflicts with the existing ones.
 pub(crate) fn free(place: &Place, others: &[Place]) -> Result<(), NetworkError> {
     for other in others.iter().filter(|other| other.cell_id != place.cell_id) {
         if (other.network_id, other.address) == (place.network_id, place.address) {

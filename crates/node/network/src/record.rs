@@ -1,5 +1,5 @@
-//! What is written down: which networks a node has, which cells are attached to them, and which setting of the host was
-//! changed. Small documents, each replaced in one step; they are read anew each time, so that there is no second truth.
+//! Persistent records: the node's networks, their attached cells, and the changed setting of the host. Small documents, each
+//! replaced atomically; they are read again each time, so that there is no second source of truth.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
@@ -16,22 +16,22 @@ use serde::{Deserialize, Serialize};
 use crate::NetworkError;
 use crate::address::Subnet;
 
-/// A network that this node has.
+/// A network on this node.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Network {
     pub(crate) network_id: NetworkId,
     pub(crate) vni: u32,
     pub(crate) subnet: Subnet,
-    /// Unknown while a cell was attached before anybody told of the network.
+    /// Unknown if a cell was attached before the network was applied.
     pub(crate) name: Option<String>,
     pub(crate) neighbours: Vec<Peer>,
-    /// Which uplink it has, while a cell of it here needs one.
+    /// Index of its uplink, while a cell here needs one.
     pub(crate) uplink: Option<u16>,
 }
 
 impl Network {
-    /// The members that are on other nodes than this one. A cell that is attached here is here, whatever was told of it
-    /// last: what is told lags behind while a cell moves.
+    /// Returns the members on other nodes. A cell attached here is local, whatever the last state listed: that lags behind
+    /// while a cell moves.
     pub(crate) fn remote<'a>(&'a self, here: &'a [&Place], node: Ipv4Addr) -> impl Iterator<Item = &'a Peer> {
         let elsewhere = move |peer: &&Peer| {
             peer.node != node
@@ -41,7 +41,7 @@ impl Network {
     }
 }
 
-/// One member of a network, wherever it is.
+/// One member of a network, on any node.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Peer {
     pub(crate) cell_id: CellId,
@@ -50,7 +50,7 @@ pub(crate) struct Peer {
     pub(crate) node: Ipv4Addr,
 }
 
-/// A cell that is attached here.
+/// A cell attached here.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Place {
     pub(crate) cell_id: CellId,
@@ -61,13 +61,13 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    /// Whether its network needs a way out of the router namespace because of it.
+    /// Reports whether it requires an uplink.
     pub(crate) fn needs_uplink(&self) -> bool {
         self.egress || !self.doors.is_empty()
     }
 }
 
-/// A port of a cell that is reached at the node.
+/// A port of a cell that is reachable at the node.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Door {
     pub(crate) protocol: Protocol,
@@ -75,17 +75,17 @@ pub(crate) struct Door {
     pub(crate) node_port: u16,
 }
 
-/// What the host's own forwarding was before it was turned on for us.
+/// The host's own forwarding settings before it was enabled for us.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Forwarding {
-    /// The start of the machine, and the namespace, that this is true of.
+    /// Boot and namespace of the record.
     pub(crate) boot: String,
     pub(crate) namespace: (u64, u64),
-    /// The settings that turning it on changes, by their keys.
+    /// Settings that enabling it changes, by key.
     pub(crate) before: BTreeMap<String, String>,
 }
 
-/// The folder of documents.
+/// Folder of the documents.
 #[derive(Debug)]
 pub(crate) struct Book {
     folder: PathBuf,
@@ -145,7 +145,7 @@ impl Book {
         forget(&self.folder.join(FORWARDING))
     }
 
-    // The names of files are printed ids, which hold letters, digits and an underscore only.
+    // File names are printed ids, with only letters, digits and an underscore.
     fn network_path(&self, id: NetworkId) -> PathBuf {
         self.folder.join(NETWORKS).join(format!("{id}.json"))
     }
@@ -160,7 +160,7 @@ fn read_all<T: DeserializeOwned>(folder: &Path) -> Result<Vec<T>, NetworkError> 
     let mut paths = Vec::new();
     for entry in fs::read_dir(folder).map_err(unable)? {
         let path = entry.map_err(unable)?.path();
-        // What an interrupted write left ends otherwise.
+        // Remains of an interrupted write have another extension.
         if path.extension().is_some_and(|extension| extension == "json") {
             paths.push(path);
         }
@@ -185,7 +185,7 @@ fn read<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, NetworkError> {
     })
 }
 
-/// Writes a document, unless it says that already.
+/// Writes a document unless it is unchanged.
 fn keep<T: Serialize>(path: &Path, document: &T) -> Result<(), NetworkError> {
     let unable = |error: std::io::Error| NetworkError::file(path, error);
     let text = serde_json::to_vec(document).map_err(|error| unable(error.into()))?;
@@ -210,7 +210,7 @@ fn forget(path: &Path) -> Result<(), NetworkError> {
     }
 }
 
-/// A rename or a removal lives in the folder.
+/// Flushes the folder, which persists a rename or a removal.
 fn flush_folder(path: &Path) -> std::io::Result<()> {
     path.parent().map_or(Ok(()), |folder| File::open(folder)?.sync_all())
 }

@@ -1,4 +1,4 @@
-//! The router namespace of a network: made, brought to what is written down, and removed.
+//! The router namespace of a network: created, reconciled with its record, and removed.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -12,10 +12,10 @@ use crate::record::{Network, Place};
 use crate::settings::point;
 use crate::{Fabric, NetworkError, rules};
 
-/// The address to which a VXLAN device sends what is for everybody.
+/// Broadcast entry of a VXLAN device.
 const EVERYBODY: &str = "00:00:00:00:00:00";
 
-/// How much of a network is looked at.
+/// Extent of a reconciliation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Depth {
     /// Everything.
@@ -24,16 +24,16 @@ pub(crate) enum Depth {
     Rules,
 }
 
-/// How far a router namespace has come.
+/// Completion state of a router namespace.
 struct State {
-    /// Whether its bridge and its VXLAN device are ready.
+    /// Whether its bridge and its VXLAN device are complete.
     links: bool,
-    /// Whether it has an uplink; `None` if that was begun and not finished.
+    /// Whether it has an uplink; `None` if it is incomplete.
     uplink: Option<bool>,
 }
 
 impl State {
-    /// Each part gets its route last, so that one that has it is whole.
+    /// Reads the state. Each part gets its route last, so a part with its route is complete.
     fn of(inside: &Inside) -> Result<Self, NetworkError> {
         let (names, (routed, default)) = (inside.names()?, inside.routed()?);
         let uplink = match (names.contains(UPLINK), default.contains(UPLINK)) {
@@ -45,12 +45,12 @@ impl State {
 }
 
 impl Fabric {
-    /// The router namespace of a network, if there is one.
+    /// Returns the router namespace of a network, if there is one.
     pub(crate) fn router(&self, vni: u32) -> Result<Option<Namespace>, NetworkError> {
         Namespace::open(&self.router_path(vni))
     }
 
-    /// Brings a network to what is written down, whatever of it there is already.
+    /// Reconciles a network with its record, from any state.
     pub(crate) fn settle(
         &self,
         network: &Network,
@@ -68,7 +68,7 @@ impl Fabric {
         let here: Vec<&Place> =
             places.iter().filter(|place| place.network_id == network.network_id).collect();
         let text = rules::router(network, &here, self.settings.address);
-        // The rules come before the links: there is no moment in which a packet passes unseen.
+        // The rules come before the links, so that no packet ever passes unfiltered.
         let state = router.enter(|inside| inside.nft(&text).and_then(|()| State::of(inside)))?;
         self.reach(point::RULES_MADE);
         if depth == Depth::Whole || !state.links {
@@ -93,15 +93,15 @@ impl Fabric {
             inside.ip(&bridge_batch(network, self.mtu, find(BRIDGE).is_some()))?;
             match find(VXLAN) {
                 Some(link) if is_vxlan(link, network.vni, self.settings.address) => Ok(true),
-                // The node has another address now.
+                // The node's address has changed.
                 Some(_) => inside.remove_link(VXLAN).map(|()| false),
                 None => Ok(false),
             }
         })?;
         self.reach(point::BRIDGE_MADE);
         if !vxlan {
-            // Asked for in the node's namespace, so that its socket is there; born in the router's, so that no name of
-            // ours is in the node's even for a moment.
+            // Created from the node's namespace, so that its socket is there, but directly in the router's, so that the
+            // node's namespace never contains our link name.
             let batch = format!(
                 "link add name {VXLAN} mtu {} netns {} type vxlan id {} local {} dstport {VXLAN_PORT} nolearning\n",
                 self.mtu,
@@ -124,16 +124,16 @@ impl Fabric {
             if !batch.is_empty() {
                 inside.bridge(&batch)?;
             }
-            // Last, for it brings the route by which the whole is known to be ready.
+            // Last, because it adds the route that marks the whole as complete.
             inside.ip(&format!("link set dev {BRIDGE} up\n"))
         })
     }
 
-    /// Takes a network's namespace away, and what is in it first: should somebody else hold the namespace, it is empty.
+    /// Removes a network's namespace after its content, so that it is empty if another process holds it.
     pub(crate) fn remove_router(&self, vni: u32) -> Result<(), NetworkError> {
         if let Some(router) = self.router(vni)? {
             router.enter(|inside| {
-                // Some kernels put tunnels of their own into every namespace, which cannot be taken out.
+                // Some kernels put tunnels of their own into every namespace, which cannot be removed.
                 let ours = |name: &String| {
                     [BRIDGE, VXLAN, UPLINK].contains(&name.as_str()) || name.starts_with(PORT_PREFIX)
                 };
@@ -149,7 +149,7 @@ impl Fabric {
         Ok(())
     }
 
-    /// The numbers of all networks that have a namespace of this node, written down or not.
+    /// Returns the VNIs of all networks with a namespace of this node, recorded or not.
     pub(crate) fn router_numbers(&self) -> Result<BTreeSet<u32>, NetworkError> {
         let folder = self.routers_folder();
         let entries = match std::fs::read_dir(&folder) {
@@ -169,7 +169,7 @@ impl Fabric {
     }
 }
 
-/// The router speaks IPv4 only, and bridged packets are judged by the bridge's rules only.
+/// Disables IPv6 in the router, and limits filtering of bridged packets to the bridge's rules.
 fn quieten(inside: &Inside) -> Result<(), NetworkError> {
     inside.set("ipv6/conf/all/disable_ipv6", "1")?;
     inside.set("ipv6/conf/default/disable_ipv6", "1")?;
@@ -188,12 +188,12 @@ fn bridge_batch(network: &Network, mtu: u32, there: bool) -> String {
     )
 }
 
-/// How long the kernel may take to let go of the device of a namespace that is gone.
+/// Timeout for the kernel to release the device of a removed namespace.
 const LET_GO: Duration = Duration::from_secs(5);
 
 impl Fabric {
-    /// Makes the VXLAN device. A namespace that went a moment ago may still hold one of the same number: the kernel takes such
-    /// things away by itself, and later.
+    /// Creates the VXLAN device. A recently removed namespace may still hold one with the same number: the kernel removes it
+    /// asynchronously.
     fn add_vxlan(&self, batch: &str) -> Result<(), NetworkError> {
         let began = Instant::now();
         loop {
@@ -212,8 +212,8 @@ fn is_vxlan(link: &Link, vni: u32, address: Ipv4Addr) -> bool {
     info.id == Some(vni) && info.port == Some(VXLAN_PORT) && info.local == Some(address.to_string())
 }
 
-/// What the VXLAN device should know: for each cell elsewhere its node and that it is behind this port of the bridge, and
-/// for each node that it gets what is for everybody. (hardware address, node or `None` for the bridge's own entry)
+/// Desired entries of the VXLAN device: for each remote cell its node and this port of the bridge, and for each node a
+/// broadcast entry. (hardware address, node or `None` for the bridge's own entry)
 type Known = BTreeSet<(String, Option<String>)>;
 
 fn wanted_entries(network: &Network, here: &[&Place], node: Ipv4Addr) -> Known {
@@ -227,10 +227,10 @@ fn wanted_entries(network: &Network, here: &[&Place], node: Ipv4Addr) -> Known {
     wanted
 }
 
-/// The commands that lead from what the device knows to what it should know.
+/// Returns the commands that reconcile the device's entries.
 fn entries_batch(there: &[Entry], wanted: &Known) -> String {
     let of_device = there.iter().filter(|entry| entry.ifname == VXLAN);
-    // The device's own hardware address is a permanent entry of the bridge and none of ours.
+    // The device's own hardware address is a permanent entry of the bridge, not ours.
     let ours =
         of_device.filter(|entry| entry.dst.is_some() || (entry.master.is_some() && entry.state == "static"));
     let there: Known = ours.map(|entry| (entry.mac.clone(), entry.dst.clone())).collect();

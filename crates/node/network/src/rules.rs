@@ -1,5 +1,5 @@
-//! The rules, as text for nftables. Pure: they follow from what is written down, and are always replaced as a whole, so
-//! that no half of an old rule can stay. What is not listed here is dropped.
+//! Rules as nftables text. Pure: they derive from the records, and are always replaced as a whole, so that no part of an old
+//! rule can stay. Everything not listed is dropped.
 
 use std::fmt::Write as _;
 use std::net::Ipv4Addr;
@@ -9,23 +9,23 @@ use muster_wire::cell::Protocol;
 use crate::address::{BRIDGE, Mac, UPLINK, VXLAN, VXLAN_PORT, port, uplink_addresses, uplink_end};
 use crate::record::{Door, Forwarding, Network, Place};
 
-/// How the comment of an entry for a cell on another node begins; one for a cell that is here is just its id.
+/// Prefix of the comment for a cell on another node; that of a local cell is just its id.
 pub(crate) const NEIGHBOUR: &str = "neighbour ";
 
-/// The table in the router namespaces.
+/// Table in the router namespaces.
 pub(crate) const ROUTER_TABLE: &str = "muster";
 
-/// The table in the node's own namespace.
+/// Returns the table in the node's own namespace.
 pub(crate) fn node_table(key: &str) -> String {
     format!("muster_{key}")
 }
 
-/// Takes a table away, whether it is there or not.
+/// Removes a table, whether or not it exists.
 pub(crate) fn without(family: &str, table: &str) -> String {
     format!("add table {family} {table}\ndelete table {family} {table}\n")
 }
 
-/// The rules of a router namespace: `here` are the cells of the network on this node, at `node`.
+/// Returns the rules of a router namespace: `here` are the cells of the network on this node, at `node`.
 pub(crate) fn router(network: &Network, here: &[&Place], node: Ipv4Addr) -> String {
     let gateway = network.subnet.gateway();
     let remote = network
@@ -70,8 +70,8 @@ pub(crate) fn router(network: &Network, here: &[&Place], node: Ipv4Addr) -> Stri
             door.node_port, door.port
         );
     }
-    // A frame passes only if its port, its hardware address and its IP address belong together; everything that is
-    // neither IPv4 nor ARP is dropped. The gateway has the same addresses on every node, so nobody asks for it on the wire.
+    // A frame passes only if its port, its hardware address and its IP address belong together; everything except IPv4 and
+    // ARP is dropped. The gateway has the same addresses on every node, so it is never resolved over the wire.
     let bridge = format!(
         r#"{clear}table bridge {ROUTER_TABLE} {{
 {places}  chain from_port {{
@@ -91,8 +91,8 @@ pub(crate) fn router(network: &Network, here: &[&Place], node: Ipv4Addr) -> Stri
 "#,
         clear = without("bridge", ROUTER_TABLE),
     );
-    // Bridged packets come through `forward` only where the machine has bridges call IP rules; between cells of one
-    // network that must not matter. VXLAN from a cell would carry the node's address and so speak for it: never.
+    // Bridged packets pass `forward` only on machines where bridges call IP rules; that must not matter between cells of one
+    // network. VXLAN from a cell would have the node's address and so impersonate it: always dropped.
     let inet = format!(
         r#"{clear}table inet {ROUTER_TABLE} {{
 {egress}{door}  chain to_router {{
@@ -124,8 +124,8 @@ pub(crate) fn router(network: &Network, here: &[&Place], node: Ipv4Addr) -> Stri
     bridge + &inet
 }
 
-/// The rules in the node's own namespace. They never accept for others and drop only what is ours: packets for our
-/// networks from who is no node of theirs, and what comes from or goes to our uplinks beyond what was declared.
+/// Returns the rules in the node's own namespace. They never accept for others and drop only traffic of ours: packets for
+/// our networks from hosts that are not their nodes, and undeclared traffic from or to our uplinks.
 pub(crate) fn node(
     key: &str,
     node: Ipv4Addr,
@@ -216,7 +216,7 @@ pub(crate) fn node(
     )
 }
 
-/// Forwarding was off and is on because of us: the host must not become a router for anybody else.
+/// Forwarding was off and is on because of us: the host must not become a router for other traffic.
 fn closed(forwarding: &Forwarding) -> String {
     let before = forwarding.before.iter().filter(|(_, value)| *value == "1").filter_map(|(key, _)| {
         let device = key.strip_prefix("ipv4/conf/")?.strip_suffix("/forwarding")?;
@@ -239,7 +239,7 @@ fn unique(texts: impl Iterator<Item = String>) -> impl Iterator<Item = String> {
     texts.collect::<std::collections::BTreeSet<_>>().into_iter()
 }
 
-/// A named set; nftables wants no `elements` where there are none.
+/// Returns a named set; nftables rejects an empty `elements`.
 fn set(name: &str, kind: &str, elements: impl Iterator<Item = String>) -> String {
     let elements: Vec<String> = elements.collect();
     let elements = if elements.is_empty() {

@@ -1,4 +1,4 @@
-//! How a node's networks are told where they are, and where a test may stop them.
+//! Settings of a node's networks, and crash points for tests.
 
 use std::fmt;
 use std::net::Ipv4Addr;
@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use crate::NetworkError;
 
-/// The points that are passed on the way, in the order of [`POINTS`]; a test can end the work at each of them.
+/// Crash points, in the order of [`POINTS`]; a test can end the work at each.
 pub(crate) mod point {
     pub(crate) const RECORDED: &str = "network:recorded";
     pub(crate) const NAMESPACE_MADE: &str = "network:namespace-made";
@@ -43,28 +43,28 @@ pub const POINTS: &[&str] = &[
     point::NAMESPACE_GONE,
 ];
 
-/// Called with the name of each point that is passed. Outside tests it does nothing.
+/// Callback for each point. Does nothing outside tests.
 pub type Reach = Arc<dyn Fn(&'static str) + Send + Sync>;
 
-/// Where a node's networks are.
+/// Settings of a node's networks.
 #[derive(Clone)]
 pub struct Settings {
-    /// A folder that is empty after the machine starts; the router namespaces are mounted below it.
+    /// Folder that is empty after a boot, for the mounts of the router namespaces.
     pub run: PathBuf,
-    /// A folder that stays; what is attached where is written there.
+    /// Folder that survives a reboot, for the records of attachments.
     pub folder: PathBuf,
-    /// The node's short name in links and tables: one to six small letters and digits.
+    /// Short name of the node in links and tables: one to six lower-case letters and digits.
     pub key: String,
-    /// The address under which the other nodes reach this one.
+    /// Address at which the other nodes reach this one.
     pub address: Ipv4Addr,
-    /// The node's own network namespace, as a file: `/proc/self/ns/net`, unless one process stands for several nodes.
+    /// The node's own network namespace, as a file: `/proc/self/ns/net`, unless one process acts for several nodes.
     pub namespace: PathBuf,
-    /// What is told of each point that is passed.
+    /// Callback for each point.
     pub reach: Reach,
 }
 
 impl Settings {
-    /// Those of the node that this process runs on.
+    /// Returns the settings of the node that this process runs on.
     pub fn new(run: impl Into<PathBuf>, folder: impl Into<PathBuf>, key: &str, address: Ipv4Addr) -> Self {
         Self {
             run: run.into(),
@@ -76,7 +76,7 @@ impl Settings {
         }
     }
 
-    /// The key becomes part of link and table names, so it is looked at before anything else.
+    /// Validates the key, which becomes part of link and table names.
     pub(crate) fn check(&self) -> Result<(), NetworkError> {
         let fits = (1..=6).contains(&self.key.len())
             && self.key.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit());

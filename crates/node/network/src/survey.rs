@@ -1,4 +1,4 @@
-//! Everything of ours that the kernel and the folder have, written down or not, and whose it is.
+//! Survey of all platform resources in the kernel and the folder, recorded or not, with their owners.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -12,63 +12,63 @@ use crate::record::{Network, Place};
 use crate::rules::{NEIGHBOUR, ROUTER_TABLE, node_table};
 use crate::{Fabric, NetworkError};
 
-/// Links that the kernel, and the modules it has loaded, put into every namespace.
+/// Links that the kernel and its modules create in every namespace.
 const BORN: [&str; 10] =
     ["lo", "tunl0", "gre0", "gretap0", "erspan0", "ip_vti0", "sit0", "ip6tnl0", "ip6_vti0", "ip6gre0"];
 
-/// What kind of thing was found.
+/// Kind of a found resource.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Thing {
     /// A network namespace, by its file.
     Namespace,
     /// A link.
     Link,
-    /// An entry that says behind which port or node a hardware address is.
+    /// A forwarding entry: the port or node behind a hardware address.
     Entry,
-    /// A table of rules, or what in it names somebody.
+    /// A table of rules, or an entry in it that names an owner.
     Rule,
     /// A socket.
     Socket,
     /// A document in the folder.
     Record,
-    /// A setting of the host that was changed.
+    /// A changed setting of the host.
     Setting,
 }
 
-/// Where a thing was found.
+/// Location of a resource.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Where {
-    /// In the node's own namespace, or its folders.
+    /// The node's own namespace, or its folders.
     Node,
-    /// In the router namespace of the network with this number.
+    /// The router namespace of the network with this number.
     Router(u32),
 }
 
-/// Whose a thing is.
+/// Owner of a resource.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Owner {
-    /// The node's, for all of its networks.
+    /// The node, for all of its networks.
     Node,
-    /// A network's.
+    /// A network.
     Network(NetworkId),
-    /// That of a cell that is, or was, attached here.
+    /// A cell that is, or was, attached here.
     Cell(CellId),
-    /// About a cell on another node.
+    /// A cell on another node.
     Neighbour(CellId),
 }
 
-/// A thing that was found.
+/// A found resource.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Found {
-    /// What kind.
+    /// Kind.
     pub thing: Thing,
-    /// Where.
+    /// Location.
     pub at: Where,
-    /// What it is called there.
+    /// Name at that location.
     pub name: String,
-    /// Whose it is, if that can be told.
+    /// Owner, if known.
     pub owner: Option<Owner>,
-    /// Whether it follows from what is written down.
+    /// Whether it matches the records.
     pub recorded: bool,
 }
 
@@ -92,7 +92,7 @@ impl fmt::Display for Found {
 }
 
 impl Fabric {
-    /// Everything of ours on this node, by looking.
+    /// Lists all platform resources on this node, by inspection.
     pub fn survey(&self) -> Result<Vec<Found>, NetworkError> {
         let _turn = self.turn();
         let (networks, places) = (self.book.networks()?, self.book.places()?);
@@ -128,7 +128,7 @@ impl Fabric {
         Ok(found)
     }
 
-    /// What is left here of a cell, in words; nothing once it was detached.
+    /// Describes the remains of a cell here; empty once it was detached.
     pub fn leftovers(&self, cell_id: CellId) -> Result<Vec<String>, NetworkError> {
         let of_cell = |found: &Found| match found.owner {
             Some(Owner::Cell(owner)) => owner == cell_id,
@@ -138,13 +138,13 @@ impl Fabric {
         Ok(self.survey()?.iter().filter(|found| of_cell(found)).map(Found::to_string).collect())
     }
 
-    /// The text by which rules of the node's table are known.
+    /// Returns the text that identifies rules of the node's table.
     fn mark(&self) -> String {
         node_table(&self.settings.key)
     }
 }
 
-/// What is written down, to which all that is found is held.
+/// The records, against which everything found is compared.
 struct Written<'a> {
     key: &'a str,
     networks: &'a [Network],
@@ -227,7 +227,7 @@ impl Written<'_> {
             let mut here = self.places.iter().filter(|place| place.network_id == network.network_id);
             here.find(|place| port(place.address) == link.ifname)
         });
-        // A link that was made and not yet labelled is known by its name.
+        // A link that was created and not yet labelled is identified by its name.
         let cell = cell.or(written.map(|place| place.cell_id));
         let ours = match link.ifname.as_str() {
             BRIDGE | VXLAN => network.is_some(),
@@ -247,7 +247,7 @@ impl Written<'_> {
         }
     }
 
-    /// Entries that the kernel makes for a link's own address and for groups are no things of their own.
+    /// Skips the kernel's entries for a link's own address and for groups.
     fn entry(
         &self,
         entry: &Entry,
@@ -286,7 +286,7 @@ impl Written<'_> {
         Some(Found { thing: Thing::Entry, at: Where::Router(vni), name, owner, recorded })
     }
 
-    /// A table, and everybody whom a comment in it names.
+    /// Returns a table, and every owner named by a comment in it.
     fn rules(&self, at: Where, family: &str, table: &str, text: &str, owner: Option<Owner>) -> Vec<Found> {
         let name = format!("in table {family} {table}");
         let found = |owner: Option<Owner>, recorded| Found {

@@ -1,4 +1,4 @@
-//! The way out of a network and into it, through the node: there only while a cell declares that it needs one.
+//! Egress and ingress of a network through the node: they exist only while a cell declares them.
 
 use crate::address::{UPLINK, UPLINKS, uplink_addresses, uplink_end};
 use crate::namespace::Namespace;
@@ -6,7 +6,7 @@ use crate::record::{Forwarding, Network, Place};
 use crate::settings::point;
 use crate::{Fabric, NetworkError, forwarding, rules};
 
-/// Which uplink a network has from now on, beside the others of the node: the one it has, a free one, or none.
+/// Returns the uplink of a network beside the others of the node: its current one, a free one, or none.
 pub(crate) fn plan_uplink(
     network: &Network,
     others: &[Network],
@@ -25,7 +25,7 @@ pub(crate) fn plan_uplink(
 }
 
 impl Fabric {
-    /// Makes or takes away the uplink of a network, as its record says.
+    /// Creates or removes the uplink of a network, to match its record.
     pub(crate) fn settle_uplink(&self, network: &Network, router: &Namespace) -> Result<(), NetworkError> {
         let end = uplink_end(&self.settings.key, network.vni);
         let Some(index) = network.uplink else {
@@ -36,7 +36,7 @@ impl Fabric {
         };
         let (node_address, router_address) = uplink_addresses(index);
         let node_path = self.node.path();
-        // Both ends at once: a pair is there or it is not. The node's end is made ready first, and the route last.
+        // Both ends at once: a pair exists or not. The node's end is configured first, and the route last.
         router.enter(|inside| {
             if inside.has(UPLINK)? {
                 return Ok(());
@@ -58,7 +58,7 @@ impl Fabric {
         })
     }
 
-    /// Brings the node's own namespace to what is written down: our table, and whether the host forwards.
+    /// Reconciles the node's own namespace with the records: our table, and forwarding.
     pub(crate) fn settle_node(&self) -> Result<(), NetworkError> {
         let (networks, places) = (self.book.networks()?, self.book.places()?);
         let needed = networks.iter().any(|network| network.uplink.is_some());
@@ -68,7 +68,7 @@ impl Fabric {
         };
         self.node.enter(|inside| {
             if needed {
-                // The rules come before forwarding does, so that nobody else's packets are ever forwarded because of us.
+                // The rules come before forwarding, so that other traffic is never forwarded because of us.
                 let kept = forwarding::remember(&self.book, inside, identity)?;
                 inside.nft(&text(kept.as_ref()))?;
                 return forwarding::turn_on(inside);

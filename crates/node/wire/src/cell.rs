@@ -1,5 +1,5 @@
-//! A cell: the isolated place of one member, or of a person's shell, inside an allocation. What it is made of, and what an agent
-//! sees of it.
+//! A cell: the isolated sandbox of one member, or of a user's shell, inside an allocation. Its specification and the agent's
+//! observations of it.
 
 use std::collections::BTreeMap;
 
@@ -7,73 +7,74 @@ use muster_ids::{AllocationId, CellId, NetworkId};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-/// What a cell is made of. It never changes: another one is another incarnation.
+/// Immutable specification of a cell. A changed specification is a new incarnation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CellSpec {
-    /// Its file system.
+    /// Root file system.
     pub root: Root,
-    /// What runs in it, under supervision. None at all is a place for commands and shells.
+    /// Supervised services. A cell without any serves commands and shells.
     #[serde(default)]
     #[schema(required = false, max_items = 32)]
     pub services: Vec<Service>,
-    /// Files that are written before anything runs.
+    /// Files written before any process starts.
     #[serde(default)]
     #[schema(required = false, max_items = 100)]
     pub files: Vec<File>,
-    /// Directories that survive incarnations, and are wiped with the allocation.
+    /// Directories that survive incarnations. They are wiped with the allocation.
     #[serde(default)]
     #[schema(required = false, max_items = 16)]
     pub state: Vec<String>,
-    /// Directories that it has in common with the other cells of its network, on the file system that the nodes share. Only the cells
-    /// of an app's members have them, as its manifest says; they are removed when the app is decommissioned.
+    /// Directories shared with the other cells of the network, on the file system that the nodes share. Only cells of an
+    /// app's members have them, as declared in the manifest; decommissioning the app removes them.
     #[serde(default)]
     #[schema(required = false, max_items = 16)]
     pub shared: Vec<String>,
-    /// What every process in it finds in its environment.
+    /// Environment variables of every process.
     #[serde(default)]
     #[schema(required = false)]
     pub environment: BTreeMap<String, String>,
-    /// Which GPUs of the allocation it may use; all of them if this is not said.
+    /// GPUs of the allocation that the cell may use. Default: all of them.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     #[schema(required = false, nullable = false, max_items = 64)]
     pub gpus: Option<Vec<u32>>,
-    /// Whether what runs in it may reach addresses outside its network, through the node.
+    /// Whether processes may reach addresses outside the network, through the node.
     #[serde(default)]
     #[schema(required = false)]
     pub egress: bool,
-    /// Ports that can be reached from outside its network, at the node.
+    /// Ports reachable from outside the network, at the node.
     #[serde(default)]
     #[schema(required = false, max_items = 32)]
     pub ingress: Vec<Ingress>,
-    /// Whether it has the project's people: their names and numbers in `/etc/muster/passwd` and `/etc/muster/group`, their SSH keys in
-    /// `/etc/muster/authorized_keys`. Whoever runs a command in it is then who they are, and not root, unless they say otherwise.
+    /// Whether the cell has the project's users: their names and ids in `/etc/muster/passwd` and `/etc/muster/group`, their
+    /// SSH keys in `/etc/muster/authorized_keys`. Commands then run as the calling user by default, not as root.
     #[serde(default)]
     #[schema(required = false)]
     pub people: bool,
-    /// Secrets that it is given, each as a file in `/run/muster/secrets` that is kept in memory and nowhere else.
+    /// Secrets, each a file in `/run/muster/secrets` that is kept in memory only.
     #[serde(default)]
     #[schema(required = false, max_items = 64)]
     pub secrets: Vec<SecretFile>,
-    /// What happens when the cell itself ends, by the death of its first process or a reboot of its node.
+    /// Restart policy for the cell itself, after its first process dies or its node reboots.
     #[serde(default, skip_serializing_if = "CellRestart::is_never")]
     #[schema(required = false)]
     pub restart: CellRestart,
-    /// After so many seconds without the platform its node destroys it: what takes its place elsewhere must not find it alive.
+    /// Seconds without contact to the platform after which the node destroys the cell, so that a replacement elsewhere never
+    /// runs beside it.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     #[schema(required = false, nullable = false, minimum = 5, maximum = 86400)]
     pub stop_after_partition: Option<u32>,
 }
 
-/// A secret, as a cell is given it: a file of mode 0400. It is named here and said nowhere: the node asks for it by this name,
-/// for this very incarnation of the cell.
+/// A secret of a cell: a file of mode 0400. The specification carries only its name; the node requests the content by this
+/// name, for this incarnation of the cell.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SecretFile {
-    /// The secret: one of the project's by its name or id, or a runtime secret by its id.
+    /// Project secret by name or id, or runtime secret by id.
     #[schema(max_length = 100)]
     pub secret: String,
-    /// The name of the file.
+    /// File name.
     #[schema(pattern = "^[A-Za-z0-9_][A-Za-z0-9._-]{0,126}$")]
     pub file: String,
     /// Its owner in the cell.
@@ -86,24 +87,24 @@ pub struct SecretFile {
     pub gid: u32,
 }
 
-/// Where a cell's file system comes from.
+/// Source of a cell's file system.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Root {
-    /// An image, by the digest of its manifest: `sha256:…`.
+    /// Image, by the digest of its manifest: `sha256:…`.
     Image(String),
-    /// Directories of the node, read-only, with an `/etc` that is made for the cell. The node's operator says which there are.
+    /// Directories of the node, read-only, with an `/etc` made for the cell. The node's operator allows them.
     Host(Vec<String>),
 }
 
-/// Something that runs in a cell for as long as the cell does.
+/// A process that runs for as long as its cell.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Service {
     /// Its name.
     #[schema(pattern = "^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$")]
     pub name: String,
-    /// The program, by its path, and its arguments. No shell looks at them.
+    /// Program path and arguments. No shell interprets them.
     #[schema(min_items = 1, max_items = 256)]
     pub command: Vec<String>,
     /// As which user of the cell.
@@ -114,31 +115,31 @@ pub struct Service {
     #[serde(default)]
     #[schema(required = false)]
     pub gid: u32,
-    /// What it finds in its environment beside what the cell has.
+    /// Environment variables in addition to the cell's.
     #[serde(default)]
     #[schema(required = false)]
     pub environment: BTreeMap<String, String>,
-    /// Where it starts; the image's own directory, or `/`.
+    /// Working directory. Default: the image's own, or `/`.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     #[schema(required = false, nullable = false, max_length = 4096)]
     pub working_directory: Option<String>,
-    /// When it is started.
+    /// Start condition.
     #[serde(default)]
     #[schema(required = false)]
     pub start: Start,
-    /// What happens when it ends.
+    /// Restart policy.
     #[serde(default)]
     #[schema(required = false)]
     pub restart: Restart,
-    /// Services that must be ready before it starts.
+    /// Services that must be ready before this one starts.
     #[serde(default)]
     #[schema(required = false, max_items = 32)]
     pub after: Vec<String>,
-    /// How it is known to be ready. Without this it is so when it has run for a second.
+    /// Readiness probe. Without one, the service is ready after running for a second.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     #[schema(required = false, nullable = false)]
     pub ready: Option<Probe>,
-    /// How long it may take to stop before it is killed.
+    /// Seconds to stop before it is killed.
     #[serde(default = "ten")]
     #[schema(required = false, maximum = 600)]
     pub stop_seconds: u32,
@@ -152,73 +153,73 @@ fn one() -> u32 {
     1
 }
 
-/// What happens when a cell ends by itself.
+/// Restart policy of a cell.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum CellRestart {
-    /// Nothing: its owner decides.
+    /// Leave it stopped: its owner decides.
     #[default]
     Never,
-    /// The platform makes it anew in its place, with its state directories, as a new incarnation; three times within an hour at most.
+    /// Recreate it in its sandbox as a new incarnation with its state directories, at most three times within an hour.
     Always,
 }
 
 impl CellRestart {
-    /// Whether it is left as it is.
+    /// Reports whether an ended cell is left stopped.
     pub fn is_never(&self) -> bool {
         *self == Self::Never
     }
 }
 
-/// When a service is started.
+/// Start condition of a service.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Start {
-    /// With its cell.
+    /// Start with the cell.
     #[default]
     WithCell,
-    /// When somebody asks for it; until then the cell does without, and is whole all the same.
+    /// Start on request. The cell counts as complete without it.
     OnRequest,
 }
 
-/// What happens when a service ends.
+/// Restart policy of a service.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Restart {
-    /// Nothing.
+    /// Never restart.
     Never,
-    /// It is started again if its exit status was not zero.
+    /// Restart after a nonzero exit status.
     #[default]
     OnFailure,
-    /// It is started again.
+    /// Restart after every exit.
     Always,
 }
 
-/// How something is asked whether it is ready.
+/// Readiness probe.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Probe {
-    /// What is tried.
+    /// Probe method.
     pub by: ProbeBy,
-    /// How long to wait between two tries.
+    /// Interval between two attempts.
     #[serde(default = "one")]
     #[schema(required = false, minimum = 1, maximum = 300)]
     pub every_seconds: u32,
-    /// How long one try may take.
+    /// Timeout of one attempt.
     #[serde(default = "ten")]
     #[schema(required = false, minimum = 1, maximum = 300)]
     pub timeout_seconds: u32,
 }
 
-/// What a probe tries.
+/// Probe method.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum ProbeBy {
-    /// A command in the cell, which must end with zero.
+    /// Command in the cell that must exit with zero.
     Command(Vec<String>),
-    /// A connection to this port of the cell.
+    /// TCP connection to this port of the cell.
     Tcp(u16),
-    /// A GET of this path at this port of the cell, which must be answered with 200 to 399.
+    /// HTTP GET of this path at this port of the cell; a status of 200 to 399 succeeds.
     Http {
         /// The port.
         #[schema(minimum = 1)]
@@ -233,13 +234,13 @@ pub enum ProbeBy {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct File {
-    /// Where.
+    /// Path.
     #[schema(max_length = 4096)]
     pub path: String,
-    /// What it says.
+    /// Content.
     #[schema(max_length = 262_144)]
     pub text: String,
-    /// Its mode, in octal digits.
+    /// Mode, in octal digits.
     #[serde(default = "plain_mode")]
     #[schema(required = false, pattern = "^[0-7]{3,4}$")]
     pub mode: String,
@@ -257,24 +258,24 @@ fn plain_mode() -> String {
     "644".to_owned()
 }
 
-/// A port of a cell that can be reached from outside its network.
+/// A port of a cell that is reachable from outside its network.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Ingress {
     /// The cell's port.
     #[schema(minimum = 1)]
     pub port: u16,
-    /// How it is spoken to.
+    /// Transport protocol.
     #[serde(default)]
     #[schema(required = false)]
     pub protocol: Protocol,
-    /// The node's port; the platform chooses one if this is not said.
+    /// The node's port. Default: chosen by the platform.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     #[schema(required = false, nullable = false, minimum = 1)]
     pub node_port: Option<u16>,
 }
 
-/// A transport.
+/// Transport protocol.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Protocol {
@@ -285,50 +286,50 @@ pub enum Protocol {
     Udp,
 }
 
-/// A cell, as an agent is asked to make it.
+/// A cell in a task for an agent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct CellOrder {
     /// Which.
     pub cell_id: CellId,
-    /// Its name: its host name, and how others in the network find it.
+    /// Name of the cell: its host name, and its DNS name in the network.
     pub name: String,
-    /// The incarnation of the cell; that of its allocation is the task's.
+    /// Incarnation of the cell; the task carries that of the allocation.
     pub incarnation: i64,
-    /// Whether its state directories stay when it is destroyed: they do when it is made anew.
+    /// Whether destroying the cell keeps its state directories, as it does when the cell is recreated.
     #[serde(default)]
     #[schema(required = false)]
     pub keep_state: bool,
-    /// What it is made of. Looking and destroying go without.
+    /// Specification. Absent when inspecting or destroying.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     #[schema(required = false)]
     pub spec: Option<CellSpec>,
-    /// Its place in a network; none for a cell that only reaches itself.
+    /// Attachment to a network; absent for a cell that has only its loopback interface.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     #[schema(required = false)]
     pub attachment: Option<Attachment>,
-    /// Where its image comes from and why it may run; none for an image that the node's operator put there.
+    /// Source of its image and the trust policy for it; absent for an image that the node's operator put there.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     #[schema(required = false)]
     pub pull: Option<Pull>,
 }
 
-/// Where an image comes from, and why it may run.
+/// Source of an image and the trust policy for it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Pull {
-    /// The repository, as the registry's paths have it: `acme.ml/train`.
+    /// Repository, as in the registry's paths: `acme.ml/train`.
     pub repository: String,
-    /// The digest of its manifest. Tags mean nothing to a node.
+    /// Digest of its manifest. Nodes ignore tags.
     pub digest: String,
-    /// Whose signatures count.
+    /// Trust policy.
     pub trust: Trust,
 }
 
-/// Whose signatures count on an artifact, and whether it needs one.
+/// Trust policy of an artifact: the accepted keys, and whether a signature is required.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Trust {
-    /// Whether it may run only with a signature by one of the keys. One that has signatures, and none by such a key, never runs.
+    /// Whether the artifact needs a signature by one of the keys to run. One that is signed only by other keys never runs.
     pub required: bool,
-    /// What a verdict is remembered under beside the digest: it is another one whenever the keys or the rules are.
+    /// Cache key of a verdict beside the digest. It changes with the keys and the rules.
     pub policy: String,
     /// The publisher's keys.
     pub keys: Vec<TrustKey>,
@@ -339,22 +340,22 @@ pub struct Trust {
 pub struct TrustKey {
     /// Which.
     pub id: String,
-    /// The key, as PEM.
+    /// Public key, as PEM.
     pub public_key: String,
-    /// Whether it counts no more.
+    /// Whether the key is revoked.
     pub revoked: bool,
 }
 
-/// A cell's place in a network.
+/// Attachment of a cell to a network.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Attachment {
-    /// Which network.
+    /// Network id.
     pub network_id: NetworkId,
-    /// The number by which the nodes tell its packets from others', 1 to 16777215.
+    /// VXLAN network identifier, 1 to 16777215.
     pub vni: u32,
-    /// Its addresses: `10.64.16.0/20`.
+    /// Subnet: `10.64.16.0/20`.
     pub subnet: String,
-    /// The cell's address in it.
+    /// The cell's address in the subnet.
     pub address: String,
 }
 
@@ -367,46 +368,46 @@ pub struct Neighbour {
     pub name: String,
     /// Its address in the network.
     pub address: String,
-    /// The address of its node, where packets for it go.
+    /// Address of its node, the destination of packets for it.
     pub node_address: String,
 }
 
-/// A network, as a node should have it: everybody who is in it, wherever they are.
+/// Desired state of a network on a node: all of its members, on every node.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct NetworkState {
     /// Which.
     pub network_id: NetworkId,
-    /// Its name, under which its members are also found: `cell.network.muster.internal`.
+    /// Name of the network, part of its members' DNS names: `cell.network.muster.internal`.
     pub name: String,
-    /// Its number on the wire.
+    /// VXLAN network identifier.
     pub vni: u32,
-    /// Its addresses.
+    /// Subnet.
     pub subnet: String,
-    /// Everybody in it.
+    /// All members.
     pub neighbours: Vec<Neighbour>,
 }
 
-/// The people that a cell should have.
+/// Desired users of a cell.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct CellPeople {
     /// Which cell.
     pub cell_id: CellId,
-    /// Who may work in it.
+    /// Users with access to it.
     pub people: Vec<WantedPerson>,
 }
 
-/// A person who may work in a cell, on the wire.
+/// A user with access to a cell, on the wire.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct WantedPerson {
     /// The name.
     pub name: String,
     /// The number, user and group alike.
     pub uid: u32,
-    /// Their public keys, as positions in the list of `Wanted`: a key is sent once, in however many cells it counts.
+    /// Their public keys, as indices into the list of `Wanted`, so that a key is sent once for all cells.
     pub keys: Vec<u32>,
 }
 
-/// A person who may work in a cell.
+/// A user with access to a cell.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Person {
     /// The name.
@@ -417,23 +418,23 @@ pub struct Person {
     pub keys: Vec<String>,
 }
 
-/// What a node should have beside its places. It is whole: what is not in it should not be there.
+/// Desired state of a node beside its sandboxes. It is complete: anything not listed is removed.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Wanted {
-    /// Raised with each change.
+    /// Revision, raised with each change.
     pub revision: i64,
-    /// The networks of its cells.
+    /// Networks of its cells.
     pub networks: Vec<NetworkState>,
-    /// The people of those of its cells that asked for them.
+    /// Users of those of its cells that have `people` set.
     pub people: Vec<CellPeople>,
-    /// The public keys of all of them, without options and comments.
+    /// Public keys of all users, without options and comments.
     #[serde(default)]
     #[schema(required = false)]
     pub keys: Vec<String>,
 }
 
 impl Wanted {
-    /// The people of a cell with their keys; nothing if the cell did not ask for people.
+    /// Returns the users of a cell with their keys, or none if the cell has no users.
     pub fn people_of(&self, cell: CellId) -> Option<Vec<Person>> {
         let found = self.people.iter().find(|people| people.cell_id == cell)?;
         let key = |position: &u32| self.keys.get(usize::try_from(*position).ok()?).cloned();
@@ -446,99 +447,99 @@ impl Wanted {
     }
 }
 
-/// A cell that an agent found.
+/// A cell found by an agent.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ToSchema)]
 pub struct CellPlace {
-    /// In whose allocation.
+    /// Its allocation.
     pub allocation_id: AllocationId,
     /// Which.
     pub cell_id: CellId,
-    /// Which incarnation of it.
+    /// Its incarnation.
     pub incarnation: i64,
 }
 
-/// What an agent saw of a cell.
+/// An agent's observations of a cell.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct CellFindings {
-    /// Whether it runs.
+    /// Whether it is running.
     pub present: bool,
-    /// Which incarnation; 0 where there is none.
+    /// Incarnation; 0 if there is none.
     pub incarnation: i64,
-    /// Its first process on the node; 0 where there is none.
+    /// PID of its first process on the node; 0 if there is none.
     pub pid: u32,
-    /// Its address, as its network interface has it.
+    /// Address of its network interface.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     #[schema(required = false)]
     pub address: Option<String>,
-    /// The devices that it may open.
+    /// Devices it may open.
     pub devices: Vec<String>,
     /// Its services.
     pub services: Vec<ServiceFindings>,
-    /// What was looked for, and where.
+    /// Checks that were made, and where.
     pub checked: Vec<String>,
-    /// What of it is left, in words: processes, mounts, namespaces, links, rules, control groups, files.
+    /// Remains of the cell: processes, mounts, namespaces, links, rules, control groups, files.
     pub left: Vec<String>,
-    /// What the agent counted of a cell that does not run: with nothing alive, this is the proof of its death.
+    /// Counts for a cell that is not running. With nothing alive, they prove its death.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     #[schema(required = false)]
     pub death: Option<CellDeath>,
 }
 
-/// What the agent counted of a cell that does not run, in the kernel's own lists.
+/// Counts for a cell that is not running, taken from the kernel's own lists.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct CellDeath {
-    /// The boot of the machine in which the agent counted: the cell's own boot or a later one.
+    /// Boot id of the machine at the time of the count: the cell's own boot or a later one.
     pub boot_id: String,
-    /// Processes of the cell: in its control groups, of its range of ids, or monitors of its services.
+    /// Processes of the cell: in its control groups, of its id range, or monitors of its services.
     pub processes: u32,
-    /// Namespaces of the cell that a process still holds; its mounts live in one of them.
+    /// Namespaces of the cell that a process still holds. Its mounts live in one of them.
     pub namespaces: u32,
     /// Mounts that the node keeps for the cell outside of it. Nothing runs from them; destroying the cell removes them.
     pub mounts: u32,
 }
 
 impl CellDeath {
-    /// Whether nothing of the cell can do anything any more.
+    /// Reports whether the cell is proved dead: no process and no namespace is left.
     pub fn is_proved(&self) -> bool {
         self.processes == 0 && self.namespaces == 0
     }
 }
 
-/// What an agent saw of a service.
+/// An agent's observations of a service.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ServiceFindings {
     /// Which.
     pub name: String,
-    /// What it is.
+    /// State.
     pub state: ServiceState,
-    /// Its process on the node; 0 if there is none.
+    /// PID on the node; 0 if there is none.
     pub pid: u32,
-    /// Whether it is ready, by its probe.
+    /// Whether its probe reports it ready.
     pub ready: bool,
-    /// How often it was started again.
+    /// Number of restarts.
     pub restarts: u32,
-    /// Its last exit status.
+    /// Last exit status.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     #[schema(required = false)]
     pub exit: Option<i32>,
-    /// What there is to say of it: above all why it is not ready.
+    /// Message, above all the reason why it is not ready.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     #[schema(required = false)]
     pub message: Option<String>,
 }
 
-/// What a service is.
+/// State of a service.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ServiceState {
-    /// Nobody asked for it yet, or somebody asked for its end.
+    /// Not requested yet, or stopped on request.
     Idle,
-    /// It waits for others.
+    /// Waiting for other services.
     Waiting,
-    /// It runs.
+    /// Running.
     Running,
-    /// It ended, and will be started again in a moment.
+    /// Ended; about to be restarted.
     Restarting,
-    /// It ended, and that is how it stays.
+    /// Ended for good.
     Ended,
 }

@@ -1,9 +1,9 @@
-//! What an operator approves of a machine, and how that differs from what is found later.
+//! The hardware facts that an operator approves, and the differences found later.
 //!
-//! Both come from one list of facts, so that the digests of two inventories are equal exactly when no difference is
-//! shown. Left out is what a restart, an update or the platform itself changes without anybody touching the hardware:
-//! names, kernel, drivers, link states, active virtual functions, and GPUs' numbers, which shift with their neighbours.
-//! Amounts count in whole GiB, because each kernel and each GPU driver keeps a few MiB more or less for itself.
+//! Digests and differences derive from one list of facts, so two inventories have equal digests exactly when no difference
+//! is shown. The list excludes values that change on a restart, an update or by the platform's own work, without a hardware
+//! change: names, kernel, drivers, link states, active virtual functions, and GPU ordinals, which shift with their
+//! neighbours. Amounts are rounded to whole GiB, because each kernel and GPU driver reserves a few MiB more or less.
 
 use sha2::Digest as _;
 use std::collections::{BTreeMap, BTreeSet};
@@ -13,27 +13,27 @@ use utoipa::ToSchema;
 
 use crate::inventory::{Gpu, Inventory, Vfs};
 
-/// One difference between what was approved and what was found.
+/// One difference between approved and found hardware.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Change {
-    /// The thing, and which of its facts if the thing itself is still there.
+    /// The component, and the fact of it that changed if the component is still present.
     #[schema(example = "gpu GPU-8f3d2c11-6a0e-4c8e-9a55-0d6b7f1e2a34")]
     pub what: String,
-    /// What was approved; absent if it was not there.
+    /// Approved value; absent if the component is new.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub was: Option<String>,
-    /// What was found; absent if it is gone.
+    /// Found value; absent if the component is missing.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub is: Option<String>,
 }
 
 impl Inventory {
-    /// SHA-256 over what an operator approves, in hexadecimal.
+    /// Returns the SHA-256 digest over the facts that an operator approves, in hexadecimal.
     pub fn hardware_digest(&self) -> String {
         let mut text = Vec::new();
         for (what, facts) in things(self, &uuids(self)) {
             for fact in facts {
-                // Lengths stand before the words, so that no two lists of facts give the same bytes.
+                // Length prefixes keep two different lists of facts from producing the same bytes.
                 for word in [what.as_str(), fact.name, &fact.counts] {
                     text.extend((word.len() as u64).to_be_bytes());
                     text.extend(word.as_bytes());
@@ -44,7 +44,7 @@ impl Inventory {
     }
 }
 
-/// What is gone, added or changed since the approval, by name.
+/// Returns the components removed, added or changed since the approval, by name.
 pub fn difference(approved: &Inventory, found: &Inventory) -> Vec<Change> {
     let both: BTreeSet<&str> = uuids(approved).intersection(&uuids(found)).copied().collect();
     let (was, is) = (things(approved, &both), things(found, &both));
@@ -53,7 +53,7 @@ pub fn difference(approved: &Inventory, found: &Inventory) -> Vec<Change> {
     for what in names {
         match (was.get(what), is.get(what)) {
             (Some(was), Some(is)) => {
-                // A thing of one kind has the same facts in the same order, whatever their values.
+                // Components of one kind have the same facts in the same order, whatever their values.
                 for (was, is) in was.iter().zip(is).filter(|(was, is)| was.counts != is.counts) {
                     changes.push(Change {
                         what: if was.name.is_empty() { what.clone() } else { format!("{what} {}", was.name) },
@@ -72,13 +72,13 @@ pub fn difference(approved: &Inventory, found: &Inventory) -> Vec<Change> {
     changes
 }
 
-/// One fact about a thing.
+/// One fact about a component.
 struct Fact {
-    /// What it is; empty where the thing is itself the fact.
+    /// Name of the fact; empty if the component itself is the fact.
     name: &'static str,
-    /// What two machines must have in common.
+    /// Value that is compared.
     counts: String,
-    /// What people read.
+    /// Value that is displayed.
     shown: String,
 }
 
@@ -109,8 +109,8 @@ fn uuids(inventory: &Inventory) -> BTreeSet<&str> {
     inventory.gpus.iter().map(|gpu| gpu.uuid.as_str()).collect()
 }
 
-/// Everything that counts, by the name that people read. Of an island only the GPUs in `among` count: compared over
-/// those that are in both inventories, a GPU that is gone is one change and not one for each neighbour.
+/// Returns every compared fact by its component's display name. Only the GPUs in `among` count as island neighbours: with
+/// the GPUs present in both inventories, a missing GPU is one change, not one for each neighbour.
 fn things(inventory: &Inventory, among: &BTreeSet<&str>) -> BTreeMap<String, Vec<Fact>> {
     let Inventory { cpus, .. } = inventory;
     let sockets = if cpus.sockets == 1 { "socket" } else { "sockets" };
@@ -124,7 +124,7 @@ fn things(inventory: &Inventory, among: &BTreeSet<&str>) -> BTreeMap<String, Vec
         ("disk_mb".to_owned(), vec![amount("", inventory.disk_mb)]),
         ("pretended".to_owned(), vec![fact("", inventory.pretended)]),
     ]);
-    // A NUMA node's memory is part of the whole, which is compared above.
+    // A NUMA node's memory is part of the total, which is compared above.
     things.extend(
         inventory.numa.iter().map(|node| (format!("numa {}", node.ordinal), vec![fact("cpus", &node.cpus)])),
     );
@@ -154,7 +154,7 @@ fn things(inventory: &Inventory, among: &BTreeSet<&str>) -> BTreeMap<String, Vec
     things
 }
 
-/// Islands are compared by who is in them: their numbers shift when one before them is gone.
+/// Islands are compared by their GPUs: their ordinals shift when an earlier one is missing.
 fn neighbours(inventory: &Inventory, gpu: &Gpu, among: &BTreeSet<&str>) -> String {
     let others: BTreeSet<&str> = inventory
         .gpus
@@ -174,7 +174,7 @@ mod tests {
     use super::{Change, difference};
     use crate::inventory::{Cpus, Gpu, Inventory, NetworkDevice, NumaNode, PciDevice, Vfs};
 
-    /// Four GPUs in two islands, one network device.
+    /// Returns a machine with four GPUs in two islands and one network device.
     fn machine() -> Inventory {
         let gpu = |ordinal: i64| Gpu {
             ordinal,
@@ -224,7 +224,7 @@ mod tests {
         }
     }
 
-    /// What the change to a machine reads like; the digests must tell the same.
+    /// Returns the differences after a change to the machine, and asserts that the digests agree with them.
     fn after(change: impl FnOnce(&mut Inventory)) -> Vec<(String, Option<String>, Option<String>)> {
         let (approved, mut found) = (machine(), machine());
         change(&mut found);
@@ -315,7 +315,7 @@ mod tests {
 
     #[test]
     fn the_digest_stays_what_it_was_when_it_was_approved() {
-        // Stored digests outlive this code: a change here sends every node back to an operator.
+        // Stored digests outlive this code: a change here requires operators to approve every node again.
         assert_eq!(
             machine().hardware_digest(),
             "37f6bbaabf60a4f78e61f8e4b8d9cf9c6feecbe6532cb1e1e7784e844a940023"

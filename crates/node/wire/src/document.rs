@@ -1,16 +1,16 @@
-//! The OpenAPI 3.1 document of the wire, assembled from the table of operations.
+//! The OpenAPI 3.1 document of the wire protocol, assembled from the endpoint table.
 
 use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
-use crate::operation::{OPERATIONS, Operation, STREAM, Schemas, Shape, shape};
+use crate::endpoint::{ENDPOINTS, Endpoint, STREAM, Schemas, Shape, shape};
 use crate::problem::Problem;
 
-/// The version of this contract: additive changes raise the minor number.
+/// Contract version. Additive changes raise the minor number.
 pub const VERSION: &str = "1.0.0";
 
-/// What is refused, and what an agent does about it.
+/// Error responses, and the agent's reaction to each.
 const REFUSALS: &[(u16, &str)] = &[
     (400, "The request does not fit the schema: a fault of the agent"),
     (
@@ -26,17 +26,17 @@ const REFUSALS: &[(u16, &str)] = &[
     (503, "The server cannot answer now: try again, here or at another replica"),
 ];
 
-/// What else is refused to an agent that asks for a secret.
+/// Additional error responses for a secret request.
 const NOT_TOLD: &[(u16, &str)] = &[(
     404,
     "There is nothing to be told: the cell is not on this node, is another incarnation or goes, or names no such secret",
 )];
 
-/// The whole document.
+/// Returns the complete document.
 pub fn document() -> Value {
-    let mut paths: Map<String, Value> = OPERATIONS
+    let mut paths: Map<String, Value> = ENDPOINTS
         .iter()
-        .map(|operation| (operation.path.to_owned(), json!({"post": describe(operation)})))
+        .map(|endpoint| (endpoint.path.to_owned(), json!({"post": describe(endpoint)})))
         .collect();
     paths.insert(STREAM.path.to_owned(), json!({"get": describe_stream()}));
     json!({
@@ -63,9 +63,9 @@ pub fn document() -> Value {
 fn components() -> Value {
     let mut collected: Schemas = Vec::new();
     shape::<Problem>().collect(&mut collected);
-    for operation in OPERATIONS {
-        operation.body.collect(&mut collected);
-        operation.answer.collect(&mut collected);
+    for endpoint in ENDPOINTS {
+        endpoint.body.collect(&mut collected);
+        endpoint.answer.collect(&mut collected);
     }
     STREAM.control.collect(&mut collected);
     let schemas: BTreeMap<String, Value> = collected
@@ -79,7 +79,7 @@ fn components() -> Value {
     serde_json::to_value(schemas).expect("a map of JSON is JSON")
 }
 
-/// What is not there is left out, and never null; schema derivation cannot know that.
+/// Removes null from schemas: absent values are left out, which schema derivation cannot express.
 fn absent_instead_of_null(schema: &mut Value) {
     match schema {
         Value::Object(object) => {
@@ -109,18 +109,18 @@ fn reference(shape: Shape) -> Value {
     json!({"$ref": format!("#/components/schemas/{}", shape.name())})
 }
 
-fn describe(operation: &Operation) -> Value {
+fn describe(endpoint: &Endpoint) -> Value {
     let mut responses = Map::new();
     responses.insert(
         "200".to_owned(),
         json!({
-            "description": operation.summary,
+            "description": endpoint.summary,
             "headers": {"X-Correlation-Id": {"description": "The thread through the server's logs.",
                                              "schema": {"type": "string"}}},
-            "content": {"application/json": {"schema": reference(operation.answer)}},
+            "content": {"application/json": {"schema": reference(endpoint.answer)}},
         }),
     );
-    for (status, description) in REFUSALS.iter().chain(NOT_TOLD.iter().filter(|_| operation.id == "secret")) {
+    for (status, description) in REFUSALS.iter().chain(NOT_TOLD.iter().filter(|_| endpoint.id == "secret")) {
         responses.insert(
             status.to_string(),
             json!({"description": description,
@@ -128,19 +128,19 @@ fn describe(operation: &Operation) -> Value {
         );
     }
     let mut described = json!({
-        "operationId": operation.id,
-        "summary": operation.summary,
+        "operationId": endpoint.id,
+        "summary": endpoint.summary,
         "x-kind": "machine",
-        "requestBody": {"required": true, "content": {"application/json": {"schema": reference(operation.body)}}},
+        "requestBody": {"required": true, "content": {"application/json": {"schema": reference(endpoint.body)}}},
         "responses": responses,
     });
-    if !operation.certificate {
+    if !endpoint.certificate {
         described["security"] = json!([]);
     }
     described
 }
 
-/// Refused are those that come without a certificate, and those for whom nobody waits here.
+/// Describes the stream upgrade. It is refused without a certificate, and for a stream that this server does not wait for.
 fn describe_stream() -> Value {
     let problem = |description: &str| {
         json!({"description": description,
@@ -184,14 +184,11 @@ mod tests {
 
     #[test]
     fn only_joining_needs_no_certificate() {
-        let open: Vec<&str> = OPERATIONS
-            .iter()
-            .filter(|operation| !operation.certificate)
-            .map(|operation| operation.id)
-            .collect();
+        let open: Vec<&str> =
+            ENDPOINTS.iter().filter(|endpoint| !endpoint.certificate).map(|endpoint| endpoint.id).collect();
         assert_eq!(open, ["join"]);
-        for operation in OPERATIONS {
-            assert_eq!(operation.path, format!("/node/v1/{}", operation.id));
+        for endpoint in ENDPOINTS {
+            assert_eq!(endpoint.path, format!("/node/v1/{}", endpoint.id));
         }
     }
 }

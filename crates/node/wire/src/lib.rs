@@ -1,10 +1,10 @@
-//! The wire between node agents and the server, apart from both.
+//! The wire protocol between node agents and the server, independent of both.
 //!
-//! Its operations are data, as those of the public API are (`muster_api`), and for the same reasons; but it is a contract of
-//! its own, with its own version, because agents are updated node by node and the public API knows nothing of them.
+//! Its endpoints are data, for the same reasons as those of the public API (`muster_api`). It is a contract of its own, with
+//! its own version, because agents are updated node by node and the public API does not expose them.
 
 mod document;
-mod operation;
+mod endpoint;
 mod problem;
 
 pub mod cell;
@@ -15,5 +15,5 @@ pub mod task;
 pub mod wire;
 
 pub use document::{VERSION, document};
-pub use operation::{OPERATIONS, Operation, STREAM, Upgrade};
+pub use endpoint::{ENDPOINTS, Endpoint, STREAM, Upgrade};
 pub use problem::Problem;

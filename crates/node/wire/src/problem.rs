@@ -1,25 +1,25 @@
-//! Every answer that is not a success (RFC 9457), as far as an agent reads it.
+//! Error responses (RFC 9457), reduced to the members that an agent reads.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-/// Why a request was not carried out. An agent decides by `status` and `retryable`, and shows `detail` to people.
+/// Reason for a failed request. An agent acts on `status` and `retryable`, and shows `detail` to operators.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 pub struct Problem {
-    /// A stable reference for the code.
+    /// Stable URI of the error code.
     #[serde(rename = "type")]
     pub kind: String,
-    /// The code in words.
+    /// Title of the error code.
     pub title: String,
-    /// The HTTP status.
+    /// HTTP status.
     pub status: u16,
-    /// What happened, and what to do next.
+    /// Error description and remedy.
     pub detail: String,
-    /// The code, out of the public API's closed list.
+    /// Error code, from the public API's closed list.
     #[schema(example = "unauthenticated")]
     pub code: String,
-    /// The thread through the server's logs.
+    /// Correlation id in the server's logs.
     pub correlation_id: String,
-    /// Whether the same request may succeed later.
+    /// Whether a retry of the same request may succeed.
     pub retryable: bool,
 }

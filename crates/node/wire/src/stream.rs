@@ -1,7 +1,7 @@
-//! Streams: a terminal, a command, logs or a file between a person and a cell. Agents only dial out, so the server asks for one
-//! with a task, the agent dials the server that asked, and that one joins the two.
+//! Streams: a terminal, a command, logs or a file transfer between a user and a cell. Agents only dial out, so the server
+//! requests a stream with a task, the agent dials that server, and the server connects both ends.
 //!
-//! On both legs a stream is a WebSocket of binary messages whose first byte says what the rest is ([`Channel`]).
+//! On both legs a stream is a WebSocket of binary messages. The first byte is the [`Channel`] of the rest.
 
 use std::collections::BTreeMap;
 
@@ -10,22 +10,22 @@ use muster_ids::{CellId, StreamId};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-/// What a message carries; its first byte.
+/// Channel of a message; its first byte.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Channel {
-    /// What goes to the program's standard input, or into the file.
+    /// Standard input of the program, or content of the file.
     Input = 0,
-    /// The program's standard output, the file, or the log.
+    /// Standard output of the program, the file, or the log.
     Output = 1,
-    /// The program's standard error.
+    /// Standard error of the program.
     Error = 2,
     /// A [`Control`], as JSON.
     Control = 3,
 }
 
 impl Channel {
-    /// The channel of a message, and what it carries; none for an empty one or an unknown channel.
+    /// Parses a message into its channel and payload; none if it is empty or the channel is unknown.
     pub fn read(message: &[u8]) -> Option<(Self, &[u8])> {
         let (first, rest) = message.split_first()?;
         let channel = match first {
@@ -38,7 +38,7 @@ impl Channel {
         Some((channel, rest))
     }
 
-    /// A message.
+    /// Builds a message.
     pub fn message(self, bytes: &[u8]) -> Vec<u8> {
         let mut message = Vec::with_capacity(bytes.len() + 1);
         message.push(self as u8);
@@ -47,42 +47,42 @@ impl Channel {
     }
 }
 
-/// What is said about a stream, in either direction.
+/// Control message of a stream, in either direction.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Control {
-    /// To the cell: the terminal has another size.
+    /// To the cell: the terminal was resized.
     Resize {
-        /// Its width.
+        /// Width.
         columns: u16,
-        /// Its height.
+        /// Height.
         rows: u16,
     },
-    /// To the cell: no more input comes.
+    /// To the cell: end of input.
     InputEnded {},
-    /// From the cell: it has begun.
+    /// From the cell: started.
     Started {},
-    /// From the cell: it is over, with this exit status; 0 for logs and files that came through whole.
+    /// From the cell: ended with this exit status; 0 for complete logs and files.
     Exited {
-        /// The status.
+        /// Exit status.
         status: i32,
     },
-    /// From either: it did not work, in a sentence.
+    /// From either end: failed.
     Failed {
-        /// Why.
+        /// Reason.
         why: String,
     },
 }
 
-/// What a stream does.
+/// Action of a stream.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum StreamWhat {
     /// Runs a command in the cell, with or without a terminal.
     Command(Command),
-    /// Reads what a service wrote.
+    /// Reads the log of a service.
     Logs(Logs),
-    /// Reads a file of the cell, or, where the path ends in a slash, a directory as a tar archive.
+    /// Reads a file of the cell, or a directory as a tar archive if the path ends in a slash.
     Read(FileAt),
     /// Writes a file of the cell.
     Write(FileAt),
@@ -92,10 +92,10 @@ pub enum StreamWhat {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Command {
-    /// The program, by its path or by its name in the cell's PATH, and its arguments. No shell looks at them.
+    /// Program, by path or by name in the cell's PATH, and arguments. No shell interprets them.
     #[schema(min_items = 1, max_items = 256)]
     pub command: Vec<String>,
-    /// Whether it gets a terminal.
+    /// Whether to allocate a terminal.
     #[serde(default)]
     #[schema(required = false)]
     pub terminal: bool,
@@ -107,19 +107,19 @@ pub struct Command {
     #[serde(default = "twenty_four")]
     #[schema(required = false, minimum = 1, maximum = 1000)]
     pub rows: u16,
-    /// As which user of the cell; if this is not said, as oneself in a cell that has the project's people, and else as root.
+    /// User in the cell. Default: the calling user in a cell that has the project's users, otherwise root.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     #[schema(required = false, nullable = false)]
     pub uid: Option<u32>,
-    /// As which group of the cell; the user's own number if this is not said.
+    /// Group in the cell. Default: the same number as the user.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     #[schema(required = false, nullable = false)]
     pub gid: Option<u32>,
-    /// What it finds in its environment beside what the cell has.
+    /// Environment variables in addition to the cell's.
     #[serde(default)]
     #[schema(required = false)]
     pub environment: BTreeMap<String, String>,
-    /// Where it starts.
+    /// Working directory.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     #[schema(required = false, nullable = false, max_length = 4096)]
     pub working_directory: Option<String>,
@@ -133,27 +133,27 @@ fn twenty_four() -> u16 {
     24
 }
 
-/// Which lines of a log.
+/// Selection of log lines.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Logs {
-    /// Of which service; of all if this is not said.
+    /// Service. Default: all of them.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     #[schema(required = false, nullable = false, max_length = 63)]
     pub service: Option<String>,
-    /// Whether to go on with what is written from now on.
+    /// Whether to follow the log.
     #[serde(default)]
     #[schema(required = false)]
     pub follow: bool,
-    /// At most so many of the last lines.
+    /// Maximum number of last lines.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     #[schema(required = false, nullable = false, maximum = 1_000_000)]
     pub tail: Option<u32>,
-    /// Only what was written from then on.
+    /// Earliest time.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     #[schema(required = false, nullable = false)]
     pub since: Option<Timestamp>,
-    /// Only lines that contain this text.
+    /// Text that each line must contain.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     #[schema(required = false, nullable = false, max_length = 1024)]
     pub search: Option<String>,
@@ -163,10 +163,10 @@ pub struct Logs {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct FileAt {
-    /// Where.
+    /// Path.
     #[schema(max_length = 4096)]
     pub path: String,
-    /// The mode of what is written, in octal digits.
+    /// Mode of the written file, in octal digits.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     #[schema(required = false, nullable = false, pattern = "^[0-7]{3,4}$")]
     pub mode: Option<String>,
@@ -180,7 +180,7 @@ pub struct FileAt {
     pub gid: u32,
 }
 
-/// A stream, as an agent is asked to join it.
+/// A stream in a task for an agent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct StreamOrder {
     /// Which.
@@ -189,11 +189,11 @@ pub struct StreamOrder {
     pub cell_id: CellId,
     /// Which incarnation of it.
     pub incarnation: i64,
-    /// The server to dial, as `host:port`; the usual one if this is not said.
+    /// Server to dial, as `host:port`. Default: the agent's own server.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     #[schema(required = false)]
     pub address: Option<String>,
-    /// What to do.
+    /// Action.
     pub what: StreamWhat,
 }
 

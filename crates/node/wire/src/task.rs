@@ -1,4 +1,4 @@
-//! What an agent is asked to do, and what it says of it.
+//! Tasks of an agent and the reports on them.
 
 use std::collections::BTreeMap;
 
@@ -10,50 +10,51 @@ use utoipa::ToSchema;
 use crate::cell::{CellFindings, CellOrder, File, SecretFile};
 use crate::stream::StreamOrder;
 
-/// What can be asked of an agent. No free shell.
+/// Kind of a task. There is no kind for arbitrary shell commands on the node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum TaskKind {
-    /// Make the place of an allocation. Repeating it changes nothing.
+    /// Provision the sandbox of an allocation. Idempotent.
     Prepare,
-    /// Look at the place, and say what is there. Never answered from memory.
+    /// Inspect the sandbox. Never answered from a cache.
     Inspect,
-    /// Change how much the place has.
+    /// Change the resources of the sandbox.
     Resize,
-    /// Destroy the place. What is not there is destroyed already.
+    /// Destroy the sandbox. Idempotent.
     Destroy,
-    /// Wipe the devices and the disk that the place held.
+    /// Wipe the devices and the disk of the sandbox.
     Wipe,
-    /// List everything of ours on the node, found by looking.
+    /// List all platform resources on the node, found by inspection.
     Survey,
-    /// Make a cell in an allocation's place, and start what runs in it.
+    /// Create a cell in an allocation's sandbox, and start its services.
     CellCreate,
-    /// Look at a cell and its services, and say what is there, or what is left. Never answered from memory.
+    /// Inspect a cell and its services, or its remains. Never answered from a cache.
     CellInspect,
-    /// Destroy a cell; its state directories stay with the allocation.
+    /// Destroy a cell. Its state directories stay with the allocation.
     CellDestroy,
-    /// Say the last of what the services of an allocation's cells wrote, before the cells go.
+    /// Return the last log lines of the services of an allocation's cells, before the cells are destroyed.
     KeepLogs,
-    /// Dial the server, and join a terminal, a command or a transfer to a cell.
+    /// Dial the server, and connect a terminal, a command or a transfer to a cell.
     Stream,
-    /// Remove things that nothing on the platform knows.
+    /// Remove orphans.
     Sweep,
-    /// Write or remove files in a cell. Doing it twice is doing it once.
+    /// Write or remove files in a cell. Idempotent.
     CellFiles,
-    /// Start or stop a service of a cell. Doing it twice is doing it once.
+    /// Start or stop a service of a cell. Idempotent.
     CellService,
-    /// Run a command in a cell to its end, once a task: who asks again with the same task is told how it ended.
+    /// Run a command in a cell to completion, once per task. A repeated task returns the first result.
     CellCommand,
-    /// Run a check beside a cell: from its image's own files, in its network, among its processes. Never answered from memory.
+    /// Run a check beside a cell: from its image's own files, in its network, among its processes. Never answered from a
+    /// cache.
     CellProbe,
-    /// Fetch and unpack the image of a cell that is to be made later. Doing it twice is doing it once.
+    /// Pull and unpack the image of a cell that is created later. Idempotent.
     ImagePull,
-    /// Remove what the cells of a network shared, and look whether it is gone. What is not there is removed already.
+    /// Remove the directories shared by the cells of a network, and verify the removal. Idempotent.
     ShareRemove,
 }
 
 impl TaskKind {
-    /// What it means for the allocation's place: what is about a cell leaves that as it is.
+    /// Returns its meaning for the allocation's sandbox: tasks about a cell leave the sandbox as it is.
     pub fn of_place(self) -> Self {
         match self {
             Self::CellCreate
@@ -72,7 +73,7 @@ impl TaskKind {
     }
 }
 
-/// An amount of each thing that a place has.
+/// Resources of a sandbox.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Amount {
     /// Logical CPUs.
@@ -83,38 +84,38 @@ pub struct Amount {
     pub disk_mb: i64,
 }
 
-/// The details of a task.
+/// Parameters of a task.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Details {
-    /// The devices it is about, by their own identities.
+    /// Devices, by identity.
     pub devices: Vec<String>,
-    /// How much of the rest.
+    /// Other resources.
     pub amount: Amount,
-    /// Whether nobody else may be on the node.
+    /// Whether the allocation has the node to itself.
     pub exclusive: bool,
-    /// The cell it is about.
+    /// Cell of the task.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     #[schema(required = false)]
     pub cell: Option<CellOrder>,
-    /// The stream to join.
+    /// Stream to connect.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     #[schema(required = false)]
     pub stream: Option<StreamOrder>,
-    /// What to sweep away.
+    /// Orphans to remove.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     #[schema(required = false)]
     pub things: Vec<Thing>,
-    /// What to do in the cell.
+    /// Action in the cell.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     #[schema(required = false)]
     pub act: Option<CellAct>,
-    /// The network whose cells shared what is to be removed.
+    /// Network of the shared directories to remove.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     #[schema(required = false)]
     pub share: Option<NetworkId>,
 }
 
-/// Something to be done in a cell that is there, or beside it.
+/// Action in or beside an existing cell.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[schema(as = CellTask)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
@@ -123,14 +124,14 @@ pub enum CellAct {
     Files(FilesOrder),
     /// A service to start or to stop.
     Service(ServiceOrder),
-    /// A command to run to its end.
+    /// Command to run to completion.
     Command(CommandOrder),
-    /// A check to run beside the cell.
+    /// Check to run beside the cell.
     Probe(ProbeOrder),
 }
 
 impl CellAct {
-    /// The kind of task that carries it.
+    /// Returns the kind of task that carries it.
     pub fn kind(&self) -> TaskKind {
         match self {
             Self::Files(_) => TaskKind::CellFiles,
@@ -141,15 +142,15 @@ impl CellAct {
     }
 }
 
-/// Files to write and to remove in a cell. Each is whole or not there at all: it is renamed into its place.
+/// Files to write and to remove in a cell. Each is renamed into its path, so it is never partially written.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct FilesOrder {
-    /// What to write.
+    /// Files to write.
     #[serde(default)]
     #[schema(required = false, max_items = 100)]
     pub write: Vec<File>,
-    /// Files and empty directories to remove; what is not there is removed already.
+    /// Files and empty directories to remove. Missing ones are ignored.
     #[serde(default)]
     #[schema(required = false, max_items = 100)]
     pub remove: Vec<String>,
@@ -163,33 +164,33 @@ pub struct FilesOrder {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ServiceOrder {
-    /// Which, as the cell's own list has it.
+    /// Name, from the cell's services.
     #[schema(max_length = 63)]
     pub name: String,
-    /// What with it.
+    /// Action.
     pub action: ServiceAction,
 }
 
-/// What to do with a service.
+/// Action on a service.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ServiceAction {
-    /// Start it, unless it runs. It is done when the service is ready.
+    /// Start it unless it is running. Completes when the service is ready.
     Start,
-    /// Stop it, unless it does not run. It is done when no process of it is left.
+    /// Stop it unless it is stopped. Completes when none of its processes is left.
     Stop,
-    /// Stop it, and start it.
+    /// Stop it, then start it.
     Restart,
 }
 
-/// A command to run to its end.
+/// A command to run to completion.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CommandOrder {
-    /// The program, by its path, and its arguments. No shell looks at them.
+    /// Program path and arguments. No shell interprets them.
     #[schema(min_items = 1, max_items = 256)]
     pub command: Vec<String>,
-    /// What it finds in its environment beside what the cell has.
+    /// Environment variables in addition to the cell's.
     #[serde(default)]
     #[schema(required = false)]
     pub environment: BTreeMap<String, String>,
@@ -201,7 +202,7 @@ pub struct CommandOrder {
     #[serde(default)]
     #[schema(required = false)]
     pub gid: u32,
-    /// What it reads.
+    /// Standard input.
     #[serde(default)]
     #[schema(required = false, max_length = 262_144)]
     pub stdin: String,
@@ -215,14 +216,14 @@ pub struct CommandOrder {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ProbeOrder {
-    /// The program, by its path in the image, and its arguments.
+    /// Program path in the image, and arguments.
     #[schema(min_items = 1, max_items = 64)]
     pub command: Vec<String>,
-    /// Its whole environment.
+    /// Complete environment.
     #[serde(default)]
     #[schema(required = false)]
     pub environment: BTreeMap<String, String>,
-    /// Directories of the cell that it sees, to read; nothing in them is ever run.
+    /// Directories of the cell mounted for reading; nothing in them is executed.
     #[serde(default)]
     #[schema(required = false, max_items = 16)]
     pub sees: Vec<String>,
@@ -248,89 +249,89 @@ fn ten() -> u32 {
     10
 }
 
-/// How a command or a check ended.
+/// Result of a command or a check.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Ran {
-    /// Its exit status; 128 and the signal's number for one that was killed.
+    /// Exit status; 128 plus the signal number after a kill.
     pub exit: i32,
-    /// The last 16 KiB of what it wrote.
+    /// Last 16 KiB of standard output.
     pub stdout: String,
-    /// The last 16 KiB of what it complained of.
+    /// Last 16 KiB of standard error.
     pub stderr: String,
-    /// Whether it wrote more than is said here.
+    /// Whether the output was truncated.
     pub truncated: bool,
-    /// Whether it was killed because its time was over.
+    /// Whether it was killed by the timeout.
     pub timed_out: bool,
 }
 
 /// A task.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 pub struct Task {
-    /// Its id. A task that comes twice is the same task.
+    /// Task id. A task delivered twice is the same task.
     pub id: TaskId,
-    /// What to do.
+    /// Kind.
     pub kind: TaskKind,
-    /// For which allocation; none for a survey.
+    /// Allocation; absent for a survey.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     #[schema(required = false)]
     pub allocation_id: Option<AllocationId>,
-    /// Which incarnation of its place. An agent refuses what speaks of an older one than it has seen.
+    /// Incarnation of the sandbox. An agent refuses one older than the latest it knows.
     pub incarnation: i64,
-    /// The generation of the lease under which it was asked for; it goes back with the report.
+    /// Lease generation of the request, returned with the report.
     pub generation: i64,
-    /// The details.
+    /// Parameters.
     pub details: Details,
-    /// The thread.
+    /// Correlation id.
     pub correlation_id: String,
-    /// When nobody waits for it any more.
+    /// Expiry, after which no caller waits for it.
     pub expires_at: Timestamp,
 }
 
-/// How a task ended.
+/// Outcome of a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Ending {
-    /// It was done.
+    /// Done.
     Done,
-    /// It surely was not done, and nothing of it is left.
+    /// Not done, and nothing of it is left.
     Failed,
 }
 
-/// A place that an agent found.
+/// A sandbox found by an agent.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ToSchema)]
 pub struct Place {
-    /// Whose.
+    /// Its allocation.
     pub allocation_id: AllocationId,
     /// Which incarnation.
     pub incarnation: i64,
 }
 
-/// Something of ours that an agent found on its node, whether it knows of it or not.
+/// A platform resource that an agent found on its node, known to it or not.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ToSchema)]
 pub struct Thing {
-    /// What it is.
+    /// Kind.
     pub kind: ThingKind,
-    /// How the node calls it.
+    /// Name on the node.
     pub name: String,
-    /// Whose it is, as far as its name says.
+    /// Its allocation, if the name contains it.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     #[schema(required = false)]
     pub allocation_id: Option<AllocationId>,
-    /// Which cell's.
+    /// Its cell.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     #[schema(required = false)]
     pub cell_id: Option<CellId>,
-    /// Which network's.
+    /// Its network.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     #[schema(required = false)]
     pub network_id: Option<NetworkId>,
 }
 
-/// What can be found on a node.
+/// Kind of a resource on a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ThingKind {
-    /// A running cell, or what the runtime remembers of one.
+    /// A running cell, or the runtime's record of one.
     Cell,
     /// A process.
     Process,
@@ -344,106 +345,106 @@ pub enum ThingKind {
     Rule,
     /// A control group.
     ControlGroup,
-    /// A disk, or the device that presents it.
+    /// A disk, or its block device.
     Disk,
     /// A folder or a file.
     File,
-    /// What the cells of a network share, on the file system that nodes share: every one of them finds it.
+    /// Directories shared by the cells of a network, on the file system that nodes share. Each node finds them.
     Share,
 }
 
-/// The last that a service wrote.
+/// Last log lines of a service.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct KeptLog {
     /// In which cell.
     pub cell_id: CellId,
     /// Which service.
     pub service: String,
-    /// What it wrote, a line each: time, stream, text.
+    /// Log lines, each with time, stream and text.
     pub text: String,
-    /// Whether there was more.
+    /// Whether earlier lines were left out.
     pub truncated: bool,
 }
 
-/// What an agent saw.
+/// Observations of an agent.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Findings {
-    /// Whether the place is there.
+    /// Whether the sandbox exists.
     pub present: bool,
-    /// Which incarnation of it; 0 where there is none.
+    /// Incarnation of the sandbox; 0 if there is none.
     pub incarnation: i64,
-    /// The devices that it holds.
+    /// Devices it holds.
     pub devices: Vec<String>,
-    /// How much of the rest it holds.
+    /// Other resources it holds.
     pub amount: Amount,
-    /// What of the devices and the disk that were asked about is not wiped.
+    /// Requested devices and disks that are not wiped.
     pub residue: Vec<String>,
-    /// Every place on the node, in the answer to a survey.
+    /// Every sandbox on the node, for a survey.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     #[schema(required = false)]
     pub places: Vec<Place>,
-    /// What was looked for, and where.
+    /// Checks that were made, and where.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     #[schema(required = false)]
     pub checked: Vec<String>,
-    /// What of the place is left, in words: processes, mounts, namespaces, links, rules, control groups, files.
+    /// Remains of the sandbox: processes, mounts, namespaces, links, rules, control groups, files.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     #[schema(required = false)]
     pub left: Vec<String>,
-    /// What was seen of a cell.
+    /// Observations of a cell.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     #[schema(required = false)]
     pub cell: Option<CellFindings>,
-    /// What services wrote last.
+    /// Last log lines of services.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     #[schema(required = false)]
     pub logs: Vec<KeptLog>,
-    /// Everything of ours on the node, in the answer to a survey.
+    /// All platform resources on the node, for a survey.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     #[schema(required = false)]
     pub things: Vec<Thing>,
-    /// How what was run ended.
+    /// Result of the command or check.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     #[schema(required = false)]
     pub ran: Option<Ran>,
-    /// Why it was not done, where that is one of these.
+    /// Reason code of a failure, if there is one.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     #[schema(required = false)]
     pub refusal: Option<Refusal>,
 }
 
-/// Why a node did not do what it was asked for, where the reason has a word.
+/// Reason code for a task that a node did not do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Refusal {
-    /// Its image could not be had.
+    /// The image could not be pulled.
     ArtifactPull,
-    /// What came, or what was there, is not what the digest says.
+    /// The pulled or stored content does not match its digest.
     ArtifactDamaged,
-    /// The image has no signature that counts.
+    /// The image has no trusted signature.
     ArtifactUntrusted,
-    /// A secret of it could not be had.
+    /// A secret could not be fetched.
     Secret,
-    /// The node cannot do it as it is asked, and a retry cannot help.
+    /// The node does not support the task; a retry cannot help.
     Unsupported,
-    /// The first process of the cell ended, and every other with it: nothing can be done in this incarnation any more.
+    /// The first process of the cell ended, and all others with it. This incarnation accepts no more tasks.
     CellDead,
 }
 
-/// What an agent says of a task.
+/// Report on a task.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 pub struct Report {
-    /// Of which.
+    /// Task id.
     pub task_id: TaskId,
-    /// The incarnation it was for.
+    /// Incarnation of the task.
     pub incarnation: i64,
-    /// The generation it was asked for under.
+    /// Lease generation of the task.
     pub generation: i64,
-    /// How it ended.
+    /// Outcome.
     pub ending: Ending,
-    /// What was seen.
+    /// Observations.
     pub findings: Findings,
-    /// What there is to say, above all why it failed.
+    /// Message, above all the reason for a failure.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     #[schema(required = false)]
     pub message: Option<String>,

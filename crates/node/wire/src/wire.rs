@@ -1,4 +1,4 @@
-//! The requests of an agent and their answers.
+//! Requests of an agent and their responses.
 
 use muster_ids::{CellId, NodeId, TaskId};
 use serde::{Deserialize, Serialize};
@@ -8,18 +8,18 @@ use crate::cell::{CellPlace, ServiceFindings, Wanted};
 use crate::inventory::Inventory;
 use crate::task::{Place, Report, Task};
 
-/// A machine asks to join. The only request without a client certificate. One that did not hear the answer asks again with the
-/// same token and the same key: the answer is the same node, with another certificate, until the token ends.
+/// Request of a machine to join. The only request without a client certificate. If the response is lost, the agent retries
+/// with the same token and key, and the server answers with the same node and a new certificate until the token expires.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Join {
     /// The one-time token.
     #[schema(max_length = 200)]
     pub token: String,
-    /// A certificate request for the agent's key, as PEM. The key itself never leaves the machine.
+    /// Certificate signing request for the agent's key, as PEM. The key itself never leaves the machine.
     #[schema(max_length = 8192)]
     pub csr: String,
-    /// The name it would like; the machine's host name as a rule. The token may fix another.
+    /// Preferred name, usually the host name. The token may fix another.
     #[schema(max_length = 63)]
     pub name: String,
     /// The agent's version.
@@ -29,7 +29,7 @@ pub struct Join {
     pub inventory: Inventory,
 }
 
-/// The machine has joined.
+/// Response to a join.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 pub struct Joined {
     /// Its id.
@@ -40,32 +40,31 @@ pub struct Joined {
     pub certificate: String,
     /// The authority that signed it, as PEM.
     pub authority: String,
-    /// After so many seconds it should ask for another certificate.
+    /// Seconds after which to renew the certificate.
     pub renew_after_seconds: u64,
 }
 
-/// An agent asks for another certificate. If that is for another key, the present one works until the new one was used for the
-/// first time, and not longer.
+/// Request for a new certificate. If it is for a new key, the current certificate works until the first use of the new one.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Renew {
-    /// A certificate request, as PEM.
+    /// Certificate signing request, as PEM.
     #[schema(max_length = 8192)]
     pub csr: String,
 }
 
-/// Another certificate.
+/// Response to a renewal.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 pub struct Renewed {
     /// The certificate, as PEM.
     pub certificate: String,
     /// The authority that signed it, as PEM.
     pub authority: String,
-    /// After so many seconds it should ask for another.
+    /// Seconds after which to renew again.
     pub renew_after_seconds: u64,
 }
 
-/// An agent takes up the node's identity: after its start, and whenever it was told that its session is over.
+/// Start of a session, sent at the agent's start and whenever its session has ended.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Hello {
@@ -74,99 +73,99 @@ pub struct Hello {
     pub agent_version: String,
     /// What the machine has.
     pub inventory: Inventory,
-    /// Every place on it.
+    /// Every sandbox on the machine.
     #[schema(max_items = 10000)]
     pub places: Vec<Place>,
-    /// Every cell on it.
+    /// Every cell on the machine.
     #[serde(default)]
     #[schema(required = false, max_items = 10000)]
     pub cells: Vec<CellPlace>,
-    /// The address under which other nodes reach this one.
+    /// Address at which other nodes reach this one.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     #[schema(required = false, nullable = false, max_length = 45)]
     pub address: Option<String>,
-    /// Which file system it shares with other nodes: those that say the same have the same one. None, if it has none.
+    /// Identity of the file system shared with other nodes, equal on all nodes that mount it; absent without one.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     #[schema(required = false, nullable = false, max_length = 64)]
     pub shared_files: Option<String>,
 }
 
-/// The server knows the agent.
+/// Response to a hello.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 pub struct Welcome {
-    /// The session; it goes with everything else. An agent with an older one is refused.
+    /// Session number, part of every later request. The server refuses an agent with an older one.
     pub session: i64,
-    /// Places that must not be there: they are destroyed before anything else, and another hello follows. No task is
-    /// handed out before one comes without any.
+    /// Stale copies of sandboxes. The agent destroys them first and sends another hello. The server hands out no task until
+    /// a hello lists none.
     pub ghosts: Vec<Place>,
-    /// Cells that must not be there, in places that may: likewise.
+    /// Stale copies of cells, in sandboxes that are current. Handled likewise.
     #[serde(default)]
     #[schema(required = false)]
     pub ghost_cells: Vec<CellPlace>,
-    /// How often the agent must be heard.
+    /// Heartbeat interval.
     pub heartbeat_seconds: u64,
 }
 
-/// An agent is there, and asks for work. One that did not hear the answer says hello before it asks again: what the lost
-/// answer carried is queued anew by that, and by nothing else.
+/// Heartbeat and request for work. If the response is lost, the agent sends a hello before it polls again: only a hello
+/// requeues the tasks of a lost response.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Poll {
     /// The session.
     pub session: i64,
-    /// For how long it will wait when there is none; the server waits for a heartbeat at the most.
+    /// Long-poll timeout. The server waits for at most one heartbeat interval.
     #[schema(maximum = 60)]
     pub wait_seconds: u64,
-    /// What it has of what the node should have beside its places; 0 after its start.
+    /// Revision of the desired state that the agent has; 0 after its start.
     #[serde(default)]
     #[schema(required = false)]
     pub revision: i64,
-    /// Whether every cell is as the agent last reported it, checked within the last few seconds.
+    /// Whether every cell is as last reported, verified within the last few seconds.
     #[serde(default)]
     #[schema(required = false)]
     pub observed: bool,
-    /// Whether it wants tasks alone, because an answer with everything that the node should have was too long for it.
+    /// Whether to send tasks only, because a response with the full desired state exceeded the agent's limit.
     #[serde(default)]
     #[schema(required = false)]
     pub tasks_only: bool,
 }
 
-/// Work.
+/// Response to a poll.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 pub struct Work {
-    /// What to do, in this order for each allocation; different allocations at once.
+    /// Tasks, in this order for each allocation. Different allocations run in parallel.
     pub tasks: Vec<Task>,
-    /// What the node should have beside its places, when that is newer than what the agent has.
+    /// Desired state of the node beside its sandboxes, if newer than the agent's.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     #[schema(required = false)]
     pub wanted: Option<Wanted>,
 }
 
-/// What became of tasks.
+/// Reports on tasks.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Reports {
     /// The session.
     pub session: i64,
-    /// One for each task.
+    /// One report for each task.
     #[schema(max_items = 1000)]
     pub reports: Vec<Report>,
 }
 
-/// The reports were read.
+/// Response to reports.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 pub struct Heard {
-    /// Tasks that nobody waits for any more, or that were for something older: what was said of them was not taken.
+    /// Tasks that expired or were superseded. Their reports were dropped.
     pub refused: Vec<TaskId>,
 }
 
-/// The status of cells that changed since the last report; all of them in a new session.
+/// Status of the cells that changed since the last report; all cells in a new session.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Observations {
     /// The session.
     pub session: i64,
-    /// One for each cell.
+    /// One observation for each cell.
     #[schema(max_items = 10000)]
     pub cells: Vec<CellObservation>,
 }
@@ -175,30 +174,30 @@ pub struct Observations {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CellObservation {
-    /// Which, and which incarnation of it.
+    /// Cell and incarnation.
     pub cell: CellPlace,
-    /// Whether its first process runs. If not, nothing of the tenant's runs in this incarnation any more.
+    /// Whether its first process is running. If not, none of the tenant's processes runs in this incarnation.
     pub alive: bool,
-    /// Which start of the machine this was observed in.
+    /// Boot id of the machine at the observation.
     #[schema(max_length = 64)]
     pub boot_id: String,
     /// Its services.
     #[schema(max_items = 1000)]
     pub services: Vec<ServiceFindings>,
-    /// Anything else that is wrong with it.
+    /// Any other problem of the cell.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     #[schema(required = false, nullable = false, max_length = 1000)]
     pub message: Option<String>,
 }
 
-/// The observations were stored.
+/// Response to observations.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 pub struct Observed {
-    /// Cells that are not on this node, or not in this incarnation: their status was dropped.
+    /// Cells that are not on this node, or not in this incarnation. Their status was dropped.
     pub refused: Vec<CellId>,
 }
 
-/// What the machine has now, when that changed.
+/// A changed inventory.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Changed {
@@ -208,41 +207,41 @@ pub struct Changed {
     pub inventory: Inventory,
 }
 
-/// It was noted.
+/// Response to an inventory.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 pub struct Noted {
-    /// Whether an operator has to approve the difference before it counts.
+    /// Whether an operator must approve the difference before it counts.
     pub needs_approval: bool,
 }
 
-/// An agent asks for a secret of a cell that it was ordered to make. Nothing else is a reason to be told one.
+/// Request for a secret of a cell that the agent was ordered to create. There is no other ground to release one.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SecretAsk {
     /// The session.
     pub session: i64,
-    /// For which cell.
+    /// Cell id.
     pub cell_id: CellId,
-    /// For which incarnation of it. For any other than the present one nothing is said.
+    /// Incarnation of the cell. Any other than the current one is refused.
     pub incarnation: i64,
-    /// Which.
+    /// Secret.
     pub what: SecretWhat,
 }
 
-/// Which secret of a cell.
+/// A secret of a cell.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum SecretWhat {
-    /// The content of this file of `/run/muster/secrets`.
+    /// Content of this file in `/run/muster/secrets`.
     File(String),
-    /// A token with which the cell's image can be read from the registry, for an hour at the most.
+    /// Token to pull the cell's image from the registry, valid for an hour at most.
     ArtifactPull,
 }
 
-/// A secret. It is written nowhere but where it is used.
+/// Response with a secret. Store it only where it is used.
 #[derive(Clone, Serialize, Deserialize, ToSchema)]
 pub struct SecretTold {
-    /// Its content, in base64.
+    /// Content, in base64.
     pub value: String,
 }
 

@@ -1,4 +1,4 @@
-//! The adapter's side: steps to lease and carry out, and what is done in cells under such a lease.
+//! Adapter API: steps to lease and carry out, and tasks run in cells under such a lease.
 
 use jiff::Timestamp;
 use muster_ids::{
@@ -11,42 +11,42 @@ use utoipa::ToSchema;
 use crate::instance::Health;
 use crate::member::MemberState;
 use crate::shape::{Object, page};
-use crate::{Operation, shape};
+use crate::{Endpoint, shape};
 
-/// The version of the adapter's contract that this platform speaks.
+/// Version of the adapter contract that this platform supports.
 pub const CONTRACT: i64 = 1;
 
-/// What an adapter is asked for. Each must be safe to do again.
+/// Verb of an adapter step. Each must be idempotent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum AdapterVerb {
-    /// Take a member in.
+    /// Add a member to the app.
     Join,
-    /// Undo that, also where it was never finished.
+    /// Undo a join, also one that never finished.
     Leave,
-    /// Take a member out of work.
+    /// Drain a member.
     Drain,
-    /// Put it back to work.
+    /// Return a drained member to service.
     Resume,
-    /// Forget a member, which goes.
+    /// Forget a member that is being removed.
     Remove,
-    /// Look at an instance, mend what is the adapter's to mend, and say how its members do.
+    /// Inspect an instance, repair what the adapter is responsible for, and report member health.
     Reconcile,
 }
 
-/// What an adapter's step is.
+/// State of an adapter step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum AdapterStepState {
-    /// It waits for an adapter.
+    /// Waiting for an adapter.
     Queued,
-    /// An adapter works on it, as long as its lease lasts.
+    /// Leased by an adapter until the lease expires.
     Leased,
-    /// The adapter says that it is done.
+    /// The adapter reported completion.
     Done,
-    /// The adapter says that it cannot be done.
+    /// The adapter reported a permanent failure.
     Failed,
-    /// Nobody wants it any more.
+    /// No longer needed.
     Cancelled,
 }
 
@@ -57,77 +57,77 @@ pub struct AdapterStep {
     pub id: AdapterStepId,
     /// The project.
     pub project_id: ProjectId,
-    /// Of which app.
+    /// The app.
     pub app_id: AppId,
-    /// Of which instance.
+    /// The instance.
     pub instance_id: InstanceId,
-    /// Of which member; absent for a look at the whole instance.
+    /// The member; absent for a reconciliation of the whole instance.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub member_id: Option<MemberId>,
-    /// The incarnation of that member.
+    /// Incarnation of that member.
     pub incarnation: i64,
-    /// For which operation; absent for a look on schedule.
+    /// The operation it belongs to; absent for a scheduled reconciliation.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub operation_id: Option<OperationId>,
-    /// What to do.
+    /// The verb.
     pub verb: AdapterVerb,
-    /// What is asked for beside the verb.
+    /// Input of the verb.
     pub input: Object,
-    /// What it is.
+    /// Current state.
     pub state: AdapterStepState,
-    /// Raised whenever its lease changes hands; everything that is said of it must carry it.
+    /// Fencing token: incremented with each new lease; every call on the step must carry it.
     pub generation: i64,
-    /// Who has it.
+    /// Name of the adapter that holds the lease.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub holder: Option<String>,
-    /// Until when.
+    /// Expiry of the lease.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub leased_until: Option<Timestamp>,
-    /// How often it was leased.
+    /// Number of times it was leased.
     pub attempts: i64,
-    /// What the adapter last said of it.
+    /// Last message from the adapter.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub message: Option<String>,
-    /// How far it is, of a hundred.
+    /// Progress in percent.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub percent: Option<i64>,
-    /// Why it failed: the adapter's own word.
+    /// Failure reason, defined by the adapter.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub reason: Option<String>,
-    /// The thread.
+    /// Correlation id.
     pub correlation_id: String,
-    /// When it was asked for.
+    /// Creation time.
     pub created_at: Timestamp,
-    /// When nobody waits for it any more.
+    /// Time after which the step is abandoned.
     pub expires_at: Timestamp,
-    /// The reports on members that were not taken, in the answer to `complete`.
+    /// Member reports that were rejected; only in the response to `complete`.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     #[schema(required = false)]
     pub refused_reports: Vec<RefusedReport>,
 }
 
-/// Why a report on a member was not taken.
+/// Reason a member report was rejected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ReportRefusal {
-    /// The instance has no such member, or it is removed.
+    /// The instance has no such member, or the member is removed.
     UnknownMember,
-    /// The member's cell was made anew: the report is about another incarnation.
+    /// The member's cell was recreated: the report is about another incarnation.
     StaleIncarnation,
 }
 
-/// A report on a member that was not taken. It changed nothing; the others of the same look did.
+/// A rejected member report. It has no effect; the other reports of the same request do.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct RefusedReport {
-    /// The member that it named.
+    /// Member named in the report.
     pub member_id: MemberId,
-    /// The incarnation that it named.
+    /// Incarnation named in the report.
     pub incarnation: i64,
-    /// Why.
+    /// Reason for the rejection.
     pub reason: ReportRefusal,
 }
 
-/// Everything that an adapter needs to know of an instance, at the moment of the lease.
+/// An instance as an adapter needs it, taken at the time of the lease.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 pub struct Snapshot {
     /// The instance.
@@ -136,62 +136,62 @@ pub struct Snapshot {
     pub instance: String,
     /// The app's slug.
     pub app: String,
-    /// The release that it should run.
+    /// Release that it should run.
     pub app_version_id: AppVersionId,
-    /// The name of that release.
+    /// Name of that release.
     pub app_version: String,
-    /// What it was configured with.
+    /// Its configuration.
     pub config: Object,
-    /// The release's manifest.
+    /// Manifest of the release.
     pub manifest: Object,
-    /// Its members, those that are removed not among them.
+    /// Its members, except removed ones.
     pub members: Vec<SnapshotMember>,
-    /// When a member last left without anybody having seen its end: it was cut off with its node, or an operator's word stands in
-    /// for the evidence. What was shared with the members before that may be in other hands. Absent if that never happened.
+    /// Time a member last left without witnessed evidence: it was fenced with its node, or an operator attested its
+    /// removal. Anything shared with the members before that time may have leaked. Absent if this never happened.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub unwitnessed_at: Option<Timestamp>,
 }
 
-/// A member, as an adapter needs to know it.
+/// A member, as an adapter needs it.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 pub struct SnapshotMember {
     /// Its id.
     pub id: MemberId,
-    /// Of which component.
+    /// Its component.
     pub component_key: String,
-    /// Its name, and its host name.
+    /// Name and host name.
     pub name: String,
-    /// What it is.
+    /// Current state.
     pub state: MemberState,
-    /// How well it does.
+    /// Current health.
     pub health: Health,
-    /// Raised whenever its cell is made.
+    /// Incremented each time its cell is created.
     pub incarnation: i64,
     /// Its address in the instance's network.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub address: Option<String>,
-    /// Whether nobody hears from its node.
+    /// Whether its node is unreachable.
     pub unreachable: bool,
-    /// Whether it was cut off because of that: the rest of its network has forgotten it, and what ran there is as good as gone.
+    /// Whether it was fenced because of that: its network dropped it, and its processes count as lost.
     #[serde(default)]
     pub fenced: bool,
-    /// The allocation that it is in; members that share one are on the same node.
+    /// Its allocation; members that share one are on the same node.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub allocation_id: Option<AllocationId>,
-    /// The release that really runs in it.
+    /// Release that actually runs in it.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub app_version_id: Option<AppVersionId>,
-    /// What it holds.
+    /// GPUs.
     pub gpus: i64,
     /// Logical CPUs.
     pub cpus: i64,
     /// Memory in MiB.
     pub memory_mb: i64,
-    /// What the adapter last said of it.
+    /// Detail last reported by the adapter.
     pub adapter_detail: Object,
 }
 
-/// A step with everything that is needed to carry it out.
+/// A step with everything needed to carry it out.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 pub struct LeasedStep {
     /// The step.
@@ -200,250 +200,251 @@ pub struct LeasedStep {
     pub snapshot: Snapshot,
 }
 
-/// Who asks for work.
+/// The adapter that requests work.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AdapterIs {
-    /// Its own name: one process, one name.
+    /// Its name, unique per process.
     #[schema(min_length = 1, max_length = 100)]
     pub name: String,
     /// Its version.
     #[schema(min_length = 1, max_length = 100)]
     pub version: String,
-    /// The version of the contract that it speaks.
+    /// Contract version that it implements.
     #[schema(minimum = 1, maximum = 1000)]
     pub contract: i64,
 }
 
-/// A wish for work.
+/// A request for work.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AdapterStepLease {
-    /// Who asks.
+    /// The adapter.
     pub adapter: AdapterIs,
-    /// So many steps at most; 16 if not given.
+    /// Maximum number of steps; default: 16.
     #[schema(minimum = 1, maximum = 64)]
     pub most: Option<i64>,
-    /// How long to wait for the first of them; not at all if not given.
+    /// Seconds to wait for the first step; default: do not wait.
     #[schema(minimum = 0, maximum = 60)]
     pub wait_seconds: Option<u64>,
-    /// How long a step is its own without a heartbeat; 30 seconds if not given.
+    /// Lease duration without a heartbeat; default: 30 seconds.
     #[schema(minimum = 5, maximum = 600)]
     pub lease_seconds: Option<i64>,
 }
 
-/// Work.
+/// Leased steps.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 pub struct Leased {
-    /// The steps; none if there was nothing to do in that time.
+    /// The steps; empty if there was no work within the wait.
     pub steps: Vec<LeasedStep>,
 }
 
-/// An adapter is still at it.
+/// A heartbeat that extends the lease.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AdapterStepHeartbeat {
-    /// The generation of the lease.
+    /// Generation of the lease.
     pub generation: i64,
-    /// How long it is its own from now; 30 seconds if not given.
+    /// New lease duration, from now; default: 30 seconds.
     #[schema(minimum = 5, maximum = 600)]
     pub lease_seconds: Option<i64>,
 }
 
-/// How far an adapter is.
+/// Progress on a step.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AdapterStepProgress {
-    /// The generation of the lease.
+    /// Generation of the lease.
     pub generation: i64,
-    /// How far, of a hundred.
+    /// Progress in percent.
     #[schema(minimum = 0, maximum = 100)]
     pub percent: Option<i64>,
-    /// What it is at, for people.
+    /// Current activity, for people.
     #[schema(max_length = 1000)]
     pub message: Option<String>,
-    /// What there is to say of the member, for people; it replaces what was said before.
+    /// Free-form detail on the member; replaces the previous one.
     pub adapter_detail: Option<Object>,
-    /// How long it is its own from now, since whoever says this is still at it; 30 seconds if not given.
+    /// New lease duration, from now, since progress also counts as a heartbeat; default: 30 seconds.
     #[schema(minimum = 5, maximum = 600)]
     pub lease_seconds: Option<i64>,
 }
 
-/// What an adapter found of a member.
+/// An adapter's findings on a member.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct MemberReport {
-    /// Which.
+    /// The member.
     pub member_id: MemberId,
-    /// Which incarnation of it: what is said of another one does not count.
+    /// Its incarnation; a report on any other incarnation is rejected.
     pub incarnation: i64,
-    /// How well it does.
+    /// Current health.
     pub health: Health,
-    /// Why.
+    /// Explanation.
     #[schema(max_length = 1000)]
     pub message: Option<String>,
-    /// When what it does now is expected to be over: now or earlier if it does nothing, and nothing if that is unknown. When fewer
-    /// members are wanted, those go first that are free first. A report without it takes back what was said before.
+    /// Time at which its current work is expected to end: now or earlier if it is idle, absent if unknown. Scaling down
+    /// removes the members that become free first. A report without it clears the previous value.
     pub free_at: Option<Timestamp>,
-    /// What there is to say of it, for people; it replaces what was said before.
+    /// Free-form detail on the member; replaces the previous one.
     pub adapter_detail: Option<Object>,
 }
 
-/// An adapter is done. The platform looks for itself before it believes that.
+/// Completion of a step. The platform verifies the result itself.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AdapterStepComplete {
-    /// The generation of the lease.
+    /// Generation of the lease.
     pub generation: i64,
-    /// What it did, for people.
+    /// Summary, for people.
     #[schema(max_length = 1000)]
     pub message: Option<String>,
-    /// What there is to say of the member, for people; it replaces what was said before.
+    /// Free-form detail on the member; replaces the previous one.
     pub adapter_detail: Option<Object>,
-    /// How the members do, after a look at the instance.
+    /// Member reports, after a reconciliation.
     #[schema(max_items = 10_000)]
     pub members: Option<Vec<MemberReport>>,
-    /// How the adapter calls the topology.
+    /// The adapter's name for the topology.
     #[schema(max_length = 100)]
     pub topology_mode: Option<String>,
-    /// When it wants to look again, in seconds; as the manifest says, if not given.
+    /// Seconds until the next reconciliation; default: the manifest's interval.
     #[schema(minimum = 1, maximum = 86400)]
     pub reconcile_after_seconds: Option<i64>,
 }
 
-/// An adapter cannot do it.
+/// Failure of a step.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AdapterStepFail {
-    /// The generation of the lease.
+    /// Generation of the lease.
     pub generation: i64,
-    /// Why: a word of the adapter's own.
+    /// Failure reason, defined by the adapter.
     #[schema(pattern = "^[a-z][a-z0-9_]{0,62}$")]
     pub reason: String,
     /// The same in a sentence.
     #[schema(min_length = 1, max_length = 1000)]
     pub message: String,
-    /// Whether it may work later: then the step is offered again after a while instead of failing.
+    /// Seconds after which to retry: the step is offered again instead of failing.
     pub retry_after_seconds: Option<i64>,
-    /// What there is to say of the member, for people; it replaces what was said before.
+    /// Free-form detail on the member; replaces the previous one.
     pub adapter_detail: Option<Object>,
 }
 
-/// What a task does to a cell, by the adapter's own word. It decides what a look at the whole instance (`reconcile`) may do beside steps of
-/// its members: a look has a snapshot of its own moment, and a repair by it would undo a drain that began since.
+/// Effect of a task on the cell, as declared by the adapter. It decides which tasks a reconciliation of the whole
+/// instance may run beside steps of its members: a reconciliation works from an older snapshot, and its repair could undo
+/// a drain that began since.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum TaskEffect {
-    /// It only reads.
+    /// Reads only.
     Reads,
-    /// It changes something. Under a look it is refused with `member_step_running` while a step of a member is open, or after one ended
-    /// since the look was offered.
+    /// Modifies something. Under a reconciliation it is refused with `member_step_running` while a member's step is open,
+    /// or after one ended since the reconciliation was offered.
     Changes,
-    /// It changes something, and is safe beside steps of members.
+    /// Modifies something, and is safe beside steps of members.
     Concurrent,
 }
 
-/// What is to be done in a member's cell.
+/// A task to run in a member's cell.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AdapterTaskCreate {
-    /// The generation of the lease.
+    /// Generation of the lease.
     pub generation: i64,
-    /// What it is for: who asks again with the same key under the same step is told of the same task. Under a later lease it is done again
-    /// if another task may have undone it since.
+    /// Idempotency key: repeating the request under the same step returns the same task. Under a later lease the task
+    /// runs again if another task may have undone it since.
     #[schema(pattern = "^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$")]
     pub key: String,
-    /// In whose cell: a member of that very instance, by id.
+    /// The member with the cell that runs it, by id; must belong to the same instance.
     pub member_id: MemberId,
-    /// What.
+    /// The action.
     pub act: CellAct,
-    /// What it does to the cell; `reads` for a probe and `changes` for everything else, if not given.
+    /// Effect on the cell; default: `reads` for a probe, `changes` otherwise.
     pub effect: Option<TaskEffect>,
-    /// How long to wait for its end; not at all if not given.
+    /// Seconds to wait for it to end; default: do not wait.
     #[schema(minimum = 0, maximum = 60)]
     pub wait_seconds: Option<u64>,
 }
 
-/// What a task is.
+/// State of a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum AdapterTaskState {
-    /// It waits for the node.
+    /// Waiting for the node.
     Queued,
-    /// The node has it.
+    /// Delivered to the node.
     Delivered,
-    /// The node works on it.
+    /// Running on the node.
     Running,
-    /// It was done.
+    /// Completed.
     Done,
-    /// It surely was not done.
+    /// Not done, for certain.
     Failed,
-    /// Nobody heard of it in time: it may have happened.
+    /// No result in time: it may or may not have run.
     Expired,
 }
 
-/// Why a task failed: a closed list.
+/// Reason a task failed, from a closed list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum AdapterTaskReason {
-    /// The first process of the cell ended, and every other with it. Nothing can be done in this incarnation any more: do not retry.
+    /// The cell's first process exited, and all others with it. No task can succeed in this incarnation: do not retry.
     CellDead,
-    /// A secret could not be had.
+    /// A secret was unavailable.
     SecretUnavailable,
-    /// The cell's image is not what its digest says, so nothing can be checked with it.
+    /// The cell's image does not match its digest, so no check can use it.
     ImageDamaged,
-    /// The node refused it for another reason; the message says which.
+    /// The node refused it for another reason, given in the message.
     Refused,
 }
 
-/// Something that is done in a member's cell.
+/// A task in a member's cell.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 pub struct AdapterTask {
     /// Its id.
     pub id: TaskId,
-    /// What it is for.
+    /// Its idempotency key.
     pub key: String,
-    /// What it is.
+    /// Current state.
     pub state: AdapterTaskState,
-    /// Why it failed; absent otherwise.
+    /// Failure reason; absent otherwise.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub reason: Option<AdapterTaskReason>,
-    /// What the node says, above all why it failed.
+    /// The node's message, above all on failure.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub message: Option<String>,
-    /// How what was run ended.
+    /// Result of the command that was run.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub ran: Option<Ran>,
-    /// When it was asked for.
+    /// Creation time.
     pub queued_at: Timestamp,
-    /// When it ended.
+    /// End time.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub finished_at: Option<Timestamp>,
 }
 
-/// How long to wait.
+/// Long-poll options.
 #[derive(Debug, Clone, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AdapterTaskQuery {
-    /// How long to wait for its end; not at all if not given.
+    /// Seconds to wait for it to end; default: do not wait.
     #[schema(minimum = 0, maximum = 60)]
     pub wait_seconds: Option<u64>,
 }
 
-/// Which steps to list.
+/// Filters for listing steps.
 #[derive(Debug, Clone, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AdapterStepListQuery {
-    /// How many at most; 50 if not given.
+    /// Maximum number of items; default: 50.
     #[schema(minimum = 1, maximum = 200)]
     pub page_size: Option<u16>,
-    /// The token that the page before gave.
+    /// `next_page_token` of the previous page.
     #[schema(max_length = 1024)]
     pub page_token: Option<String>,
-    /// Of this instance only, by id or name.
+    /// Only those of this instance, by id or name.
     #[schema(max_length = 100)]
     pub instance: Option<String>,
-    /// In this state only.
+    /// Only those in this state.
     pub state: Option<AdapterStepState>,
 }
 
@@ -452,9 +453,9 @@ page! {
     AdapterStepPage of AdapterStep
 }
 
-/// The operations.
-pub const OPERATIONS: &[Operation] = &[
-    Operation::machine(
+/// The endpoints.
+pub const ENDPOINTS: &[Endpoint] = &[
+    Endpoint::machine(
         "adapter_step_lease",
         "/v1/projects/{project}/adapter-steps/lease",
         shape::<AdapterStepLease>(),
@@ -463,18 +464,18 @@ pub const OPERATIONS: &[Operation] = &[
     .needs("adapter_step.lease")
     .summary("Lease steps of the instances that this account operates")
     .description("It waits for the first of them. A step whose lease lapsed is offered again, with a higher generation."),
-    Operation::read("adapter_step_list", "/v1/projects/{project}/adapter-steps", shape::<AdapterStepPage>())
+    Endpoint::read("adapter_step_list", "/v1/projects/{project}/adapter-steps", shape::<AdapterStepPage>())
         .needs("adapter_step.list")
         .query(shape::<AdapterStepListQuery>())
         .summary("List adapter steps, with who holds them"),
-    Operation::read(
+    Endpoint::read(
         "adapter_step_get",
         "/v1/projects/{project}/adapter-steps/{adapter_step}",
         shape::<LeasedStep>(),
     )
     .needs("adapter_step.get")
     .summary("Show an adapter step, with the instance as it is now"),
-    Operation::machine(
+    Endpoint::machine(
         "adapter_step_heartbeat",
         "/v1/projects/{project}/adapter-steps/{adapter_step}/heartbeat",
         shape::<AdapterStepHeartbeat>(),
@@ -482,7 +483,7 @@ pub const OPERATIONS: &[Operation] = &[
     )
     .needs("adapter_step.heartbeat")
     .summary("Keep a lease"),
-    Operation::machine(
+    Endpoint::machine(
         "adapter_step_progress",
         "/v1/projects/{project}/adapter-steps/{adapter_step}/progress",
         shape::<AdapterStepProgress>(),
@@ -490,7 +491,7 @@ pub const OPERATIONS: &[Operation] = &[
     )
     .needs("adapter_step.progress")
     .summary("Say how far a step is"),
-    Operation::machine(
+    Endpoint::machine(
         "adapter_step_complete",
         "/v1/projects/{project}/adapter-steps/{adapter_step}/complete",
         shape::<AdapterStepComplete>(),
@@ -499,7 +500,7 @@ pub const OPERATIONS: &[Operation] = &[
     .needs("adapter_step.complete")
     .summary("Say that a step is done")
     .description("The platform then looks for itself: a state is reached by evidence, not by this."),
-    Operation::machine(
+    Endpoint::machine(
         "adapter_step_fail",
         "/v1/projects/{project}/adapter-steps/{adapter_step}/fail",
         shape::<AdapterStepFail>(),
@@ -507,7 +508,7 @@ pub const OPERATIONS: &[Operation] = &[
     )
     .needs("adapter_step.fail")
     .summary("Say that a step cannot be done"),
-    Operation::machine(
+    Endpoint::machine(
         "adapter_task_create",
         "/v1/projects/{project}/adapter-steps/{adapter_step}/tasks",
         shape::<AdapterTaskCreate>(),
@@ -515,7 +516,7 @@ pub const OPERATIONS: &[Operation] = &[
     )
     .needs("adapter_task.create")
     .summary("Have something done in the cell of a member of that very instance"),
-    Operation::read(
+    Endpoint::read(
         "adapter_task_get",
         "/v1/projects/{project}/adapter-steps/{adapter_step}/tasks/{task}",
         shape::<AdapterTask>(),

@@ -9,9 +9,9 @@ use crate::artifact::ArtifactState;
 use crate::capacity::AllocationShape;
 use crate::shape::{Labels, Object, page};
 use crate::tenant::Removed;
-use crate::{Operation, shape};
+use crate::{Endpoint, shape};
 
-/// Who finds an app in the catalog.
+/// Visibility of an app in the catalog.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Audience {
@@ -19,7 +19,7 @@ pub enum Audience {
     Project,
     /// Every project of that tenant.
     Tenant,
-    /// Everybody.
+    /// Every project on the platform.
     Everyone,
 }
 
@@ -32,81 +32,81 @@ pub struct App {
     pub tenant_id: TenantId,
     /// The publisher's project.
     pub project_id: ProjectId,
-    /// Its name in the catalog, of which there is one.
+    /// Its name in the catalog, unique on the platform.
     pub slug: String,
-    /// Its name for people.
+    /// Display name.
     pub display_name: String,
-    /// What it is.
+    /// Description.
     pub description: String,
-    /// Who finds it.
+    /// Visibility.
     pub audience: Audience,
     /// Labels.
     pub labels: Labels,
-    /// The release that starts if none is named.
+    /// Release started by default.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub active_version: Option<String>,
-    /// The release that a part of the starts gets.
+    /// Release given to a percentage of starts.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub canary_version: Option<String>,
-    /// Whether the project that asks may launch it.
+    /// Whether the requesting project may launch it.
     pub entitled: bool,
-    /// When it was made.
+    /// Creation time.
     pub created_at: Timestamp,
-    /// When it last changed.
+    /// Time of the last change.
     pub updated_at: Timestamp,
-    /// For `If-Match`.
+    /// Version for `If-Match`.
     pub version: i64,
 }
 
-/// An app to be made.
+/// An app to create.
 #[derive(Debug, Clone, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AppCreate {
-    /// Its name in the catalog, of which there is one.
+    /// Its name in the catalog, unique on the platform.
     #[schema(pattern = "^[a-z]([a-z0-9-]{0,61}[a-z0-9])?$", example = "notebook")]
     pub slug: String,
     /// Name for people; default: the slug.
     #[schema(min_length = 1, max_length = 100)]
     pub display_name: Option<String>,
-    /// What it is.
+    /// Description.
     #[schema(max_length = 4000)]
     pub description: Option<String>,
-    /// Who finds it; the project alone, if this is not said.
+    /// Visibility; default: `project`.
     pub audience: Option<Audience>,
     /// Labels.
     pub labels: Option<Labels>,
 }
 
-/// What of an app can change.
+/// Properties of an app that can change.
 #[derive(Debug, Clone, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AppUpdate {
-    /// Its name for people.
+    /// Display name.
     #[schema(min_length = 1, max_length = 100)]
     pub display_name: Option<String>,
-    /// What it is.
+    /// Description.
     #[schema(max_length = 4000)]
     pub description: Option<String>,
-    /// Who finds it.
+    /// Visibility.
     pub audience: Option<Audience>,
-    /// Labels; they replace the old ones.
+    /// Labels; replace the existing ones.
     pub labels: Option<Labels>,
 }
 
-/// Which apps to list.
+/// Filters for listing apps.
 #[derive(Debug, Clone, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AppListQuery {
-    /// How many at most; 50 if not given.
+    /// Maximum number of items; default: 50.
     #[schema(minimum = 1, maximum = 200)]
     pub page_size: Option<u16>,
-    /// The token that the page before gave.
+    /// `next_page_token` of the previous page.
     #[schema(max_length = 1024)]
     pub page_token: Option<String>,
-    /// Only those with these labels: `team=ml,stage!=test`.
+    /// Label selector: `team=ml,stage!=test`.
     #[schema(max_length = 1024)]
     pub labels: Option<String>,
-    /// Only what the project itself publishes.
+    /// Only apps that the project publishes itself.
     pub own: Option<bool>,
 }
 
@@ -130,71 +130,71 @@ pub struct AppVersion {
     pub manifest: Object,
     /// The digest of the manifest.
     pub digest: String,
-    /// How far it may be used.
+    /// Lifecycle state.
     pub state: ArtifactState,
-    /// To how many of a hundred starts a canary is offered.
+    /// Percentage of starts that get the canary.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub canary_percent: Option<i64>,
-    /// The release that took its place.
+    /// The release that superseded it.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub superseded_by: Option<AppVersionId>,
-    /// How many instances run it or may roll back to it.
+    /// Number of instances that run it or may roll back to it.
     pub instances: i64,
-    /// What lint noticed when it was published, beside errors.
+    /// Lint warnings from its publication.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     #[schema(required = false)]
     pub warnings: Vec<Fault>,
-    /// When it was published.
+    /// Publication time.
     pub created_at: Timestamp,
-    /// When its state last changed.
+    /// Time of the last state change.
     pub updated_at: Timestamp,
-    /// For `If-Match`.
+    /// Version for `If-Match`.
     pub version: i64,
 }
 
-/// Something that a manifest has wrong.
+/// A lint finding in a manifest.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 pub struct Fault {
-    /// Where, as a JSON pointer into the manifest.
+    /// Location, as a JSON pointer into the manifest.
     pub path: String,
-    /// Which rule.
+    /// The rule.
     pub rule: String,
-    /// What is wrong, and what to do.
+    /// The finding, and how to fix it.
     pub says: String,
-    /// Whether it keeps the release from being published.
+    /// Whether it prevents publication.
     pub error: bool,
 }
 
-/// A release to be published.
+/// A release to publish.
 #[derive(Debug, Clone, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AppVersionPublish {
-    /// The manifest; `app_schema` says what it looks like.
+    /// The manifest; `app_schema` returns its schema.
     pub manifest: Object,
-    /// Only say what is wrong with it.
+    /// Validate only.
     pub dry_run: Option<bool>,
 }
 
-/// What came of a manifest.
+/// Result of publishing a manifest.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 pub struct Published {
     /// The release; absent after a dry run.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub app_version: Option<AppVersion>,
-    /// What lint found, all of it.
+    /// All lint findings.
     pub faults: Vec<Fault>,
 }
 
-/// A step of a release through its states.
+/// A lifecycle transition of a release.
 #[derive(Debug, Clone, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AppVersionStep {
-    /// To what.
+    /// Target state.
     pub to: ArtifactState,
-    /// To how many of a hundred starts a canary is offered.
+    /// Percentage of starts that get the canary.
     #[schema(minimum = 1, maximum = 100)]
     pub percent: Option<i64>,
-    /// Why, for the record.
+    /// Reason, for the audit log.
     #[schema(min_length = 1, max_length = 1000)]
     pub reason: String,
 }
@@ -204,29 +204,29 @@ page! {
     AppVersionPage of AppVersion
 }
 
-/// What to ask of an app's fit.
+/// A compatibility query.
 #[derive(Debug, Clone, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CompatibilityQuery {
-    /// Which release; the one that would start, if this is not said.
+    /// Release; default: the one that would start.
     #[schema(max_length = 100)]
     pub version: Option<String>,
-    /// In which shape; both, if this is not said.
+    /// Shape; default: both.
     pub shape: Option<AllocationShape>,
-    /// How many members of a component: `worker=4,controller=1`; the manifest's own numbers, if this is not said.
+    /// Members per component: `worker=4,controller=1`; default: the manifest's numbers.
     #[schema(max_length = 1000)]
     pub components: Option<String>,
-    /// In how many allocations; as many as there are members, if this is not said.
+    /// Number of allocations; default: one per member.
     #[schema(minimum = 1, maximum = 10_000)]
     pub allocations: Option<i64>,
 }
 
-/// Where an app fits.
+/// Shapes that an app fits.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 pub struct AppCompatibility {
-    /// The release that was asked about.
+    /// The release in question.
     pub version: String,
-    /// An answer for each shape.
+    /// One answer per shape.
     pub answers: Vec<Fit>,
 }
 
@@ -237,46 +237,46 @@ pub struct Fit {
     pub shape: AllocationShape,
     /// Whether it fits.
     pub fits: bool,
-    /// Why, or why not.
+    /// Reasons for the answer.
     pub reasons: Vec<String>,
     /// The smallest change that would make it fit.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub change: Option<String>,
 }
 
-/// What manifests look like.
+/// Schema of manifests.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 pub struct ManifestSchema {
     /// A JSON Schema, draft 2020-12.
     pub schema: Object,
 }
 
-/// The operations.
-pub const OPERATIONS: &[Operation] = &[
-    Operation::create("app_create", "/v1/projects/{project}/apps", shape::<AppCreate>(), shape::<App>())
+/// The endpoints.
+pub const ENDPOINTS: &[Endpoint] = &[
+    Endpoint::create("app_create", "/v1/projects/{project}/apps", shape::<AppCreate>(), shape::<App>())
         .needs("app.create")
         .summary("Make an app that this project publishes"),
-    Operation::read("app_list", "/v1/projects/{project}/apps", shape::<AppPage>())
+    Endpoint::read("app_list", "/v1/projects/{project}/apps", shape::<AppPage>())
         .needs("app.list")
         .query(shape::<AppListQuery>())
         .summary("List the apps that a project finds in the catalog"),
-    Operation::read("app_get", "/v1/projects/{project}/apps/{app}", shape::<App>())
+    Endpoint::read("app_get", "/v1/projects/{project}/apps/{app}", shape::<App>())
         .needs("app.get")
         .summary("Show an app"),
-    Operation::update("app_update", "/v1/projects/{project}/apps/{app}", shape::<AppUpdate>(), shape::<App>())
+    Endpoint::update("app_update", "/v1/projects/{project}/apps/{app}", shape::<AppUpdate>(), shape::<App>())
         .needs("app.update")
         .summary("Change an app's description or audience"),
-    Operation::delete("app_delete", "/v1/projects/{project}/apps/{app}", shape::<Removed>())
+    Endpoint::delete("app_delete", "/v1/projects/{project}/apps/{app}", shape::<Removed>())
         .needs("app.delete")
         .summary("Remove an app that nobody uses, and its releases"),
-    Operation::read("app_compatibility", "/v1/projects/{project}/apps/{app}/compatibility", shape::<AppCompatibility>())
+    Endpoint::read("app_compatibility", "/v1/projects/{project}/apps/{app}/compatibility", shape::<AppCompatibility>())
         .needs("app.compatibility")
         .query(shape::<CompatibilityQuery>())
         .summary("Ask where an app fits, before anything is spent")
         .description("Each answer has its reasons and, where it is no, the smallest change that would make it fit."),
-    Operation::read("app_schema", "/v1/manifest-schema", shape::<ManifestSchema>())
+    Endpoint::read("app_schema", "/v1/manifest-schema", shape::<ManifestSchema>())
         .summary("Show the JSON schema of manifests"),
-    Operation::create(
+    Endpoint::create(
         "app_version_publish",
         "/v1/projects/{project}/apps/{app}/versions",
         shape::<AppVersionPublish>(),
@@ -285,18 +285,18 @@ pub const OPERATIONS: &[Operation] = &[
     .needs("app_version.publish")
     .summary("Publish a release")
     .description("Every fault of the manifest is told at once. What is published never changes but for how far it may be used."),
-    Operation::read("app_version_list", "/v1/projects/{project}/apps/{app}/versions", shape::<AppVersionPage>())
+    Endpoint::read("app_version_list", "/v1/projects/{project}/apps/{app}/versions", shape::<AppVersionPage>())
         .needs("app_version.list")
         .query(shape::<crate::PageQuery>())
         .summary("List the releases of an app"),
-    Operation::read(
+    Endpoint::read(
         "app_version_get",
         "/v1/projects/{project}/apps/{app}/versions/{app_version}",
         shape::<AppVersion>(),
     )
     .needs("app_version.get")
     .summary("Show a release with its manifest"),
-    Operation::act(
+    Endpoint::act(
         "app_version_promote",
         "/v1/projects/{project}/apps/{app}/versions/{app_version}/promote",
         shape::<AppVersionStep>(),
@@ -305,7 +305,7 @@ pub const OPERATIONS: &[Operation] = &[
     .needs("app_version.promote")
     .summary("Take a release a step forward")
     .description("A release is never ahead of what it is made of. A new active one makes the one before it deprecated."),
-    Operation::act(
+    Endpoint::act(
         "app_version_demote",
         "/v1/projects/{project}/apps/{app}/versions/{app_version}/demote",
         shape::<AppVersionStep>(),

@@ -1,4 +1,4 @@
-//! Artifacts: what apps are made of, by digest, and how far each may be used.
+//! Artifacts: the content that apps consist of, by digest, and its lifecycle.
 
 use jiff::Timestamp;
 use muster_ids::{ArtifactId, CellId, KeyId, ProjectId, RepositoryId, TenantId, WitnessId};
@@ -7,9 +7,9 @@ use utoipa::ToSchema;
 
 use crate::shape::{Labels, page};
 use crate::tenant::Removed;
-use crate::{Operation, shape};
+use crate::{Endpoint, shape};
 
-/// What kind of content it is.
+/// Kind of content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ArtifactKind {
@@ -19,55 +19,55 @@ pub enum ArtifactKind {
     Blob,
 }
 
-/// How far it may be used.
+/// Lifecycle state of an artifact.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ArtifactState {
-    /// It was published, and nothing more.
+    /// Published only.
     Draft,
-    /// It passed lint, trust and, where the project asks for it, a smoke test.
+    /// Passed lint, trust and, if the project requires it, a smoke test.
     Staged,
-    /// It is offered to a part of what starts.
+    /// Given to a percentage of starts.
     Canary,
-    /// It is what starts.
+    /// Used for starts by default.
     Active,
-    /// A newer one took its place: nothing new starts from it, what runs goes on, and one may roll back to it.
+    /// Superseded: nothing new starts from it, running cells continue, and a rollback may use it.
     Deprecated,
-    /// Nothing uses it any more.
+    /// No longer used.
     Retired,
 }
 
-/// What is known of its signatures.
+/// Trust level of its signatures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Trust {
-    /// One of the project's keys signed it.
+    /// Signed by one of the project's keys.
     Trusted,
-    /// Nobody signed it.
+    /// No signature.
     Unsigned,
-    /// It has signatures, and none of them counts.
+    /// Signed, but no signature is valid here.
     Untrusted,
 }
 
-/// What was found when its signatures were looked at.
+/// Result of signature verification.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 pub struct Verdict {
-    /// In a word.
+    /// Trust level.
     pub trust: Trust,
-    /// Why no signature counts: `other_key`, `revoked_key`, `wrong_digest`, `malformed` or `bad_signature`.
+    /// Reason no signature is valid: `other_key`, `revoked_key`, `wrong_digest`, `malformed` or `bad_signature`.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub reason: Option<String>,
     /// The same in a sentence.
     pub says: String,
-    /// Whose signature counts.
+    /// Key of the valid signature.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub key_id: Option<KeyId>,
-    /// The digest of the signature that counts.
+    /// Digest of the valid signature.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub signature: Option<String>,
-    /// The edition of the project's keys and rules under which it was found.
+    /// Revision of the project's keys and trust policy that it was verified under.
     pub policy: i64,
-    /// When.
+    /// Verification time.
     pub checked_at: Timestamp,
 }
 
@@ -86,128 +86,128 @@ pub struct Artifact {
     pub repository: String,
     /// The digest of its manifest.
     pub digest: String,
-    /// What kind of content it is.
+    /// Kind of content.
     pub kind: ArtifactKind,
     /// The media type of its manifest.
     pub media_type: String,
-    /// Bytes of everything it is made of.
+    /// Total size in bytes.
     pub size: i64,
-    /// Which succession it belongs to: at most one of a line is active.
+    /// Release line; at most one artifact per line is active.
     pub line: String,
-    /// How far it may be used.
+    /// Lifecycle state.
     pub state: ArtifactState,
-    /// To how many of a hundred starts a canary is offered.
+    /// Percentage of starts that get the canary.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub canary_percent: Option<i64>,
-    /// What was found of its signatures when they were last looked at.
+    /// Result of the last signature verification.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub verdict: Option<Verdict>,
-    /// The evidence that a cell of this very digest ran, where it was staged with one.
+    /// Evidence that a cell of this exact digest ran, if it was staged with a smoke test.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub smoke_witness_id: Option<WitnessId>,
-    /// The artifact that took its place.
+    /// The artifact that superseded it.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub superseded_by: Option<ArtifactId>,
-    /// From when on it can be retired.
+    /// Time from which it can be retired.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub retirable_at: Option<Timestamp>,
     /// Labels.
     pub labels: Labels,
-    /// When it was published.
+    /// Publication time.
     pub created_at: Timestamp,
-    /// When it last changed.
+    /// Time of the last change.
     pub updated_at: Timestamp,
-    /// For `If-Match`.
+    /// Version for `If-Match`.
     pub version: i64,
 }
 
-/// Content to be published as an artifact. What is pushed with a tag is published by that; this is for the rest.
+/// Content to publish as an artifact. A push with a tag publishes by itself; this is for everything else.
 #[derive(Debug, Clone, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ArtifactPublish {
     /// The repository in the project.
     #[schema(max_length = 200)]
     pub repository: String,
-    /// The digest of a manifest that is in it, or a tag; with `external`, the digest there.
+    /// Digest or tag of a manifest in the repository; with `external`, the digest there.
     #[schema(max_length = 200)]
     pub reference: String,
-    /// Another registry that has it. It is read from there by digest, and its layers when a node first needs them.
+    /// External registry that holds it. The manifest is read from there by digest, layers when a node first needs them.
     pub external: Option<External>,
-    /// Which succession it belongs to; `main` if this is not said.
+    /// Release line; default: `main`.
     #[schema(pattern = "^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$")]
     pub line: Option<String>,
     /// Labels.
     pub labels: Option<Labels>,
 }
 
-/// Another registry.
+/// An external registry.
 #[derive(Debug, Clone, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct External {
-    /// Its host, with a port where it has an uncommon one: `registry.example`.
+    /// Its host, with the port if not the default one: `registry.example`.
     #[schema(max_length = 255)]
     pub registry: String,
     /// The repository there.
     #[schema(max_length = 255)]
     pub repository: String,
-    /// The project's secret to read it with, by name: it was created for this registry, and its content is `user:password`.
-    /// Needs `secret.use`.
+    /// Name of the project's secret to authenticate with. It must have been created for this registry, with
+    /// `user:password` as its value. Needs `secret.use`.
     #[schema(max_length = 100)]
     pub secret: Option<String>,
 }
 
-/// A step forward: to staged, canary or active.
+/// A promotion to staged, canary or active.
 #[derive(Debug, Clone, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ArtifactPromote {
-    /// To what.
+    /// Target state.
     pub to: ArtifactState,
-    /// Why, for the record.
+    /// Reason, for the audit log.
     #[schema(min_length = 1, max_length = 1000)]
     pub reason: String,
-    /// To how many of a hundred starts a canary is offered; 10 if this is not said.
+    /// Percentage of starts that get the canary; default: 10.
     #[schema(minimum = 1, maximum = 100)]
     pub percent: Option<i64>,
-    /// A cell of this very digest that was seen running, by id or name: the smoke test.
+    /// A cell of this exact digest that was verified as running, by id or name: the smoke test.
     #[schema(max_length = 100)]
     pub smoke_cell: Option<String>,
 }
 
-/// A step back or out: from canary to staged, from active to deprecated, from deprecated to retired.
+/// A demotion: canary to staged, active to deprecated, deprecated to retired.
 #[derive(Debug, Clone, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ArtifactDemote {
-    /// To what.
+    /// Target state.
     pub to: ArtifactState,
-    /// Why, for the record.
+    /// Reason, for the audit log.
     #[schema(min_length = 1, max_length = 1000)]
     pub reason: String,
 }
 
-/// Nothing needs to be said.
+/// Empty request body.
 #[derive(Debug, Clone, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ArtifactVerify {}
 
-/// Which artifacts to list.
+/// Filters for listing artifacts.
 #[derive(Debug, Clone, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ArtifactListQuery {
-    /// How many at most; 50 if not given.
+    /// Maximum number of items; default: 50.
     #[schema(minimum = 1, maximum = 200)]
     pub page_size: Option<u16>,
-    /// The token that the page before gave.
+    /// `next_page_token` of the previous page.
     #[schema(max_length = 1024)]
     pub page_token: Option<String>,
-    /// Only those with these labels: `team=ml,stage!=test`.
+    /// Label selector: `team=ml,stage!=test`.
     #[schema(max_length = 1024)]
     pub labels: Option<String>,
-    /// In this state only.
+    /// Only those in this state.
     pub state: Option<ArtifactState>,
-    /// In this repository only.
+    /// Only those in this repository.
     #[schema(max_length = 200)]
     pub repository: Option<String>,
-    /// With this digest only.
+    /// Only those with this digest.
     #[schema(max_length = 100)]
     pub digest: Option<String>,
 }
@@ -217,112 +217,112 @@ page! {
     ArtifactPage of Artifact
 }
 
-/// What lint found.
+/// A lint finding.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 pub struct LintFinding {
-    /// Whether it keeps the artifact from being staged.
+    /// Whether it prevents staging.
     pub error: bool,
-    /// Which rule.
+    /// The rule.
     pub rule: String,
-    /// What was found.
+    /// The finding.
     pub says: String,
-    /// What to do about it.
+    /// How to fix it.
     pub fix: String,
 }
 
-/// A change of state.
+/// A state change.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 pub struct ArtifactChange {
-    /// What it was before; absent for the publishing.
+    /// State before; absent for the publication.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub before: Option<ArtifactState>,
-    /// What it became.
+    /// State after.
     pub after: ArtifactState,
-    /// Who.
+    /// The actor.
     pub actor_id: String,
-    /// Why.
+    /// Reason.
     pub reason: String,
-    /// When.
+    /// Time.
     pub at: Timestamp,
 }
 
-/// A signature, as far as the registry has one for the digest.
+/// A signature that the registry holds for the digest.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 pub struct SignatureReference {
-    /// The digest of the manifest that carries it.
+    /// Digest of the manifest that carries it.
     pub digest: String,
     /// `tag` (`sha256-….sig`) or `referrer`.
     pub by: String,
-    /// What kind it is.
+    /// Its artifact type.
     pub artifact_type: String,
 }
 
-/// A cell that was made from the digest.
+/// A cell created from the digest.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 pub struct CellReference {
-    /// Which.
+    /// The cell's id.
     pub id: CellId,
     /// Its name.
     pub name: String,
-    /// What it is.
+    /// Current state.
     pub state: String,
-    /// Which incarnation.
+    /// Its incarnation.
     pub incarnation: i64,
 }
 
-/// Everything that hangs on a digest, from signature to running cell.
+/// Everything that depends on a digest, from signature to running cell.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 pub struct ArtifactReferences {
     /// The artifact.
     pub artifact: Artifact,
-    /// Tags that name it now.
+    /// Tags that point to it.
     pub tags: Vec<String>,
     /// Signatures of it.
     pub signatures: Vec<SignatureReference>,
-    /// Indexes that it is part of.
+    /// Indexes that include it.
     pub indexes: Vec<String>,
-    /// Cells that live and were made from it.
+    /// Live cells created from it.
     pub cells: Vec<CellReference>,
-    /// Artifacts that it took the place of.
+    /// Artifacts that it superseded.
     pub supersedes: Vec<ArtifactId>,
-    /// What lint says of it.
+    /// Lint findings.
     pub lint: Vec<LintFinding>,
-    /// Its changes of state, oldest first.
+    /// State changes, oldest first.
     pub changes: Vec<ArtifactChange>,
-    /// Why it cannot be retired or deleted now, a sentence each.
+    /// Reasons it cannot be retired or deleted now, one sentence each.
     pub holds: Vec<String>,
 }
 
-/// The operations.
-pub const OPERATIONS: &[Operation] = &[
-    Operation::create("artifact_publish", "/v1/projects/{project}/artifacts", shape::<ArtifactPublish>(), shape::<Artifact>())
+/// The endpoints.
+pub const ENDPOINTS: &[Endpoint] = &[
+    Endpoint::create("artifact_publish", "/v1/projects/{project}/artifacts", shape::<ArtifactPublish>(), shape::<Artifact>())
         .needs("artifact.publish")
         .summary("Publish content of a repository as an artifact")
         .description("What is pushed with a tag (`podman push`, `skopeo copy`, `muster artifact push`) is published by that. This publishes a digest that has no tag, or one of another registry."),
-    Operation::read("artifact_list", "/v1/projects/{project}/artifacts", shape::<ArtifactPage>())
+    Endpoint::read("artifact_list", "/v1/projects/{project}/artifacts", shape::<ArtifactPage>())
         .needs("artifact.list")
         .query(shape::<ArtifactListQuery>())
         .summary("List a project's artifacts"),
-    Operation::read("artifact_get", "/v1/projects/{project}/artifacts/{artifact}", shape::<Artifact>())
+    Endpoint::read("artifact_get", "/v1/projects/{project}/artifacts/{artifact}", shape::<Artifact>())
         .needs("artifact.get")
         .summary("Show an artifact")
         .description("An artifact is named by its id, by `repository@sha256:…` or by `repository:tag`."),
-    Operation::act("artifact_verify", "/v1/projects/{project}/artifacts/{artifact}/verify", shape::<ArtifactVerify>(), shape::<Artifact>())
+    Endpoint::act("artifact_verify", "/v1/projects/{project}/artifacts/{artifact}/verify", shape::<ArtifactVerify>(), shape::<Artifact>())
         .needs("artifact.verify")
         .summary("Look at an artifact's signatures now")
         .description("Every byte of it is read and hashed, and every signature that the registry has for its digest is checked against the project's keys."),
-    Operation::act("artifact_promote", "/v1/projects/{project}/artifacts/{artifact}/promote", shape::<ArtifactPromote>(), shape::<Artifact>())
+    Endpoint::act("artifact_promote", "/v1/projects/{project}/artifacts/{artifact}/promote", shape::<ArtifactPromote>(), shape::<Artifact>())
         .needs("artifact.promote")
         .summary("Take an artifact a step forward: staged, canary, active")
         .description("Its signatures are looked at with every step. Staging lints it. An artifact that becomes active makes the active one of its line deprecated, in the same transaction."),
-    Operation::act("artifact_demote", "/v1/projects/{project}/artifacts/{artifact}/demote", shape::<ArtifactDemote>(), shape::<Artifact>())
+    Endpoint::act("artifact_demote", "/v1/projects/{project}/artifacts/{artifact}/demote", shape::<ArtifactDemote>(), shape::<Artifact>())
         .needs("artifact.demote")
         .summary("Take an artifact a step back or out: canary to staged, active to deprecated, deprecated to retired")
         .description("It can be retired when its grace period is over and nothing that lives was made from it."),
-    Operation::read("artifact_references", "/v1/projects/{project}/artifacts/{artifact}/references", shape::<ArtifactReferences>())
+    Endpoint::read("artifact_references", "/v1/projects/{project}/artifacts/{artifact}/references", shape::<ArtifactReferences>())
         .needs("artifact.references")
         .summary("Show everything that hangs on an artifact, from signature to running cell"),
-    Operation::delete("artifact_delete", "/v1/projects/{project}/artifacts/{artifact}", shape::<Removed>())
+    Endpoint::delete("artifact_delete", "/v1/projects/{project}/artifacts/{artifact}", shape::<Removed>())
         .needs("artifact.delete")
         .summary("Remove an artifact that is a draft or retired, and its content"),
 ];

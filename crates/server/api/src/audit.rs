@@ -1,4 +1,4 @@
-//! The audit.
+//! The audit log.
 
 use jiff::Timestamp;
 use muster_ids::{AuditId, ProjectId, TenantId};
@@ -6,23 +6,23 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::shape::Object;
-use crate::{Answer, Operation, shape};
+use crate::{Answer, Endpoint, shape};
 
-/// How a command ended.
+/// Outcome of a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum AuditOutcome {
-    /// It was carried out, or accepted as an operation.
+    /// Executed, or accepted as an operation.
     Succeeded,
-    /// The actor may do such things, but not this one now.
+    /// Permitted, but refused in the current state.
     Refused,
-    /// The actor may not.
+    /// Permission denied.
     Denied,
-    /// It was accepted as an operation, which failed.
+    /// Accepted as an operation, which failed.
     Failed,
 }
 
-/// Who asked.
+/// The actor of a command.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 pub struct AuditActor {
     /// `user`, `service_account` or `platform`.
@@ -33,99 +33,99 @@ pub struct AuditActor {
     pub name: String,
 }
 
-/// What was acted on.
+/// The target of a command.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 pub struct AuditTarget {
     /// The noun.
     pub kind: String,
-    /// Its id, or the words of the request where nothing was found.
+    /// Its id, or the reference from the request if it was not found.
     pub id: String,
     /// Its name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
 }
 
-/// What is hashed: who asked for what, with what result.
+/// The hashed part of an entry: actor, action, target and outcome.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 pub struct AuditRecord {
     /// Its id.
     pub id: AuditId,
-    /// When.
+    /// Time.
     pub at: Timestamp,
-    /// Who.
+    /// The actor.
     pub actor: AuditActor,
-    /// What, as `noun.verb`.
+    /// The action, as `noun.verb`.
     pub action: String,
-    /// How it ended.
+    /// Outcome.
     pub outcome: AuditOutcome,
-    /// The problem's code, where it did not succeed.
+    /// The problem's code, unless it succeeded.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub code: Option<String>,
-    /// On what.
+    /// The target.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub target: Option<AuditTarget>,
-    /// In which tenant.
+    /// Tenant, if any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tenant_id: Option<TenantId>,
-    /// In which project.
+    /// Project, if any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub project_id: Option<ProjectId>,
-    /// The thread through request, events and logs.
+    /// Correlation id, shared with the request, events and logs.
     pub correlation_id: String,
-    /// How many times, for refusals that were counted together.
+    /// Number of occurrences, for aggregated refusals.
     pub count: i64,
-    /// What changed, without secrets.
+    /// Details of the change, without secrets.
     #[schema(value_type = Object)]
     pub detail: Object,
 }
 
-/// A record in its place of the chain.
+/// A record at its position in the chain.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 pub struct AuditEntry {
     /// The chain: a tenant's id, or `platform`.
     pub chain: String,
-    /// Its number, from 1, without gaps.
+    /// Sequence number, from 1, without gaps.
     pub sequence: i64,
-    /// The hash of the entry before.
+    /// Hash of the previous entry.
     pub previous_hash: String,
-    /// SHA-256 over the previous hash, the number and the record's text.
+    /// SHA-256 over the previous hash, the sequence number and the record's text.
     pub hash: String,
     /// The record.
     pub record: AuditRecord,
 }
 
-/// The end of a chain as far as it is sealed.
+/// The head of a chain, as far as it is sealed.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 pub struct AuditHead {
     /// The chain.
     pub chain: String,
-    /// The last number.
+    /// Last sequence number.
     pub sequence: i64,
-    /// Its hash. Keep it elsewhere, and a later export can be checked against it.
+    /// Its hash. Store it elsewhere to verify a later export against it.
     pub hash: String,
-    /// The last number that retention removed.
+    /// Last sequence number removed by retention.
     pub pruned_sequence: i64,
-    /// That entry's hash, which the first kept entry builds on.
+    /// Hash of that entry, which the first retained entry builds on.
     pub pruned_hash: String,
-    /// When the head was signed: now.
+    /// Time of signing: now.
     pub signed_at: Timestamp,
-    /// The fingerprint of the key that signed it, which is not in the database.
+    /// Fingerprint of the signing key, which is not in the database.
     pub key_id: String,
-    /// The signature over chain, number, hash and time, base 64.
+    /// Signature over chain, sequence number, hash and time, base64.
     pub signature: String,
 }
 
-/// Which entries.
+/// Filters for audit entries.
 #[derive(Debug, Clone, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AuditListQuery {
     /// A tenant's chain, by slug or id.
     #[schema(max_length = 128)]
     pub tenant: Option<String>,
-    /// Only a project's entries, by name or id. With neither, the platform's chain.
+    /// Only entries of this project, by name or id. With neither, the platform's chain.
     #[schema(max_length = 128)]
     pub project: Option<String>,
-    /// Only entries after this number.
+    /// Only entries after this sequence number.
     #[schema(minimum = 0, maximum = 9007199254740991_i64)]
     pub after: Option<i64>,
     /// Only this action, as `noun.verb`.
@@ -134,42 +134,42 @@ pub struct AuditListQuery {
     /// Only this actor, by id.
     #[schema(max_length = 128)]
     pub actor: Option<String>,
-    /// How many at most; 50 if not given.
+    /// Maximum number of items; default: 50.
     #[schema(minimum = 1, maximum = 200)]
     pub page_size: Option<u16>,
 }
 
-/// Which chain.
+/// Selects a chain.
 #[derive(Debug, Clone, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AuditChainQuery {
-    /// A tenant's chain, by slug or id; the platform's if not given.
+    /// A tenant's chain, by slug or id; default: the platform's.
     #[schema(max_length = 128)]
     pub tenant: Option<String>,
 }
 
-/// Some entries.
+/// A page of audit entries.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 pub struct AuditPage {
-    /// In order.
+    /// Entries, in order.
     pub items: Vec<AuditEntry>,
-    /// Give it as `after` to go on.
+    /// Pass as `after` to continue.
     pub next_after: i64,
-    /// The last number of the chain that is sealed.
+    /// Last sealed sequence number of the chain.
     pub sealed_up_to: i64,
 }
 
-/// The operations.
-pub const OPERATIONS: &[Operation] = &[
-    Operation::read("audit_list", "/v1/audit", shape::<AuditPage>())
+/// The endpoints.
+pub const ENDPOINTS: &[Endpoint] = &[
+    Endpoint::read("audit_list", "/v1/audit", shape::<AuditPage>())
         .needs("audit.list")
         .query(shape::<AuditListQuery>())
         .summary("List who asked for what, with what result"),
-    Operation::stream("audit_export", "/v1/audit/export", Answer::JsonLines(shape::<AuditEntry>()))
+    Endpoint::stream("audit_export", "/v1/audit/export", Answer::JsonLines(shape::<AuditEntry>()))
         .needs("audit.export")
         .query(shape::<AuditChainQuery>())
         .summary("Download a whole chain, to be verified offline"),
-    Operation::read("audit_head", "/v1/audit/head", shape::<AuditHead>())
+    Endpoint::read("audit_head", "/v1/audit/head", shape::<AuditHead>())
         .needs("audit.head")
         .query(shape::<AuditChainQuery>())
         .summary("Show the end of a chain"),

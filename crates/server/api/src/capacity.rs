@@ -1,12 +1,12 @@
-//! Capacity: what a project can get now.
+//! Capacity that a project can allocate now.
 
 use muster_ids::ProjectId;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::{Operation, shape};
+use crate::{Endpoint, shape};
 
-/// An amount of each thing that a node has.
+/// Amounts of a node's resources.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
 pub struct Capacity {
     /// GPUs.
@@ -19,48 +19,48 @@ pub struct Capacity {
     pub disk_mb: i64,
 }
 
-/// What kind of place an allocation is.
+/// Shape of an allocation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum AllocationShape {
-    /// A whole node, alone.
+    /// A whole node, exclusively.
     Baremetal,
-    /// Some GPUs of one node.
+    /// Some of a node's GPUs.
     GpuSlice,
 }
 
-/// What is asked about.
+/// A capacity query.
 #[derive(Debug, Clone, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CapacityQuery {
-    /// What kind of place; a slice of a node if not given.
+    /// Shape; default: `gpu_slice`.
     pub shape: Option<AllocationShape>,
-    /// How many GPUs; none if not given, as in a request for an allocation.
+    /// GPUs; default: 0, as for an allocation.
     #[schema(minimum = 0, maximum = 64)]
     pub gpus: Option<i64>,
-    /// How many logical CPUs; 1 if not given.
+    /// Logical CPUs; default: 1.
     #[schema(minimum = 0, maximum = 4096)]
     pub cpus: Option<i64>,
-    /// How much memory in MiB; 1024 if not given.
+    /// Memory in MiB; default: 1024.
     #[schema(minimum = 0, maximum = 67108864)]
     pub memory_mb: Option<i64>,
-    /// How much disk in MiB; 1024 if not given.
+    /// Disk in MiB; default: 1024.
     #[schema(minimum = 0, maximum = 1073741824)]
     pub disk_mb: Option<i64>,
 }
 
-/// How many nodes could give so many GPUs now, with the CPUs, memory and disk asked for beside them.
+/// Number of nodes that could provide this many GPUs now, with the requested CPUs, memory and disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct CapacityByGpus {
-    /// So many GPUs.
+    /// Number of GPUs.
     pub gpus: i64,
-    /// Nodes that could give them.
+    /// Nodes that could provide them.
     pub nodes: i64,
-    /// Those of them that could give them inside one NVLink island.
+    /// Of these, nodes that could provide them inside one NVLink island.
     pub in_one_island: i64,
 }
 
-/// What a quota leaves; absent where there is no limit.
+/// Remaining quota; absent where there is no limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
 pub struct QuotaLeft {
     /// Allocations.
@@ -80,7 +80,7 @@ pub struct QuotaLeft {
     pub disk_mb: Option<i64>,
 }
 
-/// Why it cannot be had now.
+/// Reason it does not fit now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum CapacityReason {
@@ -88,17 +88,17 @@ pub enum CapacityReason {
     Quota,
     /// No node takes allocations.
     NoNode,
-    /// No node is free as a whole.
+    /// No whole node is free.
     NoWholeNode,
-    /// No node has so many GPUs free.
+    /// No node has enough GPUs free.
     Gpus,
-    /// No node with enough GPUs has so many CPUs free.
+    /// No node with enough GPUs has enough CPUs free.
     Cpus,
-    /// No node with enough GPUs has so much memory free.
+    /// No node with enough GPUs has enough memory free.
     MemoryMb,
-    /// No node with enough GPUs has so much disk free.
+    /// No node with enough GPUs has enough disk free.
     DiskMb,
-    /// Each resource is free on some node, but not all of them on one.
+    /// Each resource is free on some node, but never all on the same node.
     Apart,
 }
 
@@ -108,46 +108,47 @@ pub struct CapacityNearest {
     /// The change in words.
     #[schema(example = "4 GPUs instead of 8")]
     pub change: String,
-    /// The kind of place that would fit.
+    /// Shape that would fit.
     pub shape: AllocationShape,
-    /// The amounts that would fit.
+    /// Amounts that would fit.
     pub capacity: Capacity,
 }
 
-/// What a project can get now. It holds nothing back for anybody: somebody else may be faster.
+/// Capacity that a project can allocate now. Nothing is reserved: another request may claim it first.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct CapacityReport {
-    /// The project that asked.
+    /// The requesting project.
     pub project_id: ProjectId,
-    /// What kind of place it asked about.
+    /// Requested shape.
     pub shape: AllocationShape,
-    /// What it asked about.
+    /// Requested capacity.
     pub capacity: Capacity,
-    /// Whether it could be had now: there is a node for it, and the quota allows it.
+    /// Whether it fits now: a node has room, and the quota allows it.
     pub fits_now: bool,
-    /// How many nodes could take it now, whatever the quota says.
+    /// Number of nodes that could take it now, regardless of the quota.
     pub nodes: i64,
-    /// The most of each thing that one node could give now in this shape; not necessarily the same node for each.
+    /// Largest amount of each resource that a single node could provide now in this shape; not necessarily the same node
+    /// for each.
     pub largest: Capacity,
-    /// How many nodes could give one GPU, two, and so on.
+    /// Number of nodes that could provide one GPU, two, and so on.
     pub by_gpus: Vec<CapacityByGpus>,
-    /// How many allocations wait in line.
+    /// Number of queued allocations.
     pub waiting: i64,
-    /// What the project's quota leaves.
+    /// The project's remaining quota.
     pub quota_left: QuotaLeft,
-    /// Why it cannot be had now.
+    /// Reason it does not fit now.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub reason: Option<CapacityReason>,
-    /// The same in a sentence, with the resource that is short and the most of it there is.
+    /// Human-readable reason, with the short resource and the largest amount available.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub message: Option<String>,
-    /// The smallest change that would fit now; absent where nothing would.
+    /// The smallest change that would fit now; absent if there is none.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub nearest: Option<CapacityNearest>,
 }
 
-/// The operations.
-pub const OPERATIONS: &[Operation] = &[Operation::read(
+/// The endpoints.
+pub const ENDPOINTS: &[Endpoint] = &[Endpoint::read(
     "capacity_get",
     "/v1/projects/{project}/capacity",
     shape::<CapacityReport>(),

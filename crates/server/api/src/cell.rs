@@ -1,4 +1,4 @@
-//! Cells: isolated places inside an allocation, and what runs in them.
+//! Cells: isolated environments inside an allocation, and the services that run in them.
 
 use jiff::Timestamp;
 use muster_ids::{AllocationId, CellId, NetworkId, NodeId, OperationId, ProjectId, TenantId};
@@ -7,25 +7,25 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::instance::Health;
-use crate::operations::Started;
+use crate::operation::Started;
 use crate::shape::{Labels, page};
-use crate::{Operation, shape};
+use crate::{Endpoint, shape};
 
-/// What a cell is.
+/// State of a cell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum CellState {
-    /// It was asked for.
+    /// Requested, not started.
     Requested,
-    /// It is being made, and what runs in it is being started.
+    /// Being created, with its services starting.
     Provisioning,
-    /// It is there and everything in it is ready, witnessed.
+    /// Created, with all services ready; witnessed.
     Running,
-    /// It is being destroyed.
+    /// Being destroyed.
     Destroying,
-    /// Nothing of it is left, witnessed or attested.
+    /// Nothing of it is left; witnessed or attested.
     Gone,
-    /// It never came to be, and nothing of it is left.
+    /// It was never created, and nothing of it is left.
     Failed,
 }
 
@@ -38,144 +38,144 @@ pub struct Cell {
     pub tenant_id: TenantId,
     /// The project.
     pub project_id: ProjectId,
-    /// The allocation it is in.
+    /// Its allocation.
     pub allocation_id: AllocationId,
-    /// The node that is on.
+    /// Its node.
     pub node_id: NodeId,
-    /// The network it is in.
+    /// Its network.
     pub network_id: NetworkId,
-    /// Its name, unique in the project among those that live; its host name too.
+    /// Name, unique among the project's live ones; also the host name.
     pub name: String,
     /// Labels.
     pub labels: Labels,
-    /// What it is made of.
+    /// Its specification.
     pub spec: CellSpec,
     /// Its address in its network.
     pub address: String,
-    /// The ports of its node that lead to it.
+    /// Node ports that forward to it.
     pub ports: Vec<CellPort>,
-    /// What it is.
+    /// Current state.
     pub state: CellState,
-    /// How well it does, as its node's agent reported last; `unknown` where no report is recent enough.
+    /// Health last reported by the node's agent; `unknown` if no report is recent enough.
     pub health: Health,
-    /// Why, where it is not healthy.
+    /// Explanation, when not healthy.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub health_message: Option<String>,
-    /// The newest report on it.
+    /// Latest status report.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub status: Option<CellStatus>,
-    /// Raised whenever it is made.
+    /// Incremented each time it is created.
     pub incarnation: i64,
-    /// Why it failed or cannot go on: a word of a closed list.
+    /// Reason for the failure or the block, from a closed list.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub reason: Option<String>,
-    /// What to do about that.
+    /// Suggested next step.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub advice: Option<String>,
-    /// What happened, in a sentence.
+    /// Human-readable message.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub message: Option<String>,
-    /// The operation that last worked on it.
+    /// Operation that last worked on it.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub operation_id: Option<OperationId>,
-    /// When it was asked for.
+    /// Creation time.
     pub created_at: Timestamp,
-    /// When it last changed.
+    /// Time of the last change.
     pub updated_at: Timestamp,
-    /// For `If-Match`.
+    /// Version for `If-Match`.
     pub version: i64,
 }
 
-/// The status of a cell, as its node's agent reported it.
+/// Status of a cell, as reported by its node's agent.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 pub struct CellStatus {
-    /// Whether its first process runs.
+    /// Whether its first process is running.
     pub alive: bool,
-    /// Since when that is so.
+    /// Time of the last change of `alive`.
     pub since: Timestamp,
-    /// When the agent reported last that something changed.
+    /// Time of the agent's last reported change.
     pub observed_at: Timestamp,
     /// Its services.
     pub services: Vec<ServiceStatus>,
 }
 
-/// The status of a service.
+/// Status of a service.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 pub struct ServiceStatus {
-    /// Which.
+    /// Its name.
     pub name: String,
-    /// What it is doing.
+    /// Current state.
     pub state: ServiceState,
-    /// Whether it is ready, by its probe.
+    /// Whether its probe reports it as ready.
     pub ready: bool,
-    /// How often it was restarted.
+    /// Number of restarts.
     pub restarts: u32,
     /// Its last exit status.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub exit: Option<i32>,
-    /// Why it is not ready.
+    /// Reason it is not ready.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub message: Option<String>,
 }
 
-/// A port of a node that leads to a port of a cell.
+/// A node port that forwards to a cell's port.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 pub struct CellPort {
     /// The cell's port.
     pub port: i64,
-    /// How it is spoken to.
+    /// Protocol.
     pub protocol: Protocol,
     /// The node's port.
     pub node_port: i64,
 }
 
-/// A cell to be made.
+/// A cell to create.
 #[derive(Debug, Clone, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CellCreate {
-    /// Its name, unique in the project among those that live; its host name too.
+    /// Name, unique among the project's live ones; also the host name.
     #[schema(pattern = "^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$")]
     pub name: String,
-    /// The allocation it is in, by id or name.
+    /// Its allocation, by id or name.
     #[schema(max_length = 100)]
     pub allocation: String,
     /// Labels.
     pub labels: Option<Labels>,
-    /// What it is made of.
+    /// Its specification.
     pub spec: CellSpec,
-    /// Until when everything in it must be ready; fifteen minutes from now if this is not said.
+    /// Deadline for all services to be ready; default: 15 minutes from now.
     pub ready_until: Option<Timestamp>,
-    /// Only show the plan.
+    /// Return the plan without executing it.
     pub dry_run: Option<bool>,
 }
 
-/// An order about a cell.
+/// An action on a cell.
 #[derive(Debug, Clone, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CellAct {
-    /// Why, for the record.
+    /// Reason, for the audit log.
     #[schema(max_length = 1000)]
     pub reason: Option<String>,
-    /// Only show the plan.
+    /// Return the plan without executing it.
     pub dry_run: Option<bool>,
 }
 
-/// Which cells to list.
+/// Filters for listing cells.
 #[derive(Debug, Clone, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CellListQuery {
-    /// How many at most; 50 if not given.
+    /// Maximum number of items; default: 50.
     #[schema(minimum = 1, maximum = 200)]
     pub page_size: Option<u16>,
-    /// The token that the page before gave.
+    /// `next_page_token` of the previous page.
     #[schema(max_length = 1024)]
     pub page_token: Option<String>,
-    /// Only those with these labels: `team=ml,stage!=test`.
+    /// Label selector: `team=ml,stage!=test`.
     #[schema(max_length = 1024)]
     pub labels: Option<String>,
-    /// In this state only.
+    /// Only those in this state.
     pub state: Option<CellState>,
-    /// In this allocation only, by id or name.
+    /// Only those in this allocation, by id or name.
     #[schema(max_length = 100)]
     pub allocation: Option<String>,
 }
@@ -185,42 +185,42 @@ page! {
     CellPage of Cell
 }
 
-/// The last that the services of a cell wrote before it went.
+/// Archived logs: the last output of a cell's services before it was removed.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
-pub struct KeptLogs {
-    /// One for each service and incarnation.
+pub struct ArchivedLogs {
+    /// One per service and incarnation.
     pub logs: Vec<CellLog>,
 }
 
-/// The last that a service wrote before its cell went.
+/// The last output of a service before its cell was removed.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 pub struct CellLog {
-    /// Which incarnation of the cell.
+    /// Incarnation of the cell.
     pub incarnation: i64,
-    /// Which service.
+    /// The service.
     pub service: String,
-    /// A line each: time, stream, text.
+    /// One line per entry: time, stream, text.
     pub text: String,
-    /// Whether there was more.
+    /// Whether earlier output was dropped.
     pub truncated: bool,
-    /// When it was kept.
+    /// Time of archiving.
     pub kept_at: Timestamp,
 }
 
-/// The operations.
-pub const OPERATIONS: &[Operation] = &[
-    Operation::start("cell_create", "/v1/projects/{project}/cells", shape::<CellCreate>(), shape::<Started>())
+/// The endpoints.
+pub const ENDPOINTS: &[Endpoint] = &[
+    Endpoint::start("cell_create", "/v1/projects/{project}/cells", shape::<CellCreate>(), shape::<Started>())
         .needs("cell.create")
         .summary("Make a cell in an allocation, and start what runs in it")
         .description("The cell is running when the node's agent has seen it there and every service in it is ready by its own probe. What does not become ready in time is taken down again, and the cell has failed."),
-    Operation::read("cell_list", "/v1/projects/{project}/cells", shape::<CellPage>())
+    Endpoint::read("cell_list", "/v1/projects/{project}/cells", shape::<CellPage>())
         .needs("cell.list")
         .query(shape::<CellListQuery>())
         .summary("List a project's cells"),
-    Operation::read("cell_get", "/v1/projects/{project}/cells/{cell}", shape::<Cell>())
+    Endpoint::read("cell_get", "/v1/projects/{project}/cells/{cell}", shape::<Cell>())
         .needs("cell.get")
         .summary("Show a cell"),
-    Operation::start(
+    Endpoint::start(
         "cell_restart",
         "/v1/projects/{project}/cells/{cell}/restart",
         shape::<CellAct>(),
@@ -229,7 +229,7 @@ pub const OPERATIONS: &[Operation] = &[
     .needs("cell.restart")
     .summary("Make a cell anew in its place")
     .description("Everything in it is lost but its state directories; its name, its address and its ports stay."),
-    Operation::start(
+    Endpoint::start(
         "cell_destroy",
         "/v1/projects/{project}/cells/{cell}/destroy",
         shape::<CellAct>(),
@@ -237,7 +237,7 @@ pub const OPERATIONS: &[Operation] = &[
     )
     .needs("cell.destroy")
     .summary("Destroy a cell, and see that nothing of it is left"),
-    Operation::read("cell_kept_logs", "/v1/projects/{project}/cells/{cell}/kept-logs", shape::<KeptLogs>())
-        .needs("cell.kept_logs")
+    Endpoint::read("cell_kept_logs", "/v1/projects/{project}/cells/{cell}/archived-logs", shape::<ArchivedLogs>())
+        .needs("cell.archived_logs")
         .summary("Show the last of what a cell's services wrote before it went"),
 ];

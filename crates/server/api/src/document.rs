@@ -1,4 +1,4 @@
-//! The OpenAPI 3.1 document, assembled from the table of operations.
+//! The OpenAPI 3.1 document, assembled from the table of endpoints.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -6,18 +6,18 @@ use std::sync::LazyLock;
 use serde_json::{Map, Value, json};
 
 use crate::shape::{Schemas, Shape};
-use crate::{Answer, Code, Credential, Kind, Operation, Problem, operations, shape};
+use crate::{Answer, Code, Credential, Endpoint, Kind, Problem, endpoints, shape};
 
-/// The version of the contract: additive changes raise the minor number.
+/// Version of the contract; additive changes increment the minor number.
 pub const VERSION: &str = "1.0.0";
 
-/// The whole document, assembled on first use: a process that serves it and checks answers against it needs one.
+/// Returns the document, assembled on first use. The server shares one copy for serving it and for validating responses.
 pub fn document() -> &'static Value {
     static DOCUMENT: LazyLock<Value> = LazyLock::new(assemble);
     &DOCUMENT
 }
 
-/// A schema with the components that it refers to, and no others: a validator keeps, and walks, everything it is given.
+/// Returns a schema with only the components it refers to: a validator keeps, and walks, everything it is given.
 pub fn self_contained(document: &Value, schema: &Value) -> Value {
     let mut reached = Map::new();
     let mut waiting = Vec::new();
@@ -49,11 +49,11 @@ fn references(schema: &Value, found: &mut Vec<String>) {
 }
 
 fn assemble() -> Value {
-    let operations = operations();
+    let endpoints = endpoints();
     let mut paths: Map<String, Value> = Map::new();
-    for operation in &operations {
-        let item = paths.entry(operation.path).or_insert_with(|| json!({}));
-        item[operation.method.as_str().to_ascii_lowercase()] = describe(operation);
+    for endpoint in &endpoints {
+        let item = paths.entry(endpoint.path).or_insert_with(|| json!({}));
+        item[endpoint.method.as_str().to_ascii_lowercase()] = describe(endpoint);
     }
     json!({
         "openapi": "3.1.0",
@@ -68,7 +68,7 @@ fn assemble() -> Value {
         "security": [{"token": []}, {"session": []}],
         "paths": paths,
         "components": {
-            "schemas": components(&operations),
+            "schemas": components(&endpoints),
             "securitySchemes": {
                 "token": {"type": "http", "scheme": "bearer", "description": "A token: mst_pat_… or mst_sat_…"},
                 "session": {"type": "apiKey", "in": "cookie", "name": "muster_session",
@@ -78,15 +78,15 @@ fn assemble() -> Value {
     })
 }
 
-/// Every schema that an operation uses, by name, in order.
-fn components(operations: &[Operation]) -> Value {
+/// Returns every schema that an endpoint uses, sorted by name.
+fn components(endpoints: &[Endpoint]) -> Value {
     let mut collected: Schemas = Vec::new();
     shape::<Problem>().collect(&mut collected);
-    for operation in operations {
-        for shape in operation.body.iter().chain(operation.query.iter()) {
+    for endpoint in endpoints {
+        for shape in endpoint.body.iter().chain(endpoint.query.iter()) {
             shape.collect(&mut collected);
         }
-        answer_shape(operation).collect(&mut collected);
+        answer_shape(endpoint).collect(&mut collected);
     }
     let mut schemas: BTreeMap<String, Value> = BTreeMap::new();
     for (name, schema) in collected {
@@ -97,8 +97,8 @@ fn components(operations: &[Operation]) -> Value {
     serde_json::to_value(schemas).expect("a map of JSON is JSON")
 }
 
-fn answer_shape(operation: &Operation) -> Shape {
-    match operation.answer {
+fn answer_shape(endpoint: &Endpoint) -> Shape {
+    match endpoint.answer {
         Answer::Json(shape)
         | Answer::EventStream(shape)
         | Answer::JsonLines(shape)
@@ -106,8 +106,8 @@ fn answer_shape(operation: &Operation) -> Shape {
     }
 }
 
-/// Our JSON leaves out what is not there; it never says null. Schema derivation cannot know that, so the document is
-/// corrected here, once, instead of by an attribute on every optional field.
+/// Removes `null` from optional fields: our JSON omits absent values and never contains null. Schema derivation cannot
+/// know that, so the document is corrected here once instead of with an attribute on every optional field.
 fn absent_instead_of_null(schema: &mut Value) {
     match schema {
         Value::Object(object) => {
@@ -117,10 +117,10 @@ fn absent_instead_of_null(schema: &mut Value) {
                     object.insert("type".to_owned(), left[0].clone());
                 }
             }
-            if let Some(Value::Array(choices)) = object.get("oneOf") {
+            if let Some(Value::Array(actions)) = object.get("oneOf") {
                 let left: Vec<Value> =
-                    choices.iter().filter(|choice| choice["type"] != "null").cloned().collect();
-                if left.len() == 1 && left.len() < choices.len() {
+                    actions.iter().filter(|action| action["type"] != "null").cloned().collect();
+                if left.len() == 1 && left.len() < actions.len() {
                     object.remove("oneOf");
                     if let Value::Object(only) = left[0].clone() {
                         object.extend(only);
@@ -138,33 +138,33 @@ fn reference(shape: Shape) -> Value {
     json!({"$ref": format!("#/components/schemas/{}", shape.name())})
 }
 
-fn describe(operation: &Operation) -> Value {
+fn describe(endpoint: &Endpoint) -> Value {
     let mut described = json!({
-        "operationId": operation.id,
-        "tags": [operation.path.split('/').nth(2).unwrap_or("v1")],
-        "summary": operation.summary,
-        "x-kind": operation.kind.as_str(),
-        "parameters": parameters(operation),
-        "responses": responses(operation),
+        "operationId": endpoint.id,
+        "tags": [endpoint.path.split('/').nth(2).unwrap_or("v1")],
+        "summary": endpoint.summary,
+        "x-kind": endpoint.kind.as_str(),
+        "parameters": parameters(endpoint),
+        "responses": responses(endpoint),
     });
-    if !operation.description.is_empty() {
-        described["description"] = json!(operation.description);
+    if !endpoint.description.is_empty() {
+        described["description"] = json!(endpoint.description);
     }
-    if !operation.permission.is_empty() {
-        described["x-permission"] = json!(operation.permission);
+    if !endpoint.permission.is_empty() {
+        described["x-permission"] = json!(endpoint.permission);
     }
-    if let Some(body) = operation.body {
+    if let Some(body) = endpoint.body {
         described["requestBody"] =
             json!({"required": true, "content": {"application/json": {"schema": reference(body)}}});
     }
-    if operation.credential == Credential::None {
+    if endpoint.credential == Credential::None {
         described["security"] = json!([]);
     }
     described
 }
 
-fn parameters(operation: &Operation) -> Vec<Value> {
-    let mut parameters: Vec<Value> = operation
+fn parameters(endpoint: &Endpoint) -> Vec<Value> {
+    let mut parameters: Vec<Value> = endpoint
         .path_parameters()
         .into_iter()
         .map(|name| {
@@ -172,30 +172,30 @@ fn parameters(operation: &Operation) -> Vec<Value> {
                    "schema": {"type": "string", "minLength": 1, "maxLength": 254}})
         })
         .collect();
-    if operation.needs_idempotency_key() {
+    if endpoint.needs_idempotency_key() {
         parameters.push(json!({
             "name": "Idempotency-Key", "in": "header", "required": true,
             "description": "Any text of your own. The same key and body give the same answer for a day, and one effect.",
             "schema": {"type": "string", "minLength": 1, "maxLength": 255, "pattern": "^[!-~]+$"}}));
     }
-    if operation.if_match {
+    if endpoint.if_match {
         parameters.push(json!({
             "name": "If-Match", "in": "header", "required": true,
             "description": "The version that you read, in quotes, or * for whatever it is now.",
             "schema": {"type": "string", "pattern": "^(\\*|\"[0-9]{1,18}\")$"}}));
     }
-    if operation.id == "event_stream" {
+    if endpoint.id == "event_stream" {
         parameters.push(json!({
             "name": "Last-Event-ID", "in": "header", "required": false,
             "description": "The last number that was seen.", "schema": {"type": "string", "pattern": "^[0-9]{1,15}$"}}));
     }
-    if let Some(query) = operation.query {
+    if let Some(query) = endpoint.query {
         parameters.extend(query_parameters(query));
     }
     parameters
 }
 
-/// A query is declared as a type like a body is; each of its fields becomes a parameter.
+/// Turns each field of a query type into a parameter.
 fn query_parameters(query: Shape) -> Vec<Value> {
     let mut collected: Schemas = Vec::new();
     query.collect(&mut collected);
@@ -216,8 +216,8 @@ fn query_parameters(query: Shape) -> Vec<Value> {
         .collect()
 }
 
-fn responses(operation: &Operation) -> Value {
-    let content = match operation.answer {
+fn responses(endpoint: &Endpoint) -> Value {
+    let content = match endpoint.answer {
         Answer::Json(shape) => Some(("application/json", reference(shape))),
         Answer::EventStream(_) => Some(("text/event-stream", json!({"type": "string"}))),
         Answer::JsonLines(_) => Some(("application/x-ndjson", json!({"type": "string"}))),
@@ -225,22 +225,22 @@ fn responses(operation: &Operation) -> Value {
     };
     let mut headers = json!({"X-Correlation-Id": {"description": "The thread through audit, events and logs.",
                                                   "schema": {"type": "string"}}});
-    if matches!(operation.answer, Answer::Json(_)) {
+    if matches!(endpoint.answer, Answer::Json(_)) {
         headers["ETag"] = json!({"description": "The version, in quotes, of a resource that has one.",
                                  "schema": {"type": "string"}});
     }
-    if operation.kind == Kind::Command {
+    if endpoint.kind == Kind::Command {
         headers["Idempotency-Replayed"] = json!({"description": "`true` when this is the stored first answer.",
                                                  "schema": {"type": "string"}});
     }
     let mut responses = Map::new();
-    let mut success = json!({"description": operation.summary, "headers": headers});
+    let mut success = json!({"description": endpoint.summary, "headers": headers});
     if let Some((media_type, schema)) = content {
         success["content"] = json!({media_type: {"schema": schema}});
     }
-    responses.insert(operation.status.to_string(), success);
+    responses.insert(endpoint.status.to_string(), success);
     let mut by_status: BTreeMap<u16, Vec<&str>> = BTreeMap::new();
-    for code in Code::ALL.iter().filter(|code| can_answer(operation, **code)) {
+    for code in Code::ALL.iter().filter(|code| can_answer(endpoint, **code)) {
         by_status.entry(code.status()).or_default().push(code.as_str());
     }
     for (status, codes) in by_status {
@@ -253,14 +253,14 @@ fn responses(operation: &Operation) -> Value {
     Value::Object(responses)
 }
 
-/// Which problems an operation can answer with, by what it is.
-fn can_answer(operation: &Operation, code: Code) -> bool {
-    let command = operation.kind == Kind::Command;
+/// Reports whether an endpoint can return this problem code.
+fn can_answer(endpoint: &Endpoint, code: Code) -> bool {
+    let command = endpoint.kind == Kind::Command;
     match code {
         Code::Internal => false,
         Code::MethodNotAllowed => false,
-        Code::IdempotencyKeyRequired | Code::IdempotencyKeyReused => operation.needs_idempotency_key(),
-        Code::InvalidState => command || operation.id == "stream_join",
+        Code::IdempotencyKeyRequired | Code::IdempotencyKeyReused => endpoint.needs_idempotency_key(),
+        Code::InvalidState => command || endpoint.id == "stream_join",
         Code::NameTaken | Code::NotEmpty | Code::LastOperator => command,
         Code::QuotaExceeded => {
             let more = [
@@ -271,13 +271,13 @@ fn can_answer(operation: &Operation, code: Code) -> bool {
                 "ssh_key_create",
                 "webhook_create",
             ];
-            command && (operation.id.starts_with("allocation_") || more.contains(&operation.id))
+            command && (endpoint.id.starts_with("allocation_") || more.contains(&endpoint.id))
         }
-        Code::MemberStepRunning | Code::TooManyTasks => operation.id == "adapter_task_create",
+        Code::MemberStepRunning | Code::TooManyTasks => endpoint.id == "adapter_task_create",
         Code::CsrfRequired | Code::OriginNotAllowed => command,
-        Code::VersionMismatch | Code::VersionRequired => operation.if_match,
-        Code::UrlNotAllowed => operation.id.starts_with("webhook_") && command,
-        Code::BodyTooLarge | Code::UnsupportedMediaType => operation.body.is_some(),
+        Code::VersionMismatch | Code::VersionRequired => endpoint.if_match,
+        Code::UrlNotAllowed => endpoint.id.starts_with("webhook_") && command,
+        Code::BodyTooLarge | Code::UnsupportedMediaType => endpoint.body.is_some(),
         _ => true,
     }
 }
@@ -290,13 +290,12 @@ mod tests {
     fn ids_are_unique_and_every_answer_is_described() {
         let document = document();
         let mut seen = std::collections::BTreeSet::new();
-        for operation in operations() {
-            assert!(seen.insert(operation.id), "{} stands twice", operation.id);
-            assert!(!operation.summary.is_empty(), "{} has no summary", operation.id);
-            let described =
-                &document["paths"][operation.path][operation.method.as_str().to_ascii_lowercase()];
+        for endpoint in endpoints() {
+            assert!(seen.insert(endpoint.id), "{} stands twice", endpoint.id);
+            assert!(!endpoint.summary.is_empty(), "{} has no summary", endpoint.id);
+            let described = &document["paths"][endpoint.path][endpoint.method.as_str().to_ascii_lowercase()];
             for (status, response) in described["responses"].as_object().unwrap() {
-                assert!(response["description"].is_string(), "{} {status}", operation.id);
+                assert!(response["description"].is_string(), "{} {status}", endpoint.id);
             }
         }
     }

@@ -1,4 +1,4 @@
-//! Entitlements: a project's right to launch an app, and its consent to who operates it there. And the adapters that do.
+//! Entitlements: a project's right to launch an app, and its consent to the adapter that operates the app there.
 
 use jiff::Timestamp;
 use muster_ids::{AdapterId, AppId, EntitlementId, ProjectId, ServiceAccountId, TenantId};
@@ -7,14 +7,15 @@ use utoipa::ToSchema;
 
 use crate::shape::page;
 use crate::token::Token;
-use crate::{Operation, shape};
+use crate::{Endpoint, shape};
 
-/// How an entitlement is revoked.
+/// Options for revoking an entitlement.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct EntitlementRevoke {
-    /// Shut the app's adapter out at once, although instances live that it operates: its account is disabled, its tokens end
-    /// within seconds, and what needs the adapter waits, and is blocked in the end. Also of an entitlement that was revoked before.
+    /// Shut the app's adapter out at once, although it still operates live instances: its account is disabled, its tokens
+    /// expire within seconds, and operations that need the adapter wait and are eventually blocked. Also accepted for an
+    /// entitlement that is already revoked.
     pub cut_off: Option<bool>,
 }
 
@@ -31,57 +32,56 @@ pub struct Entitlement {
     pub app_id: AppId,
     /// The app's slug.
     pub app: String,
-    /// The account in the consumer's project under which the app's adapter works.
+    /// Account in the consumer's project that the app's adapter uses.
     pub operator_account_id: ServiceAccountId,
-    /// What that account may do there: exactly what was consented to.
+    /// Permissions of that account: exactly those consented to.
     pub permissions: Vec<String>,
-    /// Since when it starts nothing new; what runs stays operable until it is decommissioned.
+    /// Time of revocation. No new instance starts after it; existing ones stay operable until they are decommissioned.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub revoked_at: Option<Timestamp>,
-    /// When it was granted.
+    /// Time of the grant.
     pub created_at: Timestamp,
-    /// When it last changed.
+    /// Time of the last change.
     pub updated_at: Timestamp,
-    /// For `If-Match`.
+    /// Version for `If-Match`.
     pub version: i64,
 }
 
-/// An app to be entitled to.
+/// An entitlement to grant.
 #[derive(Debug, Clone, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct EntitlementGrant {
     /// The app, by slug or id.
     #[schema(max_length = 100)]
     pub app: String,
-    /// The permissions that you consent to give the app's adapter here; they must be what its release asks for, which a dry
-    /// run shows.
+    /// Permissions granted to the app's adapter here; must match those its release requests, which a dry run shows.
     #[schema(max_items = 200)]
     pub consent: Option<Vec<String>>,
-    /// Only show what the app asks for.
+    /// Only return the permissions the app requests.
     pub dry_run: Option<bool>,
 }
 
-/// What came of it.
+/// Result of a grant.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 pub struct Granted {
     /// The entitlement; absent after a dry run.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub entitlement: Option<Entitlement>,
-    /// What the app's adapter may do in the project.
+    /// Permissions of the app's adapter in the project.
     pub permissions: Vec<String>,
 }
 
-/// Which entitlements to list.
+/// Filters for listing entitlements.
 #[derive(Debug, Clone, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct EntitlementListQuery {
-    /// How many at most; 50 if not given.
+    /// Maximum number of items; default: 50.
     #[schema(minimum = 1, maximum = 200)]
     pub page_size: Option<u16>,
-    /// The token that the page before gave.
+    /// `next_page_token` of the previous page.
     #[schema(max_length = 1024)]
     pub page_token: Option<String>,
-    /// Those of others to the apps that this project publishes, instead of its own to others' apps.
+    /// Other projects' entitlements to the apps this project publishes, instead of its own.
     pub published: Option<bool>,
 }
 
@@ -97,31 +97,31 @@ pub struct OperatorTokenMint {
     /// The entitlement, by id.
     #[schema(max_length = 64)]
     pub entitlement: String,
-    /// How long it lives; 15 minutes at most, and if not given.
+    /// Lifetime; at most, and by default, 15 minutes.
     #[schema(minimum = 1, maximum = 900)]
     pub expires_in_seconds: Option<u32>,
 }
 
-/// An adapter: what it said of itself when it last asked for work.
+/// An adapter, as it identified itself in its last request for work.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 pub struct Adapter {
     /// Its id.
     pub id: AdapterId,
     /// The project it works in.
     pub project_id: ProjectId,
-    /// The account it works under.
+    /// The account it uses.
     pub service_account_id: ServiceAccountId,
     /// Its own name.
     pub name: String,
     /// Its version.
     pub adapter_version: String,
-    /// The version of the contract that it speaks.
+    /// Contract version that it implements.
     pub contract_version: i64,
-    /// When it first asked.
+    /// Time of its first request for work.
     pub created_at: Timestamp,
-    /// When it last asked.
+    /// Time of its last request for work.
     pub seen_at: Timestamp,
-    /// How many steps it holds.
+    /// Number of steps it holds a lease on.
     pub leases: i64,
 }
 
@@ -130,9 +130,9 @@ page! {
     AdapterPage of Adapter
 }
 
-/// The operations.
-pub const OPERATIONS: &[Operation] = &[
-    Operation::create(
+/// The endpoints.
+pub const ENDPOINTS: &[Endpoint] = &[
+    Endpoint::create(
         "entitlement_grant",
         "/v1/projects/{project}/entitlements",
         shape::<EntitlementGrant>(),
@@ -141,18 +141,18 @@ pub const OPERATIONS: &[Operation] = &[
     .needs("entitlement.grant")
     .summary("Let a project launch an app, and consent to who operates it there")
     .description("An account is made in the project, with exactly the permissions consented to; the publisher's adapter may have short-lived tokens for it."),
-    Operation::read("entitlement_list", "/v1/projects/{project}/entitlements", shape::<EntitlementPage>())
+    Endpoint::read("entitlement_list", "/v1/projects/{project}/entitlements", shape::<EntitlementPage>())
         .needs("entitlement.list")
         .query(shape::<EntitlementListQuery>())
         .summary("List what a project may launch, or who may launch what it publishes"),
-    Operation::read(
+    Endpoint::read(
         "entitlement_get",
         "/v1/projects/{project}/entitlements/{entitlement}",
         shape::<Entitlement>(),
     )
     .needs("entitlement.get")
     .summary("Show an entitlement"),
-    Operation::act(
+    Endpoint::act(
         "entitlement_revoke",
         "/v1/projects/{project}/entitlements/{entitlement}/revoke",
         shape::<EntitlementRevoke>(),
@@ -160,7 +160,7 @@ pub const OPERATIONS: &[Operation] = &[
     )
     .needs("entitlement.revoke")
     .summary("Let nothing new be launched; what runs stays operable until it is decommissioned, or is cut off"),
-    Operation::create(
+    Endpoint::create(
         "operator_token_mint",
         "/v1/projects/{project}/operator-tokens",
         shape::<OperatorTokenMint>(),
@@ -169,7 +169,7 @@ pub const OPERATIONS: &[Operation] = &[
     .needs("operator_token.mint")
     .summary("Get a short-lived token for an app's operator account in a consumer's project")
     .description("For the publisher's adapter. It lives for 15 minutes at most, and is audited in both projects."),
-    Operation::read("adapter_list", "/v1/projects/{project}/adapters", shape::<AdapterPage>())
+    Endpoint::read("adapter_list", "/v1/projects/{project}/adapters", shape::<AdapterPage>())
         .needs("adapter.list")
         .query(shape::<crate::PageQuery>())
         .summary("List the adapters that work in a project, with when they were last seen"),

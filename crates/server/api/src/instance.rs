@@ -9,85 +9,85 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::capacity::{AllocationShape, Capacity};
-use crate::operations::Started;
+use crate::operation::Started;
 use crate::shape::{Labels, Object, page};
-use crate::{Operation, shape};
+use crate::{Endpoint, shape};
 
-/// What an instance is.
+/// State of an instance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum InstanceState {
-    /// It was asked for.
+    /// Requested, not started.
     Created,
-    /// Its members are being added.
+    /// Members are being added.
     Starting,
-    /// Every component has at least as many active members as it needs, witnessed.
+    /// Every component has at least its required number of active members; witnessed.
     Running,
-    /// Its members are being removed.
+    /// Members are being removed.
     Stopping,
-    /// Nothing of it is left, witnessed or attested.
+    /// Nothing of it is left; witnessed or attested.
     Stopped,
-    /// It did not come to run, or cannot go on; it is decommissioned like any other.
+    /// Did not start, or cannot continue; it can be decommissioned like any other.
     Failed,
 }
 
-/// How well something does.
+/// Health.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Health {
-    /// Well.
+    /// Works as intended.
     Healthy,
-    /// It works, with something missing.
+    /// Works, with something missing.
     Degraded,
     /// It does not work.
     Unhealthy,
-    /// Nobody can say.
+    /// No recent information.
     Unknown,
 }
 
-/// Who decides when a member fails.
+/// Repair policy for failed members.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum RepairMode {
-    /// Nobody.
+    /// No repair.
     Off,
-    /// A replacement is proposed, and a person decides.
+    /// Propose a replacement for a person to decide on.
     Propose,
-    /// A replacement is opened by itself, until the breaker opens.
+    /// Replace automatically, until the circuit breaker opens.
     Automatic,
 }
 
 /// A component of an instance.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 pub struct Component {
-    /// Its key, which means something to the app alone.
+    /// Its key, meaningful to the app only.
     pub component_key: String,
-    /// How many members its owner wants.
+    /// Desired number of members.
     pub desired: i64,
-    /// How many are active.
+    /// Number of active members.
     pub current: i64,
-    /// How many there are in all, those that are coming, going and failed included.
+    /// Total number of members, including those that are starting, leaving or failed.
     pub members: i64,
-    /// How well it does.
+    /// Current health.
     pub health: Health,
-    /// What each new member asks for.
+    /// Capacity requested for each new member.
     pub capacity: Capacity,
-    /// The allocation that new members go into, where its owner chose one.
+    /// Allocation for new members, if the owner chose one.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub allocation_id: Option<AllocationId>,
 }
 
-/// What an instance is made of.
+/// Composition of an instance.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 pub struct Topology {
-    /// How its adapter calls it: opaque.
+    /// The adapter's name for it; opaque.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub mode: Option<String>,
     /// Its components.
     pub components: Vec<Component>,
 }
 
-/// An app that runs in a project.
+/// An instance of an app in a project.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 pub struct Instance {
     /// Its id.
@@ -96,7 +96,7 @@ pub struct Instance {
     pub tenant_id: TenantId,
     /// The project.
     pub project_id: ProjectId,
-    /// Its name, unique in the project among those that live.
+    /// Name, unique among the project's live ones.
     pub name: String,
     /// Labels.
     pub labels: Labels,
@@ -104,197 +104,197 @@ pub struct Instance {
     pub app_id: AppId,
     /// The app's slug.
     pub app: String,
-    /// The release that it should run.
+    /// Release that it should run.
     pub app_version_id: AppVersionId,
-    /// The name of that release.
+    /// Name of that release.
     pub app_version: String,
-    /// The release that a rollback goes to.
+    /// Release that a rollback returns to.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub previous_version_id: Option<AppVersionId>,
-    /// What it was configured with.
+    /// Its configuration.
     pub config: Object,
-    /// The account that alone may lease its adapter steps.
+    /// The only account that may lease its adapter steps.
     pub operator_service_account: ServiceAccountId,
-    /// Its members' network.
+    /// Network of its members.
     pub network_id: NetworkId,
-    /// The shape of the allocations that it runs in.
+    /// Shape of its allocations.
     pub bound_capacity_shape: AllocationShape,
-    /// What it is.
+    /// Current state.
     pub state: InstanceState,
-    /// How well it does.
+    /// Current health.
     pub health: Health,
-    /// Why, where it is not healthy.
+    /// Explanation, when not healthy.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub health_message: Option<String>,
-    /// Since when its health is what it is.
+    /// Time of the last change of its health.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub health_since: Option<Timestamp>,
-    /// What it is made of.
+    /// Its composition.
     pub topology: Topology,
-    /// Who decides when a member fails.
+    /// Repair policy for failed members.
     pub repair: RepairMode,
-    /// Whether it is kept from being decommissioned.
+    /// Whether it is protected from decommissioning.
     pub protected: bool,
-    /// When it is decommissioned by itself.
+    /// Time at which it is decommissioned automatically.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub expires_at: Option<Timestamp>,
-    /// Why it failed: a word of a closed list.
+    /// Failure reason, from a closed list.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub reason: Option<String>,
-    /// What to do about that.
+    /// Suggested next step.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub advice: Option<String>,
-    /// What happened, in a sentence.
+    /// Human-readable message.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub message: Option<String>,
-    /// The evidence that it came to run.
+    /// Evidence that it ran.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub running_witness_id: Option<WitnessId>,
-    /// The evidence that nothing of it is left.
+    /// Evidence that nothing of it is left.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub stopped_witness_id: Option<WitnessId>,
-    /// The operation that last worked on it.
+    /// Operation that last worked on it.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub operation_id: Option<OperationId>,
-    /// When its adapter last looked at it.
+    /// Time of its adapter's last reconciliation.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub reconciled_at: Option<Timestamp>,
-    /// When it was asked for.
+    /// Creation time.
     pub created_at: Timestamp,
-    /// When it last changed.
+    /// Time of the last change.
     pub updated_at: Timestamp,
-    /// For `If-Match`.
+    /// Version for `If-Match`.
     pub version: i64,
 }
 
-/// What is asked of a component.
+/// Requested properties of a component.
 #[derive(Debug, Clone, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ComponentAsk {
-    /// Which, by its key in the manifest.
+    /// Its key in the manifest.
     #[schema(max_length = 32)]
     pub component_key: String,
-    /// How many members; the manifest's own number, if this is not said.
+    /// Number of members; default: the manifest's number.
     #[schema(minimum = 0, maximum = 10_000)]
     pub count: Option<i64>,
-    /// What each asks for; what the manifest says, if this is not said.
+    /// Capacity per member; default: the manifest's capacity.
     pub capacity: Option<Capacity>,
-    /// The allocation that they go into, by id or name; the platform makes one for each, if this is not said.
+    /// Allocation for the members, by id or name; default: the platform creates one per member.
     #[schema(max_length = 100)]
     pub allocation: Option<String>,
 }
 
-/// An instance to be made.
+/// An instance to create.
 #[derive(Debug, Clone, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct InstanceCreate {
-    /// Its name, unique in the project among those that live.
+    /// Name, unique among the project's live ones.
     #[schema(pattern = "^[a-z]([a-z0-9-]{0,18}[a-z0-9])?$")]
     pub name: String,
     /// The app, by slug or id.
     #[schema(max_length = 100)]
     pub app: String,
-    /// The release, by name or id; the active one or the canary, if this is not said.
+    /// Release, by name or id; default: the active one or the canary.
     #[schema(max_length = 100)]
     pub app_version: Option<String>,
-    /// What it is configured with; the manifest's schema says what that may be.
+    /// Configuration, validated against the manifest's schema.
     pub config: Option<Object>,
-    /// The components that differ from what the manifest says.
+    /// Components that differ from the manifest's defaults.
     #[schema(max_items = 32)]
     pub components: Option<Vec<ComponentAsk>>,
-    /// The shape of the allocations that the platform makes; a slice of a node if that fits, if this is not said.
+    /// Shape of the allocations that the platform creates; default: `gpu_slice` if it fits.
     pub shape: Option<AllocationShape>,
     /// Labels.
     pub labels: Option<Labels>,
-    /// Whether it is kept from being decommissioned.
+    /// Whether it is protected from decommissioning.
     pub protected: Option<bool>,
-    /// When it is decommissioned by itself.
+    /// Time at which it is decommissioned automatically.
     pub expires_at: Option<Timestamp>,
-    /// Who decides when a member fails; what the manifest says, if this is not said.
+    /// Repair policy for failed members; default: the manifest's policy.
     pub repair: Option<RepairMode>,
-    /// Until when it must run; an hour from now if this is not said.
+    /// Deadline for it to run; default: one hour from now.
     pub ready_until: Option<Timestamp>,
-    /// Only show the plan.
+    /// Return the plan without executing it.
     pub dry_run: Option<bool>,
 }
 
-/// What of an instance can change without any of its members changing.
+/// Properties of an instance that can change without changing its members.
 #[derive(Debug, Clone, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct InstanceUpdate {
-    /// Labels; they replace the old ones.
+    /// Labels; replace the existing ones.
     pub labels: Option<Labels>,
-    /// Whether it is kept from being decommissioned.
+    /// Whether it is protected from decommissioning.
     pub protected: Option<bool>,
-    /// When it is decommissioned by itself; a time that is long past takes an expiry away.
+    /// Time at which it is decommissioned automatically; a time in the distant past removes the expiry.
     pub expires_at: Option<Timestamp>,
-    /// Who decides when a member fails.
+    /// Repair policy for failed members.
     pub repair: Option<RepairMode>,
 }
 
-/// How many members an instance should have.
+/// Desired numbers of members.
 #[derive(Debug, Clone, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct InstanceScale {
-    /// The components that change.
+    /// Components to change.
     #[schema(min_items = 1, max_items = 32)]
     pub components: Vec<ComponentAsk>,
-    /// Why, for the record.
+    /// Reason, for the audit log.
     #[schema(max_length = 1000)]
     pub reason: Option<String>,
-    /// Until when it must be done; an hour from now if this is not said.
+    /// Deadline; default: one hour from now.
     pub ready_until: Option<Timestamp>,
-    /// Only show the plan.
+    /// Return the plan without executing it.
     pub dry_run: Option<bool>,
 }
 
-/// Another release for an instance.
+/// An upgrade to another release.
 #[derive(Debug, Clone, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct InstanceUpgrade {
-    /// The release, by name or id; the active one or the canary, if this is not said.
+    /// Release, by name or id; default: the active one or the canary.
     #[schema(max_length = 100)]
     pub app_version: Option<String>,
-    /// What it is configured with from then on; as before, if this is not said.
+    /// New configuration; default: unchanged.
     pub config: Option<Object>,
-    /// Why, for the record.
+    /// Reason, for the audit log.
     #[schema(max_length = 1000)]
     pub reason: Option<String>,
-    /// Until when it must be done; two hours from now if this is not said.
+    /// Deadline; default: two hours from now.
     pub ready_until: Option<Timestamp>,
-    /// Only show the plan.
+    /// Return the plan without executing it.
     pub dry_run: Option<bool>,
 }
 
-/// An order about an instance.
+/// An action on an instance.
 #[derive(Debug, Clone, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct InstanceAct {
-    /// Why, for the record.
+    /// Reason, for the audit log.
     #[schema(max_length = 1000)]
     pub reason: Option<String>,
-    /// Without waiting for members to be drained.
+    /// Skip draining the members.
     pub force: Option<bool>,
-    /// Until when it must be done; two hours from now if this is not said.
+    /// Deadline; default: two hours from now.
     pub ready_until: Option<Timestamp>,
-    /// Only show the plan.
+    /// Return the plan without executing it.
     pub dry_run: Option<bool>,
 }
 
-/// Which instances to list.
+/// Filters for listing instances.
 #[derive(Debug, Clone, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct InstanceListQuery {
-    /// How many at most; 50 if not given.
+    /// Maximum number of items; default: 50.
     #[schema(minimum = 1, maximum = 200)]
     pub page_size: Option<u16>,
-    /// The token that the page before gave.
+    /// `next_page_token` of the previous page.
     #[schema(max_length = 1024)]
     pub page_token: Option<String>,
-    /// Only those with these labels: `team=ml,stage!=test`.
+    /// Label selector: `team=ml,stage!=test`.
     #[schema(max_length = 1024)]
     pub labels: Option<String>,
-    /// In this state only.
+    /// Only those in this state.
     pub state: Option<InstanceState>,
 }
 
@@ -303,12 +303,12 @@ page! {
     InstancePage of Instance
 }
 
-/// Where an instance can be reached.
+/// An endpoint of an instance.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
-pub struct Endpoint {
-    /// What it is for, as the manifest calls it.
+pub struct InstanceEndpoint {
+    /// Its name in the manifest.
     pub name: String,
-    /// Which member.
+    /// The member.
     pub member: String,
     /// Its component.
     pub component_key: String,
@@ -318,24 +318,24 @@ pub struct Endpoint {
     pub port: i64,
     /// `tcp` or `udp`.
     pub protocol: String,
-    /// The node's address, where a port of the node leads there.
+    /// Address of the node, if a node port forwards to the endpoint.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub node_address: Option<String>,
-    /// The node's port.
+    /// Port of the node.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub node_port: Option<i64>,
 }
 
-/// Where an instance can be reached.
+/// Endpoints of an instance.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
-pub struct Endpoints {
-    /// Of its active members.
-    pub endpoints: Vec<Endpoint>,
+pub struct InstanceEndpoints {
+    /// Endpoints of its active members.
+    pub endpoints: Vec<InstanceEndpoint>,
 }
 
-/// The operations.
-pub const OPERATIONS: &[Operation] = &[
-    Operation::start(
+/// The endpoints.
+pub const ENDPOINTS: &[Endpoint] = &[
+    Endpoint::start(
         "instance_create",
         "/v1/projects/{project}/app-instances",
         shape::<InstanceCreate>(),
@@ -344,7 +344,7 @@ pub const OPERATIONS: &[Operation] = &[
     .needs("instance.create")
     .summary("Launch an app")
     .description("It is running when every component has as many active members as it needs, each of them witnessed. What does not come to be is taken down again."),
-    Operation::start(
+    Endpoint::start(
         "instance_apply",
         "/v1/projects/{project}/app-instances/apply",
         shape::<InstanceCreate>(),
@@ -353,14 +353,14 @@ pub const OPERATIONS: &[Operation] = &[
     .needs("instance.apply")
     .summary("Have an instance be as this says: launch it, or upgrade and scale the one with this name")
     .description("What is as it should be is left alone; the plan says what differs."),
-    Operation::read("instance_list", "/v1/projects/{project}/app-instances", shape::<InstancePage>())
+    Endpoint::read("instance_list", "/v1/projects/{project}/app-instances", shape::<InstancePage>())
         .needs("instance.list")
         .query(shape::<InstanceListQuery>())
         .summary("List a project's instances"),
-    Operation::read("instance_get", "/v1/projects/{project}/app-instances/{instance}", shape::<Instance>())
+    Endpoint::read("instance_get", "/v1/projects/{project}/app-instances/{instance}", shape::<Instance>())
         .needs("instance.get")
         .summary("Show an instance with its topology"),
-    Operation::update(
+    Endpoint::update(
         "instance_update",
         "/v1/projects/{project}/app-instances/{instance}",
         shape::<InstanceUpdate>(),
@@ -368,7 +368,7 @@ pub const OPERATIONS: &[Operation] = &[
     )
     .needs("instance.update")
     .summary("Change an instance's labels, protection, expiry or repair mode"),
-    Operation::start(
+    Endpoint::start(
         "instance_scale",
         "/v1/projects/{project}/app-instances/{instance}/scale",
         shape::<InstanceScale>(),
@@ -376,7 +376,7 @@ pub const OPERATIONS: &[Operation] = &[
     )
     .needs("instance.scale")
     .summary("Say how many members the components of an instance should have"),
-    Operation::start(
+    Endpoint::start(
         "instance_upgrade",
         "/v1/projects/{project}/app-instances/{instance}/upgrade",
         shape::<InstanceUpgrade>(),
@@ -384,8 +384,8 @@ pub const OPERATIONS: &[Operation] = &[
     )
     .needs("instance.upgrade")
     .summary("Have an instance run another release")
-    .description("Member by member, in the order and at the pace that the manifest says; what fails is parked, and can be rolled back."),
-    Operation::start(
+    .description("Member by member, in the order and at the pace that the manifest says; what fails is blocked, and can be rolled back."),
+    Endpoint::start(
         "instance_rollback",
         "/v1/projects/{project}/app-instances/{instance}/rollback",
         shape::<InstanceAct>(),
@@ -393,7 +393,7 @@ pub const OPERATIONS: &[Operation] = &[
     )
     .needs("instance.rollback")
     .summary("Have an instance run the release that it ran before"),
-    Operation::start(
+    Endpoint::start(
         "instance_decommission",
         "/v1/projects/{project}/app-instances/{instance}/decommission",
         shape::<InstanceAct>(),
@@ -401,10 +401,10 @@ pub const OPERATIONS: &[Operation] = &[
     )
     .needs("instance.decommission")
     .summary("Take an instance down, and see that nothing of it is left"),
-    Operation::read(
+    Endpoint::read(
         "instance_endpoints",
         "/v1/projects/{project}/app-instances/{instance}/endpoints",
-        shape::<Endpoints>(),
+        shape::<InstanceEndpoints>(),
     )
     .needs("instance.endpoints")
     .summary("Show where an instance can be reached"),

@@ -1,11 +1,11 @@
-//! The public contract, apart from the server: what can be asked, in which words, and what comes back.
+//! The public contract, independent of the server: endpoints, request types and response types.
 //!
-//! Operations are data (`Operation`), not annotations on handlers: the same table gives the OpenAPI document, the
-//! router, the golden list of commands and reads, the access matrix and the command line. Annotating handlers was
+//! Endpoints are data (`Endpoint`), not annotations on handlers: the OpenAPI document, the router, the golden list of
+//! commands and reads, the access matrix and the command line are all derived from one table. Annotating handlers was
 //! rejected because the contract would then only compile together with the server and its database.
 
 mod document;
-mod operation;
+mod endpoint;
 pub mod problem;
 mod shape;
 
@@ -24,7 +24,7 @@ pub mod me;
 pub mod member;
 pub mod network;
 pub mod node;
-pub mod operations;
+pub mod operation;
 pub mod project;
 pub mod quota;
 pub mod repository;
@@ -42,44 +42,44 @@ pub mod user;
 pub mod webhook;
 
 pub use document::{VERSION, document, self_contained};
-pub use operation::{Answer, Credential, Kind, Method, Operation};
+pub use endpoint::{Answer, Credential, Endpoint, Kind, Method};
 pub use problem::{Code, FieldError, Problem};
 pub use shape::{Labels, ListQuery, Object, PageQuery, Shape, shape};
 
-/// Every operation of the public API, in the order of the document.
-pub fn operations() -> Vec<Operation> {
+/// Returns every endpoint of the public API, in the order of the document.
+pub fn endpoints() -> Vec<Endpoint> {
     [
-        me::OPERATIONS,
-        session::OPERATIONS,
-        tenant::OPERATIONS,
-        project::OPERATIONS,
-        user::OPERATIONS,
-        role_binding::OPERATIONS,
-        service_account::OPERATIONS,
-        token::OPERATIONS,
-        node::OPERATIONS,
-        slot::OPERATIONS,
-        quota::OPERATIONS,
-        capacity::OPERATIONS,
-        allocation::OPERATIONS,
-        cell::OPERATIONS,
-        network::OPERATIONS,
-        ssh_key::OPERATIONS,
-        stream::OPERATIONS,
-        repository::OPERATIONS,
-        artifact::OPERATIONS,
-        key::OPERATIONS,
-        secret::OPERATIONS,
-        app::OPERATIONS,
-        entitlement::OPERATIONS,
-        instance::OPERATIONS,
-        member::OPERATIONS,
-        adapter_step::OPERATIONS,
-        operations::OPERATIONS,
-        event::OPERATIONS,
-        webhook::OPERATIONS,
-        audit::OPERATIONS,
-        status::OPERATIONS,
+        me::ENDPOINTS,
+        session::ENDPOINTS,
+        tenant::ENDPOINTS,
+        project::ENDPOINTS,
+        user::ENDPOINTS,
+        role_binding::ENDPOINTS,
+        service_account::ENDPOINTS,
+        token::ENDPOINTS,
+        node::ENDPOINTS,
+        slot::ENDPOINTS,
+        quota::ENDPOINTS,
+        capacity::ENDPOINTS,
+        allocation::ENDPOINTS,
+        cell::ENDPOINTS,
+        network::ENDPOINTS,
+        ssh_key::ENDPOINTS,
+        stream::ENDPOINTS,
+        repository::ENDPOINTS,
+        artifact::ENDPOINTS,
+        key::ENDPOINTS,
+        secret::ENDPOINTS,
+        app::ENDPOINTS,
+        entitlement::ENDPOINTS,
+        instance::ENDPOINTS,
+        member::ENDPOINTS,
+        adapter_step::ENDPOINTS,
+        operation::ENDPOINTS,
+        event::ENDPOINTS,
+        webhook::ENDPOINTS,
+        audit::ENDPOINTS,
+        status::ENDPOINTS,
     ]
     .concat()
 }

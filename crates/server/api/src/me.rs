@@ -1,4 +1,4 @@
-//! Who am I, and what may I do.
+//! Identity and permissions of the caller.
 
 use jiff::Timestamp;
 use muster_ids::{ProjectId, TenantId, TokenId};
@@ -6,17 +6,17 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::role_binding::Role;
-use crate::{Operation, shape};
+use crate::{Endpoint, shape};
 
-/// A role and where it counts.
+/// A role and its scope.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 pub struct HeldRole {
-    /// Which role.
+    /// The role.
     pub role: Role,
-    /// In which tenant.
+    /// Tenant, if any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tenant_id: Option<TenantId>,
-    /// In which project.
+    /// Project, if any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub project_id: Option<ProjectId>,
 }
@@ -28,9 +28,9 @@ pub struct WhoAmI {
     pub kind: String,
     /// The actor's id.
     pub id: String,
-    /// An address or a name.
+    /// E-mail address or name.
     pub name: String,
-    /// The tenant it belongs to.
+    /// Its tenant.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tenant_id: Option<TenantId>,
     /// The project of a service account.
@@ -40,23 +40,23 @@ pub struct WhoAmI {
     pub roles: Vec<HeldRole>,
     /// The allow list of a service account.
     pub permissions: Vec<String>,
-    /// The credential that was used.
+    /// The credential in use.
     pub token_id: TokenId,
-    /// When that credential ends by itself.
+    /// Expiry of that credential.
     pub expires_at: Timestamp,
 }
 
-/// A question about rights.
+/// A permission query.
 #[derive(Debug, Clone, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CanIQuery {
     /// The permission, as `noun.verb`.
     #[schema(max_length = 100, example = "project.create")]
     pub permission: String,
-    /// In which tenant, by slug or id.
+    /// Tenant, by slug or id.
     #[schema(max_length = 128)]
     pub tenant: Option<String>,
-    /// In which project, by name or id. With neither, on the platform.
+    /// Project, by name or id. With neither, the platform.
     #[schema(max_length = 128)]
     pub project: Option<String>,
 }
@@ -64,18 +64,18 @@ pub struct CanIQuery {
 /// The answer, with its reason.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 pub struct CanI {
-    /// What was asked.
+    /// The permission in question.
     pub permission: String,
-    /// Yes or no.
+    /// Whether it is granted.
     pub allowed: bool,
-    /// Why.
+    /// Reason.
     pub reason: String,
 }
 
-/// The operations.
-pub const OPERATIONS: &[Operation] = &[
-    Operation::read("whoami", "/v1/whoami", shape::<WhoAmI>()).summary("Show who you are to the platform"),
-    Operation::read("can_i", "/v1/can-i", shape::<CanI>())
+/// The endpoints.
+pub const ENDPOINTS: &[Endpoint] = &[
+    Endpoint::read("whoami", "/v1/whoami", shape::<WhoAmI>()).summary("Show who you are to the platform"),
+    Endpoint::read("can_i", "/v1/can-i", shape::<CanI>())
         .query(shape::<CanIQuery>())
         .summary("Ask whether you may do something, and why"),
 ];

@@ -1,4 +1,4 @@
-//! Members of instances, and what can be done with them.
+//! Members of instances, and the actions on them.
 
 use jiff::Timestamp;
 use muster_ids::{AllocationId, AppVersionId, CellId, InstanceId, MemberId, NodeId, OperationId, WitnessId};
@@ -8,80 +8,80 @@ use utoipa::ToSchema;
 use crate::capacity::{AllocationShape, Capacity};
 use crate::cell::ServiceStatus;
 use crate::instance::Health;
-use crate::operations::Started;
+use crate::operation::Started;
 use crate::shape::{Object, page};
-use crate::{Operation, shape};
+use crate::{Endpoint, shape};
 
-/// What a member is.
+/// State of a member.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum MemberState {
-    /// It was asked for.
+    /// Requested, not started.
     Requested,
-    /// Its place is being made.
+    /// Its allocation and cell are being provisioned.
     Provisioning,
-    /// Its adapter takes it in.
+    /// Its adapter is adding it to the app.
     Joining,
-    /// It works, witnessed.
+    /// In service; witnessed.
     Active,
-    /// Its work goes elsewhere.
+    /// Its work is being moved elsewhere.
     Draining,
-    /// No work is on it and none comes, witnessed.
+    /// It has no work and accepts none; witnessed.
     Drained,
-    /// It is being removed.
+    /// Being removed.
     Removing,
-    /// Nothing is left of it, witnessed or attested.
+    /// Nothing of it is left; witnessed or attested.
     Removed,
-    /// It did not come to work, or works no more.
+    /// Did not start, or stopped working.
     Failed,
 }
 
-/// One realised unit of a component.
+/// A single running unit of a component.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 pub struct Member {
     /// Its id.
     pub id: MemberId,
-    /// Of which instance.
+    /// The instance.
     pub instance_id: InstanceId,
-    /// Of which component; the key means something to the app alone.
+    /// The component; its key is meaningful to the app only.
     pub component_key: String,
-    /// Its name, and its host name.
+    /// Name and host name.
     pub name: String,
-    /// What it is.
+    /// Current state.
     pub state: MemberState,
-    /// How well it does. What was said of another incarnation does not count.
+    /// Current health. Reports on other incarnations do not count.
     pub health: Health,
-    /// Why that is so.
+    /// Explanation.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub health_message: Option<String>,
-    /// What its health rests on, where it is not healthy: a word of a closed list.
+    /// Cause of a health other than healthy, from a closed list.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub health_reason: Option<String>,
-    /// What to do about that.
+    /// Suggested next step.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub health_advice: Option<String>,
-    /// Since when its health is what it is.
+    /// Time of the last change of its health.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub health_since: Option<Timestamp>,
-    /// Its services, as its node's agent reported them last; how often each was restarted is in it.
+    /// Its services and their restart counts, as last reported by the node's agent.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     #[schema(required = false)]
     pub services: Vec<ServiceStatus>,
-    /// When what it does now is expected to be over, as its adapter said at its last look; in the past if it did nothing then, and
-    /// absent where nobody knows. Whoever is free first goes first when fewer are wanted.
+    /// Time at which its current work is expected to end, from its adapter's last report; in the past if it was idle,
+    /// absent if unknown. Scaling down removes the members that become free first.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub free_at: Option<Timestamp>,
-    /// Raised whenever its cell is made.
+    /// Incremented each time its cell is created.
     pub incarnation: i64,
-    /// The allocation that it is in.
+    /// Its allocation.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub allocation_id: Option<AllocationId>,
-    /// Whether the platform made that allocation for it.
+    /// Whether the platform created that allocation for it.
     pub allocation_made: bool,
-    /// The shape of it.
+    /// Shape of the allocation.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub bound_capacity_shape: Option<AllocationShape>,
-    /// The node that it is bound to.
+    /// Its node.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub node_id: Option<NodeId>,
     /// Its cell.
@@ -90,41 +90,41 @@ pub struct Member {
     /// Its address in the instance's network.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub address: Option<String>,
-    /// The release that really runs in it.
+    /// Release that actually runs in it.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub app_version_id: Option<AppVersionId>,
-    /// What its adapter says of it.
+    /// Detail last reported by its adapter.
     pub adapter_detail: Object,
-    /// Why it failed: a word of a closed list.
+    /// Failure reason, from a closed list.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub failure_reason: Option<String>,
-    /// What to do about that.
+    /// Suggested next step.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub advice: Option<String>,
-    /// What happened, in a sentence.
+    /// Human-readable message.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub message: Option<String>,
-    /// Whether the rest of its network was told to forget it, because nobody hears from its node.
+    /// Whether its network peers dropped it, because its node is unreachable.
     pub fenced: bool,
-    /// The evidence that it works, or worked.
+    /// Evidence that it is, or was, in service.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub active_witness_id: Option<WitnessId>,
     /// The evidence that it is drained.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub drained_witness_id: Option<WitnessId>,
-    /// The evidence that nothing is left of it.
+    /// Evidence that nothing of it is left.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub removed_witness_id: Option<WitnessId>,
-    /// The operation that last worked on it.
+    /// Operation that last worked on it.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub last_operation_id: Option<OperationId>,
-    /// Its thread.
+    /// Correlation id.
     pub correlation_id: String,
-    /// When it was asked for.
+    /// Creation time.
     pub created_at: Timestamp,
-    /// When it last changed.
+    /// Time of the last change.
     pub updated_at: Timestamp,
-    /// For `If-Match`.
+    /// Version for `If-Match`.
     pub version: i64,
 }
 
@@ -133,104 +133,104 @@ page! {
     MemberPage of Member
 }
 
-/// Which members to list.
+/// Filters for listing members.
 #[derive(Debug, Clone, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct MemberListQuery {
-    /// How many at most; 50 if not given.
+    /// Maximum number of items; default: 50.
     #[schema(minimum = 1, maximum = 200)]
     pub page_size: Option<u16>,
-    /// The token that the page before gave.
+    /// `next_page_token` of the previous page.
     #[schema(max_length = 1024)]
     pub page_token: Option<String>,
-    /// Of this component only.
+    /// Only those of this component.
     #[schema(max_length = 32)]
     pub component: Option<String>,
-    /// In this state only; those that are removed are not shown otherwise.
+    /// Only those in this state; removed ones are not listed otherwise.
     pub state: Option<MemberState>,
 }
 
-/// Where a member goes: into an allocation that the project holds, or into one that the platform makes.
+/// Allocation for a member: one that the project holds, or one that the platform creates.
 #[derive(Debug, Clone, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum MemberAllocation {
-    /// One that the project holds, by id or name.
+    /// An allocation of the project, by id or name.
     Id(String),
-    /// One that the platform makes, with this capacity.
+    /// A new allocation with this capacity.
     Capacity(Capacity),
 }
 
-/// Members to be added.
+/// Members to add.
 #[derive(Debug, Clone, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct MemberAdd {
-    /// To which component.
+    /// The component.
     #[schema(max_length = 32)]
     pub component_key: String,
-    /// How many; one if not given.
+    /// Number of members; default: 1.
     #[schema(minimum = 1, maximum = 1000)]
     pub count: Option<i64>,
-    /// Where they go; as the instance's component says, if this is not said.
+    /// Allocation for them; default: as configured for the instance's component.
     pub allocation: Option<MemberAllocation>,
-    /// Why, for the record.
+    /// Reason, for the audit log.
     #[schema(max_length = 1000)]
     pub reason: Option<String>,
-    /// Until when they must work; half an hour from now if this is not said.
+    /// Deadline for them to be active; default: 30 minutes from now.
     pub ready_until: Option<Timestamp>,
-    /// Only show the plan.
+    /// Return the plan without executing it.
     pub dry_run: Option<bool>,
 }
 
-/// An order about members.
+/// An action on members.
 #[derive(Debug, Clone, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct MemberAct {
-    /// Which, by id or name.
+    /// Members, by id or name.
     #[schema(min_items = 1, max_items = 1000)]
     pub members: Vec<String>,
-    /// Why, for the record.
+    /// Reason, for the audit log.
     #[schema(max_length = 1000)]
     pub reason: Option<String>,
-    /// Until when it must be done; half an hour from now if this is not said.
+    /// Deadline; default: 30 minutes from now.
     pub ready_until: Option<Timestamp>,
-    /// Only show the plan.
+    /// Return the plan without executing it.
     pub dry_run: Option<bool>,
 }
 
-/// Members to be removed or replaced.
+/// Members to remove or replace.
 #[derive(Debug, Clone, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct MemberTake {
-    /// Which, by id or name.
+    /// Members, by id or name.
     #[schema(min_items = 1, max_items = 1000)]
     pub members: Vec<String>,
-    /// Without waiting for them to be drained; needs a permission of its own. It takes over from a drain that is under way.
+    /// Skip draining; needs its own permission. Supersedes a running drain.
     pub force: Option<bool>,
-    /// Why, for the record.
+    /// Reason, for the audit log.
     #[schema(max_length = 1000)]
     pub reason: Option<String>,
-    /// Until when it must be done; an hour from now if this is not said.
+    /// Deadline; default: one hour from now.
     pub ready_until: Option<Timestamp>,
-    /// Only show the plan.
+    /// Return the plan without executing it.
     pub dry_run: Option<bool>,
 }
 
 const ON: &str = "/v1/projects/{project}/app-instances/{instance}/members";
 
-/// The operations.
-pub const OPERATIONS: &[Operation] = &[
-    Operation::read("member_list", ON, shape::<MemberPage>())
+/// The endpoints.
+pub const ENDPOINTS: &[Endpoint] = &[
+    Endpoint::read("member_list", ON, shape::<MemberPage>())
         .needs("member.list")
         .query(shape::<MemberListQuery>())
         .summary("List the members of an instance"),
-    Operation::read(
+    Endpoint::read(
         "member_get",
         "/v1/projects/{project}/app-instances/{instance}/members/{member}",
         shape::<Member>(),
     )
     .needs("member.get")
     .summary("Show a member"),
-    Operation::start(
+    Endpoint::start(
         "member_add",
         "/v1/projects/{project}/app-instances/{instance}/member-operations/add",
         shape::<MemberAdd>(),
@@ -239,7 +239,7 @@ pub const OPERATIONS: &[Operation] = &[
     .needs("member.add")
     .summary("Add members to a component")
     .description("A member is active when the platform has seen for itself that it works. One that does not come to work is taken down again, and the component wants one less."),
-    Operation::start(
+    Endpoint::start(
         "member_drain",
         "/v1/projects/{project}/app-instances/{instance}/member-operations/drain",
         shape::<MemberAct>(),
@@ -248,7 +248,7 @@ pub const OPERATIONS: &[Operation] = &[
     .needs("member.drain")
     .summary("Take members out of work, and see that none is left on them")
     .description("Refused where it would break a component's quorum."),
-    Operation::start(
+    Endpoint::start(
         "member_resume",
         "/v1/projects/{project}/app-instances/{instance}/member-operations/resume",
         shape::<MemberAct>(),
@@ -256,7 +256,7 @@ pub const OPERATIONS: &[Operation] = &[
     )
     .needs("member.resume")
     .summary("Put drained members back to work"),
-    Operation::start(
+    Endpoint::start(
         "member_remove",
         "/v1/projects/{project}/app-instances/{instance}/member-operations/remove",
         shape::<MemberTake>(),
@@ -264,7 +264,7 @@ pub const OPERATIONS: &[Operation] = &[
     )
     .needs("member.remove")
     .summary("Drain and remove members, and see that nothing is left of them"),
-    Operation::start(
+    Endpoint::start(
         "member_replace",
         "/v1/projects/{project}/app-instances/{instance}/member-operations/replace",
         shape::<MemberTake>(),
@@ -273,7 +273,7 @@ pub const OPERATIONS: &[Operation] = &[
     .needs("member.replace")
     .summary("Have new members take the place of these")
     .description("Which comes first is the component's business. A member whose node nobody hears from is cut off first, and stays `removing` until the node returns or an operator attests."),
-    Operation::start(
+    Endpoint::start(
         "member_recover",
         "/v1/projects/{project}/app-instances/{instance}/member-operations/recover",
         shape::<MemberAct>(),

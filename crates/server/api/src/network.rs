@@ -1,11 +1,11 @@
-//! Networks: who is in one reaches the others in it, and nobody else does.
+//! Networks: cells in the same network reach each other, and no others.
 
 use jiff::Timestamp;
 use muster_ids::{CellId, NetworkId, NodeId, ProjectId, TenantId};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::{Operation, shape};
+use crate::{Endpoint, shape};
 
 /// A network.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
@@ -18,22 +18,22 @@ pub struct Network {
     pub project_id: ProjectId,
     /// Its name, unique in the project.
     pub name: String,
-    /// Its addresses.
+    /// Its address range.
     pub subnet: String,
-    /// Everybody in it.
+    /// Its cells.
     pub members: Vec<NetworkMember>,
-    /// When it was made.
+    /// Creation time.
     pub created_at: Timestamp,
-    /// When it last changed.
+    /// Time of the last change.
     pub updated_at: Timestamp,
-    /// Raised with each change.
+    /// Incremented with each change.
     pub version: i64,
 }
 
 /// A cell in a network.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 pub struct NetworkMember {
-    /// Which cell.
+    /// The cell.
     pub cell_id: CellId,
     /// Its name, which resolves inside the network.
     pub name: String,
@@ -43,19 +43,19 @@ pub struct NetworkMember {
     pub node_id: NodeId,
 }
 
-/// A project's networks.
+/// Networks of a project.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 pub struct NetworkList {
-    /// All of them.
+    /// All networks.
     pub items: Vec<Network>,
 }
 
-/// The operations.
-pub const OPERATIONS: &[Operation] = &[
-    Operation::read("network_list", "/v1/projects/{project}/networks", shape::<NetworkList>())
+/// The endpoints.
+pub const ENDPOINTS: &[Endpoint] = &[
+    Endpoint::read("network_list", "/v1/projects/{project}/networks", shape::<NetworkList>())
         .needs("network.list")
         .summary("List a project's networks, with everybody in them"),
-    Operation::read("network_get", "/v1/projects/{project}/networks/{network}", shape::<Network>())
+    Endpoint::read("network_get", "/v1/projects/{project}/networks/{network}", shape::<Network>())
         .needs("network.get")
         .summary("Show a network, with everybody in it"),
 ];

@@ -1,4 +1,4 @@
-//! Nodes, as operators see them. What agents say to the server stands in a contract of its own.
+//! Nodes, as operators manage them. The protocol between agents and the server is a separate contract.
 
 use jiff::Timestamp;
 use muster_ids::{EnrolmentId, NodeId};
@@ -8,26 +8,26 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::capacity::Capacity;
-use crate::operations::Started;
+use crate::operation::Started;
 use crate::shape::{Labels, page};
 use crate::slot::Slot;
-use crate::{Operation, shape};
+use crate::{Endpoint, shape};
 
-/// What a node is.
+/// State of a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum NodeState {
-    /// It has joined, and waits for an operator's approval.
+    /// Joined, waiting for an operator's approval.
     Enrolling,
-    /// It takes allocations.
+    /// Accepts allocations.
     Ready,
-    /// It keeps what it has and takes nothing new.
+    /// Keeps its allocations and accepts no new ones.
     Cordoned,
-    /// It is being emptied.
+    /// Being drained.
     Draining,
-    /// Nobody has heard from it. What runs on it may well go on.
+    /// No heartbeat. Its cells may still be running.
     Unreachable,
-    /// It is not ours any more.
+    /// No longer part of the fleet.
     Retired,
 }
 
@@ -36,165 +36,166 @@ pub enum NodeState {
 pub struct Node {
     /// Its id.
     pub id: NodeId,
-    /// Its name, unique among those that are not retired.
+    /// Name, unique among nodes that are not retired.
     pub name: String,
     /// Labels.
     pub labels: Labels,
-    /// What it is, in one word. The facts behind it stand beside it.
+    /// Summary state, derived from the fields beside it.
     pub state: NodeState,
-    /// Whether it is kept from new work.
+    /// Whether it accepts no new allocations.
     pub cordoned: bool,
-    /// Whether it is being emptied.
+    /// Whether it is being drained.
     pub draining: bool,
-    /// Since when nobody has heard from it.
+    /// Time since which it has been unreachable.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub unreachable_since: Option<Timestamp>,
-    /// When it was retired.
+    /// Time of retirement.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub retired_at: Option<Timestamp>,
-    /// All it has, as approved. A GPU that is quarantined counts.
+    /// Approved capacity, including quarantined GPUs.
     pub total: Capacity,
-    /// What is not held. A GPU that is quarantined does not count.
+    /// Capacity not held, without quarantined GPUs.
     pub free: Capacity,
-    /// How many allocations hold something of it.
+    /// Number of allocations that hold capacity on it.
     pub allocations: i64,
-    /// The digest of the hardware that its agent last found: what `node_approve` is given.
+    /// Digest of the hardware that its agent last reported; pass it to `node_approve`.
     pub inventory_digest: String,
-    /// The digest of the hardware that was approved.
+    /// Digest of the approved hardware.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub approved_digest: Option<String>,
-    /// When it was approved.
+    /// Time of approval.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub approved_at: Option<Timestamp>,
-    /// Whether the hardware that was found, or the address that is reported, is not the one that was approved.
+    /// Whether the reported hardware or address differs from the approved one.
     pub needs_approval: bool,
-    /// When it was last heard, to some seconds.
+    /// Time of the last heartbeat, accurate to a few seconds.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub seen_at: Option<Timestamp>,
-    /// The agent's version.
+    /// Version of the agent.
     pub agent_version: String,
-    /// When the certificate that it holds ends.
+    /// Expiry of its certificate.
     pub certificate_until: Timestamp,
-    /// Which file system it shares with other nodes: those with the same word have the same one. Apps whose members share directories
-    /// run on such nodes alone.
+    /// Name of the file system it shares with other nodes; nodes with the same name share the same one. Apps whose
+    /// members share directories run only on such nodes.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub shared_files: Option<String>,
-    /// Where other nodes reach it, as approved.
+    /// Address at which other nodes reach it, as approved.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub address: Option<String>,
-    /// The address that its agent reported last. Where it is another one, it is not used before it is approved.
+    /// Address last reported by its agent. A different address is not used before it is approved.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub reported_address: Option<String>,
-    /// The address that its agent called from when it reported that: the same, unless something is between.
+    /// Source address of that report: the same, unless there is a proxy or NAT in between.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub peer_address: Option<String>,
-    /// When it joined.
+    /// Time of joining.
     pub created_at: Timestamp,
-    /// When it last changed.
+    /// Time of the last change.
     pub updated_at: Timestamp,
-    /// For `If-Match`.
+    /// Version for `If-Match`.
     pub version: i64,
-    /// What is gone, added or changed since the approval; only where one node is shown, and only if there is any.
+    /// Hardware removed, added or changed since the approval; only when a single node is returned, and only if there is
+    /// any.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub difference: Option<Vec<Change>>,
-    /// Its slots, with who holds them; only where one node is shown.
+    /// Its slots and their holders; only when a single node is returned.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub slots: Option<Vec<Slot>>,
-    /// What its agent last found; only where one node is shown.
+    /// Hardware last reported by its agent; only when a single node is returned.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub inventory: Option<Inventory>,
 }
 
-/// A right for one machine to join.
+/// An enrolment token for one machine.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NodeEnrol {
-    /// A node that is there, by id or name, for whose machine this is: its certificate has ended, or its disk was replaced.
-    /// It keeps its name, its labels and what it holds. Not together with `name` or `labels`.
+    /// Existing node, by id or name, to re-enrol: its certificate has expired, or its disk was replaced. It keeps its
+    /// name, labels and allocations. Excludes `name` and `labels`.
     #[schema(min_length = 1, max_length = 100, example = "gpu-17")]
     pub node: Option<String>,
-    /// The name a new node must take; the machine's own name for itself if not given.
+    /// Name of the new node; default: the machine's host name.
     #[schema(pattern = "^[a-z]([a-z0-9-]{0,61}[a-z0-9])?$", example = "gpu-17")]
     pub name: Option<String>,
-    /// Labels that a new node gets.
+    /// Labels of the new node.
     pub labels: Option<Labels>,
-    /// How long the token can be used; an hour if not given, a week at most.
+    /// Lifetime of the token; default: one hour, at most a week.
     #[schema(minimum = 60, maximum = 604800)]
     pub expires_in_seconds: Option<u32>,
 }
 
-/// A right for one machine to join, once.
+/// A single-use enrolment for one machine.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 pub struct NodeEnrolment {
     /// Its id.
     pub id: EnrolmentId,
-    /// The node that is given a new certificate, where it is not for a new one.
+    /// Node that gets a new certificate; absent for a new node.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub node_id: Option<NodeId>,
-    /// The name the node must take, or has.
+    /// Name of the node.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub name: Option<String>,
-    /// Labels that the node gets, or has.
+    /// Labels of the node.
     pub labels: Labels,
-    /// Until when the token can be used.
+    /// Expiry of the token.
     pub expires_at: Timestamp,
-    /// SHA-256 of the platform's certificate authority for nodes, by which the machine knows the server.
+    /// SHA-256 of the platform's certificate authority for nodes, which authenticates the server to the machine.
     pub ca_sha256: String,
-    /// The token, in the one answer that shows it.
+    /// The token; only in the first response.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub token: Option<String>,
-    /// What to run on the machine, once the token is in a file there: command lines can be read by everybody.
+    /// Command to run on the machine, once the token is in a file there: command lines are world-readable.
     pub command: String,
-    /// True in a replayed answer: the token was in the first one and is kept nowhere.
+    /// True in a replayed response: the token was only in the first one and is not stored.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub secret_shown_once: Option<bool>,
 }
 
-/// What lists of nodes take.
+/// Filters for listing nodes.
 #[derive(Debug, Clone, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NodeListQuery {
-    /// How many at most; 50 if not given.
+    /// Maximum number of items; default: 50.
     #[schema(minimum = 1, maximum = 200)]
     pub page_size: Option<u16>,
-    /// The token that the page before gave.
+    /// `next_page_token` of the previous page.
     #[schema(max_length = 1024)]
     pub page_token: Option<String>,
-    /// Only those with these labels: `rack=7,stage!=test`.
+    /// Label selector: `rack=7,stage!=test`.
     #[schema(max_length = 1024)]
     pub labels: Option<String>,
     /// Only those in this state.
     pub state: Option<NodeState>,
 }
 
-/// What of a node can change.
+/// Properties of a node that can change.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NodeUpdate {
-    /// Labels; they replace the old ones.
+    /// Labels; replace the existing ones.
     pub labels: Option<Labels>,
     /// The `reported_address` that other nodes should use from now on.
     #[schema(max_length = 45)]
     pub address: Option<String>,
 }
 
-/// Hardware to be approved.
+/// Hardware to approve.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NodeApprove {
-    /// The `inventory_digest` of what you looked at.
+    /// The `inventory_digest` that you reviewed.
     #[schema(pattern = "^[0-9a-f]{64}$")]
     pub digest: String,
-    /// The `reported_address` of what you looked at; the one that is reported now if not given.
+    /// The `reported_address` that you reviewed; default: the one reported now.
     #[schema(max_length = 45)]
     pub address: Option<String>,
 }
 
-/// Why.
+/// A reason.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NodeReason {
-    /// Why, for the audit and for whoever reads the event.
+    /// Reason, for the audit log and the event.
     #[schema(min_length = 1, max_length = 500, example = "firmware update")]
     pub reason: Option<String>,
 }
@@ -204,47 +205,47 @@ page! {
     NodePage of Node
 }
 
-/// How a node is emptied.
+/// Options for draining a node.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NodeDrain {
-    /// How long its tenants have to release what they hold on it; an hour if not given.
+    /// Seconds its tenants have to release their allocations; default: one hour.
     #[schema(minimum = 0, maximum = 2592000)]
     pub deadline_seconds: Option<u32>,
-    /// Also replace members that stop before their successors start, and release what is left at the deadline. Without it such
-    /// members stay, and the operation is blocked at the deadline.
+    /// Also replace members that stop before their successors start, and release what is left at the deadline. Without
+    /// it, such members stay and the operation is blocked at the deadline.
     pub force: Option<bool>,
-    /// For the audit, and for the tenants' timelines.
+    /// Reason, for the audit log and the tenants' timelines.
     #[schema(max_length = 500)]
     pub reason: Option<String>,
-    /// Only show the plan.
+    /// Return the plan without executing it.
     pub dry_run: Option<bool>,
 }
 
-/// How a node is compared with what is written of it.
+/// Options for comparing a node with the database.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NodeAudit {
-    /// Remove what belongs to nothing.
-    pub mend: Option<bool>,
-    /// Only show the plan.
+    /// Remove orphans.
+    pub repair: Option<bool>,
+    /// Return the plan without executing it.
     pub dry_run: Option<bool>,
 }
 
-/// How a node leaves the fleet.
+/// Options for retiring a node.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NodeRetire {
-    /// An operator's word that nothing of ours is left on it: only for a node that is unreachable.
+    /// An operator's attestation that nothing of the platform is left on it; only for an unreachable node.
     #[schema(min_length = 10, max_length = 1000)]
     pub attest: Option<String>,
-    /// Only show the plan.
+    /// Return the plan without executing it.
     pub dry_run: Option<bool>,
 }
 
-/// The operations.
-pub const OPERATIONS: &[Operation] = &[
-    Operation::create("node_enrol", "/v1/nodes/enrol", shape::<NodeEnrol>(), shape::<NodeEnrolment>())
+/// The endpoints.
+pub const ENDPOINTS: &[Endpoint] = &[
+    Endpoint::create("node_enrol", "/v1/nodes/enrol", shape::<NodeEnrol>(), shape::<NodeEnrolment>())
         .needs("node.enrol")
         .summary("Give one machine the right to join")
         .description(
@@ -252,17 +253,17 @@ pub const OPERATIONS: &[Operation] = &[
              answer, is answered again until the token ends. What joins as a new node takes nothing until it is approved. With \
              `node` an existing node is given a new certificate, and from the moment of the join its old one opens nothing.",
         ),
-    Operation::read("node_list", "/v1/nodes", shape::<NodePage>())
+    Endpoint::read("node_list", "/v1/nodes", shape::<NodePage>())
         .needs("node.list")
         .query(shape::<NodeListQuery>())
         .summary("List nodes"),
-    Operation::read("node_get", "/v1/nodes/{node}", shape::<Node>())
+    Endpoint::read("node_get", "/v1/nodes/{node}", shape::<Node>())
         .needs("node.get")
         .summary("Show a node, its hardware and who holds it"),
-    Operation::update("node_update", "/v1/nodes/{node}", shape::<NodeUpdate>(), shape::<Node>())
+    Endpoint::update("node_update", "/v1/nodes/{node}", shape::<NodeUpdate>(), shape::<Node>())
         .needs("node.update")
         .summary("Change a node's labels"),
-    Operation::act("node_approve", "/v1/nodes/{node}/approve", shape::<NodeApprove>(), shape::<Node>())
+    Endpoint::act("node_approve", "/v1/nodes/{node}/approve", shape::<NodeApprove>(), shape::<Node>())
         .versioned()
         .needs("node.approve")
         .summary("Approve a node's hardware, so that it can be used")
@@ -270,22 +271,22 @@ pub const OPERATIONS: &[Operation] = &[
             "Names the hardware by its digest, so that nobody approves what they have not seen. GPUs in it become \
              usable, GPUs that are gone are retired; a slot that is quarantined stays so.",
         ),
-    Operation::act("node_cordon", "/v1/nodes/{node}/cordon", shape::<NodeReason>(), shape::<Node>())
+    Endpoint::act("node_cordon", "/v1/nodes/{node}/cordon", shape::<NodeReason>(), shape::<Node>())
         .needs("node.cordon")
         .summary("Keep new work from a node")
         .description("What is on the node stays there. `node_uncordon` is the way back."),
-    Operation::act("node_uncordon", "/v1/nodes/{node}/uncordon", shape::<NodeReason>(), shape::<Node>())
+    Endpoint::act("node_uncordon", "/v1/nodes/{node}/uncordon", shape::<NodeReason>(), shape::<Node>())
         .needs("node.uncordon")
         .summary("Let a node take new work again"),
-    Operation::start("node_drain", "/v1/nodes/{node}/drain", shape::<NodeDrain>(), shape::<Started>())
+    Endpoint::start("node_drain", "/v1/nodes/{node}/drain", shape::<NodeDrain>(), shape::<Started>())
         .needs("node.drain")
         .summary("Empty a node")
-        .description("Keeps new allocations away, and waits until its tenants have released what they hold on it. At the deadline the rest is released if `force` says so, protected or not, and otherwise the operation is parked."),
-    Operation::start("node_audit", "/v1/nodes/{node}/audit", shape::<NodeAudit>(), shape::<Started>())
+        .description("Keeps new allocations away, and waits until its tenants have released what they hold on it. At the deadline the rest is released if `force` says so, protected or not, and otherwise the operation is blocked."),
+    Endpoint::start("node_audit", "/v1/nodes/{node}/audit", shape::<NodeAudit>(), shape::<Started>())
         .needs("node.audit")
         .summary("Compare a node with what is written of it, both ways")
         .description("Finds things on the node without rows, and rows without things. With `mend`, the node removes what belongs to nothing and is looked at again; what is missing is only told of."),
-    Operation::start("node_retire", "/v1/nodes/{node}/retire", shape::<NodeRetire>(), shape::<Started>())
+    Endpoint::start("node_retire", "/v1/nodes/{node}/retire", shape::<NodeRetire>(), shape::<Started>())
         .needs("node.retire")
         .summary("Take an empty node out of the fleet")
         .description("Looks whether anything of ours is left on it; from then on its certificate opens nothing. The node must be drained first."),

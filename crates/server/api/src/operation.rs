@@ -1,235 +1,461 @@
-//! One operation of the API as a value.
+//! Operations: durable work.
 
-use crate::Shape;
+use jiff::Timestamp;
+use muster_ids::{NodeId, OperationId, ProjectId, TaskId, TenantId, WitnessId};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
-/// The HTTP method.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Method {
-    /// Reads.
-    Get,
-    /// Makes or acts.
-    Post,
-    /// Changes.
-    Patch,
-    /// Removes.
-    Delete,
+use crate::capacity::Capacity;
+use crate::shape::{Object, page};
+use crate::{Endpoint, shape};
+
+/// State of an operation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum OperationState {
+    /// Stored, waiting to run.
+    Accepted,
+    /// A step is in progress.
+    Running,
+    /// Its effects are believed complete and are being verified.
+    Verifying,
+    /// Its effects are being rolled back.
+    Compensating,
+    /// It needs attention: `blocked` names the reason, the party that can unblock it and the escalation time.
+    Blocked,
+    /// Done, and witnessed.
+    Succeeded,
+    /// Partially done, and accepted as such.
+    Partial,
+    /// It had no effect, or was rolled back, witnessed.
+    Failed,
+    /// The same, on request.
+    Cancelled,
+    /// Superseded by a newer operation, which continues from its effects.
+    Superseded,
 }
 
-impl Method {
-    /// As in a request line.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Method::Get => "GET",
-            Method::Post => "POST",
-            Method::Patch => "PATCH",
-            Method::Delete => "DELETE",
-        }
-    }
+/// State of a step.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum StepState {
+    /// Not started.
+    Pending,
+    /// In progress.
+    Running,
+    /// Done.
+    Done,
+    /// Did not happen, for certain.
+    Failed,
+    /// Being rolled back.
+    Undoing,
+    /// Rolled back.
+    Undone,
+    /// There was nothing to do.
+    Skipped,
 }
 
-/// Through which part of the door it goes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Kind {
-    /// Changes something for somebody: idempotent, audited, tells an event.
-    Command,
-    /// Machines' chatter (leases, heartbeats, reports): fenced, audited at grant and end only.
-    Machine,
-    /// Changes nothing.
-    Read,
+/// One step.
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+pub struct Step {
+    /// Its name.
+    pub name: String,
+    /// Description.
+    pub does: String,
+    /// Whether it collects evidence.
+    pub verifies: bool,
+    /// Whether it can be rolled back.
+    pub has_undo: bool,
+    /// Current state.
+    pub state: StepState,
+    /// Number of evaluations.
+    pub attempts: u32,
+    /// Start time.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub started_at: Option<Timestamp>,
+    /// End time.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub ended_at: Option<Timestamp>,
+    /// Human-readable message.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub message: Option<String>,
+    /// The evidence; the witness is in `witnesses` when a single operation is returned.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub witness_id: Option<WitnessId>,
 }
 
-impl Kind {
-    /// The word in the golden list and in the document's `x-kind`.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Kind::Command => "command",
-            Kind::Machine => "machine",
-            Kind::Read => "read",
-        }
-    }
+/// State of one item of a bulk operation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ItemState {
+    /// Not started.
+    Pending,
+    /// In progress.
+    Running,
+    /// Its operation is blocked and needs a decision.
+    Blocked,
+    /// Done.
+    Succeeded,
+    /// Not done, and not retried.
+    Failed,
 }
 
-/// What a caller must show.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Credential {
-    /// A token or a session.
-    Required,
-    /// Nothing: this is how one gets a credential.
-    None,
+/// One item of a bulk operation.
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+pub struct Item {
+    /// Id of the resource.
+    pub id: String,
+    /// Its name.
+    pub name: String,
+    /// Current state.
+    pub state: ItemState,
+    /// Its operation.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub operation_id: Option<OperationId>,
+    /// Human-readable message.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub message: Option<String>,
 }
 
-/// What comes back when it went well.
-#[derive(Debug, Clone, Copy)]
-pub enum Answer {
-    /// JSON of this shape.
-    Json(Shape),
-    /// Server-sent events whose data has this shape.
-    EventStream(Shape),
-    /// Newline-delimited JSON, a line of this shape each.
-    JsonLines(Shape),
-    /// A WebSocket, on which this shape is said beside bytes.
-    Socket(Shape),
+/// Actions on a blocked operation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ResolveAction {
+    /// Retry the step.
+    Retry,
+    /// Roll back.
+    Compensate,
+    /// Accept the partial result.
+    AcceptPartial,
+    /// Give up. Unverified resources stay quarantined, and an operator's statement replaces the evidence.
+    Abandon,
 }
 
-/// One operation.
-#[derive(Debug, Clone, Copy)]
+/// Details of a block.
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+pub struct Blocked {
+    /// Reason.
+    pub reason: String,
+    /// Party that can unblock it: `tenant` or `operator`.
+    pub resolvable_by: String,
+    /// Available actions.
+    pub actions: Vec<ResolveAction>,
+    /// Time at which it was blocked.
+    pub since: Timestamp,
+    /// Time at which it is escalated to operators as overdue.
+    pub escalates_at: Timestamp,
+}
+
+/// A blocked child operation, without which its parent cannot continue.
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+pub struct BlockedChild {
+    /// The child's id, for `operation_resolve`.
+    pub operation_id: OperationId,
+    /// `noun.verb`.
+    pub kind: String,
+    /// Kind of the child's subject: `allocation`, `cell`, `instance`, `member` or `node`.
+    pub subject_kind: String,
+    /// Name of what the child works on.
+    pub subject_name: String,
+    /// Reason for the block, and the actions that resolve it.
+    pub blocked: Blocked,
+}
+
+/// Kind of evidence.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum WitnessKind {
+    /// The platform collected the evidence itself.
+    Witnessed,
+    /// An operator's statement replaces evidence that cannot be collected.
+    Attested,
+    /// The checks could not run: the node's agent proved that the cell is dead. Only for `drained` and `removed`.
+    Lost,
+}
+
+/// Evidence for a transition.
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+pub struct Witness {
+    /// Its id.
+    pub id: WitnessId,
+    /// Transition that it is evidence for: `active`, `gone`, `wiped` or `retired`.
+    pub transition: String,
+    /// Kind of evidence.
+    pub kind: WitnessKind,
+    /// Incarnation of the resource that it applies to.
+    pub incarnation: i64,
+    /// Node with the agent that collected it.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub node_id: Option<NodeId>,
+    /// Task that collected it.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub task_id: Option<TaskId>,
+    /// Operator that attested it.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub actor_id: Option<String>,
+    /// Checks and their results.
+    pub evidence: Object,
+    /// Time.
+    pub at: Timestamp,
+}
+
+/// An operation.
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 pub struct Operation {
-    /// `noun_verb`: the name in every layer.
-    pub id: &'static str,
-    /// Command, machine or read.
-    pub kind: Kind,
-    /// The method.
-    pub method: Method,
-    /// The path, with `{parameters}`.
-    pub path: &'static str,
-    /// One line.
-    pub summary: &'static str,
-    /// More, where a line is too little.
-    pub description: &'static str,
-    /// The permission it needs at the resource's scope, as `noun.verb`; empty where being somebody is enough.
-    pub permission: &'static str,
-    /// Who may knock at all.
-    pub credential: Credential,
-    /// The query parameters.
-    pub query: Option<Shape>,
-    /// The body.
-    pub body: Option<Shape>,
-    /// The status of success.
-    pub status: u16,
-    /// The answer.
-    pub answer: Answer,
-    /// Whether `If-Match` is needed: whoever changes or removes a thing must say which version it saw.
-    pub if_match: bool,
+    /// Its id.
+    pub id: OperationId,
+    /// `noun.verb`.
+    pub kind: String,
+    /// The tenant, if any.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub tenant_id: Option<TenantId>,
+    /// The project, if any.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub project_id: Option<ProjectId>,
+    /// Kind of its subject, such as `allocation` or `node`.
+    pub subject_kind: String,
+    /// Its id.
+    pub subject_id: String,
+    /// Its name.
+    pub subject_name: String,
+    /// Id of the requesting actor.
+    pub actor_id: String,
+    /// Name of the requesting actor.
+    pub actor_name: String,
+    /// Correlation id, shared with audit, events, tasks and logs.
+    pub correlation_id: String,
+    /// Current state.
+    pub state: OperationState,
+    /// Its steps: the plan and its progress.
+    pub steps: Vec<Step>,
+    /// Items of a bulk operation.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    #[schema(required = false)]
+    pub items: Vec<Item>,
+    /// What it is waiting for.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub waiting: Option<String>,
+    /// Reason it is blocked, and the party that can unblock it.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub blocked: Option<Blocked>,
+    /// Blocked children, at any depth, while they are all that keeps the operation from advancing; only when a single
+    /// operation is returned. Unblock them to let it continue.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    #[schema(required = false)]
+    pub blocked_by: Vec<BlockedChild>,
+    /// Failure reason, from a closed list.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub reason: Option<String>,
+    /// The same in a sentence.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub message: Option<String>,
+    /// Whether its cancellation was requested.
+    pub cancel_requested: bool,
+    /// The operation it superseded.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub supersedes: Option<OperationId>,
+    /// The parent operation.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub parent_id: Option<OperationId>,
+    /// Deadline; an operation that has not ended by then is rolled back or blocked.
+    pub deadline_at: Timestamp,
+    /// Time of acceptance.
+    pub created_at: Timestamp,
+    /// Time of the last change.
+    pub updated_at: Timestamp,
+    /// End time.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub finished_at: Option<Timestamp>,
+    /// Evidence collected by its steps; only when a single operation is returned.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    #[schema(required = false)]
+    pub witnesses: Vec<Witness>,
+    /// Version for `If-Match`.
+    pub version: i64,
 }
 
-impl Operation {
-    const fn new(
-        method: Method,
-        kind: Kind,
-        id: &'static str,
-        path: &'static str,
-        status: u16,
-        answer: Answer,
-    ) -> Self {
-        Self {
-            id,
-            kind,
-            method,
-            path,
-            summary: "",
-            description: "",
-            permission: "",
-            credential: Credential::Required,
-            query: None,
-            body: None,
-            status,
-            answer,
-            if_match: false,
-        }
-    }
-
-    /// A read of one thing or a list.
-    pub const fn read(id: &'static str, path: &'static str, answer: Shape) -> Self {
-        Self::new(Method::Get, Kind::Read, id, path, 200, Answer::Json(answer))
-    }
-
-    /// A read that streams.
-    pub const fn stream(id: &'static str, path: &'static str, answer: Answer) -> Self {
-        let status = if matches!(answer, Answer::Socket(_)) { 101 } else { 200 };
-        Self::new(Method::Get, Kind::Read, id, path, status, answer)
-    }
-
-    /// A command that makes something.
-    pub const fn create(id: &'static str, path: &'static str, body: Shape, answer: Shape) -> Self {
-        let mut operation = Self::new(Method::Post, Kind::Command, id, path, 201, Answer::Json(answer));
-        operation.body = Some(body);
-        operation
-    }
-
-    /// A command on something that exists.
-    pub const fn act(id: &'static str, path: &'static str, body: Shape, answer: Shape) -> Self {
-        let mut operation = Self::new(Method::Post, Kind::Command, id, path, 200, Answer::Json(answer));
-        operation.body = Some(body);
-        operation
-    }
-
-    /// A command that starts an operation: it is accepted, and done later.
-    pub const fn start(id: &'static str, path: &'static str, body: Shape, answer: Shape) -> Self {
-        let mut operation = Self::new(Method::Post, Kind::Command, id, path, 202, Answer::Json(answer));
-        operation.body = Some(body);
-        operation
-    }
-
-    /// What machines say to each other: fenced by what it carries, and so safe to repeat without a key.
-    pub const fn machine(id: &'static str, path: &'static str, body: Shape, answer: Shape) -> Self {
-        let mut operation = Self::new(Method::Post, Kind::Machine, id, path, 200, Answer::Json(answer));
-        operation.body = Some(body);
-        operation
-    }
-
-    /// A change of some fields.
-    pub const fn update(id: &'static str, path: &'static str, body: Shape, answer: Shape) -> Self {
-        let mut operation = Self::new(Method::Patch, Kind::Command, id, path, 200, Answer::Json(answer));
-        operation.body = Some(body);
-        operation.if_match = true;
-        operation
-    }
-
-    /// A removal; the answer says what went.
-    pub const fn delete(id: &'static str, path: &'static str, answer: Shape) -> Self {
-        let mut operation = Self::new(Method::Delete, Kind::Command, id, path, 200, Answer::Json(answer));
-        operation.if_match = true;
-        operation
-    }
-
-    /// With a line of help.
-    pub const fn summary(mut self, summary: &'static str) -> Self {
-        self.summary = summary;
-        self
-    }
-
-    /// With a paragraph of help.
-    pub const fn description(mut self, description: &'static str) -> Self {
-        self.description = description;
-        self
-    }
-
-    /// With the permission it needs.
-    pub const fn needs(mut self, permission: &'static str) -> Self {
-        self.permission = permission;
-        self
-    }
-
-    /// With query parameters.
-    pub const fn query(mut self, query: Shape) -> Self {
-        self.query = Some(query);
-        self
-    }
-
-    /// For callers without a credential.
-    pub const fn anonymous(mut self) -> Self {
-        self.credential = Credential::None;
-        self
-    }
-
-    /// Needs `If-Match`.
-    pub const fn versioned(mut self) -> Self {
-        self.if_match = true;
-        self
-    }
-
-    /// Whether `Idempotency-Key` is needed: on every command that is a POST; the other methods repeat safely by `If-Match`.
-    pub fn needs_idempotency_key(&self) -> bool {
-        self.kind == Kind::Command && self.method == Method::Post
-    }
-
-    /// The audit's word for it: the permission, or the id as `noun.verb` where none is needed.
-    pub fn action(&self) -> String {
-        if self.permission.is_empty() { self.id.replacen('_', ".", 1) } else { self.permission.to_owned() }
-    }
-
-    /// The names of the path's parameters, in order.
-    pub fn path_parameters(&self) -> Vec<&'static str> {
-        self.path.split('/').filter_map(|part| part.strip_prefix('{')?.strip_suffix('}')).collect()
-    }
+/// A planned step.
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+pub struct PlannedStep {
+    /// Its name.
+    pub name: String,
+    /// Description.
+    pub does: String,
+    /// Whether it collects evidence.
+    pub verifies: bool,
+    /// Whether it can be rolled back.
+    pub has_undo: bool,
 }
+
+/// Planned action on one resource.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum PlannedAction {
+    /// A member: start its successor elsewhere, then remove it.
+    Replace,
+    /// A member: drain it in place.
+    Drain,
+    /// Keep it; the operation waits.
+    Wait,
+    /// An allocation: release it.
+    Release,
+}
+
+/// A resource that an operation would act on.
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+pub struct PlannedItem {
+    /// Its id.
+    pub id: String,
+    /// Its name.
+    pub name: String,
+    /// Planned action.
+    pub action: PlannedAction,
+    /// Explanation: the order, the short resource, the state that is lost.
+    pub message: String,
+}
+
+/// Members of a component that an operation would add.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct PlannedMembers {
+    /// The component.
+    pub component_key: String,
+    /// Number of members.
+    pub count: i64,
+}
+
+/// An image that nodes would have to pull.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct PlannedPull {
+    /// Its repository and digest.
+    pub image: String,
+    /// Its size in bytes.
+    pub size: i64,
+}
+
+/// The plan of an operation.
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+pub struct Plan {
+    /// `noun.verb`.
+    pub kind: String,
+    /// The steps, in order.
+    pub steps: Vec<PlannedStep>,
+    /// Resources that it locks; operations on the same resources run one after the other.
+    pub locks: Vec<String>,
+    /// Capacity that it takes or releases.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub capacity: Option<Capacity>,
+    /// Whether it fits now; not a reservation.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub fits_now: Option<bool>,
+    /// Planned action on each resource, where they differ.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    #[schema(required = false)]
+    pub items: Vec<PlannedItem>,
+    /// Resource or limit that is short, if it does not fit now.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    #[schema(example = "needs 1 CPU; most free on one node: 0")]
+    pub short: Option<String>,
+    /// Number of members it adds; they have no ids yet.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub adds: Vec<PlannedMembers>,
+    /// Images of these members that no cell runs now: a node pulls them first, unless cached.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub pulls: Vec<PlannedPull>,
+    /// Typical duration without obstacles, including image pulls.
+    pub expected_seconds: u32,
+    /// Deadline.
+    pub deadline_at: Timestamp,
+}
+
+/// An accepted operation, or its plan.
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+pub struct Started {
+    /// The operation; absent in a dry run.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub operation: Option<Operation>,
+    /// Its plan.
+    pub plan: Plan,
+}
+
+/// Filters for listing operations.
+#[derive(Debug, Clone, Default, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct OperationListQuery {
+    /// Maximum number of items; default: 50.
+    #[schema(minimum = 1, maximum = 200)]
+    pub page_size: Option<u16>,
+    /// `next_page_token` of the previous page.
+    #[schema(max_length = 1024)]
+    pub page_token: Option<String>,
+    /// Only those of this project; optional for operators.
+    #[schema(max_length = 200)]
+    pub project: Option<String>,
+    /// Only those on this resource: id of an allocation or a node.
+    #[schema(max_length = 200)]
+    pub subject: Option<String>,
+    /// Only those in this state.
+    pub state: Option<OperationState>,
+}
+
+/// Long-poll options.
+#[derive(Debug, Clone, Default, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct OperationGetQuery {
+    /// Wait up to this many seconds for it to end or to be blocked.
+    #[schema(minimum = 0, maximum = 30)]
+    pub wait_seconds: Option<u16>,
+}
+
+/// A cancellation.
+#[derive(Debug, Clone, Default, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct OperationCancel {
+    /// Reason, for the audit log.
+    #[schema(max_length = 500)]
+    pub reason: Option<String>,
+}
+
+/// A decision on a blocked operation.
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct OperationResolve {
+    /// One of its available actions.
+    pub action: ResolveAction,
+    /// Statement for the audit log. Required to `abandon`: it replaces the evidence.
+    #[schema(min_length = 1, max_length = 1000)]
+    pub statement: Option<String>,
+}
+
+page! {
+    /// A page of operations.
+    OperationPage of Operation
+}
+
+/// The endpoints.
+pub const ENDPOINTS: &[Endpoint] = &[
+    Endpoint::read("operation_list", "/v1/operations", shape::<OperationPage>())
+        .needs("operation.list")
+        .query(shape::<OperationListQuery>())
+        .summary("List operations, finished and not"),
+    Endpoint::read("operation_get", "/v1/operations/{operation}", shape::<Operation>())
+        .needs("operation.get")
+        .query(shape::<OperationGetQuery>())
+        .summary("Show an operation with its steps and evidence"),
+    Endpoint::act(
+        "operation_cancel",
+        "/v1/operations/{operation}/cancel",
+        shape::<OperationCancel>(),
+        shape::<Operation>(),
+    )
+    .needs("operation.cancel")
+    .summary("Ask for the end of an operation")
+    .description("What it did is undone, and that is witnessed; then it is `cancelled`. Not everything can be cancelled."),
+    Endpoint::act(
+        "operation_resolve",
+        "/v1/operations/{operation}/resolve",
+        shape::<OperationResolve>(),
+        shape::<Operation>(),
+    )
+    .needs("operation.resolve")
+    .summary("Decide how a blocked operation goes on"),
+];

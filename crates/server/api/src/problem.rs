@@ -1,4 +1,4 @@
-//! Problems (RFC 9457): every answer that is not a success.
+//! Problems (RFC 9457): every error response.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -11,25 +11,25 @@ macro_rules! codes {
         pub enum Code { $(#[doc = $title] $variant,)* }
 
         impl Code {
-            /// All of them.
+            /// All codes.
             pub const ALL: &'static [Code] = &[$(Code::$variant,)*];
 
-            /// The word on the wire.
+            /// Returns the code's name on the wire.
             pub fn as_str(self) -> &'static str {
                 match self { $(Code::$variant => $word,)* }
             }
 
-            /// The HTTP status.
+            /// Returns the HTTP status.
             pub fn status(self) -> u16 {
                 match self { $(Code::$variant => $status,)* }
             }
 
-            /// Whether the very same request may succeed later.
+            /// Reports whether the identical request may succeed later.
             pub fn retryable(self) -> bool {
                 match self { $(Code::$variant => $retryable,)* }
             }
 
-            /// The title.
+            /// Returns the title.
             pub fn title(self) -> &'static str {
                 match self { $(Code::$variant => $title,)* }
             }
@@ -75,43 +75,43 @@ codes! {
     StorageFull = "storage_full", 507, true, "The server's disk is full";
 }
 
-/// One fault of a request, by the place where it is.
+/// An error at one place of a request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct FieldError {
     /// A JSON pointer into the body, or `query/NAME`, `header/NAME`, `path/NAME`.
     pub pointer: String,
-    /// What is wrong there.
+    /// Description of the error.
     pub detail: String,
 }
 
-/// Why a request was not carried out.
+/// An error response.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 pub struct Problem {
-    /// A stable reference for the code.
+    /// Stable URI of the code.
     #[serde(rename = "type")]
     pub kind: String,
-    /// The code in words.
+    /// Title of the code.
     pub title: String,
     /// The HTTP status.
     pub status: u16,
-    /// What happened, and what to do next.
+    /// Cause, and how to continue.
     pub detail: String,
     /// The code.
     pub code: Code,
-    /// Give it when you ask for help.
+    /// Correlation id; quote it when you ask for help.
     pub correlation_id: String,
-    /// Whether the same request may succeed later.
+    /// Whether the identical request may succeed later.
     pub retryable: bool,
-    /// Where the code is explained.
+    /// Documentation of the code.
     pub docs: String,
-    /// The faults one by one, where there are several.
+    /// Errors by field, if there are several.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     #[schema(required = false)]
     pub errors: Vec<FieldError>,
 }
 
 impl Problem {
-    /// A problem with this code and sentence; the correlation id is filled in at the door.
+    /// Returns a problem with this code and detail; the command pipeline sets the correlation id.
     pub fn new(code: Code, detail: impl Into<String>) -> Self {
         Self {
             kind: format!("urn:muster:problem:{}", code.as_str()),
@@ -126,20 +126,21 @@ impl Problem {
         }
     }
 
-    /// With faults by field.
+    /// Adds errors by field.
     pub fn with_errors(mut self, errors: Vec<FieldError>) -> Self {
         self.errors = errors;
         self
     }
 
-    /// A fault of one field.
+    /// Returns a problem about one field.
     pub fn field(pointer: impl Into<String>, detail: impl Into<String>) -> Self {
         let (pointer, detail) = (pointer.into(), detail.into());
         Self::new(Code::InvalidRequest, format!("{pointer}: {detail}"))
             .with_errors(vec![FieldError { pointer, detail }])
     }
 
-    /// The one answer for what is absent and for what is invisible: the same words for both.
+    /// Returns the problem for a resource that is absent or not visible: the text is the same for both, so it reveals
+    /// nothing.
     pub fn not_found(noun: &str) -> Self {
         Self::new(Code::NotFound, format!("there is no such {noun}, or you may not see it"))
     }

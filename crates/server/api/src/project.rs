@@ -7,7 +7,7 @@ use utoipa::ToSchema;
 
 use crate::shape::{Labels, ListQuery, page};
 use crate::tenant::{DeleteQuery, Removed};
-use crate::{Operation, shape};
+use crate::{Endpoint, shape};
 
 /// A project: ownership and quota inside a tenant.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
@@ -18,42 +18,42 @@ pub struct Project {
     pub tenant_id: TenantId,
     /// That tenant's slug.
     pub tenant: String,
-    /// Its name, unique in the tenant; `tenant.name` is its name on the platform.
+    /// Name, unique in the tenant; `tenant.name` is unique on the platform.
     pub name: String,
-    /// What people read.
+    /// Display name.
     pub display_name: String,
     /// Labels.
     pub labels: Labels,
-    /// When it was made.
+    /// Creation time.
     pub created_at: Timestamp,
-    /// When it last changed.
+    /// Time of the last change.
     pub updated_at: Timestamp,
-    /// For `If-Match`.
+    /// Version for `If-Match`.
     pub version: i64,
 }
 
-/// A project to be made.
+/// A project to create.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ProjectCreate {
     /// Its name, unique in the tenant.
     #[schema(pattern = "^[a-z]([a-z0-9-]{0,61}[a-z0-9])?$", example = "train")]
     pub name: String,
-    /// What people read; the name if not given.
+    /// Display name; default: the name.
     #[schema(max_length = 200)]
     pub display_name: Option<String>,
     /// Labels.
     pub labels: Option<Labels>,
 }
 
-/// What of a project can change.
+/// Properties of a project that can change.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ProjectUpdate {
-    /// What people read.
+    /// Display name.
     #[schema(max_length = 200)]
     pub display_name: Option<String>,
-    /// Labels; they replace the old ones.
+    /// Labels; replace the existing ones.
     pub labels: Option<Labels>,
 }
 
@@ -62,9 +62,9 @@ page! {
     ProjectPage of Project
 }
 
-/// The operations.
-pub const OPERATIONS: &[Operation] = &[
-    Operation::create(
+/// The endpoints.
+pub const ENDPOINTS: &[Endpoint] = &[
+    Endpoint::create(
         "project_create",
         "/v1/tenants/{tenant}/projects",
         shape::<ProjectCreate>(),
@@ -72,17 +72,17 @@ pub const OPERATIONS: &[Operation] = &[
     )
     .needs("project.create")
     .summary("Make a project in a tenant"),
-    Operation::read("project_list", "/v1/projects", shape::<ProjectPage>())
+    Endpoint::read("project_list", "/v1/projects", shape::<ProjectPage>())
         .needs("project.list")
         .query(shape::<ListQuery>())
         .summary("List the projects you may see"),
-    Operation::read("project_get", "/v1/projects/{project}", shape::<Project>())
+    Endpoint::read("project_get", "/v1/projects/{project}", shape::<Project>())
         .needs("project.get")
         .summary("Show a project"),
-    Operation::update("project_update", "/v1/projects/{project}", shape::<ProjectUpdate>(), shape::<Project>())
+    Endpoint::update("project_update", "/v1/projects/{project}", shape::<ProjectUpdate>(), shape::<Project>())
         .needs("project.update")
         .summary("Change a project's description"),
-    Operation::delete("project_delete", "/v1/projects/{project}", shape::<Removed>())
+    Endpoint::delete("project_delete", "/v1/projects/{project}", shape::<Removed>())
         .needs("project.delete")
         .query(shape::<DeleteQuery>())
         .summary("Remove a project")

@@ -4,12 +4,12 @@ use muster_ids::ProjectId;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::{Operation, shape};
+use crate::{Endpoint, shape};
 
-/// What a project holds now, counted as it was promised.
+/// Capacity a project holds now, as it was requested.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
 pub struct QuotaUse {
-    /// Allocations that live.
+    /// Live allocations.
     pub allocations: i64,
     /// GPUs.
     pub gpus: i64,
@@ -21,29 +21,29 @@ pub struct QuotaUse {
     pub disk_mb: i64,
 }
 
-/// What a project may hold at most, and what it holds.
+/// Limits of a project, and its usage.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 pub struct Quota {
-    /// Whose it is.
+    /// The project.
     pub project_id: ProjectId,
-    /// Most allocations at once; no limit if absent, as with the others.
+    /// Maximum number of allocations; absent: no limit, as for the other fields.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub max_allocations: Option<i64>,
-    /// Most GPUs.
+    /// Maximum number of GPUs.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub max_gpus: Option<i64>,
-    /// Most logical CPUs.
+    /// Maximum number of logical CPUs.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub max_cpus: Option<i64>,
-    /// Most memory in MiB.
+    /// Maximum memory in MiB.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub max_memory_mb: Option<i64>,
-    /// Most disk in MiB.
+    /// Maximum disk in MiB.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub max_disk_mb: Option<i64>,
-    /// What it holds now. It may be above a limit that was lowered: then it can only shrink.
+    /// Current usage. It may exceed a limit that was lowered; then it can only shrink.
     pub used: QuotaUse,
-    /// For `If-Match`.
+    /// Version for `If-Match`.
     pub version: i64,
 }
 
@@ -63,36 +63,36 @@ pub enum QuotaLimit {
     DiskMb,
 }
 
-/// Limits to be set. What is not named stays as it is.
+/// Limits to set. Omitted fields keep their value.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct QuotaSet {
-    /// Most allocations at once.
+    /// Maximum number of allocations.
     #[schema(minimum = 0, maximum = 1000000)]
     pub max_allocations: Option<i64>,
-    /// Most GPUs.
+    /// Maximum number of GPUs.
     #[schema(minimum = 0, maximum = 1000000)]
     pub max_gpus: Option<i64>,
-    /// Most logical CPUs.
+    /// Maximum number of logical CPUs.
     #[schema(minimum = 0, maximum = 1000000000)]
     pub max_cpus: Option<i64>,
-    /// Most memory in MiB.
+    /// Maximum memory in MiB.
     #[schema(minimum = 0, maximum = 1000000000000_i64)]
     pub max_memory_mb: Option<i64>,
-    /// Most disk in MiB.
+    /// Maximum disk in MiB.
     #[schema(minimum = 0, maximum = 1000000000000_i64)]
     pub max_disk_mb: Option<i64>,
-    /// Limits that are taken away.
+    /// Limits to remove.
     #[schema(max_items = 5)]
     pub unlimited: Option<Vec<QuotaLimit>>,
 }
 
-/// The operations.
-pub const OPERATIONS: &[Operation] = &[
-    Operation::read("quota_get", "/v1/projects/{project}/quota", shape::<Quota>())
+/// The endpoints.
+pub const ENDPOINTS: &[Endpoint] = &[
+    Endpoint::read("quota_get", "/v1/projects/{project}/quota", shape::<Quota>())
         .needs("quota.get")
         .summary("Show what a project may hold, and what it holds"),
-    Operation::update("quota_set", "/v1/projects/{project}/quota", shape::<QuotaSet>(), shape::<Quota>())
+    Endpoint::update("quota_set", "/v1/projects/{project}/quota", shape::<QuotaSet>(), shape::<Quota>())
         .needs("quota.set")
         .summary("Limit what a project may hold")
         .description(

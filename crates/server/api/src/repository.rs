@@ -1,4 +1,4 @@
-//! Repositories: where a project's artifacts are pushed to, by the OCI distribution protocol under `/v2/`.
+//! Repositories: targets for pushing a project's artifacts with the OCI distribution protocol under `/v2/`.
 
 use jiff::Timestamp;
 use muster_ids::{ProjectId, RepositoryId, TenantId};
@@ -7,9 +7,9 @@ use utoipa::ToSchema;
 
 use crate::shape::page;
 use crate::tenant::Removed;
-use crate::{Operation, shape};
+use crate::{Endpoint, shape};
 
-/// A repository. It is made by the first push to it.
+/// A repository. The first push creates it.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 pub struct Repository {
     /// Its id.
@@ -18,28 +18,28 @@ pub struct Repository {
     pub tenant_id: TenantId,
     /// The project.
     pub project_id: ProjectId,
-    /// Its name in the project; it may have parts: `train/base`.
+    /// Its name in the project; may have several segments: `train/base`.
     pub name: String,
-    /// How clients of registries write it after the server's name: `acme.ml/train/base`.
+    /// Its path after the server's name, as registry clients write it: `acme.ml/train/base`.
     pub path: String,
-    /// How many manifests it holds.
+    /// Number of manifests.
     pub manifests: i64,
-    /// Bytes of everything it holds.
+    /// Total size in bytes.
     pub size: i64,
-    /// When it was made.
+    /// Creation time.
     pub created_at: Timestamp,
-    /// For `If-Match`.
+    /// Version for `If-Match`.
     pub version: i64,
 }
 
-/// Which repositories to list.
+/// Filters for listing repositories.
 #[derive(Debug, Clone, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RepositoryListQuery {
-    /// How many at most; 50 if not given.
+    /// Maximum number of items; default: 50.
     #[schema(minimum = 1, maximum = 200)]
     pub page_size: Option<u16>,
-    /// The token that the page before gave.
+    /// `next_page_token` of the previous page.
     #[schema(max_length = 1024)]
     pub page_token: Option<String>,
 }
@@ -49,48 +49,48 @@ page! {
     RepositoryPage of Repository
 }
 
-/// Which tags to list.
+/// Filters for listing tags.
 #[derive(Debug, Clone, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RepositoryTagsQuery {
-    /// How many at most; 50 if not given.
+    /// Maximum number of items; default: 50.
     #[schema(minimum = 1, maximum = 200)]
     pub page_size: Option<u16>,
-    /// The token that the page before gave.
+    /// `next_page_token` of the previous page.
     #[schema(max_length = 1024)]
     pub page_token: Option<String>,
 }
 
 page! {
-    /// A page of tags, in the order of their names.
+    /// A page of tags, sorted by name.
     TagPage of Tag
 }
 
-/// A tag. It can move; digests cannot.
+/// A tag. It is mutable; digests are not.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 pub struct Tag {
     /// Its name.
     pub name: String,
-    /// The digest that it names now.
+    /// Digest that it points to.
     pub digest: String,
-    /// When it was last set.
+    /// Time it was last set.
     pub updated_at: Timestamp,
 }
 
-/// The operations.
-pub const OPERATIONS: &[Operation] = &[
-    Operation::read("repository_list", "/v1/projects/{project}/repositories", shape::<RepositoryPage>())
+/// The endpoints.
+pub const ENDPOINTS: &[Endpoint] = &[
+    Endpoint::read("repository_list", "/v1/projects/{project}/repositories", shape::<RepositoryPage>())
         .needs("repository.list")
         .query(shape::<RepositoryListQuery>())
         .summary("List a project's repositories"),
-    Operation::read(
+    Endpoint::read(
         "repository_get",
         "/v1/projects/{project}/repositories/{repository}",
         shape::<Repository>(),
     )
     .needs("repository.get")
     .summary("Show a repository"),
-    Operation::read(
+    Endpoint::read(
         "repository_tags",
         "/v1/projects/{project}/repositories/{repository}/tags",
         shape::<TagPage>(),
@@ -98,7 +98,7 @@ pub const OPERATIONS: &[Operation] = &[
     .needs("repository.tags")
     .query(shape::<RepositoryTagsQuery>())
     .summary("List the tags of a repository"),
-    Operation::delete(
+    Endpoint::delete(
         "repository_delete",
         "/v1/projects/{project}/repositories/{repository}",
         shape::<Removed>(),

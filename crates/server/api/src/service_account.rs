@@ -7,63 +7,63 @@ use utoipa::ToSchema;
 
 use crate::shape::{Labels, ListQuery, page};
 use crate::tenant::Removed;
-use crate::{Operation, shape};
+use crate::{Endpoint, shape};
 
-/// Automation inside one project.
+/// An identity for automation inside one project.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 pub struct ServiceAccount {
     /// Its id.
     pub id: ServiceAccountId,
-    /// Its project, outside of which it can do nothing.
+    /// Its project; it has no access elsewhere.
     pub project_id: ProjectId,
     /// Its name, unique in the project.
     pub name: String,
-    /// What it is for.
+    /// Description.
     pub description: String,
-    /// What it may do there: nothing is implied.
+    /// Its permissions; none are implied.
     pub permissions: Vec<String>,
-    /// A disabled account's tokens are refused.
+    /// Whether its tokens are refused.
     pub disabled: bool,
     /// Labels.
     pub labels: Labels,
-    /// When it was made.
+    /// Creation time.
     pub created_at: Timestamp,
-    /// When it last changed.
+    /// Time of the last change.
     pub updated_at: Timestamp,
-    /// For `If-Match`.
+    /// Version for `If-Match`.
     pub version: i64,
 }
 
-/// A service account to be made.
+/// A service account to create.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ServiceAccountCreate {
     /// Its name, unique in the project.
     #[schema(pattern = "^[a-z]([a-z0-9-]{0,61}[a-z0-9])?$", example = "ci")]
     pub name: String,
-    /// What it is for.
+    /// Description.
     #[schema(max_length = 500)]
     pub description: Option<String>,
-    /// What it may do, as `noun.verb`. Some permissions can never be given, and none that you do not hold.
+    /// Permissions, as `noun.verb`. Some can never be granted, and none that you do not hold.
     #[schema(max_items = 200)]
     pub permissions: Vec<String>,
     /// Labels.
     pub labels: Option<Labels>,
 }
 
-/// What of a service account can change.
+/// Properties of a service account that can change.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ServiceAccountUpdate {
-    /// What it is for.
+    /// Description.
     #[schema(max_length = 500)]
     pub description: Option<String>,
-    /// The allow list; it replaces the old one.
+    /// Permissions; replace the existing ones.
     #[schema(max_items = 200)]
     pub permissions: Option<Vec<String>>,
     /// Whether its tokens are refused.
     pub disabled: Option<bool>,
-    /// Labels; they replace the old ones.
+    /// Labels; replace the existing ones.
     pub labels: Option<Labels>,
 }
 
@@ -72,9 +72,9 @@ page! {
     ServiceAccountPage of ServiceAccount
 }
 
-/// The operations.
-pub const OPERATIONS: &[Operation] = &[
-    Operation::create(
+/// The endpoints.
+pub const ENDPOINTS: &[Endpoint] = &[
+    Endpoint::create(
         "service_account_create",
         "/v1/projects/{project}/service-accounts",
         shape::<ServiceAccountCreate>(),
@@ -82,7 +82,7 @@ pub const OPERATIONS: &[Operation] = &[
     )
     .needs("service_account.create")
     .summary("Make a service account"),
-    Operation::read(
+    Endpoint::read(
         "service_account_list",
         "/v1/projects/{project}/service-accounts",
         shape::<ServiceAccountPage>(),
@@ -90,14 +90,14 @@ pub const OPERATIONS: &[Operation] = &[
     .needs("service_account.list")
     .query(shape::<ListQuery>())
     .summary("List a project's service accounts"),
-    Operation::read(
+    Endpoint::read(
         "service_account_get",
         "/v1/projects/{project}/service-accounts/{service_account}",
         shape::<ServiceAccount>(),
     )
     .needs("service_account.get")
     .summary("Show a service account"),
-    Operation::update(
+    Endpoint::update(
         "service_account_update",
         "/v1/projects/{project}/service-accounts/{service_account}",
         shape::<ServiceAccountUpdate>(),
@@ -105,7 +105,7 @@ pub const OPERATIONS: &[Operation] = &[
     )
     .needs("service_account.update")
     .summary("Change a service account's allow list or description"),
-    Operation::delete(
+    Endpoint::delete(
         "service_account_delete",
         "/v1/projects/{project}/service-accounts/{service_account}",
         shape::<Removed>(),

@@ -6,13 +6,13 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::tenant::Removed;
-use crate::{Operation, shape};
+use crate::{Endpoint, shape};
 
-/// How a person proves who they are. One method today; single sign-on becomes a second variant.
+/// Authentication method. Password is the only one today; single sign-on becomes a second variant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum LoginMethod {
-    /// Address and password.
+    /// E-mail address and password.
     Password,
 }
 
@@ -20,12 +20,12 @@ pub enum LoginMethod {
 #[derive(Clone, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SessionCreate {
-    /// How.
+    /// Authentication method.
     pub method: LoginMethod,
-    /// The tenant that the person belongs to, by slug or id; none for people who run the platform.
+    /// The person's tenant, by slug or id; absent for platform staff.
     #[schema(max_length = 128)]
     pub tenant: Option<String>,
-    /// The address.
+    /// E-mail address.
     #[schema(max_length = 254)]
     pub email: String,
     /// The password.
@@ -33,33 +33,33 @@ pub struct SessionCreate {
     pub password: String,
 }
 
-/// A session. The token itself travels only in the `muster_session` cookie.
+/// A session. The token itself is only in the `muster_session` cookie.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 pub struct Session {
     /// Its id.
     pub id: TokenId,
-    /// Who logged in.
+    /// The person.
     pub user_id: UserId,
-    /// When it ends by itself.
+    /// Expiry time.
     pub expires_at: Timestamp,
-    /// What a page must send as `X-CSRF-Token` with every request that is not a GET; in the one answer that shows it.
+    /// Value for the `X-CSRF-Token` header of every request that is not a GET; only in the first response.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub csrf_token: Option<String>,
-    /// True in a replayed answer: the secret was in the first one and is kept nowhere.
+    /// True in a replayed response: the secret was only in the first one and is not stored.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub secret_shown_once: Option<bool>,
 }
 
-/// The operations.
-pub const OPERATIONS: &[Operation] = &[
-    Operation::create("session_create", "/v1/sessions", shape::<SessionCreate>(), shape::<Session>())
+/// The endpoints.
+pub const ENDPOINTS: &[Endpoint] = &[
+    Endpoint::create("session_create", "/v1/sessions", shape::<SessionCreate>(), shape::<Session>())
         .anonymous()
         .summary("Log in with a browser")
         .description(
             "Sets the `muster_session` cookie. Programs use tokens instead. Repeated with the same `Idempotency-Key` it is \
              another login: a stored answer would have no cookie.",
         ),
-    Operation::act(
+    Endpoint::act(
         "session_delete",
         "/v1/sessions/current/end",
         shape::<crate::tenant::Nothing>(),

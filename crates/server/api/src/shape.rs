@@ -1,4 +1,4 @@
-//! A type's schema as a constant that can stand in a table.
+//! A type's schema as a constant, for use in the endpoint table.
 
 use std::borrow::Cow;
 
@@ -6,7 +6,7 @@ use utoipa::ToSchema;
 use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::{ObjectBuilder, Schema, Type};
 
-/// Named schemas, as they are collected for the document.
+/// Named schemas, collected for the document.
 pub(crate) type Schemas = Vec<(String, RefOr<Schema>)>;
 
 /// A handle on the schema of a type.
@@ -17,7 +17,7 @@ pub struct Shape {
 }
 
 impl Shape {
-    /// The component's name.
+    /// Returns the component's name.
     pub fn name(&self) -> String {
         (self.name)().into_owned()
     }
@@ -27,7 +27,7 @@ impl Shape {
     }
 }
 
-/// The shape of `T`.
+/// Returns the shape of `T`.
 pub const fn shape<T: ToSchema>() -> Shape {
     Shape { name: T::name, collect: collect::<T> }
 }
@@ -43,9 +43,9 @@ macro_rules! page {
         $(#[$doc])*
         #[derive(Debug, Clone, serde::Serialize, serde::Deserialize, utoipa::ToSchema)]
         pub struct $name {
-            /// This page, oldest first.
+            /// Items of this page, oldest first.
             pub items: Vec<$item>,
-            /// Give it as `page_token` to get the next page; absent on the last.
+            /// Pass as `page_token` to get the next page; absent on the last.
             #[serde(skip_serializing_if = "Option::is_none", default)]
             pub next_page_token: Option<String>,
         }
@@ -53,10 +53,10 @@ macro_rules! page {
 }
 pub(crate) use page;
 
-/// A free JSON object. A type of its own so that every schema says "object", never "anything".
+/// A free-form JSON object. Its own type, so that every schema is an "object" and never "anything".
 pub type Object = serde_json::Map<String, serde_json::Value>;
 
-/// Labels on the wire: key and value pairs that the platform keeps and never interprets.
+/// Labels on the wire: key-value pairs that the platform stores and never interprets.
 #[derive(Debug, Clone, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(transparent)]
 pub struct Labels(pub std::collections::BTreeMap<String, String>);
@@ -75,29 +75,29 @@ impl utoipa::PartialSchema for Labels {
 
 impl ToSchema for Labels {}
 
-/// What lists of things without labels take.
+/// Paging parameters for lists without labels.
 #[derive(Debug, Clone, Default, serde::Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PageQuery {
-    /// How many at most; 50 if not given.
+    /// Maximum number of items; default: 50.
     #[schema(minimum = 1, maximum = 200)]
     pub page_size: Option<u16>,
-    /// The token that the page before gave.
+    /// `next_page_token` of the previous page.
     #[schema(max_length = 1024)]
     pub page_token: Option<String>,
 }
 
-/// What lists of labelled things take.
+/// Paging and label parameters for lists.
 #[derive(Debug, Clone, Default, serde::Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ListQuery {
-    /// How many at most; 50 if not given.
+    /// Maximum number of items; default: 50.
     #[schema(minimum = 1, maximum = 200)]
     pub page_size: Option<u16>,
-    /// The token that the page before gave.
+    /// `next_page_token` of the previous page.
     #[schema(max_length = 1024)]
     pub page_token: Option<String>,
-    /// Only those with these labels: `team=ml,stage!=test`.
+    /// Label selector: `team=ml,stage!=test`.
     #[schema(max_length = 1024)]
     pub labels: Option<String>,
 }

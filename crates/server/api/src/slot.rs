@@ -5,19 +5,19 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::shape::page;
-use crate::{Operation, shape};
+use crate::{Endpoint, shape};
 
-/// What a slot is.
+/// State of a slot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum SlotState {
-    /// An agent reported it.
+    /// Reported by an agent.
     Discovered,
-    /// An operator approved it: it can be claimed.
+    /// Approved by an operator: it can be claimed.
     Approved,
-    /// Something about it could not be verified, or an operator said so; nobody gets it.
+    /// Not verified, or set aside by an operator; it cannot be claimed.
     Quarantined,
-    /// It is gone.
+    /// Removed.
     Retired,
 }
 
@@ -28,9 +28,9 @@ pub struct Slot {
     pub id: SlotId,
     /// The node it is in.
     pub node_id: NodeId,
-    /// Which kind: `gpu`.
+    /// Its kind: `gpu`.
     pub kind: String,
-    /// The device's own identity.
+    /// The device's own identifier.
     #[schema(example = "GPU-8f3d2c11-6a0e-4c8e-9a55-0d6b7f1e2a34")]
     pub device: String,
     /// Its number on the node.
@@ -39,36 +39,36 @@ pub struct Slot {
     pub model: String,
     /// Its memory in MiB.
     pub memory_mb: i64,
-    /// The NUMA node it hangs on.
+    /// Its NUMA node.
     pub numa: i64,
     /// Its NVLink island: GPUs that reach each other over NVLink have the same number.
     pub island: i64,
-    /// What it is.
+    /// Current state.
     pub state: SlotState,
-    /// Why it is quarantined.
+    /// Reason it is quarantined.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub reason: Option<String>,
     /// The allocation that holds it.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub allocation_id: Option<AllocationId>,
-    /// Raised with every change.
+    /// Incremented with each change.
     pub version: i64,
 }
 
-/// A slot to be kept from everybody.
+/// A quarantine.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SlotQuarantine {
-    /// Why.
+    /// Reason.
     #[schema(min_length = 1, max_length = 500, example = "ECC errors since Tuesday")]
     pub reason: String,
 }
 
-/// A slot to be used on an operator's word.
+/// An approval on an operator's responsibility.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SlotApprove {
-    /// What was checked, and by whom: the platform itself has seen nothing.
+    /// Checks made and the person responsible; the platform verified nothing itself.
     #[schema(min_length = 1, max_length = 500, example = "memory test passed, board replaced")]
     pub reason: String,
 }
@@ -78,12 +78,12 @@ page! {
     SlotPage of Slot
 }
 
-/// The operations.
-pub const OPERATIONS: &[Operation] = &[
-    Operation::read("slot_list", "/v1/nodes/{node}/slots", shape::<SlotPage>())
+/// The endpoints.
+pub const ENDPOINTS: &[Endpoint] = &[
+    Endpoint::read("slot_list", "/v1/nodes/{node}/slots", shape::<SlotPage>())
         .needs("slot.list")
         .summary("List a node's slots, with who holds them"),
-    Operation::act(
+    Endpoint::act(
         "slot_quarantine",
         "/v1/slots/{slot}/quarantine",
         shape::<SlotQuarantine>(),
@@ -92,7 +92,7 @@ pub const OPERATIONS: &[Operation] = &[
     .needs("slot.quarantine")
     .summary("Keep everybody from a slot")
     .description("An allocation that holds it keeps it; when it is released, nobody else gets it."),
-    Operation::act("slot_approve", "/v1/slots/{slot}/approve", shape::<SlotApprove>(), shape::<Slot>())
+    Endpoint::act("slot_approve", "/v1/slots/{slot}/approve", shape::<SlotApprove>(), shape::<Slot>())
         .needs("slot.approve")
         .summary("Let a quarantined or new slot be used, on your word")
         .description(

@@ -1,4 +1,4 @@
-//! SSH keys of people, for the cells of a project that ask for them.
+//! SSH keys of people, for the cells of a project that accept them.
 
 use jiff::Timestamp;
 use muster_ids::{AllocationId, ProjectId, SshKeyId, UserId};
@@ -7,7 +7,7 @@ use utoipa::ToSchema;
 
 use crate::shape::page;
 use crate::tenant::Removed;
-use crate::{Operation, shape};
+use crate::{Endpoint, shape};
 
 /// A person's public key.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
@@ -16,26 +16,26 @@ pub struct SshKey {
     pub id: SshKeyId,
     /// The project.
     pub project_id: ProjectId,
-    /// Whose.
+    /// Its owner.
     pub user_id: UserId,
-    /// Its name, unique among the person's in the project.
+    /// Name, unique among the owner's keys in the project.
     pub name: String,
-    /// As a line of `authorized_keys`.
+    /// The key, as a line of `authorized_keys`.
     pub public_key: String,
     /// `SHA256:…`, as OpenSSH prints it.
     pub fingerprint: String,
-    /// The only allocation whose cells accept it; absent: every cell of the project.
+    /// The only allocation with cells that accept it; absent: every cell of the project.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub allocation_id: Option<AllocationId>,
-    /// When the platform removes it.
+    /// Time at which the platform removes it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<Timestamp>,
-    /// The person who granted it; absent: its owner added it.
+    /// The person that granted it; absent: its owner added it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub granted_by: Option<UserId>,
-    /// When it was added.
+    /// Creation time.
     pub created_at: Timestamp,
-    /// For `If-Match`.
+    /// Version for `If-Match`.
     pub version: i64,
 }
 
@@ -59,14 +59,14 @@ pub struct SshKeyCreate {
     pub user: Option<String>,
 }
 
-/// Which keys to list.
+/// Filters for listing keys.
 #[derive(Debug, Clone, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SshKeyListQuery {
-    /// How many at most; 50 if not given.
+    /// Maximum number of items; default: 50.
     #[schema(minimum = 1, maximum = 200)]
     pub page_size: Option<u16>,
-    /// The token that the page before gave.
+    /// `next_page_token` of the previous page.
     #[schema(max_length = 1024)]
     pub page_token: Option<String>,
 }
@@ -76,20 +76,20 @@ page! {
     SshKeyPage of SshKey
 }
 
-/// The operations.
-pub const OPERATIONS: &[Operation] = &[
-    Operation::create("ssh_key_create", "/v1/projects/{project}/ssh-keys", shape::<SshKeyCreate>(), shape::<SshKey>())
+/// The endpoints.
+pub const ENDPOINTS: &[Endpoint] = &[
+    Endpoint::create("ssh_key_create", "/v1/projects/{project}/ssh-keys", shape::<SshKeyCreate>(), shape::<SshKey>())
         .needs("ssh_key.create")
         .summary("Add an SSH key to a project, or grant one access to an allocation")
         .description("The key is written to `/etc/muster/authorized_keys` of every cell of the project that asks for people, or of one `allocation`, until `expires_at`. A key for oneself counts for as long as its owner may work in the project. A grant for another `user` needs `allocation`, `expires_at` and the right to bind roles; it gives that person a login there and nowhere else."),
-    Operation::read("ssh_key_list", "/v1/projects/{project}/ssh-keys", shape::<SshKeyPage>())
+    Endpoint::read("ssh_key_list", "/v1/projects/{project}/ssh-keys", shape::<SshKeyPage>())
         .needs("ssh_key.list")
         .query(shape::<SshKeyListQuery>())
         .summary("List a project's SSH keys"),
-    Operation::read("ssh_key_get", "/v1/projects/{project}/ssh-keys/{ssh_key}", shape::<SshKey>())
+    Endpoint::read("ssh_key_get", "/v1/projects/{project}/ssh-keys/{ssh_key}", shape::<SshKey>())
         .needs("ssh_key.get")
         .summary("Show an SSH key"),
-    Operation::delete("ssh_key_delete", "/v1/projects/{project}/ssh-keys/{ssh_key}", shape::<Removed>())
+    Endpoint::delete("ssh_key_delete", "/v1/projects/{project}/ssh-keys/{ssh_key}", shape::<Removed>())
         .needs("ssh_key.delete")
         .summary("Remove an SSH key from a project and its cells"),
 ];

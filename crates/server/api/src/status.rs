@@ -1,59 +1,59 @@
-//! The platform at one look.
+//! Status of the platform.
 
 use jiff::Timestamp;
 use muster_ids::ReplicaId;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::{Operation, shape};
+use crate::{Endpoint, shape};
 
 /// A server that shares the database.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 pub struct Replica {
-    /// Its id; a new one at every start.
+    /// Its id; new at every start.
     pub id: ReplicaId,
-    /// Where it listens.
+    /// Address it listens on.
     pub address: String,
     /// Its version.
     pub version: String,
-    /// Since when it runs.
+    /// Start time.
     pub started_at: Timestamp,
-    /// When it was last heard of.
+    /// Time of its last heartbeat.
     pub seen_at: Timestamp,
 }
 
-/// One thing that was looked at.
+/// A health check.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 pub struct Check {
-    /// What.
+    /// Its name.
     pub name: String,
-    /// Whether it is in order.
+    /// Whether it passed.
     pub ok: bool,
-    /// What was seen.
+    /// Result.
     pub detail: String,
 }
 
-/// The platform at one look.
+/// Status of the platform.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 pub struct Status {
-    /// The version of the server that answered.
+    /// Version of the responding server.
     pub version: String,
-    /// The version of the contract.
+    /// Version of the contract.
     pub api_version: String,
     /// `sqlite` or `postgres`.
     pub database: String,
-    /// The newest migration that was applied.
+    /// The newest applied migration.
     pub schema_version: i64,
     /// The server's clock.
     pub now: Timestamp,
-    /// Whether every check is in order.
+    /// Whether every check passed.
     pub healthy: bool,
     /// The checks.
     pub checks: Vec<Check>,
-    /// The servers that share the database; only operators see them.
+    /// Servers that share the database; only visible to operators.
     pub replicas: Vec<Replica>,
 }
 
-/// The operations.
-pub const OPERATIONS: &[Operation] = &[Operation::read("status_get", "/v1/status", shape::<Status>())
+/// The endpoints.
+pub const ENDPOINTS: &[Endpoint] = &[Endpoint::read("status_get", "/v1/status", shape::<Status>())
     .summary("Show versions, health and replicas")];

@@ -1,5 +1,5 @@
-//! Streams: a terminal, a command, a log or a file between somebody and a cell. One is asked for by a command, which is
-//! authorized and audited as any other, and then joined by an upgrade to WebSocket, once and soon.
+//! Streams: a terminal, a command, a log or a file between a client and a cell. A command, authorized and audited like
+//! any other, creates one; the client then joins it by an upgrade to WebSocket, once and before it expires.
 
 use jiff::Timestamp;
 use muster_ids::{CellId, StreamId};
@@ -7,37 +7,37 @@ use muster_wire::stream::{Command, Control, FileAt, Logs};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::{Answer, Operation, shape};
+use crate::{Answer, Endpoint, shape};
 
-/// What a stream is to do. Its words are those of the nodes' contract, where they are carried out.
+/// Purpose of a stream. The variants are defined in the node contract, which executes them.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum StreamCreate {
-    /// Runs a command in the cell, with or without a terminal.
+    /// Run a command in the cell, with or without a terminal.
     Command(Command),
-    /// Reads a file of the cell, or, where the path ends in a slash, a directory as a tar archive.
+    /// Read a file of the cell or, if the path ends in a slash, a directory as a tar archive.
     Read(FileAt),
-    /// Writes a file of the cell.
+    /// Write a file of the cell.
     Write(FileAt),
 }
 
-/// A stream that was granted.
+/// A granted stream.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 pub struct Stream {
     /// Its id.
     pub id: StreamId,
-    /// To which cell.
+    /// The cell.
     pub cell_id: CellId,
-    /// Until when it can be joined, by whoever asked for it.
+    /// Time until which its creator can join it.
     pub expires_at: Timestamp,
-    /// Where it is joined.
+    /// Path to join it at.
     #[schema(example = "/v1/streams/str_01h455vb4pex5vsknk084sn02q")]
     pub path: String,
 }
 
-/// The operations.
-pub const OPERATIONS: &[Operation] = &[
-    Operation::create(
+/// The endpoints.
+pub const ENDPOINTS: &[Endpoint] = &[
+    Endpoint::create(
         "stream_create",
         "/v1/projects/{project}/cells/{cell}/streams",
         shape::<StreamCreate>(),
@@ -46,7 +46,7 @@ pub const OPERATIONS: &[Operation] = &[
     .needs("stream.create")
     .summary("Ask for a terminal, a command or a transfer in a cell")
     .description("The answer says where to join it, within a minute. What was asked for is audited, contents are not."),
-    Operation::create(
+    Endpoint::create(
         "stream_logs",
         "/v1/projects/{project}/cells/{cell}/logs",
         shape::<Logs>(),
@@ -55,7 +55,7 @@ pub const OPERATIONS: &[Operation] = &[
     .needs("stream.logs")
     .summary("Ask for what a cell's services wrote")
     .description("The answer says where to join it, within a minute. Of cells that are gone, see cell_kept_logs."),
-    Operation::stream("stream_join", "/v1/streams/{stream}", Answer::Socket(shape::<Control>()))
+    Endpoint::stream("stream_join", "/v1/streams/{stream}", Answer::Socket(shape::<Control>()))
         .summary("Join a stream that you asked for")
         .description(
             "An upgrade to WebSocket, by whoever asked for the stream, once. Messages are binary, of a MiB at most; the first \

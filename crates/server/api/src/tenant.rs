@@ -6,70 +6,70 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::shape::{Labels, ListQuery, page};
-use crate::{Operation, shape};
+use crate::{Endpoint, shape};
 
-/// A tenant: the outer wall of isolation.
+/// A tenant: the outermost isolation boundary.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 pub struct Tenant {
     /// Its id.
     pub id: TenantId,
-    /// Its name, unique on the platform.
+    /// Name, unique on the platform.
     pub slug: String,
-    /// What people read.
+    /// Display name.
     pub display_name: String,
     /// Labels.
     pub labels: Labels,
-    /// When it was made.
+    /// Creation time.
     pub created_at: Timestamp,
-    /// When it last changed.
+    /// Time of the last change.
     pub updated_at: Timestamp,
-    /// For `If-Match`.
+    /// Version for `If-Match`.
     pub version: i64,
 }
 
-/// A tenant to be made.
+/// A tenant to create.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TenantCreate {
-    /// Its name, unique on the platform.
+    /// Name, unique on the platform.
     #[schema(pattern = "^[a-z]([a-z0-9-]{0,61}[a-z0-9])?$", example = "acme")]
     pub slug: String,
-    /// What people read; the slug if not given.
+    /// Display name; default: the slug.
     #[schema(max_length = 200)]
     pub display_name: Option<String>,
     /// Labels.
     pub labels: Option<Labels>,
 }
 
-/// What of a tenant can change.
+/// Properties of a tenant that can change.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TenantUpdate {
-    /// What people read.
+    /// Display name.
     #[schema(max_length = 200)]
     pub display_name: Option<String>,
-    /// Labels; they replace the old ones.
+    /// Labels; replace the existing ones.
     pub labels: Option<Labels>,
 }
 
-/// How far a removal goes.
+/// Options for a removal.
 #[derive(Debug, Clone, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DeleteQuery {
-    /// Whether what it holds is removed with it; refused as `not_empty` otherwise.
+    /// Whether its contents are removed too; otherwise the request is refused as `not_empty`.
     pub cascade: Option<bool>,
 }
 
-/// What a removal took with it.
+/// Result of a removal.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, ToSchema)]
 pub struct Removed {
-    /// The id of what was asked for.
+    /// Id of the removed resource.
     pub id: String,
-    /// How many of each other noun went with it.
+    /// Number of resources removed with it, by noun.
     pub removed: std::collections::BTreeMap<String, i64>,
 }
 
-/// An empty body, for acts that need no words.
+/// An empty request body.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Nothing {}
@@ -79,22 +79,22 @@ page! {
     TenantPage of Tenant
 }
 
-/// The operations.
-pub const OPERATIONS: &[Operation] = &[
-    Operation::create("tenant_create", "/v1/tenants", shape::<TenantCreate>(), shape::<Tenant>())
+/// The endpoints.
+pub const ENDPOINTS: &[Endpoint] = &[
+    Endpoint::create("tenant_create", "/v1/tenants", shape::<TenantCreate>(), shape::<Tenant>())
         .needs("tenant.create")
         .summary("Make a tenant"),
-    Operation::read("tenant_list", "/v1/tenants", shape::<TenantPage>())
+    Endpoint::read("tenant_list", "/v1/tenants", shape::<TenantPage>())
         .needs("tenant.list")
         .query(shape::<ListQuery>())
         .summary("List the tenants you may see"),
-    Operation::read("tenant_get", "/v1/tenants/{tenant}", shape::<Tenant>())
+    Endpoint::read("tenant_get", "/v1/tenants/{tenant}", shape::<Tenant>())
         .needs("tenant.get")
         .summary("Show a tenant"),
-    Operation::update("tenant_update", "/v1/tenants/{tenant}", shape::<TenantUpdate>(), shape::<Tenant>())
+    Endpoint::update("tenant_update", "/v1/tenants/{tenant}", shape::<TenantUpdate>(), shape::<Tenant>())
         .needs("tenant.update")
         .summary("Change a tenant's description"),
-    Operation::delete("tenant_delete", "/v1/tenants/{tenant}", shape::<Removed>())
+    Endpoint::delete("tenant_delete", "/v1/tenants/{tenant}", shape::<Removed>())
         .needs("tenant.delete")
         .query(shape::<DeleteQuery>())
         .summary("Remove a tenant")
@@ -103,7 +103,7 @@ pub const OPERATIONS: &[Operation] = &[
              known of allocations that ended. While an allocation lives the tenant stays: release it first. Its \
              encryption keys are destroyed. Its audit chain stays.",
         ),
-    Operation::act("tenant_rotate_key", "/v1/tenants/{tenant}/rotate-key", shape::<Nothing>(), shape::<Tenant>())
+    Endpoint::act("tenant_rotate_key", "/v1/tenants/{tenant}/rotate-key", shape::<Nothing>(), shape::<Tenant>())
         .needs("tenant.rotate_key")
         .summary("Give a tenant a new encryption key")
         .description("What was sealed under the old key is sealed anew in the background; nothing stops meanwhile."),

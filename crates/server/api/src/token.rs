@@ -7,15 +7,15 @@ use utoipa::ToSchema;
 
 use crate::shape::page;
 use crate::tenant::Nothing;
-use crate::{Operation, shape};
+use crate::{Endpoint, shape};
 
-/// Whose token it is.
+/// Kind of token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum TokenKind {
-    /// A person's.
+    /// A person's token.
     Personal,
-    /// A service account's.
+    /// A service account's token.
     ServiceAccount,
     /// A browser session.
     Session,
@@ -26,83 +26,83 @@ pub enum TokenKind {
 pub struct Token {
     /// Its id.
     pub id: TokenId,
-    /// Whose it is.
+    /// Its kind.
     pub kind: TokenKind,
-    /// The person it speaks for.
+    /// The person it authenticates.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub user_id: Option<UserId>,
-    /// The service account it speaks for.
+    /// The service account it authenticates.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub service_account_id: Option<ServiceAccountId>,
-    /// What it is for.
+    /// Its name.
     pub name: String,
-    /// Its first letters.
+    /// Its first characters.
     pub hint: String,
-    /// When it was issued.
+    /// Time of issue.
     pub created_at: Timestamp,
-    /// When it ends by itself.
+    /// Expiry time.
     pub expires_at: Timestamp,
-    /// When it was revoked.
+    /// Time of revocation.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub revoked_at: Option<Timestamp>,
-    /// When it was last seen, to the minute.
+    /// Time of last use, to the minute.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_used_at: Option<Timestamp>,
-    /// For `If-Match`.
+    /// Version for `If-Match`.
     pub version: i64,
-    /// The token that issued it, if a token did: it ends when that one is revoked, and no later than that one.
+    /// The token that issued it, if any: it is revoked with that token, and expires no later.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub parent_id: Option<TokenId>,
-    /// The token itself, in the one answer that shows it.
+    /// The token itself; only in the first response.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub secret: Option<String>,
-    /// True in a replayed answer: the secret was in the first one and is kept nowhere.
+    /// True in a replayed response: the secret was only in the first one and is not stored.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub secret_shown_once: Option<bool>,
 }
 
-/// A token to be issued.
+/// A token to issue.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TokenIssue {
-    /// The service account's id; yourself if not given. Nobody issues a token for another person.
+    /// Service account, by id; default: yourself. A token for another person cannot be issued.
     #[schema(max_length = 128)]
     pub service_account: Option<String>,
-    /// What it is for.
+    /// Its name.
     #[schema(min_length = 1, max_length = 100, example = "ci")]
     pub name: String,
-    /// How long it lives; 90 days if not given. What a token issues ends with it at the latest; a browser session may issue
-    /// what lasts longer.
+    /// Lifetime; default: 90 days. A token issued by a token expires no later than its issuer; a browser session may
+    /// issue longer-lived ones.
     #[schema(minimum = 1, maximum = 31536000)]
     pub expires_in_seconds: Option<u32>,
 }
 
-/// A token to be replaced.
+/// A token rotation.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TokenRotate {
-    /// How long the old one still works beside the new one; an hour if not given.
+    /// Seconds the old token keeps working beside the new one; default: one hour.
     #[schema(minimum = 0, maximum = 604800)]
     pub overlap_seconds: Option<u32>,
-    /// How long the new one lives; 90 days if not given.
+    /// Lifetime of the new token; default: 90 days.
     #[schema(minimum = 1, maximum = 31536000)]
     pub expires_in_seconds: Option<u32>,
 }
 
-/// Whose tokens to list.
+/// Filters for listing tokens.
 #[derive(Debug, Clone, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TokenListQuery {
-    /// How many at most; 50 if not given.
+    /// Maximum number of items; default: 50.
     #[schema(minimum = 1, maximum = 200)]
     pub page_size: Option<u16>,
-    /// The token that the page before gave.
+    /// `next_page_token` of the previous page.
     #[schema(max_length = 1024)]
     pub page_token: Option<String>,
-    /// A service account's, by id.
+    /// Of this service account, by id.
     #[schema(max_length = 128)]
     pub service_account: Option<String>,
-    /// Another person's, by address or id. With neither, your own.
+    /// Of another person, by e-mail address or id. With neither, your own.
     #[schema(max_length = 254)]
     pub user: Option<String>,
 }
@@ -112,22 +112,22 @@ page! {
     TokenPage of Token
 }
 
-/// The operations.
-pub const OPERATIONS: &[Operation] = &[
-    Operation::create("token_issue", "/v1/tokens", shape::<TokenIssue>(), shape::<Token>())
+/// The endpoints.
+pub const ENDPOINTS: &[Endpoint] = &[
+    Endpoint::create("token_issue", "/v1/tokens", shape::<TokenIssue>(), shape::<Token>())
         .needs("token.issue")
         .summary("Issue a token for yourself or for a service account"),
-    Operation::read("token_list", "/v1/tokens", shape::<TokenPage>())
+    Endpoint::read("token_list", "/v1/tokens", shape::<TokenPage>())
         .needs("token.list")
         .query(shape::<TokenListQuery>())
         .summary("List tokens"),
-    Operation::read("token_get", "/v1/tokens/{token}", shape::<Token>())
+    Endpoint::read("token_get", "/v1/tokens/{token}", shape::<Token>())
         .needs("token.get")
         .summary("Show a token"),
-    Operation::act("token_rotate", "/v1/tokens/{token}/rotate", shape::<TokenRotate>(), shape::<Token>())
+    Endpoint::act("token_rotate", "/v1/tokens/{token}/rotate", shape::<TokenRotate>(), shape::<Token>())
         .needs("token.rotate")
         .summary("Replace a token by a new one, with an overlap"),
-    Operation::act("token_revoke", "/v1/tokens/{token}/revoke", shape::<Nothing>(), shape::<Token>())
+    Endpoint::act("token_revoke", "/v1/tokens/{token}/revoke", shape::<Nothing>(), shape::<Token>())
         .needs("token.revoke")
         .summary("Revoke a token: it and every stream opened with it end within seconds"),
 ];

@@ -7,45 +7,45 @@ use utoipa::ToSchema;
 
 use crate::shape::{Labels, page};
 use crate::tenant::Removed;
-use crate::{Operation, shape};
+use crate::{Endpoint, shape};
 
 /// A person.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 pub struct User {
     /// Its id.
     pub id: UserId,
-    /// The tenant that the person belongs to; platform people belong to none.
+    /// The person's tenant; absent for platform staff.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tenant_id: Option<TenantId>,
-    /// The address, unique in the tenant.
+    /// E-mail address, unique in the tenant.
     pub email: String,
-    /// What the person is called inside of cells that have the project's people; made from the address.
+    /// Login name inside cells that include the project's people; derived from the e-mail address.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub login: Option<String>,
-    /// The person's number there, user and group alike: the same in every cell, and never given to another.
+    /// User and group id there: the same in every cell, and never reused.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub uid: Option<i64>,
-    /// What people read.
+    /// Display name.
     pub display_name: String,
-    /// A disabled person can neither log in nor use a token.
+    /// Whether login and tokens are refused.
     pub disabled: bool,
-    /// Whether a password was set.
+    /// Whether a password is set.
     pub has_password: bool,
     /// Labels.
     pub labels: Labels,
-    /// When the person was added.
+    /// Creation time.
     pub created_at: Timestamp,
-    /// When the entry last changed.
+    /// Time of the last change.
     pub updated_at: Timestamp,
-    /// For `If-Match`.
+    /// Version for `If-Match`.
     pub version: i64,
 }
 
-/// A person to be added.
+/// A person to add.
 #[derive(Clone, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct UserCreate {
-    /// The address, unique in the tenant.
+    /// E-mail address, unique in the tenant.
     #[schema(
         pattern = "^[^@\\s]+@[^@\\s]+$",
         min_length = 3,
@@ -53,29 +53,29 @@ pub struct UserCreate {
         example = "sam@acme.example"
     )]
     pub email: String,
-    /// What people read; the address if not given.
+    /// Display name; default: the e-mail address.
     #[schema(max_length = 200)]
     pub display_name: Option<String>,
-    /// The tenant that the person belongs to, by slug or id; none for people who run the platform.
+    /// The person's tenant, by slug or id; absent for platform staff.
     #[schema(max_length = 128)]
     pub tenant: Option<String>,
-    /// A first password. Without one the person cannot log in until it is set.
+    /// Initial password. Without one, the person cannot log in until it is set.
     #[schema(format = Password, min_length = 12, max_length = 256, write_only)]
     pub password: Option<String>,
     /// Labels.
     pub labels: Option<Labels>,
 }
 
-/// What of a person's entry can change.
+/// Properties of a person that can change.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct UserUpdate {
-    /// What people read.
+    /// Display name.
     #[schema(max_length = 200)]
     pub display_name: Option<String>,
-    /// Whether the person is shut out: tokens and sessions end within seconds, and come back to life if lifted.
+    /// Disable the person: tokens and sessions are refused within seconds, and work again once this is lifted.
     pub disabled: Option<bool>,
-    /// Labels; they replace the old ones.
+    /// Labels; replace the existing ones.
     pub labels: Option<Labels>,
 }
 
@@ -83,28 +83,28 @@ pub struct UserUpdate {
 #[derive(Clone, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct UserSetPassword {
-    /// The new one.
+    /// The new password.
     #[schema(format = Password, min_length = 12, max_length = 256, write_only)]
     pub password: String,
-    /// The one until now; needed when people change their own and have one.
+    /// The current password; required when people change their own and have one.
     #[schema(format = Password, max_length = 256, write_only)]
     pub current_password: Option<String>,
 }
 
-/// What a list of people takes.
+/// Filters for listing people.
 #[derive(Debug, Clone, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct UserListQuery {
-    /// How many at most; 50 if not given.
+    /// Maximum number of items; default: 50.
     #[schema(minimum = 1, maximum = 200)]
     pub page_size: Option<u16>,
-    /// The token that the page before gave.
+    /// `next_page_token` of the previous page.
     #[schema(max_length = 1024)]
     pub page_token: Option<String>,
-    /// Only those with these labels: `team=ml,stage!=test`.
+    /// Label selector: `team=ml,stage!=test`.
     #[schema(max_length = 1024)]
     pub labels: Option<String>,
-    /// Whose people, by slug or id; your own tenant's if not given, everybody's for operators.
+    /// Tenant, by slug or id; default: your own, or all tenants for operators.
     #[schema(max_length = 128)]
     pub tenant: Option<String>,
 }
@@ -114,23 +114,23 @@ page! {
     UserPage of User
 }
 
-/// The operations.
-pub const OPERATIONS: &[Operation] = &[
-    Operation::create("user_create", "/v1/users", shape::<UserCreate>(), shape::<User>())
+/// The endpoints.
+pub const ENDPOINTS: &[Endpoint] = &[
+    Endpoint::create("user_create", "/v1/users", shape::<UserCreate>(), shape::<User>())
         .needs("user.create")
         .summary("Add a person"),
-    Operation::read("user_list", "/v1/users", shape::<UserPage>())
+    Endpoint::read("user_list", "/v1/users", shape::<UserPage>())
         .needs("user.list")
         .query(shape::<UserListQuery>())
         .summary("List people"),
-    Operation::read("user_get", "/v1/users/{user}", shape::<User>())
+    Endpoint::read("user_get", "/v1/users/{user}", shape::<User>())
         .needs("user.get")
         .summary("Show a person")
         .description("People can always see themselves."),
-    Operation::update("user_update", "/v1/users/{user}", shape::<UserUpdate>(), shape::<User>())
+    Endpoint::update("user_update", "/v1/users/{user}", shape::<UserUpdate>(), shape::<User>())
         .needs("user.update")
         .summary("Change a person's entry, or shut the person out"),
-    Operation::act(
+    Endpoint::act(
         "user_set_password",
         "/v1/users/{user}/set-password",
         shape::<UserSetPassword>(),
@@ -139,7 +139,7 @@ pub const OPERATIONS: &[Operation] = &[
     .needs("user.set_password")
     .summary("Set a password")
     .description("Every token and session of the person ends. People can always set their own."),
-    Operation::delete("user_delete", "/v1/users/{user}", shape::<Removed>())
+    Endpoint::delete("user_delete", "/v1/users/{user}", shape::<Removed>())
         .needs("user.delete")
         .summary("Remove a person, with tokens, sessions and role bindings"),
 ];

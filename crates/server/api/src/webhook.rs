@@ -7,151 +7,151 @@ use utoipa::ToSchema;
 
 use crate::shape::{Labels, page};
 use crate::tenant::Removed;
-use crate::{Operation, shape};
+use crate::{Endpoint, shape};
 
-/// Whether events are sent.
+/// Delivery state of a webhook.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum WebhookState {
-    /// Events flow.
+    /// Events are delivered.
     Enabled,
-    /// Switched off by its owner.
+    /// Disabled by its owner.
     Disabled,
-    /// Switched off by the platform after a day of failures.
+    /// Disabled by the platform after a day of failures.
     Failing,
 }
 
-/// Events pushed to a URL, signed and in order.
+/// Delivery of events to a URL, signed and in order.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 pub struct Webhook {
     /// Its id.
     pub id: WebhookId,
-    /// Its name, unique where it belongs.
+    /// Name, unique in its scope.
     pub name: String,
-    /// Whose events: a tenant's.
+    /// Tenant with the events to deliver.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tenant_id: Option<TenantId>,
-    /// Whose events: a project's. With neither, the platform's.
+    /// Project with the events to deliver. With neither, the platform's events.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub project_id: Option<ProjectId>,
-    /// Where they go.
+    /// Target URL.
     pub url: String,
-    /// Which types; empty means all.
+    /// Event types; empty means all.
     pub event_types: Vec<String>,
-    /// Whether it is on.
+    /// Delivery state.
     pub state: WebhookState,
-    /// The last event that was delivered or passed over, by its number in the platform's stream; of the platform's own webhooks
-    /// alone.
+    /// Last event delivered or skipped, by its sequence number in the platform's stream; only for the platform's own
+    /// webhooks.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cursor: Option<i64>,
-    /// How often the next event was tried.
+    /// Number of delivery attempts for the next event.
     pub attempts: i64,
-    /// Since when nothing got through.
+    /// Time since which all deliveries have failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failing_since: Option<Timestamp>,
-    /// The last answer or fault.
+    /// Last response or error.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_result: Option<String>,
     /// Labels.
     pub labels: Labels,
-    /// When it was made.
+    /// Creation time.
     pub created_at: Timestamp,
-    /// When it last changed.
+    /// Time of the last change.
     pub updated_at: Timestamp,
-    /// For `If-Match`.
+    /// Version for `If-Match`.
     pub version: i64,
-    /// The signing key, in the one answer that shows it.
+    /// The signing key; only in the first response.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub secret: Option<String>,
-    /// True in a replayed answer: the secret was in the first one and is not shown again.
+    /// True in a replayed response: the secret was only in the first one and is not shown again.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub secret_shown_once: Option<bool>,
 }
 
-/// A webhook to be made.
+/// A webhook to create.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct WebhookCreate {
-    /// Its name, unique where it belongs.
+    /// Name, unique in its scope.
     #[schema(pattern = "^[a-z]([a-z0-9-]{0,61}[a-z0-9])?$", example = "pager")]
     pub name: String,
-    /// Where events go: https, or http to addresses that the operator allowed.
+    /// Target URL: https, or http to addresses that the operator allowed.
     #[schema(max_length = 2000, example = "https://hooks.acme.example/muster")]
     pub url: String,
-    /// A tenant's events, by slug or id.
+    /// Events of this tenant, by slug or id.
     #[schema(max_length = 128)]
     pub tenant: Option<String>,
-    /// A project's events, by name or id. With neither, the platform's.
+    /// Events of this project, by name or id. With neither, the platform's.
     #[schema(max_length = 128)]
     pub project: Option<String>,
-    /// Which types; a trailing `*` matches the rest; none means all.
+    /// Event types; a trailing `*` is a wildcard; empty means all.
     #[schema(max_items = 50)]
     pub event_types: Option<Vec<String>>,
     /// Labels.
     pub labels: Option<Labels>,
 }
 
-/// What of a webhook can change.
+/// Properties of a webhook that can change.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct WebhookUpdate {
-    /// Where events go.
+    /// Target URL.
     #[schema(max_length = 2000)]
     pub url: Option<String>,
-    /// Which types; they replace the old ones.
+    /// Event types; replace the existing ones.
     #[schema(max_items = 50)]
     pub event_types: Option<Vec<String>>,
-    /// Switches it off, or on again: then it goes on after the last event that got through.
+    /// Disable or re-enable it; it then resumes after the last delivered event.
     pub enabled: Option<bool>,
-    /// Labels; they replace the old ones.
+    /// Labels; replace the existing ones.
     pub labels: Option<Labels>,
 }
 
-/// Whose webhooks to list.
+/// Filters for listing webhooks.
 #[derive(Debug, Clone, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct WebhookListQuery {
-    /// How many at most; 50 if not given.
+    /// Maximum number of items; default: 50.
     #[schema(minimum = 1, maximum = 200)]
     pub page_size: Option<u16>,
-    /// The token that the page before gave.
+    /// `next_page_token` of the previous page.
     #[schema(max_length = 1024)]
     pub page_token: Option<String>,
-    /// A tenant's, by slug or id.
+    /// Of this tenant, by slug or id.
     #[schema(max_length = 128)]
     pub tenant: Option<String>,
-    /// A project's, by name or id. With neither, the platform's.
+    /// Of this project, by name or id. With neither, the platform's.
     #[schema(max_length = 128)]
     pub project: Option<String>,
 }
 
-/// One attempt to deliver.
+/// A delivery attempt.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 pub struct WebhookDelivery {
     /// Its id.
     pub id: DeliveryId,
-    /// Which event.
+    /// The event.
     pub event_id: EventId,
-    /// That event's platform number.
+    /// The event's sequence number in the platform's stream.
     pub sequence: i64,
-    /// Which attempt at it, from 1.
+    /// Number of the attempt for this event, from 1.
     pub attempt: i64,
-    /// When.
+    /// Time.
     pub at: Timestamp,
-    /// Whether the receiver answered with a success.
+    /// Whether the receiver responded with success.
     pub delivered: bool,
-    /// The answer or the fault.
+    /// Response or error.
     pub result: String,
 }
 
-/// A page of attempts.
+/// Filters for listing delivery attempts.
 #[derive(Debug, Clone, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DeliveryListQuery {
-    /// How many at most; 50 if not given.
+    /// Maximum number of items; default: 50.
     #[schema(minimum = 1, maximum = 200)]
     pub page_size: Option<u16>,
-    /// The token that the page before gave.
+    /// `next_page_token` of the previous page.
     #[schema(max_length = 1024)]
     pub page_token: Option<String>,
 }
@@ -161,23 +161,23 @@ page! {
     WebhookPage of Webhook
 }
 page! {
-    /// A page of attempts to deliver.
+    /// A page of delivery attempts.
     WebhookDeliveryPage of WebhookDelivery
 }
 
-/// The operations.
-pub const OPERATIONS: &[Operation] = &[
-    Operation::create("webhook_create", "/v1/webhooks", shape::<WebhookCreate>(), shape::<Webhook>())
+/// The endpoints.
+pub const ENDPOINTS: &[Endpoint] = &[
+    Endpoint::create("webhook_create", "/v1/webhooks", shape::<WebhookCreate>(), shape::<Webhook>())
         .needs("webhook.create")
         .summary("Have events pushed to a URL"),
-    Operation::read("webhook_list", "/v1/webhooks", shape::<WebhookPage>())
+    Endpoint::read("webhook_list", "/v1/webhooks", shape::<WebhookPage>())
         .needs("webhook.list")
         .query(shape::<WebhookListQuery>())
         .summary("List webhooks"),
-    Operation::read("webhook_get", "/v1/webhooks/{webhook}", shape::<Webhook>())
+    Endpoint::read("webhook_get", "/v1/webhooks/{webhook}", shape::<Webhook>())
         .needs("webhook.get")
         .summary("Show a webhook"),
-    Operation::update(
+    Endpoint::update(
         "webhook_update",
         "/v1/webhooks/{webhook}",
         shape::<WebhookUpdate>(),
@@ -185,15 +185,11 @@ pub const OPERATIONS: &[Operation] = &[
     )
     .needs("webhook.update")
     .summary("Change a webhook, or switch it off or on"),
-    Operation::delete("webhook_delete", "/v1/webhooks/{webhook}", shape::<Removed>())
+    Endpoint::delete("webhook_delete", "/v1/webhooks/{webhook}", shape::<Removed>())
         .needs("webhook.delete")
         .summary("Remove a webhook"),
-    Operation::read(
-        "webhook_deliveries",
-        "/v1/webhooks/{webhook}/deliveries",
-        shape::<WebhookDeliveryPage>(),
-    )
-    .needs("webhook.deliveries")
-    .query(shape::<DeliveryListQuery>())
-    .summary("Show what was sent, and how it was answered"),
+    Endpoint::read("webhook_deliveries", "/v1/webhooks/{webhook}/deliveries", shape::<WebhookDeliveryPage>())
+        .needs("webhook.deliveries")
+        .query(shape::<DeliveryListQuery>())
+        .summary("Show what was sent, and how it was answered"),
 ];

@@ -1,4 +1,4 @@
-//! From a secret to an actor.
+//! Authentication: resolves a credential to an actor.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -15,28 +15,29 @@ use muster_model::{Role, Scope};
 use crate::Platform;
 use crate::refuse::{Result, refuse};
 
-/// Who presented a credential, and which.
+/// An authenticated actor and its credential.
 #[derive(Debug, Clone)]
 pub struct Authenticated {
-    /// Who.
+    /// The actor.
     pub principal: Principal,
-    /// By which token.
+    /// Token used.
     pub token_id: TokenId,
-    /// Of which kind.
+    /// Kind of the token.
     pub token_kind: TokenKind,
-    /// When it ends by itself.
+    /// Expiry of the token.
     pub expires_at: Timestamp,
-    /// Whether it is the account that an entitlement made for an app's adapter: the project's other things do not exist for it.
+    /// Whether it is the account that an entitlement created for an app's adapter: the project's other resources are hidden
+    /// from it.
     pub operates: bool,
-    /// The tenant that publishes the app of such an account.
+    /// Tenant that publishes the app of such an account.
     pub publisher: Option<TenantId>,
-    /// The token that issued this one, if a token did.
+    /// Parent token, if another token issued this one.
     pub parent: Option<TokenId>,
     hash: TokenHash,
 }
 
 impl Authenticated {
-    /// Whether it is somebody who runs the platform.
+    /// Reports whether the actor is a platform operator.
     pub fn is_operator(&self) -> bool {
         match &self.principal.kind {
             PrincipalKind::User { grants, .. } => grants
@@ -49,14 +50,14 @@ impl Authenticated {
 
 type TokenHash = [u8; 32];
 
-/// The cache of checked credentials. It holds hashes, never secrets, and for two seconds only.
+/// Cache of validated credentials. It holds hashes, never secrets, and only for two seconds.
 pub(crate) struct Authn {
     lifetime: Duration,
     checked: Mutex<HashMap<TokenHash, (Instant, Arc<Authenticated>)>>,
     used: Mutex<HashMap<TokenId, Timestamp>>,
 }
 
-/// More credentials than this in two seconds, and the cache starts over.
+/// Maximum number of cached credentials; beyond it the cache is cleared.
 const MOST: usize = 20_000;
 
 impl Authn {
@@ -99,7 +100,7 @@ fn refused(why: &str) -> Problem {
 }
 
 impl Platform {
-    /// Checks a secret. The sentence of a refusal says what is wrong with the credential, never whose it is.
+    /// Validates a secret. The error describes the problem with the credential, never its owner.
     pub async fn authenticate(&self, text: &str, now: Timestamp) -> Result<Arc<Authenticated>> {
         let secret = Secret::parse(text).ok_or_else(|| {
             refused("this is not a token: it should look like mst_pat_… or mst_sat_…, whole")
@@ -115,7 +116,7 @@ impl Platform {
         self.authenticate_hash(secret.hash(), now).await
     }
 
-    /// Checks again what was presented before, for whoever has waited since.
+    /// Validates the credential of a request again after a wait.
     pub(crate) async fn authenticate_again(
         &self,
         actor: &Authenticated,
@@ -124,8 +125,7 @@ impl Platform {
         self.authenticate_hash(actor.hash, now).await
     }
 
-    /// The same, for a credential of which the hash is known: a token of the registry carries that of the one it was fetched
-    /// with.
+    /// Validates a credential by its hash: a registry token carries the hash of the credential that it was issued for.
     pub(crate) async fn authenticate_hash(
         &self,
         hash: TokenHash,

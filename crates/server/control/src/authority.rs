@@ -1,8 +1,8 @@
-//! The platform's own certificate authority: it tells nodes from strangers, and tells nodes that they reached us.
+//! The platform's certificate authority: it authenticates nodes to the server and the server to nodes.
 //!
-//! It is made once for a database and never leaves it in clear. A node's certificate is short-lived instead of revocable:
-//! whether the node is still ours, and whether the key is the one it has now, is asked of the store with every request, and
-//! what is left to a thief ends by itself.
+//! It is created once per database, and its key is stored only sealed. Node certificates are short-lived instead of
+//! revocable: every request checks in the store whether the node is still enrolled and the key is its current one, and a
+//! stolen certificate soon expires.
 
 use std::net::IpAddr;
 use std::time::SystemTime;
@@ -10,7 +10,7 @@ use std::time::SystemTime;
 use jiff::{SignedDuration, Timestamp};
 use muster_api::{Code, Problem};
 use muster_db::{Authority as Row, KeyHash};
-use muster_ids::{NodeId, World};
+use muster_ids::{Env, NodeId};
 use rcgen::{
     BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer,
     KeyPair, KeyUsagePurpose, PKCS_ECDSA_P256_SHA256, PKCS_ECDSA_P384_SHA384, PKCS_ED25519,
@@ -26,16 +26,16 @@ use crate::envelope::PLATFORM;
 use crate::refuse::{Result, refuse};
 
 const NAME: &str = "nodes";
-/// What the sealed key is bound to.
+/// Encryption context of the sealed key.
 const CONTEXT: &str = "authority nodes";
 const LIFETIME: SignedDuration = SignedDuration::from_hours(24 * 3652);
 const SERVER_LIFETIME: SignedDuration = SignedDuration::from_hours(24 * 30);
-/// A machine whose clock is a little behind would else refuse what is new.
+/// Backdating of certificates: a machine with a slow clock would otherwise reject a new one.
 const BACKDATE: SignedDuration = SignedDuration::from_mins(5);
-/// Before a node's id in its certificate.
+/// Prefix of a node's id in its certificate.
 const SPIFFE: &str = "spiffe://muster/node/";
 
-/// The authority, opened.
+/// The unsealed authority.
 pub(crate) struct Authority {
     der: Vec<u8>,
     pem: String,
@@ -45,34 +45,35 @@ pub(crate) struct Authority {
 /// A certificate for a node.
 #[derive(Debug, Clone)]
 pub struct Issued {
-    /// The certificate, as PEM.
+    /// Certificate in PEM.
     pub certificate: String,
-    /// The authority's, as PEM.
+    /// The authority's certificate in PEM.
     pub authority: String,
-    /// When it ends.
+    /// Expiry.
     pub until: Timestamp,
-    /// The key it is for.
+    /// Hash of its public key.
     pub key: KeyHash,
 }
 
-/// A certificate for the listener that nodes dial.
+/// A certificate for the listener that nodes connect to.
 pub struct ServerCertificate {
-    /// It, and the authority's, as DER: whoever knows only the authority's fingerprint must be shown the authority.
+    /// Certificate and authority certificate in DER: a joining client knows only the authority's fingerprint, so it needs
+    /// the whole chain.
     pub chain: Vec<Vec<u8>>,
-    /// Its key, as PKCS #8.
+    /// Private key in PKCS #8.
     pub key: Zeroizing<Vec<u8>>,
-    /// When it ends.
+    /// Expiry.
     pub until: Timestamp,
 }
 
-/// Whom a client certificate names.
+/// Identity in a client certificate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Identity {
     /// The node.
     pub node: NodeId,
-    /// When the certificate ends.
+    /// Expiry of the certificate.
     pub until: Timestamp,
-    /// The key it is for.
+    /// Hash of its public key.
     pub key: KeyHash,
 }
 
@@ -82,7 +83,7 @@ fn broken(error: impl std::fmt::Display) -> Problem {
 }
 
 fn params(
-    world: &World,
+    env: &Env,
     common_name: &str,
     from: Timestamp,
     lifetime: SignedDuration,
@@ -93,7 +94,7 @@ fn params(
     params.distinguished_name.push(DnType::CommonName, common_name);
     params.not_before = SystemTime::from(from - BACKDATE).into();
     params.not_after = SystemTime::from(until).into();
-    let mut serial = world.bytes::<16>();
+    let mut serial = env.bytes::<16>();
     serial[0] &= 0x7f;
     params.serial_number = Some(SerialNumber::from_slice(&serial));
     params.use_authority_key_identifier_extension = true;
@@ -104,7 +105,8 @@ async fn authority(platform: &Platform) -> Result<&Authority> {
     platform.fleet.authority.get_or_try_init(|| load(platform)).await
 }
 
-/// Replicas that start at once may each make one; the first to write it down wins, and all use that.
+/// Loads or creates the authority. Replicas that start concurrently may each create one; the first to commit wins, and all
+/// use that one.
 async fn load(platform: &Platform) -> Result<Authority> {
     let store = &platform.store;
     let row = match store.authority_lookup(NAME).await.map_err(refuse)? {
@@ -125,9 +127,9 @@ async fn load(platform: &Platform) -> Result<Authority> {
 }
 
 async fn make(platform: &Platform) -> Result<Row> {
-    let now = platform.world.now();
+    let now = platform.env.now();
     let key = KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256).map_err(broken)?;
-    let (mut params, _) = params(&platform.world, "Muster node authority", now, LIFETIME);
+    let (mut params, _) = params(&platform.env, "Muster node authority", now, LIFETIME);
     params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
     params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
     let certificate = params.self_signed(&key).map_err(broken)?.pem();
@@ -137,22 +139,23 @@ async fn make(platform: &Platform) -> Result<Row> {
     Ok(Row { certificate, sealed_key, key_version: key_version.into(), created_at: now })
 }
 
-/// SHA-256 of the authority's certificate, in hexadecimal: what a machine that joins is told to expect.
+/// Returns the SHA-256 of the authority's certificate in hexadecimal, which a joining machine pins.
 pub async fn fingerprint(platform: &Platform) -> Result<String> {
     Ok(muster_model::hex::encode(&Sha256::digest(&authority(platform).await?.der)))
 }
 
-/// The authority's certificate, as PEM.
+/// Returns the authority's certificate in PEM.
 pub async fn certificate(platform: &Platform) -> Result<String> {
     Ok(authority(platform).await?.pem.clone())
 }
 
-/// A certificate for a node's agent. Of the request only the key counts; who the node is and for how long is ours to say.
+/// Issues a certificate for a node's agent. Only the public key is taken from the request; the server sets identity and
+/// lifetime.
 pub async fn issue_node(platform: &Platform, csr: &str, node: NodeId, now: Timestamp) -> Result<Issued> {
     let key = requested_key(csr)?;
     let authority = authority(platform).await?;
     let lifetime = platform.options.node_certificate;
-    let (mut params, until) = params(&platform.world, &node.to_string(), now, lifetime);
+    let (mut params, until) = params(&platform.env, &node.to_string(), now, lifetime);
     let name = format!("{SPIFFE}{node}").try_into().map_err(broken)?;
     params.subject_alt_names = vec![SanType::URI(name)];
     params.is_ca = IsCa::ExplicitNoCa;
@@ -163,7 +166,7 @@ pub async fn issue_node(platform: &Platform, csr: &str, node: NodeId, now: Times
     Ok(Issued { certificate, authority, until, key: sha256(&key) })
 }
 
-/// The key of a certificate request, by its SHA-256: the same as of a certificate that was issued for it.
+/// Returns the SHA-256 of the key in a certificate request, equal to that of a certificate issued for it.
 pub fn requested(csr: &str) -> Result<KeyHash> {
     requested_key(csr).map(|key| sha256(&key))
 }
@@ -172,7 +175,7 @@ fn sha256(key: &SubjectPublicKeyInfo) -> KeyHash {
     Sha256::digest(key.subject_public_key_info()).into()
 }
 
-/// The key of a request, if the request is signed with it.
+/// Returns the public key of a request, after verifying that the request is signed with it.
 fn requested_key(csr: &str) -> Result<SubjectPublicKeyInfo> {
     let refused = |why: &str| Problem::field("/csr", why);
     let (_, pem) = x509_parser::pem::parse_x509_pem(csr.as_bytes()).map_err(|_| refused("it is not PEM"))?;
@@ -186,7 +189,7 @@ fn requested_key(csr: &str) -> Result<SubjectPublicKeyInfo> {
         .ok_or_else(|| refused("its key should be ECDSA on P-256 or P-384, or Ed25519"))
 }
 
-/// A certificate for the listener that nodes dial, under these names and addresses.
+/// Issues a certificate for the listener that nodes connect to, for these names and addresses.
 pub async fn server_certificate(
     platform: &Platform,
     names: &[String],
@@ -194,7 +197,7 @@ pub async fn server_certificate(
 ) -> Result<ServerCertificate> {
     let authority = authority(platform).await?;
     let key = KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256).map_err(broken)?;
-    let (mut params, until) = params(&platform.world, "Muster server", now, SERVER_LIFETIME);
+    let (mut params, until) = params(&platform.env, "Muster server", now, SERVER_LIFETIME);
     for name in names {
         params.subject_alt_names.push(match name.parse::<IpAddr>() {
             Ok(address) => SanType::IpAddress(address),
@@ -209,7 +212,7 @@ pub async fn server_certificate(
     Ok(ServerCertificate { chain, key: Zeroizing::new(key.serialize_der()), until })
 }
 
-/// Whom a certificate names. The handshake has verified who signed it; this only reads.
+/// Returns the identity in a certificate. The handshake has already verified the issuer; this only parses.
 pub fn identity(certificate: &[u8]) -> Option<Identity> {
     let (_, certificate) = X509Certificate::from_der(certificate).ok()?;
     let names = certificate.subject_alternative_name().ok()??;

@@ -1,4 +1,5 @@
-//! The first start on an empty store: the platform's key, and the operator, whose token goes to a file once.
+//! First start on an empty database: creates the platform's key and the operator, and writes the operator's token to a file
+//! once.
 
 use jiff::SignedDuration;
 use muster_db::StoreError;
@@ -11,17 +12,17 @@ use serde_json::json;
 use crate::Platform;
 use crate::envelope::PLATFORM;
 
-/// What a first start made.
+/// Result of a first start.
 pub struct FirstStart {
-    /// The operator's token, to be shown or written down once.
+    /// The operator's token, to be shown or stored once.
     pub operator_token: Secret,
-    /// The operator's address.
+    /// The operator's email address.
     pub operator_email: String,
 }
 
-/// Makes the operator if the store has none. Several replicas may start at once on an empty database: the platform's key
-/// has one row, so exactly one of them wins, and only that one knows the token. `keep` is given the token before
-/// anything is committed: a token that could not be written down must not exist.
+/// Creates the operator if the database has none. Several replicas may start concurrently on an empty database: the
+/// platform's key has one row, so exactly one of them wins, and only that one knows the token. `keep` receives the token
+/// before the commit: a token that could not be stored must not exist.
 pub async fn first_start(
     platform: &Platform,
     keep: impl FnOnce(&FirstStart) -> std::io::Result<()>,
@@ -31,11 +32,11 @@ pub async fn first_start(
     if platform.store.sealing_key_newest(PLATFORM).await.map_err(refuse)?.is_some() {
         return Ok(None);
     }
-    let world = &platform.world;
-    let now = world.now();
-    let key = platform.envelope.make(world, PLATFORM, 1)?;
+    let env = &platform.env;
+    let now = env.now();
+    let key = platform.envelope.make(env, PLATFORM, 1)?;
     let user = User {
-        id: world.id::<UserId>(),
+        id: env.id::<UserId>(),
         tenant_id: None,
         email: "operator@localhost".to_owned(),
         login: None,
@@ -48,16 +49,16 @@ pub async fn first_start(
         version: 1,
     };
     let binding = RoleBinding {
-        id: world.id::<RoleBindingId>(),
+        id: env.id::<RoleBindingId>(),
         user_id: user.id,
         user_email: user.email.clone(),
         role: Role::PlatformOperator,
         scope: Scope::Platform,
         created_at: now,
     };
-    let secret = Secret::make(TokenKind::Personal, world);
+    let secret = Secret::make(TokenKind::Personal, env);
     let token = Token {
-        id: world.id::<TokenId>(),
+        id: env.id::<TokenId>(),
         kind: TokenKind::Personal,
         subject: Subject::User(user.id),
         name: "first start".to_owned(),
@@ -70,7 +71,7 @@ pub async fn first_start(
         parent_id: None,
     };
     let entry = Entry {
-        id: world.id::<AuditId>(),
+        id: env.id::<AuditId>(),
         at: now,
         actor: Actor {
             kind: "platform".to_owned(),
@@ -87,7 +88,7 @@ pub async fn first_start(
         }),
         tenant_id: None,
         project_id: None,
-        correlation_id: muster_model::hex::encode(&world.bytes::<16>()),
+        correlation_id: muster_model::hex::encode(&env.bytes::<16>()),
         count: 1,
         detail: json!({}),
     };
@@ -98,7 +99,7 @@ pub async fn first_start(
         tx.user_insert(&user).await?;
         tx.role_binding_insert(&binding).await?;
         tx.token_insert(&token, made.operator_token.hash()).await?;
-        tx.unsealed_insert(world.uuid(), "platform", &json!(entry).to_string(), "[]").await
+        tx.outbox_append(env.uuid(), "platform", &json!(entry).to_string(), "[]").await
     };
     match written.await {
         Ok(()) => {

@@ -1,4 +1,4 @@
-//! What a command's preparation hands to the door.
+//! A prepared command, the input of the command pipeline.
 
 use futures::future::BoxFuture;
 use muster_api::Problem;
@@ -12,45 +12,45 @@ use serde_json::{Map, Value, json};
 
 use crate::Cx;
 
-/// What the caller gets.
+/// A command's response.
 #[derive(Debug, Clone)]
 pub struct Answer {
-    /// The body, without secrets: it is stored for replays.
+    /// Body without secrets; it is stored for replays.
     pub body: Value,
-    /// Members of the body that are shown now and kept nowhere.
+    /// Members of the body that are returned once and never stored.
     pub secrets: Vec<(&'static str, String)>,
-    /// The resource's version, for `ETag`.
+    /// Resource version, for `ETag`.
     pub version: Option<i64>,
-    /// A cookie to set.
+    /// Cookie to set.
     pub cookie: Option<String>,
 }
 
 impl Answer {
-    /// An answer with this body.
+    /// Creates a response with this body.
     pub fn new(body: &impl Serialize) -> Self {
         let body = serde_json::to_value(body).expect("an API type is JSON");
         let version = body["version"].as_i64();
         Self { body, secrets: Vec::new(), version, cookie: None }
     }
 
-    /// With a secret that is shown once.
+    /// Adds a secret that is returned once.
     pub fn with_secret(mut self, member: &'static str, secret: &str) -> Self {
         self.secrets.push((member, secret.to_owned()));
         self
     }
 
-    /// With a cookie.
+    /// Adds a cookie.
     pub fn with_cookie(mut self, cookie: String) -> Self {
         self.cookie = Some(cookie);
         self
     }
 }
 
-/// Why the statements did not go through: the store's word, or a rule that only the transaction could check.
+/// Error of a command's statements: a store error, or a rule that only the transaction could check.
 pub enum WriteError {
-    /// The store's.
+    /// Store error.
     Store(StoreError),
-    /// A rule's.
+    /// Violated rule.
     Refused(Box<Problem>),
 }
 
@@ -68,7 +68,7 @@ impl From<Problem> for WriteError {
 
 type Write = Box<dyn for<'t> FnOnce(&'t mut Tx) -> BoxFuture<'t, Result<Answer, WriteError>> + Send>;
 
-/// A prepared command: what it touches, what it tells, and its statements.
+/// A prepared command: its target, events and statements.
 pub struct Commit {
     pub(crate) scope: Scope,
     pub(crate) target: Target,
@@ -82,7 +82,7 @@ pub struct Commit {
 }
 
 impl Commit {
-    /// A command on `target` at `scope`, whose statements are `write`.
+    /// Creates a command on `target` at `scope` with the statements `write`.
     pub fn new<W>(scope: Scope, target: Target, write: W) -> Self
     where
         W: for<'t> FnOnce(&'t mut Tx) -> BoxFuture<'t, Result<Answer, WriteError>> + Send + 'static,
@@ -100,11 +100,11 @@ impl Commit {
         }
     }
 
-    /// Tells an event. Its data is also the detail of the audit entry; neither may hold a secret.
+    /// Adds an event. Its data is also the detail of the audit entry; neither may hold a secret.
     pub fn event(mut self, cx: &Cx, event_type: EventType, subject: String, data: Value) -> Self {
         self.detail = data.clone();
         self.events.push(Draft {
-            id: cx.platform.world.id::<EventId>(),
+            id: cx.platform.env.id::<EventId>(),
             event_type: event_type.as_str().to_owned(),
             subject,
             at: cx.now,
@@ -117,8 +117,8 @@ impl Commit {
         self
     }
 
-    /// Writes something before the rest, in the same transaction.
-    pub(crate) fn after<W>(mut self, first: W) -> Self
+    /// Runs `first` before the other statements, in the same transaction.
+    pub(crate) fn prepend<W>(mut self, first: W) -> Self
     where
         W: for<'t> FnOnce(&'t mut Tx) -> BoxFuture<'t, Result<(), WriteError>> + Send + 'static,
     {
@@ -132,8 +132,8 @@ impl Commit {
         self
     }
 
-    /// Looks once more after the rest, in the same transaction: a refusal takes all of it back.
-    pub(crate) fn unless<W>(mut self, last: W) -> Self
+    /// Runs a check after the other statements, in the same transaction: an error rolls everything back.
+    pub(crate) fn check_before_commit<W>(mut self, last: W) -> Self
     where
         W: for<'t> FnOnce(&'t mut Tx) -> BoxFuture<'t, Result<(), WriteError>> + Send + 'static,
     {
@@ -148,45 +148,46 @@ impl Commit {
         self
     }
 
-    /// Has the engine of this server look at once: an operation was written down, or changed.
+    /// Wakes this server's engine after the commit: an operation was written or changed.
     pub fn wakes_engine(mut self) -> Self {
         self.wakes_engine = true;
         self
     }
 
-    /// What the audit entry says beside the target, where no event says it.
+    /// Sets the detail of the audit entry, for commands without an event.
     pub fn detail(mut self, detail: Value) -> Self {
         self.detail = detail;
         self
     }
 
-    /// The values before the change, for the audit alone: the resource as the API shows it, which holds no secret. Where the
-    /// answer shows the resource afterwards, the audit keeps the members that differ.
+    /// Sets the previous values, for the audit alone: the resource as the API returns it, without secrets. If the response
+    /// contains the resource, the audit keeps only the members that differ.
     pub fn before(mut self, shown: &impl Serialize) -> Self {
         self.before = Some(serde_json::to_value(shown).expect("an API type is JSON"));
         self
     }
 
-    /// Takes a right away from somebody: cached credentials are dropped at once on this server, and within seconds on others.
+    /// Marks the command as a revocation: cached credentials are dropped at once on this server, and within seconds on
+    /// others.
     pub fn revokes(mut self) -> Self {
         self.revokes = true;
         self
     }
 
-    /// Acts in the name of somebody who only became known by the command itself: a login.
+    /// Sets the actor that only the command itself determines, as in a login.
     pub fn acting_as(mut self, actor: muster_model::audit::Actor) -> Self {
         self.actor = Some(actor);
         self
     }
 }
 
-/// The audit's name for a resource.
+/// Returns the audit target for a resource.
 pub(crate) fn target(kind: &str, id: impl std::fmt::Display, name: &str) -> Target {
     Target { kind: kind.to_owned(), id: id.to_string(), name: Some(name.to_owned()) }
 }
 
-/// Which fields a change touched, with the new values and those before: the audit's detail of an update. `before` is the
-/// resource as the API shows it; what it does not show had no value.
+/// Returns the changed fields with new and previous values: the audit detail of an update. `before` is the resource as the
+/// API returns it; a missing field had no value.
 pub(crate) fn changed(before: &impl Serialize, fields: &[(&str, Option<Value>)]) -> Value {
     let shown = serde_json::to_value(before).expect("an API type is JSON");
     let old: Vec<(&str, Option<Value>)> = fields
@@ -197,7 +198,7 @@ pub(crate) fn changed(before: &impl Serialize, fields: &[(&str, Option<Value>)])
     json!({"changed": told(fields), "before": told(&old)})
 }
 
-/// An event's data of members that may be absent: our JSON leaves out what is not there.
+/// Returns event data of optional members, omitting the absent ones.
 pub(crate) fn told(fields: &[(&str, Option<Value>)]) -> Value {
     let present = fields.iter().filter_map(|(name, value)| Some(((*name).to_owned(), value.clone()?)));
     Value::Object(present.collect())

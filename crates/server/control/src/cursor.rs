@@ -1,4 +1,4 @@
-//! Page tokens: where the next page starts, bound to the list and its filter, so that a token cannot be used elsewhere.
+//! Page tokens: the start of the next page, bound to the list and its filter, so that a token cannot be used elsewhere.
 
 use aws_lc_rs::hmac;
 use base64::Engine as _;
@@ -12,12 +12,12 @@ use crate::Cx;
 use crate::refuse::{Result, refuse};
 
 const TAG: usize = 16;
-/// A page of large things holds so many bytes at most, or one thing.
+/// Maximum bytes per page of large items; a page holds at least one item.
 const PAGE_BYTES: usize = 4 << 20;
-/// So many large things are read at once.
+/// Number of large items read at once.
 const PORTION: i64 = 8;
 
-/// A page of a list in the order of names: what follows this name, and one row more than are shown.
+/// A page of a list ordered by name: rows after this name, one more than are returned.
 pub(crate) struct NamePage {
     pub(crate) after: String,
     pub(crate) size: i64,
@@ -31,7 +31,7 @@ fn bad() -> Problem {
         }])
 }
 
-/// Cuts the one row too many; the last one that is left, if there was one too many.
+/// Removes the extra row and returns the last remaining item, if there was an extra one.
 fn cut<T>(items: &mut Vec<T>, size: i64) -> Option<&T> {
     if items.len() < usize::try_from(size).unwrap_or(usize::MAX) {
         return None;
@@ -41,7 +41,7 @@ fn cut<T>(items: &mut Vec<T>, size: i64) -> Option<&T> {
 }
 
 impl Cx {
-    /// The page that a request asks for. `list` names the list and everything that filters it.
+    /// Returns the requested page. `list` names the list and all of its filters.
     pub(crate) async fn page(&self, list: &str, size: Option<u16>, token: Option<&str>) -> Result<Page> {
         let size = i64::from(size.unwrap_or(50)) + 1;
         let Some(token) = token else { return Ok(Page { after: Uuid::nil(), size }) };
@@ -49,7 +49,7 @@ impl Cx {
         Ok(Page { after: Uuid::from_slice(&last).map_err(|_| bad())?, size })
     }
 
-    /// Cuts the one row too many that was fetched, and makes the token of the page that it would start.
+    /// Removes the extra row and returns the token of the next page.
     pub(crate) async fn next_page<T>(
         &self,
         list: &str,
@@ -63,9 +63,9 @@ impl Cx {
         }
     }
 
-    /// Reads a page of things that may be large: it ends with its number of things or of bytes, whichever comes first, and is read
-    /// in small portions, so that neither the answer nor the memory for it grows with what the things hold. Gives the token of
-    /// the next page, if there is one.
+    /// Reads a page of items that may be large. It ends at its number of items or of bytes, whichever comes first, and is
+    /// read in small batches, so that neither the response nor memory use grows with the items' size. Also returns the token
+    /// of the next page, if there is one.
     pub(crate) async fn read_page<'f, T>(
         &self,
         list: &str,
@@ -93,7 +93,7 @@ impl Cx {
         }
     }
 
-    /// The same for a list in the order of names.
+    /// Returns the requested page of a list ordered by name.
     pub(crate) async fn page_by_name(
         &self,
         list: &str,
@@ -106,7 +106,7 @@ impl Cx {
         Ok(NamePage { after: String::from_utf8(last).map_err(|_| bad())?, size })
     }
 
-    /// The same for a list in the order of names.
+    /// Removes the extra row and returns the token of the next page, for a list ordered by name.
     pub(crate) async fn next_by_name<T>(
         &self,
         list: &str,
@@ -120,7 +120,7 @@ impl Cx {
         }
     }
 
-    /// What a token says is last on the page before, if it is a token of this list.
+    /// Verifies a token of this list and returns the last key of the previous page.
     async fn opened(&self, list: &str, token: &str) -> Result<Vec<u8>> {
         let mut bytes = URL_SAFE_NO_PAD.decode(token).map_err(|_| bad())?;
         let Some(length) = bytes.len().checked_sub(TAG) else { return Err(bad()) };

@@ -1,4 +1,4 @@
-//! The context of one request: who asks, when, and on which thread.
+//! Context of one request: actor, time and correlation id.
 
 use std::sync::Arc;
 
@@ -13,12 +13,12 @@ use crate::limits::Share;
 use crate::refuse::Result;
 use crate::{Limits, Platform};
 
-/// What `If-Match` said.
+/// Value of `If-Match`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Expected {
     /// This version.
     Version(i64),
-    /// Whatever it is now.
+    /// Any version.
     Any,
 }
 
@@ -29,32 +29,32 @@ fn version_required() -> Problem {
     )
 }
 
-/// One request.
+/// Context of a request.
 #[derive(Clone)]
 pub struct Cx {
-    /// The shared parts.
+    /// Shared services.
     pub platform: Arc<Platform>,
-    /// Who asks; nobody on the way to a credential.
+    /// Authenticated actor; none before authentication.
     pub actor: Option<Arc<Authenticated>>,
-    /// The thread through rows, events, audit and logs.
+    /// Correlation id in rows, events, audit and logs.
     pub correlation_id: String,
-    /// When it was asked: one instant for everything it writes.
+    /// Time of the request: one instant for everything it writes.
     pub now: Timestamp,
-    /// The version that the caller saw.
+    /// Expected version.
     pub if_match: Option<Expected>,
-    /// Where the request comes from; unknown for what the platform does by itself.
+    /// Client address; none for the platform's own requests.
     pub address: Option<std::net::IpAddr>,
 }
 
 impl Cx {
-    /// Who asks; 401 if nobody.
+    /// Returns the actor, or 401 without one.
     pub fn authenticated(&self) -> Result<&Authenticated> {
         self.actor
             .as_deref()
             .ok_or_else(|| Problem::new(Code::Unauthenticated, "send a token as `Authorization: Bearer …`"))
     }
 
-    /// Who asks, for decisions.
+    /// Returns the principal, for authorization.
     pub fn principal(&self) -> Result<&Principal> {
         Ok(&self.authenticated()?.principal)
     }
@@ -63,7 +63,7 @@ impl Cx {
         self.actor.as_ref().map_or_else(|| "anonymous".to_owned(), |actor| actor.principal.id())
     }
 
-    /// The person who asks, if it is one.
+    /// Returns the user's id, if the actor is a user.
     pub(crate) fn user_id(&self) -> Option<UserId> {
         match &self.actor.as_ref()?.principal.kind {
             PrincipalKind::User { id, .. } => Some(*id),
@@ -71,7 +71,7 @@ impl Cx {
         }
     }
 
-    /// The account of an app's adapter that asks, if it is one.
+    /// Returns the account of the app's adapter, if the actor is one.
     pub(crate) fn operates(&self) -> Option<ServiceAccountId> {
         let actor = self.actor.as_ref().filter(|actor| actor.operates)?;
         match actor.principal.kind {
@@ -80,12 +80,13 @@ impl Cx {
         }
     }
 
-    /// Whether what this account operates is anything to the actor: for an app's adapter only what it operates itself is there.
+    /// Reports whether resources operated by this account are visible to the actor: an app's adapter can access only those
+    /// it operates itself.
     pub(crate) fn reaches(&self, operator: ServiceAccountId) -> bool {
         self.operates().is_none_or(|account| account == operator)
     }
 
-    /// Goes on only if the actor may. What it may not even see is answered as absent, as a `noun`.
+    /// Authorizes the actor. A resource that is invisible to it is reported as not found, as a `noun`.
     pub fn authorize(&self, permission: Permission, scope: Scope, noun: &str) -> Result<()> {
         match decide(self.principal()?, permission, scope) {
             Decision::Allowed(_) => Ok(()),
@@ -94,14 +95,14 @@ impl Cx {
         }
     }
 
-    /// The same request after a wait: with a credential that is still good, at the time that it is now.
+    /// Returns the context after a wait: with the revalidated credential and the current time.
     pub(crate) async fn again(&self) -> Result<Self> {
-        let now = self.platform.world.now();
+        let now = self.platform.env.now();
         let actor = self.platform.authenticate_again(self.authenticated()?, now).await?;
         Ok(Self { actor: Some(actor), now, ..self.clone() })
     }
 
-    /// Whether the actor holds one of these roles over `scope`.
+    /// Reports whether the actor holds one of these roles over `scope`.
     pub(crate) fn holds(&self, roles: &[Role], scope: Scope) -> bool {
         match self.actor.as_ref().map(|actor| &actor.principal.kind) {
             Some(PrincipalKind::User { grants, .. }) => {
@@ -111,12 +112,12 @@ impl Cx {
         }
     }
 
-    /// Whether the actor runs the platform.
+    /// Reports whether the actor is a platform operator.
     pub(crate) fn is_operator(&self) -> bool {
         self.holds(&[Role::PlatformOperator], Scope::Platform)
     }
 
-    /// Compares `If-Match` with the version that was read.
+    /// Compares `If-Match` with the current version.
     pub(crate) fn expect_version(&self, version: i64) -> Result<()> {
         match self.if_match {
             Some(Expected::Any) => Ok(()),
@@ -129,17 +130,17 @@ impl Cx {
         }
     }
 
-    /// Refuses a request that does not say which version it saw.
+    /// Rejects a request without `If-Match`.
     pub fn needs_version(&self) -> Result<()> {
         if self.if_match.is_some() { Ok(()) } else { Err(version_required()) }
     }
 
-    /// Whether the actor may see what the platform as a whole does.
+    /// Reports whether the actor may read the platform's metrics.
     pub fn may_read_metrics(&self) -> bool {
         self.is_operator()
     }
 
-    /// Whose share of what is under way this request counts in.
+    /// Returns the share of in-flight requests that this request counts in.
     pub fn share(&self) -> Share {
         match &self.actor {
             Some(actor) => Share::of_actor(actor),
@@ -147,7 +148,7 @@ impl Cx {
         }
     }
 
-    /// Counts an answer that goes on after its headers; 429 when the actor or its tenant has too many open.
+    /// Counts a streaming response; returns 429 when the actor or its tenant has too many open.
     pub fn open(&self, kind: crate::limits::Open) -> Result<crate::limits::Opened> {
         self.limits().open(&self.actor_id(), &self.share(), kind).ok_or_else(|| {
             self.platform.metrics.rate_limited.inc();
@@ -159,7 +160,7 @@ impl Cx {
         })
     }
 
-    /// Says that the request only waits from now on, until what this gives is dropped.
+    /// Marks the request as only waiting, until the returned guard is dropped.
     pub(crate) fn rest(&self) -> Option<crate::limits::Resting<'_>> {
         self.platform.limits.rest(&self.share())
     }

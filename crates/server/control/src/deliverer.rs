@@ -1,4 +1,4 @@
-//! Webhooks: events pushed in order, signed, retried. One deliverer per database, leased.
+//! Webhook deliverer: pushes events in order, signed and with retries. One deliverer per database, by lease.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -23,22 +23,22 @@ use crate::metrics::Word;
 use crate::outbound;
 
 const LEASE: SignedDuration = SignedDuration::from_secs(30);
-/// How often it is extended, also while receivers are slow.
+/// Interval at which the lease is extended, also while receivers are slow.
 const EXTEND: Duration = Duration::from_secs(8);
-/// How often due webhooks are looked for while some are served.
+/// Poll interval for due webhooks while others are served.
 const LOOK: Duration = Duration::from_secs(1);
-/// Tenants served at once. Each is served by itself: the slow receivers of one hold up no other.
+/// Number of tenants served concurrently. Slow receivers of one tenant do not delay the others.
 const TENANTS_AT_ONCE: usize = 64;
-/// Webhooks of one tenant served at once.
+/// Number of webhooks of one tenant served concurrently.
 const WEBHOOKS_AT_ONCE: usize = 4;
-/// Events sent to a webhook before it is another's turn.
+/// Number of events sent to a webhook per turn.
 const EVENTS_A_TURN: usize = 16;
 
-/// The tenant whose turn it is, and how its turn ended: whether anything moved on.
+/// The served tenant, and whether any of its webhooks advanced.
 type Turn = (Option<TenantId>, Result<bool, StoreError>);
 
 impl Platform {
-    /// Delivers until told to stop.
+    /// Delivers until stopped.
     pub async fn run_deliverer(self: Arc<Self>, mut stop: tokio::sync::watch::Receiver<bool>) {
         let client = match outbound::client(self.options.webhooks_to_private) {
             Ok(client) => client,
@@ -49,7 +49,7 @@ impl Platform {
         let mut extended = Instant::now();
         while !*stop.borrow() {
             if lease.is_none() {
-                let now = self.world.now();
+                let now = self.env.now();
                 lease = self.store.lease_acquire("deliverer", &holder, LEASE, now).await.unwrap_or(None);
                 extended = Instant::now();
             }
@@ -80,15 +80,15 @@ impl Platform {
         let mut turns = FuturesUnordered::new();
         let mut served: HashSet<Option<TenantId>> = HashSet::new();
         loop {
-            // This loop comes by at least once in `LOOK`, however slow the receivers are.
+            // This loop runs at least once per `LOOK`, however slow the receivers are.
             if extended.elapsed() >= EXTEND {
                 let mut tx = self.store.begin().await?;
-                tx.lease_extend(lease, self.world.now()).await?;
+                tx.lease_extend(lease, self.env.now()).await?;
                 tx.commit().await?;
                 *extended = Instant::now();
             }
             let (newest, _) = self.store.event_stream_head(Scope::Platform).await?;
-            let due = self.store.webhook_due(self.world.now(), newest, 256).await?;
+            let due = self.store.webhook_due(self.env.now(), newest, 256).await?;
             let mut waiting: Vec<(Option<TenantId>, Vec<Webhook>)> = Vec::new();
             for webhook in due {
                 let tenant = webhook.scope.tenant();
@@ -116,7 +116,7 @@ impl Platform {
             };
             match ended {
                 (tenant, Ok(true)) => drop(served.remove(&tenant)),
-                // Nothing of it moves now; it is looked at again with the next round.
+                // None of its webhooks can advance now; the next round retries.
                 (_, Ok(false)) => {}
                 (_, Err(error)) => return Err(error),
             }
@@ -139,7 +139,7 @@ impl Platform {
         for result in moved {
             match result {
                 Ok(moved) => any |= moved,
-                // It was changed or removed meanwhile; the next look sees that.
+                // It was changed or deleted meanwhile; the next poll reads the new state.
                 Err(StoreError::Fenced | StoreError::Stale | StoreError::Gone(_)) => {}
                 Err(error) => return (tenant, Err(error)),
             }
@@ -147,7 +147,7 @@ impl Platform {
         (tenant, Ok(any))
     }
 
-    /// Sends the next events that a webhook wants, one after the other; says whether it moved on.
+    /// Sends a webhook's next events in order; returns whether it advanced.
     async fn deliver_some(&self, client: &reqwest::Client, mut webhook: Webhook) -> Result<bool, StoreError> {
         let mut any = false;
         for _ in 0..EVENTS_A_TURN {
@@ -163,7 +163,7 @@ impl Platform {
         Ok(any)
     }
 
-    /// Sends the next event that a webhook wants; gives the webhook as it is then, if it moved on.
+    /// Sends a webhook's next event; returns the updated webhook if it advanced.
     async fn deliver_next(
         &self,
         client: &reqwest::Client,
@@ -171,7 +171,7 @@ impl Platform {
     ) -> Result<Option<Webhook>, StoreError> {
         let filter = EventFilter { after: webhook.cursor, event_type: None, limit: 200 };
         let events = self.store.event_list(Scope::Platform, &filter).await?;
-        // Events from before the webhook may have been sealed after it: they are not its own.
+        // Events from before the webhook's creation may be sealed after it; they are not delivered.
         let wanted = events.iter().find_map(|event| {
             let sequence = event.sequence_in(webhook.scope)?;
             let is_wanted = event.draft.at > webhook.created_at && webhook.wants(&event.draft.event_type);
@@ -188,11 +188,11 @@ impl Platform {
             return Ok(Some(after));
         };
         let outcome = self.send(client, &webhook, event).await;
-        // Whether it arrived is not known; the next deliverer sends it again, under the same id.
+        // The delivery may have succeeded; the next deliverer repeats it under the same id.
         if outcome.is_err() && *self.stopping.borrow() {
             return Ok(None);
         }
-        let now = self.world.now();
+        let now = self.env.now();
         let delivered = outcome.is_ok();
         let result = outcome.unwrap_or_else(|fault| fault);
         self.metrics
@@ -212,7 +212,7 @@ impl Platform {
         }
         after.last_result = Some(result.clone());
         let delivery = Delivery {
-            id: self.world.id::<DeliveryId>(),
+            id: self.env.id::<DeliveryId>(),
             event_id: event.draft.id,
             sequence,
             attempt,
@@ -227,13 +227,13 @@ impl Platform {
             tx.webhook_failing(webhook.id).await?;
             let (entry, event) = self.gave_up(&webhook);
             let (entry, events) = (json!(entry).to_string(), json!([event]).to_string());
-            tx.unsealed_insert(self.world.uuid(), &webhook.scope.chain(), &entry, &events).await?;
+            tx.outbox_append(self.env.uuid(), &webhook.scope.chain(), &entry, &events).await?;
         }
         tx.commit().await?;
         Ok(delivered.then_some(after))
     }
 
-    /// Signs and sends, after the "Standard Webhooks" conventions; the sentence says how it was answered.
+    /// Signs and sends an event, following the "Standard Webhooks" specification; returns a description of the response.
     async fn send(
         &self,
         client: &reqwest::Client,
@@ -252,7 +252,7 @@ impl Platform {
         let body =
             crate::event::view(event, webhook.scope).map(|view| json!(view).to_string()).unwrap_or_default();
         let id = event.draft.id.to_string();
-        let timestamp = self.world.now().as_second().to_string();
+        let timestamp = self.env.now().as_second().to_string();
         let key = hmac::Key::new(hmac::HMAC_SHA256, &secret);
         let mut signing = hmac::Context::with_key(&key);
         for part in [&id, ".", &timestamp, ".", &body] {
@@ -276,12 +276,12 @@ impl Platform {
     }
 
     fn gave_up(&self, webhook: &Webhook) -> (Entry, Draft) {
-        let now = self.world.now();
-        let correlation_id = muster_model::hex::encode(&self.world.bytes::<16>());
+        let now = self.env.now();
+        let correlation_id = muster_model::hex::encode(&self.env.bytes::<16>());
         let detail = json!({"name": webhook.name, "state": WebhookState::Failing.as_str(), "last_result": webhook.last_result});
         let (tenant_id, project_id) = (webhook.scope.tenant(), webhook.scope.project());
         let entry = Entry {
-            id: self.world.id::<AuditId>(),
+            id: self.env.id::<AuditId>(),
             at: now,
             actor: Actor { kind: "platform".into(), id: "platform".into(), name: "webhook deliverer".into() },
             action: "webhook.give_up".to_owned(),
@@ -299,7 +299,7 @@ impl Platform {
             detail: detail.clone(),
         };
         let event = Draft {
-            id: self.world.id::<EventId>(),
+            id: self.env.id::<EventId>(),
             event_type: EventType::WebhookGaveUp.as_str().to_owned(),
             subject: format!("/v1/webhooks/{}", webhook.id),
             at: now,

@@ -1,7 +1,8 @@
-//! What the platform asks of the engine by itself: releasing what has expired, and cleaning up on nodes that came back.
+//! Operations that the platform submits by itself: releasing expired allocations and instances, and cleaning up on nodes
+//! that returned.
 //!
-//! An allocation that expires takes the members in it along: its release cascades, and is blocked where that would break an
-//! instance or where the allocation is protected. Its owner is warned an hour and ten minutes before.
+//! An expiring allocation takes its members along: its release cascades, and is blocked where that would break an instance
+//! or where the allocation is protected. Its owner is warned one hour and ten minutes before.
 
 use jiff::Timestamp;
 use muster_db::{Lease, StoreError, Tx};
@@ -22,15 +23,15 @@ use crate::operation::{part_of, path};
 use crate::{Platform, allocation, instance};
 
 impl Platform {
-    /// Opens what is due. Each in a transaction of its own, fenced by the sweeper's lease.
+    /// Submits due operations, each in a transaction of its own, fenced by the sweeper's lease.
     pub(crate) async fn open_due(&self, lease: &Lease) -> Result<(), StoreError> {
         for (id, expires_at) in self.due_warnings().await? {
             go_on(self.warn_of_expiry(lease, id, expires_at).await, id)?;
         }
-        for id in self.store.allocation_expired(self.world.now()).await? {
+        for id in self.store.allocation_expired(self.env.now()).await? {
             go_on(self.open_expiry(lease, id).await, id)?;
         }
-        for instance in self.store.instance_expired(self.world.now(), AT_ONCE).await? {
+        for instance in self.store.instance_expired(self.env.now(), AT_ONCE).await? {
             go_on(self.open_decommission(lease, &instance).await, instance.id)?;
         }
         self.expire_ssh_keys(lease).await?;
@@ -42,33 +43,33 @@ impl Platform {
         Ok(())
     }
 
-    /// The allocations whose owners are to be warned now.
+    /// Returns the allocations with an expiry warning due.
     async fn due_warnings(&self) -> Result<Vec<(AllocationId, Timestamp)>, StoreError> {
-        let now = self.world.now();
+        let now = self.env.now();
         self.store.allocation_expiring(now, now + WARNINGS[0], now + WARNINGS[1]).await
     }
 
-    /// Tells the owner of an allocation that it is released soon; each warning once.
+    /// Warns the owner of an allocation that it expires soon; each warning once.
     async fn warn_of_expiry(
         &self,
         lease: &Lease,
         id: AllocationId,
         expires_at: Timestamp,
     ) -> Result<(), StoreError> {
-        let now = self.world.now();
+        let now = self.env.now();
         let Some(allocation) = self.store.allocation_lookup(id).await? else { return Ok(()) };
         let members = self.store.member_in(id).await?;
         let names: Vec<&str> = members.iter().map(|member| member.name.as_str()).collect();
         let warnings = if now + WARNINGS[1] >= expires_at { 2 } else { 1 };
         let left = expires_at.duration_since(now).as_secs();
         let draft = Draft {
-            id: self.world.id::<EventId>(),
+            id: self.env.id::<EventId>(),
             event_type: EventType::AllocationExpiring.as_str().to_owned(),
             subject: allocation::path(&allocation),
             at: now,
             tenant_id: Some(allocation.tenant_id),
             project_id: Some(allocation.project_id),
-            correlation_id: muster_model::hex::encode(&self.world.bytes::<16>()),
+            correlation_id: muster_model::hex::encode(&self.env.bytes::<16>()),
             actor_id: "platform".to_owned(),
             data: json!({"name": allocation.name, "expires_at": expires_at, "seconds_left": left,
                          "protected": allocation.protected, "members": names}),
@@ -77,13 +78,13 @@ impl Platform {
         tx.lease_extend(lease, now).await?;
         tx.allocation_warned(id, warnings, expires_at).await?;
         let drafts = json!([draft]).to_string();
-        tx.unsealed_insert(self.world.uuid(), &allocation.scope().chain(), "", &drafts).await?;
+        tx.outbox_append(self.env.uuid(), &allocation.scope().chain(), "", &drafts).await?;
         tx.commit().await?;
-        self.unsealed.notify_one();
+        self.outbox.notify_one();
         Ok(())
     }
 
-    /// Releases an allocation whose time is over, with the members in it. One that is blocked goes on when its reason is over.
+    /// Releases an expired allocation with the members in it. A blocked release resumes when its obstacle is gone.
     async fn open_expiry(&self, lease: &Lease, id: AllocationId) -> Result<(), StoreError> {
         let Some(allocation) = self.store.allocation_lookup(id).await? else { return Ok(()) };
         let under_way = self.store.operation_open_on(id.uuid()).await?;
@@ -93,8 +94,8 @@ impl Platform {
                 false => Ok(()),
             };
         }
-        // Whatever is under way goes first, and the next round finds it done. What is blocked is superseded, as by a person.
-        let moves = |operation: &Operation| operation.state != OperationState::Parked;
+        // Open operations go first; the next round retries. A blocked one is superseded, as by a user's command.
+        let moves = |operation: &Operation| operation.state != OperationState::Blocked;
         if under_way.iter().any(|operation| moves(operation) || operation.kind == RELEASE.kind) {
             return Ok(());
         }
@@ -103,7 +104,7 @@ impl Platform {
         self.open_on_allocation(lease, &allocation, &RELEASE, within, input, under_way).await
     }
 
-    /// Whether nothing keeps an expired allocation any more.
+    /// Reports whether nothing prevents the release of an expired allocation any more.
     async fn is_free_to_go(&self, allocation: &Allocation) -> Result<bool, StoreError> {
         if allocation.protected {
             return Ok(false);
@@ -113,7 +114,7 @@ impl Platform {
     }
 
     async fn take_up_expiry(&self, lease: &Lease, kept: &Operation) -> Result<(), StoreError> {
-        let now = self.world.now();
+        let now = self.env.now();
         let mut tx = self.store.begin().await?;
         tx.lease_extend(lease, now).await?;
         if let Some(mut fresh) = tx.operation_seize(kept.id).await?.filter(is_kept)
@@ -128,7 +129,7 @@ impl Platform {
 
     async fn open_clean(&self, lease: &Lease, id: AllocationId) -> Result<(), StoreError> {
         let Some(allocation) = self.store.allocation_lookup(id).await? else { return Ok(()) };
-        // Whatever is under way goes first; the next round finds it done.
+        // Open operations go first; the next round retries.
         if !self.store.operation_open_on(id.uuid()).await?.is_empty() {
             return Ok(());
         }
@@ -145,24 +146,24 @@ impl Platform {
         input: Value,
         supersedes: Vec<Operation>,
     ) -> Result<(), StoreError> {
-        let (now, id) = (self.world.now(), allocation.id);
+        let (now, id) = (self.env.now(), allocation.id);
         let why = input["reason"].as_str().unwrap_or_default().to_owned();
         let mut operation = open(
             definition,
             Open {
-                id: self.world.id(),
+                id: self.env.id(),
                 scope: allocation.scope(),
                 subject_kind: "allocation",
                 subject_id: id.uuid(),
                 subject_name: allocation.name.clone(),
-                touches: vec![id.uuid()],
-                shares: Vec::new(),
+                exclusive_locks: vec![id.uuid()],
+                shared_locks: Vec::new(),
                 asked_by: AskedBy {
                     kind: "platform".to_owned(),
                     id: "platform".to_owned(),
                     name: why.clone(),
                 },
-                correlation_id: muster_model::hex::encode(&self.world.bytes::<16>()),
+                correlation_id: muster_model::hex::encode(&self.env.bytes::<16>()),
                 input,
                 deadline_at: now + within,
                 parent_id: None,
@@ -174,22 +175,22 @@ impl Platform {
         let mut tx = self.store.begin().await?;
         tx.lease_extend(lease, now).await?;
         for old in supersedes {
-            if supersede(&mut tx, &self.world, &old, &mut operation, now).await? {
+            if supersede(&mut tx, &self.env, &old, &mut operation, now).await? {
                 ended.push(old);
             }
         }
         tx.operation_open(&operation).await?;
         self.tell_opened(&mut tx, &operation, allocation::path(allocation), told, &ended).await?;
         tx.commit().await?;
-        self.unsealed.notify_one();
+        self.outbox.notify_one();
         tracing::info!(operation_id = %operation.id, kind = definition.kind, allocation_id = %id, why, "opened");
         self.engine.wake.notify_one();
         Ok(())
     }
 
-    /// Takes an instance down whose time is over. What is under way on it is taken over, as by a person's order.
+    /// Decommissions an expired instance. Open operations on it are superseded, as by a user's command.
     async fn open_decommission(&self, lease: &Lease, instance: &Instance) -> Result<(), StoreError> {
-        let (now, id) = (self.world.now(), instance.id);
+        let (now, id) = (self.env.now(), instance.id);
         let touching = self.store.operation_touching(id.uuid()).await?;
         if touching.iter().any(|operation| operation.kind == DECOMMISSION.kind) {
             return Ok(());
@@ -198,19 +199,19 @@ impl Platform {
         let mut operation = open(
             &DECOMMISSION,
             Open {
-                id: self.world.id(),
+                id: self.env.id(),
                 scope: instance.scope(),
                 subject_kind: "instance",
                 subject_id: id.uuid(),
                 subject_name: instance.name.clone(),
-                touches: vec![id.uuid()],
-                shares: Vec::new(),
+                exclusive_locks: vec![id.uuid()],
+                shared_locks: Vec::new(),
                 asked_by: AskedBy {
                     kind: "platform".to_owned(),
                     id: "platform".to_owned(),
                     name: why.to_owned(),
                 },
-                correlation_id: muster_model::hex::encode(&self.world.bytes::<16>()),
+                correlation_id: muster_model::hex::encode(&self.env.bytes::<16>()),
                 input: json!({"force": false, "reason": why}),
                 deadline_at: now + WITHIN,
                 parent_id: None,
@@ -223,12 +224,12 @@ impl Platform {
         let mut tx = self.store.begin().await?;
         tx.lease_extend(lease, now).await?;
         for old in in_the_way(instance, touching) {
-            if supersede(&mut tx, &self.world, &old, &mut operation, now).await? {
+            if supersede(&mut tx, &self.env, &old, &mut operation, now).await? {
                 ended.push(old);
             }
         }
         tx.operation_open(&operation).await?;
-        // Somebody may have protected it, or given it more time, since it was found.
+        // It may have been protected or extended since it was read.
         let held = tx.instance_hold(id).await?;
         if held.is_none_or(|held| held.protected || held.expires_at.is_none_or(|time| time > now)) {
             tx.rollback().await;
@@ -236,7 +237,7 @@ impl Platform {
         }
         self.tell_opened(&mut tx, &operation, instance::path(instance), told, &ended).await?;
         tx.commit().await?;
-        self.unsealed.notify_one();
+        self.outbox.notify_one();
         tracing::info!(operation_id = %operation.id, kind = operation.kind, instance_id = %id, why, "opened");
         self.engine.wake.notify_one();
         Ok(())
@@ -244,7 +245,7 @@ impl Platform {
 }
 
 impl Platform {
-    /// Leaves for the sealer what a command would have left: the audit's line, that it was accepted, and what it took over from.
+    /// Appends the effects of a command to the outbox: the audit entry, the acceptance, and the superseded operations.
     async fn tell_opened(
         &self,
         tx: &mut Tx,
@@ -253,7 +254,7 @@ impl Platform {
         mut told: Value,
         ended: &[Operation],
     ) -> Result<(), StoreError> {
-        let (world, now) = (&self.world, operation.created_at);
+        let (env, now) = (&self.env, operation.created_at);
         told["operation_id"] = json!(operation.id);
         told["kind"] = json!(operation.kind);
         if !ended.is_empty() {
@@ -261,7 +262,7 @@ impl Platform {
         }
         let by = &operation.asked_by;
         let entry = Entry {
-            id: world.id::<AuditId>(),
+            id: env.id::<AuditId>(),
             at: now,
             actor: Actor { kind: by.kind.clone(), id: by.id.clone(), name: by.name.clone() },
             action: operation.kind.clone(),
@@ -285,7 +286,7 @@ impl Platform {
             (EventType::OperationEnded, path(old), data)
         }));
         let draft = |(event_type, subject, data): (EventType, String, Value)| Draft {
-            id: world.id::<EventId>(),
+            id: env.id::<EventId>(),
             event_type: event_type.as_str().to_owned(),
             subject,
             at: now,
@@ -297,12 +298,12 @@ impl Platform {
         };
         let drafts: Vec<Draft> = news.into_iter().map(draft).collect();
         let (entry, drafts) = (json!(entry).to_string(), json!(drafts).to_string());
-        tx.unsealed_insert(world.uuid(), &operation.scope().chain(), &entry, &drafts).await
+        tx.outbox_append(env.uuid(), &operation.scope().chain(), &entry, &drafts).await
     }
 }
 
-/// One that cannot be opened now does not hold up the others: it is tried again in the next round. Only who has lost the lease
-/// stops.
+/// Logs an error and continues: one failure must not delay the others, and the next round retries. Only a lost lease stops
+/// the round.
 fn go_on(opened: Result<(), StoreError>, what: impl std::fmt::Display) -> Result<(), StoreError> {
     match opened {
         Err(error) if !matches!(error, StoreError::Fenced) => {
@@ -313,14 +314,14 @@ fn go_on(opened: Result<(), StoreError>, what: impl std::fmt::Display) -> Result
     }
 }
 
-/// So many instances are taken up in one round.
+/// Maximum number of instances per round.
 const AT_ONCE: i64 = 50;
 
-/// How long before the end the owner of an allocation is warned.
+/// Times before the expiry at which an allocation's owner is warned.
 const WARNINGS: [jiff::SignedDuration; 2] =
     [jiff::SignedDuration::from_hours(1), jiff::SignedDuration::from_mins(10)];
 
-/// Why the clock asks for a release.
+/// Reason of a release on expiry.
 const EXPIRED: &str = "it has expired";
 
 #[cfg(test)]

@@ -6,16 +6,16 @@ use std::sync::{Arc, Mutex};
 use aws_lc_rs::hmac;
 use muster_api::{Code, Problem};
 use muster_db::{SealingKey, Store};
-use muster_ids::World;
+use muster_ids::Env;
 use zeroize::Zeroizing;
 
 use crate::refuse::{Result, refuse};
 use crate::root_key::{RootKeyError, RootKeys, open, seal};
 
-/// The owner of what belongs to no tenant.
+/// Owner of resources without a tenant.
 pub(crate) const PLATFORM: &str = "platform";
 
-/// Under which version of its owner's key something is sealed.
+/// Returns the version of the owner's key that something is sealed with.
 pub(crate) fn key_version(sealed: &[u8]) -> Option<i64> {
     sealed.first_chunk::<4>().map(|version| i64::from(u32::from_be_bytes(*version)))
 }
@@ -24,7 +24,7 @@ type Key = Arc<Zeroizing<Vec<u8>>>;
 
 pub(crate) struct Envelope {
     root_keys: RootKeys,
-    /// Unwrapped keys by owner and version: a version never changes, so they never grow stale.
+    /// Unwrapped keys by owner and version: a version never changes, so entries never become stale.
     unwrapped: Mutex<HashMap<(String, i64), Key>>,
 }
 
@@ -45,14 +45,14 @@ impl Envelope {
         &self.root_keys
     }
 
-    /// A fresh key for `owner`, wrapped, to be written in the transaction that needs it.
-    pub(crate) fn make(&self, world: &World, owner: &str, key_version: i64) -> Result<SealingKey> {
-        let plain = Zeroizing::new(world.bytes::<32>().to_vec());
+    /// Generates a key for `owner`, wrapped, to be written in the transaction that needs it.
+    pub(crate) fn make(&self, env: &Env, owner: &str, key_version: i64) -> Result<SealingKey> {
+        let plain = Zeroizing::new(env.bytes::<32>().to_vec());
         let (root_key_id, wrapped) = self.root_keys.wrap(owner, &plain).map_err(|error| closed(&error))?;
         Ok(SealingKey { owner: owner.to_owned(), key_version, root_key_id, wrapped })
     }
 
-    /// The same key under the active root key.
+    /// Rewraps the key with the active root key.
     pub(crate) fn rewrap(&self, key: &SealingKey) -> std::result::Result<SealingKey, RootKeyError> {
         let plain = self.root_keys.unwrap(&key.root_key_id, &key.owner, &key.wrapped)?;
         let (root_key_id, wrapped) = self.root_keys.wrap(&key.owner, &plain)?;
@@ -73,7 +73,7 @@ impl Envelope {
         Ok(plain)
     }
 
-    /// Seals `plain` for `owner`; `context` (what it is) must be given again to open it.
+    /// Seals `plain` for `owner`; the same `context` is required to open it.
     pub(crate) async fn seal(
         &self,
         store: &Store,
@@ -90,7 +90,7 @@ impl Envelope {
         Ok(sealed)
     }
 
-    /// Opens what `seal` sealed.
+    /// Opens the output of `seal`.
     pub(crate) async fn open(
         &self,
         store: &Store,
@@ -117,7 +117,7 @@ impl Envelope {
         open(&key, context.as_bytes(), text).ok_or_else(mismatch)
     }
 
-    /// A key for one purpose, the same on every replica and after every rotation of the root key.
+    /// Derives a key for one purpose, the same on every replica and after every rotation of the root key.
     pub(crate) async fn derive(&self, store: &Store, purpose: &str) -> Result<Vec<u8>> {
         let known = self
             .unwrapped
@@ -136,7 +136,7 @@ impl Envelope {
         Ok(hmac::sign(&key, purpose.as_bytes()).as_ref().to_vec())
     }
 
-    /// Forgets unwrapped keys of an owner that is gone.
+    /// Evicts the unwrapped keys of a deleted owner.
     pub(crate) fn forget(&self, owner: &str) {
         self.unwrapped.lock().expect("no holder of this lock can panic").retain(|(of, _), _| of != owner);
     }

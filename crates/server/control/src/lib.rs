@@ -1,8 +1,9 @@
-//! The use-cases. A noun is a folder, a verb is a file; the door (`door.rs`) is the only way in for commands.
+//! The use cases. A noun is a directory, a verb is a file; the command pipeline (`pipeline.rs`) is the only entry point for
+//! commands.
 //!
-//! A command's file prepares: look-ups, authorization, planning, hashing, with no transaction open. What it returns (a
-//! `Commit`) holds the statements; the door runs them in one transaction together with the idempotency key, the audit
-//! entry and the events, so that no verb can forget them.
+//! A command's file prepares: look-ups, authorization, planning and hashing, without an open transaction. The resulting
+//! `Commit` holds the statements; the command pipeline runs them in one transaction together with the idempotency key, the
+//! audit entry and the events, so that no verb can omit them.
 
 mod authn;
 mod bootstrap;
@@ -10,14 +11,15 @@ mod commit;
 mod cursor;
 mod cx;
 mod deliverer;
-mod door;
 mod due;
 mod envelope;
 mod health;
 mod limits;
 mod metrics;
 mod outbound;
+mod outbox;
 mod password;
+mod pipeline;
 mod places;
 mod platform;
 mod refuse;
@@ -27,7 +29,6 @@ mod root_key;
 mod sealer;
 mod sweeper;
 mod tail;
-mod telling;
 
 pub mod adapter;
 pub mod adapter_step;
@@ -74,9 +75,9 @@ pub use authn::Authenticated;
 pub use bootstrap::{FirstStart, first_start};
 pub use commit::{Answer, Commit};
 pub use cx::{Cx, Expected};
-pub use door::{Command, Reply, execute};
-pub use limits::{InFlight, Limits, Open, Opened, Rates, Share, Verdict};
+pub use limits::{InFlight, Limits, Open, Opened, RateDecision, Rates, Share};
 pub use metrics::{Metrics, RequestLabels};
+pub use pipeline::{Command, Reply, execute};
 pub use platform::{Keys, Options, Platform};
 pub use refuse::Result;
 pub use root_key::{RootKeyError, RootKeys};

@@ -1,7 +1,7 @@
-//! Fair shares: so many requests a second for each actor and tenant, so many of a tenant at once, and so many open streams.
+//! Fair shares: rate limits per actor and tenant, and limits on a tenant's concurrent requests and open streams.
 //!
-//! Counted per server and in memory: a limit is a courtesy among tenants, not a quota, and one that costs a write to the
-//! database with every request would be the heaviest request of all.
+//! Counted per server and in memory: a limit ensures fairness among tenants and is no quota; a database write per request
+//! would cost more than the requests themselves.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -12,33 +12,33 @@ use muster_ids::TenantId;
 
 use crate::authn::Authenticated;
 
-/// Whether a request may go on.
+/// Decision on a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Verdict {
-    /// Yes.
+pub enum RateDecision {
+    /// Allowed.
     Proceed,
-    /// Not before this much time.
+    /// Rejected; retry after this time.
     Wait(Duration),
 }
 
-/// Whose share a request counts in. Callers without a credential never share one with operators: they would lock them out.
+/// The share that a request counts in. Unauthenticated callers never share one with operators: they could lock them out.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Share {
     /// Callers without a valid credential, by network address.
     Address(String),
-    /// The people who run the platform.
+    /// Platform operators.
     Operators,
-    /// The people and service accounts of a tenant.
+    /// Users and service accounts of a tenant.
     Tenant(TenantId),
-    /// The adapters of a publisher's tenant, in all projects together: more entitlements do not make a larger share, and a
-    /// publisher's haste does not lock the consumer's people out.
+    /// The adapters of a publisher's tenant, in all projects together: more entitlements do not enlarge the share, and a
+    /// busy publisher does not lock out the consumer's users.
     Publisher(TenantId),
-    /// A person without a tenant who is no operator.
+    /// A user without a tenant that is no operator.
     Actor(String),
 }
 
 impl Share {
-    /// The share of an authenticated caller.
+    /// Returns the share of an authenticated caller.
     pub fn of_actor(actor: &Authenticated) -> Self {
         match (actor.publisher, actor.principal.tenant()) {
             (Some(publisher), _) => Self::Publisher(publisher),
@@ -48,7 +48,7 @@ impl Share {
         }
     }
 
-    /// The share of a caller that is known by its address alone. An IPv6 subscriber has a /64, so that is what counts.
+    /// Returns the share of a caller known only by its address. An IPv6 subscriber has a /64, so that prefix counts.
     pub fn of_address(address: Option<IpAddr>) -> Self {
         Self::Address(match address {
             None => "unknown".to_owned(),
@@ -64,7 +64,7 @@ impl Share {
     }
 }
 
-/// The numbers of a server.
+/// Limits of a server.
 #[derive(Debug, Clone, Copy)]
 pub struct Rates {
     /// Requests per second and actor.
@@ -73,15 +73,15 @@ pub struct Rates {
     pub tenant: u32,
     /// Requests per second and address without a valid credential.
     pub address: u32,
-    /// Requests of one tenant that may be under way at once.
+    /// Concurrent requests of one tenant.
     pub tenant_in_flight: u32,
-    /// The same for an address without a valid credential.
+    /// Concurrent requests of one address without a valid credential.
     pub address_in_flight: u32,
-    /// Event streams that one actor may have open at once.
+    /// Concurrent event streams of one actor.
     pub streams_per_actor: u32,
-    /// Event streams that one tenant may have open at once.
+    /// Concurrent event streams of one tenant.
     pub streams_per_tenant: u32,
-    /// Downloads and exports that one tenant may have open at once.
+    /// Concurrent downloads and exports of one tenant.
     pub downloads_per_tenant: u32,
 }
 
@@ -100,7 +100,7 @@ impl Default for Rates {
     }
 }
 
-/// An answer that goes on after its headers.
+/// Kind of a streaming response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Open {
     /// An event stream.
@@ -114,10 +114,10 @@ struct Bucket {
     at: Instant,
 }
 
-/// How many of each kind a key has.
+/// Counts by key.
 type Counts<K> = Mutex<HashMap<K, u32>>;
 
-/// The limits of a server.
+/// Rate limiter of a server.
 pub struct Limits {
     rates: Rates,
     buckets: Mutex<HashMap<String, Bucket>>,
@@ -127,16 +127,16 @@ pub struct Limits {
     open: Arc<Counts<String>>,
 }
 
-/// So many requests of a tenant may wait for something to happen, without counting as under way. Far fewer than a server has
-/// connections, so that one tenant's waits do not take them all.
+/// Maximum number of waiting requests per tenant, which do not count as in flight. Far fewer than a server's connections, so
+/// that one tenant's waits cannot exhaust them.
 const MOST_RESTING: u32 = 512;
 
-/// A second's worth of requests may come at once.
+/// Burst size, in seconds of the rate.
 const BURST_SECONDS: f64 = 1.0;
 const MOST_BUCKETS: usize = 50_000;
 
 impl Limits {
-    /// Limits with these numbers.
+    /// Creates a limiter with these limits.
     pub fn new(rates: Rates) -> Self {
         Self {
             rates,
@@ -149,29 +149,29 @@ impl Limits {
     }
 
     /// Takes one request from the actor's share and from its tenant's.
-    pub fn take(&self, actor: &str, share: &Share, now: Instant) -> Verdict {
+    pub fn take(&self, actor: &str, share: &Share, now: Instant) -> RateDecision {
         if let Share::Address(address) = share {
             return self.take_from(format!("address {address}"), f64::from(self.rates.address), now);
         }
         let actor = self.take_from(format!("actor {actor}"), f64::from(self.rates.actor), now);
         match (actor, share) {
-            (Verdict::Proceed, Share::Tenant(tenant)) => {
+            (RateDecision::Proceed, Share::Tenant(tenant)) => {
                 self.take_from(format!("tenant {tenant}"), f64::from(self.rates.tenant), now)
             }
-            (Verdict::Proceed, Share::Publisher(tenant)) => {
+            (RateDecision::Proceed, Share::Publisher(tenant)) => {
                 self.take_from(format!("publisher {tenant}"), f64::from(self.rates.tenant), now)
             }
             (verdict, _) => verdict,
         }
     }
 
-    /// Requests per second of one address without a valid credential.
+    /// Returns the requests per second of one address without a valid credential.
     pub fn address_rate(&self) -> f64 {
         f64::from(self.rates.address)
     }
 
-    /// Takes one from a share of its own, such as the attempts to log in as somebody.
-    pub fn take_from(&self, share: String, rate: f64, now: Instant) -> Verdict {
+    /// Takes one request from a separate share, such as login attempts for one account.
+    pub fn take_from(&self, share: String, rate: f64, now: Instant) -> RateDecision {
         let mut buckets = self.buckets.lock().expect("no holder of this lock can panic");
         if buckets.len() >= MOST_BUCKETS {
             buckets.retain(|_, bucket| now.duration_since(bucket.at) < Duration::from_secs(60));
@@ -183,9 +183,9 @@ impl Limits {
         bucket.at = now;
         if bucket.tokens >= 1.0 {
             bucket.tokens -= 1.0;
-            Verdict::Proceed
+            RateDecision::Proceed
         } else {
-            Verdict::Wait(Duration::from_secs_f64(((1.0 - bucket.tokens) / rate).clamp(0.001, 3600.0)))
+            RateDecision::Wait(Duration::from_secs_f64(((1.0 - bucket.tokens) / rate).clamp(0.001, 3600.0)))
         }
     }
 
@@ -196,21 +196,21 @@ impl Limits {
         }
     }
 
-    /// Counts a request as under way; `None` when too many of its share already are. A request enters when its body has
-    /// arrived: a slow client must not hold a place that others need.
+    /// Counts a request as in flight; returns `None` when its share has too many. A request enters after its body has
+    /// arrived, so that a slow client does not occupy a slot.
     pub fn enter(&self, share: &Share) -> Option<InFlight<'_>> {
         count(&self.in_flight, share, self.most_in_flight(share))?;
         Some(InFlight { counts: &self.in_flight, share: share.clone() })
     }
 
-    /// Counts a body that takes memory while it arrives; `None` when too many of its share already do.
+    /// Counts a body that is buffered in memory; returns `None` when its share has too many.
     pub fn large_body(&self, share: &Share) -> Option<InFlight<'_>> {
         count(&self.bodies, share, (self.most_in_flight(share) / 4).max(1))?;
         Some(InFlight { counts: &self.bodies, share: share.clone() })
     }
 
-    /// Counts an answer that goes on after its headers, until what this gives is dropped; `None` when the actor or the tenant
-    /// has too many.
+    /// Counts a streaming response until the returned guard is dropped; returns `None` when the actor or the tenant has too
+    /// many.
     pub fn open(&self, actor: &str, share: &Share, kind: Open) -> Option<Opened> {
         let (per_actor, per_tenant) = match kind {
             Open::Events => (self.rates.streams_per_actor, self.rates.streams_per_tenant),
@@ -228,8 +228,8 @@ impl Limits {
         Some(Opened { counts: self.open.clone(), keys })
     }
 
-    /// A request that is under way does nothing but wait from now on, until this is dropped. Waits that counted as work would
-    /// starve what they wait for.
+    /// Marks an in-flight request as waiting, until the returned guard is dropped. Waits that counted as work would starve
+    /// the requests they wait for.
     pub(crate) fn rest(&self, share: &Share) -> Option<Resting<'_>> {
         let mut resting = self.resting.lock().expect("no holder of this lock can panic");
         let mut in_flight = self.in_flight.lock().expect("no holder of this lock can panic");
@@ -265,7 +265,7 @@ fn uncount<K: Eq + std::hash::Hash>(counts: &Counts<K>, key: &K) {
     }
 }
 
-/// A request that waits.
+/// A waiting request.
 pub(crate) struct Resting<'l> {
     limits: &'l Limits,
     share: Share,
@@ -279,7 +279,7 @@ impl Drop for Resting<'_> {
     }
 }
 
-/// A request that is under way, or a body that arrives.
+/// An in-flight request, or a buffered body.
 pub struct InFlight<'l> {
     counts: &'l Counts<Share>,
     share: Share,
@@ -291,7 +291,7 @@ impl Drop for InFlight<'_> {
     }
 }
 
-/// An answer that goes on.
+/// A streaming response.
 #[derive(Debug)]
 pub struct Opened {
     counts: Arc<Counts<String>>,
@@ -311,7 +311,7 @@ mod tests {
     use super::*;
 
     fn tenant() -> Share {
-        Share::Tenant(muster_ids::World::system().id())
+        Share::Tenant(muster_ids::Env::system().id())
     }
 
     fn limits(rates: Rates) -> Limits {
@@ -338,11 +338,11 @@ mod tests {
     fn a_share_runs_out_and_refills() {
         let limits = limits(Rates { actor: 2, tenant: 100, ..Rates::default() });
         let (start, t) = (Instant::now(), tenant());
-        assert_eq!(limits.take("a", &t, start), Verdict::Proceed);
-        assert_eq!(limits.take("a", &t, start), Verdict::Proceed);
-        assert!(matches!(limits.take("a", &t, start), Verdict::Wait(_)));
-        assert_eq!(limits.take("b", &t, start), Verdict::Proceed, "another actor has its own share");
-        assert_eq!(limits.take("a", &t, start + Duration::from_millis(600)), Verdict::Proceed);
+        assert_eq!(limits.take("a", &t, start), RateDecision::Proceed);
+        assert_eq!(limits.take("a", &t, start), RateDecision::Proceed);
+        assert!(matches!(limits.take("a", &t, start), RateDecision::Wait(_)));
+        assert_eq!(limits.take("b", &t, start), RateDecision::Proceed, "another actor has its own share");
+        assert_eq!(limits.take("a", &t, start + Duration::from_millis(600)), RateDecision::Proceed);
     }
 
     #[test]
@@ -367,9 +367,9 @@ mod tests {
         assert_eq!(address("::ffff:192.0.2.1"), address("192.0.2.1"));
         assert!(limits.enter(&Share::Operators).is_some());
         let now = Instant::now();
-        assert_eq!(limits.take("", &address("192.0.2.1"), now), Verdict::Proceed);
-        assert!(matches!(limits.take("", &address("192.0.2.1"), now), Verdict::Wait(_)));
-        assert_eq!(limits.take("usr_o", &Share::Operators, now), Verdict::Proceed);
+        assert_eq!(limits.take("", &address("192.0.2.1"), now), RateDecision::Proceed);
+        assert!(matches!(limits.take("", &address("192.0.2.1"), now), RateDecision::Wait(_)));
+        assert_eq!(limits.take("usr_o", &Share::Operators, now), RateDecision::Proceed);
     }
 
     #[test]

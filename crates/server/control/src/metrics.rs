@@ -1,4 +1,4 @@
-//! Counters for Prometheus. Never labelled by id: a tenant's growth must not be the metrics' growth.
+//! Prometheus metrics. Never labelled by id: cardinality must not grow with the tenants.
 
 use jiff::{SignedDuration, Timestamp};
 use prometheus_client::encoding::{EncodeLabelSet, text::encode};
@@ -11,26 +11,26 @@ use prometheus_client::registry::Registry;
 use crate::Platform;
 use crate::health::CONFIRM_HEARTBEATS;
 
-/// A look that was due so long ago is overdue.
+/// Delay after which a due reconcile is overdue.
 const OVERDUE: SignedDuration = SignedDuration::from_mins(1);
 
-/// A request by operation and status.
+/// Labels of a request: endpoint and status.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub struct RequestLabels {
-    /// The operation's id.
-    pub operation: String,
-    /// The HTTP status.
+    /// Endpoint, by its operationId.
+    pub endpoint: String,
+    /// HTTP status.
     pub status: u16,
 }
 
-/// One word.
+/// A single label.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub struct Word {
-    /// What it was.
+    /// Label value.
     pub what: String,
 }
 
-/// What something is, and how it does.
+/// State and health of a resource.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub struct HealthLabels {
     /// Its state.
@@ -39,49 +39,49 @@ pub struct HealthLabels {
     pub health: String,
 }
 
-/// The counters of a server.
+/// Metrics of a server.
 #[derive(Debug)]
 pub struct Metrics {
     registry: Registry,
     /// Requests.
     pub requests: Family<RequestLabels, Counter>,
-    /// How long they took.
+    /// Duration of requests.
     pub seconds: Histogram,
-    /// Refusals of callers without a credential: counted, not audited.
+    /// Rejections without a credential: counted, not audited.
     pub anonymous_refusals: Counter,
-    /// Stored answers that were given again.
+    /// Replayed responses.
     pub replays: Counter,
-    /// Requests that were told to wait.
+    /// Rate-limited requests.
     pub rate_limited: Counter,
-    /// Rows sealed.
+    /// Sealed rows.
     pub sealed: Counter,
-    /// Rows that wait for the sealer.
-    pub unsealed: Gauge,
-    /// Times that this server was refused because another had taken over.
+    /// Rows waiting for the sealer.
+    pub outbox: Gauge,
+    /// Writes of this server that were fenced because another had taken over.
     pub fenced: Counter,
     /// Live streams.
     pub streams: Gauge,
     /// Attempts to deliver to webhooks, by outcome.
     pub deliveries: Family<Word, Counter>,
-    /// Polls of agents that wait for work.
+    /// Waiting polls of agents.
     pub polls_waiting: Gauge,
-    /// Heartbeats of nodes that were written down.
+    /// Recorded heartbeats of nodes.
     pub heartbeats: Counter,
-    /// Places found on nodes that must not be there.
+    /// Orphaned sandboxes found on nodes.
     pub ghosts: Counter,
-    /// Reports of agents on tasks that nobody waits for any more.
+    /// Stale task reports of agents.
     pub stale_reports: Counter,
-    /// Files of the registry that were found to be damaged.
+    /// Damaged files found in the registry.
     pub damaged_blobs: Counter,
-    /// Bytes of the registry that the scrubber verified.
+    /// Bytes of the registry verified by the scrubber.
     pub scrubbed_bytes: Counter,
     /// Nodes declared unreachable.
     pub nodes_lost: Counter,
-    /// Times that many nodes fell silent at once and the fault was presumed ours.
-    pub loss_presumed_ours: Counter,
-    /// Operations that this server ended, by kind and state.
+    /// Suspected mass losses, in which the server suspected itself.
+    pub mass_loss_suspected: Counter,
+    /// Operations ended by this server, by kind and state.
     pub operations_ended: Family<Word, Counter>,
-    /// Operations that are not finished, by state.
+    /// Unfinished operations, by state.
     pub operations: Family<Word, Gauge>,
     /// Nodes, by state.
     pub nodes: Family<Word, Gauge>,
@@ -93,11 +93,11 @@ pub struct Metrics {
     pub members: Family<HealthLabels, Gauge>,
     /// Cells that should run and are dead.
     pub cells_dead: Gauge,
-    /// Running instances whose adapter is silent.
+    /// Running instances with a silent adapter.
     pub adapters_silent: Gauge,
-    /// Running instances whose look is overdue by more than a minute.
+    /// Running instances with a reconcile that is overdue by more than a minute.
     pub reconciles_overdue: Gauge,
-    /// Nodes that answer without confirming the status of their cells.
+    /// Nodes that send heartbeats without confirming the status of their cells.
     pub nodes_unconfirmed: Gauge,
 }
 
@@ -111,7 +111,7 @@ impl Default for Metrics {
             replays: Counter::default(),
             rate_limited: Counter::default(),
             sealed: Counter::default(),
-            unsealed: Gauge::default(),
+            outbox: Gauge::default(),
             fenced: Counter::default(),
             streams: Gauge::default(),
             deliveries: Family::default(),
@@ -122,7 +122,7 @@ impl Default for Metrics {
             damaged_blobs: Counter::default(),
             scrubbed_bytes: Counter::default(),
             nodes_lost: Counter::default(),
-            loss_presumed_ours: Counter::default(),
+            mass_loss_suspected: Counter::default(),
             operations_ended: Family::default(),
             operations: Family::default(),
             nodes: Family::default(),
@@ -145,7 +145,7 @@ impl Default for Metrics {
         registry.register("idempotent_replays", "Stored answers given again", metrics.replays.clone());
         registry.register("rate_limited", "Requests told to wait", metrics.rate_limited.clone());
         registry.register("sealed_rows", "Audit rows sealed by this server", metrics.sealed.clone());
-        registry.register("unsealed_rows", "Rows that wait for the sealer", metrics.unsealed.clone());
+        registry.register("outbox_rows", "Rows that wait for the sealer", metrics.outbox.clone());
         registry.register(
             "fenced",
             "Writes refused because another server took over",
@@ -180,9 +180,9 @@ impl Metrics {
         registry.register("stale_reports", "Reports that came too late", self.stale_reports.clone());
         registry.register("nodes_lost", "Nodes declared unreachable", self.nodes_lost.clone());
         registry.register(
-            "loss_presumed_ours",
+            "mass_loss_suspected",
             "Times that many nodes fell silent and the fault was presumed ours",
-            self.loss_presumed_ours.clone(),
+            self.mass_loss_suspected.clone(),
         );
         registry.register(
             "operations_ended",
@@ -216,7 +216,7 @@ impl Metrics {
         );
     }
 
-    /// Counts what stands in the database. Called when somebody looks, so that looking is all it costs.
+    /// Updates the gauges from the database. Called on each scrape, so that an unused endpoint costs nothing.
     async fn look(
         &self,
         store: &muster_db::Store,
@@ -250,7 +250,7 @@ impl Metrics {
         Ok(())
     }
 
-    /// All of them, as OpenMetrics text. `docs/guides/production.md` lists each.
+    /// Returns all metrics as OpenMetrics text. `docs/guides/production.md` lists each.
     pub fn text(&self) -> String {
         let mut text = String::new();
         encode(&mut text, &self.registry).expect("writing to a string cannot fail");
@@ -259,9 +259,9 @@ impl Metrics {
 }
 
 impl Platform {
-    /// Has the metrics count what stands in the database.
+    /// Updates the gauges from the database.
     pub async fn look_for_metrics(&self) -> muster_db::Result<()> {
-        self.metrics.look(&self.store, self.world.now(), self.heartbeat()).await
+        self.metrics.look(&self.store, self.env.now(), self.heartbeat()).await
     }
 }
 
@@ -277,7 +277,7 @@ mod tests {
         // A family without a member is not printed.
         let word = || Word { what: "any".to_owned() };
         let labels = || HealthLabels { state: "any".to_owned(), health: "any".to_owned() };
-        metrics.requests.get_or_create(&RequestLabels { operation: "any".to_owned(), status: 200 }).inc();
+        metrics.requests.get_or_create(&RequestLabels { endpoint: "any".to_owned(), status: 200 }).inc();
         metrics.operations_ended.get_or_create(&word()).inc();
         metrics.operations.get_or_create(&word()).set(0);
         metrics.nodes.get_or_create(&word()).set(0);

@@ -1,5 +1,5 @@
-//! Calls to addresses that a tenant wrote down. The name is resolved once and only public addresses are connected to, so
-//! that neither a private address nor a name that changes its mind reaches into the operator's network.
+//! Calls to URLs supplied by tenants. The name is resolved once and only public addresses are connected to, so that neither
+//! a private address nor DNS rebinding reaches into the operator's network.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -11,8 +11,8 @@ use url::{Host, Url};
 
 use crate::refuse::Result;
 
-/// Whether an address is on the public internet. IPv6 is an allow list: what is assigned to the public is 2000::/3, and the
-/// blocks inside of it that carry an IPv4 address or serve a purpose of their own are not.
+/// Reports whether an address is on the public internet. IPv6 is an allow list: 2000::/3 is public, except for the blocks
+/// inside of it that embed an IPv4 address or serve a special purpose.
 pub(crate) fn is_public(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(v4) => {
@@ -45,7 +45,7 @@ pub(crate) fn is_public(address: IpAddr) -> bool {
     }
 }
 
-/// Checks a URL before it is stored; it is checked again with every call, when its name is resolved.
+/// Validates a URL before it is stored; every call validates it again when its name is resolved.
 pub(crate) fn check_url(text: &str, private: bool) -> Result<Url> {
     let refused = |why: &str| Problem::new(Code::UrlNotAllowed, why);
     let url = Url::parse(text).map_err(|error| Problem::field("/url", format!("not a URL: {error}")))?;
@@ -71,7 +71,7 @@ pub(crate) fn check_url(text: &str, private: bool) -> Result<Url> {
     Ok(url)
 }
 
-/// What audit and events may show of a URL: many a receiver's path is its password.
+/// Returns the part of a URL for audit and events: the path of many receivers is a secret.
 pub(crate) fn host(url: &str) -> String {
     Url::parse(url).ok().and_then(|url| url.host_str().map(str::to_owned)).unwrap_or_default()
 }
@@ -95,7 +95,7 @@ impl Resolve for PublicOnly {
     }
 }
 
-/// The client for such calls: no redirects, no proxy, no waiting for ever.
+/// Returns the client for such calls: no redirects, no proxy, and timeouts.
 pub(crate) fn client(private: bool) -> reqwest::Result<reqwest::Client> {
     reqwest::Client::builder()
         .dns_resolver(Arc::new(PublicOnly { private }))
@@ -107,7 +107,7 @@ pub(crate) fn client(private: bool) -> reqwest::Result<reqwest::Client> {
         .build()
 }
 
-/// The same for what is long: only a pause is waited for no longer than this.
+/// Returns the client for long transfers: the timeout applies to each read.
 pub(crate) fn streaming_client(private: bool) -> reqwest::Result<reqwest::Client> {
     reqwest::Client::builder()
         .dns_resolver(Arc::new(PublicOnly { private }))

@@ -1,24 +1,25 @@
-//! Passwords: Argon2id, off the async threads, and never inside a transaction.
+//! Password hashing: Argon2id, off the async threads, and never inside a transaction.
 
 use argon2::Argon2;
 use argon2::password_hash::phc::PasswordHash;
 use argon2::password_hash::{PasswordHasher as _, PasswordVerifier as _};
 use muster_api::{Code, Problem};
-use muster_ids::World;
+use muster_ids::Env;
 use tokio::sync::Semaphore;
 
 use crate::refuse::Result;
 
-/// Each check takes 19 MiB and a core for tens of milliseconds; two at a time leave the server alive under a storm of logins.
+/// Concurrent hash computations. Each takes 19 MiB and a core for tens of milliseconds; two at a time keep the server
+/// responsive under a storm of logins.
 static AT_ONCE: Semaphore = Semaphore::const_new(2);
 
 fn failed() -> Problem {
     Problem::new(Code::Internal, "the password could not be processed")
 }
 
-/// The hash to keep.
-pub(crate) async fn hash(world: &World, password: String) -> Result<String> {
-    let salt: [u8; 16] = world.bytes();
+/// Returns the hash to store.
+pub(crate) async fn hash(env: &Env, password: String) -> Result<String> {
+    let salt: [u8; 16] = env.bytes();
     let _turn = AT_ONCE.acquire().await.map_err(|_| failed())?;
     let hashed = tokio::task::spawn_blocking(move || {
         let hash: PasswordHash =
@@ -28,8 +29,8 @@ pub(crate) async fn hash(world: &World, password: String) -> Result<String> {
     hashed.await.ok().flatten().ok_or_else(failed)
 }
 
-/// Whether the password fits. Without a hash it takes as long and says no: an address that does not exist must not
-/// answer faster than one that does.
+/// Reports whether the password matches. Without a hash it takes as long and returns false: an unknown address must not
+/// answer faster than a known one.
 pub(crate) async fn verify(password: String, hash: Option<String>) -> Result<bool> {
     let _turn = AT_ONCE.acquire().await.map_err(|_| failed())?;
     let checked = tokio::task::spawn_blocking(move || match hash.as_deref().map(PasswordHash::new) {

@@ -1,7 +1,7 @@
-//! Where projects are, remembered for two seconds: every command inside a project asks, and the answer hardly ever changes.
+//! Tenants of projects, cached for two seconds: every command inside a project needs this, and it hardly ever changes.
 //!
-//! Only the place is remembered (which tenant a project id belongs to), never a right: whether the actor may see it is decided
-//! anew with every request. A project that is removed meanwhile is held by the foreign keys of what would be put into it.
+//! Only the location (the tenant of a project id) is cached, never a permission: visibility is decided on every request. If
+//! a project is deleted meanwhile, foreign keys reject rows that would be added to it.
 
 use std::collections::HashMap;
 use std::sync::Mutex;

@@ -1,4 +1,4 @@
-//! What all requests share.
+//! Shared services of all requests.
 
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -6,7 +6,7 @@ use std::time::Duration;
 use jiff::SignedDuration;
 use muster_db::Store;
 use muster_engine::{Engine, Hooks, Timing};
-use muster_ids::{OperationId, ReplicaId, TaskId, World};
+use muster_ids::{Env, OperationId, ReplicaId, TaskId};
 use muster_registry::Blobs;
 use tokio::sync::{Notify, broadcast};
 
@@ -20,55 +20,54 @@ use crate::registry::{Manifests, Names};
 use crate::stream::Streams;
 use crate::{Limits, Metrics, RootKeys, Tail};
 
-/// Settings that use-cases need.
+/// Settings of the use cases.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// How long a browser session lives.
+    /// Lifetime of a browser session.
     pub session_length: SignedDuration,
-    /// How long a checked credential is believed without asking the database; half of the five seconds in which a
-    /// revoked one must be dead everywhere.
+    /// Lifetime of a cached credential: half of the five-second limit for revocation on all replicas.
     pub credential_cache: Duration,
-    /// How long stored answers are kept.
+    /// Retention of stored responses.
     pub idempotency_retention: SignedDuration,
-    /// How long events are kept; for ever if absent.
+    /// Retention of events; unlimited if absent.
     pub event_retention: Option<SignedDuration>,
-    /// How long audit entries are kept; for ever if absent.
+    /// Retention of audit entries; unlimited if absent.
     pub audit_retention: Option<SignedDuration>,
-    /// Where signed heads of the audit's chains are kept; nowhere if absent.
+    /// Destination of signed audit heads; none if absent.
     pub audit_heads_to: Option<crate::audit::HeadsDestination>,
-    /// How often they are, where something changed.
+    /// Interval at which changed heads are signed.
     pub audit_heads_every: Duration,
     /// Whether webhooks may go to loopback and private addresses, and by plain http.
     pub webhooks_to_private: bool,
-    /// Whether session cookies demand TLS.
+    /// Whether session cookies require TLS.
     pub secure_cookies: bool,
-    /// Fair shares.
+    /// Rate limits.
     pub rates: crate::limits::Rates,
-    /// Where operators are told that agents find us. What is not known stands there as a word to be replaced.
+    /// URL for agents, as shown to operators. An unknown part is a placeholder.
     pub nodes_url: String,
-    /// How often a node must be heard.
+    /// Heartbeat interval of nodes.
     pub heartbeat: Duration,
-    /// How long a node's certificate lasts.
+    /// Lifetime of a node's certificate.
     pub node_certificate: SignedDuration,
-    /// How long the steps of operations may take.
+    /// Time limits of operation steps.
     pub timing: Timing,
-    /// Where agents reach this very replica, as `host:port`; where they usually dial if absent.
+    /// Address at which agents reach this replica, as `host:port`; the usual one if absent.
     pub nodes_advertise: Option<String>,
-    /// Streams to cells that one tenant may have at this server at once.
+    /// Concurrent streams to cells per tenant at this server.
     pub streams_per_tenant: u32,
-    /// How long content of the registry stays that nothing needs: longer than a push takes.
+    /// Grace period for unreferenced registry content: longer than a push takes.
     pub garbage_grace: SignedDuration,
-    /// How often such content is looked for.
+    /// Interval of garbage collection.
     pub garbage_every: Duration,
-    /// How many bytes a second of the registry's content are verified in the background; none switches it off.
+    /// Bytes of registry content per second verified in the background; none disables it.
     pub scrub_pace: Option<u64>,
-    /// The most bytes of one blob.
+    /// Maximum size of a blob in bytes.
     pub largest_blob: u64,
-    /// Whether other registries may be at loopback and private addresses, those at loopback by plain http.
+    /// Whether external registries may be at loopback and private addresses, those at loopback by plain http.
     pub registries_to_private: bool,
-    /// Whether other registries may be referenced at all.
+    /// Whether external registries may be referenced at all.
     pub registries: bool,
-    /// Whether members in slices of several allocations share one network, as if on one wire; whole machines always do.
+    /// Whether members in slices of several allocations share one layer-2 network; whole machines always do.
     pub slice_network_crosses_allocations: bool,
 }
 
@@ -102,14 +101,14 @@ impl Default for Options {
     }
 }
 
-/// The engine belongs to the platform and tells it what it did.
+/// Returns the engine's callbacks. The platform owns the engine, so they hold weak references.
 fn hooks(platform: &Weak<Platform>) -> Hooks {
     let (sealer, fleet, leases) = (platform.clone(), platform.clone(), platform.clone());
     let (fenced, ended) = (platform.clone(), platform.clone());
     Hooks {
-        unsealed: Arc::new(move || {
+        outbox: Arc::new(move || {
             if let Some(platform) = sealer.upgrade() {
-                platform.unsealed.notify_one();
+                platform.outbox.notify_one();
             }
         }),
         task_for: Arc::new(move |node| {
@@ -131,75 +130,75 @@ fn hooks(platform: &Weak<Platform>) -> Hooks {
             if let Some(platform) = ended.upgrade() {
                 let what = crate::metrics::Word { what: format!("{kind} {state}") };
                 platform.metrics.operations_ended.get_or_create(&what).inc();
-                // Nobody may wait for it.
+                // There may be no waiting receiver.
                 let _ = platform.ended.send(id);
             }
         }),
     }
 }
 
-/// The keys of a server, which are in files.
+/// Keys of a server, stored in files.
 pub struct Keys {
-    /// What everything that is secret is encrypted under.
+    /// Root of all encryption.
     pub root: RootKeys,
-    /// What signs heads of the audit's chains.
+    /// Signing key of the audit heads.
     pub audit: AuditKey,
 }
 
-/// The shared parts of a server. Nothing in here is lost by a crash but caches and counters.
+/// Shared services of a server. A crash loses only its caches and counters.
 pub struct Platform {
     /// Time and randomness.
-    pub world: World,
+    pub env: Env,
     /// The database.
     pub store: Store,
-    /// The content of the registry.
+    /// Registry content.
     pub blobs: Blobs,
     /// Settings.
     pub options: Options,
-    /// This server.
+    /// Id of this server.
     pub replica: ReplicaId,
-    /// Counters.
+    /// Metrics.
     pub metrics: Metrics,
     /// Live events.
     pub tail: Tail,
-    /// Rates.
+    /// Rate limiter.
     pub limits: Limits,
-    /// The agents' side: who waits for work, who was heard.
+    /// The agents' side: waiting polls and heartbeats.
     pub fleet: Fleet,
-    /// Streams to cells that were joined here.
+    /// Streams to cells joined at this server.
     pub streams: Streams,
-    /// What carries operations out.
+    /// Executor of operations.
     pub engine: Arc<Engine>,
-    /// True once the server stops: streams end then, instead of holding it up.
+    /// True once the server stops: streams then end instead of delaying the shutdown.
     pub stopping: tokio::sync::watch::Sender<bool>,
-    /// Adapters that wait for work here.
+    /// Adapters that wait for work at this server.
     pub(crate) leases: Leases,
     pub(crate) authn: Authn,
     pub(crate) places: Places,
     pub(crate) names: Names,
     pub(crate) manifests: Manifests,
-    /// Downloads from other registries that are under way.
+    /// Downloads from external registries in progress.
     pub(crate) fetches: crate::artifact::external::Fetches,
     pub(crate) envelope: Envelope,
-    /// Signs heads of the audit's chains.
+    /// Signing key of the audit heads.
     pub(crate) audit_key: AuditKey,
-    /// Wakes the sealer of this server after a commit.
-    pub(crate) unsealed: Notify,
-    /// Says which operations have ended, by this server's engine.
+    /// Wakes this server's sealer after a commit.
+    pub(crate) outbox: Notify,
+    /// Announces operations ended by this server's engine.
     pub(crate) ended: broadcast::Sender<OperationId>,
-    /// Says which tasks of adapters have ended, as far as their agents said so to this server.
+    /// Announces ended adapter tasks, as reported by agents to this server.
     pub(crate) tasks_ended: broadcast::Sender<TaskId>,
 }
 
 impl Platform {
-    /// Puts the parts together.
-    pub fn new(world: World, store: Store, blobs: Blobs, keys: Keys, options: Options) -> Arc<Self> {
-        let replica: ReplicaId = world.id();
+    /// Assembles the services.
+    pub fn new(env: Env, store: Store, blobs: Blobs, keys: Keys, options: Options) -> Arc<Self> {
+        let replica: ReplicaId = env.id();
         Arc::new_cyclic(|platform: &Weak<Self>| Self {
             replica,
             engine: Arc::new(Engine::new(
                 store.clone(),
-                world.clone(),
+                env.clone(),
                 replica.to_string(),
                 options.timing,
                 hooks(platform),
@@ -218,17 +217,17 @@ impl Platform {
             fleet: Fleet::default(),
             streams: Streams::default(),
             stopping: tokio::sync::watch::Sender::new(false),
-            unsealed: Notify::new(),
+            outbox: Notify::new(),
             ended: broadcast::Sender::new(256),
             tasks_ended: broadcast::Sender::new(256),
             leases: Leases::default(),
-            world,
+            env,
             store,
             options,
         })
     }
 
-    /// Carries operations out until told to stop.
+    /// Executes operations until stopped.
     pub async fn run_engine(self: Arc<Self>, stop: tokio::sync::watch::Receiver<bool>) {
         let reports = async {
             loop {
@@ -242,12 +241,12 @@ impl Platform {
         }
     }
 
-    /// The root keys, for rotation.
+    /// Returns the root keys, for rotation.
     pub fn root_keys(&self) -> &RootKeys {
         self.envelope.root_keys()
     }
 
-    /// Fails when the root key file and the database do not belong together: better at the start than at the first secret.
+    /// Fails when the root key file does not match the database: better at startup than at the first secret.
     pub async fn check_keys(&self) -> crate::Result<()> {
         self.envelope.derive(&self.store, "start").await.map(drop).map_err(|_| {
             muster_api::Problem::new(
@@ -257,8 +256,8 @@ impl Platform {
         })
     }
 
-    /// What a stored key remembers of a request. Keyed, because requests carry passwords: a plain hash of one in the
-    /// database would be an invitation to guess it.
+    /// Returns the hash of a request that is stored with its idempotency key. It is keyed, because requests carry passwords:
+    /// a plain hash could be guessed offline.
     pub async fn request_hash(&self, query: &str, body: &str) -> crate::Result<[u8; 32]> {
         let key = self.envelope.derive(&self.store, "request hashes").await?;
         let key = aws_lc_rs::hmac::Key::new(aws_lc_rs::hmac::HMAC_SHA256, &key);
@@ -271,7 +270,7 @@ impl Platform {
         Ok(hash)
     }
 
-    /// Forgets checked credentials, so that the next request asks the database.
+    /// Clears cached credentials, so that the next request reads the database.
     pub fn forget_credentials(&self) {
         self.authn.forget();
         self.places.forget();
@@ -279,7 +278,7 @@ impl Platform {
         self.manifests.forget();
     }
 
-    /// Writes down which tokens were seen since the last time.
+    /// Records the tokens used since the last time.
     pub async fn note_used_tokens(&self) -> muster_db::Result<()> {
         self.authn.note_used(&self.store).await
     }

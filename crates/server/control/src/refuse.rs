@@ -1,12 +1,12 @@
-//! From the store's failures to problems, in one place.
+//! Mapping of store errors to problems, in one place.
 
 use muster_api::{Code, Problem};
 use muster_db::StoreError;
 
-/// The result of a use-case.
+/// Result of a use case.
 pub type Result<T> = std::result::Result<T, Problem>;
 
-/// What a failure of the store means to a caller.
+/// Maps a store error to a problem.
 pub(crate) fn refuse(error: StoreError) -> Problem {
     match error {
         StoreError::Conflict(what) => {

@@ -1,4 +1,4 @@
-//! Sealing anew what is still sealed under a key that was replaced; only then may that key go.
+//! Reseals data that is sealed under a superseded key; only then is that key deleted.
 
 use jiff::SignedDuration;
 use muster_db::{StoreError, Tx};
@@ -7,7 +7,7 @@ use muster_model::secret::{ProjectSecret, RuntimeSecret};
 
 use crate::Platform;
 
-/// Something sealed, and where it is kept.
+/// Sealed data and its location.
 struct Sealed {
     kept: Kept,
     context: String,
@@ -22,7 +22,7 @@ enum Kept {
 }
 
 impl Kept {
-    /// Puts the same content, sealed anew, in the place of what is still there as it was read.
+    /// Replaces the sealed bytes, if they are unchanged since they were read.
     async fn replace(self, tx: &mut Tx, fresh: Vec<u8>, before: Vec<u8>) -> Result<(), StoreError> {
         match self {
             Kept::Webhook(id) => tx.webhook_reseal(id, fresh, before).await,
@@ -33,7 +33,7 @@ impl Kept {
 }
 
 impl Platform {
-    /// Seals anew, under each owner's newest key, what is still sealed under an older one; then the older one goes.
+    /// Reseals data under each owner's newest key; then deletes the older ones.
     pub async fn reseal(&self) -> Result<(), StoreError> {
         for (owner, newest) in self.store.sealing_keys_superseded().await? {
             let Ok(tenant) = owner.parse::<TenantId>() else { continue };
@@ -46,7 +46,7 @@ impl Platform {
                 }
             }
             let mut tx = self.store.begin().await?;
-            tx.sealing_key_delete_older(&owner, newest, self.world.now() - SignedDuration::from_hours(1))
+            tx.sealing_key_delete_older(&owner, newest, self.env.now() - SignedDuration::from_hours(1))
                 .await?;
             tx.commit().await?;
             self.envelope.forget(&owner);
@@ -54,7 +54,7 @@ impl Platform {
         Ok(())
     }
 
-    /// Everything of a tenant that is sealed. What is missing here is lost with the next rotation.
+    /// Returns all sealed data of a tenant. Anything missing here is lost with the next rotation.
     async fn sealed_of(&self, tenant: TenantId) -> Result<Vec<Sealed>, StoreError> {
         let webhooks = self.store.webhook_of_tenant(tenant).await?.into_iter().map(|webhook| Sealed {
             kept: Kept::Webhook(webhook.id),
@@ -74,7 +74,8 @@ impl Platform {
         Ok(webhooks.chain(secrets).chain(issued).collect())
     }
 
-    /// `false`: not this time. It cannot be opened, or was changed or removed meanwhile; the next sweep looks again.
+    /// Reseals one item. Returns `false` if it cannot be opened, or was changed or deleted meanwhile; the next sweep
+    /// retries.
     async fn reseal_one(&self, owner: &str, sealed: Sealed) -> Result<bool, StoreError> {
         let Sealed { kept, context, bytes } = sealed;
         let opened = self.envelope.open(&self.store, owner, &context, &bytes).await;

@@ -1,4 +1,4 @@
-//! From the words of a request (an id or a name) to the thing, or to the one answer for absent and invisible.
+//! Resolution of references (ids or names) in requests; absent and invisible resources yield the same error.
 
 use muster_api::{Code, Problem};
 use muster_authz::PrincipalKind;
@@ -21,7 +21,7 @@ use crate::Cx;
 use crate::refuse::{Result, refuse};
 
 impl Cx {
-    /// A tenant by id or slug.
+    /// Returns a tenant by id or slug.
     pub(crate) async fn tenant(&self, reference: &str) -> Result<Tenant> {
         let store = &self.platform.store;
         let found = match reference.parse::<TenantId>() {
@@ -33,7 +33,7 @@ impl Cx {
         Ok(tenant)
     }
 
-    /// A project by id, by `tenant.name`, or by a name that is unique among those the actor sees.
+    /// Returns a project by id, by `tenant.name`, or by a name that is unique among those visible to the actor.
     pub(crate) async fn project(&self, reference: &str) -> Result<Project> {
         let store = &self.platform.store;
         let found = match (reference.parse::<ProjectId>(), reference.split_once('.')) {
@@ -62,7 +62,7 @@ impl Cx {
         Ok(project)
     }
 
-    /// Where a project is, when that is all that matters.
+    /// Returns a project's id and scope, where nothing else is needed.
     pub(crate) async fn project_scope(&self, reference: &str) -> Result<(ProjectId, Scope)> {
         if let Ok(id) = reference.parse::<ProjectId>()
             && let Some(tenant) = self.platform.places.find(id)
@@ -76,7 +76,7 @@ impl Cx {
         Ok((project.id, project.scope()))
     }
 
-    /// Whose projects the actor sees.
+    /// Returns the projects visible to the actor.
     pub(crate) fn projects_seen(&self) -> Result<ProjectsOf> {
         Ok(match &self.principal()?.kind {
             PrincipalKind::User { .. } if self.is_operator() => ProjectsOf::All,
@@ -85,7 +85,7 @@ impl Cx {
         })
     }
 
-    /// A person by id or address. Platform people are seen by operators and by themselves only.
+    /// Returns a user by id or email address. Platform users are visible only to operators and to themselves.
     pub(crate) async fn user(&self, reference: &str) -> Result<User> {
         let store = &self.platform.store;
         let email = reference.to_lowercase();
@@ -94,7 +94,8 @@ impl Cx {
             (Err(_), Some(tenant)) => {
                 store.user_by_email(Some(tenant), &email).await.map(|user| user.into_iter().collect())
             }
-            // Who belongs to no tenant may see people of several, and two are enough to know that it is not clear whom they mean.
+            // An actor without a tenant may have access to users of several; two matches suffice to detect an ambiguous
+            // address.
             (Err(_), None) => store.users_by_email(&email, 2).await,
         };
         let mut seen = Vec::new();
@@ -113,7 +114,7 @@ impl Cx {
         seen.pop().ok_or_else(|| Problem::not_found("person"))
     }
 
-    /// A service account of a project, by id or name.
+    /// Returns a service account of a project, by id or name.
     pub(crate) async fn service_account(
         &self,
         project: ProjectId,
@@ -130,7 +131,7 @@ impl Cx {
             .ok_or_else(|| Problem::not_found("service account"))
     }
 
-    /// A service account by id alone.
+    /// Returns a service account by id alone.
     pub(crate) async fn service_account_anywhere(&self, reference: &str) -> Result<ServiceAccount> {
         let absent = || Problem::not_found("service account");
         let id: ServiceAccountId = reference.parse().map_err(|_| absent())?;
@@ -140,8 +141,8 @@ impl Cx {
         Ok(account)
     }
 
-    /// A node by id, or by the name of one that is not retired. It has no place in any tenant, so nobody but those who may
-    /// act on all of the platform asks for one: `authorize` comes first.
+    /// Returns a node by id, or by the name of one that is not retired. Nodes belong to no tenant, so callers must authorize
+    /// at platform scope first.
     pub(crate) async fn node(&self, reference: &str) -> Result<Node> {
         let store = &self.platform.store;
         let found = match reference.parse::<NodeId>() {
@@ -151,14 +152,14 @@ impl Cx {
         found.map_err(refuse)?.ok_or_else(|| Problem::not_found("node"))
     }
 
-    /// A slot by id; as with nodes, `authorize` comes first.
+    /// Returns a slot by id; as with nodes, `authorize` comes first.
     pub(crate) async fn slot(&self, reference: &str) -> Result<Slot> {
         let absent = || Problem::not_found("slot");
         let id = reference.parse().map_err(|_| absent())?;
         self.platform.store.slot_lookup(id).await.map_err(refuse)?.ok_or_else(absent)
     }
 
-    /// A role binding by id.
+    /// Returns a role binding by id.
     pub(crate) async fn role_binding(&self, reference: &str) -> Result<RoleBinding> {
         let absent = || Problem::not_found("role binding");
         let id = reference.parse().map_err(|_| absent())?;
@@ -171,7 +172,7 @@ impl Cx {
         if seen { Ok(binding) } else { Err(absent()) }
     }
 
-    /// A webhook by id.
+    /// Returns a webhook by id.
     pub(crate) async fn webhook(&self, reference: &str) -> Result<Webhook> {
         let absent = || Problem::not_found("webhook");
         let id = reference.parse().map_err(|_| absent())?;
@@ -184,7 +185,7 @@ impl Cx {
         if seen { Ok(webhook) } else { Err(absent()) }
     }
 
-    /// A token by id, with the place where its subject lives; one's own is always seen.
+    /// Returns a token by id, with its subject's scope and whether it is the actor's own, which is always visible.
     pub(crate) async fn token(&self, reference: &str) -> Result<(Token, Scope, bool)> {
         let absent = || Problem::not_found("token");
         let id = reference.parse().map_err(|_| absent())?;
@@ -208,7 +209,7 @@ impl Cx {
         if seen { Ok((token, scope, own)) } else { Err(absent()) }
     }
 
-    /// An allocation of a project, by id or by the name of one that lives.
+    /// Returns an allocation of a project, by id or by the name of a live one.
     pub(crate) async fn allocation(&self, project: &str, reference: &str) -> Result<Allocation> {
         let (project, _) = self.project_scope(project).await?;
         let store = &self.platform.store;
@@ -222,8 +223,8 @@ impl Cx {
             .ok_or_else(|| Problem::not_found("allocation"))
     }
 
-    /// An allocation for members of `instance`. For an app's adapter only those are there that the instance has already: it
-    /// chooses no other of the consumer's, where it would run beside things that are not its own.
+    /// Returns an allocation for members of `instance`. An app's adapter can use only those that the instance already has:
+    /// it must not place members beside unrelated workloads of the consumer.
     pub(crate) async fn allocation_for(
         &self,
         project: &str,
@@ -242,8 +243,8 @@ impl Cx {
         if has_it { Ok(allocation) } else { Err(Problem::not_found("allocation")) }
     }
 
-    /// A cell of a project, by id or by name: the one that lives, or else the last. A member's id leads to its cell; the
-    /// cell has the member's name already.
+    /// Returns a cell of a project, by id or by name: the live one, or else the last. A member's id resolves to its cell;
+    /// the cell has the member's name already.
     pub(crate) async fn cell(&self, project: &str, reference: &str) -> Result<Cell> {
         let (project, _) = self.project_scope(project).await?;
         let store = &self.platform.store;
@@ -261,7 +262,7 @@ impl Cx {
             .ok_or_else(|| Problem::not_found("cell"))
     }
 
-    /// An instance of a project, by id or by name: the one that lives, or else the last.
+    /// Returns an instance of a project, by id or by name: the live one, or else the last.
     pub(crate) async fn instance(&self, project: &str, reference: &str) -> Result<Instance> {
         let (project, _) = self.project_scope(project).await?;
         let store = &self.platform.store;
@@ -275,7 +276,7 @@ impl Cx {
             .ok_or_else(|| Problem::not_found("instance"))
     }
 
-    /// A member of an instance, by id or by name: the one that lives, or else the last.
+    /// Returns a member of an instance, by id or by name: the live one, or else the last.
     pub(crate) async fn member(&self, instance: &Instance, reference: &str) -> Result<Member> {
         let store = &self.platform.store;
         let found = match reference.parse::<MemberId>() {
@@ -288,7 +289,7 @@ impl Cx {
             .ok_or_else(|| Problem::not_found("member"))
     }
 
-    /// An operation by id; those of the platform are seen by operators only.
+    /// Returns an operation by id; those of the platform are visible only to operators.
     pub(crate) async fn operation(&self, reference: &str) -> Result<Operation> {
         let absent = || Problem::not_found("operation");
         let id = reference.parse::<OperationId>().map_err(|_| absent())?;
@@ -301,7 +302,8 @@ impl Cx {
         if seen && self.concerns(&operation).await? { Ok(operation) } else { Err(absent()) }
     }
 
-    /// Whether an operation is anything to the actor: for an app's adapter only those on what it operates.
+    /// Reports whether an operation is visible to the actor: an app's adapter can access only those on resources that it
+    /// operates.
     async fn concerns(&self, operation: &Operation) -> Result<bool> {
         if self.operates().is_none() {
             return Ok(true);
@@ -320,7 +322,7 @@ impl Cx {
         Ok(found.is_some_and(|instance| self.reaches(instance.operator_account_id)))
     }
 
-    /// The place that `tenant` and `project` of a request name; the platform with neither.
+    /// Returns the scope named by `tenant` and `project` of a request; the platform with neither.
     pub(crate) async fn scope(&self, tenant: Option<&str>, project: Option<&str>) -> Result<Scope> {
         match (tenant, project) {
             (Some(_), Some(_)) => Err(Problem::field(

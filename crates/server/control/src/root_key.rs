@@ -1,7 +1,7 @@
-//! The root keys: what everything else is encrypted under, from a file that only the server may read.
+//! The root keys, under which everything else is encrypted, from a file that only the server can read.
 //!
-//! The seam for an HSM or a key service is this type's two verbs, `wrap` and `unwrap`: nothing outside holds a root key.
-//! A file holds several keys so that replicas can be given a new one before any of them uses it.
+//! The interface for an HSM or a key service is this type's `wrap` and `unwrap`: no root key leaves it. A file holds several
+//! keys, so that all replicas can have a new one before any of them uses it.
 
 use std::collections::BTreeMap;
 use std::io::Write as _;
@@ -13,35 +13,35 @@ use std::time::SystemTime;
 use aws_lc_rs::aead::{AES_256_GCM, Aad, Nonce, RandomizedNonceKey};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use muster_ids::World;
+use muster_ids::Env;
 use serde::{Deserialize, Serialize};
 use zeroize::{Zeroize, Zeroizing};
 
-/// Why root keys cannot be used.
+/// Errors of root keys.
 #[derive(Debug, thiserror::Error)]
 pub enum RootKeyError {
     /// The file cannot be read or written.
     #[error("the root key file {path}: {error}")]
     File {
-        /// Which.
+        /// Path of the file.
         path: PathBuf,
-        /// Why.
+        /// Cause.
         error: std::io::Error,
     },
-    /// Others can read the file.
+    /// The file is accessible to others.
     #[error("the root key file {path} can be read by others (mode {mode:o}): run `chmod 600 {path}`")]
     Exposed {
-        /// Which.
+        /// Path of the file.
         path: PathBuf,
-        /// Its mode.
+        /// Mode of the file.
         mode: u32,
     },
-    /// The file is not what it should be.
+    /// The file has invalid content.
     #[error("the root key file {path} is damaged: {why}")]
     Damaged {
-        /// Which.
+        /// Path of the file.
         path: PathBuf,
-        /// How.
+        /// Cause.
         why: String,
     },
     /// Something was sealed under a key that is not in the file.
@@ -49,19 +49,19 @@ pub enum RootKeyError {
         "the root key {0} is not in the root key file: copy the file from another replica or from the backup"
     )]
     Missing(String),
-    /// A wrapped key does not open.
+    /// A wrapped key cannot be opened.
     #[error("a key could not be unwrapped: the database and the root key file do not belong together")]
     Mismatch,
-    /// A key is still needed.
+    /// A key is still in use.
     #[error("{0}")]
     InUse(String),
 }
 
 #[derive(Serialize, Deserialize)]
 struct File {
-    /// The key that new wrappings use.
+    /// Key for new wrappings.
     active: String,
-    /// All keys, base 64.
+    /// All keys, in base64.
     keys: BTreeMap<String, String>,
 }
 
@@ -78,17 +78,17 @@ pub struct RootKeys {
 }
 
 impl RootKeys {
-    /// Reads the file; makes it with one fresh key if it is not there and `create` says so.
-    pub fn open(path: &Path, create: bool, world: &World) -> Result<Self, RootKeyError> {
+    /// Loads the file; creates it with one new key if it is missing and `create` is set.
+    pub fn open(path: &Path, create: bool, env: &Env) -> Result<Self, RootKeyError> {
         if create && !path.exists() {
-            let id = key_id(world);
-            let file = File { active: id.clone(), keys: BTreeMap::from([(id, fresh(world))]) };
+            let id = key_id(env);
+            let file = File { active: id.clone(), keys: BTreeMap::from([(id, fresh(env))]) };
             write(path, &file, true)?;
         }
         Ok(Self { path: path.to_owned(), loaded: RwLock::new(load(path)?) })
     }
 
-    /// Reads the file again if it has changed; says whether it had.
+    /// Reloads the file if it has changed; returns whether it had.
     pub fn reload(&self) -> Result<bool, RootKeyError> {
         let modified = modified(&self.path);
         if modified == self.loaded.read().expect("no holder of this lock can panic").modified {
@@ -99,7 +99,7 @@ impl RootKeys {
         Ok(true)
     }
 
-    /// The key that new wrappings use.
+    /// Returns the key for new wrappings.
     pub fn active(&self) -> String {
         self.loaded.read().expect("no holder of this lock can panic").active.clone()
     }
@@ -109,14 +109,14 @@ impl RootKeys {
         loaded.keys.get(id).cloned().ok_or_else(|| RootKeyError::Missing(id.to_owned()))
     }
 
-    /// Wraps `plain` under the active key; says under which.
+    /// Wraps `plain` under the active key; also returns that key's id.
     pub(crate) fn wrap(&self, owner: &str, plain: &[u8]) -> Result<(String, Vec<u8>), RootKeyError> {
         let id = self.active();
         let key = self.key(&id)?;
         Ok((id, seal(&key, owner.as_bytes(), plain).ok_or(RootKeyError::Mismatch)?))
     }
 
-    /// Unwraps what the key `id` wrapped for `owner`.
+    /// Unwraps a key that `id` wrapped for `owner`.
     pub(crate) fn unwrap(
         &self,
         id: &str,
@@ -127,16 +127,16 @@ impl RootKeys {
         open(&key, owner.as_bytes(), wrapped).ok_or(RootKeyError::Mismatch)
     }
 
-    /// Adds a fresh key to a file without using it yet: the first step where several replicas have the file.
-    pub fn add(path: &Path, world: &World) -> Result<String, RootKeyError> {
+    /// Adds a new key to a file without using it yet: the first step where several replicas have the file.
+    pub fn add(path: &Path, env: &Env) -> Result<String, RootKeyError> {
         let mut file = read(path)?;
-        let id = key_id(world);
-        file.keys.insert(id.clone(), fresh(world));
+        let id = key_id(env);
+        file.keys.insert(id.clone(), fresh(env));
         write(path, &file, false)?;
         Ok(id)
     }
 
-    /// Lets new wrappings use a key of the file; running servers notice and wrap everything anew.
+    /// Activates a key of the file for new wrappings; running servers notice and rewrap everything.
     pub fn activate(path: &Path, id: &str) -> Result<(), RootKeyError> {
         let mut file = read(path)?;
         if !file.keys.contains_key(id) {
@@ -146,7 +146,7 @@ impl RootKeys {
         write(path, &file, false)
     }
 
-    /// Removes a key that nothing is wrapped under any more; the caller has asked the database.
+    /// Removes a key that wraps nothing any more; the caller has checked the database.
     pub fn retire(path: &Path, id: &str, still_wrapped: i64) -> Result<(), RootKeyError> {
         let mut file = read(path)?;
         if file.active == id {
@@ -163,7 +163,7 @@ impl RootKeys {
         write(path, &file, false)
     }
 
-    /// The ids in a file, the active one first.
+    /// Returns the ids in a file, the active one first.
     pub fn list(path: &Path) -> Result<Vec<String>, RootKeyError> {
         let file = read(path)?;
         let others = file.keys.keys().filter(|id| **id != file.active).cloned();
@@ -171,12 +171,12 @@ impl RootKeys {
     }
 }
 
-fn key_id(world: &World) -> String {
-    format!("rk-{}", muster_model::hex::encode(&world.bytes::<4>()))
+fn key_id(env: &Env) -> String {
+    format!("rk-{}", muster_model::hex::encode(&env.bytes::<4>()))
 }
 
-fn fresh(world: &World) -> String {
-    let mut bytes: [u8; 32] = world.bytes();
+fn fresh(env: &Env) -> String {
+    let mut bytes: [u8; 32] = env.bytes();
     let text = STANDARD.encode(bytes);
     bytes.zeroize();
     text
@@ -215,7 +215,7 @@ fn load(path: &Path) -> Result<Loaded, RootKeyError> {
     Ok(Loaded { active: file.active, keys, modified })
 }
 
-/// Writes beside the file and renames: a crash leaves the old one or the new one, never half.
+/// Writes a new file and renames it: a crash leaves the old or the new one, never a partial one.
 fn write(path: &Path, file: &File, only_if_absent: bool) -> Result<(), RootKeyError> {
     let fail = |error| RootKeyError::File { path: path.to_owned(), error };
     let text = Zeroizing::new(serde_json::to_string_pretty(file).expect("a key file is JSON"));
@@ -235,7 +235,7 @@ fn write(path: &Path, file: &File, only_if_absent: bool) -> Result<(), RootKeyEr
     Ok(())
 }
 
-/// AES-256-GCM under a fresh random nonce, which goes in front.
+/// Encrypts with AES-256-GCM and a random nonce, which is prepended.
 pub(crate) fn seal(key: &[u8], aad: &[u8], plain: &[u8]) -> Option<Vec<u8>> {
     let key = RandomizedNonceKey::new(&AES_256_GCM, key).ok()?;
     let mut text = plain.to_vec();
@@ -245,7 +245,7 @@ pub(crate) fn seal(key: &[u8], aad: &[u8], plain: &[u8]) -> Option<Vec<u8>> {
     Some(sealed)
 }
 
-/// The reverse; `None` when the key or the context is another, or a bit has changed.
+/// Decrypts; returns `None` when the key or the context differs, or a bit has changed.
 pub(crate) fn open(key: &[u8], aad: &[u8], sealed: &[u8]) -> Option<Zeroizing<Vec<u8>>> {
     let (nonce, text) = sealed.split_at_checked(12)?;
     let key = RandomizedNonceKey::new(&AES_256_GCM, key).ok()?;
@@ -264,20 +264,20 @@ mod tests {
     fn keys_rotate_in_three_steps_and_old_wrappings_stay_readable() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("root.key");
-        let world = World::for_tests(5);
-        let keys = RootKeys::open(&path, true, &world).unwrap();
+        let env = Env::for_tests(5);
+        let keys = RootKeys::open(&path, true, &env).unwrap();
         let (first, wrapped) = keys.wrap("ten", b"secret").unwrap();
-        let second = RootKeys::add(&path, &world).unwrap();
+        let second = RootKeys::add(&path, &env).unwrap();
         RootKeys::activate(&path, &second).unwrap();
         assert_eq!(keys.active(), first, "a running server goes on until it reloads");
-        let keys = RootKeys::open(&path, false, &world).unwrap();
+        let keys = RootKeys::open(&path, false, &env).unwrap();
         assert_eq!(keys.active(), second);
         assert_eq!(keys.unwrap(&first, "ten", &wrapped).unwrap().as_slice(), b"secret");
         assert!(keys.unwrap(&first, "other", &wrapped).is_err(), "a wrapping belongs to its owner");
         assert!(RootKeys::retire(&path, &second, 0).is_err(), "the active key cannot go");
         assert!(RootKeys::retire(&path, &first, 1).is_err(), "nor one that still wraps something");
         RootKeys::retire(&path, &first, 0).unwrap();
-        let keys = RootKeys::open(&path, false, &world).unwrap();
+        let keys = RootKeys::open(&path, false, &env).unwrap();
         assert!(matches!(keys.unwrap(&first, "ten", &wrapped), Err(RootKeyError::Missing(_))));
     }
 
@@ -285,10 +285,10 @@ mod tests {
     fn a_file_that_others_can_read_is_refused() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("root.key");
-        RootKeys::open(&path, true, &World::for_tests(5)).unwrap();
+        RootKeys::open(&path, true, &Env::for_tests(5)).unwrap();
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o640)).unwrap();
         assert!(matches!(
-            RootKeys::open(&path, false, &World::for_tests(5)),
+            RootKeys::open(&path, false, &Env::for_tests(5)),
             Err(RootKeyError::Exposed { .. })
         ));
     }

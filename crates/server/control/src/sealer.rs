@@ -1,7 +1,8 @@
-//! The sealer: one per database, leased and fenced. It numbers what is committed, and chains the audit.
+//! The sealer: outbox relay and audit hash chain, one per database, leased and fenced. It assigns sequence numbers to
+//! committed rows and chains the audit.
 //!
-//! Numbers given by the commands themselves were rejected: every writer of a tenant would queue for one counter, and a
-//! sequence in the database gives numbers that commit out of order, so that a reader following them loses rows.
+//! Numbers assigned by the commands themselves were rejected: every writer of a tenant would queue for one counter, and a
+//! database sequence yields numbers that commit out of order, so that a reader following them would miss rows.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -19,21 +20,21 @@ use crate::Platform;
 
 const LEASE: SignedDuration = SignedDuration::from_secs(5);
 const EXTEND: Duration = Duration::from_secs(2);
-/// How often a round looks at everything that waits, rather than from where the last one ended.
+/// Interval of full scans of the outbox; other rounds continue from the last position.
 const EVERYTHING: Duration = Duration::from_millis(800);
-/// How far before the newest sealed row a late one may lie and still be found at once.
+/// How far before the newest sealed row a late one is still found without a full scan.
 const MARGIN: Duration = Duration::from_millis(250);
 /// Rows per round.
 const BATCH: i64 = 1000;
-/// How often to look while rows keep coming, also from other replicas, whose commits wake nobody here.
+/// Poll interval under load. Commits of other replicas send no wake-up here.
 const BUSY: Duration = Duration::from_millis(10);
-/// How often to look when nothing has come for a while.
+/// Poll interval when idle.
 const IDLE: Duration = Duration::from_millis(200);
 
-/// Where the counters stand, as far as this sealer has seen them. It owns them while it holds the lease.
+/// Counters as known to this sealer. It owns them while it holds the lease.
 type Heads = HashMap<String, (i64, Option<String>)>;
 
-/// A failure of a round.
+/// Error of a round.
 pub type SealError = StoreError;
 
 /// A sealer that holds the lease, or waits for it.
@@ -42,14 +43,14 @@ pub struct Sealer {
     lease: Option<Lease>,
     heads: Heads,
     extended: std::time::Instant,
-    /// From which id on the next round looks.
+    /// First id of the next round.
     from: uuid::Uuid,
-    /// When a round last looked at everything; `None` when the next one must.
+    /// Time of the last full scan; `None` forces one in the next round.
     looked_at_all: Option<std::time::Instant>,
 }
 
 impl Sealer {
-    /// One that holds nothing yet.
+    /// Creates a sealer without a lease.
     pub fn new(platform: Arc<Platform>) -> Self {
         Self {
             platform,
@@ -61,18 +62,19 @@ impl Sealer {
         }
     }
 
-    /// Takes the lease if it is free; says whether it is held.
+    /// Acquires the lease if it is free; returns whether it is held.
     pub async fn take_lease(&mut self) -> Result<bool, SealError> {
         if self.lease.is_none() {
             let holder = self.platform.replica.to_string();
-            let now = self.platform.world.now();
+            let now = self.platform.env.now();
             self.lease = self.platform.store.lease_acquire("sealer", &holder, LEASE, now).await?;
             self.heads.clear();
         }
         Ok(self.lease.is_some())
     }
 
-    /// Seals one round; says how many rows. Any failure gives the lease up in mind: what it remembers may be wrong then.
+    /// Seals one round; returns the number of rows. Any error drops the lease locally: the cached counters may be wrong
+    /// then.
     pub async fn round(&mut self) -> Result<usize, SealError> {
         let Some(lease) = self.lease.clone() else { return Ok(0) };
         match self.seal(&lease).await {
@@ -92,10 +94,10 @@ impl Sealer {
     async fn seal(&mut self, lease: &Lease) -> Result<usize, SealError> {
         let store = self.platform.store.clone();
         let mut tx = store.begin().await?;
-        // The fence comes first: it locks the lease's row, so that nobody can take over until this round is over.
-        tx.lease_extend(lease, self.platform.world.now()).await?;
+        // The fence comes first: it locks the lease's row, so that no other replica can take over during this round.
+        tx.lease_extend(lease, self.platform.env.now()).await?;
         let whole = self.looked_at_all.is_none_or(|at| at.elapsed() >= EVERYTHING);
-        let rows = tx.unsealed_take_from(if whole { uuid::Uuid::nil() } else { self.from }, BATCH).await?;
+        let rows = tx.outbox_take_from(if whole { uuid::Uuid::nil() } else { self.from }, BATCH).await?;
         let newest = rows.last().map(|row| row.id);
         if rows.is_empty() {
             tx.commit().await?;
@@ -125,8 +127,8 @@ impl Sealer {
         Ok(count)
     }
 
-    /// Where the next round starts. Ids carry their time, so rows that are still to come lie behind the newest one, or a little
-    /// before it where a commit took long; a look at everything, more than once a second, finds the rest.
+    /// Sets the start of the next round. Ids are ordered by time, so new rows come after the newest one, or a little before
+    /// it after a slow commit; a full scan, more than once a second, finds the rest.
     fn look_on(&mut self, whole: bool, newest: Option<uuid::Uuid>) {
         if let Some(newest) = newest {
             let millis = (newest.as_u128() >> 80).saturating_sub(MARGIN.as_millis());
@@ -137,14 +139,14 @@ impl Sealer {
         }
     }
 
-    /// Gives the lease back, so that another replica need not wait for it to lapse.
+    /// Releases the lease, so that another replica need not wait for its expiry.
     pub async fn stop(&mut self) {
         if let Some(lease) = self.lease.take() {
             let _ = self.platform.store.lease_end(&lease).await;
         }
     }
 
-    /// Seals until told to stop.
+    /// Seals until stopped.
     pub async fn run(mut self, mut stop: tokio::sync::watch::Receiver<bool>) {
         let mut last_work = std::time::Instant::now();
         while !*stop.borrow() {
@@ -166,7 +168,7 @@ impl Sealer {
             }
             tokio::select! {
                 () = tokio::time::sleep(pause) => {}
-                () = self.platform.unsealed.notified(), if pause >= BUSY => {}
+                () = self.platform.outbox.notified(), if pause >= BUSY => {}
                 _ = stop.changed() => {}
             }
         }
@@ -177,10 +179,10 @@ impl Sealer {
         if !self.take_lease().await? {
             return Ok(0);
         }
-        // At rest a look is a read; only a lease that grows old costs a commit.
+        // When idle a round is a single read; only extending the lease costs a commit.
         let whole = self.looked_at_all.is_none_or(|at| at.elapsed() >= EVERYTHING);
         let from = if whole { uuid::Uuid::nil() } else { self.from };
-        if self.extended.elapsed() < EXTEND && !self.platform.store.unsealed_any_from(from).await? {
+        if self.extended.elapsed() < EXTEND && !self.platform.store.outbox_has_rows_from(from).await? {
             self.look_on(whole, None);
             return Ok(0);
         }
@@ -189,8 +191,8 @@ impl Sealer {
     }
 }
 
-/// Under load a little patience makes fewer and fuller rounds, each of which costs the database the same; alone, none is due.
-/// The pauses stay below `BUSY`, and nothing cuts them short.
+/// Returns the pause after a round. Under load it makes rounds fewer and fuller, at the same cost each; otherwise there is
+/// none. The pauses stay below `BUSY` and are not interrupted.
 fn patience(count: usize) -> Duration {
     match count {
         0..=4 => Duration::ZERO,
@@ -201,7 +203,7 @@ fn patience(count: usize) -> Duration {
 
 struct Parsed {
     row: UnsealedRow,
-    /// None for what the engine tells on its way: who asked was audited with the command, and the end will be.
+    /// None for the engine's intermediate events: the command and the end of its operation have entries of their own.
     entry: Option<Entry>,
     events: Vec<Draft>,
 }
@@ -231,7 +233,7 @@ fn event_counter(scope: Scope) -> String {
     format!("event:{}", stream_name(scope))
 }
 
-/// The counters that these rows need.
+/// Returns the counters that these rows need.
 fn names(rows: &[Parsed]) -> impl Iterator<Item = String> {
     let mut names = std::collections::BTreeSet::new();
     for parsed in rows {
@@ -243,7 +245,7 @@ fn names(rows: &[Parsed]) -> impl Iterator<Item = String> {
     names.into_iter()
 }
 
-/// Numbers and chains the rows, in order, and moves the counters on. Pure: the same rows and counters, the same batch.
+/// Numbers and chains the rows in order, and advances the counters. Pure: the same rows and counters yield the same batch.
 fn plan(rows: &[Parsed], heads: &mut Heads) -> SealBatch {
     let mut batch = SealBatch::default();
     let mut touched = std::collections::BTreeSet::new();

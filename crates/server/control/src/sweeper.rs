@@ -1,4 +1,5 @@
-//! The sweeper: what is due by the clock. Refusals that were counted, rows past their retention, keys under an old root key.
+//! The sweeper: periodic work. It writes counted rejections, deletes rows past their retention and rewraps keys under an old
+//! root key.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,21 +10,21 @@ use muster_model::audit::Entry;
 
 use crate::Platform;
 
-/// Twice the pause between two rounds and a little: after a crash, what is due waits no longer than that for another server.
+/// Lease duration: twice the interval of rounds and a margin. After a crash another server takes over within this time.
 const LEASE: SignedDuration = SignedDuration::from_secs(45);
-/// Revoked and expired tokens and runtime secrets stay visible in lists for so long.
+/// Retention of revoked and expired tokens and runtime secrets in lists.
 const TOKEN_RETENTION: SignedDuration = SignedDuration::from_hours(24 * 30);
-/// Streams that can be joined no more are kept for so long: whoever comes late is told why.
+/// Retention of streams that cannot be joined any more: a late client gets the reason.
 const STREAM_RETENTION: SignedDuration = SignedDuration::from_mins(5);
-/// What agents were asked to do is kept for so long after its end.
+/// Retention of ended agent tasks.
 const TASK_RETENTION: SignedDuration = SignedDuration::from_hours(24);
-/// The last that the services of cells wrote that are gone is kept for so long.
+/// Retention of archived logs of removed cells.
 const LOG_RETENTION: SignedDuration = SignedDuration::from_hours(24 * 7);
-/// What was sent to webhooks stays visible for so long.
+/// Retention of webhook deliveries.
 const DELIVERY_RETENTION: SignedDuration = SignedDuration::from_hours(24 * 7);
 
 impl Platform {
-    /// Sweeps until told to stop.
+    /// Sweeps until stopped.
     pub async fn run_sweeper(self: Arc<Self>, every: Duration, mut stop: tokio::sync::watch::Receiver<bool>) {
         let holder = self.replica.to_string();
         let mut lease: Option<Lease> = None;
@@ -31,8 +32,8 @@ impl Platform {
             if let Err(error) = self.note_used_tokens().await {
                 tracing::debug!(%error, "last-used times wait for the next round");
             }
-            if let Ok(waiting) = self.store.unsealed_count().await {
-                self.metrics.unsealed.set(waiting);
+            if let Ok(waiting) = self.store.outbox_count().await {
+                self.metrics.outbox.set(waiting);
             }
             match self.root_keys().reload() {
                 Ok(true) => {
@@ -44,7 +45,7 @@ impl Platform {
                 }
             }
             if lease.is_none() {
-                let now = self.world.now();
+                let now = self.env.now();
                 lease = self.store.lease_acquire("sweeper", &holder, LEASE, now).await.unwrap_or(None);
             }
             if let Some(held) = &lease
@@ -69,17 +70,17 @@ impl Platform {
     }
 
     async fn sweep(&self, lease: &Lease) -> Result<(), StoreError> {
-        let now = self.world.now();
+        let now = self.env.now();
         let mut tx = self.store.begin().await?;
         tx.lease_extend(lease, now).await?;
         for (count, text) in tx.refusal_take(now.as_second() / 60).await? {
-            // The first of the minute was written when it happened; what is left to tell is how often more.
+            // The first rejection of the minute was recorded at once; this records the number of further ones.
             if count > 1 {
                 let mut entry: Entry =
                     serde_json::from_str(&text).map_err(|_| StoreError::Corrupt("a counted refusal"))?;
                 entry.count = count - 1;
                 let text = serde_json::to_string(&entry).expect("an audit entry is JSON");
-                tx.unsealed_insert(self.world.uuid(), &entry.scope().chain(), &text, "[]").await?;
+                tx.outbox_append(self.env.uuid(), &entry.scope().chain(), &text, "[]").await?;
             }
         }
         tx.commit().await?;
@@ -106,7 +107,7 @@ impl Platform {
         self.reseal().await
     }
 
-    /// Moves keys to the active root key, a few at a time; readers never notice.
+    /// Rewraps keys with the active root key, a few at a time; readers do not notice.
     pub async fn rewrap(&self) -> Result<(), StoreError> {
         loop {
             let active = self.root_keys().active();
@@ -120,7 +121,7 @@ impl Platform {
                         let mut tx = self.store.begin().await?;
                         match tx.sealing_key_rewrap(&fresh, &key.root_key_id).await {
                             Ok(()) => tx.commit().await?,
-                            // Another replica was faster.
+                            // Another replica was first.
                             Err(StoreError::Stale) => tx.rollback().await,
                             Err(error) => return Err(error),
                         }

@@ -1,6 +1,6 @@
-//! Live events: read once per server, handed to every stream.
+//! Live events: read once per server, distributed to every stream.
 //!
-//! Each stream asking the database by itself was rejected: a thousand watchers would be a thousand queries an event.
+//! A database query per stream was rejected: a thousand watchers would cause a thousand queries per event.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,14 +12,14 @@ use tokio::sync::{Notify, broadcast};
 
 use crate::Platform;
 
-/// How many events a slow stream may fall behind before it has to read them from the database instead.
+/// Number of events that a slow stream may lag behind before it must read them from the database.
 const BEHIND: usize = 4096;
 
-/// The live end of all streams.
+/// Live end of all streams.
 pub struct Tail {
     sender: broadcast::Sender<Arc<Event>>,
     woken: Notify,
-    /// The same wake-up for the deliverer.
+    /// Wake-up of the deliverer.
     pub(crate) sealed: Notify,
 }
 
@@ -30,14 +30,14 @@ impl Default for Tail {
 }
 
 impl Tail {
-    /// Everything from now on.
+    /// Subscribes to all events from now on.
     pub fn subscribe(&self) -> broadcast::Receiver<Arc<Event>> {
         let receiver = self.sender.subscribe();
         self.woken.notify_one();
         receiver
     }
 
-    /// Says that something was sealed.
+    /// Announces newly sealed rows.
     pub fn wake(&self) {
         self.woken.notify_one();
         self.sealed.notify_one();
@@ -45,9 +45,9 @@ impl Tail {
 }
 
 impl Platform {
-    /// Follows the sealed events and hands them out; runs until dropped.
+    /// Follows the sealed events and distributes them; runs until dropped.
     pub async fn run_tail(self: Arc<Self>) {
-        // `None` while nobody listens: then nothing is read, and whoever comes starts at the end.
+        // `None` without subscribers: then nothing is read, and a new subscriber starts at the end.
         let mut place: Option<i64> = None;
         loop {
             let Some(last) = place.filter(|_| self.tail.sender.receiver_count() > 0) else {
@@ -67,7 +67,7 @@ impl Platform {
             let filter = EventFilter { after: last, event_type: None, limit: 500 };
             match self.store.event_list(Scope::Platform, &filter).await {
                 Ok(events) if events.is_empty() => {
-                    // Polling behind the wake-up: a lost notification costs a second, never an event.
+                    // Poll as a fallback: a lost notification costs a second, never an event.
                     let _ = tokio::time::timeout(Duration::from_secs(1), self.tail.woken.notified()).await;
                 }
                 Ok(events) => {
@@ -84,7 +84,7 @@ impl Platform {
         }
     }
 
-    /// Listens for other replicas' wake-ups; runs until dropped, and at once returns where there are none.
+    /// Listens for other replicas' wake-ups; runs until dropped, and returns at once where there are none.
     pub async fn run_listener(self: Arc<Self>) {
         loop {
             match self.store.listener().await {

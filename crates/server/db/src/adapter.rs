@@ -1,4 +1,4 @@
-//! Adapters: what each said of itself when it last asked for work.
+//! Adapters: the description that each sent with its latest request for work.
 
 use muster_ids::{ProjectId, ServiceAccountId, TenantId};
 use muster_model::adapter::Adapter;
@@ -7,7 +7,7 @@ use crate::sql::{Row, args, both, statements};
 use crate::{Page, Result, Store, Tx};
 
 statements! {
-    // The first asking makes the row; every later one only says what is new.
+    // The first request creates the row; later ones only update it.
     ADAPTER_SEEN = both(
         "INSERT INTO adapters (id, tenant_id, project_id, service_account_id, name, adapter_version, contract_version, created_at,
                                seen_at)
@@ -25,12 +25,12 @@ statements! {
     ADAPTER_DELETE_OF_TENANT = both("DELETE FROM adapters WHERE tenant_id = $1");
 }
 
-/// An adapter, and how much it has in hand.
+/// An adapter, with its workload.
 #[derive(Debug, Clone)]
 pub struct FoundAdapter {
     /// The adapter.
     pub adapter: Adapter,
-    /// How many steps it holds.
+    /// The number of steps it has leased.
     pub leases: i64,
 }
 
@@ -52,7 +52,7 @@ fn found_adapter(row: &Row) -> Result<FoundAdapter> {
 }
 
 impl Store {
-    /// The adapters of a project in order of their first asking.
+    /// Returns the adapters of a project in order of their first request.
     pub async fn adapter_list(&self, page: Page, project: ProjectId) -> Result<Vec<FoundAdapter>> {
         let args = args![page.after, project, page.size];
         self.fetch_all(&ADAPTER_LIST, args).await?.iter().map(found_adapter).collect()
@@ -60,8 +60,8 @@ impl Store {
 }
 
 impl Tx {
-    /// Notes that an adapter asked for work at `adapter.seen_at`, and what it said of itself. One of the same name under the
-    /// same account is the same adapter, and keeps its id.
+    /// Records a request for work at `adapter.seen_at` with the adapter's description of itself. The name identifies an
+    /// adapter within its account, so a known adapter keeps its id.
     pub async fn adapter_seen(&mut self, adapter: &Adapter) -> Result<()> {
         let args = args![
             adapter.id,
@@ -76,17 +76,17 @@ impl Tx {
         self.execute(&ADAPTER_SEEN, args).await.map(drop)
     }
 
-    /// Removes the adapters that worked under an account; says how many there were.
+    /// Removes the adapters that worked under an account and returns how many there were.
     pub async fn adapter_delete_of_account(&mut self, account: ServiceAccountId) -> Result<u64> {
         self.execute(&ADAPTER_DELETE_OF_ACCOUNT, args![account]).await
     }
 
-    /// Removes the adapters of a project; says how many there were.
+    /// Removes the adapters of a project and returns how many there were.
     pub async fn adapter_delete_of_project(&mut self, project: ProjectId) -> Result<u64> {
         self.execute(&ADAPTER_DELETE_OF_PROJECT, args![project]).await
     }
 
-    /// Removes the adapters of a tenant; says how many there were.
+    /// Removes the adapters of a tenant and returns how many there were.
     pub async fn adapter_delete_of_tenant(&mut self, tenant: TenantId) -> Result<u64> {
         self.execute(&ADAPTER_DELETE_OF_TENANT, args![tenant]).await
     }

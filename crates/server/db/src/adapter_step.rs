@@ -1,4 +1,4 @@
-//! Adapter steps: asked for by the engine, leased and ended by adapters.
+//! Adapter steps: queued by the engine, leased and finished by adapters.
 
 use jiff::{SignedDuration, Timestamp};
 use muster_ids::{AdapterStepId, InstanceId, OperationId, ProjectId, ServiceAccountId};
@@ -17,13 +17,13 @@ macro_rules! columns {
 }
 
 statements! {
-    // The same thing is asked for once: a repeat of the engine's step finds the first one.
+    // Idempotent: a retry of the engine's step finds the existing row.
     ADAPTER_STEP_QUEUE = both(concat!("INSERT INTO adapter_steps (", columns!(), ")
          VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, 0, '', NULL, $14, 0, NULL, NULL, NULL, NULL, $15, $14, $16,
                  NULL) ON CONFLICT DO NOTHING"));
     ADAPTER_STEP_GET = both(concat!("SELECT ", columns!(), " FROM adapter_steps WHERE id = $1"));
     ADAPTER_STEP_OF = both(concat!("SELECT ", columns!(), " FROM adapter_steps WHERE operation_id = $1 ORDER BY id"));
-    // $1 after, $2 limit, $3 project, $4 instance or null, $5 state or null.
+    // $1 after, $2 limit, $3 project, $4 instance or null, $5 state or null, $6 operator account or null.
     ADAPTER_STEP_LIST = pair(
         concat!("SELECT ", columns!(), " FROM adapter_steps WHERE id > $1 AND project_id = $3
             AND ($4::uuid IS NULL OR instance_id = $4) AND ($5::text IS NULL OR state = $5)
@@ -36,7 +36,7 @@ statements! {
             AND (state = 'queued' OR leased_until < now()) LIMIT 1",
         "SELECT id FROM adapter_steps WHERE operator_account_id = $1 AND state IN ('queued', 'leased') AND due_at <= $2
             AND (state = 'queued' OR leased_until < $2) LIMIT 1");
-    // With several replicas only the database's clock is everybody's.
+    // With several replicas, only the database's clock is shared.
     ADAPTER_STEP_LEASE = pair(
         concat!("UPDATE adapter_steps SET state = 'leased', holder = $2, generation = generation + 1, attempts = attempts + 1,
             leased_until = now() + make_interval(secs => $4 / 1000.0)
@@ -47,8 +47,8 @@ statements! {
             leased_until = $3 + $4 * 1000
          WHERE id IN (SELECT id FROM adapter_steps WHERE operator_account_id = $1 AND state IN ('queued', 'leased')
                 AND due_at <= $3 AND (state = 'queued' OR leased_until < $3) ORDER BY id LIMIT $5) RETURNING ", columns!()));
-    // The fence of everything that an adapter says: the generation that it was given, and a lease that has not lapsed.
-    // A lease only ever becomes longer by it.
+    // The fence for every report of an adapter: the leased generation, and a lease that has not expired. A report can only
+    // extend the lease.
     ADAPTER_STEP_KEEP = pair(
         concat!("UPDATE adapter_steps SET leased_until = GREATEST(leased_until, now() + make_interval(secs => $4 / 1000.0)),
             message = COALESCE($5, message), percent = COALESCE($6, percent)
@@ -56,7 +56,8 @@ statements! {
         concat!("UPDATE adapter_steps SET leased_until = MAX(leased_until, $3 + $4 * 1000), message = COALESCE($5, message),
             percent = COALESCE($6, percent)
          WHERE id = $1 AND generation = $2 AND state = 'leased' AND leased_until >= $3 RETURNING ", columns!()));
-    // The same for what is done under a lease: nobody takes the step before the transaction ends.
+    // The same fence for work done under a lease; the row lock keeps others from leasing the step until the transaction
+    // ends.
     ADAPTER_STEP_FENCE = pair(
         "SELECT id FROM adapter_steps WHERE id = $1 AND generation = $2 AND state = 'leased' AND leased_until >= now()
             AND $3::timestamptz IS NOT NULL FOR SHARE",
@@ -79,7 +80,7 @@ statements! {
     ADAPTER_STEP_CANCEL_OF = both(
         "UPDATE adapter_steps SET state = 'cancelled', leased_until = NULL, finished_at = $2, generation = generation + 1
          WHERE operation_id = $1 AND state IN ('queued', 'leased') RETURNING attempts");
-    // Open ones, and those that ended since.
+    // Open steps, and steps that ended since $2.
     ADAPTER_STEP_OF_MEMBERS = both(
         "SELECT id FROM adapter_steps WHERE instance_id = $1 AND verb <> 'reconcile'
             AND (state IN ('queued', 'leased') OR finished_at >= $2) LIMIT 1");
@@ -88,7 +89,7 @@ statements! {
     ADAPTER_STEP_ACCOUNTS_WAITING = both(
         "SELECT DISTINCT operator_account_id FROM adapter_steps WHERE state IN ('queued', 'leased') AND due_at <= $1
             AND (state = 'queued' OR leased_until < $1)");
-    // A lease that lapsed is over before anybody takes the step, so that it can be told apart from one that was given back.
+    // Expired leases are ended before the step is leased again, to distinguish them from steps that an adapter returned.
     ADAPTER_STEP_LAPSE = pair(
         concat!("UPDATE adapter_steps SET state = 'queued', leased_until = NULL
          WHERE id = ANY (ARRAY(SELECT id FROM adapter_steps WHERE operator_account_id = $1
@@ -135,40 +136,40 @@ fn millis(length: SignedDuration) -> i64 {
     i64::try_from(length.as_millis()).unwrap_or(i64::MAX)
 }
 
-/// Which steps a list shows.
+/// Filter for lists of adapter steps.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct AdapterStepFilter {
-    /// Of this instance only.
+    /// Only steps of this instance.
     pub instance: Option<InstanceId>,
-    /// In this state only.
+    /// Only steps in this state.
     pub state: Option<AdapterStepState>,
-    /// Of what this account operates only.
+    /// Only steps for this operator account.
     pub operator: Option<ServiceAccountId>,
 }
 
-/// How an adapter ended a step.
+/// The result that an adapter reports for a step.
 #[derive(Debug, Clone, Default)]
 pub struct StepEnd {
-    /// What it did, or why it could not.
+    /// A description of the work done, or of the failure.
     pub message: Option<String>,
-    /// Why it could not: the adapter's own word.
+    /// The reason of a failure, in the adapter's terms.
     pub reason: Option<String>,
-    /// What it says of the member.
+    /// The adapter's details about the member.
     pub adapter_detail: Option<Json>,
 }
 
 impl Store {
-    /// The step with this id.
+    /// Returns the step with this id.
     pub async fn adapter_step_lookup(&self, id: AdapterStepId) -> Result<Option<AdapterStep>> {
         self.fetch_optional(&ADAPTER_STEP_GET, args![id]).await?.as_ref().map(step).transpose()
     }
 
-    /// What an operation asked of adapters, oldest first.
+    /// Returns the adapter steps of an operation, oldest first.
     pub async fn adapter_step_of(&self, operation: OperationId) -> Result<Vec<AdapterStep>> {
         self.fetch_all(&ADAPTER_STEP_OF, args![operation]).await?.iter().map(step).collect()
     }
 
-    /// A project's adapter steps, oldest first.
+    /// Returns a project's adapter steps, oldest first.
     pub async fn adapter_step_list(
         &self,
         page: Page,
@@ -180,12 +181,12 @@ impl Store {
         self.fetch_all(&ADAPTER_STEP_LIST, args).await?.iter().map(step).collect()
     }
 
-    /// Whether there is anything to lease for an account: a read, so that asking costs no commit.
+    /// Reports whether an account has a step to lease: a read, so that polling costs no commit.
     pub async fn adapter_step_any(&self, account: ServiceAccountId, now: Timestamp) -> Result<bool> {
         Ok(self.fetch_optional(&ADAPTER_STEP_ANY, args![account, now]).await?.is_some())
     }
 
-    /// The accounts for which something waits, or lies where its holder left it.
+    /// Returns the accounts with steps that are due: queued, or with an expired lease.
     pub async fn adapter_step_accounts_waiting(&self, now: Timestamp) -> Result<Vec<ServiceAccountId>> {
         let rows = self.fetch_all(&ADAPTER_STEP_ACCOUNTS_WAITING, args![now]).await?;
         rows.iter().map(|row| row.get(0)).collect()
@@ -193,7 +194,7 @@ impl Store {
 }
 
 impl Tx {
-    /// Asks for something, once.
+    /// Queues a step; does nothing if it is already queued.
     pub async fn adapter_step_queue(&mut self, step: &AdapterStep) -> Result<()> {
         let args = args![
             step.id,
@@ -216,7 +217,7 @@ impl Tx {
         self.execute(&ADAPTER_STEP_QUEUE, args).await.map(drop)
     }
 
-    /// Ends the leases of an account that lapsed; their steps wait again, still with the name of who had them.
+    /// Ends the expired leases of an account. The steps return to the queue and keep the name of their last holder.
     pub async fn adapter_step_lapse(
         &mut self,
         account: ServiceAccountId,
@@ -226,7 +227,7 @@ impl Tx {
         self.fetch_all(&ADAPTER_STEP_LAPSE, args![account, now, most]).await?.iter().map(step).collect()
     }
 
-    /// Leases up to `most` steps for an account: those that wait, and those whose lease lapsed.
+    /// Leases up to `most` steps for an account: queued steps, and steps with an expired lease.
     pub async fn adapter_step_lease(
         &mut self,
         account: ServiceAccountId,
@@ -242,7 +243,7 @@ impl Tx {
         Ok(leased)
     }
 
-    /// Keeps a lease, and notes how far the step is. `Fenced` when the lease lapsed or changed hands.
+    /// Extends a lease and records the step's progress. Returns `Fenced` if the lease expired or has a new holder.
     pub async fn adapter_step_keep(
         &mut self,
         id: AdapterStepId,
@@ -257,7 +258,8 @@ impl Tx {
         rows.first().map_or(Err(StoreError::Fenced), step)
     }
 
-    /// Proves that the lease of a step is still held, and holds it for the rest of this transaction; otherwise `Fenced`.
+    /// Verifies that the lease of a step is still held and locks the step until the transaction ends; otherwise returns
+    /// `Fenced`.
     pub async fn adapter_step_fence(
         &mut self,
         id: AdapterStepId,
@@ -268,12 +270,12 @@ impl Tx {
         if held.is_empty() { Err(StoreError::Fenced) } else { Ok(()) }
     }
 
-    /// Whether a step of a member of this instance is open, or ended since that moment.
+    /// Reports whether a step of a member of this instance is open or ended since `since`.
     pub async fn adapter_step_of_members(&mut self, instance: InstanceId, since: Timestamp) -> Result<bool> {
         Ok(!self.fetch_all(&ADAPTER_STEP_OF_MEMBERS, args![instance, since]).await?.is_empty())
     }
 
-    /// Ends a step, done or failed. `Fenced` when the lease lapsed or changed hands.
+    /// Finishes a step, done or failed. Returns `Fenced` if the lease expired or has a new holder.
     pub async fn adapter_step_end(
         &mut self,
         id: AdapterStepId,
@@ -295,7 +297,7 @@ impl Tx {
         rows.first().map_or(Err(StoreError::Fenced), step)
     }
 
-    /// Gives a step back, to be offered again from `due` on. `Fenced` when the lease lapsed or changed hands.
+    /// Returns a step to the queue, due again at `due`. Returns `Fenced` if the lease expired or has a new holder.
     pub async fn adapter_step_later(
         &mut self,
         id: AdapterStepId,
@@ -309,25 +311,24 @@ impl Tx {
         rows.first().map_or(Err(StoreError::Fenced), step)
     }
 
-    /// Nobody wants this step any more; whoever has it is fenced.
+    /// Cancels a step and fences its current holder.
     pub async fn adapter_step_cancel(&mut self, id: AdapterStepId, now: Timestamp) -> Result<()> {
         self.execute(&ADAPTER_STEP_CANCEL, args![id, now]).await.map(drop)
     }
 
-    /// Nobody wants the steps of this operation any more; whoever has one is fenced. Says whether an adapter ever had one of
-    /// those that this ended.
+    /// Cancels the open steps of an operation and fences their holders. Reports whether an adapter ever leased one of them.
     pub async fn adapter_step_cancel_of(&mut self, operation: OperationId, now: Timestamp) -> Result<bool> {
         let rows = self.fetch_all(&ADAPTER_STEP_CANCEL_OF, args![operation, now]).await?;
         let attempts: Vec<i64> = rows.iter().map(|row| row.get(0)).collect::<Result<_>>()?;
         Ok(attempts.into_iter().any(|attempts| attempts > 0))
     }
 
-    /// Forgets a look on schedule that is over.
+    /// Deletes a scheduled reconcile step that is finished.
     pub async fn adapter_step_forget(&mut self, id: AdapterStepId) -> Result<()> {
         self.execute(&ADAPTER_STEP_FORGET, args![id]).await.map(drop)
     }
 
-    /// Forgets steps that ended before `until`.
+    /// Deletes steps that ended before `until`.
     pub async fn adapter_step_prune(&mut self, until: Timestamp) -> Result<u64> {
         self.execute(&ADAPTER_STEP_PRUNE, args![until]).await
     }

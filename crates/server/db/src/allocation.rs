@@ -1,4 +1,4 @@
-//! Allocations and the phases they go through.
+//! Allocations and their phases.
 
 use jiff::Timestamp;
 use muster_ids::{AllocationId, NodeId, ProjectId, TenantId};
@@ -40,19 +40,19 @@ statements! {
          AND state NOT IN ('released', 'failed') ORDER BY id"));
     ALLOCATION_LIVE_OF_PROJECT = both("SELECT COUNT(*) FROM allocations WHERE project_id = $1
          AND state NOT IN ('released', 'failed')");
-    // The engine's: everything that a step may change, on the version it saw.
+    // Used by the engine: every column that a step can change, conditional on the version it read.
     ALLOCATION_MOVE = both(
         "UPDATE allocations SET state = $2, node_id = $3, incarnation = $4, held_gpus = $5, held_cpus = $6,
             held_memory_mb = $7, held_disk_mb = $8, reason = $9, message = $10, active_witness_id = $11,
             wiped_witness_id = $12, operation_id = $13, gpus = $14, cpus = $15, memory_mb = $16, disk_mb = $17,
             updated_at = $18, version = version + 1
          WHERE id = $1 AND version = $19");
-    // A person's: nothing that the engine decides on.
+    // Used by people: no column that the engine decides on.
     ALLOCATION_UPDATE = both(
         "UPDATE allocations SET labels = $2, expires_at = $3, protected = $4, updated_at = $5, version = version + 1,
             expiry_warnings = CASE WHEN expires_at IS NOT DISTINCT FROM $3 THEN expiry_warnings ELSE 0 END
          WHERE id = $1 AND version = $6");
-    // $1 now, $2 and $3 when those expire at the latest that have their first and their last warning by now.
+    // $1 now, $2 and $3 the latest expiry for which the first and the last warning are due.
     ALLOCATION_EXPIRING = both(
         "SELECT id, expires_at FROM allocations WHERE state = 'active' AND expires_at > $1
             AND ((expiry_warnings < 1 AND expires_at <= $2) OR (expiry_warnings < 2 AND expires_at <= $3))
@@ -62,7 +62,7 @@ statements! {
             AND expiry_warnings < $2");
     ALLOCATION_EXPIRED = both(
         "SELECT id FROM allocations WHERE state = 'active' AND expires_at <= $1 ORDER BY expires_at LIMIT 100");
-    // Who waits longer and asks for no more goes first: what fits the later one would fit the earlier one too.
+    // An earlier request that is no larger goes first: any capacity that fits the later one fits it too.
     LINE_BEFORE = both(
         "SELECT COUNT(*) FROM allocations WHERE state = 'placing' AND id < $1");
     LINE_YIELD = both(
@@ -79,7 +79,7 @@ statements! {
     PHASE_DELETE_OF_PROJECT = both(
         "DELETE FROM allocation_phases WHERE allocation_id IN (
             SELECT id FROM allocations WHERE project_id = $1 AND state IN ('released', 'failed'))");
-    // One that lives is left, and then the project cannot be removed: the foreign key sees to it, whoever was faster.
+    // Live allocations stay, and then the project cannot be removed: the foreign key enforces it under concurrency.
     ALLOCATION_DELETE_OF_PROJECT = both(
         "DELETE FROM allocations WHERE project_id = $1 AND state IN ('released', 'failed')");
     ALLOCATION_LIVE_OF_TENANT = both("SELECT COUNT(*) FROM allocations WHERE tenant_id = $1
@@ -132,30 +132,30 @@ fn allocation(row: &Row) -> Result<Allocation> {
     })
 }
 
-/// Which allocations a list shows.
+/// Filter for lists of allocations.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct AllocationFilter {
-    /// Of this project only.
+    /// Only allocations of this project.
     pub project: Option<ProjectId>,
-    /// In this state only.
+    /// Only allocations in this state.
     pub state: Option<AllocationState>,
-    /// On this node only.
+    /// Only allocations on this node.
     pub node: Option<NodeId>,
 }
 
 impl Store {
-    /// The allocation with this id.
+    /// Returns the allocation with this id.
     pub async fn allocation_lookup(&self, id: AllocationId) -> Result<Option<Allocation>> {
         self.fetch_optional(&ALLOCATION_GET, args![id]).await?.as_ref().map(allocation).transpose()
     }
 
-    /// The living allocation of this name.
+    /// Returns the live allocation of this name.
     pub async fn allocation_by_name(&self, project: ProjectId, name: &str) -> Result<Option<Allocation>> {
         let row = self.fetch_optional(&ALLOCATION_BY_NAME, args![project, name]).await?;
         row.as_ref().map(allocation).transpose()
     }
 
-    /// Allocations in order of their making.
+    /// Returns allocations in creation order.
     pub async fn allocation_list(
         &self,
         page: Page,
@@ -174,18 +174,18 @@ impl Store {
         self.fetch_all(&ALLOCATION_LIST, args).await?.iter().map(allocation).collect()
     }
 
-    /// What lives on a node.
+    /// Returns the live allocations on a node.
     pub async fn allocation_live_on(&self, node: NodeId) -> Result<Vec<Allocation>> {
         self.fetch_all(&ALLOCATION_LIVE_ON, args![node]).await?.iter().map(allocation).collect()
     }
 
-    /// Allocations whose time is over.
+    /// Returns allocations that have expired.
     pub async fn allocation_expired(&self, now: Timestamp) -> Result<Vec<AllocationId>> {
         self.fetch_all(&ALLOCATION_EXPIRED, args![now]).await?.iter().map(|row| row.get(0)).collect()
     }
 
-    /// Allocations whose owners are to be warned: those that expire by `first` and had no warning, and those that expire by `last`
-    /// and had one at most.
+    /// Returns allocations with a due expiry warning: those that expire by `first` and had none, and those that expire by
+    /// `last` and had at most one.
     pub async fn allocation_expiring(
         &self,
         now: Timestamp,
@@ -196,12 +196,12 @@ impl Store {
         rows.iter().map(|row| Ok((row.get(0)?, row.get(1)?))).collect()
     }
 
-    /// How many wait in line before this one.
+    /// Returns an allocation's queue position: the number of allocations before it.
     pub async fn line_before(&self, id: AllocationId) -> Result<i64> {
         self.fetch_optional(&LINE_BEFORE, args![id]).await?.map_or(Ok(0), |row| row.get(0))
     }
 
-    /// One that waits longer and asks for no more: it goes first.
+    /// Returns an earlier queued allocation that is no larger, which goes first.
     pub async fn line_yield_to(&self, allocation: &Allocation) -> Result<Option<AllocationId>> {
         let need = allocation.capacity;
         let args = args![
@@ -215,7 +215,7 @@ impl Store {
         self.fetch_optional(&LINE_YIELD, args).await?.map(|row| row.get(0)).transpose()
     }
 
-    /// The states it went through, oldest first.
+    /// Returns the phases of an allocation, oldest first.
     pub async fn phase_list(&self, id: AllocationId) -> Result<Vec<Phase>> {
         let rows = self.fetch_all(&PHASE_LIST, args![id]).await?;
         rows.iter()
@@ -233,12 +233,12 @@ impl Store {
 }
 
 impl Tx {
-    /// The allocation with this id, inside this transaction.
+    /// Returns the allocation with this id, as read by this transaction.
     pub async fn allocation_now(&mut self, id: AllocationId) -> Result<Option<Allocation>> {
         self.fetch_all(&ALLOCATION_GET, args![id]).await?.first().map(allocation).transpose()
     }
 
-    /// Writes down that an allocation is asked for.
+    /// Stores a new allocation.
     pub async fn allocation_request(&mut self, allocation: &Allocation) -> Result<()> {
         let args = args![
             allocation.id,
@@ -263,8 +263,8 @@ impl Tx {
         self.phase_insert(allocation, None, allocation.created_at).await
     }
 
-    /// Moves an allocation on, and its timeline with it when the state changed. `before` is what the step saw: if the row is
-    /// not that any more, nothing happens (`Stale`).
+    /// Updates an allocation, and adds a phase if its state changed. `before` is the row that the step read; returns `Stale`
+    /// if it changed since.
     pub async fn allocation_move(
         &mut self,
         before: &Allocation,
@@ -315,7 +315,7 @@ impl Tx {
         self.execute(&PHASE_INSERT_NEXT, args).await.map(drop)
     }
 
-    /// Changes what its owner decides on; `allocation.version` is already the new one.
+    /// Updates the columns that its owner decides on; `allocation.version` is already the new one.
     pub async fn allocation_update(&mut self, allocation: &Allocation) -> Result<()> {
         let args = args![
             allocation.id,
@@ -328,7 +328,7 @@ impl Tx {
         self.execute_one(&ALLOCATION_UPDATE, args, StoreError::Stale).await
     }
 
-    /// Notes that the owner had so many warnings of this expiry; `Stale` if that is known, or the expiry is another by now.
+    /// Records the number of expiry warnings sent; returns `Stale` if it is already recorded or the expiry has changed.
     pub async fn allocation_warned(
         &mut self,
         id: AllocationId,
@@ -338,26 +338,26 @@ impl Tx {
         self.execute_one(&ALLOCATION_WARNED, args![id, warnings, expires_at], StoreError::Stale).await
     }
 
-    /// How many allocations of a project live.
+    /// Counts the live allocations of a project.
     pub async fn allocation_live_of_project(&mut self, project: ProjectId) -> Result<i64> {
         let rows = self.fetch_all(&ALLOCATION_LIVE_OF_PROJECT, args![project]).await?;
         rows.first().map_or(Ok(0), |row| row.get(0))
     }
 
-    /// Removes the history of a project's allocations, none of which lives; says how many there were.
+    /// Removes the history of a project's allocations and returns how many there were. None may be live.
     pub async fn allocation_delete_of_project(&mut self, project: ProjectId) -> Result<u64> {
         self.execute(&CLAIM_DELETE_OF_PROJECT, args![project]).await?;
         self.execute(&PHASE_DELETE_OF_PROJECT, args![project]).await?;
         self.execute(&ALLOCATION_DELETE_OF_PROJECT, args![project]).await
     }
 
-    /// How many allocations of a tenant's projects live.
+    /// Counts the live allocations of a tenant's projects.
     pub async fn allocation_live_of_tenant(&mut self, tenant: TenantId) -> Result<i64> {
         let rows = self.fetch_all(&ALLOCATION_LIVE_OF_TENANT, args![tenant]).await?;
         rows.first().map_or(Ok(0), |row| row.get(0))
     }
 
-    /// Removes the history of the allocations of all projects of a tenant, none of which lives; says how many there were.
+    /// Removes the history of the allocations of all projects of a tenant and returns how many there were. None may be live.
     pub async fn allocation_delete_of_tenant(&mut self, tenant: TenantId) -> Result<u64> {
         self.execute(&CLAIM_DELETE_OF_TENANT, args![tenant]).await?;
         self.execute(&PHASE_DELETE_OF_TENANT, args![tenant]).await?;

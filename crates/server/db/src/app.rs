@@ -1,4 +1,4 @@
-//! Apps of the catalog, as somebody's project sees them.
+//! Apps of the catalog, as visible to a project.
 
 use muster_ids::{AppId, ProjectId, TenantId};
 use muster_model::LabelSelector;
@@ -7,7 +7,7 @@ use muster_model::app::{App, Audience};
 use crate::sql::{Row, args, both, labels_match, pair, statements};
 use crate::{Page, Result, Store, StoreError, Tx};
 
-/// What an app shows to the project `$1`.
+/// The columns of an app from the point of view of project `$1`.
 macro_rules! columns {
     () => {
         "SELECT a.id, a.tenant_id, a.project_id, a.slug, a.display_name, a.description, a.audience, a.labels, a.created_at,
@@ -20,7 +20,8 @@ macro_rules! columns {
     };
 }
 
-/// Whether the project `$1` of the tenant `$2` finds an app. Who ever launched one does not lose sight of it.
+/// The condition for an app to be visible to project `$1` of tenant `$2`. An app stays visible to every project that was
+/// ever entitled to it.
 macro_rules! found {
     () => {
         "(a.project_id = $1 OR a.audience = 'everyone' OR (a.audience = 'tenant' AND a.tenant_id = $2)
@@ -36,7 +37,7 @@ statements! {
     APP_FOUND = both(concat!(columns!(), "WHERE ", found!(), "AND a.id = $3"));
     APP_FOUND_BY_SLUG = both(concat!(columns!(), "WHERE ", found!(), "AND a.slug = $3"));
     APP_SLUG = both("SELECT slug FROM apps WHERE id = $1");
-    // $3 after, $4 limit, $5 and $6 labels, $7 only its own.
+    // $3 after, $4 limit, $5 and $6 labels, $7 own apps only.
     APP_LIST = pair(
         concat!("SELECT * FROM (", columns!(), "WHERE ", found!(), "AND a.id > $3 AND (NOT $7 OR a.project_id = $1)) AS found
             WHERE ", labels_match!(pg "$5" "$6"), "ORDER BY id LIMIT $4"),
@@ -48,7 +49,7 @@ statements! {
     APP_DELETE = both("DELETE FROM apps WHERE id = $1 AND version = $2");
     APP_DELETE_OF_PROJECT = both("DELETE FROM apps WHERE project_id = $1");
     APP_DELETE_OF_TENANT = both("DELETE FROM apps WHERE tenant_id = $1");
-    // What others have of a publisher's apps, which no cascade of the publisher's may end.
+    // Entitlements and instances that others have of a publisher's apps; deleting the publisher must not cascade to them.
     APP_HELD_BY_OTHERS = both(
         "SELECT (SELECT COUNT(*) FROM entitlements e JOIN apps a ON a.id = e.app_id
                  WHERE a.project_id = $1 AND e.project_id <> $1 AND e.revoked_at IS NULL),
@@ -64,7 +65,7 @@ statements! {
                 (SELECT COUNT(*) FROM instances WHERE app_id = $1)");
 }
 
-/// An app, and what of it matters to the project that looks.
+/// An app, with the details that concern the requesting project.
 #[derive(Debug, Clone)]
 pub struct FoundApp {
     /// The app.
@@ -73,16 +74,16 @@ pub struct FoundApp {
     pub active_version: Option<String>,
     /// The name of its canary.
     pub canary_version: Option<String>,
-    /// Whether that project may launch it.
+    /// Whether that project can launch it.
     pub entitled: bool,
 }
 
-/// What of apps is in the hands of somebody whom it must not be taken from.
+/// The entitlements and instances that block the removal of apps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AppHolds {
     /// Entitlements that are not revoked.
     pub entitlements: i64,
-    /// Instances, also those that have stopped: they are somebody's record.
+    /// Instances, including stopped ones, which are part of a project's history.
     pub instances: i64,
 }
 
@@ -114,7 +115,7 @@ fn holds(rows: &[Row]) -> Result<AppHolds> {
 }
 
 impl Store {
-    /// The app with this id, if a project of a tenant finds it.
+    /// Returns the app with this id if it is visible to a project of a tenant.
     pub async fn app_found(
         &self,
         project: ProjectId,
@@ -125,7 +126,7 @@ impl Store {
         row.as_ref().map(found_app).transpose()
     }
 
-    /// The app with this slug, if a project of a tenant finds it.
+    /// Returns the app with this slug if it is visible to a project of a tenant.
     pub async fn app_found_by_slug(
         &self,
         project: ProjectId,
@@ -136,12 +137,12 @@ impl Store {
         row.as_ref().map(found_app).transpose()
     }
 
-    /// An app's slug, whoever looks: for what already refers to it.
+    /// Returns an app's slug regardless of visibility, for objects that already refer to the app.
     pub async fn app_slug(&self, id: AppId) -> Result<Option<String>> {
         self.fetch_optional(&APP_SLUG, args![id]).await?.map(|row| row.get(0)).transpose()
     }
 
-    /// The apps that a project of a tenant finds, in order of their making; `own` leaves only what it publishes.
+    /// Returns the apps visible to a project of a tenant in creation order; `own` restricts the list to apps it publishes.
     pub async fn app_list(
         &self,
         page: Page,
@@ -175,7 +176,7 @@ impl Tx {
         self.execute(&APP_PUT, args).await.map(drop)
     }
 
-    /// Changes an app that still has the version before `app.version`.
+    /// Updates an app that still has the version before `app.version`.
     pub async fn app_update(&mut self, app: &App) -> Result<()> {
         let args = args![
             app.id,
@@ -189,23 +190,23 @@ impl Tx {
         self.execute_one(&APP_UPDATE, args, StoreError::Stale).await
     }
 
-    /// What of one app is in anybody's hands.
+    /// Counts the live entitlements and the instances of an app.
     pub async fn app_held(&mut self, id: AppId) -> Result<AppHolds> {
         holds(&self.fetch_all(&APP_HELD, args![id]).await?)
     }
 
-    /// What of a project's apps is in the hands of other projects.
+    /// Counts the live entitlements and the instances that other projects have of a project's apps.
     pub async fn app_held_by_others(&mut self, project: ProjectId) -> Result<AppHolds> {
         holds(&self.fetch_all(&APP_HELD_BY_OTHERS, args![project]).await?)
     }
 
-    /// What of a tenant's apps is in the hands of other tenants.
+    /// Counts the live entitlements and the instances that other tenants have of a tenant's apps.
     pub async fn app_held_by_other_tenants(&mut self, tenant: TenantId) -> Result<AppHolds> {
         holds(&self.fetch_all(&APP_HELD_BY_OTHER_TENANTS, args![tenant]).await?)
     }
 
-    /// Removes an app with its releases and what is left of revoked entitlements to it; says how many releases there were.
-    /// `Gone` if somebody uses it.
+    /// Removes an app with its releases and its revoked entitlements; returns the number of releases. Returns `Gone` if the
+    /// app is in use.
     pub async fn app_delete(&mut self, id: AppId, version: i64) -> Result<u64> {
         self.entitlement_delete_of_app(id).await?;
         let releases = self.app_version_delete_of_app(id).await?;
@@ -213,14 +214,14 @@ impl Tx {
         Ok(releases)
     }
 
-    /// Removes the apps of a project, as `app_delete` does each; says how many there were.
+    /// Removes the apps of a project like `app_delete` and returns how many there were.
     pub async fn app_delete_of_project(&mut self, project: ProjectId) -> Result<u64> {
         self.entitlement_delete_to_project(project).await?;
         self.app_version_delete_of_project(project).await?;
         self.execute(&APP_DELETE_OF_PROJECT, args![project]).await
     }
 
-    /// Removes the apps of a tenant; says how many there were.
+    /// Removes the apps of a tenant and returns how many there were.
     pub async fn app_delete_of_tenant(&mut self, tenant: TenantId) -> Result<u64> {
         self.entitlement_delete_to_tenant(tenant).await?;
         self.app_version_delete_of_tenant(tenant).await?;

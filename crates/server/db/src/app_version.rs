@@ -1,4 +1,4 @@
-//! Releases of apps: what each is made of, how far it may be used, and who uses it.
+//! Releases of apps: their artifacts, their states and their use.
 
 use jiff::Timestamp;
 use muster_ids::{AppId, AppVersionId, ArtifactId, ProjectId, TenantId};
@@ -10,8 +10,8 @@ use serde_json::Value as Json;
 use crate::sql::{Row, args, both, statements};
 use crate::{Page, Result, Store, StoreError, Tx};
 
-/// A release, and how many live instances run it or may roll back to it: all of them for the publisher's project, and for
-/// another project (`$1`) its own.
+/// A release, with the number of live instances that run it or can roll back to it: all instances for the publisher's
+/// project, only its own for another project (`$1`).
 macro_rules! columns {
     () => {
         "SELECT v.id, v.tenant_id, v.project_id, v.app_id, v.name, v.manifest, v.digest, v.state, v.canary_percent,
@@ -23,7 +23,7 @@ macro_rules! columns {
     };
 }
 
-/// Drafts are the publisher's alone.
+/// Drafts are visible only to the publisher.
 macro_rules! shown {
     () => {
         "(v.project_id = $1 OR v.state <> 'draft') "
@@ -39,7 +39,7 @@ statements! {
     APP_VERSION_ARTIFACTS = both(
         "SELECT name, artifact_id FROM app_version_artifacts WHERE app_version_id = $1 ORDER BY name");
     APP_VERSION_GET = both(concat!(columns!(), "WHERE ", shown!(), "AND v.id = $2"));
-    // For those who work for an instance of it, at every look: nothing is counted.
+    // For work on an instance, which reads it often: without counts.
     APP_VERSION_OF_INSTANCE = both(
         "SELECT v.id, v.tenant_id, v.project_id, v.app_id, v.name, v.manifest, v.digest, v.state, v.canary_percent,
                 v.superseded_by, v.deprecated_at, v.created_at, v.updated_at, v.version
@@ -55,7 +55,7 @@ statements! {
         "UPDATE app_versions SET state = $2, canary_percent = $3, superseded_by = $4, deprecated_at = $5, updated_at = $6,
             version = version + 1
          WHERE id = $1 AND version = $7");
-    // Both change nothing, and hold the row: whoever retires it at the same moment waits, and then finds what was started.
+    // Both only lock the row: a concurrent transaction that retires the release waits, and then finds the new instance.
     APP_VERSION_START = both(
         "UPDATE app_versions SET updated_at = updated_at WHERE id = $1 AND state NOT IN ('deprecated', 'retired')");
     APP_VERSION_RETURN = both("UPDATE app_versions SET updated_at = updated_at WHERE id = $1 AND state <> 'retired'");
@@ -95,32 +95,32 @@ statements! {
     APP_VERSION_DELETE_OF_TENANT = both("DELETE FROM app_versions WHERE tenant_id = $1");
 }
 
-/// A release, and how much of it the project that looks may know to be in use.
+/// A release, with the usage that is visible to the requesting project.
 #[derive(Debug, Clone)]
 pub struct FoundVersion {
     /// The release.
     pub version: AppVersion,
-    /// How many live instances run it or may roll back to it.
+    /// Number of live instances that run it or can roll back to it.
     pub instances: i64,
 }
 
-/// Who still needs a release.
+/// The remaining use of a release.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AppVersionUse {
-    /// Live instances that run it or may roll back to it.
+    /// Live instances that run it or can roll back to it.
     pub instances: i64,
-    /// Living members that it really runs in.
+    /// Live members that run it.
     pub members: i64,
 }
 
-/// A release that is made of an artifact, and is not retired.
+/// A release that contains an artifact and is not retired.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ArtifactRelease {
     /// The app's slug.
     pub app: String,
     /// The release's name.
     pub name: String,
-    /// How far it may be used.
+    /// Its state.
     pub state: ArtifactState,
 }
 
@@ -161,7 +161,7 @@ fn release(row: &Row) -> Result<ArtifactRelease> {
 }
 
 impl Store {
-    /// The release with this id, as a project sees it: another's drafts are not there.
+    /// Returns the release with this id as visible to a project, which excludes drafts of other projects.
     pub async fn app_version_lookup(
         &self,
         project: ProjectId,
@@ -171,19 +171,19 @@ impl Store {
         row.as_ref().map(found_version).transpose()
     }
 
-    /// The release that an instance runs, ran or is to run.
+    /// Returns the release that an instance runs, ran or will run.
     pub async fn app_version_of_instance(&self, id: AppVersionId) -> Result<Option<AppVersion>> {
         let row = self.fetch_optional(&APP_VERSION_OF_INSTANCE, args![id]).await?;
         row.as_ref().map(app_version).transpose()
     }
 
-    /// The name and the manifest of a release, for those who work for an instance of it.
+    /// Returns the name and the manifest of a release, for work on an instance of it.
     pub async fn app_version_manifest(&self, id: AppVersionId) -> Result<Option<(String, Json)>> {
         let row = self.fetch_optional(&APP_VERSION_MANIFEST, args![id]).await?;
         row.map(|row| Ok((row.get(0)?, row.get(1)?))).transpose()
     }
 
-    /// The release of an app with this name, as a project sees it.
+    /// Returns the release of an app with this name, as visible to a project.
     pub async fn app_version_by_name(
         &self,
         project: ProjectId,
@@ -194,7 +194,7 @@ impl Store {
         row.as_ref().map(found_version).transpose()
     }
 
-    /// The newest release of an app in a state: of active ones and canaries there is one.
+    /// Returns the newest release of an app in a state; there is at most one active release and one canary.
     pub async fn app_version_in_state(
         &self,
         project: ProjectId,
@@ -205,13 +205,13 @@ impl Store {
         row.as_ref().map(found_version).transpose()
     }
 
-    /// The newest release of an app that is not retired, as a project sees it.
+    /// Returns the newest release of an app that is not retired, as visible to a project.
     pub async fn app_version_newest(&self, project: ProjectId, app: AppId) -> Result<Option<FoundVersion>> {
         let row = self.fetch_optional(&APP_VERSION_NEWEST, args![project, app]).await?;
         row.as_ref().map(found_version).transpose()
     }
 
-    /// The releases of an app in order of their publishing, as a project sees them.
+    /// Returns the releases of an app in publishing order, as visible to a project.
     pub async fn app_version_list(
         &self,
         page: Page,
@@ -222,13 +222,13 @@ impl Store {
         self.fetch_all(&APP_VERSION_LIST, args).await?.iter().map(found_version).collect()
     }
 
-    /// What a release is made of, by the names in its manifest.
+    /// Returns the artifacts of a release by their names in the manifest.
     pub async fn app_version_artifacts(&self, id: AppVersionId) -> Result<Vec<(String, ArtifactId)>> {
         let rows = self.fetch_all(&APP_VERSION_ARTIFACTS, args![id]).await?;
         rows.iter().map(|row| Ok((row.get(0)?, row.get(1)?))).collect()
     }
 
-    /// Its changes of state, oldest first.
+    /// Returns its state changes, oldest first.
     pub async fn app_version_changes(&self, id: AppVersionId) -> Result<Vec<Change>> {
         let rows = self.fetch_all(&APP_VERSION_CHANGES, args![id]).await?;
         rows.iter()
@@ -245,21 +245,21 @@ impl Store {
             .collect()
     }
 
-    /// Who still needs a release.
+    /// Returns the remaining use of a release.
     pub async fn app_version_use(&self, id: AppVersionId) -> Result<AppVersionUse> {
         let instances = self.fetch_all(&APP_VERSION_INSTANCES, args![id]).await?;
         in_use(&instances, &self.fetch_all(&APP_VERSION_MEMBERS, args![id]).await?)
     }
 
-    /// The releases that are made of an artifact and are not retired.
+    /// Returns the releases that contain an artifact and are not retired.
     pub async fn artifact_releases(&self, id: ArtifactId) -> Result<Vec<ArtifactRelease>> {
         self.fetch_all(&ARTIFACT_RELEASES, args![id]).await?.iter().map(release).collect()
     }
 }
 
 impl Tx {
-    /// Publishes a release as a draft, with what it is made of and the first line of its history. `Conflict` if the app has
-    /// one of this name.
+    /// Publishes a release as a draft, with its artifacts and the first entry of its history. Returns `Conflict` if the app
+    /// has one of this name.
     pub async fn app_version_publish(
         &mut self,
         version: &AppVersion,
@@ -283,8 +283,8 @@ impl Tx {
         self.app_version_change(version.id, change).await
     }
 
-    /// Changes how far a release may be used. `before` is what was seen: if the row is not that any more, nothing happens
-    /// (`Stale`); if another release is already what this one should become, neither (`Conflict`).
+    /// Changes the state of a release. `before` is the row the caller read: returns `Stale` if it changed since, `Conflict`
+    /// if another release already has the exclusive state.
     pub async fn app_version_move(
         &mut self,
         before: &AppVersion,
@@ -307,7 +307,7 @@ impl Tx {
         self.execute_one(&APP_VERSION_MOVE, args, StoreError::Stale).await
     }
 
-    /// Adds a line to a release's history.
+    /// Adds an entry to a release's history.
     pub async fn app_version_change(&mut self, id: AppVersionId, change: &Change) -> Result<()> {
         let args = args![
             id,
@@ -320,28 +320,28 @@ impl Tx {
         self.execute(&APP_VERSION_CHANGE_PUT, args).await.map(drop)
     }
 
-    /// Whether something new may start from a release, which stays so until the end of the transaction.
+    /// Reports whether instances can be launched from a release, and locks it until the transaction ends.
     pub async fn app_version_start(&mut self, id: AppVersionId) -> Result<bool> {
         Ok(self.execute(&APP_VERSION_START, args![id]).await? == 1)
     }
 
-    /// Whether one may roll back to a release, which stays so until the end of the transaction.
+    /// Reports whether instances can roll back to a release, and locks it until the transaction ends.
     pub async fn app_version_return(&mut self, id: AppVersionId) -> Result<bool> {
         Ok(self.execute(&APP_VERSION_RETURN, args![id]).await? == 1)
     }
 
-    /// Who still needs a release, as this transaction sees it.
+    /// Returns the remaining use of a release, as read by this transaction.
     pub async fn app_version_use(&mut self, id: AppVersionId) -> Result<AppVersionUse> {
         let instances = self.fetch_all(&APP_VERSION_INSTANCES, args![id]).await?;
         in_use(&instances, &self.fetch_all(&APP_VERSION_MEMBERS, args![id]).await?)
     }
 
-    /// The releases that are made of an artifact and are not retired, as this transaction sees them.
+    /// Returns the releases that contain an artifact and are not retired, as read by this transaction.
     pub async fn artifact_releases_now(&mut self, id: ArtifactId) -> Result<Vec<ArtifactRelease>> {
         self.fetch_all(&ARTIFACT_RELEASES, args![id]).await?.iter().map(release).collect()
     }
 
-    /// Retired releases do not hold what they were made of.
+    /// Deletes the references of retired releases to an artifact, which do not keep it alive.
     pub(crate) async fn artifact_releases_forget(&mut self, id: ArtifactId) -> Result<()> {
         self.execute(&ARTIFACT_RELEASES_FORGET, args![id]).await.map(drop)
     }

@@ -1,4 +1,4 @@
-//! Artifacts, and every change of their states.
+//! Artifacts and the history of their states.
 
 use jiff::Timestamp;
 use muster_ids::{ArtifactId, CellId, ProjectId, RepositoryId, TenantId};
@@ -25,7 +25,7 @@ statements! {
          ON CONFLICT (repository_id, digest) DO NOTHING");
     ARTIFACT_GET = both(concat!(columns!(), "WHERE a.id = $1"));
     ARTIFACT_BY_DIGEST = both(concat!(columns!(), "WHERE a.repository_id = $1 AND a.digest = $2"));
-    // Of several repositories that have the content, the one where it went furthest speaks for it.
+    // If several repositories have the content, the one with the most advanced state is authoritative.
     ARTIFACT_OF_PROJECT = both(concat!(columns!(), "WHERE a.project_id = $1 AND a.digest = $2
          ORDER BY CASE a.state WHEN 'active' THEN 0 WHEN 'canary' THEN 1 WHEN 'staged' THEN 2 WHEN 'draft' THEN 3
             WHEN 'deprecated' THEN 4 ELSE 5 END, a.id LIMIT 1"));
@@ -42,12 +42,13 @@ statements! {
         "UPDATE artifacts SET state = $2, canary_percent = $3, verdict = $4, policy = $5, smoke_witness_id = $6,
             superseded_by = $7, deprecated_at = $8, labels = $9, line = $10, updated_at = $11, version = version + 1
          WHERE id = $1 AND version = $12");
-    // A verdict is a cache of what the signatures say, and no change of the artifact: the version stays.
+    // A verdict caches the result of signature verification and does not change the artifact: the version stays.
     ARTIFACT_JUDGED = both("UPDATE artifacts SET verdict = $2, policy = $3 WHERE id = $1 AND version = $4");
-    // Changes nothing, and holds the row: whoever retires it at the same moment waits, and then finds what was started.
+    // Only locks the row: a concurrent transaction that retires the artifact waits, and then finds the new cell.
     ARTIFACT_START = both(
         "UPDATE artifacts SET updated_at = updated_at WHERE id = $1 AND state NOT IN ('deprecated', 'retired')");
-    // The same for a release that goes so far ($2, from draft as 0 to active as 3): what it is made of is as far, and stays.
+    // The same for a release in state $2 (from draft as 0 to active as 3): its artifacts must be at least as far, and stay
+    // so.
     ARTIFACT_SERVES = both(
         "UPDATE artifacts SET updated_at = updated_at WHERE id = $1
             AND CASE state WHEN 'draft' THEN 0 WHEN 'staged' THEN 1 WHEN 'canary' THEN 2 WHEN 'active' THEN 3 ELSE -1 END >= $2");
@@ -111,53 +112,53 @@ fn state(text: &str) -> Result<ArtifactState> {
     ArtifactState::parse(text).ok_or(StoreError::Corrupt("a state of an artifact"))
 }
 
-/// Which artifacts a list shows.
+/// Filter for lists of artifacts.
 #[derive(Debug, Clone, Default)]
 pub struct ArtifactFilter {
-    /// In this state only.
+    /// Only artifacts in this state.
     pub state: Option<ArtifactState>,
-    /// In this repository only.
+    /// Only artifacts in this repository.
     pub repository: Option<RepositoryId>,
-    /// With this digest only.
+    /// Only artifacts with this digest.
     pub digest: Option<String>,
 }
 
-/// A living cell that was made from an artifact.
+/// A live cell that was created from an artifact.
 #[derive(Debug, Clone)]
 pub struct ArtifactCell {
-    /// Which.
+    /// The cell.
     pub id: CellId,
     /// Its name.
     pub name: String,
-    /// What it is.
+    /// Its state.
     pub state: String,
-    /// Which incarnation.
+    /// Its incarnation.
     pub incarnation: i64,
 }
 
 impl Store {
-    /// The artifact with this id.
+    /// Returns the artifact with this id.
     pub async fn artifact_lookup(&self, id: ArtifactId) -> Result<Option<Artifact>> {
         self.fetch_optional(&ARTIFACT_GET, args![id]).await?.as_ref().map(artifact).transpose()
     }
 
-    /// The artifact of this digest in a repository.
+    /// Returns the artifact of this digest in a repository.
     pub async fn artifact_by_digest(&self, id: RepositoryId, digest: &str) -> Result<Option<Artifact>> {
         self.fetch_optional(&ARTIFACT_BY_DIGEST, args![id, digest]).await?.as_ref().map(artifact).transpose()
     }
 
-    /// The artifact of this digest in a project: where it went furthest.
+    /// Returns the artifact of this digest in a project, from the repository with the most advanced state.
     pub async fn artifact_of_project(&self, project: ProjectId, digest: &str) -> Result<Option<Artifact>> {
         let row = self.fetch_optional(&ARTIFACT_OF_PROJECT, args![project, digest]).await?;
         row.as_ref().map(artifact).transpose()
     }
 
-    /// The active artifact of a line.
+    /// Returns the active artifact of a line.
     pub async fn artifact_active(&self, id: RepositoryId, line: &str) -> Result<Option<Artifact>> {
         self.fetch_optional(&ARTIFACT_ACTIVE, args![id, line]).await?.as_ref().map(artifact).transpose()
     }
 
-    /// A project's artifacts in order of their publishing.
+    /// Returns a project's artifacts in publishing order.
     pub async fn artifact_list(
         &self,
         page: Page,
@@ -178,12 +179,12 @@ impl Store {
         self.fetch_all(&ARTIFACT_LIST, args).await?.iter().map(artifact).collect()
     }
 
-    /// The artifacts that this one took the place of.
+    /// Returns the artifacts that this one superseded.
     pub async fn artifact_supersedes(&self, id: ArtifactId) -> Result<Vec<ArtifactId>> {
         self.fetch_all(&ARTIFACT_SUPERSEDES, args![id]).await?.iter().map(|row| row.get(0)).collect()
     }
 
-    /// The living cells that were made from it.
+    /// Returns the live cells that were created from it.
     pub async fn artifact_cells(&self, id: ArtifactId) -> Result<Vec<ArtifactCell>> {
         let rows = self.fetch_all(&ARTIFACT_CELLS, args![id]).await?;
         rows.iter()
@@ -198,7 +199,7 @@ impl Store {
             .collect()
     }
 
-    /// Its changes of state, oldest first.
+    /// Returns its state changes, oldest first.
     pub async fn artifact_changes(&self, id: ArtifactId) -> Result<Vec<Change>> {
         let rows = self.fetch_all(&ARTIFACT_CHANGES, args![id]).await?;
         rows.iter()
@@ -215,14 +216,15 @@ impl Store {
             .collect()
     }
 
-    /// Digests in a repository that are in use: staged, canary, active or deprecated; a few of them.
+    /// Returns some digests in a repository that are in use: staged, canary, active or deprecated.
     pub async fn artifact_held_in(&self, id: RepositoryId) -> Result<Vec<String>> {
         self.fetch_all(&ARTIFACT_HELD_IN, args![id]).await?.iter().map(|row| row.get(0)).collect()
     }
 }
 
 impl Tx {
-    /// Writes down what the signatures of an artifact say under an edition of the rules; false if it was changed meanwhile.
+    /// Caches the result of signature verification under an edition of the policy; returns `false` if the artifact changed
+    /// meanwhile.
     pub async fn artifact_judged(
         &mut self,
         artifact: &Artifact,
@@ -234,7 +236,7 @@ impl Tx {
         Ok(self.execute(&ARTIFACT_JUDGED, args).await? == 1)
     }
 
-    /// Publishes content as a draft, with the first line of its history; false if it was published before.
+    /// Publishes content as a draft with the first entry of its history; returns `false` if it is already published.
     pub async fn artifact_publish(&mut self, artifact: &Artifact, change: &Change) -> Result<bool> {
         let args = args![
             artifact.id,
@@ -256,30 +258,31 @@ impl Tx {
         Ok(true)
     }
 
-    /// Goes on only if something new may start from an artifact, and keeps that so until the end of the transaction.
+    /// Reports whether cells can be created from an artifact, and locks it until the transaction ends.
     pub async fn artifact_start(&mut self, id: ArtifactId) -> Result<bool> {
         Ok(self.execute(&ARTIFACT_START, args![id]).await? == 1)
     }
 
-    /// Goes on only if an artifact is at least so far and not out of use, and keeps that so until the end of the transaction.
+    /// Reports whether an artifact has reached at least this state and is still in use, and locks it until the transaction
+    /// ends.
     pub async fn artifact_serves(&mut self, id: ArtifactId, at_least: ArtifactState) -> Result<bool> {
         let rank: i64 = match at_least {
             ArtifactState::Draft => 0,
             ArtifactState::Staged => 1,
             ArtifactState::Canary => 2,
             ArtifactState::Active => 3,
-            // Nothing new is made of what is out of use.
+            // Artifacts that are deprecated or retired cannot be used for anything new.
             ArtifactState::Deprecated | ArtifactState::Retired => return Ok(false),
         };
         Ok(self.execute(&ARTIFACT_SERVES, args![id, rank]).await? == 1)
     }
 
-    /// The living cells that were made from an artifact, as this transaction sees them.
+    /// Returns the names of the live cells that were created from an artifact, as read by this transaction.
     pub async fn artifact_cells_now(&mut self, id: ArtifactId) -> Result<Vec<String>> {
         self.fetch_all(&ARTIFACT_CELLS, args![id]).await?.iter().map(|row| row.get(1)).collect()
     }
 
-    /// Changes an artifact. `before` is what was seen: if the row is not that any more, nothing happens (`Stale`).
+    /// Updates an artifact. `before` is the row the caller read; returns `Stale` if it changed since.
     pub async fn artifact_move(&mut self, before: &Artifact, after: &Artifact, at: Timestamp) -> Result<()> {
         if !before.state.can_become(after.state) {
             let message = format!("an artifact that is {} cannot become {}", before.state, after.state);
@@ -303,7 +306,7 @@ impl Tx {
         self.execute_one(&ARTIFACT_MOVE, args, StoreError::Stale).await
     }
 
-    /// Adds a line to an artifact's history.
+    /// Adds an entry to an artifact's history.
     pub async fn artifact_change(&mut self, id: ArtifactId, change: &Change) -> Result<()> {
         let args = args![
             id,
@@ -316,8 +319,8 @@ impl Tx {
         self.execute(&ARTIFACT_CHANGE_PUT, args).await.map(drop)
     }
 
-    /// Removes an artifact; its content stays in the repository. `Gone` if a living cell was made from it, or a
-    /// release that is not retired.
+    /// Removes an artifact; its content stays in the repository. Returns `Gone` if a live cell or a release that is not
+    /// retired refers to it.
     pub async fn artifact_delete(&mut self, id: ArtifactId, version: i64) -> Result<()> {
         self.execute(&ARTIFACT_CELLS_FORGET, args![id]).await?;
         self.execute(&ARTIFACT_SUPERSEDED_FORGET, args![id]).await?;
@@ -326,7 +329,7 @@ impl Tx {
         self.execute_one(&ARTIFACT_DELETE, args![id, version], StoreError::Stale).await
     }
 
-    /// Removes the artifacts of a repository; says how many there were.
+    /// Removes the artifacts of a repository and returns how many there were.
     pub async fn artifact_delete_in(&mut self, repository: RepositoryId) -> Result<u64> {
         let rows = self.fetch_all(&ARTIFACT_IDS_IN, args![repository]).await?;
         for row in &rows {

@@ -17,18 +17,18 @@ statements! {
     AUDIT_HEAD = both("SELECT sequence, hash, pruned_sequence, pruned_hash FROM streams WHERE name = $1");
 }
 
-/// Which entries of a chain.
+/// Filter for entries of a chain.
 #[derive(Debug, Clone, Default)]
 pub struct AuditFilter {
-    /// After this number.
+    /// Only entries after this number.
     pub after: i64,
-    /// Of this action.
+    /// Only this action.
     pub action: Option<String>,
-    /// Of this actor.
+    /// Only this actor.
     pub actor: Option<String>,
-    /// Of this project.
+    /// Only this project.
     pub project: Option<ProjectId>,
-    /// So many at most.
+    /// Maximum number of entries.
     pub limit: i64,
 }
 
@@ -43,7 +43,7 @@ fn sealed(row: &Row) -> Result<Sealed> {
 }
 
 impl Store {
-    /// Entries of a chain, in order.
+    /// Returns entries of a chain, in order.
     pub async fn audit_list(&self, chain: &str, filter: &AuditFilter) -> Result<Vec<Sealed>> {
         let args = args![
             chain,
@@ -59,7 +59,7 @@ impl Store {
         self.fetch_all(&AUDIT_LIST, args).await?.iter().map(sealed).collect()
     }
 
-    /// The ends of all chains.
+    /// Returns the heads of all chains.
     pub async fn audit_heads(&self) -> Result<Vec<Head>> {
         let rows = self.fetch_all(&AUDIT_HEADS, args![]).await?;
         let genesis = || GENESIS.to_owned();
@@ -75,7 +75,7 @@ impl Store {
         rows.iter().map(read).collect()
     }
 
-    /// The end of a chain.
+    /// Returns the head of a chain.
     pub async fn audit_head(&self, chain: &str) -> Result<Head> {
         let row = self.fetch_optional(&AUDIT_HEAD, args![format!("audit:{chain}")]).await?;
         let genesis = || GENESIS.to_owned();

@@ -1,4 +1,4 @@
-//! Cells, the ports that lead to them, and the last of what their services wrote.
+//! Cells, the node ports that lead to them, and the archived tail of their services' logs.
 
 use jiff::Timestamp;
 use muster_ids::{AllocationId, ArtifactId, CellId, NetworkId, NodeId, ProjectId, TenantId};
@@ -21,7 +21,7 @@ statements! {
     CELL_REQUEST = both(concat!("INSERT INTO cells (", columns!(), ")
          VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, NULL, NULL, NULL, NULL, $14, $15, $15, 1, $16, $17, $18)"));
     CELL_GET = both(concat!("SELECT ", columns!(), " FROM cells WHERE id = $1"));
-    // One that lives comes first; of those that are gone, the last.
+    // A live cell comes first; otherwise the latest one.
     CELL_BY_NAME = both(concat!("SELECT ", columns!(), " FROM cells WHERE project_id = $1 AND name = $2
          ORDER BY CASE WHEN state IN ('gone', 'failed') THEN 1 ELSE 0 END, id DESC LIMIT 1"));
     // $1 after, $2 limit, $3 and $4 labels, $5 project, $6 state or null, $7 allocation or null.
@@ -36,28 +36,28 @@ statements! {
          AND state NOT IN ('gone', 'failed') ORDER BY id"));
     CELL_LIVE_ON = both(concat!("SELECT ", columns!(), " FROM cells WHERE node_id = $1
          AND state NOT IN ('gone', 'failed') ORDER BY id"));
-    // Bare cells that ended and are to be made anew, on nodes that answer. Of each incarnation that is decided once. The policy is
-    // in the document of the cell, which the two databases read in different words.
+    // Bare cells that ended on reachable nodes and have the restart policy `always`. Each incarnation is decided once. The
+    // policy is in the cell's JSON document, which the two databases query with different syntax.
     CELL_TO_RESTART = pair(
         concat!("SELECT ", columns!(), " FROM cells c WHERE c.state = 'running' AND c.member_id IS NULL AND c.spec ->> 'restart' = 'always'
             AND EXISTS (SELECT 1 FROM cell_observations o WHERE o.cell_id = c.id AND o.incarnation = c.incarnation AND NOT o.alive)
             AND EXISTS (SELECT 1 FROM nodes n WHERE n.id = c.node_id AND n.unreachable_since IS NULL AND n.retired_at IS NULL)
             AND NOT EXISTS (SELECT 1 FROM cell_restarts r WHERE r.cell_id = c.id AND r.incarnation = c.incarnation)
-            AND NOT EXISTS (SELECT 1 FROM operation_touches t WHERE t.thing = c.id OR t.thing = c.allocation_id)
+            AND NOT EXISTS (SELECT 1 FROM operation_locks t WHERE t.thing = c.id OR t.thing = c.allocation_id)
          ORDER BY c.id LIMIT $1"),
         concat!("SELECT ", columns!(), " FROM cells c WHERE c.state = 'running' AND c.member_id IS NULL
             AND json_extract(c.spec, '$.restart') = 'always'
             AND EXISTS (SELECT 1 FROM cell_observations o WHERE o.cell_id = c.id AND o.incarnation = c.incarnation AND NOT o.alive)
             AND EXISTS (SELECT 1 FROM nodes n WHERE n.id = c.node_id AND n.unreachable_since IS NULL AND n.retired_at IS NULL)
             AND NOT EXISTS (SELECT 1 FROM cell_restarts r WHERE r.cell_id = c.id AND r.incarnation = c.incarnation)
-            AND NOT EXISTS (SELECT 1 FROM operation_touches t WHERE t.thing = c.id OR t.thing = c.allocation_id)
+            AND NOT EXISTS (SELECT 1 FROM operation_locks t WHERE t.thing = c.id OR t.thing = c.allocation_id)
          ORDER BY c.id LIMIT $1"));
     CELL_RESTART_DECIDE = both(
         "INSERT INTO cell_restarts (cell_id, incarnation, opened, at) VALUES ($1, $2, $3, $4)
          ON CONFLICT (cell_id, incarnation) DO NOTHING");
     CELL_RESTART_COUNT = both("SELECT COUNT(*) FROM cell_restarts WHERE cell_id = $1 AND opened AND at > $2");
     CELL_HOSTS = both("SELECT host FROM cells WHERE network_id = $1 AND state NOT IN ('gone', 'failed') ORDER BY host");
-    // The engine's: everything that a step may change, on the version it saw.
+    // Used by the engine: every column that a step can change, conditional on the version it read.
     CELL_MOVE = both(
         "UPDATE cells SET state = $2, incarnation = $3, reason = $4, message = $5, running_witness_id = $6, gone_witness_id = $7,
             operation_id = $8, updated_at = $9, version = version + 1
@@ -68,10 +68,10 @@ statements! {
             AND member_id IN (SELECT id FROM members WHERE state NOT IN ('removing', 'removed'))");
     MEMBER_LET_IN_ON = both("UPDATE members SET fenced = $2, updated_at = $3, version = version + 1
          WHERE fenced AND state NOT IN ('removing', 'removed') AND cell_id IN (SELECT id FROM cells WHERE node_id = $1)");
-    // What a cell is made of changes only between two incarnations.
+    // A cell's spec changes only between two incarnations.
     CELL_REMAKE = both(
         "UPDATE cells SET spec = $2, artifact_id = $3, updated_at = $4, version = version + 1 WHERE id = $1 AND version = $5");
-    // A cell's incarnation neither ends nor changes before whoever holds it is done.
+    // Keeps a cell's incarnation from ending or changing until the transaction ends.
     CELL_HOLD = pair(
         "SELECT id FROM cells WHERE id = $1 AND incarnation = $2 AND state IN ('requested', 'provisioning', 'running') FOR SHARE",
         "SELECT id FROM cells WHERE id = $1 AND incarnation = $2 AND state IN ('requested', 'provisioning', 'running')");
@@ -137,27 +137,27 @@ fn cell(row: &Row) -> Result<Cell> {
     })
 }
 
-/// Which cells a list shows.
+/// Filter for lists of cells.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct CellFilter {
-    /// In this state only.
+    /// Only cells in this state.
     pub state: Option<CellState>,
-    /// In this allocation only.
+    /// Only cells in this allocation.
     pub allocation: Option<AllocationId>,
 }
 
 impl Store {
-    /// The cell with this id.
+    /// Returns the cell with this id.
     pub async fn cell_lookup(&self, id: CellId) -> Result<Option<Cell>> {
         self.fetch_optional(&CELL_GET, args![id]).await?.as_ref().map(cell).transpose()
     }
 
-    /// The cell of this name: the living one, or else the last.
+    /// Returns the cell of this name: the live one, or else the latest.
     pub async fn cell_by_name(&self, project: ProjectId, name: &str) -> Result<Option<Cell>> {
         self.fetch_optional(&CELL_BY_NAME, args![project, name]).await?.as_ref().map(cell).transpose()
     }
 
-    /// A project's cells in order of their making.
+    /// Returns a project's cells in creation order.
     pub async fn cell_list(
         &self,
         page: Page,
@@ -177,27 +177,27 @@ impl Store {
         self.fetch_all(&CELL_LIST, args).await?.iter().map(cell).collect()
     }
 
-    /// The living cells of an allocation.
+    /// Returns the live cells of an allocation.
     pub async fn cell_live_in(&self, allocation: AllocationId) -> Result<Vec<Cell>> {
         self.fetch_all(&CELL_LIVE_IN, args![allocation]).await?.iter().map(cell).collect()
     }
 
-    /// The living cells of a node.
+    /// Returns the live cells of a node.
     pub async fn cell_live_on(&self, node: NodeId) -> Result<Vec<Cell>> {
         self.fetch_all(&CELL_LIVE_ON, args![node]).await?.iter().map(cell).collect()
     }
 
-    /// Bare cells that ended on a node that answers, whose policy is to be made anew, and of which that is not decided yet.
+    /// Returns bare cells that ended on a reachable node, have the restart policy `always` and no restart decision yet.
     pub async fn cell_to_restart(&self, most: i64) -> Result<Vec<Cell>> {
         self.fetch_all(&CELL_TO_RESTART, args![most]).await?.iter().map(cell).collect()
     }
 
-    /// The ports of its node that lead to a cell.
+    /// Returns the ports of its node that lead to a cell.
     pub async fn node_port_of(&self, cell: CellId) -> Result<Vec<NodePort>> {
         self.fetch_all(&NODE_PORT_OF_CELL, args![cell]).await?.iter().map(node_port).collect()
     }
 
-    /// What was kept of a cell's logs.
+    /// Returns a cell's archived logs.
     pub async fn cell_log_list(&self, cell: CellId) -> Result<Vec<CellLog>> {
         let rows = self.fetch_all(&CELL_LOG_LIST, args![cell]).await?;
         rows.iter()
@@ -215,12 +215,12 @@ impl Store {
 }
 
 impl Tx {
-    /// The cell with this id, as this transaction sees it.
+    /// Returns the cell with this id, as read by this transaction.
     pub async fn cell_now(&mut self, id: CellId) -> Result<Option<Cell>> {
         self.fetch_all(&CELL_GET, args![id]).await?.first().map(cell).transpose()
     }
 
-    /// Decides whether an incarnation that ended is made anew; says whether that was undecided.
+    /// Decides whether an ended incarnation is restarted; reports whether it was undecided.
     pub async fn cell_restart_decide(
         &mut self,
         cell: CellId,
@@ -231,13 +231,13 @@ impl Tx {
         Ok(self.execute(&CELL_RESTART_DECIDE, args![cell, incarnation, opened, at]).await? == 1)
     }
 
-    /// How often its policy had a cell made anew after a time.
+    /// Returns how often a cell was restarted by its policy after a time.
     pub async fn cell_restart_count(&mut self, cell: CellId, after: Timestamp) -> Result<i64> {
         let rows = self.fetch_all(&CELL_RESTART_COUNT, args![cell, after]).await?;
         rows.first().map_or(Ok(0), |row| row.get(0))
     }
 
-    /// Writes down that a cell is asked for.
+    /// Stores a new cell.
     pub async fn cell_request(&mut self, cell: &Cell) -> Result<()> {
         let args = args![
             cell.id,
@@ -262,7 +262,7 @@ impl Tx {
         self.execute(&CELL_REQUEST, args).await.map(drop)
     }
 
-    /// Moves a cell on. `before` is what the step saw: if the row is not that any more, nothing happens (`Stale`).
+    /// Updates a cell. `before` is the row that the step read; returns `Stale` if it changed since.
     pub async fn cell_move(&mut self, before: &Cell, after: &Cell, at: Timestamp) -> Result<()> {
         if !before.state.can_become(after.state) {
             let message = format!("a cell that is {} cannot become {}", before.state, after.state);
@@ -290,30 +290,30 @@ impl Tx {
         Ok(())
     }
 
-    /// Has its neighbours forget a cell; the caller raises what their nodes follow.
+    /// Hides a cell from its neighbours; the caller bumps the desired revision of their nodes.
     pub async fn cell_fence(&mut self, id: CellId, at: Timestamp) -> Result<()> {
         self.execute(&CELL_FENCE, args![id, true, at]).await.map(drop)
     }
 
-    /// The cells in an allocation that are not over, inside this transaction.
+    /// Returns the live cells in an allocation, as read by this transaction.
     pub async fn cell_live_in_now(&mut self, allocation: AllocationId) -> Result<Vec<Cell>> {
         self.fetch_all(&CELL_LIVE_IN, args![allocation]).await?.iter().map(cell).collect()
     }
 
-    /// Has its neighbours know it again; the caller raises what their nodes follow.
+    /// Makes a cell visible to its neighbours again; the caller bumps the desired revision of their nodes.
     pub async fn cell_let_in(&mut self, id: CellId, at: Timestamp) -> Result<()> {
         self.execute(&CELL_FENCE, args![id, false, at]).await.map(drop)
     }
 
-    /// Has the neighbours of whatever is on a node know it again, and lets the members in: those that are being removed stay
-    /// cut off. Says whether there was any; the caller raises what their nodes follow.
+    /// Unfences the members on a node and makes their cells visible to their neighbours again, except members that are being
+    /// removed. Reports whether there were any; the caller bumps the desired revision of their nodes.
     pub async fn cell_let_in_on(&mut self, node: NodeId, at: Timestamp) -> Result<bool> {
         let cells = self.execute(&CELL_LET_IN_ON, args![node, false, at]).await?;
         let members = self.execute(&MEMBER_LET_IN_ON, args![node, false, at]).await?;
         Ok(cells + members > 0)
     }
 
-    /// Says what the next incarnation of a cell is made of.
+    /// Sets the spec of a cell's next incarnation.
     pub async fn cell_remake(
         &mut self,
         before: &Cell,
@@ -325,7 +325,7 @@ impl Tx {
         self.execute_one(&CELL_REMAKE, args, StoreError::Stale).await
     }
 
-    /// Keeps this incarnation of a cell as it is until the transaction ends; `Fenced` if it is over or about to be.
+    /// Locks this incarnation of a cell until the transaction ends; returns `Fenced` if it has ended or is being destroyed.
     pub async fn cell_hold(&mut self, cell: CellId, incarnation: i64) -> Result<()> {
         match self.fetch_all(&CELL_HOLD, args![cell, incarnation]).await?.is_empty() {
             false => Ok(()),
@@ -333,44 +333,44 @@ impl Tx {
         }
     }
 
-    /// The places among a network's addresses that are taken, in order. The network's row must be locked.
+    /// Returns the host numbers in use in a network, in order. The network's row must be locked.
     pub async fn cell_hosts(&mut self, network: NetworkId) -> Result<Vec<i64>> {
         self.fetch_all(&CELL_HOSTS, args![network]).await?.iter().map(|row| row.get(0)).collect()
     }
 
-    /// The ports that lead to a cell, inside this transaction.
+    /// Returns the ports that lead to a cell, as read by this transaction.
     pub async fn node_port_of_now(&mut self, cell: CellId) -> Result<Vec<NodePort>> {
         self.fetch_all(&NODE_PORT_OF_CELL, args![cell]).await?.iter().map(node_port).collect()
     }
 
-    /// No port leads to a cell any more.
+    /// Removes all ports that lead to a cell.
     pub async fn node_port_free(&mut self, cell: CellId) -> Result<()> {
         self.execute(&NODE_PORT_FREE, args![cell]).await.map(drop)
     }
 
-    /// The ports of a node that lead to cells already, in order.
+    /// Returns the ports of a node that are in use, in order.
     pub async fn node_port_taken(&mut self, node: NodeId, protocol: &str) -> Result<Vec<i64>> {
         self.fetch_all(&NODE_PORT_TAKEN, args![node, protocol]).await?.iter().map(|row| row.get(0)).collect()
     }
 
-    /// Lets a port of a node lead to a cell; `Conflict` if it leads to another.
+    /// Makes a port of a node lead to a cell; returns `Conflict` if it leads to another.
     pub async fn node_port_insert(&mut self, node: NodeId, cell: CellId, port: &NodePort) -> Result<()> {
         let args = args![node, &port.protocol, port.port, cell, port.cell_port];
         self.execute(&NODE_PORT_INSERT, args).await.map(drop)
     }
 
-    /// Keeps the last of what a service wrote.
+    /// Archives the tail of a service's log.
     pub async fn cell_log_keep(&mut self, cell: CellId, log: &CellLog) -> Result<()> {
         let args = args![cell, log.incarnation, &log.service, &log.text, log.truncated, log.kept_at];
         self.execute(&CELL_LOG_KEEP, args).await.map(drop)
     }
 
-    /// Forgets logs that were kept before `until`.
+    /// Deletes logs that were archived before `until`.
     pub async fn cell_log_prune(&mut self, until: Timestamp) -> Result<u64> {
         self.execute(&CELL_LOG_PRUNE, args![until]).await
     }
 
-    /// Removes the history of a project's cells, none of which lives; says how many there were.
+    /// Removes the history of a project's cells and returns how many there were. None may be live.
     pub async fn cell_delete_of_project(&mut self, project: ProjectId) -> Result<u64> {
         self.stream_delete_of_project(project).await?;
         self.execute(&CELL_LOG_DELETE_OF_PROJECT, args![project]).await?;
@@ -379,7 +379,7 @@ impl Tx {
         self.execute(&CELL_DELETE_OF_PROJECT, args![project]).await
     }
 
-    /// The same for all projects of a tenant.
+    /// Does the same for all projects of a tenant.
     pub async fn cell_delete_of_tenant(&mut self, tenant: TenantId) -> Result<u64> {
         self.stream_delete_of_tenant(tenant).await?;
         self.execute(&CELL_LOG_DELETE_OF_TENANT, args![tenant]).await?;

@@ -1,4 +1,4 @@
-//! Enrolments: one-time rights to join, and the authority that signs what joins.
+//! Enrolments: one-time tokens for nodes to join, and the authority that signs their certificates.
 
 use jiff::Timestamp;
 use muster_ids::{EnrolmentId, NodeId};
@@ -17,7 +17,7 @@ statements! {
     ENROLMENT_LOCK = pair(
         "SELECT id FROM enrolments WHERE id = $1 AND used_at IS NULL AND expires_at > $2 FOR UPDATE",
         "SELECT id FROM enrolments WHERE id = $1 AND used_at IS NULL AND expires_at > $2");
-    // The token is used up and the node is there, or neither.
+    // Commits together with the node: either the token is used and the node exists, or neither.
     ENROLMENT_USE = both(
         "UPDATE enrolments SET used_at = $2, node_id = $3, key_sha256 = $4
          WHERE id = $1 AND used_at IS NULL AND expires_at > $2 AND (node_id IS NULL OR node_id = $3)");
@@ -30,18 +30,18 @@ statements! {
     AUTHORITY_RESEAL = both("UPDATE authorities SET sealed_key = $2, key_version = $3 WHERE name = $1");
 }
 
-/// A right to join.
+/// A one-time right to join.
 #[derive(Debug, Clone)]
 pub struct Enrolment {
     /// Its id.
     pub id: EnrolmentId,
-    /// The name the node must take, if that was fixed.
+    /// The required node name, if fixed.
     pub node_name: Option<String>,
-    /// The labels it gets.
+    /// The labels for the node.
     pub labels: Labels,
-    /// The node that it is for, where that was there before; once it is used, the node that joined with it.
+    /// The existing node that the enrolment is for; after use, the node that joined.
     pub node_id: Option<NodeId>,
-    /// The key that it was used with.
+    /// Hash of the key that it was used with.
     pub used_with: Option<KeyHash>,
 }
 
@@ -54,12 +54,12 @@ pub struct Authority {
     pub sealed_key: Vec<u8>,
     /// The version of the sealing key.
     pub key_version: i64,
-    /// When it was made.
+    /// Creation time.
     pub created_at: Timestamp,
 }
 
 impl Store {
-    /// The enrolment whose token has this hash, until its time is over; also one that was used.
+    /// Returns the unexpired enrolment for this token hash, used or not.
     pub async fn enrolment_by_hash(&self, hash: &[u8], now: Timestamp) -> Result<Option<Enrolment>> {
         let row = self.fetch_optional(&ENROLMENT_BY_HASH, args![hash.to_vec(), now]).await?;
         row.map(|row| {
@@ -74,7 +74,7 @@ impl Store {
         .transpose()
     }
 
-    /// The authority of this name.
+    /// Returns the authority of this name.
     pub async fn authority_lookup(&self, name: &str) -> Result<Option<Authority>> {
         let row = self.fetch_optional(&AUTHORITY_GET, args![name]).await?;
         row.map(|row| {
@@ -90,7 +90,7 @@ impl Store {
 }
 
 impl Tx {
-    /// Makes a right to join; only the token's hash is kept.
+    /// Creates an enrolment; only the token's hash is stored.
     pub async fn enrolment_insert(
         &mut self,
         enrolment: &Enrolment,
@@ -112,14 +112,14 @@ impl Tx {
         self.insert(&ENROLMENT_INSERT, args).await
     }
 
-    /// Keeps a right to join from others until this transaction ends; `Fenced` when somebody else was faster. It comes before
-    /// the node, so that whoever comes second with the same token does not take the first one's name for somebody else's.
+    /// Locks an enrolment until this transaction ends; returns `Fenced` if it is used or expired. Callers lock it before
+    /// they create the node, so that a concurrent request with the same token fails here and not with a name conflict.
     pub async fn enrolment_lock(&mut self, id: EnrolmentId, at: Timestamp) -> Result<()> {
         let open = self.fetch_all(&ENROLMENT_LOCK, args![id, at]).await?;
         if open.is_empty() { Err(StoreError::Fenced) } else { Ok(()) }
     }
 
-    /// Uses a right to join up, with this key; `Fenced` when somebody else was faster.
+    /// Marks an enrolment as used with this key; returns `Fenced` if it is used or expired.
     pub async fn enrolment_use(
         &mut self,
         id: EnrolmentId,
@@ -130,12 +130,12 @@ impl Tx {
         self.execute_one(&ENROLMENT_USE, args![id, at, node, key], StoreError::Fenced).await
     }
 
-    /// Forgets rights to join that ended before `until` without being used.
+    /// Deletes unused enrolments that expired before `until`.
     pub async fn enrolment_prune(&mut self, until: Timestamp) -> Result<u64> {
         self.execute(&ENROLMENT_PRUNE, args![until]).await
     }
 
-    /// Keeps an authority, unless there is one; says whether it was kept.
+    /// Stores an authority unless one exists; reports whether it was stored.
     pub async fn authority_put(&mut self, name: &str, authority: &Authority) -> Result<bool> {
         let args = args![
             name,
@@ -147,7 +147,7 @@ impl Tx {
         Ok(self.execute(&AUTHORITY_PUT, args).await? == 1)
     }
 
-    /// Keeps an authority's key under another sealing key.
+    /// Stores an authority's key under another sealing key.
     pub async fn authority_reseal(
         &mut self,
         name: &str,

@@ -1,4 +1,4 @@
-//! Entitlements: which project may launch which app, and under which account the app is operated there.
+//! Entitlements: the right of a project to launch an app, and the account that operates the app there.
 
 use jiff::Timestamp;
 use muster_ids::{AppId, EntitlementId, ProjectId, ServiceAccountId, TenantId};
@@ -28,18 +28,18 @@ statements! {
     ENTITLEMENT_UPDATE = both(
         "UPDATE entitlements SET permissions = $2, revoked_at = $3, updated_at = $4, version = version + 1
          WHERE id = $1 AND version = $5");
-    // Changes nothing, and holds the row: whoever revokes it at the same moment waits, and then finds what was started.
+    // Only locks the row: a concurrent revocation waits, and then finds the new instance.
     ENTITLEMENT_START = both(
         "UPDATE entitlements SET updated_at = updated_at WHERE id = $1 AND revoked_at IS NULL");
     ENTITLEMENT_INSTANCES = both(
         "SELECT COUNT(*) FROM instances WHERE operator_account_id = $1 AND state <> 'stopped'");
-    // The account of a revoked entitlement has nothing left to operate.
+    // The account of a revoked entitlement that operates nothing any more.
     ENTITLEMENT_ACCOUNT_REST = both(
         "UPDATE service_accounts SET disabled = TRUE, updated_at = $2, version = version + 1
          WHERE id = $1 AND NOT disabled
            AND EXISTS (SELECT 1 FROM entitlements e WHERE e.operator_account_id = $1 AND e.revoked_at IS NOT NULL)
            AND NOT EXISTS (SELECT 1 FROM instances i WHERE i.operator_account_id = $1 AND i.state <> 'stopped')");
-    // The consumer shuts the adapter out, whatever it still operates.
+    // The consumer disables the adapter's account, even if it still operates instances.
     ENTITLEMENT_ACCOUNT_CUT_OFF = both(
         "UPDATE service_accounts SET disabled = TRUE, updated_at = $2, version = version + 1
          WHERE id = $1 AND NOT disabled
@@ -86,13 +86,13 @@ fn found_entitlement(row: &Row) -> Result<FoundEntitlement> {
 }
 
 impl Store {
-    /// The entitlement with this id.
+    /// Returns the entitlement with this id.
     pub async fn entitlement_lookup(&self, id: EntitlementId) -> Result<Option<FoundEntitlement>> {
         let row = self.fetch_optional(&ENTITLEMENT_GET, args![id]).await?;
         row.as_ref().map(found_entitlement).transpose()
     }
 
-    /// A project's entitlement to an app, revoked or not.
+    /// Returns a project's entitlement to an app, revoked or not.
     pub async fn entitlement_of_app(
         &self,
         project: ProjectId,
@@ -102,7 +102,7 @@ impl Store {
         row.as_ref().map(found_entitlement).transpose()
     }
 
-    /// The entitlement that an account was made for, if it was.
+    /// Returns the entitlement that an account was created for, if any.
     pub async fn entitlement_of_account(
         &self,
         account: ServiceAccountId,
@@ -111,19 +111,19 @@ impl Store {
         row.as_ref().map(found_entitlement).transpose()
     }
 
-    /// How many live instances an account operates.
+    /// Counts the live instances that an account operates.
     pub async fn entitlement_instances(&self, account: ServiceAccountId) -> Result<i64> {
         let row = self.fetch_optional(&ENTITLEMENT_INSTANCES, args![account]).await?;
         row.map_or(Ok(0), |row| row.get(0))
     }
 
-    /// A project's entitlements in order of their granting.
+    /// Returns a project's entitlements in the order they were granted.
     pub async fn entitlement_list(&self, page: Page, project: ProjectId) -> Result<Vec<FoundEntitlement>> {
         let args = args![page.after, project, page.size];
         self.fetch_all(&ENTITLEMENT_LIST, args).await?.iter().map(found_entitlement).collect()
     }
 
-    /// Everybody's entitlements to the apps that a project publishes.
+    /// Returns the entitlements of all projects to the apps that a project publishes.
     pub async fn entitlement_list_published(
         &self,
         page: Page,
@@ -135,7 +135,7 @@ impl Store {
 }
 
 impl Tx {
-    /// Adds an entitlement, whose account is there already.
+    /// Adds an entitlement; its account must exist.
     pub async fn entitlement_insert(&mut self, entitlement: &Entitlement) -> Result<()> {
         let args = args![
             entitlement.id,
@@ -152,7 +152,7 @@ impl Tx {
         self.execute(&ENTITLEMENT_PUT, args).await.map(drop)
     }
 
-    /// Changes an entitlement that still has the version before `entitlement.version`.
+    /// Updates an entitlement that still has the version before `entitlement.version`.
     pub async fn entitlement_update(&mut self, entitlement: &Entitlement) -> Result<()> {
         let args = args![
             entitlement.id,
@@ -164,19 +164,19 @@ impl Tx {
         self.execute_one(&ENTITLEMENT_UPDATE, args, StoreError::Stale).await
     }
 
-    /// Whether something new may be launched by an entitlement, which stays so until the end of the transaction.
+    /// Reports whether an entitlement allows a launch, and locks it until the transaction ends.
     pub async fn entitlement_start(&mut self, id: EntitlementId) -> Result<bool> {
         Ok(self.execute(&ENTITLEMENT_START, args![id]).await? == 1)
     }
 
-    /// How many live instances an account operates, as this transaction sees it.
+    /// Counts the live instances that an account operates, as read by this transaction.
     pub async fn entitlement_instances(&mut self, account: ServiceAccountId) -> Result<i64> {
         let rows = self.fetch_all(&ENTITLEMENT_INSTANCES, args![account]).await?;
         rows.first().map_or(Ok(0), |row| row.get(0))
     }
 
-    /// Shuts an operator's account out if its entitlement is revoked and nothing that it operates lives; says whether it did.
-    /// To be called by whatever revokes one, and by whatever stops an instance.
+    /// Disables an operator account if its entitlement is revoked and it operates no live instance; reports whether it did.
+    /// Called after every revocation and after every stop of an instance.
     pub async fn entitlement_account_rest(
         &mut self,
         account: ServiceAccountId,
@@ -185,7 +185,8 @@ impl Tx {
         Ok(self.execute(&ENTITLEMENT_ACCOUNT_REST, args![account, at]).await? == 1)
     }
 
-    /// Shuts out the account of a revoked entitlement, whatever it still operates; says whether it was not shut out before.
+    /// Disables the account of a revoked entitlement, even if it still operates instances; reports whether it was enabled
+    /// before.
     pub async fn entitlement_account_cut_off(
         &mut self,
         account: ServiceAccountId,
@@ -194,7 +195,7 @@ impl Tx {
         Ok(self.execute(&ENTITLEMENT_ACCOUNT_CUT_OFF, args![account, at]).await? == 1)
     }
 
-    /// Removes the revoked entitlement that an account was made for; says whether there was one.
+    /// Removes the revoked entitlement that an account was created for; reports whether there was one.
     pub async fn entitlement_delete_of_account(&mut self, account: ServiceAccountId) -> Result<bool> {
         Ok(self.execute(&ENTITLEMENT_DELETE_OF_ACCOUNT, args![account]).await? == 1)
     }
@@ -211,12 +212,12 @@ impl Tx {
         self.execute(&ENTITLEMENT_DELETE_TO_TENANT, args![tenant]).await
     }
 
-    /// Removes a project's entitlements, whatever they are; says how many there were.
+    /// Removes a project's entitlements, revoked or not, and returns how many there were.
     pub async fn entitlement_delete_of_project(&mut self, project: ProjectId) -> Result<u64> {
         self.execute(&ENTITLEMENT_DELETE_OF_PROJECT, args![project]).await
     }
 
-    /// Removes a tenant's entitlements, whatever they are; says how many there were.
+    /// Removes a tenant's entitlements, revoked or not, and returns how many there were.
     pub async fn entitlement_delete_of_tenant(&mut self, tenant: TenantId) -> Result<u64> {
         self.execute(&ENTITLEMENT_DELETE_OF_TENANT, args![tenant]).await
     }

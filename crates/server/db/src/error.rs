@@ -1,30 +1,30 @@
-//! What can go wrong in the store, sorted by what the caller must do about it.
+//! Errors of the store, classified by how the caller must react.
 
-/// A failure of the store.
+/// An error of the store.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    /// A unique index or a CHECK refused the row.
+    /// A unique index or a CHECK rejected the row.
     #[error("conflict: {0}")]
     Conflict(String),
-    /// A row that this one refers to is not there any more.
+    /// A referenced row does not exist any more.
     #[error("what it refers to is gone: {0}")]
     Gone(String),
-    /// The row's version is not the expected one.
+    /// The row does not have the expected version.
     #[error("the version has changed")]
     Stale,
-    /// The lease's generation is not the current one: another took over.
+    /// The lease's generation is not current: another holder superseded it.
     #[error("fenced: another holder has the lease")]
     Fenced,
-    /// COMMIT was sent and its answer was not heard: it may have happened.
+    /// COMMIT was sent but its response was lost: it may have happened.
     #[error("the commit may have happened")]
     Unheard,
-    /// The database cannot be used now.
+    /// The database is not available now.
     #[error("the database is not available: {0}")]
     Unavailable(String),
-    /// A text holds U+0000, which the database cannot store.
+    /// A text contains U+0000, which the database cannot store.
     #[error("a text holds the character U+0000")]
     Nul,
-    /// The database's disk is full: nothing was written.
+    /// The database's disk is full; nothing was written.
     #[error("the disk of the database is full: {0}")]
     Full(String),
     /// A row that this program cannot have written.
@@ -38,15 +38,16 @@ pub enum StoreError {
     TooNew {
         /// The newest migration in the database.
         found: i64,
-        /// The newest one in this program.
+        /// The newest migration in this program.
         known: i64,
     },
-    /// Anything else.
+    /// Any other error.
     #[error("database: {0}")]
     Other(sqlx::Error),
 }
 
-/// Whether the database had no room to write: PostgreSQL's `disk_full`, SQLite's `SQLITE_FULL` and `SQLITE_IOERR_SHMSIZE`.
+/// Reports whether the database ran out of disk space: PostgreSQL's `disk_full`, SQLite's `SQLITE_FULL` and
+/// `SQLITE_IOERR_SHMSIZE`.
 pub(crate) fn is_full(error: &sqlx::Error) -> bool {
     let sqlx::Error::Database(database) = error else { return false };
     matches!(database.code().as_deref(), Some("53100" | "13" | "4874"))

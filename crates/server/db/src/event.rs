@@ -15,8 +15,8 @@ macro_rules! columns {
 }
 
 statements! {
-    // A prefix is compared letter by letter: `>=` and `<` would go by the database's collation, where U+10FFFF need not
-    // come last and a dot may count for nothing.
+    // Prefixes are compared character by character: `>=` and `<` depend on the database's collation, in which U+10FFFF need
+    // not sort last and a dot may be ignored.
     EVENT_LIST_PLATFORM = both(concat!(columns!(), "WHERE platform_sequence > $1 AND ($2 OR type = $3 OR
         ($4 AND substr(type, 1, length($5)) = $5)) ORDER BY platform_sequence LIMIT $6"));
     EVENT_LIST_TENANT = both(concat!(columns!(), "WHERE tenant_id = $7 AND tenant_sequence > $1 AND ($2 OR type = $3 OR
@@ -26,14 +26,14 @@ statements! {
     EVENT_STREAM_HEAD = both("SELECT sequence, pruned_sequence FROM streams WHERE name = $1");
 }
 
-/// Which events of a stream.
+/// Filter for events of a stream.
 #[derive(Debug, Clone, Default)]
 pub struct EventFilter {
-    /// After this number.
+    /// Only events after this number.
     pub after: i64,
-    /// Of this type; a trailing `*` matches the rest.
+    /// Only this type; a trailing `*` matches any suffix.
     pub event_type: Option<String>,
-    /// So many at most.
+    /// Maximum number of events.
     pub limit: i64,
 }
 
@@ -57,7 +57,7 @@ fn event(row: &Row) -> Result<Event> {
 }
 
 impl Store {
-    /// Events of a stream, in order.
+    /// Returns events of a stream, in order.
     pub async fn event_list(&self, scope: Scope, filter: &EventFilter) -> Result<Vec<Event>> {
         let pattern = filter.event_type.as_deref().unwrap_or_default();
         let prefix = pattern.strip_suffix('*');
@@ -83,7 +83,7 @@ impl Store {
         self.fetch_all(sql, args).await?.iter().map(event).collect()
     }
 
-    /// The last number of a stream, and the last one that retention removed.
+    /// Returns the last number of a stream, and the last one that retention removed.
     pub async fn event_stream_head(&self, scope: Scope) -> Result<(i64, i64)> {
         let name = format!("event:{}", stream_name(scope));
         match self.fetch_optional(&EVENT_STREAM_HEAD, args![name]).await? {

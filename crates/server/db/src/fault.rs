@@ -1,32 +1,31 @@
-//! Faults on purpose: the tests' way to ask "and if it fails right here?". Nothing else sets them.
+//! Fault injection for tests. No other code arms faults.
 
 use std::sync::Mutex;
 
-/// One fault, armed until it strikes.
+/// A fault, armed until it is triggered.
 #[derive(Debug, Clone)]
 pub enum Fault {
-    /// The n-th statement inside transactions from now, counted from 1, fails before it is sent.
+    /// The n-th statement inside transactions from now on, counted from 1, fails before it is sent.
     FailStatement(u64),
-    /// The next statement of this name fails before it is sent. Whatever else the server does meanwhile, in the background
-    /// or for others, cannot be struck in its place.
+    /// The next statement of this name fails before it is sent. Concurrent background work cannot trigger it by accident.
     FailBefore(&'static str),
-    /// The next COMMIT happens, but its answer is not heard.
+    /// The next COMMIT happens, but its response is lost.
     UnheardCommit,
-    /// The next COMMIT fails before it is sent: surely not done.
+    /// The next COMMIT fails before it is sent, so it did not happen.
     FailCommit,
-    /// The named statement is silently left out, every time: a planted bug.
+    /// The named statement is silently skipped, every time: an injected bug.
     Skip(&'static str),
 }
 
-/// The armed faults of a store, and how often they struck.
+/// The armed faults of a store, and the number of triggered ones.
 #[derive(Debug, Default)]
 pub struct Faults {
     armed: Mutex<Vec<Fault>>,
     struck: std::sync::atomic::AtomicU64,
 }
 
-/// What a statement must do about it.
-pub(crate) enum Verdict {
+/// The effect of the armed faults on a statement.
+pub(crate) enum FaultAction {
     Proceed,
     Fail,
     Skip,
@@ -38,12 +37,12 @@ impl Faults {
         self.armed.lock().expect("no holder of this lock can panic").push(fault);
     }
 
-    /// Disarms all.
+    /// Disarms all faults.
     pub fn clear(&self) {
         self.armed.lock().expect("no holder of this lock can panic").clear();
     }
 
-    /// How many have struck: a test that injects asserts that it hit.
+    /// Returns the number of triggered faults, so that tests can assert that they hit.
     pub fn struck(&self) -> u64 {
         self.struck.load(std::sync::atomic::Ordering::Relaxed)
     }
@@ -57,33 +56,33 @@ impl Faults {
         armed.iter().any(|fault| matches!(fault, Fault::Skip(skipped) if *skipped == name))
     }
 
-    pub(crate) fn on_statement(&self, name: &str) -> Verdict {
+    pub(crate) fn on_statement(&self, name: &str) -> FaultAction {
         let mut armed = self.armed.lock().expect("no holder of this lock can panic");
-        let mut verdict = Verdict::Proceed;
+        let mut verdict = FaultAction::Proceed;
         armed.retain_mut(|fault| match fault {
             Fault::FailStatement(left) => {
                 *left -= 1;
                 if *left == 0 {
-                    verdict = Verdict::Fail;
+                    verdict = FaultAction::Fail;
                 }
                 *left > 0
             }
             Fault::FailBefore(struck) => {
                 let hit = *struck == name;
                 if hit {
-                    verdict = Verdict::Fail;
+                    verdict = FaultAction::Fail;
                 }
                 !hit
             }
             Fault::Skip(skipped) => {
                 if *skipped == name {
-                    verdict = Verdict::Skip;
+                    verdict = FaultAction::Skip;
                 }
                 true
             }
             Fault::UnheardCommit | Fault::FailCommit => true,
         });
-        if !matches!(verdict, Verdict::Proceed) {
+        if !matches!(verdict, FaultAction::Proceed) {
             self.strike();
         }
         verdict

@@ -1,4 +1,4 @@
-//! What the door itself writes with every command: the key with its answer, and what the sealer will seal.
+//! The command record, written with every command: the idempotency key with its response, and the outbox row for the sealer.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -13,25 +13,25 @@ use crate::sql::{Sql, args, both, pair, statements};
 use crate::{Result, Store, Tx};
 
 statements! {
-    // No conflict target: without its unique index the statement still runs, and the sabotage test sees the doubles.
+    // No conflict target: without its unique index the statement still runs, and the sabotage test finds the duplicates.
     IDEMPOTENCY_INSERT = both(
         "INSERT INTO idempotency (key_hash, request_hash, status, body, tenant_id, project_id, created_at)
          VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT DO NOTHING");
-    UNSEALED_INSERT = both("INSERT INTO unsealed (id, chain, entry, events) VALUES ($1, $2, $3, $4)");
-    // Both inserts in one round trip: nothing is left unsealed when the key was taken. SQLite has no such statement and
-    // needs none, having no round trips. `fuse` puts a command's own insert in between.
-    DOOR_INSERT = pair(
+    OUTBOX_APPEND = both("INSERT INTO outbox (id, chain, entry, events) VALUES ($1, $2, $3, $4)");
+    // Both inserts in one round trip: nothing is appended to the outbox if the key was taken. SQLite has no such statement
+    // and no round trips to save. `fuse` puts a command's own insert in between.
+    RECORD_COMMAND = pair(
         "WITH taken AS (
             INSERT INTO idempotency (key_hash, request_hash, status, body, tenant_id, project_id, created_at)
             VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT DO NOTHING RETURNING 1)
-         INSERT INTO unsealed (id, chain, entry, events) SELECT $8, $9, $10, $11 FROM taken",
+         INSERT INTO outbox (id, chain, entry, events) SELECT $8, $9, $10, $11 FROM taken",
         "SELECT 1");
     IDEMPOTENCY_GET = both(
         "SELECT request_hash, status, body, tenant_id, project_id FROM idempotency WHERE key_hash = $1 AND created_at > $2");
     IDEMPOTENCY_FORGET = both("DELETE FROM idempotency WHERE key_hash = $1 AND created_at <= $2");
 }
 
-/// The values that `DOOR_INSERT` takes; those of a fused insert follow.
+/// The number of values of `RECORD_COMMAND`; those of a fused insert follow.
 const DOOR_VALUES: usize = 11;
 
 fn key_hash(actor: &str, route: &str, key: &str) -> Vec<u8> {
@@ -43,9 +43,9 @@ fn key_hash(actor: &str, route: &str, key: &str) -> Vec<u8> {
     hasher.finalize().to_vec()
 }
 
-/// A command's single insert and the door's rows as one statement, so that the commonest commands are one round trip and
-/// commit by themselves. The effect happens only if the key was free. Made of two constants, once per statement, and kept
-/// for the life of the process.
+/// Fuses a command's single insert and the command record into one statement, so that the most common commands take one
+/// round trip and commit on their own. The effect happens only if the key was free. Built from two constants once per
+/// statement and kept for the life of the process.
 pub(crate) fn fuse(effect: &Sql) -> Option<&'static str> {
     static FUSED: Mutex<BTreeMap<&'static str, Option<&'static str>>> = Mutex::new(BTreeMap::new());
     let mut fused = FUSED.lock().expect("no holder of this lock can panic");
@@ -53,16 +53,16 @@ pub(crate) fn fuse(effect: &Sql) -> Option<&'static str> {
         let (head, values) = effect.pg.split_once("VALUES (")?;
         let values = values.trim_end().strip_suffix(')')?;
         let shifted = shift(values, DOOR_VALUES)?;
-        let (key, unsealed) = DOOR_INSERT.pg.split_once("INSERT INTO unsealed")?;
+        let (key, outbox) = RECORD_COMMAND.pg.split_once("INSERT INTO outbox")?;
         let key = key.trim_end();
         Some(String::leak(format!(
-            "{key}, effect AS ({head} SELECT {shifted} FROM taken) INSERT INTO unsealed{unsealed}"
+            "{key}, effect AS ({head} SELECT {shifted} FROM taken) INSERT INTO outbox{outbox}"
         )))
     })
 }
 
-/// The same for SQLite, as three statements in one text, with the effect's values first. The key's insert has no ON CONFLICT
-/// here: that it fails is how a taken key is told, and it stops what follows.
+/// Does the same for SQLite, as three statements in one text, with the effect's values first. The key's insert has no ON
+/// CONFLICT here: its failure reports a taken key and stops the statements after it.
 pub(crate) fn fuse_sqlite(effect: &Sql) -> Option<&'static str> {
     static FUSED: Mutex<BTreeMap<&'static str, Option<&'static str>>> = Mutex::new(BTreeMap::new());
     let mut fused = FUSED.lock().expect("no holder of this lock can panic");
@@ -71,16 +71,16 @@ pub(crate) fn fuse_sqlite(effect: &Sql) -> Option<&'static str> {
         let used = values.trim_end().strip_suffix(')')?.split(',').count();
         let (key, key_values) = IDEMPOTENCY_INSERT.sqlite.split_once("VALUES (")?;
         let key_values = shift(key_values.split_once(')')?.0, used)?;
-        let (unsealed, unsealed_values) = UNSEALED_INSERT.sqlite.split_once("VALUES (")?;
-        let unsealed_values = shift(unsealed_values.trim_end().strip_suffix(')')?, used + 7)?;
+        let (outbox, outbox_values) = OUTBOX_APPEND.sqlite.split_once("VALUES (")?;
+        let outbox_values = shift(outbox_values.trim_end().strip_suffix(')')?, used + 7)?;
         Some(String::leak(format!(
-            "{}; {key} VALUES ({key_values}); {unsealed} VALUES ({unsealed_values})",
+            "{}; {key} VALUES ({key_values}); {outbox} VALUES ({outbox_values})",
             effect.sqlite
         )))
     })
 }
 
-/// `$1, $2` as `$12, $13` for a distance of 11; nothing for a list that is more than placeholders.
+/// Renumbers placeholders: `$1, $2` becomes `$12, $13` with `by` 11. Returns `None` if the list contains anything else.
 fn shift(values: &str, by: usize) -> Option<String> {
     let shifted = values.split(',').map(|value| {
         let number: usize = value.trim().strip_prefix('$')?.parse().ok()?;
@@ -89,50 +89,50 @@ fn shift(values: &str, by: usize) -> Option<String> {
     Some(shifted.collect::<Option<Vec<_>>>()?.join(", "))
 }
 
-/// What the door writes beside the effect.
+/// The command record, written beside the effect.
 #[derive(Debug, Clone)]
-pub struct Door {
-    /// Who, as text.
+pub struct CommandRecord {
+    /// The actor, as text.
     pub actor_id: String,
     /// Method and path.
     pub route: String,
-    /// The caller's key; none for methods that repeat safely by `If-Match`.
+    /// The caller's key; absent for methods that are safe to retry with `If-Match`.
     pub key: Option<String>,
-    /// The keyed hash of the request.
+    /// Keyed hash of the request.
     pub request_hash: [u8; 32],
-    /// The answer's status.
+    /// Status of the response.
     pub status: i64,
-    /// The answer's body, without secrets.
+    /// Body of the response, without secrets.
     pub body: String,
-    /// Where the effect is.
+    /// Scope of the effect.
     pub scope: Scope,
-    /// When.
+    /// Time of the command.
     pub at: Timestamp,
-    /// The unsealed row's id: it decides the order of sealing.
-    pub unsealed_id: Uuid,
+    /// Id of the outbox row, which decides the order of sealing.
+    pub outbox_id: Uuid,
     /// The audit entry's text.
     pub entry: String,
     /// The events, as a JSON array.
     pub events: String,
 }
 
-/// A stored answer.
+/// A stored response.
 #[derive(Debug, Clone)]
 pub struct Replay {
-    /// Of which request.
+    /// Hash of the request it belongs to.
     pub request_hash: Vec<u8>,
     /// The status.
     pub status: i64,
     /// The body.
     pub body: String,
-    /// Where the effect was: who may not see this place any more gets no replay.
+    /// Tenant of the effect; a caller without access to it any more gets no replay.
     pub tenant_id: Option<TenantId>,
-    /// The same.
+    /// Project of the effect, with the same rule.
     pub project_id: Option<ProjectId>,
 }
 
 impl Store {
-    /// The stored answer for a key that is younger than `since`.
+    /// Returns the stored response for a key that is younger than `since`.
     pub async fn replay_lookup(
         &self,
         actor: &str,
@@ -156,30 +156,30 @@ impl Store {
 }
 
 impl Tx {
-    /// Writes the door's rows: the last thing before `commit`, and on PostgreSQL perhaps already it. `false` means that the
-    /// key was used before, and nothing of the transaction may stay: the caller rolls back and replays.
-    pub async fn door_insert(&mut self, door: &Door) -> Result<bool> {
-        let chain = door.scope.chain();
-        let Some(key) = &door.key else {
-            self.unsealed_insert(door.unsealed_id, &chain, &door.entry, &door.events).await?;
+    /// Writes the command record: the last step before `commit`, and on PostgreSQL possibly the commit itself. Returns
+    /// `false` if the key was used before; the caller then rolls back and replays the stored response.
+    pub async fn record_command(&mut self, record: &CommandRecord) -> Result<bool> {
+        let chain = record.scope.chain();
+        let Some(key) = &record.key else {
+            self.outbox_append(record.outbox_id, &chain, &record.entry, &record.events).await?;
             return Ok(true);
         };
         let mut args = args![
-            key_hash(&door.actor_id, &door.route, key),
-            door.request_hash.to_vec(),
-            door.status,
-            &door.body,
-            door.scope.tenant(),
-            door.scope.project(),
-            door.at
+            key_hash(&record.actor_id, &record.route, key),
+            record.request_hash.to_vec(),
+            record.status,
+            &record.body,
+            record.scope.tenant(),
+            record.scope.project(),
+            record.at
         ];
-        if self.is_postgres() && !self.skips("UNSEALED_INSERT") {
-            args.extend(args![door.unsealed_id, chain, &door.entry, &door.events]);
-            return self.execute_door(&DOOR_INSERT, args).await;
+        if self.is_postgres() && !self.skips("OUTBOX_APPEND") {
+            args.extend(args![record.outbox_id, chain, &record.entry, &record.events]);
+            return self.execute_door(&RECORD_COMMAND, args).await;
         }
-        if !self.is_postgres() && !self.skips("UNSEALED_INSERT") {
+        if !self.is_postgres() && !self.skips("OUTBOX_APPEND") {
             let mut fused = args.clone();
-            fused.extend(args![door.unsealed_id, &chain, &door.entry, &door.events]);
+            fused.extend(args![record.outbox_id, &chain, &record.entry, &record.events]);
             if let Some(first) = self.execute_door_sqlite(&fused).await? {
                 return Ok(first);
             }
@@ -187,16 +187,16 @@ impl Tx {
         if self.execute(&IDEMPOTENCY_INSERT, args).await? == 0 {
             return Ok(false);
         }
-        self.unsealed_insert(door.unsealed_id, &chain, &door.entry, &door.events).await?;
+        self.outbox_append(record.outbox_id, &chain, &record.entry, &record.events).await?;
         Ok(true)
     }
 
-    /// Leaves an audit entry and events for the sealer.
-    pub async fn unsealed_insert(&mut self, id: Uuid, chain: &str, entry: &str, events: &str) -> Result<()> {
-        self.execute(&UNSEALED_INSERT, args![id, chain, entry, events]).await.map(drop)
+    /// Appends an audit entry and events to the outbox.
+    pub async fn outbox_append(&mut self, id: Uuid, chain: &str, entry: &str, events: &str) -> Result<()> {
+        self.execute(&OUTBOX_APPEND, args![id, chain, entry, events]).await.map(drop)
     }
 
-    /// Forgets a key whose day is over, so that it can be used again before the sweeper comes by.
+    /// Deletes an expired key, so that it can be used again before the sweeper runs.
     pub async fn idempotency_forget(
         &mut self,
         actor: &str,

@@ -18,8 +18,8 @@ macro_rules! columns {
     };
 }
 
-/// No adapter looks at the instance, or is about to. One that is due meanwhile stays due: taken then, it would count as looked
-/// at, and a suspicion that came during a look would be forgotten with its end.
+/// The condition that the instance has no open reconcile step. An instance that becomes due during one stays due: if it were
+/// taken then, it would count as reconciled, and a suspicion raised during the step would be lost.
 macro_rules! no_open_look {
     () => {
         "NOT EXISTS (SELECT 1 FROM adapter_steps WHERE adapter_steps.instance_id = instances.id
@@ -34,20 +34,20 @@ statements! {
             operation_id, reconcile_due_at, created_at, updated_at, version)
          VALUES ($1, $2, $3, $4, $5, NULL, $6, $7, $8, $9, $10, NULL, $11, $12, $13, $14, $15, $16, $17, $18, NULL, $19, $19, 1)");
     INSTANCE_GET = both(concat!("SELECT ", columns!(), " FROM instances WHERE id = $1"));
-    // Only a lock: whoever protects it, or gives it more time, does so before or after.
+    // Only a lock: serializes with changes of protection or expiry.
     INSTANCE_HOLD = both(concat!("UPDATE instances SET version = version WHERE id = $1 RETURNING ", columns!()));
-    // One that lives comes first, then a launch that failed and left nothing; of those that are stopped, the last.
+    // A live instance comes first, then a failed launch that was rolled back, then the latest stopped one.
     INSTANCE_BY_NAME = both(concat!("SELECT ", columns!(), " FROM instances
          WHERE project_id = $1 AND name = $2
          ORDER BY CASE WHEN state = 'stopped' THEN 2 WHEN name_freed_at IS NOT NULL THEN 1 ELSE 0 END, id DESC LIMIT 1"));
     INSTANCE_WITH_NAME = both(concat!("SELECT ", columns!(), " FROM instances
          WHERE project_id = $1 AND name = $2 AND state <> 'stopped' AND name_freed_at IS NULL"));
-    // The guards are what "left nothing" means: no member, and no cell in its network.
+    // The conditions define "rolled back": no member, and no cell in its network.
     INSTANCE_FREE_NAME = both(
         "UPDATE instances SET name_freed_at = $2 WHERE id = $1 AND state = 'failed' AND name_freed_at IS NULL
             AND NOT EXISTS (SELECT 1 FROM members m WHERE m.instance_id = $1 AND m.state <> 'removed')
             AND NOT EXISTS (SELECT 1 FROM cells c WHERE c.network_id = instances.network_id AND c.state NOT IN ('gone', 'failed'))");
-    // The network keeps what its members shared, and gives its name to that of the next instance.
+    // The network keeps the files its members shared, and frees its name for the next instance's network.
     INSTANCE_NETWORK_RENAME = both("UPDATE networks SET name = $2, updated_at = $3, version = version + 1 WHERE id = $1");
     // $1 after, $2 limit, $3 and $4 labels, $5 project, $6 state or null.
     INSTANCE_LIST = pair(
@@ -55,7 +55,7 @@ statements! {
             AND ($6::text IS NULL OR state = $6) AND ", labels_match!(pg "$3" "$4"), " ORDER BY id LIMIT $2"),
         concat!("SELECT ", columns!(), " FROM instances WHERE id > $1 AND project_id = $5
             AND ($6 IS NULL OR state = $6) AND ", labels_match!(sqlite "$3" "$4"), " ORDER BY id LIMIT $2"));
-    // Everything that may change, on the version that was seen.
+    // Every column that can change, conditional on the version the caller read.
     INSTANCE_MOVE = both(
         "UPDATE instances SET app_version_id = $2, previous_version_id = $3, labels = $4, config = $5, topology_mode = $6,
             state = $7, health = $8, repair = $9, repairs = $10, protected = $11, expires_at = $12, reason = $13, message = $14,
@@ -64,7 +64,7 @@ statements! {
          WHERE id = $1 AND version = $20");
     INSTANCE_EXPIRED = both(concat!("SELECT ", columns!(), " FROM instances
          WHERE expires_at IS NOT NULL AND expires_at <= $1 AND state <> 'stopped' AND state <> 'stopping' AND NOT protected ORDER BY expires_at LIMIT $2"));
-    // Taken by whoever leases next: the row itself says until when nobody else looks.
+    // Taken by the next adapter that leases work; the row itself records until when no other adapter gets it.
     INSTANCE_RECONCILE_TAKE = pair(
         concat!("UPDATE instances SET reconcile_due_at = $3 WHERE id = ANY (ARRAY(
             SELECT id FROM instances WHERE operator_account_id = $1 AND reconcile_due_at <= $2 AND ", no_open_look!(), "
@@ -76,11 +76,12 @@ statements! {
         "SELECT id FROM instances WHERE operator_account_id = $1 AND reconcile_due_at <= $2 AND ", no_open_look!(), " LIMIT 1"));
     INSTANCE_RECONCILE_ACCOUNTS = both(concat!(
         "SELECT DISTINCT operator_account_id FROM instances WHERE reconcile_due_at <= $1 AND ", no_open_look!()));
-    // A suspicion that came meanwhile is not slept over; and where nobody looks any more, nobody is asked to.
+    // Keeps an earlier due time, so that a suspicion raised meanwhile is not lost; NULL stays NULL, where no reconcile is
+    // wanted.
     INSTANCE_RECONCILED = both(
         "UPDATE instances SET reconciled_at = $2, reconcile_due_at = CASE WHEN reconcile_due_at > $3 THEN $3 ELSE reconcile_due_at END
          WHERE id = $1");
-    // Rows are written only where something changed.
+    // Updates the row only if something changed.
     INSTANCE_HEALTH = both(
         "UPDATE instances SET health_since = CASE WHEN health = $2 THEN health_since ELSE $3 END, health = $2, health_message = $4,
             updated_at = $3, version = version + 1
@@ -89,10 +90,10 @@ statements! {
         "UPDATE instances SET topology_mode = $2, updated_at = $3, version = version + 1
          WHERE id = $1 AND COALESCE(topology_mode, '') <> $2");
     INSTANCE_REPAIRED = both("UPDATE instances SET repairs = $2, updated_at = $3, version = version + 1 WHERE id = $1");
-    // Only ever sooner, and only where somebody looks at all.
+    // Only moves the due time forward, and only if a reconcile is scheduled.
     INSTANCE_SUSPECT = both(
         "UPDATE instances SET reconcile_due_at = $2 WHERE id = $1 AND reconcile_due_at > $2");
-    // A fact beside the row, which nobody's change of the row is at odds with: so the version stays.
+    // Independent of all other changes of the row, so the version stays.
     INSTANCE_UNWITNESSED = both("UPDATE instances SET unwitnessed_at = $2 WHERE id = $1");
     INSTANCE_UNWITNESSED_AT = both("SELECT unwitnessed_at FROM instances WHERE id = $1");
     INSTANCE_LIVE_OF_PROJECT = both("SELECT COUNT(*) FROM instances WHERE project_id = $1 AND state <> 'stopped'");
@@ -100,7 +101,7 @@ statements! {
     COMPONENT_REQUEST = both(
         "INSERT INTO instance_components (instance_id, key, desired, last_ordinal, capacity, allocation_id)
          VALUES ($1, $2, $3, $4, $5, $6)");
-    // A release may have components that the one before had not.
+    // A new release may have components that the previous one did not.
     COMPONENT_ENSURE = both(
         "INSERT INTO instance_components (instance_id, key, desired, last_ordinal, capacity, allocation_id)
          VALUES ($1, $2, 0, 0, NULL, NULL) ON CONFLICT DO NOTHING");
@@ -110,7 +111,7 @@ statements! {
     COMPONENT_LIST_BETWEEN = both(
         "SELECT instance_id, key, desired, last_ordinal, capacity, allocation_id FROM instance_components
          WHERE instance_id IN (SELECT id FROM instances WHERE project_id = $1 AND id >= $2 AND id <= $3) ORDER BY key");
-    // Also a lock: whoever counts a component's members comes through here first.
+    // Also a lock: every transaction that counts a component's members updates this row first.
     COMPONENT_WANT = both(
         "UPDATE instance_components SET desired = desired + $3, last_ordinal = last_ordinal + $4
          WHERE instance_id = $1 AND key = $2 RETURNING instance_id, key, desired, last_ordinal, capacity, allocation_id");
@@ -170,30 +171,30 @@ fn component(row: &Row) -> Result<Component> {
     })
 }
 
-/// Which instances a list shows.
+/// Filter for lists of instances.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct InstanceFilter {
-    /// In this state only.
+    /// Only instances in this state.
     pub state: Option<InstanceState>,
 }
 
 impl Store {
-    /// When a member of an instance last left without anybody having seen its end.
+    /// Returns when a member of an instance last left without evidence of its end.
     pub async fn instance_unwitnessed_at(&self, id: InstanceId) -> Result<Option<Timestamp>> {
         self.fetch_optional(&INSTANCE_UNWITNESSED_AT, args![id]).await?.map_or(Ok(None), |row| row.get(0))
     }
 
-    /// The instance with this id.
+    /// Returns the instance with this id.
     pub async fn instance_lookup(&self, id: InstanceId) -> Result<Option<Instance>> {
         self.fetch_optional(&INSTANCE_GET, args![id]).await?.as_ref().map(instance).transpose()
     }
 
-    /// The instance of this name: the living one, or else the last.
+    /// Returns the instance of this name: the live one, or else the latest.
     pub async fn instance_by_name(&self, project: ProjectId, name: &str) -> Result<Option<Instance>> {
         self.fetch_optional(&INSTANCE_BY_NAME, args![project, name]).await?.as_ref().map(instance).transpose()
     }
 
-    /// The instance that has this name to itself.
+    /// Returns the instance that currently owns this name.
     pub async fn instance_with_name(&self, project: ProjectId, name: &str) -> Result<Option<Instance>> {
         self.fetch_optional(&INSTANCE_WITH_NAME, args![project, name])
             .await?
@@ -202,7 +203,7 @@ impl Store {
             .transpose()
     }
 
-    /// A project's instances in order of their making.
+    /// Returns a project's instances in creation order.
     pub async fn instance_list(
         &self,
         page: Page,
@@ -221,17 +222,17 @@ impl Store {
         self.fetch_all(&INSTANCE_LIST, args).await?.iter().map(instance).collect()
     }
 
-    /// Instances whose time is over.
+    /// Returns instances that have expired.
     pub async fn instance_expired(&self, now: Timestamp, most: i64) -> Result<Vec<Instance>> {
         self.fetch_all(&INSTANCE_EXPIRED, args![now, most]).await?.iter().map(instance).collect()
     }
 
-    /// An instance's components, by key.
+    /// Returns an instance's components, sorted by key.
     pub async fn component_list(&self, id: InstanceId) -> Result<Vec<Component>> {
         self.fetch_all(&COMPONENT_LIST, args![id]).await?.iter().map(component).collect()
     }
 
-    /// What the instances of a project are made of, from one of them to another in the order of their making.
+    /// Returns the components of a project's instances from one instance id to another.
     pub async fn component_list_between(
         &self,
         project: ProjectId,
@@ -241,30 +242,31 @@ impl Store {
         rows.iter().map(component).collect()
     }
 
-    /// Whether an instance that this account operates is due to be looked at: a read, so that asking costs no commit.
+    /// Reports whether an instance that this account operates is due for reconciliation: a read, so that polling costs no
+    /// commit.
     pub async fn instance_reconcile_any(&self, account: ServiceAccountId, now: Timestamp) -> Result<bool> {
         Ok(self.fetch_optional(&INSTANCE_RECONCILE_ANY, args![account, now]).await?.is_some())
     }
 
-    /// The accounts that operate an instance which is due to be looked at.
+    /// Returns the accounts that operate an instance due for reconciliation.
     pub async fn instance_reconcile_accounts(&self, now: Timestamp) -> Result<Vec<ServiceAccountId>> {
         let rows = self.fetch_all(&INSTANCE_RECONCILE_ACCOUNTS, args![now]).await?;
         rows.iter().map(|row| row.get(0)).collect()
     }
 
-    /// How many instances of a project live.
+    /// Counts the live instances of a project.
     pub async fn instance_live_of_project(&self, project: ProjectId) -> Result<i64> {
         self.fetch_optional(&INSTANCE_LIVE_OF_PROJECT, args![project]).await?.map_or(Ok(0), |row| row.get(0))
     }
 
-    /// How many instances of a tenant live.
+    /// Counts the live instances of a tenant.
     pub async fn instance_live_of_tenant(&self, tenant: TenantId) -> Result<i64> {
         self.fetch_optional(&INSTANCE_LIVE_OF_TENANT, args![tenant]).await?.map_or(Ok(0), |row| row.get(0))
     }
 }
 
 impl Tx {
-    /// Writes down that an instance is asked for.
+    /// Stores a new instance.
     pub async fn instance_request(&mut self, instance: &Instance) -> Result<()> {
         let args = args![
             instance.id,
@@ -290,7 +292,7 @@ impl Tx {
         self.execute(&INSTANCE_REQUEST, args).await.map(drop)
     }
 
-    /// Moves an instance on. `before` is what was seen: if the row is not that any more, nothing happens (`Stale`).
+    /// Updates an instance. `before` is the row the caller read; returns `Stale` if it changed since.
     pub async fn instance_move(&mut self, before: &Instance, after: &Instance, at: Timestamp) -> Result<()> {
         if !before.state.can_become(after.state) {
             let message = format!("an instance that is {} cannot become {}", before.state, after.state);
@@ -324,8 +326,8 @@ impl Tx {
         self.execute_one(&INSTANCE_MOVE, args, StoreError::Stale).await
     }
 
-    /// Frees the name of a launch that failed, if nothing of it is left; says whether that is so. Its network, which may still
-    /// have what its members shared, is called by the instance's id from then on.
+    /// Frees the name of a failed launch if it is fully rolled back; reports whether it was. Its network, which may still
+    /// have shared files, is renamed to the instance's id.
     pub async fn instance_free_name(&mut self, instance: &Instance, at: Timestamp) -> Result<bool> {
         if self.execute(&INSTANCE_FREE_NAME, args![instance.id, at]).await? == 0 {
             return Ok(false);
@@ -335,17 +337,19 @@ impl Tx {
         Ok(true)
     }
 
-    /// The instance with this id, inside this transaction.
+    /// Returns the instance with this id, as read by this transaction.
     pub async fn instance_now(&mut self, id: InstanceId) -> Result<Option<Instance>> {
         self.fetch_all(&INSTANCE_GET, args![id]).await?.first().map(instance).transpose()
     }
 
-    /// The same, which stays so until the end of the transaction. Operations are locked before instances, never after.
+    /// Does the same and locks the instance until the transaction ends. Lock order: operations before instances, never
+    /// after.
     pub async fn instance_hold(&mut self, id: InstanceId) -> Result<Option<Instance>> {
         self.fetch_all(&INSTANCE_HOLD, args![id]).await?.first().map(instance).transpose()
     }
 
-    /// Takes up to `most` instances of this account that are due to be looked at; nobody else gets them before `until`.
+    /// Takes up to `most` instances of this account that are due for reconciliation; no other adapter gets them before
+    /// `until`.
     pub async fn instance_reconcile_take(
         &mut self,
         account: ServiceAccountId,
@@ -357,7 +361,7 @@ impl Tx {
         rows.iter().map(instance).collect()
     }
 
-    /// An instance was looked at; `next` is when it is due again at the latest, unless nobody is to look any more.
+    /// Records a reconciliation; `next` is the latest next due time, unless no reconcile is scheduled any more.
     pub async fn instance_reconciled(
         &mut self,
         id: InstanceId,
@@ -367,7 +371,7 @@ impl Tx {
         self.execute(&INSTANCE_RECONCILED, args![id, at, next]).await.map(drop)
     }
 
-    /// Writes down how an instance does, and why; says whether anything changed by that.
+    /// Stores an instance's health and its reason; reports whether anything changed.
     pub async fn instance_health(
         &mut self,
         id: InstanceId,
@@ -378,12 +382,12 @@ impl Tx {
         Ok(self.execute(&INSTANCE_HEALTH, args![id, health.as_str(), at, message]).await? == 1)
     }
 
-    /// Notes how the adapter calls an instance's topology.
+    /// Records the adapter's name for an instance's topology.
     pub async fn instance_topology(&mut self, id: InstanceId, mode: &str, at: Timestamp) -> Result<bool> {
         Ok(self.execute(&INSTANCE_TOPOLOGY, args![id, mode, at]).await? == 1)
     }
 
-    /// Writes down when repairs were opened by themselves.
+    /// Records the times of automatic repairs.
     pub async fn instance_repaired(
         &mut self,
         id: InstanceId,
@@ -393,19 +397,19 @@ impl Tx {
         self.execute(&INSTANCE_REPAIRED, args![id, serde_json::json!(repairs), at]).await.map(drop)
     }
 
-    /// Something may be wrong with an instance: it is looked at now instead of later.
+    /// Schedules an immediate reconciliation, because something may be wrong with an instance.
     pub async fn instance_suspect(&mut self, id: InstanceId, now: Timestamp) -> Result<()> {
         self.execute(&INSTANCE_SUSPECT, args![id, now]).await.map(drop)
     }
 
-    /// A member of it left, and nobody saw its end: it was cut off, or somebody's word stands in for the evidence. What the members
-    /// share may be in other hands, so the instance is looked at now.
+    /// Records that a member left without evidence of its end: it was fenced, or an operator attested its end. Shared
+    /// resources of the members may have another owner now, so the instance is reconciled immediately.
     pub async fn instance_unwitnessed(&mut self, id: InstanceId, at: Timestamp) -> Result<()> {
         self.execute(&INSTANCE_UNWITNESSED, args![id, at]).await?;
         self.instance_suspect(id, at).await
     }
 
-    /// Writes a component of a new instance down.
+    /// Stores a component of a new instance.
     pub async fn component_request(&mut self, component: &Component) -> Result<()> {
         let args = args![
             component.instance_id,
@@ -418,18 +422,18 @@ impl Tx {
         self.execute(&COMPONENT_REQUEST, args).await.map(drop)
     }
 
-    /// Writes a component down, unless it is there: none of it is wanted yet.
+    /// Stores a component with a desired count of 0 unless it exists.
     pub async fn component_ensure(&mut self, id: InstanceId, key: &str) -> Result<()> {
         self.execute(&COMPONENT_ENSURE, args![id, key]).await.map(drop)
     }
 
-    /// An instance's components, by key, inside this transaction.
+    /// Returns an instance's components, sorted by key, as read by this transaction.
     pub async fn component_list_now(&mut self, id: InstanceId) -> Result<Vec<Component>> {
         self.fetch_all(&COMPONENT_LIST, args![id]).await?.iter().map(component).collect()
     }
 
-    /// Wants so many members more or less of a component, and takes so many numbers for names; says how it stands then. The
-    /// component is locked until this transaction ends.
+    /// Changes the desired count of a component and reserves member ordinals; returns the updated component, locked until
+    /// this transaction ends.
     pub async fn component_want(
         &mut self,
         id: InstanceId,
@@ -441,7 +445,7 @@ impl Tx {
         rows.first().map_or(Err(StoreError::Gone("component".to_owned())), component)
     }
 
-    /// Says where new members of a component go, and what each asks for.
+    /// Sets the placement of a component's new members and the capacity of each.
     pub async fn component_place(
         &mut self,
         id: InstanceId,

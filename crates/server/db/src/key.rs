@@ -1,7 +1,7 @@
-//! Publishers' keys, and what a project demands of artifacts.
+//! Publishers' keys, and a project's trust policy for artifacts.
 //!
-//! Every change of either raises the edition of the project's policy in the same transaction, so that no verdict outlives the
-//! keys and rules that it was found under.
+//! Every change of either bumps the edition of the project's policy in the same transaction, so that no verdict outlives the
+//! keys and rules it was derived from.
 
 use jiff::Timestamp;
 use muster_ids::{KeyId, ProjectId, TenantId};
@@ -41,7 +41,7 @@ statements! {
             version = version + 1
          WHERE project_id = $1 AND version = $5
          RETURNING unsigned_up_to, smoke_to_stage, grace_hours, policy, version");
-    // The version stays: whoever changes the rules does not race with whoever adds a key.
+    // The version stays, so that adding a key does not conflict with a concurrent change of the rules.
     TRUST_POLICY_RAISE = both("UPDATE trust_policies SET policy = policy + 1 WHERE project_id = $1");
     TRUST_POLICY_DELETE_OF_PROJECT = both("DELETE FROM trust_policies WHERE project_id = $1");
     TRUST_POLICY_DELETE_OF_TENANT = both(
@@ -76,17 +76,17 @@ fn policy(row: &Row) -> Result<TrustPolicy> {
 }
 
 impl Store {
-    /// The key with this id.
+    /// Returns the key with this id.
     pub async fn key_lookup(&self, id: KeyId) -> Result<Option<PublisherKey>> {
         self.fetch_optional(&KEY_GET, args![id]).await?.as_ref().map(key).transpose()
     }
 
-    /// A project's key of this name.
+    /// Returns a project's key of this name.
     pub async fn key_by_name(&self, project: ProjectId, name: &str) -> Result<Option<PublisherKey>> {
         self.fetch_optional(&KEY_BY_NAME, args![project, name]).await?.as_ref().map(key).transpose()
     }
 
-    /// A project's key of this substance, revoked or not.
+    /// Returns a project's key with this fingerprint, revoked or not.
     pub async fn key_by_fingerprint(
         &self,
         project: ProjectId,
@@ -99,18 +99,19 @@ impl Store {
             .transpose()
     }
 
-    /// A project's keys in order of their making, by page.
+    /// Returns a project's keys in creation order, by page.
     pub async fn key_list(&self, page: Page, project: ProjectId) -> Result<Vec<PublisherKey>> {
         let args = args![page.after, project, page.size];
         self.fetch_all(&KEY_LIST, args).await?.iter().map(key).collect()
     }
 
-    /// All keys of a project, the revoked ones too: a signature by one of those is told apart from a stranger's.
+    /// Returns all keys of a project, including revoked ones: a signature by a revoked key differs from one by an unknown
+    /// key.
     pub async fn key_of_project(&self, project: ProjectId) -> Result<Vec<PublisherKey>> {
         self.fetch_all(&KEY_OF_PROJECT, args![project]).await?.iter().map(key).collect()
     }
 
-    /// What a project demands; nothing where nobody ever changed that or its keys.
+    /// Returns a project's trust policy; `None` if neither the policy nor the keys ever changed.
     pub async fn trust_policy_lookup(&self, project: ProjectId) -> Result<Option<TrustPolicy>> {
         self.fetch_optional(&TRUST_POLICY_GET, args![project]).await?.as_ref().map(policy).transpose()
     }
@@ -135,7 +136,7 @@ impl Tx {
         self.execute(&KEY_INSERT, args).await.map(drop)
     }
 
-    /// Revokes a key that still has this version and was not revoked before.
+    /// Revokes a key that still has this version and is not revoked yet.
     pub async fn key_revoke(&mut self, id: KeyId, version: i64, reason: &str, at: Timestamp) -> Result<()> {
         self.execute_one(&KEY_REVOKE, args![id, at, reason, version], StoreError::Stale).await
     }
@@ -153,7 +154,7 @@ impl Tx {
         self.execute(&TRUST_POLICY_MAKE, args).await.map(drop)
     }
 
-    /// Sets the rules; `policy.version` is the one that was seen. The answer is what they are now, in another edition.
+    /// Sets the rules; `policy.version` is the version the caller read. Returns the rules under their new edition.
     pub async fn trust_policy_set(&mut self, project: ProjectId, rules: &TrustPolicy) -> Result<TrustPolicy> {
         self.trust_policy_make(project).await?;
         let args = args![
@@ -167,19 +168,19 @@ impl Tx {
         policy(rows.first().ok_or(StoreError::Stale)?)
     }
 
-    /// Begins another edition of a project's policy: its keys are about to change.
+    /// Starts a new edition of a project's policy, because its keys are about to change.
     pub async fn trust_policy_raise(&mut self, project: ProjectId) -> Result<()> {
         self.trust_policy_make(project).await?;
         self.execute_one(&TRUST_POLICY_RAISE, args![project], StoreError::Stale).await
     }
 
-    /// Removes the keys and the rules of a project; says how many keys there were.
+    /// Removes the keys and the rules of a project and returns the number of keys.
     pub async fn key_delete_of_project(&mut self, project: ProjectId) -> Result<u64> {
         self.execute(&TRUST_POLICY_DELETE_OF_PROJECT, args![project]).await?;
         self.execute(&KEY_DELETE_OF_PROJECT, args![project]).await
     }
 
-    /// The same for all projects of a tenant.
+    /// Does the same for all projects of a tenant.
     pub async fn key_delete_of_tenant(&mut self, tenant: TenantId) -> Result<u64> {
         self.execute(&TRUST_POLICY_DELETE_OF_TENANT, args![tenant]).await?;
         self.execute(&KEY_DELETE_OF_TENANT, args![tenant]).await

@@ -1,4 +1,4 @@
-//! Leases: a time-bound right, with a generation that fences whoever held it before.
+//! Leases: time-bound rights, with a generation that fences earlier holders.
 
 use jiff::{SignedDuration, Timestamp};
 
@@ -6,7 +6,7 @@ use crate::sql::{args, pair, statements};
 use crate::{Result, Store, StoreError, Tx};
 
 statements! {
-    // With several replicas only the database's clock is everybody's; on SQLite there is one process and one clock.
+    // With several replicas, only the database's clock is shared; SQLite has one process and one clock.
     LEASE_ACQUIRE = pair(
         "INSERT INTO leases (name, holder, generation, expires_at)
          VALUES ($1, $2, 1, now() + make_interval(secs => $3 / 1000.0))
@@ -28,18 +28,18 @@ statements! {
 /// A lease that is held.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Lease {
-    /// What it is for.
+    /// The name of the leased resource.
     pub name: String,
-    /// Who holds it.
+    /// The holder.
     pub holder: String,
-    /// Raised whenever it changes hands.
+    /// Generation, bumped whenever the holder changes.
     pub generation: i64,
-    /// For how long it is taken and extended.
+    /// Duration of the lease and of each extension.
     pub length: SignedDuration,
 }
 
 impl Store {
-    /// Takes the lease if nobody holds it.
+    /// Acquires the lease if it is free.
     pub async fn lease_acquire(
         &self,
         name: &str,
@@ -60,7 +60,7 @@ impl Store {
         }))
     }
 
-    /// Gives the lease back, so that another can take it at once.
+    /// Releases the lease, so that another holder can acquire it immediately.
     pub async fn lease_end(&self, lease: &Lease) -> Result<()> {
         let mut tx = self.begin().await?;
         tx.execute(&LEASE_END, args![&lease.name, &lease.holder, lease.generation]).await?;
@@ -69,7 +69,7 @@ impl Store {
 }
 
 impl Tx {
-    /// Extends the lease, and with it proves that it is still held: the fence of everything else in this transaction.
+    /// Extends the lease and thereby verifies that it is still held: the fence of everything else in this transaction.
     pub async fn lease_extend(&mut self, lease: &Lease, now: Timestamp) -> Result<()> {
         let millis = i64::try_from(lease.length.as_millis()).unwrap_or(i64::MAX);
         let args = args![&lease.name, &lease.holder, lease.generation, millis, now];

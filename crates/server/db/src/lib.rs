@@ -1,7 +1,7 @@
-//! The store: the only crate that knows SQL.
+//! The database layer: the only crate that contains SQL.
 //!
-//! One `Store` over two databases. Reads are methods of `Store`; writes are methods of `Tx`, so that what belongs together
-//! commits together. Files are named for nouns; each declares its statements at the top.
+//! One `Store` over two databases. Reads are methods of `Store`; writes are methods of `Tx`, so that related writes commit
+//! together. Each file is named after an entity and declares its statements at the top.
 
 mod error;
 mod fault;
@@ -72,7 +72,7 @@ pub use entitlement::FoundEntitlement;
 pub use error::StoreError;
 pub use event::EventFilter;
 pub use fault::{Fault, Faults};
-pub use idempotency::{Door, Replay};
+pub use idempotency::{CommandRecord, Replay};
 pub use instance::InstanceFilter;
 pub use lease::Lease;
 pub use manifest::{ManifestContent, REFERRERS_BYTES, Referrer};
@@ -100,19 +100,19 @@ pub use webhook::Delivery;
 
 use sql::{Row, Value, bind_pg, bind_sqlite};
 
-/// The result of a call to the store.
+/// The result of a store call.
 pub type Result<T> = std::result::Result<T, StoreError>;
 
-/// A page of a list: where it starts and how long it is.
+/// A page of a list: start position and size.
 #[derive(Debug, Clone, Copy)]
 pub struct Page {
-    /// After this id; the nil UUID for the first page.
+    /// Start after this id; the nil UUID for the first page.
     pub after: uuid::Uuid,
-    /// So many at most.
+    /// Maximum number of rows.
     pub size: i64,
 }
 
-/// One database, opened.
+/// An open database.
 #[derive(Clone)]
 pub struct Store {
     backend: Backend,
@@ -128,7 +128,7 @@ enum Backend {
 }
 
 impl Store {
-    /// `postgres` or `sqlite`.
+    /// Returns `postgres` or `sqlite`.
     pub fn kind(&self) -> &'static str {
         match self.backend {
             Backend::Pg(_) => "postgres",
@@ -136,17 +136,17 @@ impl Store {
         }
     }
 
-    /// Where it is.
+    /// Returns the location of the database.
     pub fn location(&self) -> &Location {
         &self.location
     }
 
-    /// The tests' handle for faults.
+    /// Returns the fault injection handle for tests.
     pub fn faults(&self) -> &Faults {
         &self.faults
     }
 
-    /// How long transactions were held.
+    /// Returns the meter of transaction durations.
     pub fn meter(&self) -> &Meter {
         &self.meter
     }
@@ -184,7 +184,7 @@ impl Store {
         Ok(self.fetch_all(sql, args).await?.into_iter().next())
     }
 
-    /// One statement of the store by itself, for tests that break things on purpose.
+    /// Executes a single statement directly, for tests that break things on purpose.
     pub async fn sabotage(&self, statement: &'static str) -> Result<()> {
         match &self.backend {
             Backend::Pg(pool) => {
@@ -200,7 +200,7 @@ impl Store {
     }
 }
 
-/// Every statement of the store, and every fused form of an insert.
+/// Returns every statement of the store, including the fused form of every insert.
 pub fn statements() -> Vec<Sql> {
     let mut all: Vec<Sql> = [
         adapter::ALL,
@@ -251,7 +251,7 @@ pub fn statements() -> Vec<Sql> {
     .concat();
     let fused: Vec<Sql> = all
         .iter()
-        .filter(|sql| sql.name.ends_with("_INSERT") && sql.name != "UNSEALED_INSERT")
+        .filter(|sql| sql.name.ends_with("_INSERT") && sql.name != "OUTBOX_APPEND")
         .filter_map(|sql| {
             let pg = idempotency::fuse(sql)?;
             Some(Sql { name: String::leak(format!("DOOR_WITH_{}", sql.name)), pg, sqlite: "SELECT 1" })

@@ -1,4 +1,4 @@
-//! Manifests, with what each needs. The foreign keys are the law: none without its blobs.
+//! Manifests and their dependencies. Foreign keys enforce that no manifest exists without its blobs.
 
 use jiff::Timestamp;
 use muster_ids::RepositoryId;
@@ -34,7 +34,8 @@ statements! {
         "SELECT m.digest, m.total_size FROM json_each($2) AS wanted
          JOIN manifests m ON m.repository_id = $1 AND m.digest = wanted.value");
     MANIFEST_TOTAL = both("SELECT total_size FROM manifests WHERE repository_id = $1 AND digest = $2");
-    // $3: of this kind, or all. $4: after this digest. $5: rows at most. $6: bytes of annotations at most, and at least one row.
+    // $3 artifact type or null for all, $4 after this digest, $5 maximum rows, $6 maximum bytes of annotations (at least one
+    // row is returned).
     MANIFEST_REFERRERS = pair(
         "SELECT digest, media_type, artifact_type, annotations, size FROM (
             SELECT found.*, (SUM(bytes) OVER (ORDER BY digest))::bigint - bytes AS bytes_before FROM (
@@ -63,32 +64,32 @@ statements! {
     MANIFEST_DELETE = both("DELETE FROM manifests WHERE repository_id = $1 AND digest = $2");
 }
 
-/// Bytes of annotations on one page of referrers. A manifest has 64 KiB of them at most, so a page goes no further beyond.
+/// Maximum bytes of annotations on one page of referrers. A manifest has at most 64 KiB of them, which bounds the overshoot.
 pub const REFERRERS_BYTES: i64 = 4 << 20;
 
-/// A manifest's own bytes.
+/// The content of a manifest.
 #[derive(Debug, Clone)]
 pub struct ManifestContent {
     /// Its digest.
     pub digest: String,
     /// Its media type.
     pub media_type: String,
-    /// Every byte.
+    /// The raw bytes.
     pub content: bytes::Bytes,
 }
 
-/// A manifest that speaks of another.
+/// A manifest that refers to another one as its subject.
 #[derive(Debug, Clone)]
 pub struct Referrer {
     /// Its digest.
     pub digest: String,
     /// Its media type.
     pub media_type: String,
-    /// What kind of artifact it is.
+    /// Its artifact type.
     pub artifact_type: Option<String>,
     /// Its annotations.
     pub annotations: Json,
-    /// How long it is.
+    /// Its size.
     pub size: i64,
 }
 
@@ -97,7 +98,7 @@ fn texts(rows: Vec<Row>) -> Result<Vec<String>> {
 }
 
 impl Store {
-    /// A manifest by digest.
+    /// Returns a manifest by digest.
     pub async fn manifest_lookup(&self, id: RepositoryId, digest: &str) -> Result<Option<ManifestContent>> {
         let row = self.fetch_optional(&MANIFEST_GET, args![id, digest]).await?;
         row.map(|row| {
@@ -110,7 +111,7 @@ impl Store {
         .transpose()
     }
 
-    /// The manifest that a tag names.
+    /// Returns the manifest that a tag names.
     pub async fn manifest_by_tag(&self, id: RepositoryId, tag: &str) -> Result<Option<ManifestContent>> {
         let row = self.fetch_optional(&MANIFEST_BY_TAG, args![id, tag]).await?;
         row.map(|row| {
@@ -123,19 +124,19 @@ impl Store {
         .transpose()
     }
 
-    /// Which of these manifests a repository has, with the size of all they lead to.
+    /// Returns which of these manifests a repository has, with their total sizes.
     pub async fn manifest_sizes(&self, id: RepositoryId, digests: &[String]) -> Result<Vec<(String, i64)>> {
         let rows = self.fetch_all(&MANIFEST_SIZES, args![id, json!(digests)]).await?;
         rows.iter().map(|row| Ok((row.get(0)?, row.get(1)?))).collect()
     }
 
-    /// The size of all that a manifest leads to.
+    /// Returns the total size of a manifest and everything it refers to.
     pub async fn manifest_total(&self, id: RepositoryId, digest: &str) -> Result<Option<i64>> {
         self.fetch_optional(&MANIFEST_TOTAL, args![id, digest]).await?.map(|row| row.get(0)).transpose()
     }
 
-    /// Manifests that speak of this one, of one kind or all, in the order of their digests. The page ends after `limit` rows or as
-    /// soon as their annotations have [`REFERRERS_BYTES`] bytes; more may follow unless it is empty.
+    /// Returns referrers of this manifest, of one artifact type or all, sorted by digest. The page ends after `limit` rows
+    /// or once their annotations reach [`REFERRERS_BYTES`]; more may follow unless it is empty.
     pub async fn referrers(
         &self,
         id: RepositoryId,
@@ -159,30 +160,31 @@ impl Store {
             .collect()
     }
 
-    /// How many manifests of one kind speak of this one, and the size of all that they lead to.
+    /// Returns the number of referrers of one artifact type, and their total size.
     pub async fn referrers_total(&self, id: RepositoryId, subject: &str, kind: &str) -> Result<(i64, i64)> {
         let row = self.fetch_optional(&MANIFEST_REFERRERS_TOTAL, args![id, subject, kind]).await?;
         row.map_or(Ok((0, 0)), |row| Ok((row.get(0)?, row.get(1)?)))
     }
 
-    /// The indexes that a manifest is part of.
+    /// Returns the indexes that contain a manifest.
     pub async fn manifest_parents(&self, id: RepositoryId, digest: &str) -> Result<Vec<String>> {
         texts(self.fetch_all(&MANIFEST_PARENTS, args![id, digest]).await?)
     }
 
-    /// The blobs that a manifest needs itself.
+    /// Returns the blobs that a manifest refers to directly.
     pub async fn manifest_blobs(&self, id: RepositoryId, digest: &str) -> Result<Vec<String>> {
         texts(self.fetch_all(&MANIFEST_BLOBS, args![id, digest]).await?)
     }
 
-    /// The manifests that an index needs.
+    /// Returns the manifests that an index contains.
     pub async fn manifest_children(&self, id: RepositoryId, digest: &str) -> Result<Vec<String>> {
         texts(self.fetch_all(&MANIFEST_CHILDREN, args![id, digest]).await?)
     }
 }
 
 impl Tx {
-    /// Keeps a manifest. `Gone` if a blob or a manifest that it needs is not in the repository; false if it was there.
+    /// Stores a manifest. Returns `Gone` if the repository lacks a blob or manifest it refers to, `false` if it already
+    /// exists.
     pub async fn manifest_put(
         &mut self,
         id: RepositoryId,
@@ -213,7 +215,8 @@ impl Tx {
         Ok(true)
     }
 
-    /// Removes a manifest and its tags; `Gone` if an index or an artifact needs it, false if it was not there.
+    /// Removes a manifest and its tags. Returns `Gone` if an index or an artifact refers to it, `false` if it does not
+    /// exist.
     pub async fn manifest_delete(&mut self, id: RepositoryId, digest: &str) -> Result<bool> {
         self.tag_delete_of(id, digest).await?;
         self.execute(&MANIFEST_CHILDREN_DELETE, args![id, digest]).await?;

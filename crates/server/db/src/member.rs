@@ -30,7 +30,7 @@ statements! {
     MEMBER_BY_NAME = both(concat!("SELECT ", columns!(), " FROM members WHERE instance_id = $1 AND name = $2
          ORDER BY CASE WHEN state = 'removed' THEN 1 ELSE 0 END, id DESC LIMIT 1"));
     MEMBER_BY_CELL = both(concat!("SELECT ", columns!(), " FROM members WHERE cell_id = $1"));
-    // $1 after, $2 limit, $3 instance, $4 component or null, $5 state or null for those that are not removed.
+    // $1 after, $2 limit, $3 instance, $4 component or null, $5 state or null for all that are not removed.
     MEMBER_LIST = pair(
         concat!("SELECT ", columns!(), " FROM members WHERE id > $1 AND instance_id = $3
             AND ($4::text IS NULL OR component_key = $4) AND ((($5::text IS NULL) AND state <> 'removed') OR state = $5)
@@ -39,13 +39,13 @@ statements! {
             AND ($4 IS NULL OR component_key = $4) AND ((($5 IS NULL) AND state <> 'removed') OR state = $5)
             ORDER BY id LIMIT $2"));
     MEMBER_LIVING = both(concat!("SELECT ", columns!(), " FROM members WHERE instance_id = $1 AND state <> 'removed' ORDER BY id"));
-    // Whatever else it is, also failed or removed.
+    // Any other state, including failed and removed.
     MEMBER_NOT_ACTIVE = both(
         "SELECT name, state FROM members WHERE instance_id = $1 AND component_key = $2 AND state <> 'active' ORDER BY id LIMIT 1");
     MEMBER_IN = both(concat!("SELECT ", columns!(), " FROM members WHERE allocation_id = $1 AND state <> 'removed' ORDER BY id"));
     MEMBER_ON = both(concat!("SELECT ", columns!(), " FROM members WHERE state <> 'removed' AND allocation_id IN (
             SELECT id FROM allocations WHERE node_id = $1 AND state NOT IN ('released', 'failed')) ORDER BY id"));
-    // What was said of another incarnation does not count.
+    // Health of another incarnation does not count.
     MEMBER_COUNT = both("SELECT component_key, state, said, COUNT(*) FROM (
             SELECT component_key, state, CASE WHEN health_incarnation = incarnation THEN health ELSE 'unknown' END AS said
             FROM members WHERE instance_id = $1 AND state <> 'removed') AS living
@@ -66,7 +66,8 @@ statements! {
          WHERE m.instance_id = $1 AND m.state <> 'removed' AND m.id >= $2 AND m.id <= $3 ORDER BY m.id");
     MEMBER_ATTESTED = both("SELECT w.actor_id FROM members m JOIN witnesses w ON w.id = m.removed_witness_id
          WHERE m.instance_id = $1 AND w.kind = 'attested' ORDER BY w.at LIMIT 1");
-    // Everything that may change, on the version that was seen. When it is free is said of an incarnation, and by its adapter alone.
+    // Every column that can change, conditional on the version the caller read. `free_at` belongs to one incarnation and is
+    // set only by its adapter.
     MEMBER_MOVE = both(
         "UPDATE members SET state = $2, health = $3, health_message = $4, health_incarnation = $5, allocation_id = $6,
             allocation_made = $7, bound_capacity_shape = $8, cell_id = $9, incarnation = $10, app_version_id = $11,
@@ -75,20 +76,20 @@ statements! {
             free_at = CASE WHEN incarnation = $10 THEN free_at ELSE NULL END, health_reason = $23, health_since = $24,
             version = version + 1
          WHERE id = $1 AND version = $22");
-    // Health counts for one incarnation, and for no other. A row is written only where something changed.
+    // Health belongs to one incarnation. The row is updated only if something changed.
     MEMBER_HEALTH = both(
         "UPDATE members SET health = $3, health_message = $4, health_incarnation = $2, health_reason = $6, health_since = $7,
             updated_at = $5, version = version + 1
          WHERE id = $1 AND incarnation = $2 AND state <> 'removed'
             AND (health <> $3 OR health_incarnation <> $2 OR COALESCE(health_message, '') <> COALESCE($4, '')
                  OR COALESCE(health_reason, '') <> COALESCE($6, ''))");
-    // Keyed by the begin of the unhealthy time, so that nothing has to reset it.
+    // Keyed by the start of the unhealthy period, so that it needs no reset.
     MEMBER_REPAIR_UNANNOUNCED = both(
         "SELECT id FROM members WHERE instance_id = $1 AND state <> 'removed'
             AND (repair_announced_for IS NULL OR repair_announced_for <> COALESCE(health_since, created_at))");
     MEMBER_REPAIR_ANNOUNCED = both(
         "UPDATE members SET repair_announced_for = COALESCE(health_since, created_at) WHERE id = $1");
-    // It passes by itself, and says nothing that another change of the row could be at odds with: so the version stays.
+    // Transient and independent of all other changes of the row, so the version stays.
     MEMBER_FREE = both("UPDATE members SET free_at = $3 WHERE id = $1 AND incarnation = $2 AND state <> 'removed'");
     MEMBER_DETAIL = pair(
         "UPDATE members SET adapter_detail = $3, updated_at = $4, version = version + 1
@@ -135,16 +136,16 @@ fn member(row: &Row) -> Result<Member> {
     })
 }
 
-/// Which members a list shows.
+/// Filter for lists of members.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct MemberFilter<'a> {
-    /// Of this component only.
+    /// Only members of this component.
     pub component: Option<&'a str>,
-    /// In this state only; otherwise all but those that are removed.
+    /// Only members in this state; by default all that are not removed.
     pub state: Option<MemberState>,
 }
 
-/// How many members of a component are in a state and a health.
+/// The number of members of a component by state and health.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MemberCount {
     /// The component.
@@ -153,34 +154,34 @@ pub struct MemberCount {
     pub state: MemberState,
     /// The health.
     pub health: Health,
-    /// So many.
+    /// The number of members.
     pub count: i64,
 }
 
-/// Where a member is.
+/// The location of a member.
 #[derive(Debug, Clone)]
 pub struct MemberPlace {
-    /// Which.
+    /// The member.
     pub member_id: MemberId,
-    /// The place of its cell among its network's addresses.
+    /// Host number of its cell within the network's subnet.
     pub host: Option<i64>,
     /// Its node.
     pub node_id: Option<NodeId>,
-    /// That node's address, once its agent has told it.
+    /// The node's address, once known.
     pub node_address: Option<String>,
-    /// Since when nobody hears from that node.
+    /// Start of the time for which the node counts as unreachable.
     pub unreachable_since: Option<Timestamp>,
-    /// What its allocation has: GPUs, CPUs and memory in MiB.
+    /// Capacity of its allocation: GPUs, CPUs and memory in MiB.
     pub capacity: Option<(i64, i64, i64)>,
     /// The node's name.
     pub node_name: Option<String>,
-    /// When the node's agent last confirmed the status of its cells.
+    /// Time of the agent's latest confirmation of its cells' status.
     pub confirmed_at: Option<Timestamp>,
-    /// What the agent reported of its cell.
+    /// The agent's report on its cell.
     pub cell: Option<CellObservation>,
-    /// What its adapter reported of it.
+    /// The adapter's report on it.
     pub report: Option<AdapterReport>,
-    /// Since when its cell is dead in its present incarnation, as the node's agent reported.
+    /// Time since which its cell is dead in the current incarnation, as the node's agent reported.
     pub dead_since: Option<Timestamp>,
 }
 
@@ -218,22 +219,22 @@ fn count(row: &Row) -> Result<MemberCount> {
 }
 
 impl Store {
-    /// The member with this id.
+    /// Returns the member with this id.
     pub async fn member_lookup(&self, id: MemberId) -> Result<Option<Member>> {
         self.fetch_optional(&MEMBER_GET, args![id]).await?.as_ref().map(member).transpose()
     }
 
-    /// The member of this name in an instance: the living one, or else the last.
+    /// Returns the member of this name in an instance: the live one, or else the latest.
     pub async fn member_by_name(&self, instance: InstanceId, name: &str) -> Result<Option<Member>> {
         self.fetch_optional(&MEMBER_BY_NAME, args![instance, name]).await?.as_ref().map(member).transpose()
     }
 
-    /// Whose cell it is.
+    /// Returns the member that a cell belongs to.
     pub async fn member_by_cell(&self, cell: CellId) -> Result<Option<Member>> {
         self.fetch_optional(&MEMBER_BY_CELL, args![cell]).await?.as_ref().map(member).transpose()
     }
 
-    /// An instance's members in order of their making.
+    /// Returns an instance's members in creation order.
     pub async fn member_list(
         &self,
         page: Page,
@@ -245,12 +246,12 @@ impl Store {
         self.fetch_all(&MEMBER_LIST, args).await?.iter().map(member).collect()
     }
 
-    /// An instance's members that are not removed.
+    /// Returns an instance's members that are not removed.
     pub async fn member_living(&self, instance: InstanceId) -> Result<Vec<Member>> {
         self.fetch_all(&MEMBER_LIVING, args![instance]).await?.iter().map(member).collect()
     }
 
-    /// The first member of a component that does not work, whatever became of it: its name, and what it is.
+    /// Returns name and state of the first member of a component that is not active, whatever its state.
     pub async fn member_not_active(
         &self,
         instance: InstanceId,
@@ -260,23 +261,23 @@ impl Store {
         row.map(|row| Ok((row.get(0)?, row.get(1)?))).transpose()
     }
 
-    /// The members in an allocation.
+    /// Returns the members in an allocation.
     pub async fn member_in(&self, allocation: AllocationId) -> Result<Vec<Member>> {
         self.fetch_all(&MEMBER_IN, args![allocation]).await?.iter().map(member).collect()
     }
 
-    /// The members on a node.
+    /// Returns the members on a node.
     pub async fn member_on(&self, node: NodeId) -> Result<Vec<Member>> {
         self.fetch_all(&MEMBER_ON, args![node]).await?.iter().map(member).collect()
     }
 
-    /// Where the members of an instance are that are not removed, in one read.
+    /// Returns the locations of all members of an instance that are not removed, in one read.
     pub async fn member_places(&self, instance: InstanceId) -> Result<Vec<MemberPlace>> {
         let all = (MemberId::from_uuid(Uuid::nil()), MemberId::from_uuid(Uuid::max()));
         self.member_places_between(instance, all).await
     }
 
-    /// The same from one member to another, in the order of their making.
+    /// Does the same from one member id to another.
     pub async fn member_places_between(
         &self,
         instance: InstanceId,
@@ -285,17 +286,17 @@ impl Store {
         self.fetch_all(&MEMBER_PLACES, args![instance, first, last]).await?.iter().map(place).collect()
     }
 
-    /// Whose word stands in for evidence that a member of an instance is gone, if somebody's does.
+    /// Returns the operator that attested the removal of a member of an instance, if there is one.
     pub async fn member_attested(&self, instance: InstanceId) -> Result<Option<String>> {
         self.fetch_optional(&MEMBER_ATTESTED, args![instance]).await?.map_or(Ok(None), |row| row.get(0))
     }
 
-    /// How many members of each component are in which state and health; those that are removed are not counted.
+    /// Counts the members of each component by state and health, without removed ones.
     pub async fn member_count(&self, instance: InstanceId) -> Result<Vec<MemberCount>> {
         self.fetch_all(&MEMBER_COUNT, args![instance]).await?.iter().map(count).collect()
     }
 
-    /// The same for the instances of a project, from one of them to another in the order of their making.
+    /// Does the same for a project's instances from one instance id to another.
     pub async fn member_count_between(
         &self,
         project: ProjectId,
@@ -307,7 +308,7 @@ impl Store {
 }
 
 impl Tx {
-    /// Writes down that a member is asked for. A name that another one has is a `Conflict`.
+    /// Stores a new member. Returns `Conflict` if the name is taken.
     pub async fn member_request(&mut self, member: &Member) -> Result<()> {
         let args = args![
             member.id,
@@ -330,22 +331,22 @@ impl Tx {
         self.execute(&MEMBER_REQUEST, args).await.map(drop)
     }
 
-    /// The member with this id, inside this transaction.
+    /// Returns the member with this id, as read by this transaction.
     pub async fn member_now(&mut self, id: MemberId) -> Result<Option<Member>> {
         self.fetch_all(&MEMBER_GET, args![id]).await?.first().map(member).transpose()
     }
 
-    /// The members of an instance that are not removed, inside this transaction.
+    /// Returns the members of an instance that are not removed, as read by this transaction.
     pub async fn member_living_now(&mut self, instance: InstanceId) -> Result<Vec<Member>> {
         self.fetch_all(&MEMBER_LIVING, args![instance]).await?.iter().map(member).collect()
     }
 
-    /// The members in an allocation, inside this transaction.
+    /// Returns the members in an allocation, as read by this transaction.
     pub async fn member_in_now(&mut self, allocation: AllocationId) -> Result<Vec<Member>> {
         self.fetch_all(&MEMBER_IN, args![allocation]).await?.iter().map(member).collect()
     }
 
-    /// Moves a member on. `before` is what was seen: if the row is not that any more, nothing happens (`Stale`).
+    /// Updates a member. `before` is the row the caller read; returns `Stale` if it changed since.
     pub async fn member_move(&mut self, before: &Member, after: &Member, at: Timestamp) -> Result<()> {
         if !before.state.can_become(after.state) {
             let message = format!("a member that is {} cannot become {}", before.state, after.state);
@@ -380,7 +381,7 @@ impl Tx {
         self.execute_one(&MEMBER_MOVE, args, StoreError::Stale).await
     }
 
-    /// Writes down how an incarnation of a member does; says whether anything changed by that.
+    /// Stores the health of an incarnation of a member; reports whether anything changed.
     pub async fn member_health(
         &mut self,
         id: MemberId,
@@ -400,7 +401,7 @@ impl Tx {
         Ok(self.execute(&MEMBER_HEALTH, args).await? == 1)
     }
 
-    /// Members of an instance whose present health no proposal of a repair was announced for.
+    /// Returns members of an instance without an announced repair for their current unhealthy period.
     pub async fn member_repair_unannounced(&mut self, instance: InstanceId) -> Result<BTreeSet<MemberId>> {
         self.fetch_all(&MEMBER_REPAIR_UNANNOUNCED, args![instance])
             .await?
@@ -409,12 +410,12 @@ impl Tx {
             .collect()
     }
 
-    /// Notes that the owner was told of a member's repair.
+    /// Records that a member's repair was announced to its owner.
     pub async fn member_repair_announced(&mut self, id: MemberId) -> Result<()> {
         self.execute(&MEMBER_REPAIR_ANNOUNCED, args![id]).await.map(drop)
     }
 
-    /// Notes when an incarnation of a member is expected to be free, or that nobody knows.
+    /// Records when an incarnation of a member is expected to be free, or that this is unknown.
     pub async fn member_free(
         &mut self,
         id: MemberId,
@@ -424,7 +425,7 @@ impl Tx {
         Ok(self.execute(&MEMBER_FREE, args![id, incarnation, free_at]).await? == 1)
     }
 
-    /// Notes what an adapter says of an incarnation of a member, for people.
+    /// Records an adapter's details about an incarnation of a member, for people.
     pub async fn member_detail(
         &mut self,
         id: MemberId,

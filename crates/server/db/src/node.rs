@@ -1,4 +1,4 @@
-//! Nodes: joining, heartbeats, approval, and the facts that their state is made of.
+//! Nodes: joining, heartbeats, approval, and the facts that determine their state.
 
 use jiff::Timestamp;
 use muster_ids::{NodeId, WitnessId};
@@ -33,7 +33,7 @@ statements! {
             labels_match!(pg "$3" "$4"), " ORDER BY id LIMIT $2"),
         concat!("SELECT ", columns!(), " FROM nodes WHERE id > $1 AND ($5 IS NULL OR state = $5) AND ",
             labels_match!(sqlite "$3" "$4"), " ORDER BY id LIMIT $2"));
-    // With whether anything waits: a poll that finds nothing costs one read and no commit.
+    // Includes whether a task is queued: a poll that finds none costs one read and no commit.
     NODE_STANDING = both(
         "SELECT id, session, retired_at, unreachable_since, session_clean,
             EXISTS (SELECT 1 FROM node_tasks t WHERE t.node_id = nodes.id AND t.state = 'queued' AND t.expires_at > $2),
@@ -41,7 +41,7 @@ statements! {
             COALESCE((SELECT w.wanted FROM node_wanted w WHERE w.node_id = nodes.id), 0),
             COALESCE((SELECT w.applied FROM node_wanted w WHERE w.node_id = nodes.id), 0)
          FROM nodes WHERE id = $1");
-    // Of all nodes whose polls wait, in one read.
+    // For all nodes with an open poll, in one read.
     NODE_STANDINGS = pair(
         "SELECT id, session, retired_at, unreachable_since, session_clean, false, key_sha256, previous_key_sha256,
             COALESCE(w.wanted, 0), COALESCE(w.applied, 0)
@@ -80,14 +80,14 @@ statements! {
     NODE_LOST = both(
         "UPDATE nodes SET unreachable_since = $2, updated_at = $2, version = version + 1
          WHERE id = $1 AND unreachable_since IS NULL AND retired_at IS NULL");
-    // Asked for with a certificate that is good, whichever of the two: an answer may be lost any number of times.
+    // Accepts the current and the previous key: the response to a renewal may be lost any number of times.
     NODE_RENEWED = both(
         "UPDATE nodes SET certificate_until = $2, key_sha256 = $3, previous_key_sha256 = $4
          WHERE id = $1 AND retired_at IS NULL AND (key_sha256 = $5 OR previous_key_sha256 = $5)");
     NODE_SETTLED = both(
         "UPDATE nodes SET previous_key_sha256 = NULL
          WHERE id = $1 AND key_sha256 = $2 AND previous_key_sha256 IS NOT NULL");
-    // Whoever had the node's identity until now is out at once, also in the middle of a poll.
+    // The previous holder of the node's identity is locked out immediately, even during a poll.
     NODE_REJOIN = both(
         "UPDATE nodes SET certificate_until = $2, key_sha256 = $3, previous_key_sha256 = NULL, session = session + 1,
             session_clean = $4
@@ -95,7 +95,7 @@ statements! {
     NODE_UPDATE = both(
         "UPDATE nodes SET labels = $2, cordoned = $3, draining = $4, updated_at = $5, version = version + 1
          WHERE id = $1 AND version = $6 AND retired_at IS NULL");
-    // A node that is being emptied is not opened before that work has ended: the engine would empty it under new guests.
+    // A draining node cannot be uncordoned before the drain ends: the engine would drain new allocations too.
     NODE_SET_CORDONED = both(
         "UPDATE nodes SET cordoned = $2, updated_at = $3, version = version + 1
          WHERE id = $1 AND retired_at IS NULL AND cordoned <> $2 AND ($2 OR NOT draining)");
@@ -115,11 +115,12 @@ statements! {
     SLOT_RETIRE_OF_NODE = both(
         "UPDATE slots SET state = 'retired', reason = $3, quarantined_for = $4, updated_at = $2, version = version + 1
          WHERE node_id = $1 AND state <> 'retired'");
-    // A sum of BIGINT is a NUMERIC on PostgreSQL, which is not among our values.
+    // PostgreSQL sums BIGINT as NUMERIC, which `Value` does not support.
     NODE_COUNT = both(
         "SELECT state, COUNT(*), CAST(SUM(gpus_total) AS BIGINT), CAST(SUM(gpus_free) AS BIGINT) FROM nodes
          GROUP BY state ORDER BY state");
-    // In order: an agent is heard by several replicas, and two that lock the same rows the other way round lock each other out.
+    // In id order: several replicas receive an agent's heartbeats, and locking the same rows in different orders would
+    // deadlock.
     HEARTBEAT_UPSERT = pair(
         "INSERT INTO node_heartbeats (node_id, seen_at) SELECT id, $2 FROM unnest($1::uuid[]) AS seen (id) ORDER BY id
          ON CONFLICT (node_id) DO UPDATE SET seen_at = excluded.seen_at",
@@ -128,7 +129,7 @@ statements! {
     HEARTBEAT_CONFIRM = pair(
         "UPDATE node_heartbeats SET observed_at = $2 WHERE node_id IN (SELECT unnest($1::uuid[]))",
         "UPDATE node_heartbeats SET observed_at = $2 WHERE node_id IN (SELECT value FROM json_each($1))");
-    // Those that are thought to be there, with when they were last heard.
+    // Nodes that are not retired, with their latest heartbeat.
     HEARTBEAT_LIST = both(
         "SELECT n.id, n.name, h.seen_at, n.unreachable_since, h.observed_at FROM nodes n LEFT JOIN node_heartbeats h ON h.node_id = n.id
          WHERE n.retired_at IS NULL ORDER BY n.id");
@@ -175,10 +176,10 @@ fn node(row: &Row) -> Result<Node> {
     })
 }
 
-/// SHA-256 of a public key, as it stands in certificates.
+/// SHA-256 of a public key in its certificate encoding.
 pub type KeyHash = [u8; 32];
 
-/// A machine that joins.
+/// A node that joins.
 #[derive(Debug, Clone)]
 pub struct Joining {
     /// Its id.
@@ -187,38 +188,38 @@ pub struct Joining {
     pub name: String,
     /// Labels.
     pub labels: Labels,
-    /// What it has.
+    /// Its hardware inventory.
     pub inventory: Json,
-    /// The digest of that.
+    /// The digest of the inventory.
     pub inventory_digest: String,
     /// The agent's version.
     pub agent_version: String,
-    /// When its first certificate ends.
+    /// Expiry of its first certificate.
     pub certificate_until: Timestamp,
-    /// When.
+    /// Time of the join.
     pub at: Timestamp,
 }
 
-/// What decides whether an agent is listened to.
+/// The facts that decide whether requests of a node's agent are accepted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Standing {
-    /// The session that is current.
+    /// The current session.
     pub session: i64,
     /// Whether the node is retired.
     pub retired: bool,
-    /// Whether it is thought to be unreachable.
+    /// Whether it counts as unreachable.
     pub unreachable: bool,
-    /// Whether the agent of this session has nothing on the node that must not be there.
+    /// Whether the agent of this session reported a node without stale copies.
     pub clean: bool,
-    /// Whether a task waits for it.
+    /// Whether a task is queued for it.
     pub waiting: bool,
-    /// The key that its certificate is for. A node without one has no agent that could be listened to.
+    /// Hash of the key of its certificate. Without one, no agent is accepted.
     pub key: Option<KeyHash>,
-    /// The key before that, until the new one was used.
+    /// Hash of the previous key, until the new one is used.
     pub previous_key: Option<KeyHash>,
-    /// The number of what it should have beside its places; 0 as long as that is nothing.
+    /// The desired revision of its networks and keys; 0 if it has none.
     pub wanted: i64,
-    /// The number of what its agent said it has.
+    /// The revision that its agent has applied.
     pub applied: i64,
 }
 
@@ -244,51 +245,51 @@ fn uuids(nodes: &[NodeId], postgres: bool) -> Value {
     }
 }
 
-/// When a node was last heard.
+/// The latest heartbeat of a node.
 #[derive(Debug, Clone)]
 pub struct Heard {
-    /// Which.
+    /// The node.
     pub id: NodeId,
     /// Its name.
     pub name: String,
-    /// When; never, if absent.
+    /// Time of the heartbeat; absent if the node never sent one.
     pub seen_at: Option<Timestamp>,
-    /// Since when it counts as unreachable.
+    /// Start of the time for which it counts as unreachable.
     pub unreachable_since: Option<Timestamp>,
-    /// When its agent last confirmed the status of its cells.
+    /// Time of the agent's latest confirmation of its cells' status.
     pub confirmed_at: Option<Timestamp>,
 }
 
-/// How many nodes and GPUs there are in a state.
+/// The number of nodes and GPUs in a state.
 #[derive(Debug, Clone)]
 pub struct NodeCount {
-    /// The state's word.
+    /// The state's name.
     pub state: String,
     /// Nodes.
     pub nodes: i64,
-    /// GPUs they have.
+    /// Total GPUs.
     pub gpus: i64,
-    /// GPUs that are free.
+    /// Free GPUs.
     pub gpus_free: i64,
 }
 
 impl Store {
-    /// A node that is heard and has this shared file system.
+    /// Returns a reachable node that has this shared file system.
     pub async fn node_sharing(&self, shared_files: &str) -> Result<Option<NodeId>> {
         self.fetch_optional(&NODE_SHARING, args![shared_files]).await?.map(|row| row.get(0)).transpose()
     }
 
-    /// The node with this id.
+    /// Returns the node with this id.
     pub async fn node_lookup(&self, id: NodeId) -> Result<Option<Node>> {
         self.fetch_optional(&NODE_GET, args![id]).await?.as_ref().map(node).transpose()
     }
 
-    /// The node of this name that is not retired.
+    /// Returns the node of this name that is not retired.
     pub async fn node_by_name(&self, name: &str) -> Result<Option<Node>> {
         self.fetch_optional(&NODE_BY_NAME, args![name]).await?.as_ref().map(node).transpose()
     }
 
-    /// Nodes in order of their joining.
+    /// Returns nodes in the order in which they joined.
     pub async fn node_list(
         &self,
         page: Page,
@@ -300,18 +301,18 @@ impl Store {
         self.fetch_all(&NODE_LIST, args).await?.iter().map(node).collect()
     }
 
-    /// Whether a node's agent is listened to, and whether anything waits for it.
+    /// Returns whether a node's agent is accepted, and whether a task is queued for it.
     pub async fn node_standing(&self, id: NodeId, now: Timestamp) -> Result<Option<Standing>> {
         self.fetch_optional(&NODE_STANDING, args![id, now]).await?.as_ref().map(standing).transpose()
     }
 
-    /// The same for several nodes at once, but not whether anything waits.
+    /// Does the same for several nodes at once, without the queued tasks.
     pub async fn node_standings(&self, nodes: &[NodeId]) -> Result<Vec<(NodeId, Standing)>> {
         let rows = self.fetch_all(&NODE_STANDINGS, vec![uuids(nodes, self.kind() == "postgres")]).await?;
         rows.iter().map(|row| Ok((row.get(0)?, standing(row)?))).collect()
     }
 
-    /// When each node was last heard.
+    /// Returns the latest heartbeat of each node.
     pub async fn heartbeat_list(&self) -> Result<Vec<Heard>> {
         let rows = self.fetch_all(&HEARTBEAT_LIST, args![]).await?;
         rows.iter()
@@ -327,7 +328,7 @@ impl Store {
             .collect()
     }
 
-    /// Writes down that these nodes were heard, and which of them confirmed the status of their cells: one commit for all.
+    /// Batches heartbeats, and the confirmations of cell status among them, into one commit.
     pub async fn heartbeat_write(&self, nodes: &[NodeId], confirmed: &[NodeId], at: Timestamp) -> Result<()> {
         let mut tx = self.begin().await?;
         tx.heartbeat_note(nodes, at).await?;
@@ -338,7 +339,7 @@ impl Store {
         tx.commit().await
     }
 
-    /// How many nodes and GPUs there are, by state.
+    /// Returns the number of nodes and GPUs by state.
     pub async fn node_count(&self) -> Result<Vec<NodeCount>> {
         let rows = self.fetch_all(&NODE_COUNT, args![]).await?;
         rows.iter()
@@ -355,12 +356,12 @@ impl Store {
 }
 
 impl Tx {
-    /// A machine joins, as far as it is known who it is: it has no certificate yet.
+    /// Adds a node that has no certificate yet.
     pub async fn node_join(&mut self, joining: &Joining) -> Result<()> {
         self.node_join_with(joining, None).await
     }
 
-    /// A machine joins, with a certificate for this key.
+    /// Adds a node with a certificate for this key.
     pub async fn node_join_with(&mut self, joining: &Joining, key: Option<KeyHash>) -> Result<()> {
         let args = args![
             joining.id,
@@ -377,8 +378,8 @@ impl Tx {
         self.execute(&NODE_JOIN, args).await.map(drop)
     }
 
-    /// An agent takes up the node's identity; the answer is its session. `clean`: nothing is on the node that must not be
-    /// there. Fails with `Fenced` for a retired node.
+    /// Starts a new session for a node's agent and returns its number. `clean` means that there are no stale copies on the
+    /// node. Returns `Fenced` for a retired node.
     pub async fn node_hello(
         &mut self,
         id: NodeId,
@@ -393,7 +394,8 @@ impl Tx {
         rows.first().ok_or(StoreError::Fenced)?.get(0)
     }
 
-    /// The address that its agent reports, and where the agent called from. Neither is used before an operator approves it.
+    /// Records the address that an agent reports and the peer address of its connection. Neither is used before an operator
+    /// approves it.
     pub async fn node_report_address(
         &mut self,
         id: NodeId,
@@ -403,28 +405,30 @@ impl Tx {
         self.execute(&NODE_REPORT_ADDRESS, args![id, reported, peer]).await.map(drop)
     }
 
-    /// Takes the first address of a node that was approved without one, unless it is another node's; says whether it did.
+    /// Sets the first address of a node that was approved without one, unless another node has it; reports whether it was
+    /// set.
     pub async fn node_adopt_address(&mut self, id: NodeId, address: &str) -> Result<bool> {
         self.execute(&NODE_ADOPT_ADDRESS, args![id, address]).await.map(|changed| changed > 0)
     }
 
-    /// The node that is reached at this address.
+    /// Returns the node with this address.
     pub async fn node_with_address(&mut self, address: &str) -> Result<Option<NodeId>> {
         let rows = self.fetch_all(&NODE_WITH_ADDRESS, args![address]).await?;
         rows.first().map(|row| row.get(0)).transpose()
     }
 
-    /// Where other nodes reach it; says whether that is new. `Conflict` if it is another node's.
+    /// Sets the address at which other nodes reach a node; reports whether it changed. Returns `Conflict` if another node
+    /// has it.
     pub async fn node_address(&mut self, id: NodeId, address: &str) -> Result<bool> {
         self.execute(&NODE_ADDRESS, args![id, address]).await.map(|changed| changed > 0)
     }
 
-    /// Which file system it shares with other nodes, if any.
+    /// Sets the file system that a node shares with others, if any.
     pub async fn node_shared_files(&mut self, id: NodeId, shared_files: Option<&str>) -> Result<()> {
         self.execute(&NODE_SHARED_FILES, args![id, shared_files]).await.map(drop)
     }
 
-    /// What the node has now, as the agent of this session found it; `Fenced` for another session.
+    /// Updates a node's inventory from the agent of this session; returns `Fenced` for another session.
     pub async fn node_inventory(
         &mut self,
         id: NodeId,
@@ -436,7 +440,7 @@ impl Tx {
         self.execute_one(&NODE_INVENTORY, args![id, session, inventory, digest, at], StoreError::Fenced).await
     }
 
-    /// Writes down that these nodes were heard.
+    /// Records heartbeats of these nodes.
     pub async fn heartbeat_note(&mut self, nodes: &[NodeId], at: Timestamp) -> Result<()> {
         let ids = self.node_ids(nodes);
         self.execute(&HEARTBEAT_UPSERT, vec![ids, Value::from(at)]).await.map(drop)
@@ -450,18 +454,18 @@ impl Tx {
         }
     }
 
-    /// The node is heard again; says whether it was unreachable.
+    /// Marks a node as reachable; reports whether it was unreachable.
     pub async fn node_back(&mut self, id: NodeId, at: Timestamp) -> Result<bool> {
         Ok(self.execute(&NODE_BACK, args![id, None::<Timestamp>, at]).await? == 1)
     }
 
-    /// Nobody hears the node; says whether that is news.
+    /// Marks a node as unreachable; reports whether it was reachable.
     pub async fn node_lost(&mut self, id: NodeId, at: Timestamp) -> Result<bool> {
         Ok(self.execute(&NODE_LOST, args![id, at]).await? == 1)
     }
 
-    /// The node got another certificate, for `key`; it was asked for with one for `asked_with`, which goes on to work until
-    /// the new one was used. `Fenced` when that one was replaced meanwhile.
+    /// Records a new certificate for `key`, requested with one for `asked_with`, which stays valid until the new one is
+    /// used. Returns `Fenced` if `asked_with` was replaced meanwhile.
     pub async fn node_renewed(
         &mut self,
         id: NodeId,
@@ -473,45 +477,44 @@ impl Tx {
         self.execute_one(&NODE_RENEWED, args![id, until, key, previous, asked_with], StoreError::Fenced).await
     }
 
-    /// The new certificate was used: the one before it is over.
+    /// Invalidates the previous certificate, because the new one was used.
     pub async fn node_settled(&mut self, id: NodeId, key: KeyHash) -> Result<()> {
         self.execute(&NODE_SETTLED, args![id, key]).await.map(drop)
     }
 
-    /// A machine takes up an existing node with a new certificate; the answer is the node's name. What was handed to anybody
-    /// before is void. `Gone` for a retired node.
+    /// Gives an existing node a new certificate and invalidates all earlier ones; returns the node's name. Returns `Gone`
+    /// for a retired node.
     pub async fn node_rejoin(&mut self, id: NodeId, key: KeyHash, until: Timestamp) -> Result<String> {
         let rows = self.fetch_all(&NODE_REJOIN, args![id, until, key, false]).await?;
         rows.first().ok_or(StoreError::Gone("node".to_owned()))?.get(0)
     }
 
-    /// Goes on only if this session is still the current one: `Fenced` otherwise. It is asked after the rows that a newer
-    /// session would take over were locked, and so cannot change before the end of the transaction.
+    /// Verifies that this session is still current; otherwise returns `Fenced`. Callers first lock the rows that a newer
+    /// session would take over, so the result holds until the transaction ends.
     pub async fn node_in_session(&mut self, id: NodeId, session: i64) -> Result<()> {
         let current = self.fetch_all(&NODE_IN_SESSION, args![id, session]).await?;
         if current.is_empty() { Err(StoreError::Fenced) } else { Ok(()) }
     }
 
-    /// Changes labels and what operators want of the node; `node.version` is already the new one.
+    /// Updates labels and operator settings; `node.version` is already the new one.
     pub async fn node_update(&mut self, node: &Node) -> Result<()> {
         let args =
             args![node.id, &node.labels, node.cordoned, node.draining, node.updated_at, node.version - 1];
         self.execute_one(&NODE_UPDATE, args, StoreError::Stale).await
     }
 
-    /// Keeps new work from a node, or lets it come again; says whether that changed anything. A node that is being
-    /// emptied is not opened.
+    /// Cordons or uncordons a node; reports whether anything changed. A draining node is not uncordoned.
     pub async fn node_set_cordoned(&mut self, id: NodeId, cordoned: bool, at: Timestamp) -> Result<bool> {
         Ok(self.execute(&NODE_SET_CORDONED, args![id, cordoned, at]).await? == 1)
     }
 
-    /// A node, as this transaction sees it.
+    /// Returns a node as read by this transaction.
     pub async fn node_of(&mut self, id: NodeId) -> Result<Node> {
         let rows = self.fetch_all(&NODE_GET, args![id]).await?;
         node(rows.first().ok_or(StoreError::Gone("node".to_owned()))?)
     }
 
-    /// The engine begins or ends the emptying of a node.
+    /// Marks the start or end of a node's drain.
     pub async fn node_set_draining(
         &mut self,
         id: NodeId,
@@ -522,8 +525,8 @@ impl Tx {
         self.execute_one(&NODE_SET_DRAINING, args![id, draining, cordoned, at], StoreError::Fenced).await
     }
 
-    /// Approves the hardware with this digest. `Stale` if it changed since; `Conflict` if more of it is held than would be
-    /// left.
+    /// Approves the hardware with this digest. Returns `Stale` if it changed since, `Conflict` if allocations hold more than
+    /// would be left.
     pub async fn node_approve(
         &mut self,
         id: NodeId,
@@ -536,7 +539,7 @@ impl Tx {
         self.execute_one(&NODE_APPROVE, args, StoreError::Stale).await
     }
 
-    /// The node is not ours any more.
+    /// Retires a node. Returns `Conflict` if allocations still hold something of it.
     pub async fn node_retire(&mut self, id: NodeId, witness: WitnessId, at: Timestamp) -> Result<()> {
         let holds = StoreError::Conflict("the node still holds something".to_owned());
         self.execute_one(&NODE_RETIRE, args![id, at, witness, false], holds).await?;

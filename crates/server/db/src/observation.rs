@@ -1,4 +1,4 @@
-//! What agents report of cells, and adapters of members: facts beside the rows, which age.
+//! Observations: agents' reports on cells and adapters' reports on members, stored beside the rows because they age.
 
 use jiff::Timestamp;
 use muster_ids::{CellId, InstanceId, MemberId, NodeId};
@@ -10,7 +10,7 @@ use crate::sql::{Row, args, both, statements};
 use crate::{Result, Store, StoreError, Tx};
 
 statements! {
-    // Only of the incarnation that is there, on that very node. `since` stays while it stays alive, or dead.
+    // Only for the current incarnation, on its own node. `since` stays as long as `alive` does.
     CELL_OBSERVE = both(
         "INSERT INTO cell_observations (cell_id, incarnation, alive, services, message, boot_id, since, observed_at)
          SELECT id, $3, $4, $5, $6, $7, $8, $8 FROM cells
@@ -31,7 +31,7 @@ statements! {
     INSTANCE_OF_CELL = both(
         "SELECT m.instance_id FROM members m JOIN instances i ON i.id = m.instance_id
          WHERE m.cell_id = $1 AND i.state = 'running'");
-    // Whose members changed since, whose facts have become too old, or who is below what it should have.
+    // Running instances with members that changed since $1, or with observations that are stale by $2.
     INSTANCES_TO_ASSESS = both(
         "SELECT id FROM instances WHERE state = 'running' AND (
             id IN (SELECT instance_id FROM members WHERE updated_at >= $1)
@@ -42,12 +42,12 @@ statements! {
         "UPDATE instances SET assess_due_at = $2 WHERE state = 'running' AND id IN (
             SELECT m.instance_id FROM members m JOIN allocations a ON a.id = m.allocation_id
             WHERE a.node_id = $1 AND m.state <> 'removed')");
-    // Facts beside the row, which no change of the row is at odds with: so the version stays.
+    // Independent of all other changes of the row, so the version stays.
     INSTANCE_ASSESSED = both("UPDATE instances SET assess_due_at = $2, adapter_silent_at = $3 WHERE id = $1");
     INSTANCE_SILENT_AT = both("SELECT adapter_silent_at, assess_due_at FROM instances WHERE id = $1");
     INSTANCE_HEALTH_COUNT = both(
         "SELECT state, health, COUNT(*) FROM instances WHERE state <> 'stopped' GROUP BY state, health ORDER BY state, health");
-    // What was found of another incarnation does not count.
+    // Health of another incarnation does not count.
     MEMBER_HEALTH_COUNT = both(
         "SELECT state, known, COUNT(*) FROM (
             SELECT state, CASE WHEN health_incarnation = incarnation THEN health ELSE 'unknown' END AS known
@@ -65,24 +65,24 @@ statements! {
     INSTANCE_ADAPTER_HEARD = both("UPDATE instances SET adapter_silent_at = $2 WHERE id = $1");
 }
 
-/// What an agent reported of a cell.
+/// An agent's report on a cell.
 #[derive(Debug, Clone)]
 pub struct CellReport {
-    /// Which cell.
+    /// The cell.
     pub cell_id: CellId,
-    /// Which incarnation of it.
+    /// Its incarnation.
     pub incarnation: i64,
     /// Whether its first process runs.
     pub alive: bool,
     /// Its services.
     pub services: Json,
-    /// Anything else that is wrong with it.
+    /// Any other problem with it.
     pub message: Option<String>,
-    /// Which start of the machine.
+    /// The node's boot id.
     pub boot_id: String,
 }
 
-/// Reads an observation that begins at a column.
+/// Reads an observation that starts at a column.
 pub(crate) fn observation(row: &Row, from: usize) -> Result<Option<CellObservation>> {
     let Some(incarnation) = row.get::<Option<i64>>(from)? else { return Ok(None) };
     let services = serde_json::from_value(row.get::<Json>(from + 2)?)
@@ -98,7 +98,7 @@ pub(crate) fn observation(row: &Row, from: usize) -> Result<Option<CellObservati
     }))
 }
 
-/// Reads an adapter's report that begins at a column.
+/// Reads an adapter's report that starts at a column.
 pub(crate) fn report(row: &Row, from: usize) -> Result<Option<AdapterReport>> {
     let Some(incarnation) = row.get::<Option<i64>>(from)? else { return Ok(None) };
     let health = row.get::<String>(from + 1)?;
@@ -106,24 +106,24 @@ pub(crate) fn report(row: &Row, from: usize) -> Result<Option<AdapterReport>> {
     Ok(Some(AdapterReport { incarnation, health, message: row.get(from + 2)? }))
 }
 
-/// How many there are of each state and health.
+/// Counts by state and health.
 pub type HealthCounts = Vec<(String, String, i64)>;
 
-/// How much of what the platform relies on is older than its bound, or dead.
+/// Counts of stale observations and dead cells.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct StaleCounts {
-    /// Cells that should run and are dead.
+    /// Cells that should be running and are dead.
     pub cells_dead: i64,
-    /// Running instances whose adapter is silent.
+    /// Running instances with a silent adapter.
     pub adapters_silent: i64,
-    /// Running instances whose look was due before the given time, and which no adapter took up.
+    /// Running instances with a reconciliation due before the given time that no adapter has leased.
     pub reconciles_overdue: i64,
-    /// Nodes that answer and have not confirmed the status of their cells since the given time.
+    /// Reachable nodes that have not confirmed the status of their cells since the given time.
     pub nodes_unconfirmed: i64,
 }
 
 impl Store {
-    /// Counts what is dead or too old.
+    /// Counts dead cells and stale observations.
     pub async fn stale_count(
         &self,
         now: Timestamp,
@@ -141,13 +141,13 @@ impl Store {
         })
     }
 
-    /// When the agent of a node last confirmed the status of its cells.
+    /// Returns when a node's agent last confirmed the status of its cells.
     pub async fn node_confirmed_at(&self, node: NodeId) -> Result<Option<Timestamp>> {
         let row = self.fetch_optional(&NODE_CONFIRMED_AT, args![node]).await?;
         row.map_or(Ok(None), |row| row.get(0))
     }
 
-    /// How many instances and members there are of each state and health; those that are over are not counted.
+    /// Counts instances and members by state and health, without stopped instances and removed members.
     pub async fn health_count(&self) -> Result<(HealthCounts, HealthCounts)> {
         let count = |row: &Row| Ok((row.get(0)?, row.get(1)?, row.get(2)?));
         let instances = self.fetch_all(&INSTANCE_HEALTH_COUNT, args![]).await?;
@@ -158,7 +158,7 @@ impl Store {
         ))
     }
 
-    /// What was last reported of a cell.
+    /// Returns the latest report on a cell.
     pub async fn cell_observation(&self, cell: CellId) -> Result<Option<CellObservation>> {
         match self.fetch_optional(&CELL_OBSERVATION, args![cell]).await? {
             Some(row) => observation(&row, 0),
@@ -166,8 +166,8 @@ impl Store {
         }
     }
 
-    /// The running instances whose health has to be assessed: those with members that changed since a time, or whose facts
-    /// have become too old by now.
+    /// Returns the running instances due for a health assessment: those with members that changed since a time, or with
+    /// observations that are stale by now.
     pub async fn instances_to_assess(
         &self,
         changed_since: Timestamp,
@@ -178,7 +178,7 @@ impl Store {
         rows.iter().map(|row| row.get(0)).collect()
     }
 
-    /// From when on the adapter of an instance counts as silent, and when the instance is assessed next.
+    /// Returns when an instance's adapter counts as silent, and when the instance is assessed next.
     pub async fn instance_assessment(
         &self,
         id: InstanceId,
@@ -189,20 +189,20 @@ impl Store {
         }
     }
 
-    /// Every running instance.
+    /// Returns every running instance.
     pub async fn instances_running(&self) -> Result<Vec<InstanceId>> {
         self.fetch_all(&INSTANCES_RUNNING, args![]).await?.iter().map(|row| row.get(0)).collect()
     }
 }
 
 impl Tx {
-    /// What was last reported of a cell, as this transaction sees it.
+    /// Returns the latest report on a cell, as read by this transaction.
     pub async fn cell_observation_now(&mut self, cell: CellId) -> Result<Option<CellObservation>> {
         let rows = self.fetch_all(&CELL_OBSERVATION, args![cell]).await?;
         rows.first().map_or(Ok(None), |row| observation(row, 0))
     }
 
-    /// Stores what an agent reported of a cell; says whether the cell is on that node, in that incarnation.
+    /// Stores an agent's report on a cell; reports whether the cell is on that node in that incarnation.
     pub async fn cell_observe(&mut self, node: NodeId, report: &CellReport, at: Timestamp) -> Result<bool> {
         let args = args![
             report.cell_id,
@@ -217,17 +217,17 @@ impl Tx {
         Ok(self.execute(&CELL_OBSERVE, args).await? == 1)
     }
 
-    /// The running instance whose member's cell this is.
+    /// Returns the running instance that a member's cell belongs to.
     pub async fn instance_of_cell(&mut self, cell: CellId) -> Result<Option<InstanceId>> {
         self.fetch_all(&INSTANCE_OF_CELL, args![cell]).await?.first().map(|row| row.get(0)).transpose()
     }
 
-    /// The agent of a node confirmed the status of its cells.
+    /// Records that a node's agent confirmed the status of its cells.
     pub async fn node_observed(&mut self, node: NodeId, at: Timestamp) -> Result<()> {
         self.execute(&NODE_OBSERVED, args![node, at]).await.map(drop)
     }
 
-    /// Stores what an adapter reported of a member; says whether that incarnation is there.
+    /// Stores an adapter's report on a member; reports whether that incarnation is current.
     pub async fn member_report(
         &mut self,
         member: MemberId,
@@ -238,12 +238,12 @@ impl Tx {
         Ok(self.execute(&MEMBER_REPORT, args).await? == 1)
     }
 
-    /// Has the health of every running instance on a node assessed.
+    /// Schedules a health assessment of every running instance on a node.
     pub async fn instances_assess_on(&mut self, node: NodeId, at: Timestamp) -> Result<()> {
         self.execute(&INSTANCES_ASSESS_ON_NODE, args![node, at]).await.map(drop)
     }
 
-    /// When an instance is assessed next, and from when on its adapter counts as silent.
+    /// Sets when an instance is assessed next, and when its adapter counts as silent.
     pub async fn instance_assessed(
         &mut self,
         id: InstanceId,
@@ -253,12 +253,12 @@ impl Tx {
         self.execute(&INSTANCE_ASSESSED, args![id, due_at, silent_at]).await.map(drop)
     }
 
-    /// From when on the adapter of an instance counts as silent, if that was noted.
+    /// Returns when an instance's adapter counts as silent, if set.
     pub async fn instance_silent_at(&mut self, id: InstanceId) -> Result<Option<Timestamp>> {
         self.fetch_all(&INSTANCE_SILENT_AT, args![id]).await?.first().map_or(Ok(None), |row| row.get(0))
     }
 
-    /// The adapter of an instance reported: it counts as silent from this time on.
+    /// Records a report of an instance's adapter: it counts as silent from `silent_at` on.
     pub async fn instance_adapter_heard(&mut self, id: InstanceId, silent_at: Timestamp) -> Result<()> {
         self.execute(&INSTANCE_ADAPTER_HEARD, args![id, silent_at]).await.map(drop)
     }

@@ -16,7 +16,7 @@ use crate::tx::Meter;
 use crate::writer::Writer;
 use crate::{Backend, Result, Store, StoreError};
 
-/// The migrations, in order: number, name, PostgreSQL's text, SQLite's. A released one is never changed.
+/// The migrations in order: number, name, PostgreSQL text, SQLite text. A released migration never changes.
 const MIGRATIONS: &[(i64, &str, &str, &str)] = &[
     (
         1,
@@ -57,10 +57,10 @@ fn migrator(texts: fn(&(i64, &'static str, &'static str, &'static str)) -> &'sta
     Migrator::with_migrations(MIGRATIONS.iter().map(migration).collect())
 }
 
-/// The channel that the sealer wakes the replicas on. A wake-up only: it carries nothing.
+/// The channel on which the sealer wakes the other replicas. Notifications carry no payload.
 const CHANNEL: &str = "muster_sealed";
 
-/// Where a database is.
+/// The location of a database.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Location {
     /// A file.
@@ -70,7 +70,7 @@ pub enum Location {
 }
 
 impl Location {
-    /// `postgres://…` is PostgreSQL; anything else is the path of a SQLite file, `sqlite:` before it or not.
+    /// Parses a location: `postgres://…` is PostgreSQL, anything else the path of a SQLite file, with or without `sqlite:`.
     pub fn parse(text: &str) -> Self {
         if text.starts_with("postgres://") || text.starts_with("postgresql://") {
             Location::Postgres(text.to_owned())
@@ -80,12 +80,12 @@ impl Location {
     }
 }
 
-/// The newest migration that this program knows.
+/// Returns the newest migration that this binary knows.
 pub fn newest_migration() -> i64 {
     MIGRATIONS.iter().map(|migration| migration.0).max().unwrap_or(0)
 }
 
-/// A word for all PostgreSQL migrations: another one if any text changes. Tests name their template by it.
+/// Returns a digest of all PostgreSQL migrations, which changes with any text. Tests name their template database after it.
 pub fn migrations_digest() -> String {
     let mut digest = Sha256::new();
     for (number, name, text, _) in MIGRATIONS {
@@ -98,17 +98,17 @@ fn sqlite_options(path: &Path) -> SqliteConnectOptions {
     SqliteConnectOptions::new()
         .filename(path)
         .journal_mode(SqliteJournalMode::Wal)
-        // NORMAL would lose acknowledged commits when the power fails.
+        // NORMAL would lose acknowledged commits on power failure.
         .synchronous(SqliteSynchronous::Full)
         .foreign_keys(true)
         .busy_timeout(Duration::from_secs(5))
-        // A page of a list fits, so that its reader and the thread that owns the connection need not take turns.
+        // Fits a whole list page, so that the reader and the thread that owns the connection need not alternate.
         .row_buffer_size(256)
         .disable_statement_logging()
 }
 
 impl Store {
-    /// Opens the database and brings an older schema up to date; refuses a newer one.
+    /// Opens the database and migrates an older schema; refuses a newer one.
     pub async fn open(location: &Location, connections: u32) -> Result<Self> {
         let backend = match location {
             Location::Sqlite(path) => open_sqlite(path).await?,
@@ -122,7 +122,7 @@ impl Store {
         })
     }
 
-    /// The newest migration in the database.
+    /// Returns the newest migration in the database.
     pub async fn schema_version(&self) -> Result<i64> {
         const VERSION: &str = "SELECT COALESCE(MAX(version), 0) FROM _sqlx_migrations";
         Ok(match &self.backend {
@@ -131,7 +131,7 @@ impl Store {
         })
     }
 
-    /// Whether the database answers.
+    /// Verifies that the database responds.
     pub async fn ping(&self) -> Result<()> {
         match &self.backend {
             Backend::Pg(pool) => pool.execute("SELECT 1").await.map(drop)?,
@@ -140,7 +140,7 @@ impl Store {
         Ok(())
     }
 
-    /// Wakes whoever waits in [`Store::wait_for_wake`] on other replicas.
+    /// Wakes the [`Listener`]s of other replicas.
     pub async fn wake(&self) -> Result<()> {
         if let Backend::Pg(pool) = &self.backend {
             pool.execute("NOTIFY muster_sealed").await?;
@@ -148,7 +148,7 @@ impl Store {
         Ok(())
     }
 
-    /// A listener for wake-ups of other replicas; none where there can be no other.
+    /// Returns a listener for wake-ups from other replicas; `None` on SQLite, which has a single replica.
     pub async fn listener(&self) -> Result<Option<Listener>> {
         match &self.location {
             Location::Postgres(url) => {
@@ -172,7 +172,7 @@ impl Store {
         Ok(())
     }
 
-    /// Prepares a statement without running it: how the tests know that each is valid on both.
+    /// Prepares a statement without running it. Tests use it to verify that each statement is valid on both databases.
     pub async fn prepare(&self, sql: &crate::Sql) -> Result<()> {
         match &self.backend {
             Backend::Pg(pool) => pool.prepare(sql.pg.into_sql_str()).await.map(drop)?,
@@ -181,7 +181,7 @@ impl Store {
         Ok(())
     }
 
-    /// The schema as lines of text, the same for both databases where the schemas are the same.
+    /// Returns the schema as lines of text, identical for both databases if the schemas are.
     pub async fn describe_schema(&self) -> Result<Vec<String>> {
         const PG: &str = "SELECT c.table_name || '.' || c.column_name || ' ' || CASE c.data_type \
              WHEN 'uuid' THEN 'text' WHEN 'jsonb' THEN 'text' WHEN 'timestamp with time zone' THEN 'integer' \
@@ -225,11 +225,11 @@ impl Store {
     }
 }
 
-/// Hears wake-ups.
+/// A subscription to wake-ups.
 pub struct Listener(PgListener);
 
 impl Listener {
-    /// Returns when woken; reconnects by itself.
+    /// Returns on the next wake-up; reconnects on its own.
     pub async fn wait(&mut self) -> Result<()> {
         self.0.recv().await.map(drop).map_err(StoreError::from)
     }
@@ -242,7 +242,7 @@ async fn open_sqlite(path: &Path) -> Result<Backend> {
     let read = SqlitePoolOptions::new()
         .max_connections(4)
         .min_connections(1)
-        // It is a file: to ask whether it is still there would be a message to the connection's thread and back, for each read.
+        // The database is a local file; a liveness check would cost a round trip to the connection's thread for each read.
         .test_before_acquire(false)
         .connect_with(sqlite_options(path).read_only(true))
         .await?;
@@ -258,7 +258,7 @@ async fn open_postgres(url: &str, connections: u32) -> Result<Backend> {
         .max_connections(connections)
         .min_connections(1)
         .acquire_timeout(Duration::from_secs(5))
-        // A dead connection is found by the statement that fails on it; asking before each use doubles the round trips.
+        // The failing statement reveals a dead connection; a check before each use would double the round trips.
         .test_before_acquire(false)
         .connect_with(options)
         .await?;

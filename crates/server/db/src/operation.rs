@@ -1,4 +1,4 @@
-//! Operations: written with the command that asks for them, leased by the engine, moved away when they end.
+//! Operations: submitted with a command, leased by the engine, archived when they end.
 
 use jiff::{SignedDuration, Timestamp};
 use muster_ids::{AllocationId, NodeId, OperationId, ProjectId};
@@ -12,8 +12,8 @@ use crate::{Page, Result, Store, StoreError, Tx};
 macro_rules! columns {
     () => {
         "id, kind, tenant_id, project_id, subject_kind, subject_id, subject_name, asked_by, correlation_id, state, input,
-         touches, steps, items, waiting, parked, reason, message, cancel_requested, supersedes, parent_id, due_at,
-         deadline_at, generation, wakes, created_at, updated_at, version, shares"
+         exclusive_locks, steps, items, waiting, blocked, reason, message, cancel_requested, supersedes, parent_id, due_at,
+         deadline_at, generation, wakes, created_at, updated_at, version, shared_locks"
     };
 }
 
@@ -24,19 +24,20 @@ statements! {
     OPERATION_GET = both(concat!("SELECT ", columns!(), " FROM operations WHERE id = $1"));
     OPERATION_OF_SUBJECT = both(concat!("SELECT ", columns!(), " FROM operations WHERE subject_id = $1 ORDER BY id"));
     OPERATION_TOUCHING = both(concat!("SELECT ", columns!(), " FROM operations
-         WHERE id IN (SELECT operation_id FROM operation_touches WHERE thing = $1) ORDER BY id"));
-    // What is on its way out, on a node or in an allocation, and is parked.
-    OPERATION_PARKED_ON = both(concat!("SELECT ", columns!(), " FROM operations WHERE state = 'parked' AND (
+         WHERE id IN (SELECT operation_id FROM operation_locks WHERE thing = $1) ORDER BY id"));
+    // Blocked removals on a node, or in an allocation.
+    OPERATION_PARKED_ON = both(concat!("SELECT ", columns!(), " FROM operations WHERE state = 'blocked' AND (
             (kind = 'allocation.release' AND subject_id IN (SELECT id FROM allocations WHERE node_id = $1))
             OR (kind = 'cell.destroy' AND subject_id IN (SELECT id FROM cells WHERE node_id = $1))
             OR (kind = 'member.remove' AND subject_id IN (SELECT m.id FROM members m
                 JOIN allocations a ON a.id = m.allocation_id WHERE a.node_id = $1))) ORDER BY id"));
-    OPERATION_PARKED_IN = both(concat!("SELECT ", columns!(), " FROM operations WHERE state = 'parked' AND (
+    OPERATION_PARKED_IN = both(concat!("SELECT ", columns!(), " FROM operations WHERE state = 'blocked' AND (
             (kind = 'allocation.release' AND subject_id = $1)
             OR (kind = 'cell.destroy' AND subject_id IN (SELECT id FROM cells WHERE allocation_id = $1))
             OR (kind = 'member.remove' AND subject_id IN (SELECT id FROM members WHERE allocation_id = $1))) ORDER BY id"));
     OPERATION_FINISHED_GET = both("SELECT document FROM operations_finished WHERE id = $1");
-    // $1 after, $2 project or null for all, $3 subject or null, $4 limit; unfinished and finished as one list.
+    // $1 after, $2 project or null for all, $3 subject or null, $4 limit, $5 state or null; unfinished and finished as one
+    // list.
     OPERATION_LIST_OPEN = pair(
         concat!("SELECT ", columns!(), " FROM operations WHERE id > $1 AND ($2::uuid IS NULL OR project_id = $2)
             AND ($3::uuid IS NULL OR subject_id = $3) AND ($5::text IS NULL OR state = $5) ORDER BY id LIMIT $4"),
@@ -48,13 +49,13 @@ statements! {
         "SELECT document FROM operations_finished WHERE id > $1 AND ($2 IS NULL OR project_id = $2)
             AND ($3 IS NULL OR subject_id = $3) AND ($5 IS NULL OR state = $5) ORDER BY id LIMIT $4");
     OPERATION_CHILDREN = both(
-        "SELECT id, kind, subject_id, state, input ->> 'for', reason, COALESCE(parked ->> 'reason', waiting, message)
+        "SELECT id, kind, subject_id, state, input ->> 'for', reason, COALESCE(blocked ->> 'reason', waiting, message)
             FROM operations WHERE parent_id = $1
          UNION ALL SELECT id, kind, subject_id, state, document -> 'input' ->> 'for', document ->> 'reason', document ->> 'message'
             FROM operations_finished WHERE parent_id = $1");
     OPERATION_ANY_DUE = both("SELECT id FROM operations WHERE due_at <= $1 ORDER BY due_at LIMIT 1");
-    // With several replicas only the database's clock is everybody's. An array, because PostgreSQL would join a subquery with
-    // the whole table, and is free to run it more than once, each time with other rows.
+    // With several replicas, only the database's clock is shared. ARRAY keeps PostgreSQL from joining the subquery with the
+    // whole table, where it could run more than once and select different rows each time.
     OPERATION_LEASE = pair(
         concat!("UPDATE operations SET holder = $1, generation = generation + 1,
             leased_until = now() + make_interval(secs => $2 / 1000.0)
@@ -63,19 +64,21 @@ statements! {
         concat!("UPDATE operations SET holder = $1, generation = generation + 1, leased_until = $3 + $2 * 1000
          WHERE id IN (SELECT id FROM operations WHERE due_at <= $3 AND leased_until < $3 ORDER BY due_at LIMIT $4)
          RETURNING ", columns!()));
-    // The fence of every step: whoever lost the lease touches no row. A wake-up that came meanwhile is not slept over.
+    // The fence of every step: after losing the lease, a worker changes no row. A wake-up that arrived meanwhile is not
+    // lost.
     OPERATION_ADVANCE = pair(
-        "UPDATE operations SET state = $3, steps = $4, items = $5, waiting = $6, parked = $7, reason = $8, message = $9,
+        "UPDATE operations SET state = $3, steps = $4, items = $5, waiting = $6, blocked = $7, reason = $8, message = $9,
             due_at = CASE WHEN wakes = $10 THEN $11::timestamptz ELSE $12::timestamptz END, deadline_at = $13, updated_at = $12::timestamptz,
             leased_until = CASE WHEN $14 THEN now() + make_interval(secs => $15 / 1000.0) ELSE now() - interval '1 second' END,
             cancel_requested = cancel_requested OR $16, input = $17, version = version + 1
          WHERE id = $1 AND generation = $2",
-        "UPDATE operations SET state = $3, steps = $4, items = $5, waiting = $6, parked = $7, reason = $8, message = $9,
+        "UPDATE operations SET state = $3, steps = $4, items = $5, waiting = $6, blocked = $7, reason = $8, message = $9,
             due_at = CASE WHEN wakes = $10 THEN $11 ELSE $12 END, deadline_at = $13, updated_at = $12,
             leased_until = CASE WHEN $14 THEN $12 + $15 * 1000 ELSE 0 END,
             cancel_requested = cancel_requested OR $16, input = $17, version = version + 1
          WHERE id = $1 AND generation = $2");
-    // Taken before anything else, so that everybody who writes for an operation locks it first, and nobody writes who lost it.
+    // Runs first, so that every writer for an operation locks its row first, and a worker that lost the lease writes
+    // nothing.
     OPERATION_FENCE = pair(
         "SELECT id FROM operations WHERE id = $1 AND generation = $2 FOR NO KEY UPDATE",
         "SELECT id FROM operations WHERE id = $1 AND generation = $2");
@@ -87,42 +90,42 @@ statements! {
     OPERATION_CANCEL = both(
         "UPDATE operations SET cancel_requested = $3, wakes = wakes + 1, due_at = $2, updated_at = $2, version = version + 1
          WHERE id = $1");
-    // Somebody outside the engine takes the operation: the generation is raised, so whoever works on it is fenced.
+    // Takes the operation away from the engine: bumping the generation fences the current worker.
     OPERATION_SEIZE = both(concat!(
         "UPDATE operations SET generation = generation + 1, holder = '', wakes = wakes + 1 WHERE id = $1 RETURNING ",
         columns!()));
     OPERATION_WAKE_WAITING_FOR = both(
         "UPDATE operations SET wakes = wakes + 1, due_at = $2
-         WHERE state = 'accepted' AND id IN (SELECT operation_id FROM operation_touches
-            WHERE NOT held AND thing IN (SELECT thing FROM operation_touches WHERE operation_id = $1))");
+         WHERE state = 'accepted' AND id IN (SELECT operation_id FROM operation_locks
+            WHERE NOT held AND thing IN (SELECT thing FROM operation_locks WHERE operation_id = $1))");
     OPERATION_WAKE_IN_LINE = both(
         "UPDATE operations SET wakes = wakes + 1, due_at = $1
          WHERE subject_id IN (SELECT id FROM allocations WHERE state = 'placing' ORDER BY id LIMIT $2)");
     OPERATION_COUNT = both("SELECT state, COUNT(*) FROM operations GROUP BY state ORDER BY state");
-    TOUCH_INSERT = both("INSERT INTO operation_touches (operation_id, thing, held, shared) VALUES ($1, $2, $3, $4)");
-    // A part stands in line where the whole does that it is a part of: otherwise it could wait for somebody who came later, and so
-    // for whoever that one waits for, and that may be the whole. $1 waits for who holds, or stands before it.
+    TOUCH_INSERT = both("INSERT INTO operation_locks (operation_id, thing, held, shared) VALUES ($1, $2, $3, $4)");
+    // A child queues at the position of its topmost parent. Otherwise it could wait for a later operation, which in turn
+    // could wait for the parent: a deadlock. $1 waits for operations that hold a lock or precede it.
     TOUCH_EARLIER = both(
         "WITH RECURSIVE line (operation_id, top, above) AS (
-            SELECT id, id, parent_id FROM operations WHERE id IN (SELECT operation_id FROM operation_touches
-                WHERE thing IN (SELECT thing FROM operation_touches WHERE operation_id = $1))
+            SELECT id, id, parent_id FROM operations WHERE id IN (SELECT operation_id FROM operation_locks
+                WHERE thing IN (SELECT thing FROM operation_locks WHERE operation_id = $1))
             UNION ALL SELECT operation_id, above, (SELECT o.parent_id FROM operations o WHERE o.id = above)
                 FROM line WHERE above IS NOT NULL),
          places (operation_id, top) AS (SELECT operation_id, top FROM line WHERE above IS NULL)
-         SELECT o.operation_id FROM operation_touches o JOIN operation_touches m ON m.thing = o.thing
+         SELECT o.operation_id FROM operation_locks o JOIN operation_locks m ON m.thing = o.thing
             JOIN places po ON po.operation_id = o.operation_id JOIN places pm ON pm.operation_id = m.operation_id
          WHERE m.operation_id = $1 AND o.operation_id <> $1
             AND (o.held OR (po.top, o.operation_id) < (pm.top, m.operation_id)) AND NOT (o.shared AND m.shared)
          ORDER BY po.top, o.operation_id LIMIT 1");
-    // The unique index keeps two apart that want a thing for themselves, and not one that wants it for itself from one that shares
-    // it. So whoever takes the right locks the rows of all who touch the same first: whichever of two comes second waits for
-    // the other and then sees what it took. SQLite has one writer anyway.
+    // The unique index excludes two exclusive locks, but not an exclusive lock and a shared one. So every acquirer first
+    // locks the rows of all operations that contend for the same locks: the second one waits and then reads the lock the
+    // first one took. SQLite has a single writer anyway.
     TOUCH_LOCK = pair(
-        "SELECT operation_id FROM operation_touches
-         WHERE thing IN (SELECT thing FROM operation_touches WHERE operation_id = $1) ORDER BY thing, operation_id FOR UPDATE",
-        "SELECT operation_id FROM operation_touches WHERE operation_id = $1");
-    TOUCH_HOLD = both("UPDATE operation_touches SET held = $2 WHERE operation_id = $1");
-    TOUCH_END = both("DELETE FROM operation_touches WHERE operation_id = $1");
+        "SELECT operation_id FROM operation_locks
+         WHERE thing IN (SELECT thing FROM operation_locks WHERE operation_id = $1) ORDER BY thing, operation_id FOR UPDATE",
+        "SELECT operation_id FROM operation_locks WHERE operation_id = $1");
+    TOUCH_HOLD = both("UPDATE operation_locks SET held = $2 WHERE operation_id = $1");
+    TOUCH_END = both("DELETE FROM operation_locks WHERE operation_id = $1");
 }
 
 fn json<T: serde::de::DeserializeOwned>(value: Json, what: &'static str) -> Result<T> {
@@ -147,11 +150,11 @@ fn operation(row: &Row) -> Result<Operation> {
         state: OperationState::parse(&row.get::<String>(9)?)
             .ok_or(StoreError::Corrupt("a state of an operation"))?,
         input: row.get(10)?,
-        touches: json(row.get(11)?, "touches")?,
+        exclusive_locks: json(row.get(11)?, "exclusive_locks")?,
         steps: json(row.get(12)?, "steps")?,
         items: json(row.get(13)?, "items")?,
         waiting: row.get(14)?,
-        parked: row.get::<Option<Json>>(15)?.map(|parked| json(parked, "a parking")).transpose()?,
+        blocked: row.get::<Option<Json>>(15)?.map(|blocked| json(blocked, "a parking")).transpose()?,
         reason: row.get(16)?,
         message: row.get(17)?,
         cancel_requested: row.get(18)?,
@@ -165,42 +168,42 @@ fn operation(row: &Row) -> Result<Operation> {
         updated_at: row.get(26)?,
         finished_at: None,
         version: row.get(27)?,
-        shares: json(row.get(28)?, "shares")?,
+        shared_locks: json(row.get(28)?, "shared_locks")?,
     })
 }
 
-/// Which operations a list shows.
+/// Filter for lists of operations.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct OperationFilter {
-    /// Of this project only.
+    /// Only operations of this project.
     pub project: Option<ProjectId>,
-    /// On this thing only.
+    /// Only operations on this subject.
     pub subject: Option<Uuid>,
-    /// In this state only.
+    /// Only operations in this state.
     pub state: Option<OperationState>,
 }
 
-/// A part of another operation, as that one needs to know it.
+/// A child operation, as its parent needs to know it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OperationChild {
     /// Its id.
     pub id: OperationId,
     /// Its kind.
     pub kind: String,
-    /// What it works on.
+    /// The subject it works on.
     pub subject_id: Uuid,
-    /// What it is.
+    /// Its state.
     pub state: OperationState,
-    /// What the other opened it for.
-    pub opened_for: String,
-    /// Why it failed: a word of a closed list.
+    /// The parent's key for it.
+    pub spawn_key: String,
+    /// The reason of its failure, from a closed list.
     pub reason: Option<String>,
-    /// Why it waits, is parked or failed, in a sentence.
+    /// A sentence on why it waits, is blocked or failed.
     pub says: Option<String>,
 }
 
 impl Store {
-    /// The operation with this id, finished or not.
+    /// Returns the operation with this id, finished or not.
     pub async fn operation_lookup(&self, id: OperationId) -> Result<Option<Operation>> {
         if let Some(row) = self.fetch_optional(&OPERATION_GET, args![id]).await? {
             return operation(&row).map(Some);
@@ -209,22 +212,22 @@ impl Store {
         row.map(|row| json(row.get(0)?, "a finished operation")).transpose()
     }
 
-    /// What is under way on a thing, oldest first.
+    /// Returns the unfinished operations on a subject, oldest first.
     pub async fn operation_open_on(&self, subject: Uuid) -> Result<Vec<Operation>> {
         self.fetch_all(&OPERATION_OF_SUBJECT, args![subject]).await?.iter().map(operation).collect()
     }
 
-    /// The unfinished operations that touch this, by themselves or beside others, oldest first.
+    /// Returns the unfinished operations with a lock on this, exclusive or shared, oldest first.
     pub async fn operation_touching(&self, thing: Uuid) -> Result<Vec<Operation>> {
         self.fetch_all(&OPERATION_TOUCHING, args![thing]).await?.iter().map(operation).collect()
     }
 
-    /// Operations, finished and not, oldest first.
+    /// Returns operations, finished and unfinished, oldest first.
     pub async fn operation_list(&self, page: Page, filter: OperationFilter) -> Result<Vec<Operation>> {
         let state = filter.state.map(OperationState::as_str);
         let args = || args![page.after, filter.project, filter.subject, page.size, state];
         let mut found: Vec<Operation> = Vec::new();
-        // What has ended is in the one table, and what has not in the other: a history of years is not read for what is parked.
+        // Finished and unfinished operations are in different tables: listing blocked ones does not read years of history.
         if filter.state.is_none_or(|state| !state.is_final()) {
             for row in self.fetch_all(&OPERATION_LIST_OPEN, args()).await? {
                 found.push(operation(&row)?);
@@ -236,13 +239,13 @@ impl Store {
             }
         }
         found.sort_by_key(|operation| operation.id);
-        // An operation that ended between the two reads stands in both.
+        // An operation that ended between the two reads is in both.
         found.dedup_by_key(|operation| operation.id);
         found.truncate(usize::try_from(page.size).unwrap_or(0));
         Ok(found)
     }
 
-    /// The operations that were opened as parts of another, oldest first.
+    /// Returns the children of an operation, oldest first.
     pub async fn operation_children(&self, parent: OperationId) -> Result<Vec<OperationChild>> {
         let rows = self.fetch_all(&OPERATION_CHILDREN, args![parent]).await?;
         let state =
@@ -253,24 +256,24 @@ impl Store {
                 kind: row.get(1)?,
                 subject_id: row.get(2)?,
                 state: state(row.get(3)?)?,
-                opened_for: row.get::<Option<String>>(4)?.unwrap_or_default(),
+                spawn_key: row.get::<Option<String>>(4)?.unwrap_or_default(),
                 reason: row.get(5)?,
                 says: row.get(6)?,
             })
         };
         let mut children: Vec<OperationChild> = rows.iter().map(child).collect::<Result<_>>()?;
         children.sort_by_key(|child| child.id);
-        // One that ended between the two reads stands in both.
+        // A child that ended between the two reads is in both.
         children.dedup_by_key(|child| child.id);
         Ok(children)
     }
 
-    /// Whether anything is due: a read, so that looking costs no commit.
+    /// Reports whether any operation is due: a read, so that polling costs no commit.
     pub async fn operation_any_due(&self, now: Timestamp) -> Result<bool> {
         Ok(self.fetch_optional(&OPERATION_ANY_DUE, args![now]).await?.is_some())
     }
 
-    /// Takes the lease on operations that are due, up to `most`.
+    /// Leases up to `most` operations that are due.
     pub async fn operation_lease(
         &self,
         holder: &str,
@@ -285,7 +288,7 @@ impl Store {
         Ok(leased)
     }
 
-    /// How many operations there are in each state, the finished ones not counted.
+    /// Returns the number of unfinished operations by state.
     pub async fn operation_count(&self) -> Result<Vec<(String, i64)>> {
         let rows = self.fetch_all(&OPERATION_COUNT, args![]).await?;
         rows.iter().map(|row| Ok((row.get(0)?, row.get(1)?))).collect()
@@ -297,7 +300,7 @@ fn millis(length: SignedDuration) -> i64 {
 }
 
 impl Tx {
-    /// Writes an operation down, with what it touches.
+    /// Stores an operation with its locks.
     pub async fn operation_open(&mut self, operation: &Operation) -> Result<()> {
         let args = args![
             operation.id,
@@ -311,11 +314,11 @@ impl Tx {
             &operation.correlation_id,
             operation.state.as_str(),
             operation.input.clone(),
-            to_json(&operation.touches),
+            to_json(&operation.exclusive_locks),
             to_json(&operation.steps),
             to_json(&operation.items),
             operation.waiting.as_deref(),
-            operation.parked.as_ref().map(to_json),
+            operation.blocked.as_ref().map(to_json),
             operation.reason.as_deref(),
             operation.message.as_deref(),
             operation.cancel_requested,
@@ -328,11 +331,11 @@ impl Tx {
             operation.created_at,
             operation.updated_at,
             operation.version,
-            to_json(&operation.shares),
+            to_json(&operation.shared_locks),
             Timestamp::UNIX_EPOCH
         ];
         self.execute(&OPERATION_OPEN, args).await?;
-        for (things, shared) in [(&operation.touches, false), (&operation.shares, true)] {
+        for (things, shared) in [(&operation.exclusive_locks, false), (&operation.shared_locks, true)] {
             for thing in things {
                 self.execute(&TOUCH_INSERT, args![operation.id, *thing, false, shared]).await?;
             }
@@ -340,13 +343,13 @@ impl Tx {
         Ok(())
     }
 
-    /// The unfinished operations that touch this, inside this transaction.
+    /// Returns the unfinished operations with a lock on this, as read by this transaction.
     pub async fn operation_touching_now(&mut self, thing: Uuid) -> Result<Vec<Operation>> {
         self.fetch_all(&OPERATION_TOUCHING, args![thing]).await?.iter().map(operation).collect()
     }
 
-    /// Takes the right to work on everything the operation touches. The answer names an operation that comes before it, if
-    /// there is one; two that try at once meet at the unique index, and one fails with `Conflict`.
+    /// Acquires all locks of an operation. Returns an operation that precedes it, if there is one; of two concurrent
+    /// attempts, one fails with `Conflict` at the unique index.
     pub async fn operation_hold(&mut self, id: OperationId) -> Result<Option<OperationId>> {
         self.fetch_all(&TOUCH_LOCK, args![id]).await?;
         let earlier = self.fetch_all(&TOUCH_EARLIER, args![id]).await?;
@@ -357,14 +360,14 @@ impl Tx {
         Ok(None)
     }
 
-    /// Proves that the lease is still held, and holds it for the rest of this transaction.
+    /// Verifies that the lease is still held and locks the operation until the transaction ends.
     pub async fn operation_fence(&mut self, operation: &Operation) -> Result<()> {
         let held = self.fetch_all(&OPERATION_FENCE, args![operation.id, operation.generation]).await?;
         if held.is_empty() { Err(StoreError::Fenced) } else { Ok(()) }
     }
 
-    /// Writes what a step came to. Fenced: the generation must be the one that was leased. `keep` extends the lease by its
-    /// length, otherwise it is given back.
+    /// Stores the outcome of a step. Fenced: the generation must be the leased one. `keep` extends the lease by its length,
+    /// otherwise the lease is released.
     pub async fn operation_advance(
         &mut self,
         operation: &Operation,
@@ -378,7 +381,7 @@ impl Tx {
             to_json(&operation.steps),
             to_json(&operation.items),
             operation.waiting.as_deref(),
-            operation.parked.as_ref().map(to_json),
+            operation.blocked.as_ref().map(to_json),
             operation.reason.as_deref(),
             operation.message.as_deref(),
             operation.wakes,
@@ -393,7 +396,7 @@ impl Tx {
         self.execute_one(&OPERATION_ADVANCE, args, StoreError::Fenced).await
     }
 
-    /// Ends an operation: it leaves the hot tables, and whatever waited for the same things is woken. Fenced.
+    /// Ends an operation: archives it and wakes the operations that wait for its locks. Fenced.
     pub async fn operation_end(&mut self, operation: &Operation, now: Timestamp) -> Result<()> {
         self.execute(&OPERATION_WAKE_WAITING_FOR, args![operation.id, now]).await?;
         self.execute(&TOUCH_END, args![operation.id]).await?;
@@ -419,44 +422,43 @@ impl Tx {
         self.execute(&OPERATION_ARCHIVE, args).await.map(drop)
     }
 
-    /// Has the engine look at an operation now.
+    /// Makes an operation due now.
     pub async fn operation_wake(&mut self, id: OperationId, now: Timestamp) -> Result<()> {
         self.execute(&OPERATION_WAKE, args![id, now]).await.map(drop)
     }
 
-    /// Has the engine look at the first of those that wait in line for capacity.
+    /// Makes the first operations in the capacity queue due now.
     pub async fn operation_wake_in_line(&mut self, now: Timestamp, most: i64) -> Result<()> {
         self.execute(&OPERATION_WAKE_IN_LINE, args![now, most]).await.map(drop)
     }
 
-    /// Asks for the end of an operation.
+    /// Requests the cancellation of an operation.
     pub async fn operation_cancel(&mut self, id: OperationId, now: Timestamp) -> Result<()> {
         self.execute_one(&OPERATION_CANCEL, args![id, now, true], StoreError::Gone("operation".to_owned()))
             .await
     }
 
-    /// What is under way on a thing, oldest first, inside this transaction.
+    /// Returns the unfinished operations on a subject, oldest first, as read by this transaction.
     pub async fn operation_open_on_now(&mut self, subject: Uuid) -> Result<Vec<Operation>> {
         self.fetch_all(&OPERATION_OF_SUBJECT, args![subject]).await?.iter().map(operation).collect()
     }
 
-    /// The operation with this id, if it is not finished, inside this transaction.
+    /// Returns the operation with this id if it is unfinished, as read by this transaction.
     pub async fn operation_now(&mut self, id: OperationId) -> Result<Option<Operation>> {
         self.fetch_all(&OPERATION_GET, args![id]).await?.first().map(operation).transpose()
     }
 
-    /// What is on its way out on a node and is parked: releases, cells and members.
-    pub async fn operation_parked_on(&mut self, node: NodeId) -> Result<Vec<Operation>> {
+    /// Returns the blocked removals on a node: of allocations, cells and members.
+    pub async fn operation_blocked_on(&mut self, node: NodeId) -> Result<Vec<Operation>> {
         self.fetch_all(&OPERATION_PARKED_ON, args![node]).await?.iter().map(operation).collect()
     }
 
-    /// What is on its way out in an allocation, or with it, and is parked.
-    pub async fn operation_parked_in(&mut self, allocation: AllocationId) -> Result<Vec<Operation>> {
+    /// Returns the blocked removals of an allocation and of the cells and members in it.
+    pub async fn operation_blocked_in(&mut self, allocation: AllocationId) -> Result<Vec<Operation>> {
         self.fetch_all(&OPERATION_PARKED_IN, args![allocation]).await?.iter().map(operation).collect()
     }
 
-    /// Takes an operation out of the engine's hands: whoever works on it is fenced from here on. The answer is the operation as
-    /// it stands, or nothing when it has ended.
+    /// Takes an operation away from the engine and fences its worker. Returns the operation, or `None` if it has ended.
     pub async fn operation_seize(&mut self, id: OperationId) -> Result<Option<Operation>> {
         let rows = self.fetch_all(&OPERATION_SEIZE, args![id]).await?;
         rows.first().map(operation).transpose()

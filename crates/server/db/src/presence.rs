@@ -1,8 +1,9 @@
-//! Whether the devices of a node's slots are there. A device that is not keeps its slot from everybody, also from those who
-//! wait for whoever holds it now; when it is found again the slot is what it was, unless something else is the matter with it.
+//! Presence of the devices of a node's slots. A slot with a missing device is quarantined, even for operations that wait for
+//! the current holder to release it. When the device is found again, the slot returns to its former state unless it has
+//! another problem.
 //!
-//! A slot that was given back meanwhile is not what it was: nobody saw its device wiped. It waits, as after an operator's
-//! word, until that was done.
+//! A slot that was released meanwhile does not return to its former state, because its device was never verified as wiped.
+//! It stays quarantined, as after an operator's attestation, until it is wiped.
 
 use std::collections::BTreeSet;
 
@@ -26,7 +27,7 @@ statements! {
 
 const NOT_SEEN_CLEAN: &str = "given back while its device was not there; not seen to be clean";
 
-/// What is known of a slot and its device.
+/// A slot and the state of its device.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Known {
     id: SlotId,
@@ -51,8 +52,8 @@ fn known(row: &Row) -> Result<Known> {
 }
 
 impl Known {
-    /// What it becomes when its device is not found. For a slot that is held it is kept in mind by whom: if that one gives
-    /// it back before the device is there again, nobody will have seen it wiped.
+    /// Returns the slot's state when its device is missing. For a held slot it records the holder: if that allocation
+    /// releases the slot before the device is back, its device was never verified as wiped.
     fn lost(&self, at: Timestamp) -> Known {
         let mut lost = Known { missing_since: Some(at), ..self.clone() };
         if self.state == SlotState::Approved {
@@ -62,7 +63,7 @@ impl Known {
         lost
     }
 
-    /// What it becomes when its device is found again.
+    /// Returns the slot's state when its device is found again.
     fn found(&self) -> Known {
         let mut found = Known { missing_since: None, ..self.clone() };
         if self.state != SlotState::Quarantined || self.reason.is_some() {
@@ -78,18 +79,18 @@ impl Known {
     }
 }
 
-/// The slots that can be used no more, and those that can be again, because of what was found on their node.
+/// The slots that became unusable or usable again after an inventory of their node.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Presence {
-    /// Their devices are not there any more: id and device.
+    /// Slots with devices that went missing: id and device.
     pub lost: Vec<(SlotId, String)>,
-    /// Their devices are there again: id and device.
+    /// Slots with devices that are present again: id and device.
     pub found: Vec<(SlotId, String)>,
 }
 
 impl Tx {
-    /// Writes down which of a node's slots have their devices, given all devices that were found there. The node's row must be
-    /// locked; it is counted anew if that changed what can be claimed.
+    /// Records which of a node's slots have their devices, given all devices found there. The node's row must be locked; it
+    /// is recounted if the claimable slots changed.
     pub async fn slot_presence(
         &mut self,
         node: NodeId,

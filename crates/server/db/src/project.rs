@@ -13,7 +13,7 @@ macro_rules! columns {
     };
 }
 
-/// What a person may see: the projects where a role is held, and all of a tenant that is administered.
+/// The projects visible to a user: those with a role binding, and all projects of a tenant on which the user has one.
 macro_rules! visible {
     () => {
         "($2 OR p.id = $4 OR EXISTS (SELECT 1 FROM role_bindings b WHERE b.user_id = $3
@@ -56,14 +56,14 @@ fn project(row: &Row) -> Result<Project> {
     })
 }
 
-/// Whose projects can be seen.
+/// The set of visible projects.
 #[derive(Debug, Clone, Copy)]
 pub enum ProjectsOf {
-    /// Everybody's.
+    /// All projects.
     All,
-    /// Those where a person holds a role.
+    /// Projects on which a user has a role.
     User(UserId),
-    /// One.
+    /// A single project.
     Only(ProjectId),
 }
 
@@ -78,12 +78,12 @@ impl ProjectsOf {
 }
 
 impl Store {
-    /// The project with this id.
+    /// Returns the project with this id.
     pub async fn project_lookup(&self, id: ProjectId) -> Result<Option<Project>> {
         self.fetch_optional(&PROJECT_GET, args![id]).await?.as_ref().map(project).transpose()
     }
 
-    /// The project `name` of the tenant `slug`.
+    /// Returns the project `name` of the tenant `slug`.
     pub async fn project_by_qualified_name(&self, slug: &str, name: &str) -> Result<Option<Project>> {
         self.fetch_optional(&PROJECT_BY_QUALIFIED_NAME, args![slug, name])
             .await?
@@ -92,13 +92,13 @@ impl Store {
             .transpose()
     }
 
-    /// The visible projects with this bare name: three at most, to tell one from several.
+    /// Returns the visible projects with this unqualified name: at most three, enough to detect ambiguity.
     pub async fn project_by_name(&self, name: &str, of: ProjectsOf) -> Result<Vec<Project>> {
         let (all, user, only) = of.parts();
         self.fetch_all(&PROJECT_BY_NAME, args![name, all, user, only]).await?.iter().map(project).collect()
     }
 
-    /// Visible projects in order of their making.
+    /// Returns the visible projects in creation order.
     pub async fn project_list(
         &self,
         page: Page,
@@ -128,7 +128,7 @@ impl Tx {
         self.insert(&PROJECT_INSERT, args).await
     }
 
-    /// Changes a project that still has the version before `project.version`.
+    /// Updates a project that still has the version before `project.version`.
     pub async fn project_update(&mut self, project: &Project) -> Result<()> {
         let args = args![
             project.id,
@@ -140,12 +140,12 @@ impl Tx {
         self.execute_one(&PROJECT_UPDATE, args, StoreError::Stale).await
     }
 
-    /// Removes a project whose parts are already gone.
+    /// Removes a project. Its contents must already be removed.
     pub async fn project_delete(&mut self, id: ProjectId, version: i64) -> Result<()> {
         self.execute_one(&PROJECT_DELETE, args![id, version], StoreError::Stale).await
     }
 
-    /// Removes all projects of a tenant, whose parts are already gone.
+    /// Removes all projects of a tenant. Their contents must already be removed.
     pub async fn project_delete_of_tenant(&mut self, tenant: TenantId) -> Result<i64> {
         self.execute(&PROJECT_DELETE_OF_TENANT, args![tenant]).await.map(|count| count as i64)
     }

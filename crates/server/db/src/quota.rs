@@ -1,4 +1,4 @@
-//! Quotas: what a project may hold at most, and what it holds.
+//! Quotas: a project's limits and usage.
 
 use muster_ids::{ProjectId, TenantId};
 use muster_model::node::Capacity;
@@ -17,7 +17,7 @@ statements! {
     QUOTA_SET = both(
         "UPDATE quotas SET max_allocations = $2, max_gpus = $3, max_cpus = $4, max_memory_mb = $5, max_disk_mb = $6,
             version = version + 1 WHERE project_id = $1 AND version = $7");
-    // A limit binds only what grows: shrinking is always allowed, also above the limit.
+    // A limit applies only to increases: shrinking is always allowed, even above the limit.
     QUOTA_TAKE = both(
         "UPDATE quotas SET used_allocations = used_allocations + $2, used_gpus = used_gpus + $3, used_cpus = used_cpus + $4,
             used_memory_mb = used_memory_mb + $5, used_disk_mb = used_disk_mb + $6
@@ -32,30 +32,30 @@ statements! {
     QUOTA_DELETE_OF_PROJECT = both("DELETE FROM quotas WHERE project_id = $1");
 }
 
-/// A project's limits and use.
+/// A project's limits and usage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Quota {
-    /// Most allocations; no limit if absent, as with the others.
+    /// Maximum allocations; absent means unlimited, as for the other limits.
     pub max_allocations: Option<i64>,
-    /// Most GPUs.
+    /// Maximum GPUs.
     pub max_gpus: Option<i64>,
-    /// Most CPUs.
+    /// Maximum CPUs.
     pub max_cpus: Option<i64>,
-    /// Most memory.
+    /// Maximum memory.
     pub max_memory_mb: Option<i64>,
-    /// Most disk.
+    /// Maximum disk.
     pub max_disk_mb: Option<i64>,
-    /// Allocations that live.
+    /// Live allocations.
     pub used_allocations: i64,
-    /// What they were promised.
+    /// The resources promised to them.
     pub used: Capacity,
-    /// For `If-Match`; 0 where no row was made yet.
+    /// For `If-Match`; 0 if there is no row yet.
     pub version: i64,
 }
 
 impl Quota {
-    /// Which limit does not allow so much more, with what is used and asked for; `None` where all of it is allowed. The same
-    /// rule as `QUOTA_TAKE` has: a limit binds only what grows.
+    /// Describes the first limit that such an increase would exceed; `None` if all of it is allowed. Applies the same rule
+    /// as `QUOTA_TAKE`: a limit applies only to increases.
     pub fn excess(&self, allocations: i64, amount: &Capacity) -> Option<String> {
         let words = |count: i64| format!("{count} {}", if count == 1 { "allocation" } else { "allocations" });
         let over = |limit: Option<i64>, used: i64, asked: i64| {
@@ -82,7 +82,7 @@ impl Quota {
 }
 
 impl Store {
-    /// A project's limits and use.
+    /// Returns a project's limits and usage.
     pub async fn quota_lookup(&self, project: ProjectId) -> Result<Quota> {
         self.fetch_optional(&QUOTA_GET, args![project]).await?.map_or(Ok(Quota::default()), |row| quota(&row))
     }
@@ -102,7 +102,7 @@ fn quota(row: &Row) -> Result<Quota> {
 }
 
 impl Tx {
-    /// Sets the limits; `quota.version` is the one that was seen.
+    /// Sets the limits; `quota.version` is the version the caller read.
     pub async fn quota_set(&mut self, project: ProjectId, quota: &Quota) -> Result<()> {
         self.execute(&QUOTA_MAKE, args![project]).await?;
         let args = args![
@@ -117,7 +117,7 @@ impl Tx {
         self.execute_one(&QUOTA_SET, args, StoreError::Stale).await
     }
 
-    /// Takes from a quota, or gives back with negative amounts. `false`: a limit does not allow it.
+    /// Charges a quota, or refunds it with negative amounts. Returns `false` if a limit does not allow it.
     pub async fn quota_take(
         &mut self,
         project: ProjectId,
@@ -129,7 +129,7 @@ impl Tx {
         Ok(self.execute(&QUOTA_TAKE, args).await? == 1)
     }
 
-    /// Why a quota does not allow so much, where `quota_take` refused it.
+    /// Explains which limit made `quota_take` refuse.
     pub async fn quota_excess(
         &mut self,
         project: ProjectId,
@@ -142,12 +142,12 @@ impl Tx {
         Ok(excess.unwrap_or_else(|| "the project's quota did not allow it at this moment".to_owned()))
     }
 
-    /// Forgets the limits of a project that is being removed.
+    /// Deletes the limits of a project that is being removed.
     pub async fn quota_delete_of_project(&mut self, project: ProjectId) -> Result<()> {
         self.execute(&QUOTA_DELETE_OF_PROJECT, args![project]).await.map(drop)
     }
 
-    /// Forgets the limits of all projects of a tenant that is being removed.
+    /// Deletes the limits of all projects of a tenant that is being removed.
     pub async fn quota_delete_of_tenant(&mut self, tenant: TenantId) -> Result<()> {
         self.execute(&QUOTA_DELETE_OF_TENANT, args![tenant]).await.map(drop)
     }

@@ -1,4 +1,4 @@
-//! Refused commands: the first of a minute is written at once, the rest of that minute is counted.
+//! Refused commands: the first of a minute is recorded immediately, further ones in that minute are only counted.
 
 use muster_model::audit::Entry;
 
@@ -14,7 +14,7 @@ statements! {
 }
 
 impl Tx {
-    /// Counts a refusal; the first of its minute is also left for the sealer.
+    /// Counts a refusal; the first of its minute is also appended to the outbox.
     pub async fn refusal_count(&mut self, entry: &Entry, minute: i64, id: uuid::Uuid) -> Result<()> {
         let text = serde_json::to_string(entry).expect("an audit entry is JSON");
         let chain = entry.scope().chain();
@@ -22,10 +22,10 @@ impl Tx {
         let args = args![&entry.actor.id, &entry.action, code, minute, &text, &chain];
         let rows = self.fetch_all(&REFUSAL_COUNT, args).await?;
         let count: i64 = rows.first().map(|row| row.get(0)).transpose()?.unwrap_or(1);
-        if count == 1 { self.unsealed_insert(id, &chain, &text, "[]").await } else { Ok(()) }
+        if count == 1 { self.outbox_append(id, &chain, &text, "[]").await } else { Ok(()) }
     }
 
-    /// Takes the counts of minutes that are over: how often, and the last such entry.
+    /// Takes the counts of past minutes: the count, and the last entry.
     pub async fn refusal_take(&mut self, before_minute: i64) -> Result<Vec<(i64, String)>> {
         let rows = self.fetch_all(&REFUSAL_TAKE, args![before_minute]).await?;
         rows.iter().map(|row| Ok((row.get(0)?, row.get(1)?))).collect()

@@ -17,20 +17,20 @@ statements! {
 /// A running server.
 #[derive(Debug, Clone)]
 pub struct Replica {
-    /// Its id; a new one at every start.
+    /// Its id; new at every start.
     pub id: ReplicaId,
-    /// Where it listens.
+    /// Its listen address.
     pub address: String,
     /// Its version.
     pub version: String,
-    /// Since when it runs.
+    /// Start time.
     pub started_at: Timestamp,
-    /// When it last said so.
+    /// Time of its latest heartbeat.
     pub seen_at: Timestamp,
 }
 
 impl Store {
-    /// Says that a server runs.
+    /// Records a heartbeat of a server.
     pub async fn replica_seen(&self, replica: &Replica) -> Result<()> {
         let mut tx = self.begin().await?;
         let args = args![replica.id, &replica.address, &replica.version, replica.started_at, replica.seen_at];
@@ -38,7 +38,7 @@ impl Store {
         tx.commit().await
     }
 
-    /// The servers that were heard of since.
+    /// Returns the servers with a heartbeat since `since`.
     pub async fn replica_list(&self, since: Timestamp) -> Result<Vec<Replica>> {
         let rows = self.fetch_all(&REPLICA_LIST, args![since]).await?;
         rows.iter()
@@ -54,7 +54,7 @@ impl Store {
             .collect()
     }
 
-    /// Removes a server that stops, and those that were not heard of for long.
+    /// Removes a server that stops, and those without a heartbeat since `silent_since`.
     pub async fn replica_gone(&self, id: ReplicaId, silent_since: Timestamp) -> Result<()> {
         let mut tx = self.begin().await?;
         tx.execute(&REPLICA_GONE, args![id, silent_since]).await?;

@@ -1,4 +1,4 @@
-//! Repositories, the blobs they have, and the tags in them.
+//! Repositories, their blobs and their tags.
 
 use jiff::Timestamp;
 use muster_ids::{NodeId, ProjectId, RepositoryId, TenantId};
@@ -14,7 +14,7 @@ macro_rules! columns {
 }
 
 statements! {
-    // The one that is there, or the one that is made now.
+    // Returns the existing row, or the one created now.
     REPOSITORY_ENSURE = both(concat!("INSERT INTO repositories (", columns!(), ") VALUES ($1, $2, $3, $4, $5, 1)
          ON CONFLICT (project_id, name) DO UPDATE SET version = repositories.version RETURNING ", columns!()));
     REPOSITORY_GET = both(concat!("SELECT ", columns!(), " FROM repositories WHERE id = $1"));
@@ -30,7 +30,7 @@ statements! {
     REPOSITORY_DELETE_OF_PROJECT = both("DELETE FROM repositories WHERE project_id = $1");
     REPOSITORY_DELETE_OF_TENANT = both("DELETE FROM repositories WHERE tenant_id = $1");
 
-    // Whose file counts is decided by the row: of two pushes of the same content the first has won.
+    // The row decides which file is authoritative: of two pushes of the same content, the first wins.
     BLOB_PUT = both(
         "INSERT INTO blobs (digest, size, file, created_at) VALUES ($1, $2, $3, $4)
          ON CONFLICT (digest) DO UPDATE SET file = COALESCE(blobs.file, excluded.file),
@@ -38,12 +38,12 @@ statements! {
          RETURNING file");
     BLOB_LOST = both("UPDATE blobs SET file = NULL WHERE digest = $1 AND file = $2");
     BLOB_FILES = both("SELECT digest, size, file FROM blobs WHERE digest > $1 AND file IS NOT NULL ORDER BY digest LIMIT $2");
-    // A right to pull lasts as long as the very incarnation of the cell that it was issued to.
+    // A pull right is valid only for the incarnation of the cell that it was issued to.
     PULL_RIGHT = both(
         "SELECT s.tenant_id, s.project_id, s.repository_id, c.node_id FROM runtime_secrets s JOIN cells c ON c.id = s.cell_id
          WHERE s.hash = $1 AND s.purpose = 'artifact_pull' AND s.revoked_at IS NULL AND s.expires_at > $2
             AND c.incarnation = s.incarnation AND c.state NOT IN ('destroying', 'gone', 'failed')");
-    // What a repository was shown once it has, whatever it refers to elsewhere.
+    // A blob that was once pushed to a repository stays there, even if a manifest later refers to another registry.
     REPOSITORY_BLOB_PUT = both(
         "INSERT INTO repository_blobs (repository_id, digest, by_reference, size, created_at) VALUES ($1, $2, $3, $4, $5)
          ON CONFLICT (repository_id, digest) DO UPDATE SET created_at = excluded.created_at,
@@ -66,7 +66,7 @@ statements! {
     EXTERNAL_GET = both(
         "SELECT registry, external_repository, secret_id FROM external_sources WHERE repository_id = $1 AND digest = $2");
 
-    // What nothing needs. Fresh content is spared: its manifest is on the way.
+    // Content that no manifest needs. Recent content is spared, because its manifest may still be on the way.
     GARBAGE_LINKS = both(
         "SELECT r.repository_id, r.digest FROM repository_blobs r WHERE r.created_at < $1
             AND NOT EXISTS (SELECT 1 FROM manifest_blobs m WHERE m.repository_id = r.repository_id AND m.blob = r.digest)
@@ -90,7 +90,7 @@ statements! {
         "INSERT INTO blob_storage (one, storage_id, database_id) VALUES (1, $1, $2) ON CONFLICT (one) DO NOTHING");
     STORAGE_GET = both("SELECT storage_id, database_id FROM blob_storage WHERE one = 1");
 
-    // $5: whether a tag that names something else may be moved. None touched: it may not.
+    // $5: whether a tag that names another digest may be moved. No row affected means that it may not.
     TAG_SET = pair(
         "INSERT INTO tags (repository_id, name, digest, updated_at) VALUES ($1, $2, $3, $4)
          ON CONFLICT (repository_id, name) DO UPDATE SET digest = excluded.digest, updated_at = excluded.updated_at
@@ -126,34 +126,34 @@ fn repository(row: &Row) -> Result<Repository> {
     })
 }
 
-/// A blob, as a repository has it.
+/// A blob from the point of view of a repository.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BlobPlace {
-    /// Its size: as it was measured, or, for a reference, as this repository's manifest declares it.
+    /// Its size: the measured one, or for a reference the size that this repository's manifest declares.
     pub size: i64,
-    /// The file it is in; none if it is in another registry and nobody needed it yet.
+    /// Its file; absent if only another registry has the content so far.
     pub file: Option<String>,
 }
 
-/// A blob that is in a file.
+/// A blob with a local file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BlobFile {
     /// Its digest.
     pub digest: String,
-    /// Its size, as it was measured.
+    /// Its measured size.
     pub size: i64,
     /// The file.
     pub file: String,
 }
 
-/// Another registry that has a blob.
+/// Another registry that holds a blob.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExternalSource {
     /// Its host.
     pub registry: String,
-    /// The repository there.
+    /// The repository on that registry.
     pub repository: String,
-    /// The project's secret to read it with.
+    /// The project's secret for reading it.
     pub secret_id: Option<muster_ids::SecretId>,
 }
 
@@ -166,7 +166,7 @@ pub struct PullRight {
     pub project_id: ProjectId,
     /// The repository.
     pub repository_id: RepositoryId,
-    /// The node of the cell that it was issued to: no other may use it.
+    /// The node of the cell that it was issued to; no other node can use it.
     pub node_id: NodeId,
 }
 
@@ -175,49 +175,50 @@ pub struct PullRight {
 pub struct TagRow {
     /// Its name.
     pub name: String,
-    /// What it names.
+    /// The digest it names.
     pub digest: String,
-    /// When it was last set.
+    /// Time of its last update.
     pub updated_at: Timestamp,
 }
 
 impl Store {
-    /// The repository with this id.
+    /// Returns the repository with this id.
     pub async fn repository_lookup(&self, id: RepositoryId) -> Result<Option<Repository>> {
         self.fetch_optional(&REPOSITORY_GET, args![id]).await?.as_ref().map(repository).transpose()
     }
 
-    /// The repository of this name.
+    /// Returns the repository of this name.
     pub async fn repository_by_name(&self, project: ProjectId, name: &str) -> Result<Option<Repository>> {
         let found = self.fetch_optional(&REPOSITORY_BY_NAME, args![project, name]).await?;
         found.as_ref().map(repository).transpose()
     }
 
-    /// A project's repositories in order of their making.
+    /// Returns a project's repositories in creation order.
     pub async fn repository_list(&self, page: Page, project: ProjectId) -> Result<Vec<Repository>> {
         let rows = self.fetch_all(&REPOSITORY_LIST, args![page.after, page.size, project]).await?;
         rows.iter().map(repository).collect()
     }
 
-    /// The names of a project's repositories after this one, in their order.
+    /// Returns the names of a project's repositories after this one, sorted.
     pub async fn repository_names(&self, project: ProjectId, after: &str, limit: i64) -> Result<Vec<String>> {
         let rows = self.fetch_all(&REPOSITORY_NAMES, args![project, after, limit]).await?;
         rows.iter().map(|row| row.get(0)).collect()
     }
 
-    /// How many manifests a repository holds, and bytes of all of its blobs.
+    /// Returns the number of manifests in a repository and the total bytes of its blobs.
     pub async fn repository_content(&self, id: RepositoryId) -> Result<(i64, i64)> {
         let row = self.fetch_optional(&REPOSITORY_CONTENT, args![id]).await?;
         row.map_or(Ok((0, 0)), |row| Ok((row.get(0)?, row.get(1)?)))
     }
 
-    /// A blob of a repository. One that only others have is not there.
+    /// Returns a blob of a repository; `None` if only other repositories have it.
     pub async fn repository_blob(&self, id: RepositoryId, digest: &str) -> Result<Option<BlobPlace>> {
         let row = self.fetch_optional(&REPOSITORY_BLOB_GET, args![id, digest]).await?;
         row.map(|row| Ok(BlobPlace { size: row.get(0)?, file: row.get(1)? })).transpose()
     }
 
-    /// Which of these blobs a repository has, with their sizes; -1 for what it has by reference, and has not seen.
+    /// Returns which of these blobs a repository has, with their sizes; -1 for blobs by reference, for which it never had
+    /// the content.
     pub async fn repository_blobs_had(
         &self,
         id: RepositoryId,
@@ -227,7 +228,7 @@ impl Store {
         rows.iter().map(|row| Ok((row.get(0)?, row.get(1)?))).collect()
     }
 
-    /// Where a blob is that is not here yet.
+    /// Returns the external source of a blob.
     pub async fn external_source(&self, id: RepositoryId, digest: &str) -> Result<Option<ExternalSource>> {
         let row = self.fetch_optional(&EXTERNAL_GET, args![id, digest]).await?;
         row.map(|row| {
@@ -236,7 +237,7 @@ impl Store {
         .transpose()
     }
 
-    /// What a right to pull is a right to, while it lasts.
+    /// Returns the scope of a pull right while it is valid.
     pub async fn pull_right(&self, hash: [u8; 32], now: Timestamp) -> Result<Option<PullRight>> {
         let row = self.fetch_optional(&PULL_RIGHT, args![hash, now]).await?;
         row.map(|row| {
@@ -250,12 +251,12 @@ impl Store {
         .transpose()
     }
 
-    /// What a tag names.
+    /// Returns the digest that a tag names.
     pub async fn tag_lookup(&self, id: RepositoryId, name: &str) -> Result<Option<String>> {
         self.fetch_optional(&TAG_GET, args![id, name]).await?.map(|row| row.get(0)).transpose()
     }
 
-    /// The tags of a repository after this one, in the order of their names.
+    /// Returns the tags of a repository after this one, sorted by name.
     pub async fn tag_list(&self, id: RepositoryId, after: &str, limit: i64) -> Result<Vec<TagRow>> {
         let rows = self.fetch_all(&TAG_LIST, args![id, after, limit]).await?;
         rows.iter()
@@ -263,30 +264,30 @@ impl Store {
             .collect()
     }
 
-    /// The tags that name a digest.
+    /// Returns the tags that name a digest.
     pub async fn tags_of(&self, id: RepositoryId, digest: &str) -> Result<Vec<String>> {
         let rows = self.fetch_all(&TAG_OF_DIGEST, args![id, digest]).await?;
         rows.iter().map(|row| row.get(0)).collect()
     }
 
-    /// Links from repositories to blobs that no manifest has needed since `before`.
+    /// Returns links from repositories to blobs that no manifest has needed since `before`.
     pub async fn garbage_links(&self, before: Timestamp, limit: i64) -> Result<Vec<(RepositoryId, String)>> {
         let rows = self.fetch_all(&GARBAGE_LINKS, args![before, limit]).await?;
         rows.iter().map(|row| Ok((row.get(0)?, row.get(1)?))).collect()
     }
 
-    /// Blobs that no repository has.
+    /// Returns blobs that no repository has.
     pub async fn garbage_blobs(&self, limit: i64) -> Result<Vec<String>> {
         self.fetch_all(&GARBAGE_BLOBS, args![limit]).await?.iter().map(|row| row.get(0)).collect()
     }
 
-    /// Which of these files some blob is in.
+    /// Returns which of these files belong to a blob.
     pub async fn blob_files_known(&self, files: &[String]) -> Result<Vec<String>> {
         let rows = self.fetch_all(&BLOB_FILES_KNOWN, args![serde_json::json!(files)]).await?;
         rows.iter().map(|row| row.get(0)).collect()
     }
 
-    /// Blobs after this digest that are in a file, in the order of their digests.
+    /// Returns blobs with a file after this digest, sorted by digest.
     pub async fn blob_files(&self, after: &str, limit: i64) -> Result<Vec<BlobFile>> {
         let rows = self.fetch_all(&BLOB_FILES, args![after, limit]).await?;
         rows.iter()
@@ -294,7 +295,8 @@ impl Store {
             .collect()
     }
 
-    /// The blobs' folder that belongs to this database, and by which id that folder knows it; the first that asks has it.
+    /// Returns the blob folder that belongs to this database and the id by which the folder knows it; the first caller
+    /// claims it.
     pub async fn storage_claim(
         &self,
         folder: uuid::Uuid,
@@ -310,7 +312,7 @@ impl Store {
 }
 
 impl Tx {
-    /// The repository of this name, made now if it is not there.
+    /// Returns the repository of this name, created if missing.
     pub async fn repository_ensure(
         &mut self,
         id: RepositoryId,
@@ -323,7 +325,7 @@ impl Tx {
         repository(rows.first().ok_or(StoreError::Corrupt("a repository"))?)
     }
 
-    /// Writes down where a blob is; says which file counts, which may be another's of the same content.
+    /// Records the file of a blob; returns the authoritative file, which may be that of an earlier push of the same content.
     pub async fn blob_put(
         &mut self,
         digest: &str,
@@ -335,17 +337,19 @@ impl Tx {
         rows.first().ok_or(StoreError::Corrupt("a blob"))?.get(0)
     }
 
-    /// Writes down that a blob's file is damaged or gone: the content has to be pushed again. False if it is in another file.
+    /// Records that a blob's file is damaged or missing, so the content has to be pushed again. Returns `false` if the blob
+    /// has another file.
     pub async fn blob_lost(&mut self, digest: &str, file: &str) -> Result<bool> {
         Ok(self.execute(&BLOB_LOST, args![digest, file]).await? == 1)
     }
 
-    /// Lets a repository have a blob whose content it was shown.
+    /// Links a blob to a repository after its content was pushed there.
     pub async fn repository_blob_put(&mut self, id: RepositoryId, digest: &str, at: Timestamp) -> Result<()> {
         self.execute(&REPOSITORY_BLOB_PUT, args![id, digest, false, None::<i64>, at]).await.map(drop)
     }
 
-    /// Lets a repository have a blob by reference to another registry. Content that somebody else pushed is not served for it.
+    /// Links a blob to a repository by reference to another registry. Content pushed to other repositories is not served for
+    /// it.
     pub async fn repository_blob_refer(
         &mut self,
         id: RepositoryId,
@@ -356,12 +360,12 @@ impl Tx {
         self.execute(&REPOSITORY_BLOB_PUT, args![id, digest, true, Some(size), at]).await.map(drop)
     }
 
-    /// Takes a blob from a repository; `Gone` if a manifest needs it, false if it was not there.
+    /// Unlinks a blob from a repository. Returns `Gone` if a manifest needs it, `false` if it was not linked.
     pub async fn repository_blob_delete(&mut self, id: RepositoryId, digest: &str) -> Result<bool> {
         Ok(self.execute(&REPOSITORY_BLOB_DELETE, args![id, digest]).await? == 1)
     }
 
-    /// Writes down which other registry has a blob.
+    /// Records which other registry has a blob.
     pub async fn external_put(
         &mut self,
         id: RepositoryId,
@@ -372,7 +376,7 @@ impl Tx {
         self.execute(&EXTERNAL_PUT, args).await.map(drop)
     }
 
-    /// Lets a tag name a digest. False: it names another one, and may not be moved.
+    /// Points a tag at a digest. Returns `false` if it names another one and must not be moved.
     pub async fn tag_set(
         &mut self,
         id: RepositoryId,
@@ -384,7 +388,7 @@ impl Tx {
         Ok(self.execute(&TAG_SET, args![id, name, digest, at, may_move]).await? == 1)
     }
 
-    /// Removes a tag; false if it was not there.
+    /// Removes a tag; returns `false` if there was none.
     pub async fn tag_delete(&mut self, id: RepositoryId, name: &str) -> Result<bool> {
         Ok(self.execute(&TAG_DELETE, args![id, name]).await? == 1)
     }
@@ -404,18 +408,18 @@ impl Tx {
         Ok(self.execute(&GARBAGE_LINK_DELETE, args![id, digest, before]).await? == 1)
     }
 
-    /// Forgets where content is that no repository has any more.
+    /// Deletes external sources of content that no repository has any more.
     pub async fn garbage_external_delete(&mut self) -> Result<u64> {
         self.execute(&GARBAGE_EXTERNAL_DELETE, args![]).await
     }
 
-    /// Forgets a blob that no repository has; its file, which nobody can find any more, is to be removed after the commit.
+    /// Deletes a blob that no repository has. Returns its file, which the caller removes after the commit.
     pub async fn garbage_blob_delete(&mut self, digest: &str) -> Result<Option<String>> {
         let rows = self.fetch_all(&GARBAGE_BLOB_DELETE, args![digest]).await?;
         rows.first().map_or(Ok(None), |row| row.get(0))
     }
 
-    /// Removes a repository, and what is in it; its artifacts must be gone.
+    /// Removes a repository and its contents; its artifacts must already be removed.
     pub async fn repository_delete(&mut self, id: RepositoryId, version: i64) -> Result<()> {
         self.repository_empty(id).await?;
         self.execute_one(&REPOSITORY_DELETE, args![id, version], StoreError::Stale).await
@@ -436,7 +440,7 @@ impl Tx {
         Ok(())
     }
 
-    /// Removes a project's repositories with their artifacts; says how many there were.
+    /// Removes a project's repositories with their artifacts and returns how many there were.
     pub async fn repository_delete_of_project(&mut self, project: ProjectId) -> Result<u64> {
         self.artifact_delete_of_project(project).await?;
         for row in self.fetch_all(&REPOSITORY_IDS_OF_PROJECT, args![project]).await? {
@@ -445,7 +449,7 @@ impl Tx {
         self.execute(&REPOSITORY_DELETE_OF_PROJECT, args![project]).await
     }
 
-    /// The same for all projects of a tenant.
+    /// Does the same for all projects of a tenant.
     pub async fn repository_delete_of_tenant(&mut self, tenant: TenantId) -> Result<u64> {
         self.artifact_delete_of_tenant(tenant).await?;
         for row in self.fetch_all(&REPOSITORY_IDS_OF_TENANT, args![tenant]).await? {

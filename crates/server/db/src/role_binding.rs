@@ -40,17 +40,17 @@ fn role_binding(row: &Row) -> Result<RoleBinding> {
 }
 
 impl Store {
-    /// The binding with this id.
+    /// Returns the binding with this id.
     pub async fn role_binding_lookup(&self, id: RoleBindingId) -> Result<Option<RoleBinding>> {
         self.fetch_optional(&ROLE_BINDING_GET, args![id]).await?.as_ref().map(role_binding).transpose()
     }
 
-    /// What a person holds.
+    /// Returns the bindings of a user.
     pub async fn role_bindings_of_user(&self, user: UserId) -> Result<Vec<RoleBinding>> {
         self.fetch_all(&ROLE_BINDING_OF_USER, args![user]).await?.iter().map(role_binding).collect()
     }
 
-    /// The bindings inside a scope.
+    /// Returns the bindings inside a scope.
     pub async fn role_binding_list(&self, page: Page, scope: Scope) -> Result<Vec<RoleBinding>> {
         let (tenant, project) = (scope.tenant(), scope.project());
         let args = args![page.after, tenant.is_none(), tenant, project.is_none(), project, page.size];
@@ -77,7 +77,7 @@ impl Tx {
         self.execute_one(&ROLE_BINDING_DELETE, args![id], StoreError::Stale).await
     }
 
-    /// Removes a person's bindings.
+    /// Removes a user's bindings.
     pub async fn role_binding_delete_of_user(&mut self, user: UserId) -> Result<i64> {
         self.execute(&ROLE_BINDING_DELETE_OF_USER, args![user]).await.map(|count| count as i64)
     }
@@ -87,7 +87,7 @@ impl Tx {
         self.execute(&ROLE_BINDING_DELETE_OF_PROJECT, args![project]).await.map(|count| count as i64)
     }
 
-    /// Removes the bindings in a tenant and its projects, and those of its people anywhere.
+    /// Removes the bindings in a tenant and its projects, and those of its users anywhere.
     pub async fn role_binding_delete_of_tenant(&mut self, tenant: TenantId) -> Result<i64> {
         self.execute(&ROLE_BINDING_DELETE_OF_TENANT, args![tenant]).await.map(|count| count as i64)
     }

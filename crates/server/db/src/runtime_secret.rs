@@ -1,7 +1,7 @@
-//! What the platform issued for a purpose: credentials as their hash alone, other material sealed.
+//! Secrets issued by the platform for a purpose: credentials are stored as a hash only, other material sealed.
 //!
-//! What was issued to a cell ends with that incarnation of it: `Tx::cell_move` revokes it in the very transaction in which the
-//! incarnation ends.
+//! A secret issued to a cell ends with that incarnation of the cell: `Tx::cell_move` revokes it in the transaction that ends
+//! the incarnation.
 
 use jiff::Timestamp;
 use muster_ids::{CellId, InstanceId, ProjectId, RepositoryId, RuntimeSecretId, ServiceAccountId, TenantId};
@@ -22,7 +22,7 @@ statements! {
          VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)"));
     RUNTIME_SECRET_GET = both(concat!("SELECT ", columns!(), " FROM runtime_secrets WHERE id = $1"));
     RUNTIME_SECRET_BY_HASH = both(concat!("SELECT ", columns!(), " FROM runtime_secrets WHERE hash = $1"));
-    // $4 purpose, or null for any.
+    // $4 purpose or null, $5 operator account or null.
     RUNTIME_SECRET_LIST = pair(
         concat!("SELECT ", columns!(), " FROM runtime_secrets WHERE id > $1 AND project_id = $2
          AND purpose = COALESCE($4, purpose)
@@ -32,7 +32,7 @@ statements! {
          AND ($5 IS NULL OR instance_id IN (SELECT id FROM instances WHERE operator_account_id = $5)) ORDER BY id LIMIT $3"));
     RUNTIME_SECRET_SEALED_OF_TENANT = both(concat!("SELECT ", columns!(), " FROM runtime_secrets
          WHERE tenant_id = $1 AND sealed IS NOT NULL ORDER BY id"));
-    // What was revoked is nobody's any more, and is not kept.
+    // Revoked material has no further use, so it is erased.
     RUNTIME_SECRET_REVOKE = both(
         "UPDATE runtime_secrets SET revoked_at = $2, sealed = NULL, version = version + 1
          WHERE id = $1 AND version = $3 AND revoked_at IS NULL");
@@ -73,12 +73,12 @@ fn runtime_secret(row: &Row) -> Result<RuntimeSecret> {
 }
 
 impl Store {
-    /// The material with this id.
+    /// Returns the runtime secret with this id.
     pub async fn runtime_secret_lookup(&self, id: RuntimeSecretId) -> Result<Option<RuntimeSecret>> {
         self.fetch_optional(&RUNTIME_SECRET_GET, args![id]).await?.as_ref().map(runtime_secret).transpose()
     }
 
-    /// The credential with this hash, whether it still holds or not.
+    /// Returns the credential with this hash, valid or not.
     pub async fn runtime_secret_by_hash(&self, hash: &[u8; 32]) -> Result<Option<RuntimeSecret>> {
         self.fetch_optional(&RUNTIME_SECRET_BY_HASH, args![*hash])
             .await?
@@ -87,7 +87,7 @@ impl Store {
             .transpose()
     }
 
-    /// What was issued in a project, in order of its issuing; only for what this account operates, where one is named.
+    /// Returns the secrets issued in a project in issue order; with an account, only those of instances it operates.
     pub async fn runtime_secret_list(
         &self,
         page: Page,
@@ -99,7 +99,7 @@ impl Store {
         self.fetch_all(&RUNTIME_SECRET_LIST, args).await?.iter().map(runtime_secret).collect()
     }
 
-    /// What of a tenant's is sealed.
+    /// Returns the sealed secrets of a tenant.
     pub async fn runtime_secret_of_tenant(&self, tenant: TenantId) -> Result<Vec<RuntimeSecret>> {
         self.fetch_all(&RUNTIME_SECRET_SEALED_OF_TENANT, args![tenant])
             .await?
@@ -110,7 +110,7 @@ impl Store {
 }
 
 impl Tx {
-    /// Notes what is issued.
+    /// Records an issued secret.
     pub async fn runtime_secret_insert(&mut self, secret: &RuntimeSecret) -> Result<()> {
         let args = args![
             secret.id,
@@ -132,7 +132,7 @@ impl Tx {
         self.execute(&RUNTIME_SECRET_INSERT, args).await.map(drop)
     }
 
-    /// Revokes what still has this version and was not revoked before; sealed material is erased.
+    /// Revokes a secret that still has this version and is not revoked yet; erases sealed material.
     pub async fn runtime_secret_revoke(
         &mut self,
         id: RuntimeSecretId,
@@ -142,7 +142,7 @@ impl Tx {
         self.execute_one(&RUNTIME_SECRET_REVOKE, args![id, at, version], StoreError::Stale).await
     }
 
-    /// Revokes earlier credentials of this incarnation of a cell for this repository; says how many there were.
+    /// Revokes earlier credentials of this incarnation of a cell for this repository and returns how many there were.
     pub async fn runtime_secret_revoke_earlier(
         &mut self,
         cell: CellId,
@@ -153,7 +153,7 @@ impl Tx {
         self.execute(&RUNTIME_SECRET_REVOKE_EARLIER, args![cell, incarnation, repository, at]).await
     }
 
-    /// Revokes what was issued to incarnations of a cell before this one.
+    /// Revokes secrets issued to incarnations of a cell before this one.
     pub async fn runtime_secret_revoke_of_cell(
         &mut self,
         cell: CellId,
@@ -163,7 +163,7 @@ impl Tx {
         self.execute(&RUNTIME_SECRET_REVOKE_OF_CELL, args![cell, before, at]).await.map(drop)
     }
 
-    /// Ends everything that was issued to an instance.
+    /// Revokes all secrets issued to an instance.
     pub async fn runtime_secret_revoke_of_instance(
         &mut self,
         instance: InstanceId,
@@ -172,7 +172,7 @@ impl Tx {
         self.execute(&RUNTIME_SECRET_REVOKE_OF_INSTANCE, args![instance, at]).await.map(drop)
     }
 
-    /// Replaces material that is still sealed as `before` by the same, sealed anew.
+    /// Replaces sealed material that still equals `before` with the same material, sealed under a new key.
     pub async fn runtime_secret_reseal(
         &mut self,
         id: RuntimeSecretId,
@@ -182,17 +182,17 @@ impl Tx {
         self.execute_one(&RUNTIME_SECRET_RESEAL, args![id, sealed, before], StoreError::Stale).await
     }
 
-    /// Forgets what ended before this.
+    /// Deletes secrets that ended before this.
     pub async fn runtime_secret_prune(&mut self, before: Timestamp) -> Result<u64> {
         self.execute(&RUNTIME_SECRET_PRUNE, args![before]).await
     }
 
-    /// Removes what was issued in a project; says how many there were.
+    /// Removes the secrets issued in a project and returns how many there were.
     pub async fn runtime_secret_delete_of_project(&mut self, project: ProjectId) -> Result<u64> {
         self.execute(&RUNTIME_SECRET_DELETE_OF_PROJECT, args![project]).await
     }
 
-    /// The same for all projects of a tenant.
+    /// Does the same for all projects of a tenant.
     pub async fn runtime_secret_delete_of_tenant(&mut self, tenant: TenantId) -> Result<u64> {
         self.execute(&RUNTIME_SECRET_DELETE_OF_TENANT, args![tenant]).await
     }

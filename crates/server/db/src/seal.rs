@@ -1,4 +1,4 @@
-//! The sealer's statements: take what is committed, put it in order, number it, chain it.
+//! The sealer's statements: take committed outbox rows, order, number and chain them.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -12,12 +12,12 @@ use crate::sql::{Sql, Value, args, both, pair, statements};
 use crate::{Result, Store, Tx};
 
 statements! {
-    UNSEALED_TAKE = both(
-        "DELETE FROM unsealed WHERE id IN (SELECT id FROM unsealed WHERE id >= $2 ORDER BY id LIMIT $1)
+    OUTBOX_TAKE = both(
+        "DELETE FROM outbox WHERE id IN (SELECT id FROM outbox WHERE id >= $2 ORDER BY id LIMIT $1)
          RETURNING id, chain, entry, events");
-    // By the index: a plain EXISTS may read the whole heap, dead rows and all.
-    UNSEALED_ANY = both("SELECT id FROM unsealed WHERE id >= $1 ORDER BY id LIMIT 1");
-    UNSEALED_COUNT = both("SELECT COUNT(*) FROM unsealed");
+    // Uses the index: a plain EXISTS may scan the whole heap, including dead rows.
+    OUTBOX_HAS_ROWS = both("SELECT id FROM outbox WHERE id >= $1 ORDER BY id LIMIT 1");
+    OUTBOX_COUNT = both("SELECT COUNT(*) FROM outbox");
     STREAM_HEADS = pair(
         "SELECT name, sequence, hash FROM streams WHERE name IN (SELECT jsonb_array_elements_text($1))",
         "SELECT name, sequence, hash FROM streams WHERE name IN (SELECT value FROM json_each($1))");
@@ -48,10 +48,10 @@ statements! {
          VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)");
 }
 
-/// A row that waits for the sealer.
+/// An outbox row.
 #[derive(Debug, Clone)]
 pub struct UnsealedRow {
-    /// Decides the order.
+    /// Its id, which decides the order.
     pub id: Uuid,
     /// The audit chain.
     pub chain: String,
@@ -61,31 +61,31 @@ pub struct UnsealedRow {
     pub events: String,
 }
 
-/// What one round of sealing writes. Times are microseconds, ids plain UUIDs: the form both databases read.
+/// The writes of one sealing round. Times are microseconds, ids plain UUIDs: a form that both databases read.
 #[derive(Debug, Default)]
 pub struct SealBatch {
-    /// Audit entries with what the columns need.
+    /// Audit entries with the values of their columns.
     pub audit: Vec<(Sealed, Timestamp, String, String, Option<Uuid>)>,
-    /// Events as JSON objects with the columns' names.
+    /// Events as JSON objects keyed by column names.
     pub events: Vec<Json>,
-    /// The counters' new values: name, sequence, hash.
+    /// New values of the counters: name, sequence, hash.
     pub heads: Vec<(String, i64, Option<String>)>,
 }
 
 impl Store {
-    /// Whether any row waits.
-    pub async fn unsealed_any(&self) -> Result<bool> {
-        self.unsealed_any_from(Uuid::nil()).await
+    /// Reports whether the outbox has any row.
+    pub async fn outbox_has_rows(&self) -> Result<bool> {
+        self.outbox_has_rows_from(Uuid::nil()).await
     }
 
-    /// Whether any row waits from this id on.
-    pub async fn unsealed_any_from(&self, from: Uuid) -> Result<bool> {
-        Ok(self.fetch_optional(&UNSEALED_ANY, args![from]).await?.is_some())
+    /// Reports whether the outbox has any row from this id on.
+    pub async fn outbox_has_rows_from(&self, from: Uuid) -> Result<bool> {
+        Ok(self.fetch_optional(&OUTBOX_HAS_ROWS, args![from]).await?.is_some())
     }
 
-    /// How many rows wait.
-    pub async fn unsealed_count(&self) -> Result<i64> {
-        match self.fetch_optional(&UNSEALED_COUNT, args![]).await? {
+    /// Returns the number of outbox rows.
+    pub async fn outbox_count(&self) -> Result<i64> {
+        match self.fetch_optional(&OUTBOX_COUNT, args![]).await? {
             Some(row) => row.get(0),
             None => Ok(0),
         }
@@ -93,15 +93,15 @@ impl Store {
 }
 
 impl Tx {
-    /// Takes rows that wait, in order.
-    pub async fn unsealed_take(&mut self, limit: i64) -> Result<Vec<UnsealedRow>> {
-        self.unsealed_take_from(Uuid::nil(), limit).await
+    /// Takes outbox rows, in order.
+    pub async fn outbox_take(&mut self, limit: i64) -> Result<Vec<UnsealedRow>> {
+        self.outbox_take_from(Uuid::nil(), limit).await
     }
 
-    /// The same, but only from this id on. What was taken before lies dead at the front of the index until PostgreSQL cleans
-    /// up, and a search that starts at the front walks over all of it.
-    pub async fn unsealed_take_from(&mut self, from: Uuid, limit: i64) -> Result<Vec<UnsealedRow>> {
-        let rows = self.fetch_all(&UNSEALED_TAKE, args![limit, from]).await?;
+    /// Does the same, but only from this id on. Rows taken before stay as dead entries at the front of the index until
+    /// PostgreSQL vacuums, and a scan from the front would have to skip all of them.
+    pub async fn outbox_take_from(&mut self, from: Uuid, limit: i64) -> Result<Vec<UnsealedRow>> {
+        let rows = self.fetch_all(&OUTBOX_TAKE, args![limit, from]).await?;
         let mut taken: Vec<UnsealedRow> = rows
             .iter()
             .map(|row| {
@@ -117,14 +117,14 @@ impl Tx {
         Ok(taken)
     }
 
-    /// Where the named counters stand.
+    /// Returns the values of the named counters.
     pub async fn stream_heads(&mut self, names: &[String]) -> Result<Vec<(String, i64, Option<String>)>> {
         let rows = self.fetch_all(&STREAM_HEADS, args![serde_json::json!(names)]).await?;
         rows.iter().map(|row| Ok((row.get(0)?, row.get(1)?, row.get(2)?))).collect()
     }
 
-    /// Writes a round of sealing. PostgreSQL takes the rows as arrays, column by column, which it reads without parsing;
-    /// SQLite takes them as lists of values, many rows a statement.
+    /// Writes a sealing round. PostgreSQL takes the rows as column arrays, which need no parsing; SQLite takes them as lists
+    /// of values, many rows per statement.
     pub async fn seal(&mut self, batch: &SealBatch) -> Result<()> {
         if self.is_postgres() {
             self.execute(&AUDIT_INSERT, audit_columns(batch)).await?;
@@ -143,7 +143,7 @@ impl Tx {
         self.execute(&STREAM_UPSERT, args![Json::Array(heads)]).await.map(drop)
     }
 
-    /// Inserts many rows with few statements: whole groups first, the rest one by one.
+    /// Inserts many rows with few statements: full groups first, the rest one by one.
     async fn insert_rows(&mut self, one: &Sql, mut rows: Vec<Vec<Value>>) -> Result<()> {
         while !rows.is_empty() {
             let group = if rows.len() >= GROUP { GROUP } else { 1 };
@@ -155,10 +155,10 @@ impl Tx {
     }
 }
 
-/// Rows of one statement on SQLite: enough to make its price small, few enough that a small round has a full group.
+/// Rows per statement on SQLite: enough to amortize its cost, few enough that a small round fills a group.
 const GROUP: usize = 8;
 
-/// An insert of one row as an insert of `GROUP` rows; made once per statement and kept for the life of the process.
+/// Turns an insert of one row into an insert of `GROUP` rows; built once per statement and kept for the life of the process.
 fn grouped(one: &Sql) -> Sql {
     static GROUPED: Mutex<BTreeMap<&'static str, &'static str>> = Mutex::new(BTreeMap::new());
     let mut known = GROUPED.lock().expect("no holder of this lock can panic");

@@ -50,7 +50,7 @@ fn sealing_key(row: &Row) -> Result<SealingKey> {
 }
 
 impl Store {
-    /// One version of an owner's key.
+    /// Returns one version of an owner's key.
     pub async fn sealing_key_lookup(&self, owner: &str, version: i64) -> Result<Option<SealingKey>> {
         self.fetch_optional(&SEALING_KEY_GET, args![owner, version])
             .await?
@@ -59,12 +59,12 @@ impl Store {
             .transpose()
     }
 
-    /// An owner's newest key.
+    /// Returns an owner's newest key.
     pub async fn sealing_key_newest(&self, owner: &str) -> Result<Option<SealingKey>> {
         self.fetch_optional(&SEALING_KEY_NEWEST, args![owner]).await?.as_ref().map(sealing_key).transpose()
     }
 
-    /// Keys that another root key than this one wraps.
+    /// Returns keys that are wrapped by another root key than this one.
     pub async fn sealing_keys_not_under(&self, root_key_id: &str, limit: i64) -> Result<Vec<SealingKey>> {
         self.fetch_all(&SEALING_KEY_UNDER_OTHER, args![root_key_id, limit])
             .await?
@@ -73,13 +73,13 @@ impl Store {
             .collect()
     }
 
-    /// Owners that have more than one version, with the newest.
+    /// Returns owners that have more than one version, with the newest.
     pub async fn sealing_keys_superseded(&self) -> Result<Vec<(String, i64)>> {
         let rows = self.fetch_all(&SEALING_KEY_SUPERSEDED, args![]).await?;
         rows.iter().map(|row| Ok((row.get(0)?, row.get(1)?))).collect()
     }
 
-    /// How many keys this root key wraps.
+    /// Counts the keys that this root key wraps.
     pub async fn sealing_keys_under(&self, root_key_id: &str) -> Result<i64> {
         match self.fetch_optional(&SEALING_KEY_UNDER, args![root_key_id]).await? {
             Some(row) => row.get(0),
@@ -101,8 +101,8 @@ impl Tx {
         self.execute_one(&SEALING_KEY_REWRAP, args, StoreError::Stale).await
     }
 
-    /// Destroys versions that nothing is sealed under any more, once the newest is older than `since`: a secret that was
-    /// sealed just before the rotation may still be on its way.
+    /// Destroys versions that no secret is sealed under any more, once the newest is older than `since`: a secret sealed
+    /// just before the rotation may not be committed yet.
     pub async fn sealing_key_delete_older(
         &mut self,
         owner: &str,
@@ -112,7 +112,7 @@ impl Tx {
         self.execute(&SEALING_KEY_DELETE_OLDER, args![owner, newest, since]).await.map(drop)
     }
 
-    /// Destroys an owner's keys: whatever they sealed can never be read again.
+    /// Destroys an owner's keys; anything sealed under them can never be read again.
     pub async fn sealing_key_delete_of(&mut self, owner: &str) -> Result<i64> {
         self.execute(&SEALING_KEY_DELETE_OF, args![owner]).await.map(|count| count as i64)
     }

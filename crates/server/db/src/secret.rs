@@ -1,8 +1,8 @@
 //! A project's own secrets, sealed.
 //!
-//! Which cells name a secret is read from what the cells are made of. A table of references was rejected: it would be a second
-//! truth beside the specification. That no cell comes to name a secret while it is being removed rests on the secret's row: who
-//! makes a cell holds it, and who removes it looks for cells only after it has taken the row away.
+//! The cells that use a secret are read from their specs. A table of references was rejected: it would be a second source of
+//! truth. A lock on the secret's row keeps a cell from referring to a secret that is being removed: creating a cell locks
+//! the row, and removing a secret searches for cells only after it has deleted the row.
 
 use muster_ids::{ProjectId, SecretId, TenantId};
 use muster_model::secret::ProjectSecret;
@@ -29,9 +29,9 @@ statements! {
          WHERE id = $1 AND version = $6");
     SECRET_RESEAL = both("UPDATE secrets SET sealed = $2 WHERE id = $1 AND sealed = $3");
     SECRET_DELETE = both("DELETE FROM secrets WHERE id = $1 AND version = $2");
-    // Whoever removes the secret waits for whoever makes a cell with it, and the other way round.
+    // Removing a secret waits for a concurrent creation of a cell that uses it, and vice versa.
     SECRET_HOLD = pair("SELECT id FROM secrets WHERE id = $1 FOR SHARE", "SELECT id FROM secrets WHERE id = $1");
-    // $1 project, $2 name, $3 id as it is printed.
+    // $1 project, $2 name, $3 id as text.
     SECRET_NAMED_BY = pair(
         "SELECT c.name FROM cells c WHERE c.project_id = $1 AND c.state NOT IN ('gone', 'failed')
             AND EXISTS (SELECT 1 FROM jsonb_array_elements(COALESCE(c.spec -> 'secrets', '[]'::jsonb)) AS given (file)
@@ -62,23 +62,23 @@ fn secret(row: &Row) -> Result<ProjectSecret> {
 }
 
 impl Store {
-    /// The secret with this id.
+    /// Returns the secret with this id.
     pub async fn secret_lookup(&self, id: SecretId) -> Result<Option<ProjectSecret>> {
         self.fetch_optional(&SECRET_GET, args![id]).await?.as_ref().map(secret).transpose()
     }
 
-    /// A project's secret of this name.
+    /// Returns a project's secret of this name.
     pub async fn secret_by_name(&self, project: ProjectId, name: &str) -> Result<Option<ProjectSecret>> {
         self.fetch_optional(&SECRET_BY_NAME, args![project, name]).await?.as_ref().map(secret).transpose()
     }
 
-    /// A project's secrets in order of their making.
+    /// Returns a project's secrets in creation order.
     pub async fn secret_list(&self, page: Page, project: ProjectId) -> Result<Vec<ProjectSecret>> {
         let args = args![page.after, project, page.size];
         self.fetch_all(&SECRET_LIST, args).await?.iter().map(secret).collect()
     }
 
-    /// A tenant's secrets, of all its projects.
+    /// Returns the secrets of all projects of a tenant.
     pub async fn secret_of_tenant(&self, tenant: TenantId) -> Result<Vec<ProjectSecret>> {
         self.fetch_all(&SECRET_SEALED_OF_TENANT, args![tenant]).await?.iter().map(secret).collect()
     }
@@ -116,12 +116,12 @@ impl Tx {
         self.execute_one(&SECRET_ROTATE, args, StoreError::Stale).await
     }
 
-    /// Replaces a content that is still sealed as `before` by the same one, sealed anew.
+    /// Replaces sealed content that still equals `before` with the same content, sealed under a new key.
     pub async fn secret_reseal(&mut self, id: SecretId, sealed: Vec<u8>, before: Vec<u8>) -> Result<()> {
         self.execute_one(&SECRET_RESEAL, args![id, sealed, before], StoreError::Stale).await
     }
 
-    /// Keeps a secret from being removed until the transaction ends; `Gone` if it was.
+    /// Keeps a secret from being removed until the transaction ends; returns `Gone` if it no longer exists.
     pub async fn secret_hold(&mut self, id: SecretId) -> Result<()> {
         match self.fetch_all(&SECRET_HOLD, args![id]).await?.is_empty() {
             false => Ok(()),
@@ -129,14 +129,14 @@ impl Tx {
         }
     }
 
-    /// Removes a secret. The answer names cells that live and name it, ten at the most: with any, the caller rolls back.
+    /// Removes a secret. Returns the names of up to ten live cells that use it; if there are any, the caller rolls back.
     pub async fn secret_delete(&mut self, secret: &ProjectSecret) -> Result<Vec<String>> {
         self.execute_one(&SECRET_DELETE, args![secret.id, secret.version], StoreError::Stale).await?;
         let args = args![secret.project_id, &secret.name, secret.id.to_string()];
         self.fetch_all(&SECRET_NAMED_BY, args).await?.iter().map(|row| row.get(0)).collect()
     }
 
-    /// Removes the secrets of a project; says how many there were.
+    /// Removes the secrets of a project and returns how many there were.
     pub async fn secret_delete_of_project(&mut self, project: ProjectId) -> Result<u64> {
         self.execute(&SECRET_DELETE_OF_PROJECT, args![project]).await
     }

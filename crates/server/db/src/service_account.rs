@@ -51,12 +51,12 @@ fn service_account(row: &Row) -> Result<ServiceAccount> {
 }
 
 impl Store {
-    /// The service account with this id.
+    /// Returns the service account with this id.
     pub async fn service_account_lookup(&self, id: ServiceAccountId) -> Result<Option<ServiceAccount>> {
         self.fetch_optional(&SERVICE_ACCOUNT_GET, args![id]).await?.as_ref().map(service_account).transpose()
     }
 
-    /// The project's service account with this name.
+    /// Returns the project's service account with this name.
     pub async fn service_account_by_name(
         &self,
         project: ProjectId,
@@ -66,7 +66,7 @@ impl Store {
         row.as_ref().map(service_account).transpose()
     }
 
-    /// A project's service accounts in order of their making.
+    /// Returns a project's service accounts in creation order.
     pub async fn service_account_list(
         &self,
         page: Page,
@@ -97,7 +97,7 @@ impl Tx {
         self.insert(&SERVICE_ACCOUNT_INSERT, args).await
     }
 
-    /// Changes a service account that still has the version before `account.version`.
+    /// Updates a service account that still has the version before `account.version`.
     pub async fn service_account_update(&mut self, account: &ServiceAccount) -> Result<()> {
         let args = args![
             account.id,
@@ -111,17 +111,17 @@ impl Tx {
         self.execute_one(&SERVICE_ACCOUNT_UPDATE, args, StoreError::Stale).await
     }
 
-    /// Removes a service account whose tokens are already gone.
+    /// Removes a service account. Its tokens must already be removed.
     pub async fn service_account_delete(&mut self, id: ServiceAccountId, version: i64) -> Result<()> {
         self.execute_one(&SERVICE_ACCOUNT_DELETE, args![id, version], StoreError::Stale).await
     }
 
-    /// Removes a project's service accounts, whose tokens are already gone.
+    /// Removes a project's service accounts. Their tokens must already be removed.
     pub async fn service_account_delete_of_project(&mut self, project: ProjectId) -> Result<i64> {
         self.execute(&SERVICE_ACCOUNT_DELETE_OF_PROJECT, args![project]).await.map(|count| count as i64)
     }
 
-    /// Removes a tenant's service accounts, whose tokens are already gone.
+    /// Removes a tenant's service accounts. Their tokens must already be removed.
     pub async fn service_account_delete_of_tenant(&mut self, tenant: TenantId) -> Result<i64> {
         self.execute(&SERVICE_ACCOUNT_DELETE_OF_TENANT, args![tenant]).await.map(|count| count as i64)
     }

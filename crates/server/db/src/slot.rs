@@ -1,4 +1,4 @@
-//! Slots and the claims on them; what a node can still give.
+//! Slots, the claims on them, and the free capacity of nodes.
 
 use jiff::Timestamp;
 use muster_ids::{AllocationId, ClaimId, NodeId, SlotId, TypedId as _};
@@ -37,11 +37,11 @@ statements! {
         "UPDATE slots SET state = 'quarantined', reason = $2, quarantined_for = $1, updated_at = $3, version = version + 1
          WHERE reason IS NULL
             AND id IN (SELECT slot_id FROM claims WHERE allocation_id = $1 AND released_at IS NULL)");
-    // A device that is not there was not seen to be clean: it waits until it is found.
+    // A missing device cannot be verified as clean; it stays quarantined until it is found again.
     SLOT_CLEAN_OF = both(
         "UPDATE slots SET state = 'approved', reason = $2, quarantined_for = $3, updated_at = $4, version = version + 1
          WHERE state = 'quarantined' AND quarantined_for = $1 AND missing_since IS NULL");
-    // Only after allocations that are over: what a living one holds is not wiped behind its back.
+    // Only allocations that have ended: slots of a live allocation must not be wiped.
     SLOT_QUARANTINED_ON = both(
         "SELECT DISTINCT s.quarantined_for FROM slots s JOIN allocations a ON a.id = s.quarantined_for
          WHERE s.node_id = $1 AND s.state = 'quarantined' AND s.missing_since IS NULL
@@ -55,7 +55,7 @@ statements! {
          WHERE c.allocation_id = $1 AND c.released_at IS NULL ORDER BY s.ordinal");
     SLOTS_QUARANTINED_FOR = both(
         "SELECT id, device FROM slots WHERE quarantined_for = $1 AND missing_since IS NULL ORDER BY ordinal");
-    // Every kind of node there is, by jumping through the index rather than walking it.
+    // All distinct fits of ready nodes, by a loose index scan (one probe per fit) instead of a full index scan.
     FITS = both(
         "WITH RECURSIVE kinds (fit) AS (
             SELECT MIN(fit) FROM nodes WHERE state = 'ready' AND NOT exclusive
@@ -63,14 +63,14 @@ statements! {
             SELECT (SELECT MIN(fit) FROM nodes WHERE state = 'ready' AND NOT exclusive AND fit > kinds.fit) FROM kinds
             WHERE kinds.fit IS NOT NULL)
          SELECT fit FROM kinds WHERE fit IS NOT NULL");
-    // The one with the lowest id among some kinds, with its free slots. For each kind the index gives its first at once;
-    // another worker's choice is passed over, not waited for. The lock is on the newest version of the node's row, but slots
-    // and claims are read as they were when the statement began: the last column says whether that is the same.
-    // A node whose last heartbeat is older than $5 is passed over, whatever its state. That look-up stands inside the CASE, where
-    // PostgreSQL leaves it alone: as a condition of its own it would become a join, and the index would not be walked in order.
-    // PostgreSQL is led to the index: a range of one value in the index's own order, because with `fit = kinds.fit` it may
-    // walk the nodes by id instead, and for a rare kind it walks them all; and a CASE, which it takes for true half the time,
-    // because it believes that hardly a node passes three comparisons, and would then read and sort a whole kind.
+    // Selects the node with the lowest id among the given fits, with its free slots. The index yields the first node of each
+    // fit; rows locked by another worker are skipped. The lock is on the newest version of the node's row, but slots and
+    // claims are read from the statement's snapshot: the last column reports whether the two agree.
+    // Nodes without a heartbeat since $5 are skipped, whatever their state. That subquery is inside the CASE to keep
+    // PostgreSQL from turning it into a join, which would lose the index order.
+    // Two more hints steer the planner to the index. The range of one value is in index order; with `fit = kinds.fit`
+    // PostgreSQL may scan nodes by id, which for a rare fit scans them all. The CASE has an estimated selectivity of one
+    // half; from three plain comparisons the planner expects almost no rows, and would read and sort all nodes of a fit.
     CANDIDATE = pair(
         "WITH chosen AS (
             SELECT n.* FROM unnest($1::bigint[]) AS kinds (fit) CROSS JOIN LATERAL (
@@ -95,8 +95,8 @@ statements! {
          LEFT JOIN slots s ON s.node_id = n.id AND s.state = 'approved'
             AND NOT EXISTS (SELECT 1 FROM claims c WHERE c.slot_id = s.id AND c.released_at IS NULL)
          ORDER BY s.ordinal");
-    // Any node that has so much, at one moment. Fits sort by whether the node is whole and then by its free GPUs: from $1 up
-    // to $2 are those of which something is held, from $3 on those that are whole.
+    // Any node with enough capacity, from one snapshot. Fits sort by whether the node is whole and then by free GPUs: $1 up
+    // to $2 are partially held nodes, $3 and up are whole nodes.
     NODE_WITH_ROOM = both(
         "SELECT id FROM (
             SELECT id FROM nodes WHERE state = 'ready' AND NOT exclusive AND fit >= $1 AND fit < $2
@@ -109,7 +109,7 @@ statements! {
                 AND CASE WHEN cpus_free >= $4 AND memory_mb_free >= $5 AND disk_mb_free >= $6
                     AND (SELECT h.seen_at FROM node_heartbeats h WHERE h.node_id = nodes.id) >= $7 THEN true ELSE false END
             ORDER BY fit, id LIMIT 1) whole");
-    // The same need, of nodes that are ready but silent: none of them is chosen, and none of them is lost yet.
+    // The same request for nodes that are ready but silent: not eligible for placement, but not lost yet.
     NODES_SILENT_WITH_ROOM = both(
         "SELECT COUNT(*), MAX(h.seen_at) FROM nodes LEFT JOIN node_heartbeats h ON h.node_id = nodes.id
          WHERE state = 'ready' AND NOT exclusive AND ((fit >= $1 AND fit < $2) OR fit >= $3)
@@ -122,7 +122,7 @@ statements! {
          WHERE id = $1");
     NODE_HAS_ROOM = both(
         "SELECT id FROM nodes WHERE id = $1 AND cpus_free >= $2 AND memory_mb_free >= $3 AND disk_mb_free >= $4");
-    // GPUs are counted anew from the slots; the rest is given back.
+    // GPUs are recounted from the slots; the other resources are returned by `NODE_HOLD` with negative amounts.
     NODE_RECOUNT = both(
         "UPDATE nodes SET gpus_total = $2, gpus_free = $3, fit = $4 WHERE id = $1");
     CLAIM_INSERT = pair(
@@ -137,8 +137,8 @@ statements! {
     CAPACITY_BY_FIT = both(
         "SELECT fit, COUNT(*), MAX(cpus_free), MAX(memory_mb_free), MAX(disk_mb_free) FROM nodes
          WHERE state = 'ready' AND NOT exclusive GROUP BY fit ORDER BY fit");
-    // For a need of $1 CPUs, $2 memory and $3 disk, of the nodes that sent a heartbeat since $4: how many have all of it, and
-    // the most of each resource that one has which has enough of the others.
+    // For a request of $1 CPUs, $2 memory and $3 disk, among nodes with a heartbeat since $4: the number of nodes that
+    // satisfy all of it, and for each resource the maximum among nodes that satisfy the other two.
     CAPACITY_ROOMS = both(
         "SELECT fit, SUM(CASE WHEN cpus_free >= $1 AND memory_mb_free >= $2 AND disk_mb_free >= $3 THEN 1 ELSE 0 END),
                 MAX(CASE WHEN memory_mb_free >= $2 AND disk_mb_free >= $3 THEN cpus_free ELSE 0 END),
@@ -147,7 +147,7 @@ statements! {
                 MAX(cpus_free), MAX(memory_mb_free), MAX(disk_mb_free)
          FROM nodes JOIN node_heartbeats h ON h.node_id = nodes.id AND h.seen_at >= $4
          WHERE state = 'ready' AND NOT exclusive GROUP BY fit ORDER BY fit");
-    // The same without the node $5, which is about to be drained.
+    // The same, excluding node $5, which is about to be drained.
     CAPACITY_ROOMS_ELSEWHERE = both(
         "SELECT fit, SUM(CASE WHEN cpus_free >= $1 AND memory_mb_free >= $2 AND disk_mb_free >= $3 THEN 1 ELSE 0 END),
                 MAX(CASE WHEN memory_mb_free >= $2 AND disk_mb_free >= $3 THEN cpus_free ELSE 0 END),
@@ -156,12 +156,12 @@ statements! {
                 MAX(cpus_free), MAX(memory_mb_free), MAX(disk_mb_free)
          FROM nodes JOIN node_heartbeats h ON h.node_id = nodes.id AND h.seen_at >= $4
          WHERE state = 'ready' AND NOT exclusive AND id <> $5 GROUP BY fit ORDER BY fit");
-    // What each node that takes allocations has free, for a plan of many allocations at once.
+    // The free capacity of each node that accepts allocations, to plan many allocations at once.
     CAPACITY_NODES = both(
         "SELECT fit, cpus_free, memory_mb_free, disk_mb_free, cpus_total, memory_mb_total, disk_mb_total
          FROM nodes JOIN node_heartbeats h ON h.node_id = nodes.id AND h.seen_at >= $1
          WHERE state = 'ready' AND NOT exclusive ORDER BY nodes.id");
-    // Whether any node is large enough, whatever is held of it now and whether or not it answers.
+    // The number of nodes that are large enough, regardless of current holds and of reachability.
     CAPACITY_LARGEST = both(
         "SELECT COUNT(*), MAX(gpus_total), MAX(cpus_total), MAX(memory_mb_total), MAX(disk_mb_total),
                 CAST(SUM(CASE WHEN gpus_total >= $1 AND cpus_total >= $2 AND memory_mb_total >= $3 AND disk_mb_total >= $4 THEN 1 ELSE 0 END) AS BIGINT)
@@ -191,7 +191,7 @@ fn unpacked(rows: &[Row]) -> Result<Vec<Fit>> {
     rows.iter().map(|row| Ok(Fit::unpacked(row.get(0)?))).collect()
 }
 
-/// Those of a node's slots that may be claimed.
+/// Filters a node's slots down to those that can be claimed.
 fn free(slots: &[Slot]) -> Vec<FreeSlot> {
     slots
         .iter()
@@ -200,66 +200,66 @@ fn free(slots: &[Slot]) -> Vec<FreeSlot> {
         .collect()
 }
 
-/// A node that may be claimed now, locked until the transaction ends, with its free slots.
+/// A node that can be claimed now, with its free slots; locked until the transaction ends.
 #[derive(Debug, Clone)]
 pub struct Candidate {
-    /// Which.
+    /// The node.
     pub node: NodeId,
-    /// All it has but GPUs.
+    /// Its total capacity, except GPUs.
     pub total: Capacity,
     /// Its free slots.
     pub free: Vec<FreeSlot>,
 }
 
-/// What an allocation takes of a node.
+/// The resources that an allocation holds on a node.
 #[derive(Debug, Clone)]
 pub struct Hold {
-    /// Which node.
+    /// The node.
     pub node: NodeId,
-    /// For whom.
+    /// The allocation.
     pub allocation: AllocationId,
-    /// Which slots.
+    /// The claimed slots.
     pub slots: Vec<SlotId>,
-    /// How much of the rest, and how many slots.
+    /// The amount of each resource, with the number of slots as GPUs.
     pub amount: Capacity,
-    /// How many more allocations hold something of the node: 1, or 0 when one that holds takes more.
+    /// The change in the node's number of holders: 1, or 0 if the allocation already holds something and grows.
     pub holders: i64,
-    /// Whether nobody else may.
+    /// Whether the allocation has the node to itself.
     pub exclusive: bool,
-    /// What the node can give afterwards.
+    /// The node's fit afterwards.
     pub fit: Fit,
-    /// When.
+    /// Time of the change.
     pub at: Timestamp,
 }
 
-/// What nodes of one kind can give.
+/// The number and free capacity of nodes with the same fit.
 #[derive(Debug, Clone, Copy)]
 pub struct FitCount {
-    /// The kind.
+    /// The fit.
     pub fit: Fit,
-    /// How many there are.
+    /// The number of nodes.
     pub nodes: i64,
-    /// The most that any of them has free.
+    /// The maximum that any of them has free.
     pub most: Capacity,
 }
 
-/// Nodes that have enough free, are ready, and are silent.
+/// Nodes that are ready and have enough free capacity, but are silent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Silent {
-    /// How many.
+    /// The number of nodes.
     pub nodes: i64,
-    /// The latest heartbeat of any of them; none of them sent one if absent.
+    /// The latest heartbeat of any of them; absent if none ever sent one.
     pub seen_at: Option<Timestamp>,
 }
 
 /// The largest nodes that are approved and not retired.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LargestNodes {
-    /// How many nodes there are.
+    /// The number of nodes.
     pub nodes: i64,
-    /// The most of each resource that one has in all.
+    /// The maximum total of each resource on a single node.
     pub most: Capacity,
-    /// How many have all of the need, once nothing of them is held.
+    /// The number of nodes that would satisfy the request when empty.
     pub large_enough: i64,
 }
 
@@ -283,7 +283,7 @@ fn silent(row: Option<&Row>) -> Result<Option<Silent>> {
     Ok(if nodes == 0 { None } else { Some(Silent { nodes, seen_at: row.get(1)? }) })
 }
 
-/// The kinds that can hold an ask, as two ranges of fits, and the rest of a need.
+/// Returns the arguments for a request: its fits as two ranges, and the other resources.
 fn room_args(ask: &Ask, need: &Capacity, heard_since: Timestamp) -> Vec<Value> {
     let least = |whole| Fit { whole, gpus: ask.gpus, pocket: 0, island: 0, numa: 0 }.packed();
     let first_whole = Fit { whole: true, gpus: 0, pocket: 0, island: 0, numa: 0 }.packed();
@@ -292,22 +292,22 @@ fn room_args(ask: &Ask, need: &Capacity, heard_since: Timestamp) -> Vec<Value> {
 }
 
 impl Store {
-    /// A node's slots, with who holds them.
+    /// Returns a node's slots with the allocations that hold them.
     pub async fn slot_list(&self, node: NodeId) -> Result<Vec<Slot>> {
         self.fetch_all(&SLOT_LIST, args![node]).await?.iter().map(slot).collect()
     }
 
-    /// The slot with this id.
+    /// Returns the slot with this id.
     pub async fn slot_lookup(&self, id: SlotId) -> Result<Option<Slot>> {
         self.fetch_optional(&SLOT_GET, args![id]).await?.as_ref().map(slot).transpose()
     }
 
-    /// The kinds of nodes that take allocations now.
+    /// Returns the fits of all nodes that accept allocations now.
     pub async fn fits(&self) -> Result<Vec<Fit>> {
         unpacked(&self.fetch_all(&FITS, args![]).await?)
     }
 
-    /// How many nodes of each kind there are.
+    /// Returns the number of nodes per fit.
     pub async fn fit_counts(&self) -> Result<Vec<FitCount>> {
         let rows = self.fetch_all(&CAPACITY_BY_FIT, args![]).await?;
         rows.iter()
@@ -327,8 +327,8 @@ impl Store {
             .collect()
     }
 
-    /// What the nodes of each kind that sent a heartbeat since `heard_since` have for this need. GPUs are the caller's to
-    /// compare: the kind says all about them.
+    /// Returns the capacity for this request per fit, among nodes with a heartbeat since `heard_since`. The caller compares
+    /// GPUs, which the fit fully describes.
     pub async fn rooms(&self, need: &Capacity, heard_since: Timestamp) -> Result<Vec<Room>> {
         rooms(
             &self
@@ -337,7 +337,7 @@ impl Store {
         )
     }
 
-    /// The same for all nodes but one.
+    /// Does the same for all nodes except one.
     pub async fn rooms_elsewhere(
         &self,
         need: &Capacity,
@@ -348,12 +348,12 @@ impl Store {
         rooms(&self.fetch_all(&CAPACITY_ROOMS_ELSEWHERE, args).await?)
     }
 
-    /// How many allocations wait in line.
+    /// Returns the number of queued allocations.
     pub async fn line_length(&self) -> Result<i64> {
         self.fetch_optional(&CAPACITY_WAITING, args![]).await?.map_or(Ok(0), |row| row.get(0))
     }
 
-    /// The largest nodes there are, for a need.
+    /// Returns the sizes of the largest nodes, and how many are large enough for this request.
     pub async fn largest_nodes(&self, need: &Capacity) -> Result<LargestNodes> {
         let args = args![need.gpus, need.cpus, need.memory_mb, need.disk_mb];
         let row = self.fetch_optional(&CAPACITY_LARGEST, args).await?;
@@ -366,7 +366,8 @@ impl Store {
         })
     }
 
-    /// What each node has free that takes allocations and sent a heartbeat since `heard_since`, in order of their ids.
+    /// Returns the free capacity of each node that accepts allocations and sent a heartbeat since `heard_since`, ordered by
+    /// id.
     pub async fn free_nodes(&self, heard_since: Timestamp) -> Result<Vec<FreeNode>> {
         let rows = self.fetch_all(&CAPACITY_NODES, args![heard_since]).await?;
         rows.iter()
@@ -386,7 +387,7 @@ impl Store {
             .collect()
     }
 
-    /// The nodes with enough free that are ready but sent no heartbeat since `heard_since`.
+    /// Returns the number of nodes with enough free capacity that are ready but sent no heartbeat since `heard_since`.
     pub async fn silent_with_room(
         &self,
         ask: &Ask,
@@ -398,24 +399,24 @@ impl Store {
         )
     }
 
-    /// The slots that an allocation holds: id and device.
+    /// Returns the slots that an allocation holds: id and device.
     pub async fn claims_of(&self, allocation: AllocationId) -> Result<Vec<(SlotId, String)>> {
         let rows = self.fetch_all(&CLAIMS_OF_ALLOCATION, args![allocation]).await?;
         rows.iter().map(|row| Ok((row.get(0)?, row.get(1)?))).collect()
     }
 
-    /// The slots that are quarantined because of an allocation and whose devices are there: id and device.
+    /// Returns the slots that are quarantined because of an allocation and have their devices present: id and device.
     pub async fn quarantined_for(&self, allocation: AllocationId) -> Result<Vec<(SlotId, String)>> {
         let rows = self.fetch_all(&SLOTS_QUARANTINED_FOR, args![allocation]).await?;
         rows.iter().map(|row| Ok((row.get(0)?, row.get(1)?))).collect()
     }
 
-    /// The nodes that can be asked, and have something that could not be verified as clean.
+    /// Returns the reachable nodes with slots that could not be verified as clean.
     pub async fn quarantined_nodes(&self) -> Result<Vec<NodeId>> {
         self.fetch_all(&NODE_QUARANTINED, args![]).await?.iter().map(|row| row.get(0)).collect()
     }
 
-    /// The allocations after which something on a node could not be verified as clean.
+    /// Returns the ended allocations with slots on a node that could not be verified as clean.
     pub async fn quarantined_on(&self, node: NodeId) -> Result<Vec<AllocationId>> {
         let rows = self.fetch_all(&SLOT_QUARANTINED_ON, args![node]).await?;
         rows.iter().map(|row| row.get(0)).collect()
@@ -423,7 +424,7 @@ impl Store {
 }
 
 impl Tx {
-    /// Adds a slot, or brings what is known of it up to date.
+    /// Adds a slot, or updates its description.
     pub async fn slot_upsert(&mut self, slot: &Slot, at: Timestamp) -> Result<()> {
         let args = args![
             slot.id,
@@ -441,7 +442,7 @@ impl Tx {
         self.execute(&SLOT_UPSERT, args).await.map(drop)
     }
 
-    /// Moves a slot to another state. `Conflict` when it should be approved and its device is not there.
+    /// Changes a slot's state. Returns `Conflict` on an attempt to approve a slot with a missing device.
     pub async fn slot_set_state(
         &mut self,
         id: SlotId,
@@ -454,8 +455,8 @@ impl Tx {
         self.execute_one(&SLOT_SET_STATE, args![id, state.as_str(), reason, quarantined_for, at], gone).await
     }
 
-    /// Keeps everybody from the slots that an allocation holds. One that is quarantined for a reason already keeps it: what an
-    /// operator quarantined is not set free by a wipe.
+    /// Quarantines the slots that an allocation holds. A slot that already has a reason keeps it: a wipe must not release a
+    /// slot that an operator quarantined.
     pub async fn slot_quarantine_of(
         &mut self,
         allocation: AllocationId,
@@ -465,13 +466,13 @@ impl Tx {
         self.execute(&SLOT_QUARANTINE_OF, args![allocation, reason, at]).await
     }
 
-    /// The slots that were quarantined because of an allocation are clean again.
+    /// Releases the slots that were quarantined because of an allocation, after they were verified as clean.
     pub async fn slot_clean_of(&mut self, allocation: AllocationId, at: Timestamp) -> Result<u64> {
         self.execute(&SLOT_CLEAN_OF, args![allocation, None::<String>, None::<Uuid>, at]).await
     }
 
-    /// The node with the lowest id that is of one of these kinds, has so much free and sent a heartbeat since `heard_since`,
-    /// locked.
+    /// Selects and locks the node with the lowest id that has one of these fits, enough free capacity and a heartbeat since
+    /// `heard_since`.
     pub async fn candidate(
         &mut self,
         kinds: &[Fit],
@@ -497,26 +498,27 @@ impl Tx {
             free: Vec::with_capacity(rows.len()),
         };
         for row in &rows {
-            // A node without a free slot comes as one row without a slot.
+            // A node without free slots yields one row without a slot.
             if let Some(id) = row.get::<Option<SlotId>>(4)? {
                 let (ordinal, island, numa) = (row.get(5)?, row.get(6)?, row.get(7)?);
                 candidate.free.push(FreeSlot { id, ordinal, island, numa });
             }
         }
-        // Somebody changed the node after the statement had begun and before it had the lock; nobody can now.
+        // Another transaction changed the node between this statement's snapshot and its lock. Under the lock it can be read
+        // again.
         if !first.get::<bool>(8)? {
             candidate.free = free(&self.slots_of(candidate.node).await?);
         }
         Ok(Some(candidate))
     }
 
-    /// The kinds of nodes that take allocations, as this transaction sees them.
+    /// Returns the fits of all nodes that accept allocations, as read by this transaction.
     pub async fn fits(&mut self) -> Result<Vec<Fit>> {
         unpacked(&self.fetch_all(&FITS, args![]).await?)
     }
 
-    /// Some node that can hold what is asked for and sent a heartbeat since `heard_since`, not locked; what others have not
-    /// committed yet does not count.
+    /// Returns some node with room for this request and a heartbeat since `heard_since`, without locking it; ignores
+    /// uncommitted changes of other transactions.
     pub async fn node_with_room(
         &mut self,
         ask: &Ask,
@@ -527,7 +529,7 @@ impl Tx {
         rows.first().map(|row| row.get(0)).transpose()
     }
 
-    /// What the nodes of each kind have for this need, as this transaction sees them.
+    /// Returns the capacity for this request per fit, as read by this transaction.
     pub async fn rooms(&mut self, need: &Capacity, heard_since: Timestamp) -> Result<Vec<Room>> {
         rooms(
             &self
@@ -536,7 +538,7 @@ impl Tx {
         )
     }
 
-    /// The nodes with enough free that are ready but sent no heartbeat since `heard_since`.
+    /// Returns the number of nodes with enough free capacity that are ready but sent no heartbeat since `heard_since`.
     pub async fn silent_with_room(
         &mut self,
         ask: &Ask,
@@ -546,7 +548,8 @@ impl Tx {
         silent(self.fetch_all(&NODES_SILENT_WITH_ROOM, room_args(ask, need, heard_since)).await?.first())
     }
 
-    /// Takes what an allocation gets of a node. `Conflict` when somebody else was faster: the caller plans again.
+    /// Takes an allocation's resources from a node. Returns `Conflict` if a concurrent claim came first; the caller plans
+    /// again.
     pub async fn hold(&mut self, hold: &Hold, claims: &[ClaimId]) -> Result<()> {
         let args = args![
             hold.node,
@@ -580,7 +583,7 @@ impl Tx {
         self.execute(&CLAIM_INSERT, args).await.map(drop)
     }
 
-    /// The same for an allocation that wants more on a node whose row is locked; `false` when there is not so much.
+    /// Does the same for an allocation that grows on a node with a locked row; returns `false` if there is not enough room.
     pub async fn hold_if_room(&mut self, hold: &Hold, claims: &[ClaimId]) -> Result<bool> {
         let args = args![hold.node, hold.amount.cpus, hold.amount.memory_mb, hold.amount.disk_mb];
         if self.fetch_all(&NODE_HAS_ROOM, args).await?.is_empty() {
@@ -589,19 +592,20 @@ impl Tx {
         self.hold(hold, claims).await.map(|()| true)
     }
 
-    /// Locks a node's row, and says how many hold something of it, and whether one holds all.
+    /// Locks a node's row; returns its number of holders and whether one of them holds it exclusively.
     pub async fn node_lock(&mut self, id: NodeId) -> Result<(i64, bool)> {
         let rows = self.fetch_all(&NODE_LOCK, args![id]).await?;
         let row = rows.first().ok_or(StoreError::Gone("node".to_owned()))?;
         Ok((row.get(0)?, row.get(1)?))
     }
 
-    /// A node's slots, as this transaction sees them.
+    /// Returns a node's slots, as read by this transaction.
     pub async fn slots_of(&mut self, node: NodeId) -> Result<Vec<Slot>> {
         self.fetch_all(&SLOT_LIST, args![node]).await?.iter().map(slot).collect()
     }
 
-    /// Gives back what an allocation held of a node, all of it. The node's row must be locked; `node_recount` follows.
+    /// Releases everything that an allocation holds on a node. The node's row must be locked; the caller then calls
+    /// `node_recount`.
     pub async fn unhold(
         &mut self,
         node: NodeId,
@@ -614,7 +618,8 @@ impl Tx {
         self.execute_one(&NODE_HOLD, args, StoreError::Gone("node".to_owned())).await
     }
 
-    /// Gives back some slots and amounts of an allocation that goes on. The node's row must be locked; `node_recount` follows.
+    /// Releases some slots and amounts of an allocation that continues. The node's row must be locked; the caller then calls
+    /// `node_recount`.
     pub async fn unhold_some(
         &mut self,
         node: NodeId,
@@ -630,7 +635,7 @@ impl Tx {
         self.execute_one(&NODE_HOLD, args, StoreError::Gone("node".to_owned())).await
     }
 
-    /// Counts a node's slots anew and writes what it can give now. The node's row must be locked.
+    /// Recounts a node's slots and updates its fit. The node's row must be locked.
     pub async fn node_recount(&mut self, node: NodeId) -> Result<()> {
         let (holders, _) = self.node_lock(node).await?;
         let slots = self.slots_of(node).await?;

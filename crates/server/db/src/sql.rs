@@ -1,7 +1,7 @@
-//! The seam between our statements and the two drivers: a closed set of values, rows and statements.
+//! The layer between statements and the two drivers: a closed set of values, rows and statements.
 //!
-//! A repository trait with two implementations was rejected: the SQL text is the same for nearly every statement, and
-//! only the binding differs. Statements are constants; nothing builds SQL at run time.
+//! A repository trait with two implementations was rejected: the SQL text is the same for nearly every statement, and only
+//! the binding differs. Statements are constants; no SQL is built at run time.
 
 use jiff::Timestamp;
 use jiff_sqlx::ToSqlx as _;
@@ -14,7 +14,7 @@ use uuid::Uuid;
 
 use crate::StoreError;
 
-/// A statement: one text for both databases, or a pair where PostgreSQL deserves more or SQLite needs other words.
+/// A statement: one text for both databases, or a pair where the databases need different SQL.
 #[derive(Debug, Clone, Copy)]
 pub struct Sql {
     /// Its name, for fault injection, the golden list of pairs, and logs.
@@ -26,13 +26,13 @@ pub struct Sql {
 }
 
 impl Sql {
-    /// Whether the two texts differ.
+    /// Reports whether the two texts differ.
     pub fn is_pair(&self) -> bool {
         self.pg != self.sqlite
     }
 }
 
-/// The texts of a statement.
+/// The texts of a statement: PostgreSQL, then SQLite.
 pub(crate) struct Texts(pub(crate) &'static str, pub(crate) &'static str);
 
 pub(crate) const fn both(text: &'static str) -> Texts {
@@ -79,7 +79,7 @@ macro_rules! labels_match {
 }
 pub(crate) use labels_match;
 
-/// A value to bind. Each has room for NULL, so that NULL keeps its type.
+/// A value to bind. Every scalar variant can be NULL, so that NULL keeps its type.
 #[derive(Debug, Clone)]
 pub(crate) enum Value {
     Bool(Option<bool>),
@@ -89,7 +89,7 @@ pub(crate) enum Value {
     Time(Option<Timestamp>),
     Json(Option<Json>),
     Bytes(Option<Vec<u8>>),
-    /// Columns of many rows at once, for PostgreSQL's `unnest`; SQLite takes such rows as JSON instead.
+    /// Column arrays of many rows, for PostgreSQL's `unnest`; SQLite gets such rows as JSON.
     Texts(Vec<Option<String>>),
     I64s(Vec<Option<i64>>),
     Uuids(Vec<Option<Uuid>>),
@@ -160,7 +160,7 @@ impl From<&muster_model::Labels> for Value {
     }
 }
 
-/// The values of a statement, in order.
+/// The arguments of a statement, in order.
 macro_rules! args {
     ($($value:expr),* $(,)?) => { vec![$($crate::sql::Value::from($value)),*] };
 }
@@ -195,7 +195,7 @@ pub(crate) fn bind_sqlite(sql: &Sql, args: Vec<Value>) -> Query<'static, Sqlite,
         Value::Time(value) => query.bind(value.map(|time| time.as_microsecond())),
         Value::Json(value) => query.bind(value.map(|json| json.to_string())),
         Value::Bytes(value) => query.bind(value),
-        // Statements with such values are pairs, and the SQLite side of each takes JSON.
+        // Statements with array values are pairs, and their SQLite side takes JSON.
         Value::Texts(_) | Value::I64s(_) | Value::Uuids(_) | Value::Times(_) => query.bind(None::<String>),
     })
 }
@@ -207,7 +207,7 @@ pub(crate) enum Row {
 }
 
 impl Row {
-    /// The column at `index`, counted from 0.
+    /// Returns the column at `index`, counted from 0.
     pub(crate) fn get<C: Column>(&self, index: usize) -> Result<C, StoreError> {
         match self {
             Row::Pg(row) => C::from_pg(row, index),
@@ -216,7 +216,7 @@ impl Row {
     }
 }
 
-/// What can be read from a column.
+/// A type that can be read from a column.
 pub(crate) trait Column: Sized {
     fn from_pg(row: &PgRow, index: usize) -> Result<Self, StoreError>;
     fn from_sqlite(row: &SqliteRow, index: usize) -> Result<Self, StoreError>;

@@ -1,4 +1,4 @@
-//! SSH keys of people, for the cells of a project, and the people of those cells.
+//! SSH keys of users for the cells of a project, and the logins in those cells.
 
 use jiff::Timestamp;
 use muster_ids::{CellId, NodeId, ProjectId, SshKeyId, TenantId, UserId};
@@ -15,7 +15,7 @@ macro_rules! columns {
     };
 }
 
-/// People with their keys.
+/// Logins with their keys.
 pub type People = Vec<(Login, Vec<String>)>;
 
 statements! {
@@ -27,8 +27,8 @@ statements! {
     SSH_KEY_COUNT = both(
         "SELECT COUNT(CASE WHEN user_id = $2 THEN 1 END), COUNT(*) FROM ssh_keys WHERE project_id = $1");
     SSH_KEY_DELETE = both("DELETE FROM ssh_keys WHERE id = $1");
-    // A person is in a cell for as long as they may open a terminal there, or hold a grant for its allocation: a name and a key
-    // are one more way to the same shell. A role that only reads gives neither.
+    // A user has a login in a cell while the user may open a terminal there or has a grant for its allocation: login and key
+    // are another way to the same shell. A read-only role gives neither.
     PEOPLE_OF_NODE = both(
         "SELECT c.id, u.login, u.uid, k.public_key FROM cells c
          LEFT JOIN users u ON u.tenant_id = c.tenant_id AND NOT u.disabled AND (EXISTS (
@@ -67,29 +67,30 @@ fn ssh_key(row: &Row) -> Result<SshKey> {
 }
 
 impl Store {
-    /// How many keys a person has in a project, and how many the project has.
+    /// Returns the number of keys that a user has in a project, and of all keys in the project.
     pub async fn ssh_key_count(&self, project: ProjectId, user: UserId) -> Result<(i64, i64)> {
         let row = self.fetch_optional(&SSH_KEY_COUNT, args![project, user]).await?;
         row.map_or(Ok((0, 0)), |row| Ok((row.get(0)?, row.get(1)?)))
     }
 
-    /// The key with this id.
+    /// Returns the key with this id.
     pub async fn ssh_key_lookup(&self, id: SshKeyId) -> Result<Option<SshKey>> {
         self.fetch_optional(&SSH_KEY_GET, args![id]).await?.as_ref().map(ssh_key).transpose()
     }
 
-    /// A project's keys in order of their making.
+    /// Returns a project's keys in creation order.
     pub async fn ssh_key_list(&self, page: Page, project: ProjectId) -> Result<Vec<SshKey>> {
         let args = args![page.after, project, page.size];
         self.fetch_all(&SSH_KEY_LIST, args).await?.iter().map(ssh_key).collect()
     }
 
-    /// Keys whose time or allocation has ended.
+    /// Returns keys that have expired, or with an allocation that has ended.
     pub async fn ssh_key_expired(&self, now: Timestamp, limit: i64) -> Result<Vec<SshKey>> {
         self.fetch_all(&SSH_KEY_EXPIRED, args![now, limit]).await?.iter().map(ssh_key).collect()
     }
 
-    /// The people of each cell on a node that has people, with their keys, in order; cells with nobody are there too.
+    /// Returns the logins with their keys for each cell on a node that has logins enabled, in order; includes cells without
+    /// any.
     pub async fn people_of_node(&self, node: NodeId, now: Timestamp) -> Result<Vec<(CellId, People)>> {
         let mut cells: Vec<(CellId, People)> = Vec::new();
         for row in self.fetch_all(&PEOPLE_OF_NODE, args![node, now]).await? {
@@ -135,7 +136,7 @@ impl Tx {
         self.execute_one(&SSH_KEY_DELETE, args![id], StoreError::Gone("SSH key".to_owned())).await
     }
 
-    /// Removes the keys of a project; says how many there were.
+    /// Removes the keys of a project and returns how many there were.
     pub async fn ssh_key_delete_of_project(&mut self, project: ProjectId) -> Result<u64> {
         self.execute(&SSH_KEY_DELETE_OF_PROJECT, args![project]).await
     }
@@ -145,7 +146,7 @@ impl Tx {
         self.execute(&SSH_KEY_DELETE_OF_TENANT, args![tenant]).await
     }
 
-    /// Removes the keys of a person.
+    /// Removes the keys of a user.
     pub async fn ssh_key_delete_of_user(&mut self, user: UserId) -> Result<u64> {
         self.execute(&SSH_KEY_DELETE_OF_USER, args![user]).await
     }

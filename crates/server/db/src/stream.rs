@@ -1,4 +1,4 @@
-//! Streams that were granted: who may join which, once and soon. What travels on them is nowhere in the database.
+//! Granted streams, each joined once and soon by the actor it was granted to. Their contents are never in the database.
 
 use jiff::Timestamp;
 use muster_ids::{CellId, ProjectId, StreamId, TenantId};
@@ -21,13 +21,13 @@ statements! {
     STREAM_JOIN = both(
         "UPDATE cell_streams SET joined_at = $3 WHERE id = $1 AND actor_id = $2 AND joined_at IS NULL AND expires_at > $3");
     STREAM_PRUNE = both("DELETE FROM cell_streams WHERE expires_at < $1");
-    // Their tasks go with them: what a stream was to do may hold what nobody wants kept, and no operation waits for it.
+    // Tasks are deleted with their streams: their payload may be sensitive, and no operation waits for them.
     STREAM_TASK_PRUNE = both("DELETE FROM node_tasks WHERE kind = 'stream' AND expires_at < $1");
     STREAM_DELETE_OF_PROJECT = both("DELETE FROM cell_streams WHERE project_id = $1");
     STREAM_DELETE_OF_TENANT = both("DELETE FROM cell_streams WHERE tenant_id = $1");
 }
 
-/// A stream that was granted.
+/// A granted stream.
 #[derive(Debug, Clone)]
 pub struct Stream {
     /// Its id.
@@ -38,22 +38,22 @@ pub struct Stream {
     pub project_id: ProjectId,
     /// The cell.
     pub cell_id: CellId,
-    /// Which incarnation of it.
+    /// The cell's incarnation.
     pub incarnation: i64,
-    /// Who may join it.
+    /// The actor that can join it.
     pub actor_id: String,
-    /// What it does, in the words of the nodes' contract.
+    /// The request, in the terms of the node protocol.
     pub what: Json,
-    /// When it was granted.
+    /// Time of the grant.
     pub created_at: Timestamp,
-    /// Until when it can be joined.
+    /// End of the time in which it can be joined.
     pub expires_at: Timestamp,
-    /// When it was.
+    /// Time of the join.
     pub joined_at: Option<Timestamp>,
 }
 
 impl Stream {
-    /// Where it belongs.
+    /// Returns the scope of the stream.
     pub fn scope(&self) -> Scope {
         Scope::Project(self.tenant_id, self.project_id)
     }
@@ -75,7 +75,7 @@ fn stream(row: &Row) -> Result<Stream> {
 }
 
 impl Store {
-    /// The stream with this id.
+    /// Returns the stream with this id.
     pub async fn stream_lookup(&self, id: StreamId) -> Result<Option<Stream>> {
         self.fetch_optional(&STREAM_GET, args![id]).await?.as_ref().map(stream).transpose()
     }
@@ -98,23 +98,23 @@ impl Tx {
         self.execute(&STREAM_INSERT, args).await.map(drop)
     }
 
-    /// Joins a stream in the name of this actor. `Stale` when it is another's, was joined before, or has expired.
+    /// Joins a stream as this actor. Returns `Stale` if it belongs to another actor, was already joined, or has expired.
     pub async fn stream_join(&mut self, id: StreamId, actor_id: &str, at: Timestamp) -> Result<()> {
         self.execute_one(&STREAM_JOIN, args![id, actor_id, at], StoreError::Stale).await
     }
 
-    /// Forgets streams that could be joined until then, and what was asked of nodes for them.
+    /// Deletes streams that expired before `until`, and their node tasks.
     pub async fn stream_prune(&mut self, until: Timestamp) -> Result<u64> {
         self.execute(&STREAM_TASK_PRUNE, args![until]).await?;
         self.execute(&STREAM_PRUNE, args![until]).await
     }
 
-    /// Forgets the streams to a project's cells.
+    /// Deletes the streams to a project's cells.
     pub async fn stream_delete_of_project(&mut self, project: ProjectId) -> Result<u64> {
         self.execute(&STREAM_DELETE_OF_PROJECT, args![project]).await
     }
 
-    /// Forgets the streams to a tenant's cells.
+    /// Deletes the streams to a tenant's cells.
     pub async fn stream_delete_of_tenant(&mut self, tenant: TenantId) -> Result<u64> {
         self.execute(&STREAM_DELETE_OF_TENANT, args![tenant]).await
     }

@@ -1,4 +1,4 @@
-//! Retention: what may be forgotten, and when.
+//! Retention: deletes rows that are past their retention period.
 
 use jiff::Timestamp;
 
@@ -9,8 +9,8 @@ statements! {
     SWEEP_IDEMPOTENCY = both("DELETE FROM idempotency WHERE created_at < $1");
     SWEEP_TOKENS = both("DELETE FROM tokens WHERE expires_at < $1 OR revoked_at < $1");
     SWEEP_DELIVERIES = both("DELETE FROM webhook_deliveries WHERE at < $1");
-    // Streams and chains lose their oldest part up to a point; where that point is stays written beside the counter, so
-    // that a reader can tell "not kept any more" from "never was".
+    // Streams and chains are pruned from their oldest end. The pruning position is stored beside the counter, so that a
+    // reader can distinguish "pruned" from "never existed".
     SWEEP_EVENT_MARKS_PLATFORM = both(
         "UPDATE streams SET pruned_sequence = (SELECT MAX(platform_sequence) FROM events WHERE at < $1)
          WHERE name = 'event:platform' AND EXISTS (SELECT 1 FROM events WHERE at < $1)");
@@ -28,22 +28,22 @@ statements! {
 }
 
 impl Tx {
-    /// Forgets stored answers that are older than this.
+    /// Deletes stored responses that are older than this.
     pub async fn sweep_idempotency(&mut self, before: Timestamp) -> Result<u64> {
         self.execute(&SWEEP_IDEMPOTENCY, args![before]).await
     }
 
-    /// Forgets tokens that ended before this.
+    /// Deletes tokens that expired or were revoked before this.
     pub async fn sweep_tokens(&mut self, before: Timestamp) -> Result<u64> {
         self.execute(&SWEEP_TOKENS, args![before]).await
     }
 
-    /// Forgets attempts to deliver.
+    /// Deletes webhook delivery attempts that are older than this.
     pub async fn sweep_deliveries(&mut self, before: Timestamp) -> Result<u64> {
         self.execute(&SWEEP_DELIVERIES, args![before]).await
     }
 
-    /// Forgets events that are older than this, and marks in each stream how far.
+    /// Deletes events that are older than this and records the pruning position of each stream.
     pub async fn sweep_events(&mut self, before: Timestamp) -> Result<u64> {
         self.execute(&SWEEP_EVENT_MARKS_PLATFORM, args![before]).await?;
         for row in self.fetch_all(&SWEEP_EVENT_OLDEST, args![]).await? {
@@ -61,7 +61,7 @@ impl Tx {
         self.execute(&SWEEP_EVENTS, args![]).await
     }
 
-    /// Forgets audit entries that are older than this. Each chain keeps the hash that its first kept entry builds on.
+    /// Deletes audit entries that are older than this. Each chain keeps the hash that its oldest remaining entry builds on.
     pub async fn sweep_audit(&mut self, before: Timestamp) -> Result<u64> {
         let mut swept = 0;
         for row in self.fetch_all(&SWEEP_AUDIT_MARKS, args![before]).await? {

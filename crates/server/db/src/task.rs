@@ -16,25 +16,25 @@ macro_rules! columns {
 }
 
 statements! {
-    // The same thing is asked for once: a repeat of the step finds the first one.
+    // Idempotent: a retry of the step finds the existing task.
     TASK_QUEUE = both(concat!("INSERT INTO node_tasks (", columns!(), ")
          VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, NULL, NULL, $11, $12, NULL, NULL, $13)
          ON CONFLICT (operation_id, key) DO NOTHING"));
     TASK_GET = both(concat!("SELECT ", columns!(), " FROM node_tasks WHERE id = $1"));
     TASK_OF = both(concat!("SELECT ", columns!(), " FROM node_tasks WHERE operation_id = $1 ORDER BY id"));
     TASK_BY_KEY = both(concat!("SELECT ", columns!(), " FROM node_tasks WHERE operation_id = $1 AND key = $2"));
-    // Of one lease: all of them, and those that have not ended.
+    // For one generation: the number of all tasks, and of those that have not ended.
     TASK_COUNT_OF = both("SELECT COUNT(*), COALESCE(SUM(CASE WHEN state IN ('queued', 'delivered', 'running') THEN 1 ELSE 0 END), 0)
          FROM node_tasks WHERE operation_id = $1 AND SUBSTR(key, 1, LENGTH($2)) = $2 AND generation = $3");
-    // Its key is free for the same thing to be done again.
+    // Frees the key, so that the same task can be queued again.
     TASK_SET_ASIDE = both("UPDATE node_tasks SET key = $3 WHERE id = $1 AND key = $2");
     TASK_OPEN_ON = both(concat!("SELECT ", columns!(), " FROM node_tasks
          WHERE node_id = $1 AND state IN ('queued', 'delivered', 'running') ORDER BY id"));
     TASK_NODES_WAITING = both(
         "SELECT DISTINCT node_id FROM node_tasks WHERE state = 'queued' AND expires_at > $1");
-    // Only to the agent of the current session: what an older one were given, nobody would do. The lock has a hello of the
-    // next session wait, or has this wait for that and then find that it came too late: a look without it could hand out, at
-    // the very moment of the hello, what the hello did not see and so did not take back.
+    // Only for the agent of the current session; an older agent would not run the tasks. The lock serializes with the hello
+    // of the next session: without it, a task could be delivered at the moment of a hello that did not read it and so did
+    // not requeue it.
     TASK_DELIVER = pair(
         concat!("WITH agent AS (SELECT id FROM nodes WHERE id = $1 AND session = $4 AND session_clean AND retired_at IS NULL
                         FOR SHARE)
@@ -46,11 +46,11 @@ statements! {
                       AND EXISTS (SELECT 1 FROM nodes n WHERE n.id = $1 AND n.session = $4 AND n.session_clean
                                   AND n.retired_at IS NULL)
                       ORDER BY id LIMIT $3) RETURNING ", columns!()));
-    // An agent that starts anew has forgotten what it was given; whatever it did, it will find when it does it again. The time of
-    // the delivery stays: a task without one was never given to an agent, and so surely not begun.
+    // A restarted agent has lost its tasks; running one again is safe, because the agent finds its earlier effects.
+    // `delivered_at` stays: only a task without it was never delivered, and so certainly not started.
     TASK_REQUEUE = both(
         "UPDATE node_tasks SET state = 'queued' WHERE node_id = $1 AND state IN ('delivered', 'running')");
-    // What did not fit into a delivery. It keeps the time, too: it may have been given to an agent before.
+    // Tasks that did not fit into a delivery. `delivered_at` stays here too: an earlier delivery may have included the task.
     TASK_PUT_BACK = both("UPDATE node_tasks SET state = 'queued' WHERE id = $1 AND state = 'delivered'");
     TASK_REPORT = both(
         "UPDATE node_tasks SET state = $3, result = $4, message = $5, finished_at = $6
@@ -91,27 +91,27 @@ fn task(row: &Row) -> Result<Task> {
     })
 }
 
-/// What an agent says of a task.
+/// An agent's report on a task.
 #[derive(Debug, Clone)]
 pub struct TaskReport {
-    /// Of which.
+    /// The task.
     pub id: TaskId,
-    /// The incarnation it was for.
+    /// Its incarnation.
     pub incarnation: i64,
-    /// The generation it was asked for under.
+    /// The generation under which it was queued.
     pub generation: i64,
-    /// How it ended.
+    /// The final state.
     pub state: TaskState,
-    /// What was seen.
+    /// The observed result.
     pub result: Json,
-    /// What there is to say.
+    /// A message for people.
     pub message: Option<String>,
 }
 
-/// Bytes of payload that one delivery carries, if it carries more than one task.
+/// Maximum payload bytes of a delivery with more than one task.
 const DELIVERY_BYTES: usize = 2 << 20;
 
-/// How many of these tasks one delivery carries: always the first.
+/// Returns how many of these tasks fit into one delivery: always at least the first.
 fn fitting(tasks: &[Task]) -> usize {
     let mut bytes = 0;
     let fits = |task: &&Task| {
@@ -122,34 +122,34 @@ fn fitting(tasks: &[Task]) -> usize {
 }
 
 impl Store {
-    /// The task with this id.
+    /// Returns the task with this id.
     pub async fn task_lookup(&self, id: TaskId) -> Result<Option<Task>> {
         self.fetch_optional(&TASK_GET, args![id]).await?.as_ref().map(task).transpose()
     }
 
-    /// The tasks of an operation, oldest first.
+    /// Returns the tasks of an operation, oldest first.
     pub async fn task_list(&self, operation: OperationId) -> Result<Vec<Task>> {
         self.fetch_all(&TASK_OF, args![operation]).await?.iter().map(task).collect()
     }
 
-    /// What was asked for under this key.
+    /// Returns the task with this key.
     pub async fn task_by_key(&self, operation: OperationId, key: &str) -> Result<Option<Task>> {
         self.fetch_optional(&TASK_BY_KEY, args![operation, key]).await?.as_ref().map(task).transpose()
     }
 
-    /// What a node's agent has not answered yet, oldest first.
+    /// Returns the unfinished tasks of a node, oldest first.
     pub async fn task_open_on(&self, node: NodeId) -> Result<Vec<Task>> {
         self.fetch_all(&TASK_OPEN_ON, args![node]).await?.iter().map(task).collect()
     }
 
-    /// The nodes for whose agents something waits.
+    /// Returns the nodes with queued tasks.
     pub async fn task_nodes_waiting(&self, now: Timestamp) -> Result<Vec<NodeId>> {
         self.fetch_all(&TASK_NODES_WAITING, args![now]).await?.iter().map(|row| row.get(0)).collect()
     }
 
-    /// Hands waiting tasks to a node's agent, if its session is the current one and clean: the oldest, at most `most`, and no
-    /// more than an agent reads in one answer. The others stay in the queue, so that large tasks of one tenant delay those of
-    /// another by an answer and never block them.
+    /// Delivers the oldest queued tasks to a node's agent if its session is current and clean: at most `most`, and no more
+    /// than fit into one response. The others stay queued, so that large tasks of one tenant delay those of another by one
+    /// response and never block them.
     pub async fn task_deliver(
         &self,
         node: NodeId,
@@ -170,7 +170,7 @@ impl Store {
 }
 
 impl Tx {
-    /// Asks for something, once; says whether it was not asked for before.
+    /// Queues a task; reports whether it is new.
     pub async fn task_queue(&mut self, task: &Task) -> Result<bool> {
         let args = args![
             task.id,
@@ -190,7 +190,7 @@ impl Tx {
         Ok(self.execute(&TASK_QUEUE, args).await? == 1)
     }
 
-    /// How many tasks of an operation have a key that begins so and this generation, and how many of them have not ended.
+    /// Counts the tasks of an operation with this key prefix and generation, and how many of them have not ended.
     pub async fn task_count_of(
         &mut self,
         operation: OperationId,
@@ -201,17 +201,18 @@ impl Tx {
         rows.first().map_or(Ok((0, 0)), |row| Ok((row.get(0)?, row.get(1)?)))
     }
 
-    /// Gives a task another key, unless that was done already, so that the same thing can be asked for again.
+    /// Renames a task's key, unless already done, so that the same task can be queued again.
     pub async fn task_set_aside(&mut self, id: TaskId, key: &str, aside: &str) -> Result<()> {
         self.execute(&TASK_SET_ASIDE, args![id, key, aside]).await.map(drop)
     }
 
-    /// Gives tasks that an earlier agent had back to the queue.
+    /// Requeues the tasks that an earlier agent had.
     pub async fn task_requeue(&mut self, node: NodeId) -> Result<u64> {
         self.execute(&TASK_REQUEUE, args![node]).await
     }
 
-    /// Takes an agent's word on a task. `Fenced` when the task is not waited for any more, or was for something older.
+    /// Stores an agent's report on a task. Returns `Fenced` if the task has ended or the report is for an older incarnation
+    /// or generation.
     pub async fn task_report(&mut self, node: NodeId, report: &TaskReport, at: Timestamp) -> Result<()> {
         let args = args![
             report.id,
@@ -226,27 +227,27 @@ impl Tx {
         self.execute_one(&TASK_REPORT, args, StoreError::Fenced).await
     }
 
-    /// Forgets finished tasks that ended before `until`.
+    /// Deletes tasks that ended before `until`.
     pub async fn task_prune(&mut self, until: Timestamp) -> Result<u64> {
         self.execute(&TASK_PRUNE, args![until]).await
     }
 
-    /// Nobody waits for this task any more.
+    /// Expires a task that is no longer needed.
     pub async fn task_expire(&mut self, id: TaskId, at: Timestamp) -> Result<()> {
         self.execute(&TASK_EXPIRE, args![id, at]).await.map(drop)
     }
 
-    /// Takes a task back that was never delivered; `false` if an agent has or had it, and so may have begun it.
+    /// Withdraws a task that was never delivered; returns `false` if it was, because the agent may have started it.
     pub async fn task_withdraw(&mut self, id: TaskId, at: Timestamp) -> Result<bool> {
         Ok(self.execute(&TASK_WITHDRAW, args![id, at]).await? == 1)
     }
 
-    /// Nobody waits for the tasks of this operation any more.
+    /// Expires the tasks of an operation that are no longer needed.
     pub async fn task_expire_of(&mut self, operation: OperationId, at: Timestamp) -> Result<()> {
         self.execute(&TASK_EXPIRE_OF, args![operation, at]).await.map(drop)
     }
 
-    /// Forgets the tasks of something that is over and left no trace.
+    /// Deletes the tasks of an operation that was rolled back.
     pub async fn task_forget_of(&mut self, operation: OperationId) -> Result<()> {
         self.execute(&TASK_FORGET_OF, args![operation]).await.map(drop)
     }

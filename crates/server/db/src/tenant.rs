@@ -18,7 +18,7 @@ statements! {
          VALUES ($1, $2, $3, $4, $5, $6, $7)");
     TENANT_GET = both(concat!(columns!(), "WHERE id = $1"));
     TENANT_BY_SLUG = both(concat!(columns!(), "WHERE slug = $1"));
-    // $1 after, $2 whether everything is visible, $3 the person whose bindings decide otherwise, $4 limit, $5 and $6 labels.
+    // $1 after, $2 whether everything is visible, $3 the user with the role bindings otherwise, $4 limit, $5 and $6 labels.
     TENANT_LIST = pair(
         concat!(columns!(), "WHERE id > $1 AND ($2 OR EXISTS (
             SELECT 1 FROM role_bindings b WHERE b.user_id = $3 AND b.tenant_id = tenants.id AND b.role = 'tenant_admin'))
@@ -45,17 +45,17 @@ fn tenant(row: &Row) -> Result<Tenant> {
 }
 
 impl Store {
-    /// The tenant with this id.
+    /// Returns the tenant with this id.
     pub async fn tenant_lookup(&self, id: TenantId) -> Result<Option<Tenant>> {
         self.fetch_optional(&TENANT_GET, args![id]).await?.as_ref().map(tenant).transpose()
     }
 
-    /// The tenant with this slug.
+    /// Returns the tenant with this slug.
     pub async fn tenant_by_slug(&self, slug: &str) -> Result<Option<Tenant>> {
         self.fetch_optional(&TENANT_BY_SLUG, args![slug]).await?.as_ref().map(tenant).transpose()
     }
 
-    /// Tenants in order of their making; all of them, or those that `visible_to` administers.
+    /// Returns tenants in creation order; all of them, or those that `visible_to` administers.
     pub async fn tenant_list(
         &self,
         page: Page,
@@ -89,14 +89,14 @@ impl Tx {
         self.insert(&TENANT_INSERT, args).await
     }
 
-    /// Changes a tenant that still has the version before `tenant.version`.
+    /// Updates a tenant that still has the version before `tenant.version`.
     pub async fn tenant_update(&mut self, tenant: &Tenant) -> Result<()> {
         let args =
             args![tenant.id, &tenant.display_name, &tenant.labels, tenant.updated_at, tenant.version - 1];
         self.execute_one(&TENANT_UPDATE, args, StoreError::Stale).await
     }
 
-    /// Removes a tenant whose parts are already gone.
+    /// Removes a tenant. Its contents must already be removed.
     pub async fn tenant_delete(&mut self, id: TenantId, version: i64) -> Result<()> {
         self.execute_one(&TENANT_DELETE, args![id, version], StoreError::Stale).await
     }

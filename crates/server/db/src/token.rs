@@ -21,7 +21,7 @@ statements! {
                              parent_id)
          VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)");
     TOKEN_GET = both(concat!(columns!(), "WHERE id = $1"));
-    // A credential as it is checked: the token, and whether its subject is shut out.
+    // A credential as needed for authentication: the token, and whether its subject is disabled.
     TOKEN_BY_HASH = both(
         "SELECT t.id, t.kind, t.user_id, t.service_account_id, t.name, t.hint, t.created_at, t.expires_at, t.revoked_at,
                 t.last_used_at, t.version, t.parent_id, COALESCE(u.disabled, s.disabled)
@@ -33,7 +33,7 @@ statements! {
         "UPDATE tokens SET expires_at = $2, version = version + 1 WHERE id = $1 AND version = $3 AND revoked_at IS NULL");
     TOKEN_REVOKE = both(
         "UPDATE tokens SET revoked_at = $2, version = version + 1 WHERE id = $1 AND revoked_at IS NULL");
-    // What a token issued ends with it, and so on.
+    // Tokens issued by a revoked token are revoked with it, recursively.
     TOKEN_REVOKE_CHILDREN = both(
         "UPDATE tokens SET revoked_at = $2, version = version + 1
          WHERE revoked_at IS NULL AND id IN (
@@ -83,7 +83,7 @@ fn token(row: &Row) -> Result<Token> {
     })
 }
 
-/// A token that was presented.
+/// A presented token.
 #[derive(Debug, Clone)]
 pub struct Credential {
     /// The token.
@@ -93,18 +93,18 @@ pub struct Credential {
 }
 
 impl Store {
-    /// The credential with this hash.
+    /// Returns the credential with this hash.
     pub async fn token_by_hash(&self, hash: [u8; 32]) -> Result<Option<Credential>> {
         let row = self.fetch_optional(&TOKEN_BY_HASH, args![hash.to_vec()]).await?;
         row.as_ref().map(|row| Ok(Credential { token: token(row)?, disabled: row.get(12)? })).transpose()
     }
 
-    /// The token with this id.
+    /// Returns the token with this id.
     pub async fn token_lookup(&self, id: TokenId) -> Result<Option<Token>> {
         self.fetch_optional(&TOKEN_GET, args![id]).await?.as_ref().map(token).transpose()
     }
 
-    /// A subject's tokens in order of their issue.
+    /// Returns a subject's tokens in issue order.
     pub async fn token_list(&self, page: Page, subject: Subject) -> Result<Vec<Token>> {
         let (user, account) = parts(subject);
         let args = args![page.after, user.is_none(), user, account.is_none(), account, page.size];
@@ -120,7 +120,7 @@ fn parts(subject: Subject) -> (Option<UserId>, Option<ServiceAccountId>) {
 }
 
 impl Tx {
-    /// Adds a token, of which only the hash is kept.
+    /// Adds a token; only its hash is stored.
     pub async fn token_insert(&mut self, token: &Token, hash: [u8; 32]) -> Result<()> {
         let (user, account) = parts(token.subject);
         let args = args![
@@ -139,28 +139,29 @@ impl Tx {
         self.insert(&TOKEN_INSERT, args).await
     }
 
-    /// Lets a token that still has this version end at `expires_at`.
+    /// Changes the expiry of a token that still has this version to `expires_at`.
     pub async fn token_shorten(&mut self, id: TokenId, expires_at: Timestamp, version: i64) -> Result<()> {
         self.execute_one(&TOKEN_SHORTEN, args![id, expires_at, version], StoreError::Stale).await
     }
 
-    /// Revokes a token that is not revoked yet, and every token that it issued, at any remove; says how many those are.
+    /// Revokes a token that is not revoked yet and, recursively, all tokens that it issued; returns how many of those there
+    /// were.
     pub async fn token_revoke(&mut self, id: TokenId, at: Timestamp) -> Result<i64> {
         self.execute_one(&TOKEN_REVOKE, args![id, at], StoreError::Stale).await?;
         self.execute(&TOKEN_REVOKE_CHILDREN, args![id, at]).await.map(|count| count as i64)
     }
 
-    /// Revokes everything a person holds, sessions included, and what those tokens issued.
+    /// Revokes all tokens of a user, including sessions, and the tokens issued by them.
     pub async fn token_revoke_of_user(&mut self, user: UserId, at: Timestamp) -> Result<i64> {
         self.execute(&TOKEN_REVOKE_OF_USER, args![user, at]).await.map(|count| count as i64)
     }
 
-    /// Notes that a token was seen.
+    /// Records the use of a token.
     pub async fn token_used(&mut self, id: TokenId, at: Timestamp) -> Result<()> {
         self.execute(&TOKEN_USED, args![id, at]).await.map(drop)
     }
 
-    /// Removes a person's tokens.
+    /// Removes a user's tokens.
     pub async fn token_delete_of_user(&mut self, user: UserId) -> Result<i64> {
         self.execute(&TOKEN_DELETE_OF_USER, args![user]).await.map(|count| count as i64)
     }
@@ -175,7 +176,7 @@ impl Tx {
         self.execute(&TOKEN_DELETE_OF_PROJECT, args![project]).await.map(|count| count as i64)
     }
 
-    /// Removes the tokens of a tenant's people and service accounts.
+    /// Removes the tokens of a tenant's users and service accounts.
     pub async fn token_delete_of_tenant(&mut self, tenant: TenantId) -> Result<i64> {
         self.execute(&TOKEN_DELETE_OF_TENANT, args![tenant]).await.map(|count| count as i64)
     }

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use sqlx::{PgPool, Postgres, Transaction};
 
 use crate::StoreError;
-use crate::fault::{Fault, Faults, Verdict};
+use crate::fault::{Fault, FaultAction, Faults};
 use crate::idempotency::{fuse, fuse_sqlite};
 use crate::sql::{Row, Sql, Value, bind_pg, bind_pg_text, bind_sqlite};
 use crate::writer::{SqliteTx, Unbroken};
@@ -18,8 +18,8 @@ pub struct Tx {
     meter: Arc<Meter>,
     opened: Instant,
     in_database: Duration,
-    /// Whether a statement failed, or was cut off before its answer. PostgreSQL answers the COMMIT of such a transaction
-    /// with success and keeps nothing; SQLite would keep half. Neither may be called a commit.
+    /// Whether a statement failed, or was cancelled before its response. PostgreSQL answers the COMMIT of such a transaction
+    /// with success and stores nothing; SQLite would store half of it. Neither counts as a commit.
     failed: bool,
 }
 
@@ -28,19 +28,19 @@ pub(crate) enum Inner {
     Sqlite(SqliteTx, HeldBack),
 }
 
-/// An insert that waits to travel with the door's rows.
+/// An insert that is deferred to be sent with the command record.
 type HeldBack = Option<(Sql, Vec<Value>)>;
 
-/// A transaction on PostgreSQL, opened as late as can be.
+/// A PostgreSQL transaction that is opened as late as possible.
 ///
-/// Each round trip costs both sides more than the statement in it. So BEGIN is not sent before it is needed, and a first
-/// insert is held back: if the door's rows come next, the three inserts travel as one statement, which needs neither BEGIN
-/// nor COMMIT. Anything else opens the transaction and sends what was held back first.
+/// Each round trip costs both sides more than the statement in it. So BEGIN is deferred until it is needed, and so is a
+/// first insert: if the command record comes next, the three inserts are sent as one statement, which needs neither BEGIN
+/// nor COMMIT. Anything else opens the transaction and sends the deferred insert first.
 pub(crate) struct PgTx {
     pool: PgPool,
     open: Option<Transaction<'static, Postgres>>,
     held_back: HeldBack,
-    /// Whether the one statement has committed by itself, and whether that was heard.
+    /// Whether the single statement has committed on its own, and with which result.
     committed: Option<Result<(), StoreError>>,
 }
 
@@ -51,8 +51,8 @@ impl PgTx {
 
     async fn connection(&mut self) -> Result<&mut Transaction<'static, Postgres>, StoreError> {
         if self.open.is_none() {
-            // A BEGIN that was sent and not noted would leave the connection inside of a transaction that is never ended, and the
-            // next one to use it would be told of a commit that was none.
+            // A BEGIN that was sent but not recorded would leave the connection in an open transaction, and its next user
+            // would get a success for a commit that did not happen.
             let pool = self.pool.clone();
             self.open = Some(Unbroken::new(async move { pool.begin().await }).await?);
         }
@@ -103,13 +103,13 @@ fn lost() -> StoreError {
     StoreError::Unavailable("a statement of this transaction failed, so nothing of it was done".to_owned())
 }
 
-/// How long transactions were held by *us*, the database's own time not counted: a transaction that waits for anything
-/// else is a bug, and the tests fail on one longer than 50 ms.
+/// The longest time that this process kept a transaction open, without the time spent in the database. A transaction that
+/// waits for anything else is a bug; the tests fail on one longer than 50 ms.
 #[derive(Debug, Default)]
 pub struct Meter(std::sync::atomic::AtomicU64);
 
 impl Meter {
-    /// The longest yet.
+    /// Returns the longest time so far.
     pub fn longest_held(&self) -> Duration {
         Duration::from_micros(self.0.load(std::sync::atomic::Ordering::Relaxed))
     }
@@ -129,13 +129,13 @@ impl Tx {
         matches!(self.inner, Inner::Pg(_))
     }
 
-    /// Whether a planted bug leaves the named statement out; a statement that holds another within it must ask.
+    /// Reports whether an injected bug skips the named statement; a statement that embeds another one must check.
     pub(crate) fn skips(&self, name: &str) -> bool {
         self.faults.skips(name)
     }
 
-    /// Lets a statement go ahead, unless the transaction has failed or ended before, or a fault was planted. Until its
-    /// answer is heard, the transaction counts as failed. `false`: leave the statement out.
+    /// Admits a statement, unless the transaction has failed or ended, or a fault is armed. The transaction counts as failed
+    /// until the response arrives. Returns `false` if the statement is to be skipped.
     fn admit(&mut self, name: &str) -> Result<bool, StoreError> {
         if self.failed {
             return Err(lost());
@@ -144,12 +144,12 @@ impl Tx {
             return Err(StoreError::Unavailable(format!("{name} came after the transaction had committed")));
         }
         match self.faults.on_statement(name) {
-            Verdict::Proceed => {
+            FaultAction::Proceed => {
                 self.failed = true;
                 Ok(true)
             }
-            Verdict::Skip => Ok(false),
-            Verdict::Fail => {
+            FaultAction::Skip => Ok(false),
+            FaultAction::Fail => {
                 self.failed = true;
                 Err(StoreError::Unavailable(format!("injected before {name}")))
             }
@@ -162,7 +162,7 @@ impl Tx {
         result
     }
 
-    /// Runs a statement and says how many rows it touched.
+    /// Executes a statement and returns the number of affected rows.
     pub(crate) async fn execute(&mut self, sql: &Sql, args: Vec<Value>) -> Result<u64, StoreError> {
         if !self.admit(sql.name)? {
             return Ok(1);
@@ -172,8 +172,8 @@ impl Tx {
         self.note(started, result)
     }
 
-    /// Runs an insert of one row. The first of a transaction may be held back, and then fails later, with the same error,
-    /// where it is sent.
+    /// Executes an insert of one row. The first insert of a transaction may be deferred, and then fails later with the same
+    /// error.
     pub(crate) async fn insert(&mut self, sql: &Sql, args: Vec<Value>) -> Result<(), StoreError> {
         if !self.admit(sql.name)? {
             return Ok(());
@@ -195,8 +195,8 @@ impl Tx {
         self.note(started, result).map(drop)
     }
 
-    /// Writes the door's rows, with the insert that was held back where there is one; then that was the commit, and nothing
-    /// may follow. `false`: the key was taken.
+    /// Writes the command record together with the deferred insert, if any; that is then also the commit, and nothing may
+    /// follow. Returns `false` if the key was taken.
     pub(crate) async fn execute_door(
         &mut self,
         door: &Sql,
@@ -224,7 +224,7 @@ impl Tx {
             sqlx::Error::Database(_) | sqlx::Error::PoolTimedOut | sqlx::Error::PoolClosed => {
                 StoreError::from(error)
             }
-            // Sent, and then lost: it may have happened.
+            // Sent, and then lost: the commit may have happened.
             _ => StoreError::Unheard,
         });
         if done.is_ok() {
@@ -233,17 +233,17 @@ impl Tx {
         Ok(self.note(started, done)?.rows_affected() == 1)
     }
 
-    /// The same on SQLite: effect, key and unsealed row in one go to the thread that owns the connection, because going there
-    /// and back costs more than the inserts. `None`: nothing was held back.
+    /// Does the same on SQLite: sends the effect, the key and the outbox row in one message to the thread that owns the
+    /// connection, because the message costs more than the inserts. Returns `None` if no insert was deferred.
     pub(crate) async fn execute_door_sqlite(&mut self, args: &[Value]) -> Result<Option<bool>, StoreError> {
         let Inner::Sqlite(_, held_back) = &mut self.inner else { return Ok(None) };
         let Some((effect, mut values)) = held_back.take() else { return Ok(None) };
         let Some(text) = fuse_sqlite(&effect) else { return Err(StoreError::Corrupt("a fused statement")) };
-        if !self.admit("DOOR_INSERT")? {
+        if !self.admit("RECORD_COMMAND")? {
             return Ok(Some(true));
         }
         values.extend_from_slice(args);
-        let fused = Sql { name: "DOOR_INSERT", pg: text, sqlite: text };
+        let fused = Sql { name: "RECORD_COMMAND", pg: text, sqlite: text };
         let started = Instant::now();
         let result = self.inner.execute(&fused, values).await;
         match self.note(started, result) {
@@ -253,7 +253,7 @@ impl Tx {
         }
     }
 
-    /// Runs a statement that must touch exactly one row: a version or a generation that moved on touches none.
+    /// Executes a statement that must affect exactly one row; with a stale version or generation it affects none.
     pub(crate) async fn execute_one(
         &mut self,
         sql: &Sql,
@@ -263,7 +263,7 @@ impl Tx {
         if self.execute(sql, args).await? == 1 { Ok(()) } else { Err(otherwise) }
     }
 
-    /// Runs a statement and reads its rows.
+    /// Executes a statement and returns its rows.
     pub(crate) async fn fetch_all(&mut self, sql: &Sql, args: Vec<Value>) -> Result<Vec<Row>, StoreError> {
         if !self.admit(sql.name)? {
             return Ok(Vec::new());
@@ -273,7 +273,7 @@ impl Tx {
         self.note(started, rows)
     }
 
-    /// Commits. `Unheard` means that nobody knows; everything else means that it did not happen.
+    /// Commits. `Unheard` means that the outcome is unknown; any other error means that the commit did not happen.
     pub async fn commit(self) -> Result<(), StoreError> {
         self.meter.record(self.opened.elapsed().saturating_sub(self.in_database));
         if self.failed {
@@ -297,7 +297,7 @@ impl Tx {
         }
         match inner {
             Inner::Pg(PgTx { open: Some(tx), .. }) => tx.commit().await.map_err(|error| match error {
-                // The server said no: it did not happen. Anything else was lost on the way.
+                // The server returned an error: the commit did not happen. Any other error means a lost response.
                 sqlx::Error::Database(_) => StoreError::from(error),
                 _ => StoreError::Unheard,
             })?,
@@ -307,7 +307,7 @@ impl Tx {
         if fault.is_some() { Err(StoreError::Unheard) } else { Ok(()) }
     }
 
-    /// Rolls back now, rather than when dropped.
+    /// Rolls back now instead of on drop.
     pub async fn rollback(self) {
         match self.inner {
             Inner::Pg(PgTx { open: Some(tx), .. }) => {

@@ -1,4 +1,4 @@
-//! People.
+//! Users.
 
 use muster_ids::{TenantId, UserId};
 use muster_model::{LabelSelector, Login, User};
@@ -18,7 +18,7 @@ statements! {
         "INSERT INTO users (id, tenant_id, email, display_name, password_hash, disabled, labels, created_at, updated_at,
                             version, login, uid)
          VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)");
-    // The row is locked until the transaction ends: whoever looks for a free name afterwards does so alone.
+    // Locks the row until the transaction ends, so that only one transaction at a time looks for a free login name.
     TENANT_NEXT_UID = both(
         "UPDATE tenants SET next_uid = next_uid + 1 WHERE id = $1 AND next_uid < 60000 RETURNING next_uid - 1");
     USER_LOGIN_TAKEN = both("SELECT 1 FROM users WHERE tenant_id = $1 AND login = $2");
@@ -36,7 +36,7 @@ statements! {
          WHERE id = $1 AND version = $7");
     USER_DELETE = both("DELETE FROM users WHERE id = $1 AND version = $2");
     USER_DELETE_OF_TENANT = both("DELETE FROM users WHERE tenant_id = $1");
-    // Locks the bindings it counts, so that two operators cannot remove each other at once.
+    // Locks the bindings it counts, so that two operators cannot remove each other concurrently.
     OPERATOR_LOCK = pair(
         "SELECT b.user_id FROM role_bindings b JOIN users u ON u.id = b.user_id
          WHERE b.role = 'platform_operator' AND NOT u.disabled ORDER BY b.user_id FOR UPDATE",
@@ -44,7 +44,7 @@ statements! {
          WHERE b.role = 'platform_operator' AND NOT u.disabled ORDER BY b.user_id");
 }
 
-/// A person's number inside of cells.
+/// Converts a stored uid, the user's numeric id inside cells.
 pub(crate) fn number(uid: i64) -> Result<u32> {
     u32::try_from(uid).map_err(|_| StoreError::Corrupt("a person's number"))
 }
@@ -67,23 +67,23 @@ fn user(row: &Row) -> Result<User> {
 }
 
 impl Store {
-    /// The person with this id.
+    /// Returns the user with this id.
     pub async fn user_lookup(&self, id: UserId) -> Result<Option<User>> {
         self.fetch_optional(&USER_GET, args![id]).await?.as_ref().map(user).transpose()
     }
 
-    /// The person of a tenant, or of the platform, with this address, lower case.
+    /// Returns the user of a tenant, or of the platform, with this lower-case email address.
     pub async fn user_by_email(&self, tenant: Option<TenantId>, email: &str) -> Result<Option<User>> {
         let args = args![email, tenant.is_none(), tenant];
         self.fetch_optional(&USER_BY_EMAIL, args).await?.as_ref().map(user).transpose()
     }
 
-    /// The people of all tenants with this address, so many at most.
+    /// Returns up to `limit` users of all tenants with this email address.
     pub async fn users_by_email(&self, email: &str, limit: i64) -> Result<Vec<User>> {
         self.fetch_all(&USERS_BY_EMAIL, args![email, limit]).await?.iter().map(user).collect()
     }
 
-    /// People in order of their adding: everybody, or a tenant's.
+    /// Returns users in creation order: all of them, or those of a tenant.
     pub async fn user_list(
         &self,
         page: Page,
@@ -103,7 +103,7 @@ impl Store {
 }
 
 impl Tx {
-    /// Adds a person.
+    /// Adds a user.
     pub async fn user_insert(&mut self, user: &User) -> Result<()> {
         let args = args![
             user.id,
@@ -122,19 +122,19 @@ impl Tx {
         self.insert(&USER_INSERT, args).await
     }
 
-    /// A number for a person of a tenant that nobody had before; none where all are used up. Until the transaction ends, nobody else
-    /// is added to the tenant.
+    /// Allocates a uid that was never used in the tenant; `None` if all are used up. Locks the tenant's row, so that no
+    /// other user is added to the tenant until the transaction ends.
     pub async fn tenant_next_uid(&mut self, tenant: TenantId) -> Result<Option<u32>> {
         let rows = self.fetch_all(&TENANT_NEXT_UID, args![tenant]).await?;
         rows.first().map(|row| number(row.get(0)?)).transpose()
     }
 
-    /// Whether somebody of the tenant has this name inside of cells.
+    /// Reports whether a user of the tenant already has this login name inside cells.
     pub async fn user_login_taken(&mut self, tenant: TenantId, name: &str) -> Result<bool> {
         Ok(!self.fetch_all(&USER_LOGIN_TAKEN, args![tenant, name]).await?.is_empty())
     }
 
-    /// Changes a person's entry that still has the version before `user.version`.
+    /// Updates a user that still has the version before `user.version`.
     pub async fn user_update(&mut self, user: &User) -> Result<()> {
         let args = args![
             user.id,
@@ -148,17 +148,17 @@ impl Tx {
         self.execute_one(&USER_UPDATE, args, StoreError::Stale).await
     }
 
-    /// Removes a person whose tokens and bindings are already gone.
+    /// Removes a user. Its tokens and bindings must already be removed.
     pub async fn user_delete(&mut self, id: UserId, version: i64) -> Result<()> {
         self.execute_one(&USER_DELETE, args![id, version], StoreError::Stale).await
     }
 
-    /// Removes all people of a tenant, whose tokens and bindings are already gone.
+    /// Removes all users of a tenant. Their tokens and bindings must already be removed.
     pub async fn user_delete_of_tenant(&mut self, tenant: TenantId) -> Result<i64> {
         self.execute(&USER_DELETE_OF_TENANT, args![tenant]).await.map(|count| count as i64)
     }
 
-    /// The operators that could still act, locked until the transaction ends.
+    /// Returns the operators that can still act, locked until the transaction ends.
     pub async fn operators_locked(&mut self) -> Result<Vec<UserId>> {
         self.fetch_all(&OPERATOR_LOCK, args![]).await?.iter().map(|row| row.get(0)).collect()
     }

@@ -1,4 +1,4 @@
-//! Webhooks and what was sent.
+//! Webhooks and their deliveries.
 
 use jiff::Timestamp;
 use muster_ids::{DeliveryId, EventId, ProjectId, TenantId, WebhookId};
@@ -25,7 +25,7 @@ statements! {
     WEBHOOK_LIST = both(concat!(columns!(),
         "WHERE id > $1 AND (($2 AND tenant_id IS NULL) OR tenant_id = $3) AND (($4 AND project_id IS NULL) OR project_id = $5)
          ORDER BY id LIMIT $6"));
-    // Tenants take turns: however many webhooks one has, the first of each come before the second of any.
+    // Fair between tenants: regardless of the number of webhooks, the first of each tenant precede the second of any.
     WEBHOOK_DUE = both(concat!(columns!(), "WHERE id IN (
             SELECT id FROM (
                 SELECT id, next_attempt_at,
@@ -38,8 +38,8 @@ statements! {
         "UPDATE webhooks SET url = $2, event_types = $3, state = $4, labels = $5, updated_at = $6, cursor = $7,
             attempts = $8, next_attempt_at = $9, failing_since = $10, version = version + 1
          WHERE id = $1 AND version = $11");
-    // The deliverer's own fields. It fences on the cursor, not on the version: a change of the URL must not stop it, and
-    // two deliverers must not both move it.
+    // Fields owned by the deliverer. It fences on the cursor, not on the version: a changed URL must not stop it, and two
+    // deliverers must not both advance it.
     WEBHOOK_PROGRESS = both(
         "UPDATE webhooks SET cursor = $2, attempts = $3, next_attempt_at = $4, failing_since = $5, last_result = $6
          WHERE id = $1 AND cursor = $7 AND attempts = $8");
@@ -85,49 +85,49 @@ fn webhook(row: &Row) -> Result<Webhook> {
     })
 }
 
-/// One attempt.
+/// A delivery attempt.
 #[derive(Debug, Clone)]
 pub struct Delivery {
     /// Its id.
     pub id: DeliveryId,
-    /// Which event.
+    /// The event.
     pub event_id: EventId,
     /// Its number in the webhook's own stream.
     pub sequence: i64,
-    /// Which attempt, from 1.
+    /// The attempt's number, from 1.
     pub attempt: i64,
-    /// When.
+    /// Time of the attempt.
     pub at: Timestamp,
-    /// Whether it was taken.
+    /// Whether it succeeded.
     pub delivered: bool,
-    /// The answer or the fault.
+    /// The response or the error.
     pub result: String,
 }
 
 impl Store {
-    /// The webhook with this id.
+    /// Returns the webhook with this id.
     pub async fn webhook_lookup(&self, id: WebhookId) -> Result<Option<Webhook>> {
         self.fetch_optional(&WEBHOOK_GET, args![id]).await?.as_ref().map(webhook).transpose()
     }
 
-    /// The webhooks of exactly this scope.
+    /// Returns the webhooks of exactly this scope.
     pub async fn webhook_list(&self, page: Page, scope: Scope) -> Result<Vec<Webhook>> {
         let (tenant, project) = (scope.tenant(), scope.project());
         let args = args![page.after, tenant.is_none(), tenant, project.is_none(), project, page.size];
         self.fetch_all(&WEBHOOK_LIST, args).await?.iter().map(webhook).collect()
     }
 
-    /// Webhooks that have something to send now, 16 of a tenant at most.
+    /// Returns webhooks with events to deliver now, at most 16 of a tenant.
     pub async fn webhook_due(&self, now: Timestamp, newest_event: i64, limit: i64) -> Result<Vec<Webhook>> {
         self.fetch_all(&WEBHOOK_DUE, args![now, newest_event, limit]).await?.iter().map(webhook).collect()
     }
 
-    /// A tenant's webhooks, its projects' included.
+    /// Returns a tenant's webhooks, including those of its projects.
     pub async fn webhook_of_tenant(&self, tenant: TenantId) -> Result<Vec<Webhook>> {
         self.fetch_all(&WEBHOOK_SEALED_OF_TENANT, args![tenant]).await?.iter().map(webhook).collect()
     }
 
-    /// The attempts of a webhook, oldest first.
+    /// Returns the delivery attempts of a webhook, oldest first.
     pub async fn delivery_list(&self, id: WebhookId, page: Page) -> Result<Vec<Delivery>> {
         let rows = self.fetch_all(&DELIVERY_LIST, args![id, page.after, page.size]).await?;
         rows.iter()
@@ -147,7 +147,7 @@ impl Store {
 }
 
 impl Tx {
-    /// How many webhooks a tenant has, its projects' included; or the platform.
+    /// Counts the webhooks of a tenant, including those of its projects, or of the platform.
     pub async fn webhook_count(&mut self, tenant: Option<TenantId>) -> Result<i64> {
         let rows = self.fetch_all(&WEBHOOK_COUNT, args![tenant.is_none(), tenant]).await?;
         rows.first().map(|row| row.get(0)).transpose().map(Option::unwrap_or_default)
@@ -174,7 +174,7 @@ impl Tx {
         self.insert(&WEBHOOK_INSERT, args).await
     }
 
-    /// Changes a webhook that still has the version before `webhook.version`.
+    /// Updates a webhook that still has the version before `webhook.version`.
     pub async fn webhook_update(&mut self, webhook: &Webhook) -> Result<()> {
         let args = args![
             webhook.id,
@@ -192,7 +192,7 @@ impl Tx {
         self.execute_one(&WEBHOOK_UPDATE, args, StoreError::Stale).await
     }
 
-    /// Moves a webhook on from where the deliverer found it (`before`).
+    /// Advances a webhook from the position that the deliverer read (`before`).
     pub async fn webhook_progress(&mut self, before: &Webhook, after: &Webhook) -> Result<()> {
         let args = args![
             after.id,
@@ -207,17 +207,17 @@ impl Tx {
         self.execute_one(&WEBHOOK_PROGRESS, args, StoreError::Fenced).await
     }
 
-    /// Switches a webhook off that got nothing through for too long.
+    /// Disables a webhook after its deliveries have failed for too long.
     pub async fn webhook_failing(&mut self, id: WebhookId) -> Result<()> {
         self.execute_one(&WEBHOOK_FAILING, args![id], StoreError::Stale).await
     }
 
-    /// Replaces a sealed secret that is still sealed as `before`.
+    /// Replaces a sealed secret that still equals `before`.
     pub async fn webhook_reseal(&mut self, id: WebhookId, sealed: Vec<u8>, before: Vec<u8>) -> Result<()> {
         self.execute_one(&WEBHOOK_RESEAL, args![id, sealed, before], StoreError::Stale).await
     }
 
-    /// Removes a webhook and what is known of its deliveries.
+    /// Removes a webhook and its delivery attempts.
     pub async fn webhook_delete(&mut self, id: WebhookId, version: i64) -> Result<i64> {
         let deliveries = self.execute(&DELIVERY_DELETE, args![id]).await?;
         self.execute_one(&WEBHOOK_DELETE, args![id, version], StoreError::Stale).await?;
@@ -230,13 +230,13 @@ impl Tx {
         self.execute(&WEBHOOK_DELETE_OF_PROJECT, args![project]).await.map(|count| count as i64)
     }
 
-    /// Removes a tenant's webhooks, its projects' included.
+    /// Removes a tenant's webhooks, including those of its projects.
     pub async fn webhook_delete_of_tenant(&mut self, tenant: TenantId) -> Result<i64> {
         self.execute(&DELIVERY_DELETE_OF_TENANT, args![tenant]).await?;
         self.execute(&WEBHOOK_DELETE_OF_TENANT, args![tenant]).await.map(|count| count as i64)
     }
 
-    /// Notes an attempt.
+    /// Records a delivery attempt.
     pub async fn delivery_insert(&mut self, webhook: WebhookId, delivery: &Delivery) -> Result<()> {
         let args = args![
             delivery.id,

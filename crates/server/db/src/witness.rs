@@ -1,4 +1,4 @@
-//! Witnesses.
+//! Witnesses: evidence for state transitions.
 
 use muster_ids::WitnessId;
 use muster_model::witness::{Transition, Witness, WitnessKind};
@@ -38,19 +38,19 @@ fn witness(row: &Row) -> Result<Witness> {
 }
 
 impl Store {
-    /// The witness with this id.
+    /// Returns the witness with this id.
     pub async fn witness_lookup(&self, id: WitnessId) -> Result<Option<Witness>> {
         self.fetch_optional(&WITNESS_GET, args![id]).await?.as_ref().map(witness).transpose()
     }
 
-    /// All evidence about a thing, oldest first.
+    /// Returns all evidence about a subject, oldest first.
     pub async fn witness_list(&self, subject: Uuid) -> Result<Vec<Witness>> {
         self.fetch_all(&WITNESS_LIST, args![subject]).await?.iter().map(witness).collect()
     }
 }
 
 impl Tx {
-    /// Keeps evidence.
+    /// Stores evidence.
     pub async fn witness_insert(&mut self, witness: &Witness) -> Result<()> {
         let args = args![
             witness.id,

@@ -1,12 +1,13 @@
-//! SQLite's one writer, with group commit.
+//! The single SQLite writer, with group commit.
 //!
-//! SQLite takes one writer at a time and pays one flush per commit. When others already wait for their turn, a
-//! transaction that is done does not commit at once: it hands the open transaction to the next, and whoever finds nobody
-//! waiting commits for all. Each answers its caller only after that commit, so an acknowledged write is on the disk, as
-//! before; sixteen callers then share a flush instead of queueing for sixteen. A savepoint keeps each one's failure its own.
+//! SQLite allows one writer at a time and costs one flush per commit. If other callers are already waiting, a finished
+//! transaction does not commit immediately: it hands the open transaction to the next caller, and the last one without a
+//! successor commits for all. Each caller gets its result only after that commit, so an acknowledged write is still durable;
+//! sixteen callers then share a flush instead of queueing for sixteen. A savepoint isolates the failure of each member.
 //!
-//! A caller may be cut off at any await, as when its client hangs up. What opens or ends a transaction then runs on by
-//! itself ([`Unbroken`]): a BEGIN or COMMIT that was sent and not noted would leave the writer out of step with SQLite.
+//! A caller can be cancelled at any await, for example when its client disconnects. The code that opens or ends a
+//! transaction then continues on its own ([`Unbroken`]): a BEGIN or COMMIT that was sent but not recorded would leave the
+//! writer out of step with SQLite.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -21,11 +22,12 @@ use tokio::sync::{Mutex, OwnedMutexGuard, oneshot};
 use crate::StoreError;
 use crate::error::is_full;
 
-/// So many transactions at most share a commit: it bounds how long the first one waits. Those that are taken back count too:
-/// else a few that fail and try again would keep the others from their commit for as long as they do, and perhaps wait for it.
+/// Maximum number of transactions that share a commit, which bounds the wait of the first one. Rolled-back ones count too:
+/// otherwise a few that fail and retry could delay the commit of the others indefinitely, and perhaps wait for it
+/// themselves.
 const MOST: usize = 32;
 
-/// How long a finished member waits before it looks whether somebody still holds the transaction.
+/// The delay after which a finished member verifies that another member still holds the transaction.
 const HANDED_TO_NOBODY: std::time::Duration = std::time::Duration::from_millis(5);
 
 pub(crate) struct Writer {
@@ -35,11 +37,11 @@ pub(crate) struct Writer {
 
 struct State {
     connection: SqliteConnection,
-    /// Those who are done inside the open transaction and wait for its commit.
+    /// Members that are finished and wait for the commit of the open transaction.
     done: Vec<oneshot::Sender<Result<(), StoreError>>>,
-    /// Whether BEGIN was sent and not yet ended.
+    /// Whether BEGIN was sent and the transaction has not ended.
     open: bool,
-    /// How many have begun in the open transaction.
+    /// The number of members that have begun in the open transaction.
     members: usize,
 }
 
@@ -58,7 +60,7 @@ impl Writer {
         let (shared, waiting) = (self.state.clone(), self.waiting.clone());
         Unbroken::new(async move {
             let nested = state.open;
-            // The first of a group needs no savepoint: to undo it is to roll back everything.
+            // The first member of a group needs no savepoint: undoing it rolls back everything.
             state.connection.execute(if nested { "SAVEPOINT member" } else { "BEGIN IMMEDIATE" }).await?;
             state.members = if nested { state.members + 1 } else { 1 };
             state.open = true;
@@ -74,7 +76,7 @@ impl Writer {
     }
 }
 
-/// Counts a caller as waiting, also when its future is dropped.
+/// Counts a caller as waiting until dropped, even if its future is cancelled.
 struct Waiting(Arc<AtomicUsize>);
 
 impl Waiting {
@@ -90,7 +92,7 @@ impl Drop for Waiting {
     }
 }
 
-/// Work that is finished even when whoever waits for it goes away; what it results in is then dropped.
+/// A future that completes even if its caller is cancelled; its result is then dropped.
 pub(crate) struct Unbroken<T: Send + 'static>(Option<BoxFuture<'static, T>>);
 
 impl<T: Send + 'static> Unbroken<T> {
@@ -151,8 +153,8 @@ impl SqliteTx {
         loop {
             tokio::select! {
                 result = &mut receiver => return result.unwrap_or(Err(StoreError::Unheard)),
-                // The one it was handed to may have gone away while it still waited for its turn; then nobody else
-                // would end the transaction.
+                // The member it was handed to may have been cancelled in the queue; then this one has to end the
+                // transaction.
                 () = tokio::time::sleep(HANDED_TO_NOBODY) => {
                     let mut state = self.shared.lock().await;
                     if state.open && self.waiting.load(Ordering::SeqCst) == 0 {
@@ -174,7 +176,7 @@ impl Drop for SqliteTx {
     fn drop(&mut self) {
         if let Some(state) = self.state.take() {
             let (nested, waiting) = (self.nested, self.waiting.clone());
-            // Dropping cannot wait, so the undo runs on; the lock travels with it and nobody gets in between.
+            // Drop cannot await, so the undo runs in the background; it owns the lock, so no other caller gets in between.
             if let Ok(runtime) = tokio::runtime::Handle::try_current() {
                 runtime.spawn(undo(state, nested, waiting));
             }
@@ -182,7 +184,7 @@ impl Drop for SqliteTx {
     }
 }
 
-/// Takes back one member of the group, and commits for the others if nobody else will.
+/// Rolls back one member of the group, and commits for the others if no other caller will.
 async fn undo(mut state: OwnedMutexGuard<State>, nested: bool, waiting: Arc<AtomicUsize>) {
     if nested {
         let undone = state.connection.execute("ROLLBACK TO member; RELEASE member").await;
@@ -205,7 +207,7 @@ async fn undo(mut state: OwnedMutexGuard<State>, nested: bool, waiting: Arc<Atom
     }
 }
 
-/// Commits the open transaction and tells everybody who waits for it.
+/// Commits the open transaction and notifies all members that wait for it.
 async fn end(state: &mut State) {
     let result = state.connection.execute("COMMIT").await;
     if result.is_err() {

@@ -1,5 +1,5 @@
-//! Asking something of an adapter: the step is written with the journal, and its end is waited for. What an adapter says is
-//! never more than that: whoever asked looks for itself afterwards.
+//! Requests to an adapter: the adapter step is written with the journal, and the engine waits for its end. An adapter's
+//! report is never evidence: the platform verifies the result itself afterwards.
 
 use jiff::{SignedDuration, Timestamp};
 use muster_db::Result;
@@ -10,19 +10,19 @@ use muster_model::member::Member;
 use serde_json::{Value, json};
 
 use crate::death::{Life, lost_ground};
-use crate::{Act, StepCx, Verdict};
+use crate::{StepAction, StepCx, StepOutcome};
 
-/// How that stands.
+/// Progress of a request.
 pub(crate) enum Answered {
-    /// Nothing to say yet; this is what the step does meanwhile.
-    Pending(Act),
-    /// The adapter says that it is done, and what it did.
+    /// Not answered yet; the step does this meanwhile.
+    Pending(StepAction),
+    /// The adapter reports success, with its message.
     Done(Option<String>),
-    /// The adapter says that it cannot be done.
+    /// The adapter reports failure.
     Failed(String),
 }
 
-/// Asks, or finds how what was asked stands. An app that just runs has no adapter, and needs none.
+/// Queues the request, or returns its progress. A launchable app has no adapter and needs none.
 pub(crate) async fn ask_adapter(
     cx: &StepCx<'_>,
     manifest: &Manifest,
@@ -52,27 +52,27 @@ pub(crate) async fn ask_adapter(
         AdapterStepState::Cancelled => Answered::Failed("it was cancelled".to_owned()),
         AdapterStepState::Queued | AdapterStepState::Leased => {
             let until = cx.now + cx.timing.look;
-            Answered::Pending(Verdict::Wait { reason: waiting(&step, cx.now), until }.into())
+            Answered::Pending(StepOutcome::Wait { reason: waiting(&step, cx.now), until }.into())
         }
     })
 }
 
-/// What a member that leaves waits for.
+/// Progress of an adapter's release of a leaving member.
 pub(crate) enum LetGo {
-    /// Nothing to say yet; this is what the step does meanwhile.
-    Pending(Act),
-    /// It goes on, by what the adapter did or without it.
-    Done(Act),
-    /// The adapter says that it cannot be done.
+    /// Not answered yet; the step does this meanwhile.
+    Pending(StepAction),
+    /// The operation continues, with or without the adapter.
+    Done(StepAction),
+    /// The adapter reports failure.
     Failed(String),
 }
 
-/// An adapter that holds a forced step for so many times the patience is not waited for any longer.
+/// Multiple of the patience after which a forced step no longer waits for an adapter that holds it.
 const HELD_PATIENCE: i32 = 5;
 
-/// Has the adapter let go of a member that leaves. Nothing waits for ever for a dead runtime's consent: where the member's own
-/// cell is proved dead, or every cell of a component in which its checks run, it goes on without the adapter; and so it does by
-/// force. The checks that follow decide what that is worth.
+/// Has the adapter release a leaving member. Removal never waits indefinitely for a dead runtime: if the member's own cell
+/// is proved dead, or every cell of a component in which its checks run, the operation continues without the adapter. A
+/// forced one does too. The checks that follow decide whether that suffices.
 pub(crate) async fn ask_to_let_go(
     cx: &StepCx<'_>,
     manifest: &Manifest,
@@ -82,7 +82,7 @@ pub(crate) async fn ask_to_let_go(
 ) -> Result<LetGo> {
     let (failed, pending) = match ask_adapter(cx, manifest, instance, member, verb, asked(cx)).await? {
         Answered::Done(message) => {
-            let done = Verdict::Done { output: json!(null), message, witness: None };
+            let done = StepOutcome::Done { output: json!(null), message, witness: None };
             return Ok(LetGo::Done(done.into()));
         }
         Answered::Failed(why) => (Some(why), None),
@@ -100,7 +100,7 @@ pub(crate) async fn ask_to_let_go(
             Life::Dead(death) => LetGo::Done(skip(cx, &silent, &death.checked)),
             _ if forced => LetGo::Done(skip(cx, &silent, &[])),
             Life::Pending(look) => {
-                LetGo::Pending(Act::together(vec![act, look]).unwrap_or(Verdict::done().into()))
+                LetGo::Pending(StepAction::combine(vec![act, look]).unwrap_or(StepOutcome::done().into()))
             }
             Life::NotProved(_) => LetGo::Pending(act),
         });
@@ -114,7 +114,7 @@ pub(crate) async fn ask_to_let_go(
     })
 }
 
-/// How long this step has waited for its adapter, and whether one holds it now.
+/// Returns how long this step has waited for its adapter, and whether one holds it now.
 async fn waited(cx: &StepCx<'_>) -> Result<(SignedDuration, bool)> {
     let mut steps = cx.store.adapter_step_of(cx.operation.id).await?;
     steps.retain(|step| !step.state.is_final());
@@ -125,21 +125,21 @@ async fn waited(cx: &StepCx<'_>) -> Result<(SignedDuration, bool)> {
     Ok((cx.now.duration_since(since), steps.iter().any(held)))
 }
 
-/// Goes on without the adapter, which must not do later what nothing waits for any more.
-fn skip(cx: &StepCx<'_>, why: &str, proof: &[Value]) -> Act {
+/// Continues without the adapter, and cancels its step so that it does not run later.
+fn skip(cx: &StepCx<'_>, why: &str, proof: &[Value]) -> StepAction {
     let because = if proof.is_empty() { "it is forced" } else { "what it would work in is dead" };
     let message = format!("done without the adapter, because {because}: {why}");
     let output = json!({"adapter": "skipped", "why": why, "proof": proof});
     let (operation, now) = (cx.operation.id, cx.now);
-    Act::write(move |tx, _| {
+    StepAction::commit(move |tx, _| {
         Box::pin(async move {
             tx.adapter_step_cancel_of(operation, now).await?;
-            Ok(Verdict::Done { output, message: Some(message), witness: None })
+            Ok(StepOutcome::Done { output, message: Some(message), witness: None })
         })
     })
 }
 
-/// Why it is waited, in words for people.
+/// Explains the wait, for users.
 fn waiting(step: &AdapterStep, now: Timestamp) -> String {
     let seconds = |since: Timestamp| now.duration_since(since).as_secs().max(0);
     match (step.state, step.leased_until) {
@@ -169,9 +169,9 @@ fn queue(
     verb: AdapterVerb,
     key: String,
     input: Value,
-) -> Act {
+) -> StepAction {
     let step = AdapterStep {
-        id: cx.world.id(),
+        id: cx.env.id(),
         tenant_id: instance.tenant_id,
         project_id: instance.project_id,
         app_id: instance.app_id,
@@ -200,19 +200,19 @@ fn queue(
     };
     let (until, operation) = (cx.now + cx.timing.look, cx.operation.id);
     let now = cx.now;
-    Act::write(move |tx, told| {
+    StepAction::commit(move |tx, effects| {
         Box::pin(async move {
-            // An operation wants one thing of a member at a time: what it asked for before, and does not wait for any more,
-            // must not be carried out beside this or after it.
+            // An operation requests one thing of a member at a time: an earlier, abandoned request must not run beside this
+            // one or after it.
             tx.adapter_step_cancel_of(operation, now).await?;
             tx.adapter_step_queue(&step).await?;
-            told.steps_for.push(step.operator_account_id);
-            Ok(Verdict::Wait { reason: format!("an adapter has to {verb} it"), until })
+            effects.steps_for.push(step.operator_account_id);
+            Ok(StepOutcome::Wait { reason: format!("an adapter has to {verb} it"), until })
         })
     })
 }
 
-/// What an adapter is told beside the verb.
+/// Parameters of an adapter step besides the verb.
 pub(crate) fn asked(cx: &StepCx<'_>) -> Value {
     let forced = cx.operation.input["force"] == json!(true);
     json!({"force": forced, "operation_kind": cx.operation.kind, "deadline_at": cx.operation.deadline_at})

@@ -1,30 +1,30 @@
-//! From a verdict to the operation's next state: a pure function, and the only place where that is decided.
+//! Maps a step outcome to the operation's next state: a pure function, and the only place that decides it.
 
 use jiff::Timestamp;
-use muster_model::operation::{Operation, OperationState, Parked, StepState, Unblock};
+use muster_model::operation::{Blocked, Operation, OperationState, ResolveAction, StepState};
 use serde_json::Value;
 
-use crate::{Abandon, AtDeadline, Definition, Timing, Verdict};
+use crate::{Abandon, AtDeadline, Definition, StepOutcome, Timing};
 
-/// When what waits for a person is due again by itself: at no time that anybody will see, and one that both databases keep.
+/// Due time of an operation that waits for an operator: never reached, and representable in both databases.
 const NEVER: Timestamp = Timestamp::constant(253_370_764_800, 0);
 
-/// What the engine does next with an operation.
+/// Next action of the engine on an operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Turn {
-    /// Run the step at this place.
+    /// Run the step at this index.
     Run(usize),
-    /// Undo the step at this place.
+    /// Undo the step at this index.
     Undo(usize),
-    /// End it so.
+    /// End it in this state.
     End(OperationState),
-    /// Write the change down and go on at once.
+    /// Commit the change and continue immediately.
     Changed,
-    /// Nothing, until it is due again.
+    /// Nothing until it is due again.
     Rest,
 }
 
-/// What to do with an operation now, before any step speaks: deadlines and requests come first.
+/// Decides the next action before any step runs: deadlines and requests come first.
 pub(crate) fn turn(
     operation: &mut Operation,
     definition: &Definition,
@@ -32,16 +32,18 @@ pub(crate) fn turn(
     now: Timestamp,
 ) -> Turn {
     match operation.state {
-        OperationState::Parked => {
-            let choices =
-                operation.parked.as_ref().map(|parked| parked.choices.as_slice()).unwrap_or_default();
-            // Who asks for its end has decided; nobody else has to. What is being undone already is not turned once more.
-            if operation.cancel_requested && definition.cancellable && choices.contains(&Unblock::Compensate)
+        OperationState::Blocked => {
+            let actions =
+                operation.blocked.as_ref().map(|blocked| blocked.actions.as_slice()).unwrap_or_default();
+            // A cancellation is the operator's decision. An operation that is already compensating offers no such choice.
+            if operation.cancel_requested
+                && definition.cancellable
+                && actions.contains(&ResolveAction::Compensate)
             {
                 cancel(operation, timing, now);
                 return Turn::Changed;
             }
-            rest_parked(operation, now)
+            rest_blocked(operation, now)
         }
         OperationState::Compensating => {
             if now >= operation.deadline_at {
@@ -57,7 +59,7 @@ pub(crate) fn turn(
             }
         }
         _ if operation.input["accept_partial"] == Value::Bool(true) => Turn::End(OperationState::Partial),
-        // Everything is done: neither the clock nor a request changes that any more.
+        // Every step is done: neither a deadline nor a request changes that.
         _ if operation.current().is_none() => Turn::End(OperationState::Succeeded),
         _ => {
             let turns = !definition.is_past_return(operation);
@@ -92,35 +94,35 @@ fn cancel(operation: &mut Operation, timing: &Timing, now: Timestamp) {
     compensate(operation, timing, now);
 }
 
-fn rest_parked(operation: &mut Operation, now: Timestamp) -> Turn {
-    let Some(parked) = &mut operation.parked else { return Turn::Rest };
-    if now >= parked.escalates_at && !parked.escalated {
-        parked.escalated = true;
+fn rest_blocked(operation: &mut Operation, now: Timestamp) -> Turn {
+    let Some(blocked) = &mut operation.blocked else { return Turn::Rest };
+    if now >= blocked.escalates_at && !blocked.escalated {
+        blocked.escalated = true;
         operation.due_at = NEVER;
         return Turn::Changed;
     }
-    operation.due_at = if parked.escalated { NEVER } else { parked.escalates_at };
+    operation.due_at = if blocked.escalated { NEVER } else { blocked.escalates_at };
     Turn::Rest
 }
 
-/// The last step that may have had an effect and is not undone.
+/// Returns the last step that may have had an effect and is not undone.
 fn last_to_undo(operation: &Operation) -> Option<usize> {
     operation.steps.iter().rposition(|step| {
         matches!(step.state, StepState::Done | StepState::Running | StepState::Failed | StepState::Undoing)
     })
 }
 
-/// Applies what the step at `at` said.
+/// Applies the outcome of the step at `at`.
 pub(crate) fn advance(
     operation: &mut Operation,
     definition: &Definition,
     timing: &Timing,
     at: usize,
-    verdict: Verdict,
+    outcome: StepOutcome,
     now: Timestamp,
 ) {
     if operation.state == OperationState::Compensating {
-        return advance_undo(operation, definition, timing, at, verdict, now);
+        return advance_undo(operation, definition, timing, at, outcome, now);
     }
     let verifies = |place: usize| definition.steps.get(place).is_some_and(|step| step.verifies);
     let state = if verifies(at) { OperationState::Verifying } else { OperationState::Running };
@@ -129,8 +131,8 @@ pub(crate) fn advance(
     let step = &mut operation.steps[at];
     step.started_at.get_or_insert(now);
     step.attempts += 1;
-    match verdict {
-        Verdict::Done { output, message, witness } => {
+    match outcome {
+        StepOutcome::Done { output, message, witness } => {
             step.state = StepState::Done;
             step.ended_at = Some(now);
             step.message = message;
@@ -141,19 +143,19 @@ pub(crate) fn advance(
                 operation.state = OperationState::Verifying;
             }
         }
-        Verdict::Wait { reason, until } => {
+        StepOutcome::Wait { reason, until } => {
             step.state = StepState::Running;
             step.message = Some(reason.clone());
             operation.waiting = Some(reason);
             operation.due_at = until.max(now).min(operation.deadline_at.max(now));
         }
-        Verdict::Unknown { message, until } => {
+        StepOutcome::Unknown { message, until } => {
             step.state = StepState::Running;
             step.message = Some(message.clone());
             operation.waiting = Some(message);
             operation.due_at = until;
         }
-        Verdict::Refused { reason, message } => {
+        StepOutcome::Refused { reason, message } => {
             step.state = StepState::Failed;
             step.ended_at = Some(now);
             step.message = Some(message.clone());
@@ -173,39 +175,39 @@ fn advance_undo(
     definition: &Definition,
     timing: &Timing,
     at: usize,
-    verdict: Verdict,
+    outcome: StepOutcome,
     now: Timestamp,
 ) {
     operation.waiting = None;
     let step = &mut operation.steps[at];
     step.state = StepState::Undoing;
-    match verdict {
-        Verdict::Done { message, .. } => {
+    match outcome {
+        StepOutcome::Done { message, .. } => {
             step.state = StepState::Undone;
             step.ended_at = Some(now);
             step.message = message.or_else(|| Some("undone".to_owned()));
             operation.due_at = now;
         }
-        Verdict::Wait { reason, until } | Verdict::Unknown { message: reason, until } => {
+        StepOutcome::Wait { reason, until } | StepOutcome::Unknown { message: reason, until } => {
             operation.waiting = Some(reason);
             operation.due_at = until.max(now).min(operation.deadline_at.max(now));
         }
-        Verdict::Refused { message, .. } => {
+        StepOutcome::Refused { message, .. } => {
             park(operation, definition, timing, now, &format!("it could not be undone: {message}"));
         }
     }
 }
 
-/// Turns an operation around. Undoing has a deadline of its own.
+/// Begins compensation, which has a deadline of its own.
 pub(crate) fn compensate(operation: &mut Operation, timing: &Timing, now: Timestamp) {
     operation.state = OperationState::Compensating;
-    operation.parked = None;
+    operation.blocked = None;
     operation.waiting = None;
     operation.deadline_at = now + timing.undo;
     operation.due_at = now;
 }
 
-/// Parks an operation: it keeps what it touches, and says who can unblock it.
+/// Blocks an operation: it keeps its locks and names the roles that can unblock it.
 pub(crate) fn park(
     operation: &mut Operation,
     definition: &Definition,
@@ -215,12 +217,12 @@ pub(crate) fn park(
 ) {
     let undoing = operation.state == OperationState::Compensating;
     let past_return = definition.is_past_return(operation);
-    let mut choices = vec![Unblock::Retry];
+    let mut actions = vec![ResolveAction::Retry];
     if !undoing && definition.on_failure.can_undo() && !past_return {
-        choices.push(Unblock::Compensate);
+        actions.push(ResolveAction::Compensate);
     }
     if !operation.items.is_empty() {
-        choices.push(Unblock::AcceptPartial);
+        actions.push(ResolveAction::AcceptPartial);
     }
     let abandons = match definition.abandon {
         Abandon::Attest => true,
@@ -228,16 +230,16 @@ pub(crate) fn park(
         Abandon::Never => false,
     };
     if abandons {
-        choices.push(Unblock::Abandon);
+        actions.push(ResolveAction::Abandon);
     }
     let escalates_at = now + timing.escalate;
-    operation.state = OperationState::Parked;
+    operation.state = OperationState::Blocked;
     operation.waiting = None;
     operation.message = Some(reason.to_owned());
-    operation.parked = Some(Parked {
+    operation.blocked = Some(Blocked {
         reason: reason.to_owned(),
-        unblock_by: if undoing { "operator" } else { definition.unblock_by }.to_owned(),
-        choices,
+        resolvable_by: if undoing { "operator" } else { definition.resolvable_by }.to_owned(),
+        actions,
         since: now,
         escalates_at,
         escalated: false,
@@ -247,15 +249,15 @@ pub(crate) fn park(
 }
 
 fn mark_late(operation: &mut Operation) {
-    if let Some(parked) = &mut operation.parked {
-        parked.by_deadline = true;
+    if let Some(blocked) = &mut operation.blocked {
+        blocked.by_deadline = true;
     }
 }
 
-/// Takes a parked operation up because what it waited for may be there now. Where only its time was over it goes on where it
-/// is, and what it asked for still counts; where something was refused, that is tried again.
+/// Resumes a blocked operation because its obstacle may be gone. If only its deadline had passed, it continues where it is
+/// and its outstanding requests still count; a refused step is retried.
 pub(crate) fn go_on(operation: &mut Operation, definition: &Definition, timing: &Timing, now: Timestamp) {
-    let late = operation.parked.as_ref().is_some_and(|parked| parked.by_deadline);
+    let late = operation.blocked.as_ref().is_some_and(|blocked| blocked.by_deadline);
     let round = operation.input["round"].clone();
     resume(operation, definition, timing, now);
     if late {
@@ -263,34 +265,33 @@ pub(crate) fn go_on(operation: &mut Operation, definition: &Definition, timing: 
     }
 }
 
-/// The step that an operation is at, in the direction that it has.
+/// Returns the step that an operation is at, in its current direction.
 pub(crate) fn at_step(operation: &Operation) -> Option<&str> {
     let undoing = operation.steps.iter().rfind(|step| step.state == StepState::Undoing);
     let step = undoing.or_else(|| operation.current().map(|at| &operation.steps[at]));
     step.map(|step| step.name.as_str())
 }
 
-/// Takes a parked operation up again, in the direction it had. Where evidence was not what it should be, what it is evidence
-/// for is done once more.
+/// Resumes a blocked operation in the direction it had. If a verification failed, the step that it verifies runs again.
 pub(crate) fn resume(operation: &mut Operation, definition: &Definition, timing: &Timing, now: Timestamp) {
     let undoing =
         operation.steps.iter().any(|step| matches!(step.state, StepState::Undoing | StepState::Undone));
-    operation.parked = None;
+    operation.blocked = None;
     operation.due_at = now;
-    // Tasks that ended are not looked at again: what is tried again is asked for again.
+    // A new retry epoch: finished tasks no longer count, and a retried step queues new ones.
     operation.input["round"] = Value::from(operation.input["round"].as_i64().unwrap_or(0) + 1);
     if undoing {
         operation.state = OperationState::Compensating;
         operation.deadline_at = now + timing.undo;
     } else {
         operation.state = OperationState::Running;
-        // It is tried again: what it failed for is over until it fails once more.
+        // Clear the failure; a new one replaces it if the retry fails.
         (operation.reason, operation.message) = (None, None);
         operation.deadline_at = operation.deadline_at.max(now + timing.release);
-        // A step that was refused is tried as if for the first time.
+        // Reset the refused step.
         if let Some(at) = operation.steps.iter().position(|step| step.state == StepState::Failed) {
             let verifies = |at: usize| definition.steps.get(at).is_some_and(|step| step.verifies);
-            // Over the step after which there is no way back nobody goes back either.
+            // Never repeat the step of no return.
             let again = |at: usize| {
                 definition
                     .steps
@@ -302,7 +303,7 @@ pub(crate) fn resume(operation: &mut Operation, definition: &Definition, timing:
                 step.state = StepState::Running;
                 step.output = Value::Null;
                 step.ended_at = None;
-                // What may take so long has that time once more.
+                // Its timeout starts again.
                 step.started_at = None;
             }
             operation.steps[at].state = if from == at { StepState::Running } else { StepState::Pending };

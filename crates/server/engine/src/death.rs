@@ -1,7 +1,7 @@
-//! Proof of death: a node that answers found that a cell, in that very incarnation, has no process left.
+//! Proof of death: a reachable node found no process left of a cell in that exact incarnation.
 //!
-//! Such a proof answers what a dead cell can never answer itself, so that nothing waits for its consent to be removed. An
-//! unreachable node proves nothing, and no death ever proves that a member works.
+//! Such a proof stands in for checks that a dead cell can never answer, so that its removal does not wait for its
+//! cooperation. An unreachable node proves nothing, and no death ever proves that a member works.
 
 use muster_db::{Result, StoreError};
 use muster_ids::{NodeId, TaskId};
@@ -17,33 +17,34 @@ use serde_json::{Value, json};
 use crate::cell::{order, seen};
 use crate::proof::cell_of;
 use crate::task::{Asked, ask, ask_anew};
-use crate::{Act, StepCx};
+use crate::{StepAction, StepCx};
 
-/// What is known of the life of a cell, or of all cells of a component.
+/// Liveness of a cell, or of all cells of a component.
 pub(crate) enum Life {
-    /// An agent has to look first; this is what the step does meanwhile.
-    Pending(Act),
-    /// It is dead, and this is the proof.
+    /// An agent has to inspect it first; the step does this meanwhile.
+    Pending(StepAction),
+    /// Dead, with this proof.
     Dead(Death),
-    /// It runs, or nobody can prove that it does not; and why.
+    /// Alive, or not provably dead, and why.
     NotProved(String),
 }
 
-/// The proof that a cell is dead.
+/// Proof that a cell is dead.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Death {
-    /// What was checked, one entry a cell.
+    /// Checks, one entry for each cell.
     pub(crate) checked: Vec<Value>,
-    /// By whose agent.
+    /// Node of the agent.
     pub(crate) node: Option<NodeId>,
-    /// By which task.
+    /// Its task.
     pub(crate) task: Option<TaskId>,
 }
 
-/// The proof in what an agent found of a cell: it does not run, no other incarnation of it is there, and nothing is alive.
+/// Derives the proof from an agent's findings: the cell does not run, no other incarnation of it exists, and no process is
+/// alive.
 pub(crate) fn death_of(cell: &Cell, found: &CellFindings, task: &Task) -> Option<Death> {
     let counted = found.death.as_ref().filter(|death| death.is_proved())?;
-    // A cell without any record has left nothing at all: its name is the same in every incarnation.
+    // A cell without any record left nothing behind: its name is the same in every incarnation.
     if found.present || ![0, cell.incarnation].contains(&found.incarnation) {
         return None;
     }
@@ -54,7 +55,7 @@ pub(crate) fn death_of(cell: &Cell, found: &CellFindings, task: &Task) -> Option
     Some(Death { checked: vec![checked], node: Some(task.node_id), task: Some(task.id) })
 }
 
-/// Has the node look at a cell now, and says whether it is dead.
+/// Has the node inspect a cell now and returns whether it is dead.
 pub(crate) async fn cell_life(cx: &StepCx<'_>, cell: &Cell) -> Result<Life> {
     if let Some(death) = gone(cell) {
         return Ok(Life::Dead(death));
@@ -73,7 +74,7 @@ pub(crate) async fn cell_life(cx: &StepCx<'_>, cell: &Cell) -> Result<Life> {
     Ok(match ask(cx, &wanted).await? {
         Asked::Pending(act) => Life::Pending(act),
         Asked::Failed(why) => Life::NotProved(why),
-        // Truth has an age: a cell that ran a while ago may be dead by now, and the other way round.
+        // Findings become stale: a cell that ran earlier may be dead by now, and vice versa.
         Asked::Done(task, _) if task.finished_at.is_none_or(|at| cx.now >= at + cx.timing.task) => {
             Life::Pending(ask_anew(cx, &wanted, &task)?)
         }
@@ -84,7 +85,7 @@ pub(crate) async fn cell_life(cx: &StepCx<'_>, cell: &Cell) -> Result<Life> {
     })
 }
 
-/// A cell that was destroyed is dead by the evidence of that.
+/// Returns the evidence of destruction as the proof of death.
 pub(crate) fn gone(cell: &Cell) -> Option<Death> {
     let witness = cell.gone_witness_id.filter(|_| cell.state == CellState::Gone)?;
     let checked = json!({"what": "its cell", "lost": true, "cell_id": cell.id, "cell": cell.name, "state": cell.state,
@@ -92,7 +93,7 @@ pub(crate) fn gone(cell: &Cell) -> Option<Death> {
     Some(Death { checked: vec![checked], node: Some(cell.node_id), task: None })
 }
 
-/// Whether every cell of a component of an instance is dead. One without any cell has none that could live.
+/// Reports whether every cell of a component of an instance is dead. A component without cells counts as dead.
 pub(crate) async fn component_life(cx: &StepCx<'_>, instance: &Instance, key: &str) -> Result<Life> {
     let mut members = cx.store.member_living(instance.id).await?;
     members.retain(|member| member.component_key == key);
@@ -108,14 +109,14 @@ pub(crate) async fn component_life(cx: &StepCx<'_>, instance: &Instance, key: &s
             }
         }
     }
-    Ok(match Act::together(acts) {
+    Ok(match StepAction::combine(acts) {
         Some(act) => Life::Pending(act),
         None => Life::Dead(death),
     })
 }
 
-/// Whether a member's own cell is dead, or all cells of a component in which its checks run: then its adapter has nothing left
-/// in which it could do anything for it.
+/// Reports whether a member's own cell is dead, or all cells of a component in which its checks run: its adapter then has
+/// nothing left to act on.
 pub(crate) async fn lost_ground(
     cx: &StepCx<'_>,
     manifest: &Manifest,
@@ -143,7 +144,7 @@ pub(crate) async fn lost_ground(
             Life::NotProved(not) => why = not,
         }
     }
-    Ok(match Act::together(acts) {
+    Ok(match StepAction::combine(acts) {
         Some(act) => Life::Pending(act),
         None => Life::NotProved(why),
     })
@@ -151,18 +152,18 @@ pub(crate) async fn lost_ground(
 
 #[cfg(test)]
 mod tests {
-    use muster_ids::World;
+    use muster_ids::Env;
     use muster_model::task::TaskState;
     use muster_wire::cell::CellDeath;
 
     use super::*;
     use crate::cell::tests::cell;
 
-    fn task(world: &World) -> Task {
+    fn task(env: &Env) -> Task {
         Task {
-            id: world.id(),
-            node_id: world.id(),
-            operation_id: world.id(),
+            id: env.id(),
+            node_id: env.id(),
+            operation_id: env.id(),
             key: "verify_drained/look/0/0000".to_owned(),
             kind: TaskKind::CellInspect,
             allocation_id: None,
@@ -173,17 +174,17 @@ mod tests {
             result: None,
             message: None,
             correlation_id: String::new(),
-            queued_at: world.now(),
+            queued_at: env.now(),
             delivered_at: None,
-            finished_at: Some(world.now()),
-            expires_at: world.now(),
+            finished_at: Some(env.now()),
+            expires_at: env.now(),
         }
     }
 
     #[test]
     fn only_a_counted_death_of_this_very_incarnation_is_a_proof() {
-        let world = World::for_tests(1);
-        let (cell, task) = (cell(&world), task(&world));
+        let env = Env::for_tests(1);
+        let (cell, task) = (cell(&env), task(&env));
         let counted =
             |processes, namespaces| CellDeath { boot_id: "b".to_owned(), processes, namespaces, mounts: 3 };
         let found = |present, incarnation, death| CellFindings {

@@ -1,72 +1,72 @@
-//! What an operation is made of: steps with undo, as data.
+//! Definition of an operation: steps with undo, as data.
 
 use futures::future::BoxFuture;
 use jiff::Timestamp;
 use muster_db::{Result, Store};
-use muster_ids::World;
+use muster_ids::Env;
 use muster_model::operation::{Operation, OperationState, StepState};
 
-use crate::{Act, Releases, Timing};
+use crate::{Releases, StepAction, Timing};
 
-/// What a step may use. It reads from the store; it writes only through the `Act` that it returns.
+/// Context of a step. It reads from the store; it writes only through the `StepAction` that it returns.
 pub struct StepCx<'a> {
     /// The database, for reading.
     pub store: &'a Store,
     /// Time and randomness.
-    pub world: &'a World,
-    /// The manifests of releases.
+    pub env: &'a Env,
+    /// Manifests of releases.
     pub releases: &'a Releases,
-    /// The limits of waits.
+    /// Time limits.
     pub timing: &'a Timing,
     /// The operation, with its journal.
     pub operation: &'a Operation,
-    /// The step's name.
+    /// Name of the step.
     pub step: &'static str,
-    /// One instant for everything the step writes.
+    /// One instant for all writes of the step.
     pub now: Timestamp,
 }
 
-/// A step's function, or its undo's. It is called again and again until it says something final, by whichever replica holds
-/// the lease, so it begins by looking at what is there.
-pub type Run = for<'a> fn(&'a StepCx<'a>) -> BoxFuture<'a, Result<Act>>;
+/// Function of a step or of its undo. It is called repeatedly until its outcome is final, by whichever replica holds the
+/// lease, so it starts by reading the current state.
+pub type Run = for<'a> fn(&'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>>;
 
-/// How a step is taken back.
+/// How a step is undone.
 #[derive(Clone, Copy)]
 pub enum Undo {
-    /// By this.
+    /// By this function.
     Run(Run),
-    /// Not at all, and why that is right.
+    /// Not at all, and why that is correct.
     None(&'static str),
 }
 
-/// One step.
+/// A step.
 #[derive(Clone, Copy)]
 pub struct Step {
-    /// Its name; the file has the same.
+    /// Its name, and that of its file.
     pub name: &'static str,
-    /// What it does, for plans.
+    /// Description for plans.
     pub does: &'static str,
     /// Whether it collects evidence: the operation is `verifying` meanwhile.
     pub verifies: bool,
-    /// It.
+    /// The function that runs it.
     pub run: Run,
     /// Its undo.
     pub undo: Undo,
 }
 
-/// What happens when a step is refused.
+/// Reaction to a refused step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OnFailure {
-    /// What was done is undone.
+    /// Roll back.
     Undo,
-    /// Somebody has to look.
+    /// Block until an operator or the tenant decides.
     Park,
-    /// Somebody has to look if it was for one of these reasons; otherwise what was done is undone.
+    /// Block for one of these reasons; otherwise roll back.
     ParkFor(&'static [&'static str]),
 }
 
 impl OnFailure {
-    /// Whether a step that was refused for this reason leads to an undoing.
+    /// Reports whether a step refused for this reason is rolled back.
     pub fn undoes(self, reason: &str) -> bool {
         match self {
             Self::Undo => true,
@@ -75,36 +75,36 @@ impl OnFailure {
         }
     }
 
-    /// Whether there is an undoing at all.
+    /// Reports whether any reason leads to a rollback.
     pub fn can_undo(self) -> bool {
         self != Self::Park
     }
 }
 
-/// What happens when the deadline passes.
+/// Reaction to a passed deadline.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AtDeadline {
-    /// What was done is undone.
+    /// Roll back.
     Undo,
-    /// Somebody has to look.
+    /// Block until an operator or the tenant decides.
     Park,
-    /// The step itself decides; it sees the time.
+    /// The step decides; it has the current time.
     Step,
 }
 
-/// What giving up means.
+/// Meaning of abandoning a blocked operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Abandon {
-    /// An operator's word stands in for the evidence; what could not be seen stays quarantined.
+    /// An operator's attestation replaces the evidence; unverified resources stay quarantined.
     Attest,
-    /// What was done is undone.
+    /// Roll back.
     Undo,
-    /// It cannot be given up, only retried or superseded.
+    /// It cannot be abandoned, only retried or superseded.
     Never,
 }
 
-/// What is written in the transaction that ends an operation: the things it worked on are left in a final state.
-pub type Settle = for<'a> fn(&'a StepCx<'a>, OperationState) -> BoxFuture<'a, Result<Act>>;
+/// Statements of the transaction that ends an operation: they leave its subjects in a final state.
+pub type Settle = for<'a> fn(&'a StepCx<'a>, OperationState) -> BoxFuture<'a, Result<StepAction>>;
 
 /// A kind of operation.
 #[derive(Clone, Copy)]
@@ -113,36 +113,39 @@ pub struct Definition {
     pub kind: &'static str,
     /// The steps, in order.
     pub steps: &'static [Step],
-    /// When a step is refused.
+    /// Reaction to a refused step.
     pub on_failure: OnFailure,
-    /// When the deadline passes.
+    /// Reaction to a passed deadline.
     pub at_deadline: AtDeadline,
     /// Whether it can be cancelled on request.
     pub cancellable: bool,
-    /// The step after which there is no way back: from then on it can only go on, or be parked.
+    /// The step of no return: once it is done, the operation can only continue or be blocked.
     pub no_return: Option<&'static str>,
-    /// What giving up means, once it is parked.
+    /// Meaning of abandoning it while it is blocked.
     pub abandon: Abandon,
-    /// Who can unblock it when it is parked: `tenant` or `operator`.
-    pub unblock_by: &'static str,
-    /// What is left to write at its end.
+    /// Role that can unblock it: `tenant` or `operator`.
+    pub resolvable_by: &'static str,
+    /// Statements at its end.
     pub settle: Settle,
 }
 
 impl Definition {
-    /// Whether `operation` has passed the step after which there is no way back.
+    /// Reports whether `operation` has passed the step of no return.
     pub fn is_past_return(&self, operation: &Operation) -> bool {
         let passed = |step: &str| operation.step(step).is_some_and(|step| step.state == StepState::Done);
         self.no_return.is_some_and(passed)
     }
 
-    /// The step of this name.
+    /// Returns the step of this name.
     pub fn step(&self, name: &str) -> Option<&'static Step> {
         self.steps.iter().find(|step| step.name == name)
     }
 }
 
-/// For operations that leave nothing to settle.
-pub(crate) fn nothing_to_settle<'a>(_: &'a StepCx<'a>, _: OperationState) -> BoxFuture<'a, Result<Act>> {
-    Box::pin(async { Ok(Act::Say(crate::Verdict::done())) })
+/// Settles operations that leave nothing to write.
+pub(crate) fn nothing_to_settle<'a>(
+    _: &'a StepCx<'a>,
+    _: OperationState,
+) -> BoxFuture<'a, Result<StepAction>> {
+    Box::pin(async { Ok(StepAction::Return(crate::StepOutcome::done())) })
 }

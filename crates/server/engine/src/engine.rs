@@ -1,4 +1,4 @@
-//! The engine: leases what is due, lets a step speak, and commits what it said.
+//! The engine: leases due operations, runs their steps and commits the outcomes.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -6,59 +6,59 @@ use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 use muster_db::{Store, StoreError, Tx};
-use muster_ids::{OperationId, World};
+use muster_ids::{Env, OperationId};
 use muster_model::event::EventType;
 use muster_model::operation::{Operation, OperationState};
 use serde_json::json;
 use tokio::sync::Notify;
 
 use crate::advance::{Turn, advance, turn};
-use crate::child::take_up_whole;
+use crate::child::resume_parent;
 use crate::definition::{Definition, StepCx, Undo};
+use crate::outbox::{append, changed, end_entry, path};
 use crate::point::{Point, Points, Strike};
-use crate::telling::{changed, end_entry, path, tell};
-use crate::verdict::{Act, Told, Verdict};
+use crate::step_outcome::{Effects, StepAction, StepOutcome};
 use crate::{Hooks, Releases, Timing, definition};
 
-/// What one look at an operation came to.
+/// Outcome of one pass over an operation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Tick {
-    /// It went on, and may go on at once.
+    /// It advanced and may continue immediately.
     Moved,
     /// It waits.
     Waits,
-    /// It ended so.
+    /// It ended in this state.
     Ended(OperationState),
-    /// Another holds the lease: what this one wanted to write was refused.
+    /// Another engine holds the lease: the write was refused.
     Fenced,
-    /// Something else was faster; it is looked at again.
+    /// A concurrent writer won; the pass is retried.
     Lost,
-    /// The engine was struck dead on purpose.
+    /// A test struck the engine dead.
     Dead,
 }
 
-/// An engine of one replica.
+/// The engine of one replica.
 pub struct Engine {
     store: Store,
-    world: World,
+    env: Env,
     holder: String,
     timing: Timing,
     hooks: Hooks,
-    /// The manifests of releases.
+    /// Manifests of releases.
     pub releases: Releases,
-    /// Woken when something may be due.
+    /// Notified when an operation may be due.
     pub wake: Notify,
-    /// Where things can be made to go wrong.
+    /// Fault injection points.
     pub points: Points,
     fenced: AtomicU64,
 }
 
-/// Operations that one replica works on at once.
+/// Operations that one replica works on concurrently.
 const AT_ONCE: i64 = 32;
-/// How often to look when nothing is under way here; work of this replica wakes it at once.
+/// Poll interval when idle; work on this replica wakes it immediately.
 const IDLE: Duration = Duration::from_millis(200);
 
-/// When to look next, of what this replica has just let rest.
+/// Earliest due time of the operations that this replica has just released.
 #[derive(Default)]
 struct Alarm(Option<Timestamp>);
 
@@ -67,7 +67,8 @@ impl Alarm {
         self.0 = self.0.into_iter().chain(due_at).min();
     }
 
-    /// How long to sleep: until the first of those is due, and no longer than it takes others to have something for us.
+    /// Returns the time to sleep: until the earliest due time, and at most `IDLE`, because other replicas may have produced
+    /// work.
     fn next(&mut self, now: Timestamp) -> Duration {
         let due_at = self.0.filter(|at| *at > now);
         self.0 = due_at;
@@ -77,11 +78,11 @@ impl Alarm {
 }
 
 impl Engine {
-    /// An engine that works for `holder`.
-    pub fn new(store: Store, world: World, holder: String, timing: Timing, hooks: Hooks) -> Self {
+    /// Creates an engine that leases as `holder`.
+    pub fn new(store: Store, env: Env, holder: String, timing: Timing, hooks: Hooks) -> Self {
         Self {
             store,
-            world,
+            env,
             holder,
             timing,
             hooks,
@@ -92,17 +93,17 @@ impl Engine {
         }
     }
 
-    /// The limits of waits.
+    /// Returns the time limits.
     pub fn timing(&self) -> &Timing {
         &self.timing
     }
 
-    /// How many writes were refused because the lease had changed hands.
+    /// Returns the number of writes refused because the lease had changed hands.
     pub fn fenced(&self) -> u64 {
         self.fenced.load(Ordering::Relaxed)
     }
 
-    /// Works until told to stop.
+    /// Runs until `stop` is set.
     pub async fn run(self: Arc<Self>, mut stop: tokio::sync::watch::Receiver<bool>) {
         let mut under_way = tokio::task::JoinSet::new();
         let mut alarm = Alarm::default();
@@ -124,7 +125,7 @@ impl Engine {
                 continue;
             }
             tokio::select! {
-                () = tokio::time::sleep(alarm.next(self.world.now())) => {}
+                () = tokio::time::sleep(alarm.next(self.env.now())) => {}
                 () = self.wake.notified(), if room > 0 => {}
                 Some(rests) = under_way.join_next(), if !under_way.is_empty() => alarm.set(rests.ok()),
                 _ = stop.changed() => {}
@@ -133,7 +134,7 @@ impl Engine {
                 alarm.set(rests.ok());
             }
         }
-        // What is under way ends with its next commit; what is not done then is found by the next holder.
+        // Operations in progress stop at their next commit; the next lease holder continues them.
         let _ = tokio::time::timeout(Duration::from_secs(5), async {
             while under_way.join_next().await.is_some() {}
         })
@@ -141,16 +142,16 @@ impl Engine {
     }
 
     async fn lease(&self, most: i64) -> Result<Vec<Operation>, StoreError> {
-        let now = self.world.now();
-        // At rest a look is a read and costs no commit.
+        let now = self.env.now();
+        // While idle, polling is a read and costs no commit.
         if most <= 0 || !self.store.operation_any_due(now).await? {
             return Ok(Vec::new());
         }
         self.store.operation_lease(&self.holder, self.timing.lease, now, most).await
     }
 
-    /// Leases what is due and works on it until all of it waits; says how often something moved. For tests, which want one
-    /// thing after the other.
+    /// Leases due operations and works on each until it waits or ends; returns how many it leased. For tests, which need a
+    /// sequential run.
     pub async fn round(&self) -> Result<usize, StoreError> {
         let mut moved = 0;
         for operation in self.lease(AT_ONCE).await? {
@@ -167,7 +168,7 @@ impl Engine {
         self.work_until(operation).await.0
     }
 
-    /// The same, and when it is due again.
+    /// Like [`Engine::work`], and returns when the operation is due again.
     async fn work_until(&self, mut operation: Operation) -> (Tick, Timestamp) {
         let tick = self.work_on(&mut operation).await;
         (tick, operation.due_at)
@@ -180,17 +181,17 @@ impl Engine {
                 Ok(Tick::Moved) => lost = 0,
                 Ok(Tick::Lost) if lost < 5 => {
                     lost += 1;
-                    // Whoever was faster is done soon; the more often one loses, the longer one waits.
+                    // Back off: the concurrent writer finishes soon.
                     tokio::time::sleep(Duration::from_millis(2 << lost)).await;
                     match self.store.operation_lookup(operation.id).await {
                         Ok(Some(fresh)) if fresh.generation == operation.generation => *operation = fresh,
                         _ => return Tick::Lost,
                     }
                 }
-                // Others may go first, but not for as long as the lease would last.
+                // Give way to the other writers, but not for the remaining time of the lease.
                 Ok(Tick::Lost) => {
                     let why = "others were faster again and again".to_owned();
-                    let _ = self.rest(operation, self.world.now(), why).await;
+                    let _ = self.rest(operation, self.env.now(), why).await;
                     return Tick::Lost;
                 }
                 Ok(tick) => return tick,
@@ -200,14 +201,14 @@ impl Engine {
                     tracing::info!(operation_id = %operation.id, "fenced: another holds the lease");
                     return Tick::Fenced;
                 }
-                // Surely not done, and often over in a moment: a deadlock, a database that starts anew.
+                // Certainly not committed, and usually transient: a deadlock, a database restart.
                 Err(error @ StoreError::Unavailable(_)) if lost < 5 => {
                     lost += 1;
                     tracing::debug!(%error, operation_id = %operation.id, "the database is busy; the step is tried again");
                     tokio::time::sleep(Duration::from_millis(50)).await;
                 }
                 Err(error) => {
-                    // The lease lapses, and whoever takes it reads back what is there.
+                    // The lease expires, and the next holder reads the journal.
                     tracing::warn!(%error, operation_id = %operation.id, "a step could not be written");
                     return Tick::Lost;
                 }
@@ -215,16 +216,16 @@ impl Engine {
         }
     }
 
-    /// One look: decide, let the step speak, write. `operation` is brought up to date.
+    /// Runs one pass: decide, run the step, commit. Updates `operation`.
     async fn tick(&self, operation: &mut Operation) -> Result<Tick, StoreError> {
-        let now = self.world.now();
+        let now = self.env.now();
         let Some(kind) = definition(&operation.kind) else {
             return Err(StoreError::Corrupt("a known kind of operation"));
         };
         let mut next = operation.clone();
         if operation.state == OperationState::Accepted {
             if now >= operation.deadline_at {
-                // Its turn never came: it has done nothing, and holds nothing that would have to be given back.
+                // It never left the queue: it has no effects and holds no locks.
                 let why = operation.waiting.clone().unwrap_or_else(|| "its turn never came".to_owned());
                 next.reason = Some("deadline_passed".to_owned());
                 next.message = Some(format!("its deadline has passed: {why}"));
@@ -236,10 +237,12 @@ impl Engine {
             next = operation.clone();
         }
         match turn(&mut next, kind, &self.timing, now) {
-            Turn::Rest => self.write(operation, next, now, None, Told::default()).await.map(|()| Tick::Waits),
+            Turn::Rest => {
+                self.write(operation, next, now, None, Effects::default()).await.map(|()| Tick::Waits)
+            }
             Turn::Changed => {
-                let told = changed(operation, &next);
-                self.write(operation, next, now, Some(self.timing.lease), told).await.map(|()| Tick::Moved)
+                let effects = changed(operation, &next);
+                self.write(operation, next, now, Some(self.timing.lease), effects).await.map(|()| Tick::Moved)
             }
             Turn::End(state) => self.end(operation, next, kind, state, now).await,
             Turn::Run(at) => self.step(operation, next, kind, at, false, now).await,
@@ -247,15 +250,15 @@ impl Engine {
         }
     }
 
-    /// Takes the right to work on what the operation touches; otherwise it waits for whoever came before.
+    /// Acquires the operation's locks; otherwise it waits for the operation ahead of it in the queue.
     async fn hold(&self, operation: &mut Operation, now: Timestamp) -> Result<bool, StoreError> {
         let mut tx = self.store.begin().await?;
-        // Its own row first, like everybody who writes for an operation: one that ends locks those that it wakes before what
-        // it touches, and the other way round the two would wait for each other.
+        // Lock its own row first, like every writer of an operation: an ending operation locks those that it wakes before
+        // its subjects, and the reverse order would deadlock.
         tx.operation_fence(operation).await?;
         let before = match tx.operation_hold(operation.id).await {
             Ok(before) => before,
-            // Another took one of the things at the same moment.
+            // Another operation acquired one of the locks concurrently.
             Err(StoreError::Conflict(_)) => {
                 tx.rollback().await;
                 return self
@@ -305,7 +308,7 @@ impl Engine {
         };
         let cx = StepCx {
             store: &self.store,
-            world: &self.world,
+            env: &self.env,
             releases: &self.releases,
             timing: &self.timing,
             operation,
@@ -314,36 +317,36 @@ impl Engine {
         };
         let act = match self.points.pass(kind.kind, step.name, undoing, Point::Before) {
             Some(Strike::Die) => return Ok(Tick::Dead),
-            Some(_) => Act::Say(struck()),
+            Some(_) => StepAction::Return(struck()),
             None => match (undoing, step.undo) {
                 (false, _) => (step.run)(&cx).await?,
                 (true, Undo::Run(undo)) => undo(&cx).await?,
-                (true, Undo::None(why)) => Act::Say(Verdict::said(why)),
+                (true, Undo::None(why)) => StepAction::Return(StepOutcome::with_message(why)),
             },
         };
-        let mut told = Told::default();
+        let mut effects = Effects::default();
         let mut tx = self.store.begin().await?;
-        let verdict = match act {
-            Act::Say(verdict) => verdict,
-            Act::Write(write) => {
+        let outcome = match act {
+            StepAction::Return(outcome) => outcome,
+            StepAction::Commit(write) => {
                 tx.operation_fence(operation).await?;
-                match write(&mut tx, &mut told).await {
-                    Ok(verdict) => verdict,
+                match write(&mut tx, &mut effects).await {
+                    Ok(outcome) => outcome,
                     Err(StoreError::Conflict(what)) => return lost(tx, operation.id, &what).await,
                     Err(StoreError::Stale) => return lost(tx, operation.id, "a row has changed").await,
                     Err(error) => return Err(error),
                 }
             }
         };
-        // What is due at once is gone on with at once: to give the lease back and take it again would be two commits more.
-        let waits = match &verdict {
-            Verdict::Wait { until, .. } | Verdict::Unknown { until, .. } => *until > now,
+        // Due immediately: keep the lease and continue. Releasing and re-acquiring costs two commits.
+        let waits = match &outcome {
+            StepOutcome::Wait { until, .. } | StepOutcome::Unknown { until, .. } => *until > now,
             _ => false,
         };
-        if let Some(items) = told.items.take() {
+        if let Some(items) = effects.items.take() {
             next.items = items;
         }
-        advance(&mut next, kind, &self.timing, at, verdict, now);
+        advance(&mut next, kind, &self.timing, at, outcome, now);
         match self.points.pass(kind.kind, step.name, undoing, Point::BeforeCommit) {
             Some(Strike::Die) => {
                 tx.rollback().await;
@@ -352,16 +355,16 @@ impl Engine {
             Some(_) => return lost(tx, operation.id, "struck on purpose").await,
             None => {}
         }
-        told.events.extend(changed(operation, &next).events);
+        effects.events.extend(changed(operation, &next).events);
         tx.operation_advance(&next, now, (!waits).then_some(self.timing.lease)).await?;
-        tell(&self.world, &mut tx, &next, &told, None, now).await?;
+        append(&self.env, &mut tx, &next, &effects, None, now).await?;
         match tx.commit().await {
             Ok(()) => {}
-            // The journal knows whether it happened, and it is read before anything else.
+            // The outcome of the commit is unknown; the journal is read before anything else happens.
             Err(StoreError::Unheard) => return Ok(Tick::Lost),
             Err(error) => return Err(error),
         }
-        self.after(&told);
+        self.after(&effects);
         if self.points.pass(kind.kind, step.name, undoing, Point::AfterCommit).is_some() {
             return Ok(Tick::Dead);
         }
@@ -376,13 +379,13 @@ impl Engine {
         mut next: Operation,
         now: Timestamp,
         keep: Option<SignedDuration>,
-        told: Told,
+        effects: Effects,
     ) -> Result<(), StoreError> {
         let mut tx = self.store.begin().await?;
         tx.operation_advance(&next, now, keep).await?;
-        tell(&self.world, &mut tx, &next, &told, None, now).await?;
+        append(&self.env, &mut tx, &next, &effects, None, now).await?;
         tx.commit().await?;
-        self.after(&told);
+        self.after(&effects);
         next.version += 1;
         *operation = next;
         Ok(())
@@ -398,7 +401,7 @@ impl Engine {
     ) -> Result<Tick, StoreError> {
         let cx = StepCx {
             store: &self.store,
-            world: &self.world,
+            env: &self.env,
             releases: &self.releases,
             timing: &self.timing,
             operation: &next,
@@ -408,62 +411,62 @@ impl Engine {
         let act = (kind.settle)(&cx, state).await?;
         next.state = state;
         next.waiting = None;
-        next.parked = None;
-        // What failed before it succeeded is in its steps and events, and is no outcome.
+        next.blocked = None;
+        // Earlier failures stay in its steps and events; they are not the outcome of a success.
         if state == OperationState::Succeeded {
             (next.reason, next.message) = (None, None);
         }
-        let mut told = Told::default();
+        let mut effects = Effects::default();
         let mut tx = self.store.begin().await?;
-        if let Act::Write(write) = act {
+        if let StepAction::Commit(write) = act {
             tx.operation_fence(operation).await?;
-            match write(&mut tx, &mut told).await {
+            match write(&mut tx, &mut effects).await {
                 Ok(_) => {}
                 Err(StoreError::Conflict(what)) => return lost(tx, operation.id, &what).await,
                 Err(StoreError::Stale) => return lost(tx, operation.id, "a row has changed").await,
                 Err(error) => return Err(error),
             }
         }
-        told.events.push((
+        effects.events.push((
             EventType::OperationEnded,
             path(&next),
             json!({"kind": next.kind, "state": state}),
         ));
-        // What an adapter was asked for and nobody waits for any more, it must not do either.
+        // Cancel its outstanding adapter steps: no operation waits for them any more.
         if next.subject_kind == "member" {
             tx.adapter_step_cancel_of(next.id, now).await?;
         }
         tx.operation_end(&next, now).await?;
-        take_up_whole(&mut tx, &next, &self.timing, now).await?;
-        let entry = end_entry(&next, self.world.id(), now);
-        tell(&self.world, &mut tx, &next, &told, Some(entry), now).await?;
+        resume_parent(&mut tx, &next, &self.timing, now).await?;
+        let entry = end_entry(&next, self.env.id(), now);
+        append(&self.env, &mut tx, &next, &effects, Some(entry), now).await?;
         match tx.commit().await {
             Ok(()) => {}
             Err(StoreError::Unheard) => return Ok(Tick::Lost),
             Err(error) => return Err(error),
         }
-        self.after(&told);
+        self.after(&effects);
         (self.hooks.ended)(operation.id, kind.kind, state);
         self.wake.notify_one();
         *operation = next;
         Ok(Tick::Ended(state))
     }
 
-    fn after(&self, told: &Told) {
-        if !told.events.is_empty() {
-            (self.hooks.unsealed)();
+    fn after(&self, effects: &Effects) {
+        if !effects.events.is_empty() {
+            (self.hooks.outbox)();
         }
-        for node in &told.tasks_for {
+        for node in &effects.tasks_for {
             (self.hooks.task_for)(*node);
         }
-        for account in &told.steps_for {
+        for account in &effects.steps_for {
             (self.hooks.step_for)(*account);
         }
     }
 }
 
-fn struck() -> Verdict {
-    Verdict::Refused { reason: "prepare_failed", message: "struck on purpose".to_owned() }
+fn struck() -> StepOutcome {
+    StepOutcome::Refused { reason: "prepare_failed", message: "struck on purpose".to_owned() }
 }
 
 async fn lost(tx: Tx, id: OperationId, why: &str) -> Result<Tick, StoreError> {

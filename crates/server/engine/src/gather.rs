@@ -1,4 +1,4 @@
-//! Many members, one operation: each has an operation of its own, so many at once, and the whole waits for all of them.
+//! Runs one child operation for each of many members, with bounded concurrency, and waits for all of them.
 
 use muster_db::{OperationChild, Result};
 use muster_ids::TypedId as _;
@@ -7,34 +7,34 @@ use muster_model::operation::{Item, ItemState, OperationState};
 use serde_json::Value;
 
 use crate::child::{self, Part};
-use crate::{Act, Definition, StepCx, Verdict, supersede};
+use crate::{Definition, StepAction, StepCx, StepOutcome, supersede};
 
-/// What is to be done with one member.
+/// Planned child operation of one member.
 pub(crate) struct Planned {
-    /// Which.
+    /// Its member.
     pub(crate) member: Member,
-    /// By which operation.
+    /// Kind of operation.
     pub(crate) definition: &'static Definition,
-    /// With what.
+    /// Input of the operation.
     pub(crate) input: Value,
 }
 
-/// How it stands with all of them.
+/// Progress of all planned operations.
 pub(crate) enum Gathered {
-    /// Some are under way; this is what the step does meanwhile.
-    Pending(Act),
-    /// All of them have ended: the items, and how many did what they were for.
+    /// Some are open; the step does this meanwhile.
+    Pending(StepAction),
+    /// All have ended: the items, and how many succeeded.
     Ended(Vec<Item>, usize),
 }
 
-/// From what a part takes over that is under way on its member. Everything else it waits for.
+/// Open operations on its member that a child supersedes. It waits for all others.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum TakesOver {
-    /// From nothing.
+    /// None.
     Nothing,
-    /// From what an upgrade has left under way, and not from what people have ordered.
+    /// Those left by an upgrade, not those requested by users.
     Upgrades,
-    /// From all of it: its member goes.
+    /// All: the member is being removed.
     All,
 }
 
@@ -48,8 +48,8 @@ impl TakesOver {
     }
 }
 
-/// Opens what is not open yet, `at_once` at a time, and looks how the rest stands. A newer operation takes over from one that
-/// is under way on the same member where `takes_over` says so.
+/// Opens missing children, at most `at_once` at a time, and returns the progress of all. A child supersedes an open
+/// operation on its member as `takes_over` allows.
 pub(crate) async fn gather(
     cx: &StepCx<'_>,
     planned: Vec<Planned>,
@@ -59,8 +59,8 @@ pub(crate) async fn gather(
     gather_all(cx, planned, at_once, takes_over, false).await
 }
 
-/// The same for a parent that does not hold the instances of the members: each child shares its member's instance, so that
-/// whatever is done with the instance as a whole waits for it, and the other way round.
+/// Like [`gather`], for a parent without locks on the members' instances: each child takes a shared lock on its member's
+/// instance, so that it and operations on the whole instance exclude each other.
 pub(crate) async fn gather_sharing(
     cx: &StepCx<'_>,
     planned: Vec<Planned>,
@@ -119,32 +119,32 @@ async fn gather_all(
             }
             part.due_at = now;
             if shares_instance {
-                part.shares = vec![plan.member.instance_id.uuid()];
+                part.shared_locks = vec![plan.member.instance_id.uuid()];
             }
             opened.push((part, under_way));
         }
-        let (count, world) = (opened.len(), cx.world.clone());
-        return Ok(Gathered::Pending(Act::write(move |tx, told| {
+        let (count, env) = (opened.len(), cx.env.clone());
+        return Ok(Gathered::Pending(StepAction::commit(move |tx, effects| {
             Box::pin(async move {
                 for (mut part, under_way) in opened {
                     for old in under_way {
-                        supersede(tx, &world, &old, &mut part, now).await?;
+                        supersede(tx, &env, &old, &mut part, now).await?;
                     }
                     tx.operation_open(&part).await?;
                 }
-                told.items = Some(items);
-                Ok(Verdict::Wait { reason: format!("{count} more are under way"), until: now + look })
+                effects.items = Some(items);
+                Ok(StepOutcome::Wait { reason: format!("{count} more are under way"), until: now + look })
             })
         })));
     }
     if open > 0 || pending > 0 {
         let all = items.len();
-        let parked: Vec<String> = children
+        let blocked: Vec<String> = children
             .iter()
-            .filter(|child| child.state == OperationState::Parked)
+            .filter(|child| child.state == OperationState::Blocked)
             .map(|child| format!("{}: {}", child.id, child.says.as_deref().unwrap_or_default()))
             .collect();
-        let reason = match parked.first() {
+        let reason = match blocked.first() {
             None if open == 0 => {
                 format!(
                     "{succeeded} of {all} are done, and none of the rest can be missed: too few others work"
@@ -152,49 +152,49 @@ async fn gather_all(
             }
             None => format!("{succeeded} of {all} are done, {open} are under way"),
             Some(first) => format!(
-                "{succeeded} of {all} are done, {open} are under way, of which {} are parked ({first})",
-                parked.len()
+                "{succeeded} of {all} are done, {open} are under way, of which {} are blocked ({first})",
+                blocked.len()
             ),
         };
         if items == cx.operation.items && cx.operation.waiting.as_deref() == Some(&reason) {
-            return Ok(Gathered::Pending(Verdict::Wait { reason, until: now + look }.into()));
+            return Ok(Gathered::Pending(StepOutcome::Wait { reason, until: now + look }.into()));
         }
-        return Ok(Gathered::Pending(Act::write(move |_, told| {
+        return Ok(Gathered::Pending(StepAction::commit(move |_, effects| {
             Box::pin(async move {
-                told.items = Some(items);
-                Ok(Verdict::Wait { reason, until: now + look })
+                effects.items = Some(items);
+                Ok(StepOutcome::Wait { reason, until: now + look })
             })
         })));
     }
     Ok(Gathered::Ended(items, succeeded))
 }
 
-/// How each of those that are planned stands.
+/// Progress of the planned operations.
 #[derive(Debug)]
 struct Tally<'c> {
-    /// The part that speaks for each, if there is one.
+    /// The child that counts for each, if any.
     last: Vec<Option<&'c OperationChild>>,
-    /// Those for which a part is opened now, by their place.
+    /// Indexes for which a child is opened now.
     opens: Vec<usize>,
-    /// So many did what they were for.
+    /// Number that succeeded.
     succeeded: usize,
-    /// So many are under way.
+    /// Number in progress.
     open: usize,
-    /// So many have no part yet.
+    /// Number without a child.
     pending: usize,
 }
 
-/// Counts how those stand whose parts are named so, and says for which of the rest the time has come: never more are under way
-/// than `at_once` because of it. What failed in an earlier round is tried again in this one; what was done then stays done.
+/// Counts the children by their key prefixes and selects those to open now, so that at most `at_once` are in progress. A
+/// failure in an earlier retry epoch is retried in this one; a success stays.
 fn tally<'c>(prefixes: &[String], children: &'c [OperationChild], round: i64, at_once: usize) -> Tally<'c> {
     let last: Vec<Option<&OperationChild>> = prefixes
         .iter()
         .map(|prefix| {
-            let last = children.iter().rfind(|child| child.opened_for.starts_with(prefix.as_str()));
+            let last = children.iter().rfind(|child| child.spawn_key.starts_with(prefix.as_str()));
             last.filter(|child| {
                 child.state == OperationState::Succeeded
                     || !child.state.is_final()
-                    || child.opened_for == format!("{prefix}{round}")
+                    || child.spawn_key == format!("{prefix}{round}")
             })
         })
         .collect();
@@ -213,7 +213,7 @@ fn item(member: &Member, child: Option<&OperationChild>) -> Item {
     let state = match child.map(|child| child.state) {
         None => ItemState::Pending,
         Some(OperationState::Succeeded) => ItemState::Succeeded,
-        Some(OperationState::Parked) => ItemState::Parked,
+        Some(OperationState::Blocked) => ItemState::Blocked,
         Some(state) if state.is_final() => ItemState::Failed,
         Some(_) => ItemState::Running,
     };
@@ -228,7 +228,7 @@ fn item(member: &Member, child: Option<&OperationChild>) -> Item {
     }
 }
 
-/// What the failures say, the first few of them.
+/// Summarises the first few failures.
 pub(crate) fn failures(items: &[Item]) -> String {
     let failed: Vec<String> = items
         .iter()
@@ -246,34 +246,35 @@ pub(crate) fn failures(items: &[Item]) -> String {
 mod tests {
     use std::collections::BTreeMap;
 
-    use muster_ids::World;
+    use muster_ids::Env;
     use proptest::prelude::*;
 
     use super::*;
 
     const STATES: [OperationState; 6] = [
         OperationState::Running,
-        OperationState::Parked,
+        OperationState::Blocked,
         OperationState::Succeeded,
         OperationState::Failed,
         OperationState::Cancelled,
         OperationState::Superseded,
     ];
 
-    fn child(world: &World, prefix: &str, round: i64, state: OperationState) -> OperationChild {
+    fn child(env: &Env, prefix: &str, round: i64, state: OperationState) -> OperationChild {
         OperationChild {
-            id: world.id(),
+            id: env.id(),
             kind: "member.add".to_owned(),
-            subject_id: world.uuid(),
+            subject_id: env.uuid(),
             state,
-            opened_for: format!("{prefix}{round}"),
+            spawn_key: format!("{prefix}{round}"),
             reason: None,
             says: None,
         }
     }
 
     proptest! {
-        /// Whatever became of the parts so far: the pace is kept, nothing is done twice, and something goes on until all ended.
+        /// Whatever the outcomes of the children: concurrency stays bounded, nothing runs twice, and there is progress until
+        /// all have ended.
         #[test]
         fn the_pace_is_kept_and_all_come_to_their_end(
             members in 1usize..20,
@@ -281,7 +282,7 @@ mod tests {
             rounds in 0i64..3,
             outcomes in prop::collection::vec(0usize..6, 1..200),
         ) {
-            let world = World::for_tests(1);
+            let env = Env::for_tests(1);
             let prefixes: Vec<String> = (0..members).map(|n| format!("each/member.add m{n:03}/")).collect();
             let mut children: Vec<OperationChild> = Vec::new();
             let mut done: BTreeMap<usize, usize> = BTreeMap::new();
@@ -292,7 +293,7 @@ mod tests {
                     prop_assert!(found.open + found.opens.len() <= at_once.max(found.open));
                     prop_assert!(found.succeeded + found.open + found.pending <= members);
                     let ended = found.open == 0 && found.pending == 0;
-                    // As long as anything is left there is something to do or to wait for.
+                    // While anything is left, there is something to open or to wait for.
                     prop_assert!(ended || found.open > 0 || !found.opens.is_empty());
                     if ended {
                         break;
@@ -300,16 +301,16 @@ mod tests {
                     let opens = found.opens.clone();
                     for place in opens {
                         prop_assert!(!done.contains_key(&place), "it was done already");
-                        children.push(child(&world, &prefixes[place], round, OperationState::Running));
+                        children.push(child(&env, &prefixes[place], round, OperationState::Running));
                     }
-                    // One that is under way ends, or is parked and then ends.
+                    // An open child ends, or is blocked and then ends.
                     let next = STATES[*outcome.next().unwrap()];
                     if let Some(under_way) = children.iter_mut().find(|child| !child.state.is_final()) {
-                        let stuck = under_way.state == OperationState::Parked && !next.is_final();
+                        let stuck = under_way.state == OperationState::Blocked && !next.is_final();
                         let stays = next == OperationState::Running;
                         under_way.state = if stuck || stays { OperationState::Failed } else { next };
                         if next == OperationState::Succeeded {
-                            let name = under_way.opened_for.clone();
+                            let name = under_way.spawn_key.clone();
                             let place = prefixes.iter().position(|prefix| name.starts_with(prefix.as_str())).unwrap();
                             *done.entry(place).or_default() += 1;
                         }
@@ -325,12 +326,12 @@ mod tests {
 
     #[test]
     fn those_that_are_under_way_count_wherever_they_stand() {
-        let world = World::for_tests(1);
+        let env = Env::for_tests(1);
         let prefixes: Vec<String> = (0..3).map(|n| format!("each/member.drain m{n}/")).collect();
         let children = [
-            child(&world, &prefixes[0], 0, OperationState::Failed),
-            child(&world, &prefixes[1], 0, OperationState::Running),
-            child(&world, &prefixes[2], 0, OperationState::Running),
+            child(&env, &prefixes[0], 0, OperationState::Failed),
+            child(&env, &prefixes[1], 0, OperationState::Running),
+            child(&env, &prefixes[2], 0, OperationState::Running),
         ];
         let found = tally(&prefixes, &children, 1, 2);
         assert_eq!((found.opens, found.open, found.pending), (Vec::new(), 2, 1));

@@ -1,32 +1,32 @@
-//! Whom the engine tells after a commit.
+//! Callbacks of the engine after a commit.
 
 use std::sync::Arc;
 
 use muster_ids::{NodeId, OperationId, ServiceAccountId};
 use muster_model::operation::OperationState;
 
-/// Hears of an operation, its kind and how it ended.
+/// Receives an operation, its kind and its final state.
 pub type Ended = Arc<dyn Fn(OperationId, &str, OperationState) + Send + Sync>;
 
-/// Whom the engine tells after a commit. Only hints: everything is in the database.
+/// Callbacks of the engine after a commit. Only hints: the database holds everything.
 #[derive(Clone)]
 pub struct Hooks {
-    /// Something waits for the sealer.
-    pub unsealed: Arc<dyn Fn() + Send + Sync>,
+    /// The outbox has new entries.
+    pub outbox: Arc<dyn Fn() + Send + Sync>,
     /// A node has a new task.
     pub task_for: Arc<dyn Fn(NodeId) + Send + Sync>,
     /// An adapter of this account has a new step.
     pub step_for: Arc<dyn Fn(ServiceAccountId) + Send + Sync>,
-    /// A write was refused, because the lease had changed hands.
+    /// A write was refused because the lease had changed hands.
     pub fenced: Arc<dyn Fn() + Send + Sync>,
-    /// An operation of this kind ended so.
+    /// An operation of this kind ended in this state.
     pub ended: Ended,
 }
 
 impl Default for Hooks {
     fn default() -> Self {
         Self {
-            unsealed: Arc::new(|| {}),
+            outbox: Arc::new(|| {}),
             task_for: Arc::new(|_| {}),
             step_for: Arc::new(|_| {}),
             fenced: Arc::new(|| {}),

@@ -1,9 +1,9 @@
-//! Every kind of operation there is.
+//! All kinds of operations.
 
 use crate::definition::Definition;
 use crate::{allocation, cell, instance, member, members, node};
 
-/// All of them. A journal of an older release names its kind and its steps, so neither is ever renamed.
+/// All definitions. The journals of older releases name kinds and steps, so neither is ever renamed.
 pub const KINDS: &[Definition] = &[
     allocation::CREATE,
     allocation::RELEASE,
@@ -36,7 +36,7 @@ pub const KINDS: &[Definition] = &[
     instance::DECOMMISSION,
 ];
 
-/// The definition of a kind.
+/// Returns the definition of a kind.
 pub fn definition(kind: &str) -> Option<&'static Definition> {
     KINDS.iter().find(|definition| definition.kind == kind)
 }

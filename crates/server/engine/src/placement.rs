@@ -1,45 +1,45 @@
-//! Carrying a placement out: the planner's order, the store's candidates, one transaction.
+//! Executes a placement: the planner's order, the store's candidates, one transaction.
 
 use jiff::Timestamp;
 use muster_db::{Candidate, Hold, Result, StoreError, Tx};
-use muster_ids::{AllocationId, ClaimId, NodeId, SlotId, World};
+use muster_ids::{AllocationId, ClaimId, Env, NodeId, SlotId};
 use muster_model::allocation::{Allocation, AllocationShape, AllocationState};
 use muster_model::node::Capacity;
 use muster_model::placement::{Ask, Fit, FreeSlot, ask_for, choose_slots, tiers};
 
-/// Where an allocation was placed.
+/// Placement of an allocation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Placed {
-    /// On which node.
+    /// The node.
     pub node: NodeId,
-    /// In which slots.
+    /// Its slots there.
     pub slots: Vec<SlotId>,
-    /// What it holds there.
+    /// Capacity that it holds there.
     pub held: Capacity,
 }
 
-/// What an allocation asks of the planner.
+/// Builds an allocation's request to the planner.
 pub(crate) fn ask_of(allocation: &Allocation) -> Ask {
     ask_for(&allocation.capacity, allocation.shape == AllocationShape::Baremetal, allocation.strategy)
 }
 
-/// Takes the best node there is for `allocation` and holds what it asks for; `None` when no node has so much. `fits` are the
-/// kinds of nodes there are: read before, so that the transaction does as little as it can; none of them means that it must
-/// not be placed now. No node is taken whose last heartbeat is older than `heard_since`, whatever its state.
+/// Claims capacity for `allocation` on the best node; `None` when no node has enough. `fits` are the existing kinds of
+/// nodes, read beforehand to keep the transaction short; empty means that it must not be placed now. A node whose last
+/// heartbeat is older than `heard_since` is never chosen, whatever its state.
 ///
-/// A node that another works on at this moment is passed over, and one that changed since `fits` was read is not found. When
-/// that leaves nothing, the question is asked once more, of all nodes at one moment: `None` is never said of a fleet that
-/// had room all the while. `Conflict`: others were faster, plan again.
+/// A node locked by another transaction is skipped, and one that changed since `fits` was read is not found. If nothing is
+/// left, the search runs once more over all nodes in one snapshot: `None` is never returned for a fleet that had room
+/// throughout. `Conflict`: lost a race, plan again.
 pub async fn place(
     tx: &mut Tx,
-    world: &World,
+    env: &Env,
     allocation: &Allocation,
     fits: &[Fit],
     heard_since: Timestamp,
     at: Timestamp,
 ) -> Result<Option<Placed>> {
     let ask = ask_of(allocation);
-    if let Some(placed) = take(tx, world, allocation, &ask, fits, heard_since, at).await? {
+    if let Some(placed) = take(tx, env, allocation, &ask, fits, heard_since, at).await? {
         return Ok(Some(placed));
     }
     if fits.is_empty() {
@@ -49,19 +49,19 @@ pub async fn place(
         return Ok(None);
     };
     let others = || StoreError::Conflict("others are at work on every node that has room".to_owned());
-    // Who frees something wakes those in line, and so waits for what this transaction holds: it must not wait for them.
+    // A transaction that frees capacity wakes the queue and so waits for the locks held here: waiting for it would deadlock.
     if allocation.state == AllocationState::Placing {
         return Err(others());
     }
     tx.node_lock(node).await?;
     let fits = tx.fits().await?;
-    take(tx, world, allocation, &ask, &fits, heard_since, at).await?.map(Some).ok_or_else(others)
+    take(tx, env, allocation, &ask, &fits, heard_since, at).await?.map(Some).ok_or_else(others)
 }
 
-/// Holds the best that is of one of these kinds and in nobody's hands.
+/// Claims the best unlocked node of one of these kinds.
 async fn take(
     tx: &mut Tx,
-    world: &World,
+    env: &Env,
     allocation: &Allocation,
     ask: &Ask,
     fits: &[Fit],
@@ -73,14 +73,14 @@ async fn take(
             continue;
         };
         let Some(hold) = plan(allocation.id, &allocation.capacity, ask, &candidate, at) else { continue };
-        let claims: Vec<ClaimId> = hold.slots.iter().map(|_| world.id()).collect();
+        let claims: Vec<ClaimId> = hold.slots.iter().map(|_| env.id()).collect();
         tx.hold(&hold, &claims).await?;
         return Ok(Some(Placed { node: hold.node, slots: hold.slots, held: hold.amount }));
     }
     Ok(None)
 }
 
-/// What is taken of a candidate: pure.
+/// Computes the claim on a candidate: pure.
 fn plan(
     allocation: AllocationId,
     need: &Capacity,
@@ -99,7 +99,7 @@ fn plan(
         candidate.free.iter().filter(|slot| !slots.contains(&slot.id)).cloned().collect();
     let gpus = i64::try_from(slots.len()).unwrap_or(i64::MAX);
     let amount = match ask.exclusive {
-        // All of it: what a whole node has is what its only holder gets.
+        // An exclusive holder gets the whole node.
         true => Capacity { gpus, ..candidate.total },
         false => Capacity { gpus, ..*need },
     };

@@ -1,4 +1,4 @@
-//! Opening an operation: its plan is made first, and can be shown without doing anything.
+//! Opens an operation: its plan is made first and can be shown without executing it.
 
 use jiff::Timestamp;
 use muster_ids::OperationId;
@@ -9,38 +9,38 @@ use uuid::Uuid;
 
 use crate::Definition;
 
-/// What is needed to open an operation.
+/// Parameters of a new operation.
 #[derive(Debug, Clone)]
 pub struct Open {
-    /// Its id.
+    /// Id of the operation.
     pub id: OperationId,
-    /// Where it belongs.
+    /// Tenant and project.
     pub scope: Scope,
-    /// What it works on.
+    /// Kind of the subject.
     pub subject_kind: &'static str,
-    /// Its id.
+    /// Id of the subject.
     pub subject_id: Uuid,
-    /// Its name.
+    /// Name of the subject.
     pub subject_name: String,
-    /// Everything it touches, the subject included.
-    pub touches: Vec<Uuid>,
-    /// What it touches only in part, beside others that do the same.
-    pub shares: Vec<Uuid>,
-    /// Who asks.
+    /// Exclusive locks, the subject included.
+    pub exclusive_locks: Vec<Uuid>,
+    /// Shared locks.
+    pub shared_locks: Vec<Uuid>,
+    /// The requester.
     pub asked_by: AskedBy,
-    /// The thread.
+    /// Correlation id.
     pub correlation_id: String,
-    /// What is asked for.
+    /// Input of the operation.
     pub input: Value,
-    /// When it must have ended.
+    /// Deadline of the operation.
     pub deadline_at: Timestamp,
-    /// The bulk operation it is a part of.
+    /// Parent operation, if it is a child.
     pub parent_id: Option<OperationId>,
-    /// Now.
+    /// Current time.
     pub now: Timestamp,
 }
 
-/// The operation as it is accepted, with its steps planned.
+/// Builds the accepted operation, with its steps planned.
 pub fn open(definition: &Definition, open: Open) -> Operation {
     Operation {
         id: open.id,
@@ -54,12 +54,12 @@ pub fn open(definition: &Definition, open: Open) -> Operation {
         correlation_id: open.correlation_id,
         state: OperationState::Accepted,
         input: open.input,
-        touches: open.touches,
-        shares: open.shares,
+        exclusive_locks: open.exclusive_locks,
+        shared_locks: open.shared_locks,
         steps: definition.steps.iter().map(|step| StepRecord::pending(step.name)).collect(),
         items: Vec::new(),
         waiting: None,
-        parked: None,
+        blocked: None,
         reason: None,
         message: None,
         cancel_requested: false,

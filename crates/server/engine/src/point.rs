@@ -1,28 +1,29 @@
-//! Where things can be made to go wrong on purpose: before a step, between its statements and their commit, and after it.
+//! Fault injection points: before a step, between its statements and their commit, and after the commit.
 //!
-//! The harness strikes at every point of every step; the real processes of the chaos tests abort there. Nothing else does.
+//! The test harness strikes at every point of every step; the processes of the chaos tests abort there. Nothing else arms
+//! them.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 
 use crate::{Abandon, AtDeadline, Definition, KINDS, OnFailure, Undo};
 
-/// A place in the life of a step.
+/// A point in the execution of a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Point {
     /// Before it does anything.
     Before,
-    /// After its statements, before they are committed.
+    /// After its statements, before their commit.
     BeforeCommit,
-    /// After they are committed, before anybody knows.
+    /// After the commit, before its result is used.
     AfterCommit,
 }
 
 impl Point {
-    /// All of them.
+    /// All points.
     pub const ALL: [Point; 3] = [Point::Before, Point::BeforeCommit, Point::AfterCommit];
 
-    /// Its word.
+    /// Returns its identifier.
     pub fn as_str(self) -> &'static str {
         match self {
             Point::Before => "before",
@@ -32,12 +33,12 @@ impl Point {
     }
 }
 
-/// What happens there.
+/// Fault at a point.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Strike {
     /// The step is refused.
     Refuse,
-    /// The engine stops dead: nothing more is written, and nothing is given back.
+    /// The engine stops dead: it writes nothing more and releases nothing.
     Die,
     /// The process aborts.
     Abort,
@@ -51,7 +52,7 @@ struct Armed {
     countdown: u32,
 }
 
-/// The points of an engine: what is armed, and how often each was passed.
+/// Points of an engine: those armed, and how often each was passed.
 #[derive(Debug, Default)]
 pub struct Points {
     armed: Mutex<Vec<Armed>>,
@@ -60,18 +61,18 @@ pub struct Points {
 }
 
 impl Points {
-    /// Arms a point, `allocation.create/claim:before` as a rule; it strikes once, the n-th time it is passed.
+    /// Arms a point, usually like `allocation.create/claim:before`; it strikes once, the n-th time it is passed.
     pub fn arm(&self, at: &str, strike: Strike, nth: u32) {
         let armed = Armed { at: at.to_owned(), strike, countdown: nth.max(1) };
         self.armed.lock().expect("no holder of this lock can panic").push(armed);
     }
 
-    /// How often something struck.
+    /// Returns the number of strikes.
     pub fn struck(&self) -> u64 {
         self.struck.load(std::sync::atomic::Ordering::Relaxed)
     }
 
-    /// How often each point was passed.
+    /// Returns how often each point was passed.
     pub fn passed(&self) -> BTreeMap<String, u64> {
         self.passed.lock().expect("no holder of this lock can panic").clone()
     }
@@ -110,7 +111,7 @@ fn name(kind: &str, step: &str, undoing: bool, point: Point) -> String {
     format!("{kind}/{undo}{step}:{}", point.as_str())
 }
 
-/// Whether anything can make operations of this kind go back.
+/// Reports whether operations of this kind can ever roll back.
 fn turns(definition: &Definition) -> bool {
     definition.on_failure == OnFailure::Undo
         || definition.at_deadline == AtDeadline::Undo
@@ -118,7 +119,7 @@ fn turns(definition: &Definition) -> bool {
         || definition.cancellable
 }
 
-/// Every point of every step of every operation, undo included: the golden list.
+/// Lists every point of every step of every operation, undo included: the golden list.
 pub fn kill_points() -> Vec<String> {
     let mut points = Vec::new();
     for definition in KINDS {

@@ -1,8 +1,8 @@
-//! Seeing for ourselves what a member is: the platform's own look, and the checks of its manifest, run through agents.
+//! Verifies a member's state: the platform inspects its cell and runs the checks of its manifest through agents.
 //!
-//! Nothing is cached: each check is asked for after the adapter said that it was done, and asked again until it holds or its
-//! time is over. What was seen is kept as evidence, with what was expected. The look and all checks of a transition are asked
-//! for at once, and judged one after the other.
+//! Nothing is cached: each check is dispatched after the adapter reported success, and dispatched again until it passes or
+//! times out. Observed and expected results are stored as evidence. The inspection and all checks of a transition are
+//! dispatched in parallel and evaluated in order.
 
 use jiff::{SignedDuration, Timestamp};
 use muster_db::{Result, StoreError};
@@ -20,42 +20,42 @@ use serde_json::{Value, json};
 use crate::cell::{CellJudged, judge_cell, order, seen};
 use crate::death::{Death, Life, cell_life, component_life, death_of, gone};
 use crate::task::{Ask, Asked, ask, ask_anew, has_failed};
-use crate::{Act, StepCx, Verdict};
+use crate::{StepAction, StepCx, StepOutcome};
 
-/// How a proof stands.
+/// Result of a verification.
 pub(crate) enum Proof {
-    /// Nothing to say yet; this is what the step does meanwhile.
-    Pending(Act),
-    /// It is so, and this is what was seen.
+    /// Not known yet; the step does this meanwhile.
+    Pending(StepAction),
+    /// Verified, with this evidence.
     Seen(Evidence),
-    /// It is not so, and why.
+    /// Not verified, and why.
     Not(String),
 }
 
-/// What was seen.
+/// Evidence of a verification.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Evidence {
-    /// Each thing that was looked at: what, where, what was expected and what was found.
+    /// One entry for each observation: subject, location, expected and observed result.
     pub(crate) checked: Vec<Value>,
-    /// By whose agent, for the last of them.
+    /// Node of the last observation.
     pub(crate) node: Option<NodeId>,
-    /// By which task.
+    /// Task of the last observation.
     pub(crate) task: Option<TaskId>,
-    /// Whether the death of the member's own cell stands in for what could not be checked in it.
+    /// Whether the death of the member's own cell stands in for checks that could not run in it.
     pub(crate) lost: bool,
 }
 
-/// What a proof is for. The death of a cell proves that a member can leave, and never that it works.
+/// Claim under verification. The death of a cell proves that a member can leave, never that it works.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Claim {
-    /// That a member works.
+    /// A member works.
     Works,
-    /// That no work is on a member, or nothing counts on it.
+    /// No work runs on a member, or nothing depends on it.
     Leaves,
 }
 
 impl Evidence {
-    /// Adds what was seen after it.
+    /// Appends later evidence.
     pub(crate) fn extend(&mut self, later: Evidence) {
         self.checked.extend(later.checked);
         self.node = later.node.or(self.node);
@@ -63,10 +63,10 @@ impl Evidence {
         self.lost |= later.lost;
     }
 
-    /// The row about a member.
+    /// Builds the evidence row of a member.
     pub(crate) fn witness(self, cx: &StepCx<'_>, member: &Member, transition: Transition) -> Witness {
         Witness {
-            id: cx.world.id(),
+            id: cx.env.id(),
             subject_id: member.id.uuid(),
             transition,
             kind: if self.lost { WitnessKind::Lost } else { WitnessKind::Witnessed },
@@ -82,20 +82,20 @@ impl Evidence {
     }
 }
 
-/// What the platform's own look is asked for as.
+/// Task purpose of the platform's own inspection.
 const LOOK: &str = "look";
 
-/// How soon what does not hold yet is asked again at first, and how soon at the latest.
+/// Bounds of the pause before an unmet check is dispatched again.
 const SOONEST: SignedDuration = SignedDuration::from_millis(100);
 const LATEST: SignedDuration = SignedDuration::from_secs(1);
 
-/// The pause before something is asked again that has been asked for so long: what takes a tenth of a second is not waited for
-/// a whole one.
+/// Returns the pause before the next attempt, given the time since the first: a check that needs a tenth of a second must
+/// not wait a whole one.
 fn pause(so_long: SignedDuration) -> SignedDuration {
     (so_long / 4).clamp(SOONEST, LATEST)
 }
 
-/// The cell of a member, if it has one.
+/// Returns the cell of a member, if it has one.
 pub(crate) async fn cell_of(cx: &StepCx<'_>, member: &Member) -> Result<Option<Cell>> {
     match member.cell_id {
         Some(id) => cx.store.cell_lookup(id).await,
@@ -103,36 +103,36 @@ pub(crate) async fn cell_of(cx: &StepCx<'_>, member: &Member) -> Result<Option<C
     }
 }
 
-/// One thing that is looked at, with how the tasks are called that look at it.
-struct Thing {
+/// One observation, with the key prefix of its tasks.
+struct Observation {
     asked_as: String,
-    found: Found,
+    found: ObservationState,
 }
 
-/// How one thing stands by itself, before it is judged in its place among the others.
-enum Found {
-    /// Nothing to say yet; this is what the step does meanwhile.
-    Pending(Act),
-    /// It is so, by this task.
+/// State of one observation, before it is evaluated in order with the others.
+enum ObservationState {
+    /// Not known yet; the step does this meanwhile.
+    Pending(StepAction),
+    /// Passed, by this task.
     Holds(Box<Answer>, Evidence),
-    /// It is not so, by this task, and why. It may become so within this time.
+    /// Failed, by this task, and why. It may still pass within this time.
     Fails(Box<Answer>, String, SignedDuration),
-    /// There is nobody to be asked, and why. Somebody may come within this time.
-    Nowhere(String, SignedDuration),
-    /// It surely cannot be seen, and why.
-    Never(String),
-    /// Nothing is left that could be asked: it is dead, and this is the proof.
+    /// No member can run it, and why. One may appear within this time.
+    NoRunner(String, SignedDuration),
+    /// It certainly cannot be observed, and why.
+    Impossible(String),
+    /// Nothing is left to run it in: the cell is dead, with this proof.
     Lost(Evidence),
 }
 
-/// What was answered, and what would be asked for to have it answered anew.
+/// A result, and the request to obtain it anew.
 struct Answer {
     wanted: Ask,
     task: Task,
 }
 
-/// Sees what a member is: the platform's own look, and then the checks of its manifest. All of it must hold.
-pub(crate) async fn see(
+/// Verifies a member: inspects its cell, then evaluates the checks of its manifest. All of them must pass.
+pub(crate) async fn verify(
     cx: &StepCx<'_>,
     claim: Claim,
     manifest: &Manifest,
@@ -141,8 +141,8 @@ pub(crate) async fn see(
     checks: &[Check],
 ) -> Result<Proof> {
     let own = look(cx, claim, member).await?;
-    // On a dead cell is no work, whatever others say of it.
-    if let Found::Lost(mut evidence) = own.found {
+    // No work runs in a dead cell, whatever the other checks report.
+    if let ObservationState::Lost(mut evidence) = own.found {
         evidence.checked.extend(
             checks
                 .iter()
@@ -155,11 +155,11 @@ pub(crate) async fn see(
     for (index, check) in checks.iter().enumerate() {
         things.push(run_check(cx, claim, manifest, instance, member, index, check).await?);
     }
-    in_turn(cx, &mine(cx).await?, things)
+    evaluate_in_order(cx, &mine(cx).await?, things)
 }
 
-/// Runs checks of a member that leaves without a look, each with the number that it has in the manifest: what was asked of one must not answer for
-/// another when some are left out meanwhile.
+/// Runs checks of a leaving member without an inspection. Each keeps its number from the manifest, so that a result cannot
+/// count for another check when some are skipped later.
 pub(crate) async fn run_numbered(
     cx: &StepCx<'_>,
     manifest: &Manifest,
@@ -171,85 +171,85 @@ pub(crate) async fn run_numbered(
     for (index, check) in checks {
         things.push(run_check(cx, Claim::Leaves, manifest, instance, member, *index, check).await?);
     }
-    in_turn(cx, &mine(cx).await?, things)
+    evaluate_in_order(cx, &mine(cx).await?, things)
 }
 
-/// Judges what was asked at once as if each had been asked when those before it were answered. Where all of it holds, that is
-/// one question; where something does not, what comes after it counts only if it was not asked before it, and is asked again
-/// otherwise. So no evidence is older than that which comes before it, and nobody's time runs before its turn.
-fn in_turn(cx: &StepCx<'_>, tasks: &[Task], things: Vec<Thing>) -> Result<Proof> {
+/// Evaluates the observations in order. Checks are dispatched in parallel: a result counts only if it was requested no
+/// earlier than the previous check's result, and is requested again otherwise. So no evidence is older than the evidence
+/// before it, and no check's timeout starts before its predecessors have passed.
+fn evaluate_in_order(cx: &StepCx<'_>, tasks: &[Task], things: Vec<Observation>) -> Result<Proof> {
     let mut evidence = Evidence::default();
     let mut acts = Vec::new();
     let started = cx.operation.step(cx.step).and_then(|step| step.started_at);
-    // When what comes before was asked, and when it was answered.
+    // When the previous check was requested, and when it was answered.
     let (mut asked, mut since) = (Timestamp::MIN, started.unwrap_or(cx.now));
-    for Thing { asked_as, found } in things {
+    for Observation { asked_as, found } in things {
         let first_asked = |since: Timestamp| {
             let such = tasks.iter().filter(|task| task.key.starts_with(&asked_as));
             such.map(|task| task.queued_at).filter(|at| *at >= since).min()
         };
-        // What could not be answered before its turn is left until that comes.
+        // A failure counts only once all earlier checks have passed.
         let turn = acts.is_empty();
         match found {
-            Found::Pending(act) => acts.push(act),
+            ObservationState::Pending(act) => acts.push(act),
             _ if !turn => {}
-            Found::Holds(answer, seen) if answer.task.queued_at >= asked => {
+            ObservationState::Holds(answer, seen) if answer.task.queued_at >= asked => {
                 evidence.checked.extend(seen.checked);
                 (evidence.node, evidence.task) = (seen.node, seen.task);
                 asked = answer.task.queued_at;
                 since = since.max(answer.task.finished_at.unwrap_or(asked));
             }
-            Found::Holds(answer, _) => acts.push(ask_anew(cx, &answer.wanted, &answer.task)?),
-            Found::Fails(answer, why, within) => {
+            ObservationState::Holds(answer, _) => acts.push(ask_anew(cx, &answer.wanted, &answer.task)?),
+            ObservationState::Fails(answer, why, within) => {
                 let answered = answer.task.finished_at.unwrap_or(cx.now);
-                // Only before its turn: that is no answer yet.
+                // `None`: it was only requested before its turn, so it has not failed yet.
                 let again_at =
                     first_asked(since).map(|began| (began, answered + pause(cx.now.duration_since(began))));
                 match again_at {
                     Some((began, _)) if cx.now >= began + within => return Ok(Proof::Not(why)),
                     Some((_, until)) if cx.now < until => {
-                        acts.push(Verdict::Wait { reason: why, until }.into());
+                        acts.push(StepOutcome::Wait { reason: why, until }.into());
                     }
                     _ => acts.push(ask_anew(cx, &answer.wanted, &answer.task)?),
                 }
             }
-            // Its time runs since it was first asked for, or could have been.
-            Found::Nowhere(why, within) => {
+            // Its timeout starts when it was first requested, or could have been.
+            ObservationState::NoRunner(why, within) => {
                 if cx.now >= first_asked(since).unwrap_or(since) + within {
                     return Ok(Proof::Not(why));
                 }
-                acts.push(Verdict::Wait { reason: why, until: cx.now + LATEST }.into());
+                acts.push(StepOutcome::Wait { reason: why, until: cx.now + LATEST }.into());
             }
-            Found::Never(why) => return Ok(Proof::Not(why)),
-            Found::Lost(proof) => evidence.extend(proof),
+            ObservationState::Impossible(why) => return Ok(Proof::Not(why)),
+            ObservationState::Lost(proof) => evidence.extend(proof),
         }
     }
-    Ok(match Act::together(acts) {
+    Ok(match StepAction::combine(acts) {
         Some(act) => Proof::Pending(act),
         None => Proof::Seen(evidence),
     })
 }
 
-/// The platform's own look at a member's cell: it is there, it is of this incarnation, and what should run in it is ready.
-async fn look(cx: &StepCx<'_>, claim: Claim, member: &Member) -> Result<Thing> {
-    let thing = |found: Found| Thing { asked_as: format!("{}/{LOOK}/", cx.step), found };
+/// Inspects a member's cell: it exists, is of this incarnation, and its processes are ready.
+async fn look(cx: &StepCx<'_>, claim: Claim, member: &Member) -> Result<Observation> {
+    let thing = |found: ObservationState| Observation { asked_as: format!("{}/{LOOK}/", cx.step), found };
     let Some(cell) = cell_of(cx, member).await? else {
-        return Ok(thing(Found::Never("it has no cell".to_owned())));
+        return Ok(thing(ObservationState::Impossible("it has no cell".to_owned())));
     };
     let allocation = cx.store.allocation_lookup(cell.allocation_id).await?;
     let allocation = allocation.ok_or(StoreError::Gone("allocation".to_owned()))?;
     if let Some(death) = gone(&cell).filter(|_| claim == Claim::Leaves) {
-        return Ok(thing(Found::Lost(lost(death))));
+        return Ok(thing(ObservationState::Lost(lost(death))));
     }
     if cell.state != CellState::Running || allocation.state != AllocationState::Active {
         let why = format!("its cell is {} in an allocation that is {}", cell.state, allocation.state);
-        return Ok(thing(Found::Never(why)));
+        return Ok(thing(ObservationState::Impossible(why)));
     }
     let wanted = order(cx, &cell, &allocation, TaskKind::CellInspect, LOOK).await?;
     let (task, found) = match ask(cx, &wanted).await? {
-        Asked::Pending(act) => return Ok(thing(Found::Pending(act))),
+        Asked::Pending(act) => return Ok(thing(ObservationState::Pending(act))),
         Asked::Done(task, found) => (task, seen(&found)),
-        Asked::Failed(why) => return Ok(thing(Found::Never(why))),
+        Asked::Failed(why) => return Ok(thing(ObservationState::Impossible(why))),
     };
     let spec = serde_json::from_value(cell.spec.clone())
         .map_err(|_| StoreError::Corrupt("what a cell is made of"))?;
@@ -260,28 +260,33 @@ async fn look(cx: &StepCx<'_>, claim: Claim, member: &Member) -> Result<Thing> {
                                  "services": found.services});
             let (node, by) = (Some(task.node_id), Some(task.id));
             let answer = Answer { wanted, task: *task };
-            Found::Holds(Box::new(answer), Evidence { checked: vec![checked], node, task: by, lost: false })
+            ObservationState::Holds(
+                Box::new(answer),
+                Evidence { checked: vec![checked], node, task: by, lost: false },
+            )
         }
         _ if claim == Claim::Leaves && !found.present => match death_of(&cell, &found, &task) {
-            Some(death) => Found::Lost(lost(death)),
+            Some(death) => ObservationState::Lost(lost(death)),
             // The kernel may still be ending the last of its processes.
             None => {
                 let why = "its cell does not run, and is not proved dead".to_owned();
-                Found::Fails(Box::new(Answer { wanted, task: *task }), why, cx.timing.task)
+                ObservationState::Fails(Box::new(Answer { wanted, task: *task }), why, cx.timing.task)
             }
         },
-        // What is not ready yet is asked for again until its time is over.
-        CellJudged::Later(why) => Found::Fails(Box::new(Answer { wanted, task: *task }), why, cx.timing.task),
-        CellJudged::Not(_, why) => Found::Never(why),
+        // Not ready yet: inspected again until the timeout.
+        CellJudged::Later(why) => {
+            ObservationState::Fails(Box::new(Answer { wanted, task: *task }), why, cx.timing.task)
+        }
+        CellJudged::Not(_, why) => ObservationState::Impossible(why),
     }))
 }
 
-/// The evidence that a member's own cell is dead.
+/// Evidence that a member's own cell is dead.
 fn lost(death: Death) -> Evidence {
     Evidence { checked: death.checked, node: death.node, task: death.task, lost: true }
 }
 
-/// What is written of a check that nothing is left to run in.
+/// Evidence entry of a check that no cell is left to run.
 pub(crate) fn not_checked(index: usize, check: &Check, why: &str, proof: &[Value]) -> Value {
     json!({"what": "a check of its manifest", "number": index, "in": check.place, "exec": check.exec, "not_checked": why,
            "proof": proof})
@@ -295,48 +300,51 @@ async fn run_check(
     member: &Member,
     index: usize,
     check: &Check,
-) -> Result<Thing> {
-    let thing = |found: Found| Thing { asked_as: format!("{}/check {index} in ", cx.step), found };
+) -> Result<Observation> {
+    let thing =
+        |found: ObservationState| Observation { asked_as: format!("{}/check {index} in ", cx.step), found };
     let within = SignedDuration::from_secs(check.within_seconds().unwrap_or(0));
     let order_of = match probe(cx, manifest, instance, member, check).await? {
         Ok(order) => order,
-        Err(why) => return Ok(thing(Found::Never(format!("check {index} cannot be run: {why}")))),
+        Err(why) => {
+            return Ok(thing(ObservationState::Impossible(format!("check {index} cannot be run: {why}"))));
+        }
     };
     for (at, cell) in places_of(cx, instance, member, check).await? {
         let (answered, failed) = run_beside(cx, &order_of, index, check, within, &at, &cell).await?;
         if claim == Claim::Works || !failed {
             return Ok(thing(answered));
         }
-        // It failed there: perhaps because that cell is dead. Then another may answer.
+        // The failure may be due to a dead cell. Then another cell may answer.
         match cell_life(cx, &cell).await? {
-            Life::Pending(act) => return Ok(thing(Found::Pending(act))),
+            Life::Pending(act) => return Ok(thing(ObservationState::Pending(act))),
             Life::NotProved(_) => return Ok(thing(answered)),
             Life::Dead(death) if check.place == "self" => {
                 let why = "its own cell is dead";
                 let checked = vec![not_checked(index, check, why, &death.checked)];
-                return Ok(thing(Found::Lost(Evidence { checked, ..lost(death) })));
+                return Ok(thing(ObservationState::Lost(Evidence { checked, ..lost(death) })));
             }
             Life::Dead(_) => {}
         }
     }
     if claim == Claim::Leaves && check.place != "self" {
         match component_life(cx, instance, &check.place).await? {
-            Life::Pending(act) => return Ok(thing(Found::Pending(act))),
+            Life::Pending(act) => return Ok(thing(ObservationState::Pending(act))),
             Life::Dead(death) => {
                 let why = format!("every cell of {} is dead", check.place);
                 let checked = vec![not_checked(index, check, &why, &death.checked)];
                 let evidence = Evidence { checked, node: death.node, task: death.task, lost: false };
-                return Ok(thing(Found::Lost(evidence)));
+                return Ok(thing(ObservationState::Lost(evidence)));
             }
             Life::NotProved(_) => {}
         }
     }
     let why =
         format!("check {index} runs in {}, and no member of that is active: it cannot be seen", check.place);
-    Ok(thing(Found::Nowhere(why, within)))
+    Ok(thing(ObservationState::NoRunner(why, within)))
 }
 
-/// Runs a check beside one cell; says also whether the node could not run it there.
+/// Runs a check beside one cell; also returns whether the node failed to run it there.
 async fn run_beside(
     cx: &StepCx<'_>,
     order_of: &ProbeOrder,
@@ -345,7 +353,7 @@ async fn run_beside(
     within: SignedDuration,
     at: &Member,
     cell: &Cell,
-) -> Result<(Found, bool)> {
+) -> Result<(ObservationState, bool)> {
     let allocation = cx.store.allocation_lookup(cell.allocation_id).await?;
     let allocation = allocation.ok_or(StoreError::Gone("allocation".to_owned()))?;
     let mut wanted =
@@ -353,30 +361,36 @@ async fn run_beside(
     let command = order_of.command.clone();
     wanted.details.act = Some(CellAct::Probe(order_of.clone()));
     let (task, found) = match ask(cx, &wanted).await? {
-        Asked::Pending(act) => return Ok((Found::Pending(act), has_failed(cx, &wanted).await?)),
+        Asked::Pending(act) => return Ok((ObservationState::Pending(act), has_failed(cx, &wanted).await?)),
         Asked::Done(task, found) => (task, found),
         Asked::Failed(why) => {
-            return Ok((Found::Never(format!("check {index} could not be run: {why}")), true));
+            return Ok((
+                ObservationState::Impossible(format!("check {index} could not be run: {why}")),
+                true,
+            ));
         }
     };
     let found = match judge(check, found.ran.as_ref()) {
         Ok(ran) => {
-            let told = json!({"what": "a check of its manifest", "number": index, "in": at.name, "exec": command,
+            let effects = json!({"what": "a check of its manifest", "number": index, "in": at.name, "exec": command,
                               "expect": check.expect, "exit": ran.exit, "stdout": ran.stdout, "stderr": ran.stderr,
                               "timed_out": ran.timed_out, "node_id": task.node_id, "task_id": task.id});
             let (node, by) = (Some(task.node_id), Some(task.id));
             let answer = Answer { wanted, task: *task };
-            Found::Holds(Box::new(answer), Evidence { checked: vec![told], node, task: by, lost: false })
+            ObservationState::Holds(
+                Box::new(answer),
+                Evidence { checked: vec![effects], node, task: by, lost: false },
+            )
         }
         Err(why) => {
             let why = format!("check {index} ({}, in {}) does not hold: {why}", command.join(" "), at.name);
-            Found::Fails(Box::new(Answer { wanted, task: *task }), why, within)
+            ObservationState::Fails(Box::new(Answer { wanted, task: *task }), why, within)
         }
     };
     Ok((found, false))
 }
 
-/// What this step has asked of nodes in this round.
+/// Returns the tasks that this step has queued in this retry epoch.
 async fn mine(cx: &StepCx<'_>) -> Result<Vec<Task>> {
     let (step, round) =
         (format!("{}/", cx.step), format!("/{}/", cx.operation.input["round"].as_i64().unwrap_or(0)));
@@ -385,7 +399,7 @@ async fn mine(cx: &StepCx<'_>) -> Result<Vec<Task>> {
     Ok(tasks)
 }
 
-/// Beside whose cells a check can run: the member's own, or those of a component's members, the best one first.
+/// Returns the cells beside which a check can run: the member's own, or those of a component's members, best first.
 async fn places_of(
     cx: &StepCx<'_>,
     instance: &Instance,
@@ -400,8 +414,10 @@ async fn places_of(
         places.iter().any(|place| place.member_id == other.id && place.unreachable_since.is_some())
     };
     let mut members = cx.store.member_living(instance.id).await?;
-    members.retain(|other| other.component_key == check.place && !other.fenced && knows(cx, other, member));
-    // The first of a component has nobody but itself to be asked, and nobody is asked who is out of work while others are not.
+    members.retain(|other| {
+        other.component_key == check.place && !other.fenced && can_observe(cx, other, member)
+    });
+    // The member itself comes last: it is asked only if it has no peer. Reachable and active members come first.
     members.sort_by_key(|other| {
         (other.id == member.id, unheard(other), other.state != MemberState::Active, other.id)
     });
@@ -412,9 +428,9 @@ async fn places_of(
     Ok(found)
 }
 
-/// Whether a member can be asked of another. One that goes may still be known where nobody works any more; for everything else
-/// the word of one that works is wanted.
-fn knows(cx: &StepCx<'_>, other: &Member, member: &Member) -> bool {
+/// Reports whether `other` can observe `member`. A member being withdrawn may still be known to draining members; every
+/// other step needs an active one.
+fn can_observe(cx: &StepCx<'_>, other: &Member, member: &Member) -> bool {
     let goes = cx.step == "verify_withdrawn";
     match other.state {
         MemberState::Active => true,
@@ -423,8 +439,8 @@ fn knows(cx: &StepCx<'_>, other: &Member, member: &Member) -> bool {
     }
 }
 
-/// Whether there is anybody beside the member itself who could say what a check asks: only then can it be asked at all.
-pub(crate) async fn anybody(
+/// Reports whether any other member can run this check: only then is it worth waiting for.
+pub(crate) async fn has_observer(
     cx: &StepCx<'_>,
     instance: &Instance,
     member: &Member,
@@ -433,7 +449,7 @@ pub(crate) async fn anybody(
     let members = cx.store.member_living(instance.id).await?;
     for other in members.iter().filter(|other| other.component_key == check.place && other.id != member.id) {
         let works = other.state == MemberState::Active;
-        if works || (!other.fenced && knows(cx, other, member) && running(cx, other).await?.is_some()) {
+        if works || (!other.fenced && can_observe(cx, other, member) && running(cx, other).await?.is_some()) {
             return Ok(true);
         }
     }
@@ -481,8 +497,7 @@ async fn probe(
     }))
 }
 
-/// What a check came to, if that is what it should be; otherwise why not. Whoever says that it was run, and not what came of
-/// it, has said nothing.
+/// Returns the result if it meets the check's expectation, and otherwise why not. A missing result counts as a failure.
 fn judge<'r>(check: &Check, ran: Option<&'r Ran>) -> std::result::Result<&'r Ran, String> {
     let ran = ran.ok_or("the node did not say what came of it")?;
     unmet(check, ran).map_or(Ok(ran), Err)
@@ -514,7 +529,7 @@ fn shortened(text: &str) -> String {
     text.chars().take(200).collect()
 }
 
-/// The component of a member in a manifest.
+/// Returns the component of a member in a manifest.
 pub(crate) fn component<'m>(manifest: &'m Manifest, member: &Member) -> Result<&'m Component> {
     manifest.component(&member.component_key).ok_or(StoreError::Corrupt("a component of the manifest"))
 }

@@ -1,4 +1,4 @@
-//! The manifests of releases, read once: what is published never changes, and every step of a member asks for it.
+//! Cache of the manifests of releases: a published release never changes, and every step of a member needs it.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -7,15 +7,15 @@ use muster_db::{Result, Store, StoreError};
 use muster_ids::AppVersionId;
 use muster_manifest::Manifest;
 
-/// More releases than this, and it starts over.
+/// Number of releases at which the cache is cleared.
 const MOST: usize = 1_000;
 
-/// Those that were asked for so far.
+/// Manifests by release.
 #[derive(Debug, Default)]
 pub struct Releases(Mutex<HashMap<AppVersionId, Arc<Manifest>>>);
 
 impl Releases {
-    /// The manifest of a release.
+    /// Returns the manifest of a release.
     pub async fn manifest(&self, store: &Store, id: AppVersionId) -> Result<Arc<Manifest>> {
         if let Some(known) = self.0.lock().expect("no holder of this lock can panic").get(&id) {
             return Ok(known.clone());

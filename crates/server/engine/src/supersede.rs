@@ -1,8 +1,8 @@
-//! A newer intent takes over from one that is unfinished, with everything that one had done.
+//! Supersedes an unfinished operation with a newer one, which inherits its effects.
 
 use jiff::Timestamp;
 use muster_db::{Result, Tx};
-use muster_ids::{MemberId, TypedId as _, World};
+use muster_ids::{Env, MemberId, TypedId as _};
 use muster_model::member::{Member, MemberFailure, MemberState};
 use muster_model::operation::{Operation, OperationState, StepState};
 use serde_json::json;
@@ -10,12 +10,12 @@ use serde_json::json;
 use crate::member::release_reserved;
 use crate::{Timing, child};
 
-/// Ends `old` as superseded by `new`, which is opened with the old one's journal in its input under `inherited`. Whoever works
-/// on the old one is fenced from this transaction on; its tasks and adapter steps that nobody has answered are not waited for any more, but the
-/// newer operation must reckon with their effects, and every step of ours does.
+/// Ends `old` as superseded by `new`, which receives the old journal as `inherited` in its input. From this transaction on,
+/// the engine working on `old` is fenced. Unanswered tasks and adapter steps of `old` expire, but `new` must handle their
+/// effects, and every step does.
 pub async fn supersede(
     tx: &mut Tx,
-    world: &World,
+    env: &Env,
     old: &Operation,
     new: &mut Operation,
     now: Timestamp,
@@ -30,30 +30,30 @@ pub async fn supersede(
     new.supersedes = Some(old.id);
     new.input["inherited"] = json!({"operation": old.id, "kind": old.kind, "effects": effects});
     old.state = OperationState::Superseded;
-    old.parked = None;
+    old.blocked = None;
     old.waiting = None;
     old.message = Some(format!("{} took over", new.id));
     tx.task_expire_of(old.id, now).await?;
     tx.adapter_step_cancel_of(old.id, now).await?;
     tx.operation_end(&old, now).await?;
     if old.kind == "member.replace" {
-        leave_successor(tx, world, &old, new, now).await?;
+        leave_successor(tx, env, &old, new, now).await?;
     }
     Ok(true)
 }
 
-/// Whoever was to take a member's place does not do so any more: one that works stays and counts for itself, and one that is on
-/// its way turns back. What its component wants is made to fit: a replacement left that as it was.
+/// Detaches the successor of a superseded replacement: a working one stays and counts for itself, and one being added is
+/// cancelled. The desired count is adjusted, because a replacement left it unchanged.
 async fn leave_successor(
     tx: &mut Tx,
-    world: &World,
+    env: &Env,
     replace: &Operation,
     new: &Operation,
     now: Timestamp,
 ) -> Result<()> {
     let Some(id) = successor_of(replace) else { return Ok(()) };
     let Some(successor) = tx.member_now(id).await? else { return Ok(()) };
-    // A newer replacement goes on with the one that has come already.
+    // A newer replacement continues with the same successor.
     if adopts(new, id) {
         return Ok(());
     }
@@ -62,7 +62,7 @@ async fn leave_successor(
         on_old.iter().any(|other| other.parent_id == Some(replace.id) && other.kind == "member.remove");
     let works = has_come(&successor);
     let old = tx.member_now(MemberId::from_uuid(replace.subject_id)).await?;
-    // In the place of one that never worked the new one was wanted beside the others from the beginning.
+    // The successor of a member that never worked was counted in addition from the start.
     let beside = !removal && old.is_some_and(|old| old.never_worked());
     let more = wants_more(&new.kind, works, removal) - i64::from(beside);
     if more != 0 {
@@ -75,15 +75,15 @@ async fn leave_successor(
             coming -= 1;
         }
     }
-    // What is under way on it releases its room at its end.
+    // An open operation on it releases its reservation at its end.
     if coming > 0 || works {
         return Ok(());
     }
-    // An add that ended at this very moment has moved it on.
+    // An add that has just ended may have changed its state.
     let Some(successor) = tx.member_now(id).await? else { return Ok(()) };
     let ended = matches!(successor.state, MemberState::Requested | MemberState::Failed);
     if ended && successor.active_witness_id.is_none() {
-        release_reserved(tx, world, &successor, replace, &Timing::default(), now).await?;
+        release_reserved(tx, env, &successor, replace, &Timing::default(), now).await?;
     }
     let Some(successor) = tx.member_now(id).await? else { return Ok(()) };
     if successor.state == MemberState::Requested {
@@ -98,12 +98,12 @@ async fn leave_successor(
     Ok(())
 }
 
-/// The member that a replacement brings.
+/// Returns the successor of a replacement.
 pub fn successor_of(replace: &Operation) -> Option<MemberId> {
     replace.input["successor"].as_str().and_then(|text| text.parse().ok())
 }
 
-/// Whether a successor has come, so that it counts for itself.
+/// Reports whether a successor has joined, so that it counts for itself.
 pub fn has_come(successor: &Member) -> bool {
     !matches!(
         successor.state,
@@ -116,7 +116,7 @@ pub fn has_come(successor: &Member) -> bool {
     )
 }
 
-/// Whether an operation goes on with this successor.
+/// Reports whether an operation continues with this successor.
 fn adopts(new: &Operation, successor: MemberId) -> bool {
     let named = successor.to_string();
     let several = new.input["successors"].as_object().into_iter().flatten();
@@ -124,8 +124,8 @@ fn adopts(new: &Operation, successor: MemberId) -> bool {
         || several.into_iter().any(|(_, id)| id.as_str() == Some(&named))
 }
 
-/// By how much what a component wants changes when a replacement is taken over from. Whoever removes the member wants one fewer,
-/// unless its removal was under way already; a newer replacement wants as many as before.
+/// Returns the change of a component's desired count when a replacement is superseded. A removal wants one fewer, unless the
+/// member's removal was already open; a newer replacement wants the same count.
 fn wants_more(new_kind: &str, successor_works: bool, removal_under_way: bool) -> i64 {
     match (new_kind, successor_works, removal_under_way) {
         ("member.remove", true, true) => 0,

@@ -1,4 +1,4 @@
-//! Asking something of a node: the task is written with the journal, and its answer is waited for.
+//! Requests to a node: the task is written with the journal, and the step waits for its result.
 
 use std::borrow::Cow;
 
@@ -8,39 +8,39 @@ use muster_model::node::Node;
 use muster_model::task::{Task, TaskKind, TaskState};
 use muster_wire::task::{Details, Findings, Refusal};
 
-use crate::{Act, StepCx, Verdict};
+use crate::{StepAction, StepCx, StepOutcome};
 
-/// What is asked of a node.
+/// A request to a node.
 pub(crate) struct Ask {
-    /// Of which.
+    /// Target node.
     pub(crate) node: NodeId,
-    /// What.
+    /// Kind of task.
     pub(crate) kind: TaskKind,
-    /// What for, within the step: a step may ask for several things, each once.
+    /// Purpose within the step: a step may queue several tasks, one for each purpose.
     pub(crate) purpose: Cow<'static, str>,
-    /// For whom.
+    /// Allocation concerned.
     pub(crate) allocation: Option<AllocationId>,
-    /// Which incarnation.
+    /// Incarnation concerned.
     pub(crate) incarnation: i64,
-    /// The details.
+    /// Payload.
     pub(crate) details: Details,
 }
 
-/// How that stands.
+/// Progress of a request.
 pub(crate) enum Asked {
-    /// Nothing to say yet; this is what the step does meanwhile.
-    Pending(Act),
-    /// The agent did it, and saw this.
+    /// Not answered yet; the step does this meanwhile.
+    Pending(StepAction),
+    /// The agent did it, with these findings.
     Done(Box<Task>, Box<Findings>),
-    /// The agent surely did not do it.
+    /// The agent certainly did not do it.
     Failed(String),
 }
 
-/// How often something may fail before it counts as refused.
+/// Failures after which a request counts as refused.
 const TRIES: usize = 3;
 
-/// Asks, or finds how what was asked stands. An agent that says nothing in time may have done it: it is asked again, and every
-/// task is such that doing it twice is doing it once, so asking again is also how it is read back.
+/// Queues the request, or returns its progress. An agent that times out may have done the work, so the task is queued again.
+/// Tasks are idempotent: repeating one is also how its effect is read back.
 pub(crate) async fn ask(cx: &StepCx<'_>, ask: &Ask) -> Result<Asked> {
     let round = cx.operation.input["round"].as_i64().unwrap_or(0);
     let prefix = format!("{}/{}/{round}/", cx.step, ask.purpose);
@@ -60,11 +60,11 @@ pub(crate) async fn ask(cx: &StepCx<'_>, ask: &Ask) -> Result<Asked> {
             if failed >= TRIES || certain(latest) {
                 return Ok(Asked::Failed(why));
             }
-            // It surely did not happen, so it can be asked for again; a little later, as what was in the way may be gone.
+            // It certainly did not happen, so a retry is safe; later, as the obstacle may be temporary.
             let again_at = latest.finished_at.unwrap_or(cx.now) + cx.timing.look;
             if cx.now < again_at {
                 let reason = format!("the node could not {}: {why}; it is asked again", words(ask.kind));
-                return Ok(Asked::Pending(Verdict::Wait { reason, until: again_at }.into()));
+                return Ok(Asked::Pending(StepOutcome::Wait { reason, until: again_at }.into()));
             }
             Ok(Asked::Pending(queue(cx, ask, &prefix, mine.len(), None)?))
         }
@@ -74,22 +74,22 @@ pub(crate) async fn ask(cx: &StepCx<'_>, ask: &Ask) -> Result<Asked> {
             Ok(Asked::Pending(queue(cx, ask, &prefix, mine.len(), Some(unanswered))?))
         }
         TaskState::Queued | TaskState::Delivered | TaskState::Running => {
-            // An agent takes up its tasks at once: one that lies there says that the agent is away.
+            // An agent picks up tasks at once: an undelivered task means that the agent is away.
             let look = if latest.delivered_at.is_none() { cx.timing.look } else { cx.timing.look * 3 };
             let until = latest.expires_at.min(cx.now + look);
-            Ok(Asked::Pending(Verdict::Wait { reason: waiting(cx, ask).await?, until }.into()))
+            Ok(Asked::Pending(StepOutcome::Wait { reason: waiting(cx, ask).await?, until }.into()))
         }
     }
 }
 
-/// Why the agent did not do what was asked for last, where it gave one of the reasons that have a name.
+/// Returns the named reason for which the agent refused the latest request, if it gave one.
 pub(crate) async fn refusal(cx: &StepCx<'_>, ask: &Ask) -> Result<Option<Refusal>> {
     let prefix = format!("{}/{}/", cx.step, ask.purpose);
     let tasks = cx.store.task_list(cx.operation.id).await?;
     Ok(tasks.iter().rfind(|task| task.key.starts_with(&prefix)).and_then(named))
 }
 
-/// Whether the agent could not do what was asked for last in this round.
+/// Reports whether the latest request in this retry epoch failed.
 pub(crate) async fn has_failed(cx: &StepCx<'_>, ask: &Ask) -> Result<bool> {
     let round = cx.operation.input["round"].as_i64().unwrap_or(0);
     let prefix = format!("{}/{}/{round}/", cx.step, ask.purpose);
@@ -108,14 +108,14 @@ fn certain(task: &Task) -> bool {
     matches!(named(task), Some(Refusal::ArtifactUntrusted | Refusal::Secret | Refusal::Unsupported))
 }
 
-/// Asks for the same once more, although it was answered: what was seen then may be otherwise now.
-pub(crate) fn ask_anew(cx: &StepCx<'_>, ask: &Ask, answered: &Task) -> Result<Act> {
+/// Queues an answered request again: its result may be stale.
+pub(crate) fn ask_anew(cx: &StepCx<'_>, ask: &Ask, answered: &Task) -> Result<StepAction> {
     let (prefix, attempt) = answered.key.rsplit_once('/').ok_or(StoreError::Corrupt("a task's key"))?;
     let attempt: usize = attempt.parse().map_err(|_| StoreError::Corrupt("a task's key"))?;
     queue(cx, ask, &format!("{prefix}/"), attempt + 1, None)
 }
 
-/// What a kind of task is called in a sentence about what a node has to do.
+/// Returns a verb phrase for a kind of task, for messages about a node.
 fn words(kind: TaskKind) -> &'static str {
     match kind {
         TaskKind::Prepare => "provision the allocation",
@@ -159,7 +159,7 @@ pub(crate) fn silence(cx: &StepCx<'_>, node: &Node) -> Option<String> {
     })
 }
 
-/// Whether no agent was ever given what this step asked for, so that it surely did not happen.
+/// Reports whether no task of this step was ever delivered, so that it certainly had no effect.
 pub(crate) fn never_delivered(tasks: &[Task], step: &str) -> bool {
     let prefix = format!("{step}/");
     let mut mine = tasks.iter().filter(|task| task.key.starts_with(&prefix));
@@ -168,7 +168,7 @@ pub(crate) fn never_delivered(tasks: &[Task], step: &str) -> bool {
     })
 }
 
-/// A task that no agent answered in time, and what was waited for.
+/// A task that expired without a result, and its waiting message.
 struct Unanswered {
     task: TaskId,
     waiting: String,
@@ -180,9 +180,9 @@ fn queue(
     prefix: &str,
     attempt: usize,
     expired: Option<Unanswered>,
-) -> Result<Act> {
+) -> Result<StepAction> {
     let task = Task {
-        id: cx.world.id(),
+        id: cx.env.id(),
         node_id: ask.node,
         operation_id: cx.operation.id,
         key: format!("{prefix}{attempt:04}"),
@@ -201,24 +201,26 @@ fn queue(
         expires_at: cx.now + cx.timing.task,
     };
     let (now, until) = (cx.now, task.expires_at.min(cx.now + cx.timing.look));
-    let verdict = match &expired {
+    let outcome = match &expired {
         None if attempt == 0 => {
-            Verdict::Wait { reason: format!("waiting for the node to {}", words(ask.kind)), until }
+            StepOutcome::Wait { reason: format!("waiting for the node to {}", words(ask.kind)), until }
         }
-        None => Verdict::Wait { reason: format!("waiting for the node to {} again", words(ask.kind)), until },
-        Some(unanswered) => Verdict::Unknown {
+        None => {
+            StepOutcome::Wait { reason: format!("waiting for the node to {} again", words(ask.kind)), until }
+        }
+        Some(unanswered) => StepOutcome::Unknown {
             message: format!("{}; no answer in time, asking again", unanswered.waiting),
             until,
         },
     };
-    Ok(Act::write(move |tx, told| {
+    Ok(StepAction::commit(move |tx, effects| {
         Box::pin(async move {
             if let Some(expired) = expired {
                 tx.task_expire(expired.task, now).await?;
             }
             tx.task_queue(&task).await?;
-            told.tasks_for.push(task.node_id);
-            Ok(verdict)
+            effects.tasks_for.push(task.node_id);
+            Ok(outcome)
         })
     }))
 }

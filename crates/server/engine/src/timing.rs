@@ -1,36 +1,36 @@
-//! How long things may take. Arguments, so that tests can be impatient.
+//! Time limits, as arguments so that tests can shorten them.
 
 use jiff::{SignedDuration, Timestamp};
 
-/// The limits of waits. Each wait ends: in its result, in another try, or parked.
+/// Time limits. Every wait ends: with its result, in a retry, or blocked.
 #[derive(Debug, Clone, Copy)]
 pub struct Timing {
-    /// How long a leased operation is ours without a word.
+    /// Lease of an operation without renewal.
     pub lease: SignedDuration,
-    /// How long an agent has for a task before it is asked again.
+    /// Time for an agent to finish a task before it is queued again.
     pub task: SignedDuration,
-    /// How long making an allocation may take once it has a node; waiting in line comes on top.
+    /// Time to create an allocation once it has a node; time in the queue is extra.
     pub create: SignedDuration,
-    /// How long giving one back may take before somebody has to look.
+    /// Time to release an allocation before the operation is blocked.
     pub release: SignedDuration,
-    /// How long undoing may take before somebody has to look.
+    /// Time for compensation before the operation is blocked.
     pub undo: SignedDuration,
-    /// How long something may stay parked before operators are told.
+    /// Time in the blocked state before operators are alerted.
     pub escalate: SignedDuration,
-    /// How often a wait looks again by itself.
+    /// Interval at which a waiting step is checked.
     pub look: SignedDuration,
-    /// How old a node's last heartbeat may be before the node counts as silent: placement passes it over, long before it is
-    /// declared lost. See [`Timing::silent_after`].
+    /// Age of the last heartbeat at which a node counts as silent: placement skips it, long before it is declared lost.
+    /// Computed by [`Timing::silent_after`].
     pub silent: SignedDuration,
 }
 
 impl Timing {
-    /// Two and a half heartbeats: the one that is due, one that was missed, and the half in which heartbeats are written down.
+    /// Returns two and a half heartbeats: the one due, one missed, and half of one for the batching of heartbeats.
     pub fn silent_after(heartbeat: SignedDuration) -> SignedDuration {
         heartbeat * 5 / 2
     }
 
-    /// The time since which a node must have sent a heartbeat to be chosen.
+    /// Returns the oldest last heartbeat with which a node can be chosen.
     pub fn heard_since(&self, now: Timestamp) -> Timestamp {
         now - self.silent
     }

@@ -1,4 +1,4 @@
-//! Which use-case answers which operation: the only place where the contract and the use-cases meet.
+//! Maps each endpoint to its use-case: the only place where the contract and the use-cases meet.
 
 use axum::body::Body;
 use futures::future::BoxFuture;
@@ -15,24 +15,24 @@ use crate::input::Input;
 use crate::stream;
 use crate::websocket::{self, Serve};
 
-/// How an operation is answered.
+/// Handler of an endpoint.
 #[derive(Clone, Copy)]
 pub(crate) enum Handler {
-    /// A command prepares; the door does the rest.
+    /// A command prepares a commit; the command pipeline does the rest.
     Command(fn(Cx, Input) -> BoxFuture<'static, Result<Commit>>),
-    /// A read answers.
+    /// A read returns a response.
     Read(fn(Cx, Input) -> BoxFuture<'static, Result<Answer>>),
-    /// A machine speaks: what it says carries its own fence, so nothing is kept of the request.
+    /// A machine request carries its own fencing token, so no record of the request is kept.
     Machine(fn(Cx, Input) -> BoxFuture<'static, Result<Answer>>),
     /// A stream writes its own body.
     Stream(fn(Cx, Input) -> BoxFuture<'static, Result<Response<Body>>>),
-    /// A socket is joined; the door makes it once the use-case has agreed.
+    /// A use-case authorizes the socket; the command pipeline then upgrades the connection.
     Socket(fn(Cx, Input) -> BoxFuture<'static, Result<Serve>>),
 }
 
 macro_rules! handlers {
     ($($kind:ident $id:literal => |$cx:ident, $input:ident| $call:expr;)*) => {
-        /// The handler of an operation.
+        /// Returns the handler of an endpoint.
         pub(crate) fn handler(id: &str) -> Option<Handler> {
             Some(match id {
                 $($id => Handler::$kind(|cx, input| Box::pin(async move {
@@ -44,7 +44,7 @@ macro_rules! handlers {
             })
         }
 
-        /// The operations that have a handler.
+        /// Returns the endpoints that have a handler.
         pub fn handled() -> &'static [&'static str] {
             &[$($id,)*]
         }
@@ -118,7 +118,7 @@ handlers! {
     Read "cell_get" => |cx, input| cell::get(cx, input.path(0), input.path(1));
     Command "cell_restart" => |cx, input| cell::restart(cx, input.path(0), input.path(1), input.body()?);
     Command "cell_destroy" => |cx, input| cell::destroy(cx, input.path(0), input.path(1), input.body()?);
-    Read "cell_kept_logs" => |cx, input| cell::kept_logs(cx, input.path(0), input.path(1));
+    Read "cell_kept_logs" => |cx, input| cell::archived_logs(cx, input.path(0), input.path(1));
     Read "network_list" => |cx, input| network::list(cx, input.path(0));
     Read "network_get" => |cx, input| network::get(cx, input.path(0), input.path(1));
     Command "ssh_key_create" => |cx, input| ssh_key::create(cx, input.path(0), input.body()?);
@@ -213,7 +213,7 @@ handlers! {
     Read "operation_list" => |cx, input| operation::list(cx, input.query()?);
     Read "operation_get" => |cx, input| operation::get(cx, input.path(0), input.query()?);
     Command "operation_cancel" => |cx, input| operation::cancel(cx, input.path(0), input.body()?);
-    Command "operation_unblock" => |cx, input| operation::unblock(cx, input.path(0), input.body()?);
+    Command "operation_resolve" => |cx, input| operation::resolve(cx, input.path(0), input.body()?);
     Read "event_list" => |cx, input| event::list(cx, input.query()?);
     Stream "event_stream" => |cx, input| stream::events(cx, input);
     Command "webhook_create" => |cx, input| webhook::create(cx, input.body()?);
@@ -235,7 +235,7 @@ mod tests {
 
     #[test]
     fn every_operation_has_a_handler_of_its_kind_and_nothing_else_is_handled() {
-        let operations = muster_api::operations();
+        let operations = muster_api::endpoints();
         for operation in &operations {
             let handler = handler(operation.id).unwrap_or_else(|| panic!("{} has no handler", operation.id));
             let command = matches!(handler, Handler::Command(_));

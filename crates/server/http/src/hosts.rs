@@ -1,5 +1,5 @@
-//! Which names the server answers to. A page of another site, or a name that somebody points at our loopback address, must
-//! not speak to the server through the user's browser.
+//! Host names that the server accepts. A page of another site, or a foreign name that resolves to our loopback address
+//! (DNS rebinding), must not reach the server through the user's browser.
 
 use std::net::SocketAddr;
 
@@ -38,7 +38,7 @@ impl Hosts {
         let text =
             |name| headers.get(name).map(|value: &http::HeaderValue| value.to_str().unwrap_or_default());
         match text(HOST) {
-            // A request may also name its host in its first line, which then is the one that counts.
+            // A request may also name its host in the request line, which then takes precedence.
             Some(host)
                 if self.allows(host)
                     && uri.authority().is_none_or(|authority| self.allows(authority.as_str())) => {}
@@ -49,7 +49,7 @@ impl Hosts {
         }
         let foreign_origin = text(ORIGIN).is_some_and(|origin| {
             let authority = origin.split_once("://").map_or("", |(_, authority)| authority);
-            // Another port is another origin; without a port it is the name behind a proxy that ends TLS.
+            // Another port is another origin; without a port it is the name of a TLS-terminating proxy.
             let is_same = text(HOST).is_some_and(|host| host.eq_ignore_ascii_case(authority));
             let is_default_port = !authority.ends_with(']') && !authority.contains(':');
             !(is_same || is_default_port && self.allows(authority))

@@ -1,4 +1,4 @@
-//! What a handler gets of a request, read and checked.
+//! Parsed and validated input of a handler.
 
 use std::time::Duration;
 
@@ -16,15 +16,15 @@ use serde_json::Value;
 pub(crate) struct Input {
     /// The path's parameters, in order.
     pub(crate) path: Vec<String>,
-    /// The query, as its schema says.
+    /// The query, validated against its schema.
     pub(crate) query: Value,
-    /// The body, as its schema says.
+    /// The body, validated against its schema.
     pub(crate) body: Value,
     /// The number in `Last-Event-ID`.
     pub(crate) last_event_id: Option<i64>,
-    /// Whether the body may hold a secret, so that no refusal may repeat anything of it.
+    /// Whether the body may contain a secret; then no error may repeat any of it.
     pub(crate) silent_body: bool,
-    /// The credential, for streams that must check it again.
+    /// The credential, for streams that must verify it again.
     pub(crate) secret: String,
 }
 
@@ -47,16 +47,16 @@ impl Input {
     }
 }
 
-/// The schema let it through; what the type still refuses is named all the same.
+/// Deserializes a value that passed its schema; what the type still rejects is reported by field.
 pub(crate) fn read<T: DeserializeOwned>(value: &Value, place: &str) -> Result<T> {
     T::deserialize(value).map_err(|error| Problem::new(Code::InvalidRequest, format!("{place}: {error}")))
 }
 
-/// So many bytes of a body are read before it counts as one that takes memory.
+/// Size up to which a body does not count as large.
 const SMALL_BODY: usize = 16 << 10;
 
-/// Reads a body that must be JSON, of so many bytes at most and within this time. What is refused unread stays in `body`.
-/// `memory` gives a place among those whose bodies are large, or refuses.
+/// Reads a JSON body within a size limit and a timeout. A refused body stays unread in `body`. `memory` acquires a slot
+/// for a large body, or refuses.
 pub(crate) async fn read_json<'m>(
     headers: &HeaderMap,
     body: &mut Option<Body>,
@@ -110,7 +110,7 @@ async fn collect<'m>(
     Ok(bytes)
 }
 
-/// The refusal where too many large bodies of one share arrive at once.
+/// Returns the refusal for too many concurrent large bodies of one share.
 pub(crate) fn too_many_large() -> Problem {
     Problem::new(Code::RateLimited, "too many large requests of yours are arriving; wait and repeat")
 }
@@ -144,7 +144,7 @@ pub(crate) fn idempotency_key(text: Option<&str>) -> Result<String> {
     Ok(bare.to_owned())
 }
 
-/// The thread of a request: the caller's own, the trace's, or a fresh one.
+/// Returns the correlation id of a request: the caller's own, the trace's, or a new one.
 pub(crate) fn correlation_id(
     given: Option<&str>,
     traceparent: Option<&str>,

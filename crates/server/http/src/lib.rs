@@ -1,12 +1,12 @@
-//! HTTP glue around the use-cases: the router is made of the contract's table, so a route that is not in the document
-//! cannot be served, and an operation without a handler cannot start.
+//! HTTP layer around the use-cases. The router is built from the contract's table: a route that is not in the document
+//! cannot be served, and a server with an endpoint that has no handler does not start.
 
 mod bind;
-mod door;
 mod hosts;
 mod input;
 mod listen;
 mod node;
+mod pipeline;
 mod probes;
 mod registry;
 mod respond;

@@ -1,4 +1,4 @@
-//! Accepting connections: plain on loopback, TLS anywhere else; slow clients are timed out, and stopping is graceful.
+//! Accepts connections: plain on loopback, TLS anywhere else, with timeouts for slow clients and a graceful shutdown.
 
 use std::collections::HashMap;
 use std::convert::Infallible;
@@ -25,7 +25,7 @@ use tokio_rustls::TlsAcceptor;
 
 use crate::StartError;
 
-/// The TLS side of a listener.
+/// Returns the TLS acceptor of a listener.
 pub(crate) fn tls(cert_file: &Path, key_file: &Path) -> Result<TlsAcceptor, StartError> {
     let fail = |path: &Path, why: String| StartError::Tls(format!("{}: {why}", path.display()));
     let chain: Vec<CertificateDer<'static>> = CertificateDer::pem_file_iter(cert_file)
@@ -43,29 +43,29 @@ pub(crate) fn tls(cert_file: &Path, key_file: &Path) -> Result<TlsAcceptor, Star
     Ok(TlsAcceptor::from(Arc::new(config)))
 }
 
-/// Who may connect, and how many at once.
+/// Connection limits of a listener.
 #[derive(Debug, Clone)]
 pub(crate) struct Admission {
-    /// How long a client may take for its handshake and its headers.
+    /// Timeout for a client's handshake and headers.
     pub(crate) timeout: Duration,
-    /// Connections at once.
+    /// Maximum number of connections.
     pub(crate) connections: usize,
-    /// Connections at once beyond those, for probes, operators and logins alone.
+    /// Additional connections, only for probes, operators and logins.
     pub(crate) reserve: usize,
-    /// Connections at once from one address.
+    /// Maximum number of connections per address.
     pub(crate) per_address: u32,
-    /// Connections at once without a client certificate, where one is asked for.
+    /// Maximum number of connections without a client certificate, if the listener requests one.
     pub(crate) without_certificate: Option<usize>,
-    /// Proxies in front of the server, whose `X-Forwarded-For` is believed.
+    /// Trusted proxies: their `X-Forwarded-For` header is accepted.
     pub(crate) proxies: Arc<[IpAddr]>,
 }
 
-/// How long a client of the reserve may take for anything.
+/// Timeout for a client of the reserve.
 pub(crate) const RESERVE_TIMEOUT: Duration = Duration::from_secs(2);
-/// Connections at once from one address in the reserve: a flood from one place must not fill it.
+/// Reserve connections per address: a flood from one address must not fill the reserve.
 const RESERVE_PER_ADDRESS: u32 = 4;
 
-/// Serves until told to stop, then lets requests that are under way finish.
+/// Serves until stopped, then lets running requests finish.
 pub(crate) async fn serve(
     listener: TcpListener,
     acceptor: Option<TlsAcceptor>,
@@ -115,7 +115,7 @@ pub(crate) async fn serve(
                         named.certificate = chain
                             .and_then(|chain| chain.first())
                             .map(|certificate| PeerCertificate(certificate.as_ref().into()));
-                        // Strangers have a few places of their own, so that they cannot keep those with a certificate out.
+                        // Clients without a certificate have few slots of their own, so they cannot block those with one.
                         let _stranger = match (&named.certificate, strangers) {
                             (None, Some(strangers)) => match strangers.try_acquire_owned() {
                                 Ok(place) => Some(place),
@@ -134,13 +134,13 @@ pub(crate) async fn serve(
         });
     }
     drop((listener, alive));
-    // Nothing is ever sent: this ends when the last connection has given its end up.
+    // No message is ever sent: this returns when the last connection has dropped its sender.
     if tokio::time::timeout(Duration::from_secs(10), all_gone.recv()).await.is_err() {
         tracing::warn!("some requests were still under way after ten seconds and were cut off");
     }
 }
 
-/// The connections at once, as a whole and by address.
+/// Connection slots, in total and by address.
 struct Rooms {
     slots: Arc<Semaphore>,
     reserve: Arc<Semaphore>,
@@ -151,16 +151,16 @@ struct Rooms {
 
 type Addresses = Arc<Mutex<HashMap<(Share, bool), u32>>>;
 
-/// A connection's place.
+/// Slot of a connection.
 #[derive(Debug)]
 pub(crate) struct Place {
     _slot: OwnedSemaphorePermit,
     _address: Option<AddressPlace>,
-    /// Whether it is one of the reserve.
+    /// Whether it belongs to the reserve.
     reserved: bool,
 }
 
-/// A connection's place among those of its address.
+/// Slot of a connection in its address's limit.
 #[derive(Debug)]
 struct AddressPlace {
     addresses: Addresses,
@@ -202,7 +202,7 @@ impl Rooms {
         }
     }
 
-    /// The next connection, once there is a place for it; none if it had to be turned away.
+    /// Returns the next connection once a slot is free; `None` if it was turned away.
     async fn accept(&self, listener: &TcpListener) -> Option<(TcpStream, SocketAddr, Place)> {
         let (slot, reserved) = tokio::select! {
             biased;
@@ -212,7 +212,7 @@ impl Rooms {
         let (stream, peer) = match listener.accept().await {
             Ok(accepted) => accepted,
             Err(error) => {
-                // Out of descriptors, most likely: accepting at once again would spin.
+                // Most likely out of file descriptors: accepting again immediately would spin.
                 tracing::warn!(%error, "a connection could not be accepted");
                 tokio::time::sleep(Duration::from_millis(50)).await;
                 return None;
@@ -229,7 +229,7 @@ impl Rooms {
     }
 
     fn place(&self, address: IpAddr, slot: OwnedSemaphorePermit, reserved: bool) -> Option<Place> {
-        // A place may have become free while this one waited for somebody to connect.
+        // A regular slot may have been freed while this reserved one waited for a connection.
         let (slot, reserved) = match reserved.then(|| self.slots.clone().try_acquire_owned()) {
             Some(Ok(free)) => (free, false),
             _ => (slot, reserved),
@@ -259,7 +259,7 @@ where
     let ended = tokio::select! {
         ended = connection.as_mut() => ended,
         () = stopped => {
-            // The request under way is finished, and no other is taken.
+            // Finish the running request and accept no further one.
             connection.as_mut().graceful_shutdown();
             connection.await
         }
@@ -269,27 +269,27 @@ where
     }
 }
 
-/// A connection's place among those at once, and in what a server that stops waits for. Whoever makes something of the
-/// connection that outlives its requests keeps it.
+/// A connection's slot, which a graceful shutdown also waits for. Code that keeps the connection beyond its requests must
+/// hold it.
 #[derive(Debug, Clone)]
 pub(crate) struct Connected(
     #[expect(dead_code, reason = "it is held, and given up by being dropped")]
     Arc<(Place, mpsc::Sender<Infallible>)>,
 );
 
-/// The connection is one of the reserve: the server's others are all in use, or those of its address are.
+/// Marks a connection of the reserve: all regular slots, or those of its address, are in use.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Reserve;
 
-/// Where a request comes from: the share of callers without a credential is counted by it.
+/// Client address of a request; anonymous callers are rate-limited by it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Peer(pub(crate) IpAddr);
 
-/// The client certificate that the handshake verified, as DER; only listeners that ask for one have it.
+/// Client certificate verified in the handshake, as DER; only set by listeners that request one.
 #[derive(Debug, Clone)]
 pub(crate) struct PeerCertificate(pub(crate) Arc<[u8]>);
 
-/// The router, with who is at the other end written into every request.
+/// The router, with the peer added to every request.
 #[derive(Clone)]
 struct Named {
     router: Router,
@@ -301,7 +301,7 @@ struct Named {
 }
 
 impl Named {
-    /// Where a request comes from. A proxy appends the address that it was asked from, so the last one is its word.
+    /// Returns the client address. A proxy appends the address of its client, so only the last entry is its own.
     fn peer(&self, headers: &HeaderMap) -> Peer {
         if !self.proxies.contains(&self.peer.0) {
             return self.peer;
@@ -335,7 +335,7 @@ impl tower::Service<Request<Incoming>> for Named {
     }
 }
 
-/// Whether an address may be served without TLS.
+/// Reports whether an address may be served without TLS.
 pub(crate) fn may_be_plain(address: SocketAddr) -> bool {
     address.ip().is_loopback()
 }

@@ -1,4 +1,4 @@
-//! What is asked by machines that look after servers: health, readiness, metrics, and the document itself.
+//! Endpoints for monitoring: health, readiness, metrics, and the OpenAPI document.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,10 +10,10 @@ use http::header::{AUTHORIZATION, CONTENT_TYPE, HeaderValue};
 use http::request::Parts;
 use http::{Response, StatusCode};
 use muster_api::{Code, Problem};
-use muster_control::{Cx, Share, Verdict};
+use muster_control::{Cx, RateDecision, Share};
 
-use crate::door::Server;
 use crate::listen::Peer;
+use crate::pipeline::Server;
 use crate::respond;
 
 fn text(status: StatusCode, content_type: &'static str, body: String) -> Response<Body> {
@@ -23,17 +23,17 @@ fn text(status: StatusCode, content_type: &'static str, body: String) -> Respons
     response
 }
 
-/// `/healthz`: the process runs.
+/// `/healthz`: the process is running.
 pub(crate) fn healthz() -> Response<Body> {
     text(StatusCode::OK, "text/plain; charset=utf-8", "ok\n".to_owned())
 }
 
-/// With less room than this the next write may fail.
+/// With less free space than this, the next write may fail.
 const LEAST_FREE_MIB: u64 = 4;
-/// The contract as it is answered: hundreds of kilobytes that are made once, when the first client asks.
+/// The serialized contract: hundreds of kilobytes, rendered once, on the first request.
 static DOCUMENT: LazyLock<Bytes> = LazyLock::new(|| muster_api::document().to_string().into());
 
-/// Why nothing can be written in a folder: its disk is full.
+/// Returns an explanation if the disk of a folder is full.
 fn full(folder: &Path) -> Option<String> {
     let system = rustix::fs::statvfs(folder).ok()?;
     let free = (u128::from(system.f_bavail) * u128::from(system.f_frsize)) >> 20;
@@ -41,7 +41,7 @@ fn full(folder: &Path) -> Option<String> {
         .then(|| format!("the disk of the data folder is full: {free} MiB are left; free some space\n"))
 }
 
-/// `/readyz`: it can take requests: the database answers, there is room to write, and it is not stopping.
+/// `/readyz`: ready for requests: the database responds, the disk has room, and the server is not stopping.
 pub(crate) async fn readyz(server: &Server, stopping: &AtomicBool) -> Response<Body> {
     if stopping.load(Ordering::Relaxed) {
         return text(StatusCode::SERVICE_UNAVAILABLE, "text/plain; charset=utf-8", "stopping\n".to_owned());
@@ -59,7 +59,7 @@ pub(crate) async fn readyz(server: &Server, stopping: &AtomicBool) -> Response<B
     }
 }
 
-/// `/metrics`: for operators' tokens only; what a platform does and how much is nobody else's business.
+/// `/metrics`: only for operators' tokens; the platform's load is not public.
 pub(crate) async fn metrics(server: &Arc<Server>, request: &Parts) -> Response<Body> {
     let headers = &request.headers;
     if let Some(refused) = hurried(server, request) {
@@ -71,7 +71,7 @@ pub(crate) async fn metrics(server: &Arc<Server>, request: &Parts) -> Response<B
         .and_then(|value| value.to_str().ok())
         .and_then(|value| value.strip_prefix("Bearer "))
         .unwrap_or_default();
-    let now = server.platform.world.now();
+    let now = server.platform.env.now();
     let actor = match server.platform.authenticate(token, now).await {
         Ok(actor) => actor,
         Err(problem) => return respond::problem(problem, &correlation_id),
@@ -105,12 +105,12 @@ pub(crate) fn document(server: &Arc<Server>, request: &Parts) -> Response<Body> 
     response
 }
 
-/// The refusal for an address that asks for more than its share of what needs no credential.
+/// Returns the refusal for an address that exceeds its share of anonymous requests.
 fn hurried(server: &Arc<Server>, request: &Parts) -> Option<Response<Body>> {
     let share = Share::of_address(request.extensions.get::<Peer>().map(|peer| peer.0));
     match server.platform.limits.take("", &share, Instant::now()) {
-        Verdict::Proceed => None,
-        Verdict::Wait(_) => {
+        RateDecision::Proceed => None,
+        RateDecision::Wait(_) => {
             server.platform.metrics.rate_limited.inc();
             let problem =
                 Problem::new(Code::RateLimited, "too many requests from this address; wait and repeat");

@@ -1,4 +1,4 @@
-//! From answers and problems to HTTP.
+//! Conversion of answers and problems to HTTP responses.
 
 use axum::body::Body;
 use http::header::{

@@ -18,53 +18,53 @@ use muster_control::audit::{AuditHeadsError, AuditKey, HeadsDestination};
 use muster_control::{Keys, Options, Platform, Rates, RootKeyError, RootKeys, Sealer, first_start};
 use muster_db::{Location, Replica, Store, StoreError};
 use muster_engine::{Strike, Timing};
-use muster_ids::World;
+use muster_ids::Env;
 use muster_registry::Blobs;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
-use crate::door::Server;
 use crate::hosts::Hosts;
+use crate::pipeline::Server;
 use crate::registry::Registry;
 use crate::schema::Schemas;
 use crate::{Settings, SettingsError, bind, listen, node, probes, respond};
 
-/// Why a server did not start.
+/// Error at server start.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    /// A setting.
+    /// Invalid setting.
     #[error(transparent)]
     Settings(#[from] SettingsError),
-    /// The database.
+    /// Database error.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// The root keys.
+    /// Root key error.
     #[error(transparent)]
     RootKey(#[from] RootKeyError),
-    /// The audit's signing key cannot be used.
+    /// The audit signing key cannot be used.
     #[error(transparent)]
     AuditKey(#[from] AuditHeadsError),
-    /// The data folder.
+    /// Data folder error.
     #[error("the data folder {path}: {error}")]
     Data {
-        /// Which.
+        /// The folder.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         error: std::io::Error,
     },
-    /// Another server has the database.
+    /// Another server holds the database.
     #[error("another server already runs on {0}: SQLite takes one; several need PostgreSQL")]
     Locked(PathBuf),
-    /// The first start.
+    /// Error during the first start.
     #[error("the first start failed: {0}")]
     FirstStart(String),
-    /// The address.
+    /// Listen error.
     #[error("cannot listen on {address}: {error}")]
     Listen {
-        /// Which.
+        /// The address.
         address: SocketAddr,
-        /// Why.
+        /// The cause.
         error: std::io::Error,
     },
     /// Plain HTTP beyond loopback.
@@ -73,33 +73,33 @@ pub enum StartError {
          on 127.0.0.1 and put a proxy in front"
     )]
     Exposed(SocketAddr),
-    /// The registry's content.
+    /// Registry storage error.
     #[error("the registry's storage: {0}")]
     Registry(String),
-    /// TLS.
+    /// TLS error.
     #[error("TLS: {0}")]
     Tls(String),
 }
 
-/// A server that runs.
+/// A running server.
 pub struct Running {
-    /// Where it listens.
+    /// Listen address.
     pub address: SocketAddr,
-    /// Where agents dial, unless that is off.
+    /// Listen address for agents, unless disabled.
     pub nodes_address: Option<SocketAddr>,
-    /// Where the first start wrote the operator's token, if this was one.
+    /// File with the operator's token, if this was the first start.
     pub first_token_file: Option<PathBuf>,
-    /// The shared parts, for tests.
+    /// The shared state, for tests.
     pub platform: Arc<Platform>,
     stop: watch::Sender<bool>,
     stopping: Arc<AtomicBool>,
     tasks: JoinSet<()>,
-    /// Held while the server runs; the operating system lets go of it even when the server is killed.
+    /// Held while the server runs; the operating system releases it even if the server is killed.
     _lock: Option<std::fs::File>,
 }
 
 impl Running {
-    /// Stops: no new connections, requests under way finish, leases are given back.
+    /// Stops gracefully: accepts no new connections, finishes running requests and releases leases.
     pub async fn stop(mut self) {
         self.stopping.store(true, Ordering::Relaxed);
         let _ = self.platform.stopping.send_replace(true);
@@ -110,7 +110,7 @@ impl Running {
             self.tasks.abort_all();
         }
         let _ = self.platform.note_used_tokens().await;
-        let now = self.platform.world.now();
+        let now = self.platform.env.now();
         let _ = self
             .platform
             .store
@@ -119,7 +119,7 @@ impl Running {
         self.platform.store.close().await;
     }
 
-    /// Drops everything at once, as a crash would: for tests.
+    /// Drops everything immediately, as a crash would: for tests.
     pub fn crash(mut self) {
         self.tasks.abort_all();
     }
@@ -196,10 +196,10 @@ fn options(settings: &Settings, secure: bool) -> Result<Options, SettingsError> 
     })
 }
 
-/// Connections beyond `http.max_connections`, so that probes, operators and logins are answered when all of those are in use.
+/// Connections beyond `http.max_connections`, so that probes, operators and logins are served when those are exhausted.
 const RESERVED_CONNECTIONS: usize = 64;
 
-/// The addresses in `http.proxies`.
+/// Returns the addresses in `http.proxies`.
 fn proxies(settings: &Settings) -> Result<Arc<[IpAddr]>, SettingsError> {
     let names = settings.text("http.proxies").split(',').map(str::trim).filter(|name| !name.is_empty());
     names.map(str::parse).collect::<Result<_, _>>().map_err(|error: std::net::AddrParseError| {
@@ -208,7 +208,7 @@ fn proxies(settings: &Settings) -> Result<Arc<[IpAddr]>, SettingsError> {
 }
 
 /// Starts a server with these settings.
-pub async fn start(settings: &Settings, world: World) -> Result<Running, StartError> {
+pub async fn start(settings: &Settings, env: Env) -> Result<Running, StartError> {
     let address: SocketAddr = settings.parsed("http.listen")?;
     let acceptor = match (settings.text("tls.cert_file"), settings.text("tls.key_file")) {
         ("", "") if listen::may_be_plain(address) => None,
@@ -232,13 +232,13 @@ pub async fn start(settings: &Settings, world: World) -> Result<Running, StartEr
         Location::Postgres(_) => None,
     };
     let store = Store::open(&location, settings.parsed::<u32>("database.connections")?.max(2)).await?;
-    // A fresh root key is made only for a fresh database: for any other it could open nothing.
+    // A new root key is only generated for a new database: it could not decrypt an existing one.
     let fresh = store.sealing_key_newest("platform").await?.is_none();
-    let root_keys = RootKeys::open(&settings.file("keys.root_key_file", "root.key"), fresh, &world)?;
-    let blobs = blobs(settings, &store, &world).await?;
+    let root_keys = RootKeys::open(&settings.file("keys.root_key_file", "root.key"), fresh, &env)?;
+    let blobs = blobs(settings, &store, &env).await?;
     let audit_key = AuditKey::open(&settings.file("audit.signing_key_file", "audit.key"))?;
     let keys = Keys { root: root_keys, audit: audit_key };
-    let platform = Platform::new(world, store, blobs, keys, options);
+    let platform = Platform::new(env, store, blobs, keys, options);
     if let Some((point, nth)) = kill_at(settings.text("engine.kill_at")) {
         platform.engine.points.arm(point, Strike::Abort, nth);
     }
@@ -283,7 +283,7 @@ pub async fn start(settings: &Settings, world: World) -> Result<Running, StartEr
     Ok(Running { address, nodes_address, first_token_file, platform, stop, stopping, tasks, _lock: lock })
 }
 
-/// A URL of a database that there is no driver for would otherwise be the path of an odd file.
+/// Refuses URLs without a driver, which would otherwise be taken as the path of a file.
 fn database_url<'s>(settings: &Settings, url: &'s str) -> Result<&'s str, SettingsError> {
     match url.split_once("://") {
         None | Some(("postgres" | "postgresql" | "sqlite", _)) => Ok(url),
@@ -294,13 +294,13 @@ fn database_url<'s>(settings: &Settings, url: &'s str) -> Result<&'s str, Settin
     }
 }
 
-/// `point` or `point@n`, for the n-th time.
+/// Parses `point` or `point@n`, for the n-th hit.
 fn kill_at(text: &str) -> Option<(&str, u32)> {
     let (point, nth) = text.split_once('@').unwrap_or((text, "1"));
     (!point.is_empty()).then(|| (point, nth.parse().unwrap_or(1)))
 }
 
-/// Two servers on one SQLite file would each believe to be the only writer.
+/// Locks a SQLite database: two servers on one file would each assume to be the only writer.
 fn only_one(database: &Path) -> Result<std::fs::File, StartError> {
     let path = database.with_extension("lock");
     let data = |error| StartError::Data { path: path.clone(), error };
@@ -318,12 +318,12 @@ fn only_one(database: &Path) -> Result<std::fs::File, StartError> {
     }
 }
 
-/// Opens the registry's content. A server that would not share it with the others would lose theirs, and they its own.
-async fn blobs(settings: &Settings, store: &Store, world: &World) -> Result<Blobs, StartError> {
+/// Opens the registry's storage. All replicas must share it, or each would lose the others' content.
+async fn blobs(settings: &Settings, store: &Store, env: &Env) -> Result<Blobs, StartError> {
     let folder = settings.file("registry.dir", "registry");
     let blobs =
-        Blobs::open(&folder, world.clone()).await.map_err(|error| StartError::Registry(error.to_string()))?;
-    let (claimed, database) = store.storage_claim(blobs.identity(), world.uuid()).await?;
+        Blobs::open(&folder, env.clone()).await.map_err(|error| StartError::Registry(error.to_string()))?;
+    let (claimed, database) = store.storage_claim(blobs.identity(), env.uuid()).await?;
     if claimed != blobs.identity() {
         return Err(StartError::Registry(format!(
             "{} is not the folder that belongs to this database: every server must share the one that holds storage.id {claimed}; \
@@ -331,7 +331,7 @@ async fn blobs(settings: &Settings, store: &Store, world: &World) -> Result<Blob
             folder.display()
         )));
     }
-    // The other way round: what another database's rows name would look like garbage to this one.
+    // Conversely, the content of another database's rows would be collected as garbage by this one.
     let owner = blobs.belong_to(database).await.map_err(|error| StartError::Registry(error.to_string()))?;
     if owner != database {
         return Err(StartError::Registry(format!(
@@ -342,8 +342,8 @@ async fn blobs(settings: &Settings, store: &Store, world: &World) -> Result<Blob
     Ok(blobs)
 }
 
-/// Writes a token to a file of its own, which then takes the place of what has the name. What is there already may be readable
-/// for others, or be a link to somewhere else: nothing is written into it.
+/// Writes a token to a new file and renames it into place. An existing file may be readable by others or be a link, so
+/// nothing is written into it.
 fn write_token(path: &Path, token: &str) -> std::io::Result<()> {
     let fresh = path.with_extension(format!("fresh-{}", std::process::id()));
     let mut file = std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&fresh)?;
@@ -385,14 +385,14 @@ pub(crate) async fn until_stopped(mut stop: watch::Receiver<bool>, work: impl Fu
 }
 
 async fn heartbeat(platform: Arc<Platform>, address: SocketAddr) {
-    let started_at = platform.world.now();
+    let started_at = platform.env.now();
     loop {
         let replica = Replica {
             id: platform.replica,
             address: address.to_string(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
             started_at,
-            seen_at: platform.world.now(),
+            seen_at: platform.env.now(),
         };
         if let Err(error) = platform.store.replica_seen(&replica).await {
             tracing::debug!(%error, "the heartbeat waits for the database");
@@ -401,7 +401,7 @@ async fn heartbeat(platform: Arc<Platform>, address: SocketAddr) {
     }
 }
 
-/// The registry's paths: everything under `/v2/`.
+/// Returns the registry's routes: everything under `/v2/`.
 pub(crate) fn registry_routes(registry: Arc<Registry>) -> Router {
     let base = registry.clone();
     let rest = move |params: Result<RawPathParams, RawPathParamsRejection>, request: Request| {
@@ -417,7 +417,7 @@ pub(crate) fn registry_routes(registry: Arc<Registry>) -> Router {
 
 fn router(server: &Arc<Server>, stopping: &Arc<AtomicBool>) -> Router {
     let mut paths: std::collections::BTreeMap<&str, MethodRouter> = std::collections::BTreeMap::new();
-    for operation in muster_api::operations() {
+    for operation in muster_api::endpoints() {
         let handler = bind::handler(operation.id).expect("a test holds that every operation has a handler");
         let filter = match operation.method {
             Method::Get => MethodFilter::GET,
@@ -427,7 +427,7 @@ fn router(server: &Arc<Server>, stopping: &Arc<AtomicBool>) -> Router {
         };
         let server = server.clone();
         let serve = move |params: Result<RawPathParams, RawPathParamsRejection>, request: Request| {
-            // A parameter that is no text names nothing that exists; it goes on as one that nothing has.
+            // A parameter that is not valid text cannot name a resource; pass it on as an empty one.
             let path = params
                 .map(|params| params.iter().map(|(_, value)| value.to_owned()).collect())
                 .unwrap_or_else(|_| vec![String::new(); operation.path_parameters().len()]);

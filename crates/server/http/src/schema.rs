@@ -1,37 +1,36 @@
-//! Requests are checked against the published schemas themselves, so that the document cannot promise what the server
-//! does not hold.
+//! Validates requests against the published schemas, so that the document and the server cannot diverge.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::{LazyLock, OnceLock};
 
 use jsonschema::Validator;
-use muster_api::{Code, FieldError, Operation, Problem, self_contained};
+use muster_api::{Code, Endpoint, FieldError, Problem, self_contained};
 use serde_json::{Map, Value, json};
 
-/// The schemas of all bodies and queries. Each is compiled by the first request that needs it: compiling all of them at each
-/// start was most of a server's start, and a test starts many servers.
+/// Schemas of all bodies and queries, compiled on first use: compiling all of them dominated the server's start, and
+/// tests start many servers.
 pub(crate) struct Schemas {
     validators: HashMap<String, OnceLock<Validator>>,
     document: Cow<'static, Value>,
 }
 
 impl Schemas {
-    /// Those of the public API, once a process.
+    /// Returns the schemas of the public API, once per process.
     pub(crate) fn public() -> &'static Self {
         static SCHEMAS: LazyLock<Schemas> = LazyLock::new(|| {
-            let operations = muster_api::operations();
+            let endpoints = muster_api::endpoints();
             let shapes =
-                operations.iter().flat_map(|operation| operation.body.iter().chain(operation.query.iter()));
+                endpoints.iter().flat_map(|endpoint| endpoint.body.iter().chain(endpoint.query.iter()));
             Schemas::new(Cow::Borrowed(muster_api::document()), shapes.map(|shape| shape.name()))
         });
         &SCHEMAS
     }
 
-    /// Those of the agents' wire, once a process.
+    /// Returns the schemas of the agent protocol, once per process.
     pub(crate) fn of_nodes() -> &'static Self {
         static SCHEMAS: LazyLock<Schemas> = LazyLock::new(|| {
-            let bodies = muster_wire::OPERATIONS.iter().map(|operation| operation.body.name());
+            let bodies = muster_wire::ENDPOINTS.iter().map(|endpoint| endpoint.body.name());
             Schemas::new(Cow::Owned(muster_wire::document()), bodies)
         });
         &SCHEMAS
@@ -52,26 +51,26 @@ impl Schemas {
         }))
     }
 
-    /// Checks a body; every fault is named by its place.
-    pub(crate) fn check_body(&self, operation: &Operation, body: &Value) -> Result<(), Problem> {
-        let Some(shape) = operation.body else { return Ok(()) };
+    /// Validates a body; reports every error by its location.
+    pub(crate) fn check_body(&self, endpoint: &Endpoint, body: &Value) -> Result<(), Problem> {
+        let Some(shape) = endpoint.body else { return Ok(()) };
         self.check(&shape.name(), body, "")
     }
 
-    /// Whether a request of this shape may hold a secret: then no fault of it repeats anything that came.
+    /// Reports whether a request of this shape may contain a secret; then no error repeats any of its content.
     fn is_silent(&self, name: &str) -> bool {
         let properties = self.document["components"]["schemas"][name]["properties"].as_object();
         properties.is_some_and(|properties| properties.values().any(|property| property["writeOnly"] == true))
     }
 
-    /// The same for the body of an operation.
-    pub(crate) fn has_silent_body(&self, operation: &Operation) -> bool {
-        operation.body.is_some_and(|shape| self.is_silent(&shape.name()))
+    /// The same for the body of an endpoint.
+    pub(crate) fn has_silent_body(&self, endpoint: &Endpoint) -> bool {
+        endpoint.body.is_some_and(|shape| self.is_silent(&shape.name()))
     }
 
-    /// Reads the query of an operation into an object, with numbers and booleans where the schema says so, and checks it.
-    pub(crate) fn read_query(&self, operation: &Operation, raw: &str) -> Result<Value, Problem> {
-        let properties = operation
+    /// Parses and validates the query of an endpoint, with numbers and booleans converted according to the schema.
+    pub(crate) fn read_query(&self, endpoint: &Endpoint, raw: &str) -> Result<Value, Problem> {
+        let properties = endpoint
             .query
             .map(|shape| self.document["components"]["schemas"][shape.name()]["properties"].clone())
             .unwrap_or_default();
@@ -90,13 +89,13 @@ impl Schemas {
             }
         }
         let object = Value::Object(object);
-        if let Some(shape) = operation.query {
+        if let Some(shape) = endpoint.query {
             self.check(&shape.name(), &object, "query")?;
         }
         Ok(object)
     }
 
-    /// Checks a value against the schema of this name; `at` is where it stands in the request.
+    /// Validates a value against a named schema; `at` is its location in the request.
     pub(crate) fn check(&self, name: &str, value: &Value, at: &str) -> Result<(), Problem> {
         let Some(validator) = self.validator(name) else { return Ok(()) };
         let silent = self.is_silent(name);
@@ -119,12 +118,12 @@ impl Schemas {
     }
 }
 
-/// A validator repeats the offending value; a megabyte of it helps nobody.
+/// Truncates the offending value that a validator repeats.
 fn shorten(text: String) -> String {
     if text.chars().count() <= 200 { text } else { text.chars().take(197).collect::<String>() + "…" }
 }
 
-/// The place of the first U+0000: JSON allows it, PostgreSQL's text does not.
+/// Returns the location of the first U+0000: valid in JSON, invalid in PostgreSQL's text.
 fn nul(value: &Value, at: String) -> Option<String> {
     match value {
         Value::String(text) => text.contains('\0').then_some(at),

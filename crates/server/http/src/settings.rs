@@ -1,29 +1,30 @@
-//! One table of settings: it reads the file, the environment and the flags, and it is the documentation.
+//! One table of settings, from which the file, the environment and the flags are read, and the documentation is
+//! generated.
 //!
 //! A layering crate was rejected: it would merge the sources, but the table of names, defaults and meanings (and the
-//! flags made of it) would still be ours to keep in step.
+//! flags derived from it) would still have to be kept in step by hand.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// A setting as it is documented.
+/// A documented setting.
 #[derive(Debug, Clone, Copy)]
 pub struct Setting {
     /// `section.name` in the file; `MUSTER_SECTION_NAME` in the environment; `--section-name` as a flag.
     pub key: &'static str,
-    /// The value if nobody says otherwise.
+    /// Default value.
     pub default: &'static str,
-    /// What it does.
+    /// Description.
     pub meaning: &'static str,
 }
 
 impl Setting {
-    /// Its name in the environment.
+    /// Returns its name in the environment.
     pub fn environment(&self) -> String {
         format!("MUSTER_{}", self.key.replace('.', "_").to_uppercase())
     }
 
-    /// Its name as a flag, without the dashes.
+    /// Returns its name as a flag, without the dashes.
     pub fn flag(&self) -> String {
         self.key.replace(['.', '_'], "-")
     }
@@ -220,17 +221,17 @@ pub const TABLE: &[Setting] = &[
     Setting {
         key: "engine.release_seconds",
         default: "1800",
-        meaning: "How long giving an allocation back may take before it is parked.",
+        meaning: "How long giving an allocation back may take before it is blocked.",
     },
     Setting {
         key: "engine.undo_seconds",
         default: "900",
-        meaning: "How long undoing may take before it is parked.",
+        meaning: "How long undoing may take before it is blocked.",
     },
     Setting {
         key: "engine.escalate_seconds",
         default: "3600",
-        meaning: "How long an operation may stay parked before operators are told.",
+        meaning: "How long an operation may stay blocked before operators are told.",
     },
     Setting {
         key: "engine.kill_at",
@@ -266,42 +267,42 @@ pub const TABLE: &[Setting] = &[
     },
 ];
 
-/// Why settings cannot be used.
+/// Error in the settings.
 #[derive(Debug, thiserror::Error)]
 pub enum SettingsError {
     /// The file cannot be read.
     #[error("the settings file {path}: {why}")]
     File {
-        /// Which.
+        /// The file.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         why: String,
     },
     /// A key that is not in the table.
     #[error("{source_name}: there is no setting `{key}`{hint}; `muster server settings` lists them")]
     Unknown {
-        /// Where it stands.
+        /// Source of the key.
         source_name: String,
         /// The key.
         key: String,
-        /// What it might have meant.
+        /// Suggestion of a similar key.
         hint: String,
     },
-    /// A value that does not fit.
+    /// An invalid value.
     #[error("{key} = `{value}` (from {source_name}): {why}")]
     Value {
         /// The key.
         key: String,
         /// The value.
         value: String,
-        /// Where it stands.
+        /// Source of the value.
         source_name: String,
-        /// Why not.
+        /// The cause.
         why: String,
     },
 }
 
-/// The settings, each with where it came from.
+/// The settings, each with its source.
 #[derive(Debug, Clone)]
 pub struct Settings {
     values: BTreeMap<&'static str, (String, String)>,
@@ -319,7 +320,7 @@ fn find(key: &str) -> Option<&'static Setting> {
 }
 
 impl Settings {
-    /// Defaults, then the file, then the environment, then flags: the later wins.
+    /// Loads defaults, then the file, then the environment, then flags; later sources override earlier ones.
     pub fn load(
         file: Option<&Path>,
         environment: impl IntoIterator<Item = (String, String)>,
@@ -341,7 +342,7 @@ impl Settings {
                 settings.set(setting.key, value.clone(), &setting.environment())?;
             }
         }
-        // What looks like one of ours and is none is a typing error that would otherwise be obeyed by nobody.
+        // An unknown variable in one of our sections is a typo that would otherwise have no effect.
         for name in environment.keys() {
             let sections = TABLE.iter().map(|setting| setting.key.split('.').next().unwrap_or_default());
             let ours = sections
@@ -375,17 +376,17 @@ impl Settings {
         Ok(())
     }
 
-    /// Whether nobody said anything about it.
+    /// Reports whether a setting has its default.
     pub fn is_default(&self, key: &str) -> bool {
         self.values.get(key).is_none_or(|(_, source_name)| source_name == "default")
     }
 
-    /// A value as text.
+    /// Returns a value as text.
     pub fn text(&self, key: &str) -> &str {
         self.values.get(key).map_or("", |(value, _)| value)
     }
 
-    /// A value, parsed.
+    /// Returns a value, parsed.
     pub fn parsed<T: std::str::FromStr>(&self, key: &str) -> Result<T, SettingsError>
     where
         T::Err: std::fmt::Display,
@@ -399,7 +400,7 @@ impl Settings {
         })
     }
 
-    /// A number that must not be 0.
+    /// Returns a number that must not be 0.
     pub fn positive(&self, key: &str) -> Result<u64, SettingsError> {
         match self.parsed::<u64>(key)? {
             0 => Err(self.refused(key, "it should be at least 1".to_owned())),
@@ -407,13 +408,13 @@ impl Settings {
         }
     }
 
-    /// The refusal of a value, with where it came from.
+    /// Returns the error for a value, with its source.
     pub fn refused(&self, key: &str, why: String) -> SettingsError {
         let (value, source_name) = self.values.get(key).cloned().unwrap_or_default();
         SettingsError::Value { key: key.to_owned(), value, source_name, why }
     }
 
-    /// The data folder, with `~` resolved.
+    /// Returns the data folder, with `~` resolved.
     pub fn data_dir(&self) -> PathBuf {
         let text = self.text("data.dir");
         match (text.strip_prefix("~/"), std::env::var_os("HOME")) {
@@ -422,7 +423,7 @@ impl Settings {
         }
     }
 
-    /// A file that is in the data folder unless said otherwise.
+    /// Returns a file path; the default is in the data folder.
     pub fn file(&self, key: &str, name: &str) -> PathBuf {
         match self.text(key) {
             "" => self.data_dir().join(name),
@@ -430,7 +431,7 @@ impl Settings {
         }
     }
 
-    /// Every setting with its value and where it came from; the database's password is not shown.
+    /// Returns every setting with its value and source; the database password is masked.
     pub fn effective(&self) -> Vec<(&'static str, String, String)> {
         let shown = |key: &str, value: &str| {
             if key == "database.url"

@@ -1,4 +1,4 @@
-//! Answers that go on: server-sent events, and downloads line by line.
+//! Streaming responses: server-sent events, and line-by-line downloads.
 
 use std::convert::Infallible;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use muster_control::{Cx, Result, audit as audits, event};
 
 use crate::input::Input;
 
-/// A comment goes out when nothing else does, so that proxies and clients know that the line is alive.
+/// Interval of keep-alive comments on an idle stream, for proxies and clients.
 const HEARTBEAT: Duration = Duration::from_secs(15);
 
 fn streaming(content_type: &'static str, body: Body) -> Response<Body> {
@@ -22,16 +22,17 @@ fn streaming(content_type: &'static str, body: Body) -> Response<Body> {
     response
 }
 
-/// Answers `event_stream`.
+/// Serves `event_stream`.
 pub(crate) async fn events(cx: &Cx, input: &Input) -> Result<Response<Body>> {
     let items = event::stream(cx, input.query()?, input.last_event_id, input.secret.clone()).await?;
     Ok(streaming("text/event-stream", Body::from_stream(with_heartbeat(items.map(frame)))))
 }
 
-/// Answers `audit_export`.
+/// Serves `audit_export`.
 pub(crate) async fn audit(cx: &Cx, input: &Input) -> Result<Response<Body>> {
     let lines = audits::export(cx, input.query()?).await?;
-    // An error in the middle cuts the transfer off: a client sees a broken download, never a short one that looks whole.
+    // An error in the middle aborts the transfer: a client gets a broken download, never a truncated one that looks
+    // complete.
     let chunks = lines.map(|lines| lines.map(Bytes::from).map_err(std::io::Error::other));
     Ok(streaming("application/x-ndjson", Body::from_stream(chunks)))
 }
@@ -50,7 +51,7 @@ fn frame(item: Item) -> Bytes {
 fn with_heartbeat(
     frames: impl Stream<Item = Bytes> + Send + 'static,
 ) -> impl Stream<Item = std::result::Result<Bytes, Infallible>> + Send + 'static {
-    // The opening comment makes the headers leave at once, so that a client knows it is connected.
+    // The opening comment flushes the headers, so that a client knows it is connected.
     let opening = futures::stream::once(async { Ok(Bytes::from_static(b": muster\n\n")) });
     let rest = futures::stream::unfold(Box::pin(frames), |mut frames| async move {
         match tokio::time::timeout(HEARTBEAT, frames.next()).await {

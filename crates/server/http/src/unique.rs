@@ -1,11 +1,11 @@
-//! JSON whose objects name each member once. Which of two would count differs from reader to reader, so neither does.
+//! JSON without duplicate members. Parsers disagree on which duplicate counts, so both are rejected.
 
 use std::fmt;
 
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 
-/// Parses a document; a member that is given twice is an error.
+/// Parses a document; a duplicate member is an error.
 pub(crate) fn parse(bytes: &[u8]) -> serde_json::Result<Value> {
     let mut reader = serde_json::Deserializer::from_slice(bytes);
     let value = Unique.deserialize(&mut reader)?;
@@ -70,7 +70,7 @@ impl<'de> Visitor<'de> for Unique {
         let mut object = Map::new();
         while let Some(name) = members.next_key::<String>()? {
             if object.contains_key(&name) {
-                // The name may be a secret that was put in the wrong place: it is not repeated.
+                // The name may be a misplaced secret, so it is not repeated.
                 return Err(A::Error::custom("an object has the same member twice"));
             }
             let value = members.next_value_seed(Unique)?;

@@ -1,4 +1,4 @@
-//! WebSockets. Who may have one is decided by the door and the use-case, before there is one; this only turns it into the end
+//! WebSockets. The command pipeline and the use-case authorize one before the upgrade; this module turns it into the end
 //! of a stream.
 
 use std::pin::Pin;
@@ -20,10 +20,10 @@ use tokio_tungstenite::tungstenite;
 use crate::input::Input;
 use crate::listen::Connected;
 
-/// What is done with a socket once there is one.
+/// Handler of a connected socket.
 pub(crate) type Serve = Box<dyn FnOnce(End) -> BoxFuture<'static, ()> + Send>;
 
-/// Answers `stream_join`.
+/// Serves `stream_join`.
 pub(crate) async fn join(cx: &Cx, input: &Input) -> Result<Serve> {
     let joined = stream::join(cx, input.path(0), input.secret.clone()).await?;
     Ok(Box::new(move |user| Box::pin(stream::meet(joined, user))))
@@ -36,7 +36,7 @@ pub(crate) struct Upgrade {
 }
 
 impl Upgrade {
-    /// Reads it; one that asks for no upgrade is refused in words.
+    /// Parses an upgrade; refuses a request without one.
     pub(crate) async fn read(parts: &mut Parts) -> Result<Self> {
         let connected = parts.extensions.get::<Connected>().cloned();
         let upgrade = WebSocketUpgrade::from_request_parts(parts, &()).await.map_err(|_| {
@@ -45,7 +45,7 @@ impl Upgrade {
                 "this is joined by an upgrade to WebSocket, version 13, and in no other way",
             )
         })?;
-        // Each message is written when it is sent: what cannot be written holds up whoever sends.
+        // Every message is written immediately: a full socket applies back pressure to the sender.
         let upgrade = upgrade
             .read_buffer_size(64 << 10)
             .write_buffer_size(0)
@@ -55,7 +55,7 @@ impl Upgrade {
         Ok(Self { upgrade, connected })
     }
 
-    /// Answers with the upgrade; `serve` goes on when the connection has become a socket.
+    /// Responds with the upgrade; `serve` runs once the connection has become a socket.
     pub(crate) fn serve(self, serve: Serve) -> Response<Body> {
         let connected = self.connected;
         self.upgrade.on_upgrade(move |socket| serve(end(socket, connected)))
@@ -71,7 +71,8 @@ fn end(socket: WebSocket, connected: Option<Connected>) -> End {
     }
 }
 
-/// What goes to a socket. Adapters that map errors may not be used after the first one; a goodbye is tried all the same.
+/// Sending half of a socket. Adapters that map errors must not be used after the first error, but a close frame is
+/// attempted anyway.
 struct Outgoing(SplitSink<WebSocket, Message>);
 
 impl Sink<Frame> for Outgoing {
@@ -101,7 +102,7 @@ impl Sink<Frame> for Outgoing {
 
 type Source = SplitStream<WebSocket>;
 
-/// The next frame; after a strange one no other comes.
+/// Returns the next frame; an invalid one ends the stream.
 async fn frame(source: Option<Source>) -> Option<(Frame, Option<Source>)> {
     let mut source = source?;
     match source.next().await? {

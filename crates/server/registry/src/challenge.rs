@@ -1,20 +1,20 @@
-//! How a client is told to fetch a token, and for what it asks one.
+//! The challenge that makes a client fetch a token, and the scopes it requests.
 //!
-//! A client that comes without a token is answered with a challenge that names where tokens are had and for which scope; it
-//! asks there with `?scope=repository:NAME:pull,push`, perhaps for several. What it asks for is only a wish: unknown parts
-//! are left away rather than refused, as the protocol wants, and the caller grants what it grants.
+//! A request without a token is answered with a challenge that names the token endpoint and the required scope; the client
+//! requests a token there with `?scope=repository:NAME:pull,push`, possibly for several scopes. The request is only a wish:
+//! unknown parts are dropped and not rejected, as the protocol requires, and the caller decides what to grant.
 
 use std::collections::BTreeSet;
 use std::fmt;
 
 use crate::path::Name;
 
-/// How many scopes of one request are looked at.
+/// Maximum number of scopes read from one request.
 pub const MOST_SCOPES: usize = 32;
-/// The longest text of one scope.
+/// Maximum length of a scope.
 const LONGEST_SCOPE: usize = 512;
 
-/// What somebody wants to do with a repository.
+/// An action on a repository.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Action {
     /// Read from it.
@@ -26,10 +26,10 @@ pub enum Action {
 }
 
 impl Action {
-    /// All of them.
+    /// All actions.
     pub const ALL: [Self; 3] = [Self::Pull, Self::Push, Self::Delete];
 
-    /// The word on the wire.
+    /// Returns the name on the wire.
     pub fn word(self) -> &'static str {
         match self {
             Self::Pull => "pull",
@@ -39,17 +39,17 @@ impl Action {
     }
 }
 
-/// What somebody wants to do with which repository.
+/// A set of actions on a repository.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Scope {
     /// The repository.
     pub name: Name,
-    /// What for; never empty when it was read from a request.
+    /// The actions; never empty when parsed from a request.
     pub actions: BTreeSet<Action>,
 }
 
 impl Scope {
-    /// A scope of one repository.
+    /// Creates the scope of one repository.
     pub fn new(name: Name, actions: impl IntoIterator<Item = Action>) -> Self {
         Self { name, actions: actions.into_iter().collect() }
     }
@@ -62,8 +62,8 @@ impl fmt::Display for Scope {
     }
 }
 
-/// Reads all `scope` parameters of a request, decoded. One may hold several, with spaces between them; several for one
-/// repository become one.
+/// Parses all decoded `scope` parameters of a request. One parameter may hold several scopes separated by spaces; scopes for
+/// the same repository are merged.
 pub fn scopes<'a>(parameters: impl IntoIterator<Item = &'a str>) -> Vec<Scope> {
     let mut scopes: Vec<Scope> = Vec::new();
     let words = parameters.into_iter().flat_map(str::split_ascii_whitespace);
@@ -76,7 +76,7 @@ pub fn scopes<'a>(parameters: impl IntoIterator<Item = &'a str>) -> Vec<Scope> {
     scopes
 }
 
-/// One scope, `repository:NAME:ACTIONS`; none if it is about something else or asks for nothing that we know.
+/// Parses one scope, `repository:NAME:ACTIONS`; returns `None` for other resource types or if no action is known.
 fn scope(text: &str) -> Option<Scope> {
     if text.len() > LONGEST_SCOPE {
         return None;
@@ -92,25 +92,25 @@ fn scope(text: &str) -> Option<Scope> {
     if wanted.is_empty() { None } else { Some(Scope { name: name.parse().ok()?, actions: wanted }) }
 }
 
-/// What is wrong with the token that came.
+/// The problem with a presented token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Problem {
-    /// It is unknown, or its time is over.
+    /// It is unknown or expired.
     InvalidToken,
-    /// It is good, but not for this.
+    /// It is valid, but not for this request.
     InsufficientScope,
 }
 
 /// The value of `WWW-Authenticate`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Challenge {
-    /// The address at which tokens are had.
+    /// The URL of the token endpoint.
     pub realm: String,
     /// The registry's name.
     pub service: String,
-    /// What a token is needed for.
+    /// The scopes for which a token is needed.
     pub scopes: Vec<Scope>,
-    /// What is wrong with the token that came, if one came.
+    /// The problem with the presented token, if any.
     pub problem: Option<Problem>,
 }
 
@@ -129,8 +129,8 @@ impl fmt::Display for Challenge {
     }
 }
 
-/// A quoted string of HTTP. What cannot stand in a header is left away: a header that is split in two is worse than one that
-/// leads nowhere.
+/// Formats an HTTP quoted string. Characters that are not allowed in a header are dropped: a split header is worse than one
+/// that leads nowhere.
 fn quoted(text: &str) -> String {
     let mut quoted = String::from("\"");
     for c in text.chars().filter(|c| c.is_ascii_graphic() || *c == ' ') {

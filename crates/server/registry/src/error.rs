@@ -1,43 +1,43 @@
-//! How a refusal looks to a client of the distribution protocol: a code of a closed list, a sentence, a status.
+//! Errors as sent to clients of the distribution protocol: a code from a closed list, a message, a status.
 
 use serde::Serialize;
 use serde_json::Value;
 
-/// Why a request is refused, in the words of the OCI distribution specification.
+/// Error codes of the OCI distribution specification.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Code {
     /// The repository has no such blob.
     BlobUnknown,
-    /// What is uploaded does not fit what is there.
+    /// The uploaded bytes do not match the state of the upload.
     BlobUploadInvalid,
     /// There is no such upload.
     BlobUploadUnknown,
-    /// The content has another digest than was said, or it is no digest.
+    /// The content does not match the declared digest, or the digest is malformed.
     DigestInvalid,
-    /// A manifest needs content that the repository does not have.
+    /// A manifest refers to content that the repository does not have.
     ManifestBlobUnknown,
-    /// A manifest cannot be used.
+    /// The manifest is invalid.
     ManifestInvalid,
     /// The repository has no such manifest.
     ManifestUnknown,
-    /// That is no name of a repository.
+    /// The name is not a valid repository name.
     NameInvalid,
     /// There is no such repository.
     NameUnknown,
-    /// The content has another length than was said.
+    /// The content does not have the declared length.
     SizeInvalid,
-    /// Nobody knows who asks.
+    /// The client is not authenticated.
     Unauthorized,
-    /// Whoever asks may not do this.
+    /// The client lacks the permission.
     Denied,
-    /// The registry does not do this.
+    /// The registry does not support this.
     Unsupported,
-    /// Too much was asked for in too short a time.
+    /// The client exceeded a rate limit.
     TooManyRequests,
 }
 
 impl Code {
-    /// All of them.
+    /// All codes.
     pub const ALL: [Self; 14] = [
         Self::BlobUnknown,
         Self::BlobUploadInvalid,
@@ -55,12 +55,12 @@ impl Code {
         Self::TooManyRequests,
     ];
 
-    /// The word on the wire.
+    /// Returns the code on the wire.
     pub fn word(self) -> &'static str {
         self.word_and_status().0
     }
 
-    /// The HTTP status that usually goes with it.
+    /// Returns its default HTTP status.
     pub fn status(self) -> u16 {
         self.word_and_status().1
     }
@@ -85,43 +85,43 @@ impl Code {
     }
 }
 
-/// A refusal, ready to be sent.
+/// An error response.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Refusal {
-    /// Why, for programs.
+    /// The code, for programs.
     pub code: Code,
-    /// The HTTP status; the code's own unless [`Refusal::with_status`] said another.
+    /// The HTTP status; the code's default unless set by [`Refusal::with_status`].
     pub status: u16,
-    /// Why, for people, and what to do next.
+    /// The message, for people, with the next step.
     pub message: String,
-    /// What else there is to know.
+    /// Further details.
     pub detail: Option<Value>,
 }
 
 impl Refusal {
-    /// A refusal with the code's usual status.
+    /// Creates an error with the code's default status.
     pub fn new(code: Code, message: impl Into<String>) -> Self {
         Self { code, status: code.status(), message: message.into(), detail: None }
     }
 
-    /// The same with another status, where the protocol wants one: 413 for a manifest that is too large, 416 for a chunk
-    /// that does not follow the last.
+    /// Sets another status where the protocol requires one: 413 for a manifest that is too large, 416 for a chunk that does
+    /// not follow the last.
     pub fn with_status(self, status: u16) -> Self {
         Self { status, ..self }
     }
 
-    /// The same with something for programs to read.
+    /// Adds machine-readable details.
     pub fn with_detail(self, detail: impl Into<Value>) -> Self {
         Self { detail: Some(detail.into()), ..self }
     }
 
-    /// The JSON body.
+    /// Returns the JSON body.
     pub fn body(&self) -> Vec<u8> {
         body(std::slice::from_ref(self))
     }
 }
 
-/// The JSON body for several refusals at once, such as all the blobs that a manifest lacks.
+/// Returns the JSON body for several errors, such as all the blobs that a manifest lacks.
 pub fn body(refusals: &[Refusal]) -> Vec<u8> {
     #[derive(Serialize)]
     struct Body<'a> {

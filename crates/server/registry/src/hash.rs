@@ -1,12 +1,12 @@
-//! A digest in the making.
+//! An incremental digest.
 //!
-//! It is hashed by aws-lc-rs. Where the processor has instructions for SHA-256, sha2 is just as fast (1.8 GB/s each, 256 MiB
-//! measured); where it has none, sha2 is left with portable code and aws-lc-rs is not.
+//! Uses aws-lc-rs. On processors with SHA-256 instructions, sha2 is just as fast (1.8 GB/s each, measured over 256 MiB); on
+//! others, sha2 falls back to portable code and aws-lc-rs does not.
 
 use aws_lc_rs::digest::{Context, SHA256};
 use muster_ids::Digest;
 
-/// A digest in the making.
+/// An incremental digest.
 #[derive(Clone)]
 pub(crate) struct Hash(Context);
 
@@ -19,7 +19,7 @@ impl Hash {
         self.0.update(bytes);
     }
 
-    /// The digest of what came so far; more may come.
+    /// Returns the digest of the bytes so far; more can follow.
     pub(crate) fn digest(&self) -> Digest {
         let digest = self.0.clone().finish();
         Digest::from_bytes(digest.as_ref().try_into().expect("a SHA-256 has 32 bytes"))

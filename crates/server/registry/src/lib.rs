@@ -1,19 +1,19 @@
 //! The registry's blob store, and the parts of the OCI distribution protocol that need neither network nor database.
 //!
-//! Whoever serves the protocol puts three things together: who may do what, which rows say that content belongs to a
-//! repository, and what is here. Keeping all of it in one crate was rejected: what strangers send can be tried out here by
-//! the million, without a server, and the store of content can be killed at any point without a database beside it.
+//! A server of the protocol combines three things: permissions, the rows that link content to repositories, and this crate.
+//! Putting all of it into one crate was rejected: here, untrusted input can be tested by the million without a server, and
+//! the blob store can be killed at any point without a database.
 //!
-//! | module | what it decides |
+//! | module | responsibility |
 //! | --- | --- |
-//! | [`path`] | what a request for `/v2/…` is about |
-//! | [`error`] | how a refusal looks |
-//! | [`range`] | which part of a blob is sent or meant |
-//! | [`page`] | which part of a list is sent |
-//! | [`manifest`] | what a manifest says, and what it needs |
-//! | [`referrers`] | the answer to who refers to a manifest |
-//! | [`lint`] | what is wrong with an image or artifact before it is published |
-//! | [`challenge`] | how a client is told to fetch a token, and for what it asks one |
+//! | [`path`] | routes of requests to `/v2/…` |
+//! | [`error`] | error responses |
+//! | [`range`] | byte ranges of blobs and upload chunks |
+//! | [`page`] | pagination of lists |
+//! | [`manifest`] | contents and dependencies of a manifest |
+//! | [`referrers`] | the list of manifests that refer to a manifest |
+//! | [`lint`] | problems of an image or artifact, found before it is published |
+//! | [`challenge`] | the token challenge, and requested scopes |
 
 pub mod blobs;
 pub mod challenge;

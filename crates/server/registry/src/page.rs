@@ -1,42 +1,42 @@
-//! Which part of a list is sent: `?n=…&last=…`, and the `Link` to the next part.
+//! Pagination: `?n=…&last=…`, and the `Link` to the next page.
 
 use crate::error::{Code, Refusal};
 
-/// The most entries of one answer, and how many there are if nobody says.
+/// Maximum and default number of entries in a response.
 pub const MOST: u32 = 1000;
 
-/// The longest `last`: as long as the longest thing that is ever listed.
+/// Maximum length of `last`: the length of the longest listed entry.
 const LONGEST_LAST: usize = crate::path::LONGEST_NAME;
 
-/// What cannot be followed in a query.
+/// An invalid query.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// `n` is no count.
+    /// `n` is not a number.
     #[error("n={0:?} is no count: write a number from 0 to 1000, or leave n away")]
     Count(String),
-    /// `last` is longer than anything that is listed.
+    /// `last` is longer than any listed entry.
     #[error("last is longer than any name that is listed: take it from the Link of the answer before")]
     Last,
 }
 
 impl Error {
-    /// How a client is told.
+    /// Returns the response for the client.
     pub fn refusal(&self) -> Refusal {
         Refusal::new(Code::Unsupported, self.to_string()).with_status(400)
     }
 }
 
-/// Which part of a list is sent.
+/// A requested page of a list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Page {
-    /// How many entries at the most. None at all is what a client gets who asks for none.
+    /// Maximum number of entries; a client can request zero.
     pub n: u32,
-    /// Entries after this one, in the order of their bytes.
+    /// Only entries after this one, in byte order.
     pub last: Option<String>,
 }
 
 impl Page {
-    /// Reads a query's `n` and `last`, decoded. A larger `n` than [`MOST`] is [`MOST`], however large.
+    /// Parses the decoded `n` and `last` of a query. Caps `n` at [`MOST`].
     pub fn parse(n: Option<&str>, last: Option<&str>) -> Result<Self, Error> {
         let n = match n {
             None | Some("") => MOST,
@@ -51,12 +51,12 @@ impl Page {
         Ok(Self { n, last: last.filter(|last| !last.is_empty()).map(str::to_owned) })
     }
 
-    /// How many entries to look up: one more than are sent, to know whether there are more.
+    /// Returns the number of entries to query: one more than are sent, to detect whether there are more.
     pub fn look_up(&self) -> usize {
         if self.n == 0 { 0 } else { self.n as usize + 1 }
     }
 
-    /// Cuts what was looked up to what is sent, and gives the `Link` if there is more. `path` is the request's path without
+    /// Cuts the queried entries to the page and returns the `Link` if there are more. `path` is the request's path without
     /// its query.
     pub fn cut(&self, path: &str, mut entries: Vec<String>) -> (Vec<String>, Option<String>) {
         let n = self.n as usize;
@@ -66,7 +66,7 @@ impl Page {
         (entries, link)
     }
 
-    /// The `Link` to what follows `last`, with another parameter of the query that goes along.
+    /// Returns the `Link` to the entries after `last`, with another query parameter to preserve.
     pub fn link_with(&self, path: &str, parameter: Option<(&str, &str)>, last: &str) -> String {
         let parameter =
             parameter.map(|(name, value)| format!("{name}={}&", encoded(value))).unwrap_or_default();
@@ -78,7 +78,7 @@ impl Page {
     }
 }
 
-/// Percent-encoded for a query.
+/// Percent-encodes text for a query.
 fn encoded(text: &str) -> String {
     text.bytes().fold(String::new(), |mut encoded, byte| {
         if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {

@@ -1,7 +1,7 @@
-//! What a request is about: the path after `/v2/`, by the grammar of the OCI distribution specification.
+//! Routes: the path after `/v2/`, by the grammar of the OCI distribution specification.
 //!
-//! A repository's name holds slashes, so a path is read from its right end: what stands there says what it is about, and
-//! the rest is the name. Reading from the left was rejected: `a/blobs/uploads` is a legal name.
+//! Repository names contain slashes, so a path is parsed from its right end, which determines the route; the rest is the
+//! name. Parsing from the left was rejected: `a/blobs/uploads` is a legal name.
 
 use std::fmt;
 use std::str::FromStr;
@@ -11,13 +11,13 @@ use uuid::Uuid;
 use crate::Digest;
 use crate::error::{Code, Refusal};
 
-/// The longest name of a repository.
+/// Maximum length of a repository name.
 pub const LONGEST_NAME: usize = 255;
-/// The longest tag.
+/// Maximum length of a tag.
 pub const LONGEST_TAG: usize = 128;
 
-/// The name of a repository: parts of lower-case letters and digits with `.`, `_`, `__` or hyphens between them, and slashes
-/// between the parts.
+/// A repository name: parts of lower-case letters and digits with `.`, `_`, `__` or hyphens between them, separated by
+/// slashes.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Name(String);
 
@@ -25,21 +25,21 @@ pub struct Name(String);
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Tag(String);
 
-/// What a manifest is asked for by.
+/// A reference to a manifest.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Reference {
-    /// By a name that may later stand for another one.
+    /// By tag, which can move to another manifest.
     Tag(Tag),
-    /// By what it is.
+    /// By digest.
     Digest(Digest),
 }
 
-/// What a request is about.
+/// The route of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Route {
-    /// Whether this is a registry at all.
+    /// The API version probe.
     Base,
-    /// The repositories.
+    /// The list of repositories.
     Catalog,
     /// A repository's tags.
     Tags {
@@ -50,14 +50,14 @@ pub enum Route {
     Manifest {
         /// The repository.
         name: Name,
-        /// Which manifest.
+        /// The manifest.
         reference: Reference,
     },
     /// A blob.
     Blob {
         /// The repository.
         name: Name,
-        /// Which blob.
+        /// The blob.
         digest: Digest,
     },
     /// A new upload.
@@ -65,31 +65,31 @@ pub enum Route {
         /// The repository.
         name: Name,
     },
-    /// An upload that was started.
+    /// A started upload.
     Upload {
         /// The repository.
         name: Name,
-        /// Which upload.
+        /// The upload.
         id: Uuid,
     },
     /// The manifests that refer to one.
     Referrers {
         /// The repository.
         name: Name,
-        /// Which manifest they refer to.
+        /// The manifest they refer to.
         digest: Digest,
     },
 }
 
-/// Why a path leads nowhere.
+/// An invalid path.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// No such path in the protocol.
+    /// No such route in the protocol.
     #[error(
         "the registry knows no such path: after /v2/ come a repository's name and tags/list, manifests/…, blobs/… or referrers/…"
     )]
     Path,
-    /// Not a repository's name.
+    /// Not a repository name.
     #[error(
         "{0:?} is no name of a repository: use lower-case letters and digits, with . _ - between them and / between parts, 255 characters at the most"
     )]
@@ -102,16 +102,16 @@ pub enum Error {
     /// Not a digest.
     #[error("{0:?} is no digest: sha256: and 64 lower-case hexadecimal digits are expected")]
     Digest(String),
-    /// A digest of an algorithm that the registry does not keep.
+    /// A digest with an unsupported algorithm.
     #[error("digests by {0:?} are not supported: use sha256")]
     Algorithm(String),
-    /// Not an upload's id.
+    /// Not an upload id.
     #[error("there is no upload {0:?}: start a new one")]
     Upload(String),
 }
 
 impl Error {
-    /// How a client is told.
+    /// Returns the response for the client.
     pub fn refusal(&self) -> Refusal {
         let refusal = |code| Refusal::new(code, self.to_string());
         match self {
@@ -119,14 +119,14 @@ impl Error {
             Self::Name(_) => refusal(Code::NameInvalid),
             Self::Tag(_) => refusal(Code::ManifestInvalid),
             Self::Digest(_) => refusal(Code::DigestInvalid),
-            // A client that knows the code reads that another digest would do; 405 would say that the method is wrong.
+            // With the code, a client learns that another digest would work; 405 would mean that the method is wrong.
             Self::Algorithm(_) => refusal(Code::Unsupported).with_status(400),
             Self::Upload(_) => refusal(Code::BlobUploadUnknown),
         }
     }
 }
 
-/// What stands after `/v2/` in a request's path.
+/// Parses the part of a request's path after `/v2/`.
 pub fn parse(rest: &str) -> Result<Route, Error> {
     match rest {
         "" => return Ok(Route::Base),
@@ -153,7 +153,7 @@ pub fn parse(rest: &str) -> Result<Route, Error> {
     }
 }
 
-/// A digest as a client writes it: in a path, or as `?digest=`.
+/// Parses a digest from a path or from `?digest=`.
 pub fn digest(text: &str) -> Result<Digest, Error> {
     text.parse().map_err(|_| {
         let other = |algorithm: &str| {
@@ -213,21 +213,21 @@ impl FromStr for Tag {
 impl FromStr for Reference {
     type Err = Error;
 
-    /// A tag holds no colon, and a digest always does.
+    /// Tags contain no colon; digests always do.
     fn from_str(text: &str) -> Result<Self, Error> {
         if text.contains(':') { digest(text).map(Self::Digest) } else { text.parse().map(Self::Tag) }
     }
 }
 
 impl Name {
-    /// As text.
+    /// Returns the text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 }
 
 impl Tag {
-    /// As text.
+    /// Returns the text.
     pub fn as_str(&self) -> &str {
         &self.0
     }

@@ -1,24 +1,24 @@
-//! Which bytes are meant: of an upload's chunk (`Content-Range`) and of a blob that is fetched (`Range`).
+//! Byte ranges: of an upload's chunk (`Content-Range`) and of a fetched blob (`Range`).
 
 use std::fmt;
 use std::ops::Range;
 
-/// A `Content-Range` that says nothing of use.
+/// An invalid `Content-Range`.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0:?} is no range of bytes: write the first and the last byte's number, such as 0-1023")]
 pub struct ChunkError(String);
 
-/// Where a chunk of an upload belongs.
+/// The position of a chunk in an upload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Chunk {
-    /// The number of its first byte.
+    /// Offset of its first byte.
     pub start: u64,
-    /// How many bytes it has; at least one.
+    /// Number of bytes; at least one.
     pub length: u64,
 }
 
-/// Reads the `Content-Range` of a chunked push: `0-1023`, as the distribution specification writes it, or `bytes 0-1023/*`,
-/// as HTTP does. Whether the body has that length is for the caller to compare.
+/// Parses the `Content-Range` of a chunked push: `0-1023`, as in the distribution specification, or `bytes 0-1023/*`, as in
+/// HTTP. The caller compares the length with that of the body.
 pub fn chunk(text: &str) -> Result<Chunk, ChunkError> {
     let wrong = || ChunkError(text.chars().take(100).collect());
     let numbers = text.trim();
@@ -41,7 +41,7 @@ pub fn chunk(text: &str) -> Result<Chunk, ChunkError> {
     Ok(Chunk { start, length })
 }
 
-/// What is sent of a blob.
+/// The part of a blob to send.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Pull {
     /// All of it, with 200.
@@ -52,8 +52,8 @@ pub enum Pull {
     Unsatisfiable,
 }
 
-/// Decides what is sent to a client that asks with this `Range`, if it sends one, for content of this length. Several ranges,
-/// other units and what cannot be read are ignored, as HTTP allows: the client gets the whole and sees that it did.
+/// Decides which part of content of this length to send for this `Range`, if any. Multiple ranges, other units and malformed
+/// values are ignored, as HTTP allows: the client gets a 200 with the whole content.
 pub fn pull(range: Option<&str>, length: u64) -> Pull {
     let Some(text) = range else { return Pull::Whole };
     let Some((unit, numbers)) = text.trim().split_once('=') else { return Pull::Whole };
@@ -80,7 +80,7 @@ pub fn pull(range: Option<&str>, length: u64) -> Pull {
 }
 
 impl Pull {
-    /// The HTTP status.
+    /// Returns the HTTP status.
     pub fn status(&self) -> u16 {
         match self {
             Self::Whole => 200,
@@ -89,7 +89,7 @@ impl Pull {
         }
     }
 
-    /// The `Content-Range` that goes with it.
+    /// Returns the matching `Content-Range`.
     pub fn content_range(&self, length: u64) -> Option<String> {
         match self {
             Self::Whole => None,
@@ -99,8 +99,8 @@ impl Pull {
     }
 }
 
-/// The `Range` header of the answer about an upload: the bytes that are there. The protocol can write no empty range, so an
-/// empty upload says `0-0`, as every registry does.
+/// The `Range` header of a response about an upload: the bytes received so far. The protocol has no empty range, so an empty
+/// upload reports `0-0`, as every registry does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Received(pub u64);
 
@@ -110,13 +110,13 @@ impl fmt::Display for Received {
     }
 }
 
-/// Digits alone: no sign, no spaces.
+/// Parses digits only: no sign, no spaces.
 fn number(text: &str) -> Option<u64> {
     let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     if digits { text.parse().ok() } else { None }
 }
 
-/// The same, but a number that is too large counts as the largest.
+/// Does the same, but clamps a number that is too large to the maximum.
 fn clamped(text: &str) -> Option<u64> {
     let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     digits.then(|| text.parse().unwrap_or(u64::MAX))

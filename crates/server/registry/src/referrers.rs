@@ -1,4 +1,4 @@
-//! The answer to who refers to a manifest: an index of the manifests whose subject it is.
+//! The referrers response: an index of the manifests that have a manifest as their subject.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,7 @@ pub struct Referrer {
     pub digest: Digest,
     /// Its length in bytes.
     pub size: u64,
-    /// What kind of artifact it is.
+    /// Its artifact type.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub artifact_type: Option<String>,
     /// The manifest's own annotations.
@@ -26,7 +26,7 @@ pub struct Referrer {
 }
 
 impl Referrer {
-    /// What an index says of this manifest.
+    /// Returns the entry for this manifest in an index.
     pub fn of(manifest: &Manifest, digest: Digest, size: u64) -> Self {
         Self {
             media_type: manifest.media_type.as_str().to_owned(),
@@ -38,21 +38,21 @@ impl Referrer {
     }
 }
 
-/// The longest answer. What does not fit is on the next page.
+/// Maximum length of a response. The rest is on the next page.
 pub const LONGEST_ANSWER: usize = 4 << 20;
 
-/// The answer to `GET /v2/NAME/referrers/DIGEST`.
+/// The response to `GET /v2/NAME/referrers/DIGEST`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Answer {
     /// The index, as JSON; its media type is [`MediaType::Index`].
     pub body: Vec<u8>,
-    /// The last one on this page, if some did not fit.
+    /// The last entry on this page, if some did not fit.
     pub cut_after: Option<Digest>,
-    /// Whether `OCI-Filters-Applied: artifactType` goes with it.
+    /// Whether to send `OCI-Filters-Applied: artifactType`.
     pub filtered: bool,
 }
 
-/// Builds the answer, of [`LONGEST_ANSWER`] bytes at most. With `artifact_type`, only those of that type are in it.
+/// Builds the response, of at most [`LONGEST_ANSWER`] bytes. With `artifact_type`, it includes only manifests of that type.
 pub fn answer(referrers: &[Referrer], artifact_type: Option<&str>) -> Answer {
     let wanted = artifact_type.filter(|wanted| !wanted.is_empty());
     let fits =
@@ -62,7 +62,7 @@ pub fn answer(referrers: &[Referrer], artifact_type: Option<&str>) -> Answer {
     let (mut last, mut cut_after) = (None, None);
     for referrer in referrers.iter().filter(fits) {
         let entry = serde_json::to_vec(referrer).expect("texts and numbers are always JSON");
-        // One always fits: its annotations are bounded.
+        // One entry always fits: its annotations are bounded.
         if last.is_some() && body.len() + entry.len() + "],}".len() > LONGEST_ANSWER {
             cut_after = last;
             break;
@@ -116,7 +116,7 @@ mod tests {
     fn an_answer_ends_where_it_would_become_too_long() {
         let mut all: Vec<Referrer> = (0..20).map(|number| referrer(number, Some("a/b"))).collect();
         for referrer in &mut all {
-            // Six bytes of JSON for one of text.
+            // Escapes to six bytes of JSON per byte of text.
             referrer.annotations.insert("text".to_owned(), "\u{1}".repeat(64 << 10));
         }
         let mut seen = Vec::new();

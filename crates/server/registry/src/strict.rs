@@ -1,9 +1,9 @@
-//! JSON that two readers cannot take for two different documents.
+//! JSON that no two parsers interpret as different documents.
 //!
-//! Of a key that stands twice one reader takes the first and another the last, and the readers that are written in Go do not
-//! tell `Layers` from `layers`, nor `ſize` from `size`. A manifest that is checked by us and followed by somebody else must
-//! leave no such choice. So two keys of one object must differ in more than their letters' case, even where that is
-//! harmless, in annotations; nobody has a use for those.
+//! For a duplicate key, some parsers take the first value and others the last; parsers written in Go treat `Layers` and
+//! `layers` as equal, as well as `ſize` and `size`. A manifest that is validated here and interpreted elsewhere must leave
+//! no such choice. So two keys of an object must differ in more than case, even in annotations, where it would be harmless;
+//! there is no use for such keys.
 
 use std::cell::Cell;
 use std::collections::HashSet;
@@ -12,13 +12,13 @@ use std::fmt;
 use serde::Deserializer;
 use serde::de::{DeserializeSeed, Error, MapAccess, SeqAccess, Visitor};
 
-/// How deeply arrays and objects may lie in one another.
+/// Maximum nesting depth of arrays and objects.
 const DEEPEST: usize = 16;
-/// How many values a document may have.
+/// Maximum number of values in a document.
 const MOST_VALUES: usize = 200_000;
 
-/// Refuses a document that has a key twice, lies too deep, has too many values or spells one of these keys, at its top, in
-/// other letters. Nothing of it is kept in memory.
+/// Rejects a document with duplicate keys, too much nesting, too many values, or one of these top-level keys in another
+/// spelling. Keeps nothing of it in memory.
 pub(crate) fn check(bytes: &[u8], keys: &[&str]) -> Result<(), serde_json::Error> {
     let values = Cell::new(0);
     let mut deserializer = serde_json::Deserializer::from_slice(bytes);
@@ -111,8 +111,7 @@ impl<'de> Visitor<'de> for Check<'_> {
     }
 }
 
-/// As a reader sees it that does not tell capital letters from small ones. By way of the capital letter, because `ſ` is a
-/// small letter whose capital is `S`.
+/// Folds case like a case-insensitive parser: via upper case, because `ſ` is a lower-case letter with the upper case `S`.
 fn folded(key: &str) -> String {
     key.to_uppercase().to_lowercase()
 }

@@ -1,4 +1,4 @@
-//! Whether the platform takes this adapter: who it is there, what it may do, and whether both speak the same contract.
+//! Checks that the platform accepts this adapter: its identity, its permissions, and the contract version.
 
 use std::io::Write;
 
@@ -11,7 +11,7 @@ use crate::identity::{Account, Identity};
 use crate::run::{LEASE, MINT};
 use crate::{CONTRACT, Options};
 
-/// What an operator's account needs for the loop.
+/// Permissions that an operating account needs for the loop.
 const TO_OPERATE: [&str; 7] = [
     LEASE,
     "adapter_step.heartbeat",
@@ -21,12 +21,12 @@ const TO_OPERATE: [&str; 7] = [
     "adapter_task.create",
     "adapter_task.get",
 ];
-/// What it needs for the developer's commands.
+/// Permissions for the developer's commands.
 const TO_LOOK: [&str; 2] = ["adapter_step.list", "adapter_step.get"];
-/// What a publisher's account needs.
+/// Permissions that a publisher's account needs.
 const TO_PUBLISH: [&str; 2] = [MINT, "entitlement.list"];
 
-/// Checks, prints, and fails where something is missing.
+/// Checks and prints; fails if something is missing.
 pub(super) async fn check(options: &Options, out: &mut (impl Write + Send)) -> Result<(), Trouble> {
     let mut missing = Vec::new();
     for (account, _) in accounts(options).await? {
@@ -46,7 +46,7 @@ pub(super) async fn check(options: &Options, out: &mut (impl Write + Send)) -> R
     Err(Trouble::Said(format!("this adapter cannot do its work here: {} missing", missing.join(", "))))
 }
 
-/// Compares what the kit was built against with what this platform says of itself.
+/// Compares the kit's contract version with the platform's.
 async fn contract(
     account: &Account,
     options: &Options,
@@ -54,17 +54,17 @@ async fn contract(
 ) -> Result<Vec<String>, Trouble> {
     let known = Description::embedded();
     let mut document = known
-        .operation("whoami")
+        .endpoint("whoami")
         .ok_or_else(|| Error::Setup("the API has no whoami any more".to_owned()))?
         .clone();
     document.path = "/openapi.json".to_owned();
     let text = account.connection.call(&document, &Arguments::default()).await?.json().to_string();
     let served = Description::parse(&text)?;
-    let needed = known.operations.iter().map(|operation| operation.id.as_str()).filter(|id| {
+    let needed = known.endpoints.iter().map(|operation| operation.id.as_str()).filter(|id| {
         id.starts_with("adapter_step_") || id.starts_with("adapter_task_") || *id == "operator_token_mint"
     });
     let missing: Vec<String> =
-        needed.filter(|id| served.operation(id).is_none()).map(|id| format!("the operation {id}")).collect();
+        needed.filter(|id| served.endpoint(id).is_none()).map(|id| format!("the operation {id}")).collect();
     let verdict =
         if missing.is_empty() { "has all of its operations" } else { "lacks some of its operations" };
     writeln!(
@@ -90,7 +90,7 @@ fn permissions(identity: &Identity, out: &mut impl Write) -> Result<Vec<String>,
         }
         Ok(())
     };
-    // An account is one or the other; what it is not, it need not be able to do.
+    // An account is either a publisher or an operator, and only needs the permissions of its role.
     let publisher = identity.may(MINT);
     part("operates", &TO_OPERATE, !publisher, out)?;
     part("looks", &TO_LOOK, false, out)?;

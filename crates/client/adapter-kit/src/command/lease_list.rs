@@ -1,4 +1,4 @@
-//! The steps that wait, and those that are held.
+//! Lists queued and leased steps.
 
 use std::io::Write;
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use super::Trouble;
 use super::places::places;
 use crate::Options;
 
-/// Prints them, in every project in which the adapter may work.
+/// Prints the steps of every project that the adapter serves.
 pub(super) async fn lease_list(options: Options, out: &mut (impl Write + Send)) -> Result<(), Trouble> {
     let mut rows =
         vec![["STEP", "VERB", "STATE", "GEN", "HOLDER", "UNTIL", "INSTANCE", "MESSAGE"].map(str::to_owned)];

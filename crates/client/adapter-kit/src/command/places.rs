@@ -1,4 +1,4 @@
-//! Where the adapter may work, for commands that look at all of it once.
+//! Projects that the adapter serves, for one-off commands.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use crate::platform::Platform;
 use crate::run::{LEASE, MINT};
 use crate::{Options, StartError};
 
-/// The accounts of all token files, each with what it works through.
+/// Returns the accounts of all token files, each with its credential.
 pub(super) async fn accounts(options: &Options) -> Result<Vec<(Account, Credential)>, Trouble> {
     if options.token_files.is_empty() {
         return Err(StartError::NotSet("MUSTER_TOKEN_FILE").into());
@@ -22,8 +22,8 @@ pub(super) async fn accounts(options: &Options) -> Result<Vec<(Account, Credenti
     Ok(accounts)
 }
 
-/// Every project in which steps can be leased: the account's own, or those of the publisher's consumers. One for which there is
-/// no token hides no other.
+/// Returns every project in which steps can be leased: the account's own, or those of the publisher's consumers. A
+/// consumer without a token does not hide the others.
 pub(super) async fn places(options: &Arc<Options>) -> Result<Vec<Arc<Platform>>, Trouble> {
     let mut places = Vec::new();
     for (account, credential) in accounts(options).await? {

@@ -1,4 +1,4 @@
-//! One step again: as a rehearsal on the instance as it is now, or under a lease.
+//! Replays a step: as a dry run on the current instance, or under a lease.
 
 use std::io::Write;
 use std::sync::Arc;
@@ -70,7 +70,7 @@ async fn dry<A: Adapter>(
     Ok(())
 }
 
-/// A lease cannot be asked for by name, so everything that is to be had is taken, and what is not meant is handed back at once.
+/// Leases all available steps, since one cannot be leased by id, and immediately releases all but the requested one.
 async fn under_lease<A: Adapter>(
     adapter: &A,
     place: &Arc<Platform>,

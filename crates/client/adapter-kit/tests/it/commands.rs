@@ -1,4 +1,4 @@
-//! The command line that every adapter gets.
+//! Command line of every adapter.
 
 use muster_adapter_kit::{file, main_with};
 
@@ -15,7 +15,7 @@ fn writer() -> Person {
     })
 }
 
-/// The exit status and what was printed.
+/// Returns the exit status and the output.
 async fn said(platform: &Platform, token: &str, words: &[&str]) -> (u8, String) {
     let (options, _folder) = options(platform, token);
     let file = options.token_files[0].display().to_string();
@@ -80,7 +80,7 @@ async fn a_consumer_who_gives_no_token_hides_no_other() {
         assert_eq!(code, 0, "{words:?}: {out}");
         assert!(!out.is_empty() && (words.len() > 1 || out.contains(&step)), "{out}");
     }
-    // Nobody is asked again, and without anybody to ask the reason is an answer.
+    // A refused consumer is not retried, and with no other the reason is returned.
     platform.world().entitled.truncate(1);
     platform.fault("operator_token_mint", Fault::Refuse(409, "invalid_state"));
     let (code, _) = said(&platform, "mst_sat_publisher", &["replay", &step]).await;

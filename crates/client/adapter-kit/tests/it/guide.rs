@@ -1,4 +1,4 @@
-//! The guide shows code that is really there: what it quotes stands word for word in a file that is compiled or run.
+//! The guide only shows real code: its quotes are compared with files that are compiled or run.
 
 use std::path::Path;
 
@@ -18,7 +18,7 @@ fn what_the_guide_quotes_is_in_the_files_that_it_names() {
             guide.split(fence).skip(1).map(|rest| rest.split("```").next().unwrap()).collect();
         assert!(!quotes.is_empty(), "nothing is quoted after {fence:?}");
         for quote in quotes {
-            // A manifest is indented deeper where it stands; the words and their order are what counts.
+            // A manifest is indented deeper in its file; only words and their order count.
             assert!(
                 squeezed(&source).contains(&squeezed(quote)),
                 "the guide quotes what is not there:\n{quote}"

@@ -1,4 +1,4 @@
-//! Leases: kept while the work lasts, and let go of at once when they are lost.
+//! Leases: kept while the work lasts, and dropped immediately when lost.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -165,7 +165,7 @@ async fn a_fenced_task_gives_the_step_up_at_once_and_has_no_effect() {
             Box::pin(async move {
                 let _guard = guard;
                 thief.steal(&stolen);
-                // An author who does not care for failures must not be able to go on either.
+                // Ignoring failures must not let the method continue either.
                 let _ = cx.write_files(cx.member()?, vec![file("/ghost", "boo")]).await;
                 on.store(true, Ordering::SeqCst);
                 done()

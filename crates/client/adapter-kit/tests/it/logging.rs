@@ -1,4 +1,4 @@
-//! What is logged: enough to follow a step, and never a secret.
+//! Logging: enough to follow a step, and never a secret.
 
 use std::io::Write;
 use std::sync::{Arc, Mutex};
@@ -27,7 +27,7 @@ async fn logs_follow_a_step_and_hold_no_secret_even_at_their_loudest() {
     let kept = Kept::default();
     let writer = kept.clone();
     let logs = tracing_subscriber::fmt().with_max_level(tracing::Level::TRACE).json().flatten_event(true);
-    // Other tests of this binary run in processes of their own.
+    // Other tests of this binary run in separate processes.
     logs.with_writer(move || writer.clone()).init();
     let platform = Platform::start().await;
     platform.account(

@@ -1,4 +1,4 @@
-//! Adapters against a platform of the adapter's side, over real HTTP.
+//! Adapters against a fake platform with the adapter API, over real HTTP.
 
 mod commands;
 mod guide;

@@ -1,4 +1,4 @@
-//! An adapter for the tests: what it does at each verb is a function that the test writes.
+//! A scriptable adapter for tests: the test supplies the function for each verb.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use crate::platform::Platform;
 
 type Method = dyn for<'c> Fn(&'c StepCx) -> BoxFuture<'c, Outcome> + Send + Sync;
 
-/// An adapter that does the same at every verb but a look, at which it does nothing.
+/// An adapter that runs the same function for every verb except reconcile, which does nothing.
 pub(crate) struct Person(Arc<Method>);
 
 impl Person {
@@ -53,7 +53,7 @@ pub(crate) struct Running {
 }
 
 impl Running {
-    /// As a process ends that is killed: nothing is said.
+    /// Ends like a killed process: nothing is reported.
     pub(crate) async fn kill(self) {
         self.end.abort();
         let _ = self.end.await;
@@ -65,7 +65,7 @@ impl Running {
     }
 }
 
-/// Short times, so that tests are.
+/// Returns options with short timeouts.
 pub(crate) fn options(platform: &Platform, token: &str) -> (Options, tempfile::TempDir) {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("token");
@@ -95,7 +95,7 @@ pub(crate) fn start_with(
     Running { stopper, end: tokio::spawn(run(Arc::new(adapter), options, stop)), _folder: folder, token_file }
 }
 
-/// Says that it is done.
+/// Returns success.
 pub(crate) fn done() -> Outcome {
     Ok(Done::default())
 }

@@ -1,4 +1,4 @@
-//! Tokens: one of the operator's own, or the publisher's, which has short ones for every consumer.
+//! Tokens: the operator's own, or minted by the publisher for every consumer.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -13,7 +13,7 @@ fn entitle(platform: &Platform, id: &str, app: &str, project: &str) {
     platform.world().entitled.push(held);
 }
 
-/// The tokens with which an operation was called.
+/// Returns the tokens with which an endpoint was called.
 fn used(platform: &Platform, operation: &str) -> BTreeSet<String> {
     let world = platform.world();
     world.calls.iter().filter(|call| call.operation == operation).map(|call| call.token.clone()).collect()

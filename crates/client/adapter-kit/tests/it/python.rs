@@ -1,4 +1,4 @@
-//! The adapter of the guide, in Python, against the same platform: the contract is HTTP and JSON, and no Rust.
+//! The guide's adapter, in Python, against the same fake platform: the contract is HTTP and JSON, and needs no Rust.
 
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -104,7 +104,7 @@ async fn lost_answers_change_nothing_and_effects_are_had_once() {
 #[tokio::test]
 async fn a_step_of_one_that_was_killed_is_ended_by_the_next_without_a_second_effect() {
     let platform = Platform::start().await;
-    // It has its effect and never hears of it, so it cannot go on before it is killed.
+    // It takes effect but the response is lost, so it cannot continue before it is killed.
     for _ in 0..200 {
         platform.fault("adapter_task_create", Fault::LoseAnswer);
     }

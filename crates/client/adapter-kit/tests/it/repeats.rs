@@ -1,4 +1,4 @@
-//! Steps that are run again: what worked is not done twice, what did not is.
+//! Repeated steps: successful actions are not repeated, failed ones are.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

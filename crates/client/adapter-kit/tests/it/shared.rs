@@ -1,4 +1,4 @@
-//! What members share: issued once for an instance, found by whoever asks later, issued anew after it was revoked.
+//! Shared secrets: issued once per instance, found by later requests, issued again after a revocation.
 
 use std::sync::{Arc, Mutex};
 
@@ -8,7 +8,7 @@ use serde_json::json;
 use crate::person::{Person, done, start};
 use crate::platform::{Fault, Platform};
 
-/// Has a step ask for the material, and gives the id that it was told.
+/// Runs a step that requests the secret; returns its id.
 async fn told(platform: &Platform) -> String {
     let heard = Arc::new(Mutex::new(String::new()));
     let step = platform.ask("join", Some("unit-1"));
@@ -28,7 +28,7 @@ async fn told(platform: &Platform) -> String {
     heard.lock().unwrap().clone()
 }
 
-/// Has a step ask for what was issued after this moment, and has everything else revoked.
+/// Runs a step that requests a secret issued after this time, and revokes all others.
 async fn renewed(platform: &Platform, after: Timestamp) -> String {
     let heard = Arc::new(Mutex::new(String::new()));
     let step = platform.ask("join", Some("unit-1"));
@@ -70,7 +70,7 @@ async fn what_was_issued_before_a_moment_is_not_used_after_it_and_goes() {
 #[tokio::test]
 async fn material_is_issued_once_and_found_afterwards() {
     let platform = Platform::start().await;
-    // The answer that has the material in it is lost: whoever asks again must not make a second one.
+    // The response with the value is lost: the repeated request must not create a second one.
     platform.fault("runtime_secret_issue", Fault::LoseAnswer);
     let first = told(&platform).await;
     assert_eq!(told(&platform).await, first);

@@ -1,4 +1,4 @@
-//! The order to stop: nothing new is begun, what can end does, and the rest goes back.
+//! Stopping: no new step is started, running ones finish if they can, and the rest is released.
 
 use std::time::{Duration, Instant};
 
@@ -26,7 +26,7 @@ async fn a_step_that_can_end_in_the_grace_does() {
     running.end().await;
     assert!(since.elapsed() < Duration::from_secs(2), "{:?}", since.elapsed());
     assert_eq!(platform.step(&step).state.to_string(), "done");
-    // It may have come in the very poll that the order ended; it was never begun, then.
+    // It may have arrived in the poll that the stop cancelled; then it was never started.
     assert_ne!(platform.step(&later).state.to_string(), "failed");
 }
 

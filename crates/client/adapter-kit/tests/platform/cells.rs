@@ -1,11 +1,11 @@
-//! What is done in cells: files as a map, and the few programs that simulated nodes have.
+//! Actions in cells: files as a map, and the few programs of simulated nodes.
 
 use muster_adapter_kit::types::{CellTask, Ran};
 use serde_json::json;
 
 use super::World;
 
-/// Does it. An error is a task that failed.
+/// Executes an action. An error is a failed task.
 pub(super) fn act(world: &mut World, member: &str, act: &CellTask) -> Result<Option<Ran>, String> {
     let name = world.members.iter().find(|known| *known.id == member).map(|known| known.name.clone());
     let name = name.ok_or("there is no such member")?;

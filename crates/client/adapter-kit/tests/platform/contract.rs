@@ -1,4 +1,4 @@
-//! The adapter's contract: who may lease what, what is fenced, and which task a key means.
+//! The adapter contract: lease permissions, fencing, and task keys.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use super::{Task, Who, World, cells};
 
-/// An answer: a document, or a refusal with its status and code.
+/// A response: a document, or a refusal with its status and code.
 pub(super) type Answer = Result<Value, (u16, &'static str, String)>;
 
 #[expect(clippy::disallowed_methods, reason = "this platform has the machine's clock, as the real one has")]
@@ -21,7 +21,7 @@ pub(super) fn now() -> Timestamp {
     Timestamp::now()
 }
 
-/// The body as the contract has it; an unknown or missing field is refused, as the real platform does.
+/// Parses a body; an unknown or missing field is refused, as by the real platform.
 fn read<T: DeserializeOwned>(body: &Value) -> Result<T, (u16, &'static str, String)> {
     serde_json::from_value(body.clone()).map_err(|error| (400, "invalid_request", error.to_string()))
 }
@@ -31,7 +31,7 @@ fn missing() -> (u16, &'static str, String) {
 }
 
 impl World {
-    /// Whether the lease on a step has ended.
+    /// Reports whether the lease on a step has ended.
     fn is_free(&self, step: &AdapterStep) -> bool {
         let due = self.due.get(&*step.id).is_none_or(|at| *at <= tokio::time::Instant::now());
         match step.state {
@@ -66,7 +66,7 @@ impl World {
         Ok(json!({"steps": leased}))
     }
 
-    /// Issues material for members to share; who asks again under the same key is told of the same, without the material.
+    /// Issues a shared secret; a repeat with the same key returns the same one, without its value.
     pub(super) fn issue(&mut self, who: &Who, key: &str, body: &Value) -> Answer {
         if let Some(issued) = self.issued.get(key) {
             return Ok(issued.clone());
@@ -84,7 +84,7 @@ impl World {
         Ok(answer)
     }
 
-    /// Revokes material; who asks again under the same key, which is its id, is told of the same.
+    /// Revokes a secret; a repeat with the same key, which is its id, returns the same result.
     pub(super) fn revoke(&mut self, id: &str) -> Answer {
         let found = self.secrets.iter_mut().find(|secret| secret["id"] == id);
         let Some(secret) = found else {
@@ -103,7 +103,7 @@ impl World {
         }})
     }
 
-    /// The step, if this generation holds it.
+    /// Returns the step, if this generation holds it.
     fn held(
         &mut self,
         who: &Who,

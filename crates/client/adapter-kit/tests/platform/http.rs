@@ -1,4 +1,4 @@
-//! The wire: one handler for every path, as the document has them.
+//! HTTP layer: one handler for every path of the document.
 
 use std::time::Duration;
 
@@ -63,7 +63,7 @@ async fn answer(
         _ => serve_one(platform, operation, &parts, uri.query().unwrap_or_default(), &who, &body).await,
     };
     if let Some(Fault::LoseAnswer) = fault {
-        // A body that breaks off is what a client sees of a connection that was lost.
+        // To the client, a truncated body is a lost connection.
         let broken = futures::stream::once(async { Err::<Bytes, _>(std::io::Error::other("lost")) });
         return Response::new(Body::from_stream(broken));
     }
@@ -163,7 +163,7 @@ async fn serve_one(
     }
 }
 
-/// The public document: what an adapter compares its contract with.
+/// Returns the public document, which an adapter compares its contract with.
 fn muster_sdk_document() -> &'static str {
     include_str!("../../../../../openapi/platform.json")
 }

@@ -1,6 +1,6 @@
-//! A platform of the adapter's side alone, in this process: real HTTP, the contract's own types, steps with leases and
-//! generations, cells that are maps from paths to texts. It refuses what the contract refuses, so an adapter that works here
-//! says the right things; whether the real platform's witnesses would believe it is not judged here.
+//! A fake platform with only the adapter API, in this process: real HTTP, the contract's own types, steps with leases and
+//! generations, cells as maps from paths to texts. It refuses what the contract refuses, so an adapter that works here
+//! sends valid requests; the real platform's verification is not covered.
 
 mod cells;
 mod contract;
@@ -13,7 +13,7 @@ use std::time::Duration;
 use muster_adapter_kit::types::{AdapterStep, AdapterTask, SnapshotMember};
 use serde_json::{Map, Value, json};
 
-/// Who a token belongs to.
+/// Owner of a token.
 #[derive(Debug, Clone)]
 pub(crate) struct Who {
     pub(crate) name: String,
@@ -23,7 +23,7 @@ pub(crate) struct Who {
     pub(crate) until: Option<tokio::time::Instant>,
 }
 
-/// A request as it came in.
+/// A received request.
 #[derive(Debug, Clone)]
 pub(crate) struct Call {
     pub(crate) operation: String,
@@ -31,14 +31,14 @@ pub(crate) struct Call {
     pub(crate) body: Value,
 }
 
-/// What happens to the next call of an operation.
+/// Fault to inject into the next call of an endpoint.
 #[derive(Debug, Clone)]
 pub(crate) enum Fault {
-    /// It is refused with this status and code, and nothing is done.
+    /// Refused with this status and code, without effect.
     Refuse(u16, &'static str),
-    /// It is done, and the answer is lost.
+    /// Executed, but the response is lost.
     LoseAnswer,
-    /// Nothing is done, and no answer ever comes.
+    /// Not executed, and no response is sent.
     Hang,
 }
 
@@ -64,22 +64,22 @@ pub(crate) struct World {
     pub(crate) tasks: Vec<Task>,
     /// By member id.
     pub(crate) cells: HashMap<String, BTreeMap<String, String>>,
-    /// Every act that was really done, by member name.
+    /// Every action executed, by member name.
     pub(crate) done: Vec<(String, Value)>,
     pub(crate) calls: Vec<Call>,
     pub(crate) faults: Vec<(String, Fault)>,
     pub(crate) entitled: Vec<Entitled>,
     pub(crate) token_life: Duration,
     pub(crate) made: u64,
-    /// Whether there is a platform at all.
+    /// Whether the platform is down.
     pub(crate) down: bool,
-    /// Tasks stay queued.
+    /// Whether tasks stay queued.
     pub(crate) nodes_sleep: bool,
-    /// The members, by id, whose cells are dead.
+    /// Ids of members with dead cells.
     pub(crate) dead_cells: Vec<String>,
-    /// The word that commands of other programs than the known ones end with.
+    /// Exit statuses of unknown programs, by name.
     pub(crate) exits: HashMap<String, Vec<i32>>,
-    /// What was issued for members to share, without the material; and which keys it was asked for under.
+    /// Issued shared secrets, without their values; and the keys they were requested with.
     pub(crate) secrets: Vec<Value>,
     pub(crate) issued: HashMap<String, Value>,
 }
@@ -107,7 +107,7 @@ pub(crate) const OPERATES: [&str; 11] = [
 ];
 
 impl Platform {
-    /// Starts it, with a hub that works and two units, and an operator's token `mst_sat_operator`.
+    /// Starts it, with an active hub and two units, and an operator's token `mst_sat_operator`.
     pub(crate) async fn start() -> Self {
         let world = World { token_life: Duration::from_secs(900), ..World::default() };
         let platform = Self { url: String::new(), world: Arc::new(Mutex::new(world)) };
@@ -119,7 +119,7 @@ impl Platform {
         Self { url, ..platform }
     }
 
-    /// What it is made of, to be looked at and changed.
+    /// Returns its state, for inspection and modification.
     pub(crate) fn world(&self) -> MutexGuard<'_, World> {
         self.world.lock().unwrap()
     }
@@ -144,7 +144,7 @@ impl Platform {
         self.world().members.push(serde_json::from_value(member).unwrap());
     }
 
-    /// Asks for a step of this member; of none for a look.
+    /// Queues a step for this member; without one, a reconciliation.
     pub(crate) fn ask(&self, verb: &str, member: Option<&str>) -> String {
         self.ask_in(PROJECT, verb, member)
     }
@@ -162,7 +162,7 @@ impl Platform {
         id
     }
 
-    /// The step as it is.
+    /// Returns the current step.
     pub(crate) fn step(&self, id: &str) -> AdapterStep {
         self.world().steps.iter().find(|step| *step.id == id).unwrap().clone()
     }
@@ -179,7 +179,7 @@ impl Platform {
         panic!("{id} never came to be {state}: {:?}", self.step(id));
     }
 
-    /// Waits until something is so.
+    /// Waits until a condition holds.
     pub(crate) async fn so(&self, what: &str, is: impl Fn(&World) -> bool) {
         for _ in 0..1500 {
             if is(&self.world()) {
@@ -190,14 +190,14 @@ impl Platform {
         panic!("it never came to be that {what}");
     }
 
-    /// Ends the lease on a step before its time, so that it is offered again.
+    /// Expires the lease on a step early, so that it is offered again.
     pub(crate) fn lapse(&self, id: &str) {
         let mut world = self.world();
         let step = world.steps.iter_mut().find(|step| *step.id == id).unwrap();
         step.leased_until = Some(contract::now() - Duration::from_secs(1));
     }
 
-    /// Gives the step to somebody else.
+    /// Gives the step to another holder.
     pub(crate) fn steal(&self, id: &str) {
         let mut world = self.world();
         let step = world.steps.iter_mut().find(|step| *step.id == id).unwrap();
@@ -206,17 +206,17 @@ impl Platform {
         step.leased_until = Some(contract::now() + Duration::from_secs(600));
     }
 
-    /// The next call of this operation goes wrong.
+    /// Injects a fault into the next call of this endpoint.
     pub(crate) fn fault(&self, operation: &str, fault: Fault) {
         self.world().faults.push((operation.to_owned(), fault));
     }
 
-    /// How often an operation was called.
+    /// Returns how often an endpoint was called.
     pub(crate) fn count(&self, operation: &str) -> usize {
         self.world().calls.iter().filter(|call| call.operation == operation).count()
     }
 
-    /// What a file in a member's cell says.
+    /// Returns the content of a file in a member's cell.
     pub(crate) fn file(&self, member: &str, path: &str) -> Option<String> {
         self.world().cells.get(&format!("mem_{member}")).and_then(|cell| cell.get(path)).cloned()
     }

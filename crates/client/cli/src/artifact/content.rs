@@ -1,5 +1,5 @@
-//! What is sent: bytes in memory, or a part of a file. A file that changes on the way is refused, however little of it did: what
-//! arrives would have another name than what was asked for.
+//! Content to send: bytes in memory, or a part of a file. A file that changes during the transfer is refused: its digest
+//! would no longer match.
 
 use std::fs::{File, Metadata};
 use std::io::{Read as _, Seek as _, SeekFrom};
@@ -13,10 +13,10 @@ use sha2::{Digest as _, Sha256};
 use super::progress::Bar;
 use crate::failure::{Exit, Failure, Result};
 
-/// How much of a file is in memory while its digest is computed.
+/// Buffer size for hashing a file.
 const PIECE: usize = 1 << 20;
 
-/// Content to be sent.
+/// Content to send.
 #[derive(Debug, Clone)]
 pub(super) enum Content {
     Memory(Bytes),
@@ -32,7 +32,7 @@ pub(super) struct Part {
     stamp: Stamp,
 }
 
-/// By what a change is seen. A program that changes a file and sets its time back still moves the time of that.
+/// Metadata that reveals a change. Resetting the modification time still updates the change time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Stamp {
     device: u64,
@@ -59,13 +59,13 @@ fn unreadable(path: &Path, error: std::io::Error) -> Failure {
 }
 
 impl Part {
-    /// A whole file as it is now.
+    /// Returns a whole file in its current state.
     pub(super) fn whole(path: &Path) -> Result<Self> {
         let about = std::fs::metadata(path).map_err(|error| unreadable(path, error))?;
         Ok(Self { path: path.to_owned(), offset: 0, length: about.size(), stamp: Stamp::of(&about) })
     }
 
-    /// A part of it.
+    /// Returns a part of it.
     pub(super) fn slice(&self, offset: u64, length: u64) -> Self {
         Self { offset: self.offset + offset, length, ..self.clone() }
     }
@@ -76,7 +76,7 @@ impl Part {
             .next("push it again once nothing writes to it any more")
     }
 
-    /// The file, if it is still the one that was seen.
+    /// Opens the file, if it is unchanged.
     fn open(&self) -> Result<File> {
         let file = File::open(&self.path).map_err(|error| unreadable(&self.path, error))?;
         self.check(&file)?;
@@ -88,7 +88,7 @@ impl Part {
         if Stamp::of(&about) == self.stamp { Ok(()) } else { Err(self.changed()) }
     }
 
-    /// These bytes of it. The file is looked at before and after: what changed in between is not given out.
+    /// Reads bytes of it. The file is checked before and after, so that a change in between is detected.
     fn read(&self, from: u64, most: usize) -> Result<Bytes> {
         let mut file = self.open()?;
         let length = usize::try_from(self.length.saturating_sub(from)).unwrap_or(most).min(most);
@@ -111,7 +111,7 @@ impl Content {
         }
     }
 
-    /// At most so many bytes, from there on.
+    /// Reads at most this many bytes, from an offset.
     pub(super) fn read(&self, from: u64, most: usize) -> Result<Bytes> {
         match self {
             Self::Memory(bytes) => {
@@ -122,7 +122,7 @@ impl Content {
         }
     }
 
-    /// An error if the file is no longer the one that was seen.
+    /// Returns an error if the file has changed.
     pub(super) fn still_the_same(&self) -> Result<()> {
         match self {
             Self::Memory(_) => Ok(()),
@@ -130,7 +130,7 @@ impl Content {
         }
     }
 
-    /// Its name, by all of its bytes.
+    /// Returns the digest of all its bytes.
     pub(super) fn digest(&self, bar: &Bar) -> Result<Digest> {
         let mut hash = Sha256::new();
         let mut at = 0;

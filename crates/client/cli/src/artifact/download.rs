@@ -1,5 +1,5 @@
-//! Fetches content into a file: verified by its digest, and gone on with where it stopped. What is under way lies beside the files
-//! under its digest, so that a file is there whole or not at all, and another run finds it.
+//! Downloads content into a file: verified by its digest, and resumed after an interruption. Partial content is stored
+//! beside the files under its digest, so that a file is complete or absent, and another run can resume it.
 
 use std::fs::{File, OpenOptions};
 use std::io::{Read as _, Seek as _, SeekFrom, Write as _};
@@ -14,25 +14,25 @@ use super::registry::Registry;
 use super::trouble::{Trouble, deepest};
 use crate::failure::{Exit, Failure, Result};
 
-/// Where content lies that is under way.
+/// Folder for partial content.
 const PARTS: &str = ".muster-parts";
 
-/// What is wanted.
+/// Content to download.
 pub(super) struct Wanted {
     pub(super) digest: Digest,
     pub(super) size: u64,
 }
 
-/// A folder that content comes into.
+/// Target folder.
 pub(super) struct Target<'a> {
     pub(super) folder: &'a Path,
     pub(super) overwrite: bool,
 }
 
-/// What became of it.
+/// Result of a download.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Got {
-    /// It was there, and has the right digest.
+    /// It existed, with the right digest.
     Before,
     Now,
 }
@@ -42,7 +42,7 @@ fn unwritable(path: &Path) -> impl Fn(std::io::Error) -> Failure + '_ {
 }
 
 impl Target<'_> {
-    /// Fetches one file to this name inside the folder. The name was found to be a plain one.
+    /// Downloads one file to this name inside the folder. The name was validated as safe.
     pub(super) async fn fetch(
         &self,
         registry: &Registry,
@@ -57,7 +57,7 @@ impl Target<'_> {
         let parts = self.folder.join(PARTS);
         make_folder(&parts)?;
         let part = parts.join(wanted.digest.hex());
-        // What an earlier run left may be damaged; what was fetched just now is not tried twice.
+        // Content left by an earlier run may be damaged; a fresh download is not repeated.
         let left_before = part.exists();
         if !download(registry, wanted, &part, bar).await? {
             let _ = std::fs::remove_file(&part);
@@ -73,13 +73,13 @@ impl Target<'_> {
         Ok(Got::Now)
     }
 
-    /// Everything is there: nothing is under way any more.
+    /// Cleans up after all downloads.
     pub(super) fn done(&self) {
-        // It is kept where another pull still has something in it.
+        // The folder stays if another pull still uses it.
         let _ = std::fs::remove_dir(self.folder.join(PARTS));
     }
 
-    /// The path of a name, with the folders that it is in. A link among them would lead out of the folder.
+    /// Returns the path of a name, and creates its parent folders. A link among them would lead out of the folder.
     fn place(&self, name: &str) -> Result<PathBuf> {
         let mut path = self.folder.to_owned();
         let parts: Vec<&str> = name.split('/').collect();
@@ -114,7 +114,7 @@ impl Target<'_> {
     }
 }
 
-/// Makes a folder unless it is one. A link to a folder is none.
+/// Creates a folder unless it exists. A link to a folder does not count.
 fn make_folder(path: &Path) -> Result<()> {
     match std::fs::symlink_metadata(path) {
         Ok(about) if about.is_dir() => Ok(()),
@@ -128,7 +128,7 @@ fn make_folder(path: &Path) -> Result<()> {
     }
 }
 
-/// Hashes so much of a file from where it stands.
+/// Hashes this many bytes of a file from its current position.
 fn take_in(file: &mut File, length: u64, hash: &mut Sha256, bar: &Bar) -> std::io::Result<()> {
     let mut buffer = vec![0; 1 << 20];
     let mut left = length;
@@ -145,7 +145,7 @@ fn take_in(file: &mut File, length: u64, hash: &mut Sha256, bar: &Bar) -> std::i
     Ok(())
 }
 
-/// Fetches what is missing of a part, until it is whole. False if it is whole and something else.
+/// Downloads the rest of a partial file. Returns false if it is complete but has the wrong digest.
 async fn download(registry: &Registry, wanted: &Wanted, part: &Path, bar: &Bar) -> Result<bool> {
     let failed = unwritable(part);
     let mut file =
@@ -162,7 +162,7 @@ async fn download(registry: &Registry, wanted: &Wanted, part: &Path, bar: &Bar) 
         let trouble = match registry.blob(&wanted.digest, at).await {
             Ok(mut answer) => {
                 if answer.status().as_u16() != 206 && at > 0 {
-                    // It gives the whole.
+                    // The registry sends the whole content.
                     file.set_len(0).and_then(|()| file.seek(SeekFrom::Start(0))).map_err(&failed)?;
                     (at, hash) = (0, Sha256::new());
                     bar.at(0);

@@ -1,5 +1,5 @@
-//! OCI layouts: images as a folder or an archive holds them, read to be pushed. An archive is not unpacked: its members are parts of
-//! the one file, which is why there need not be room for it twice.
+//! OCI layouts: images in a folder or an archive, read for a push. An archive is not unpacked: its members are read as
+//! parts of one file, so no extra disk space is needed.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -15,33 +15,33 @@ use super::{DOCKER_LIST, IMAGE_INDEX, IMAGE_MANIFEST, LONGEST_MANIFEST, REF_NAME
 use crate::failure::{Failure, Result};
 use crate::printable::printable;
 
-/// How deep an index may hold indexes.
+/// Maximum nesting depth of indexes.
 const DEPTH: usize = 4;
 
-/// Where a layout is.
+/// Location of a layout.
 pub(super) enum Layout {
     Folder(PathBuf),
     Archive { whole: Part, members: BTreeMap<String, (u64, u64)> },
 }
 
-/// What a file is that ends in `.tar`, perhaps.
+/// Kind of a `.tar` file.
 pub(super) enum Archive {
     Layout(Layout),
-    /// What `docker save` wrote before it knew layouts.
+    /// Legacy format of `docker save`, without a layout.
     Docker,
-    /// Something else: a file like others.
+    /// Any other file.
     Other,
 }
 
 impl Layout {
-    /// The layout in a folder, if it is one.
+    /// Returns the layout in a folder, if it is one.
     pub(super) fn in_folder(folder: &Path) -> Option<Self> {
         let has = |name: &str| folder.join(name).is_file();
         (has("oci-layout") && has("index.json")).then(|| Self::Folder(folder.to_owned()))
     }
 
-    /// Looks whether a file is an archive of an image. Only one whose first member already looks so is read further: a tarball of
-    /// a million files need not be searched to see that it is none.
+    /// Detects whether a file is an image archive. Only one with a plausible first member is read further, so that a
+    /// tarball of a million files is not searched in vain.
     pub(super) fn in_archive(path: &Path) -> Result<Archive> {
         let failed =
             |error: std::io::Error| Failure::local(&format!("{} cannot be read", path.display()), error);
@@ -50,7 +50,7 @@ impl Layout {
         let Ok(entries) = archive.entries_with_seek() else { return Ok(Archive::Other) };
         let mut members = BTreeMap::new();
         for entry in entries {
-            // What cannot be read as an archive is no archive.
+            // An unreadable archive is treated as an ordinary file.
             let Ok(entry) = entry else { return Ok(Archive::Other) };
             let Ok(name) = entry.path().map(|path| path.to_string_lossy().into_owned()) else {
                 return Ok(Archive::Other);
@@ -96,7 +96,7 @@ impl Layout {
         parse(&short(&content)?)
     }
 
-    /// Everything that one of its images is made of. `wanted` is its name in the layout, or its digest.
+    /// Returns all content of one of its images. `wanted` is its name in the layout, or its digest.
     pub(super) fn parcel(&self, wanted: Option<&str>, tag: Option<&str>) -> Result<Parcel> {
         let index = self.document("index.json")?;
         let listed = index["manifests"].as_array().map_or(&[][..], Vec::as_slice);
@@ -141,7 +141,7 @@ impl Layout {
             return Ok(());
         }
         let Some(content) = self.blob(&digest)? else {
-            // Layers that everybody fetches from their maker need not be there.
+            // Layers with external URLs need not be included.
             let elsewhere = descriptor["urls"].as_array().is_some_and(|urls| !urls.is_empty());
             return if elsewhere { Ok(()) } else { Err(missing(&digest)) };
         };
@@ -154,7 +154,7 @@ impl Layout {
     }
 }
 
-/// Whether the first member of an archive looks like that of an image.
+/// Reports whether the first member of an archive looks like an image's.
 fn begins_an_image(name: &str) -> bool {
     let first = name.split('/').next().unwrap_or_default();
     let stem = first.split('.').next().unwrap_or_default();
@@ -191,7 +191,7 @@ pub(super) fn digest_of(descriptor: &Value) -> Result<Digest> {
     text.parse().map_err(|error| broken(&format!("{error}")))
 }
 
-/// The one that is meant: the only one, or one by name or digest.
+/// Returns the selected image: the only one, or one by name or digest.
 fn chosen<'l>(listed: &'l [Value], wanted: Option<&str>, tag: Option<&str>) -> Result<&'l Value> {
     let name = |descriptor: &'l Value| descriptor["annotations"][REF_NAME].as_str();
     let named = |word: &str| listed.iter().find(|found| name(found) == Some(word) || found["digest"] == word);

@@ -1,4 +1,4 @@
-//! What fails for a moment is tried again, with longer and longer pauses, until it fails too often in a row.
+//! Retries temporary failures with growing delays, up to a limit of consecutive failures.
 
 use std::time::Duration;
 
@@ -7,12 +7,12 @@ use super::registry::Registry;
 use super::trouble::Trouble;
 use crate::failure::Result;
 
-/// How often in a row something may fail before whoever waits is told.
+/// Maximum number of consecutive failures.
 const MOST: u32 = 8;
-/// The pause after the first trouble, and the longest.
+/// First and longest delay.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(250), Duration::from_secs(15));
 
-/// How much was borne since something last succeeded.
+/// Number of failures since the last success.
 pub(super) struct Patience {
     troubles: u32,
 }
@@ -22,18 +22,18 @@ impl Patience {
         Self { troubles: 0 }
     }
 
-    /// Something succeeded.
+    /// Resets the count after a success.
     pub(super) fn renew(&mut self) {
         self.troubles = 0;
     }
 
-    /// Counts a trouble that needs no pause; false if it is one too many.
+    /// Counts a failure without a delay; returns false if the limit is exceeded.
     pub(super) fn count(&mut self) -> bool {
         self.troubles += 1;
         self.troubles <= MOST
     }
 
-    /// Waits, or says that it was enough.
+    /// Waits before a retry, or returns the failure if the limit is exceeded.
     pub(super) async fn bear(&mut self, registry: &Registry, trouble: Trouble, bar: &Bar) -> Result<()> {
         if !self.count() || !trouble.passes() {
             return Err(registry.failed(trouble));

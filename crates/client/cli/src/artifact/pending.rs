@@ -1,5 +1,5 @@
-//! Which uploads are under way, over runs of the program: a small file for each, named by what it uploads where. It holds no secret:
-//! whoever knows an upload's place still needs a token. What is lost here costs only that something is sent again.
+//! Pending uploads across runs of the program: a small file for each, named by its content and target. They contain no
+//! secret: an upload's location is useless without a token. A lost file only costs a repeated transfer.
 
 use std::fs::{DirBuilder, OpenOptions};
 use std::io::Write as _;
@@ -10,7 +10,7 @@ use muster_trust::Digest;
 
 use super::registry::Registry;
 
-/// The uploads to one repository.
+/// Pending uploads to one repository.
 pub(super) struct Pending {
     folder: PathBuf,
     key: String,
@@ -25,12 +25,12 @@ impl Pending {
         self.folder.join(Digest::of(format!("{}\n{digest}", self.key).as_bytes()).hex())
     }
 
-    /// Where the upload of this content goes on, if one was begun.
+    /// Returns the location of a pending upload of this content, if any.
     pub(super) fn recall(&self, digest: &Digest) -> Option<String> {
         std::fs::read_to_string(self.path(digest)).ok().map(|text| text.trim().to_owned())
     }
 
-    /// Keeps it. A cache that cannot be written is no reason not to push.
+    /// Stores the location. A cache that cannot be written does not prevent a push.
     pub(super) fn keep(&self, digest: &Digest, location: &str) {
         let _ = DirBuilder::new().recursive(true).mode(0o700).create(&self.folder);
         let file =
@@ -38,7 +38,7 @@ impl Pending {
         let _ = file.and_then(|mut file| writeln!(file, "{location}"));
     }
 
-    /// Forgets it: it ended, or is gone.
+    /// Removes the entry of an upload that ended or was lost.
     pub(super) fn forget(&self, digest: &Digest) {
         let _ = std::fs::remove_file(self.path(digest));
     }

@@ -1,5 +1,5 @@
-//! How far content has come: a bar for what is under way on a terminal, a line for each elsewhere, nothing for scripts. It is shown on standard
-//! error, so that what stands on standard output is the answer alone.
+//! Transfer progress: bars on a terminal, a line per file elsewhere, nothing for scripts. Written to standard error, so
+//! that standard output only contains the result.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use crate::amount::bytes;
 use crate::printable::printable;
 
-/// Where it is shown.
+/// Form of the progress display.
 pub(crate) enum Progress {
     Bars(MultiProgress),
     Lines,
@@ -28,7 +28,7 @@ impl Progress {
         Self::Silent
     }
 
-    /// Begins with something; `doing` is what happens to it.
+    /// Starts a bar; `doing` is the current activity.
     pub(super) fn begin(&self, name: &str, doing: &str, total: u64) -> Bar {
         let name = printable(name).into_owned();
         let shown = match self {
@@ -59,7 +59,7 @@ enum Shown {
     Nowhere,
 }
 
-/// One content on its way.
+/// Progress of one transfer.
 #[derive(Clone)]
 pub(super) struct Bar {
     name: String,
@@ -68,21 +68,21 @@ pub(super) struct Bar {
 }
 
 impl Bar {
-    /// It has come so far.
+    /// Sets the position.
     pub(super) fn at(&self, position: u64) {
         if let Shown::Bar(bar, _) = &self.shown {
             bar.set_position(position);
         }
     }
 
-    /// It has come so much further.
+    /// Advances the position.
     pub(super) fn further(&self, count: u64) {
         if let Shown::Bar(bar, _) = &self.shown {
             bar.inc(count);
         }
     }
 
-    /// Something about it that is worth a word.
+    /// Shows a remark.
     pub(super) fn remark(&self, text: &str) {
         match &self.shown {
             Shown::Bar(bar, _) => bar.set_message(printable(text).into_owned()),
@@ -91,10 +91,10 @@ impl Bar {
         }
     }
 
-    /// It is there; `done` is what happened to it.
+    /// Ends the bar; `done` is the result.
     pub(super) fn end(&self, done: &str) {
         match &self.shown {
-            // A line stays for each, and a bar only for what is under way: a thousand files are more than a screen.
+            // A line stays for each file, and a bar only for running ones: a thousand files do not fit on a screen.
             Shown::Bar(bar, bars) => {
                 bar.finish_and_clear();
                 let _ = bars.println(self.ended(done));
@@ -108,7 +108,7 @@ impl Bar {
         format!("{done} {} ({})", self.name, bytes(self.total))
     }
 
-    /// It leaves no trace.
+    /// Removes the bar without a trace.
     pub(super) fn vanish(&self) {
         if let Shown::Bar(bar, _) = &self.shown {
             bar.finish_and_clear();

@@ -1,4 +1,4 @@
-//! `muster artifact pull`: files by their names, or an image as an OCI layout.
+//! `muster artifact pull`: files by name, or an image as an OCI layout.
 
 use std::path::Path;
 
@@ -19,7 +19,7 @@ use crate::join::project_argument;
 use crate::operate::show;
 use crate::printable::printable;
 
-/// How deep an index may hold indexes.
+/// Maximum nesting depth of indexes.
 const DEPTH: usize = 4;
 
 pub(crate) fn command() -> Command {
@@ -47,7 +47,7 @@ pub(crate) fn command() -> Command {
         .after_help(examples::of("artifact pull").unwrap_or_default())
 }
 
-/// Fetches.
+/// Runs the command.
 pub(crate) async fn pull(context: &Context, matches: &ArgMatches) -> Result<()> {
     let word = |name: &str| matches.get_one::<String>(name).map(String::as_str).unwrap_or_default();
     let project = project(context, matches)?;
@@ -106,7 +106,8 @@ fn parse(found: &Fetched) -> Result<Value> {
         .map_err(|error| strange(&format!("its manifest is no JSON: {error}")))
 }
 
-/// Whether it is made of files: by its type, or because it has no configuration and a name for every layer.
+/// Reports whether it is an artifact of files: by its type, or because it has no configuration and a name for every
+/// layer.
 fn is_files(manifest: &Value) -> bool {
     let named = |layers: &Vec<Value>| layers.iter().all(|layer| layer["annotations"][TITLE].is_string());
     let has_names = manifest["layers"].as_array().is_some_and(|layers| !layers.is_empty() && named(layers));
@@ -152,7 +153,7 @@ impl Fetching<'_> {
         Ok(())
     }
 
-    /// An image becomes a layout; one that is in the folder already is joined.
+    /// Writes an image as a layout; an existing layout in the folder is extended.
     async fn image(&self, found: &Fetched, manifest: &Value, tag: &str) -> Result<()> {
         let folder = self.target.folder;
         for part in ["blobs", "blobs/sha256"] {
@@ -202,7 +203,7 @@ impl Fetching<'_> {
         self.write(&format!("blobs/sha256/{}", found.digest.hex()), &found.bytes)
     }
 
-    /// Written beside and put in its place, so that it is there whole or not at all.
+    /// Writes a temporary file and renames it, so that the file is complete or absent.
     fn write(&self, name: &str, bytes: &[u8]) -> Result<()> {
         let path = self.target.folder.join(name);
         let fresh = path.with_extension("fresh");

@@ -55,7 +55,7 @@ pub(crate) fn command() -> Command {
         .after_help(examples::of("artifact push").unwrap_or_default())
 }
 
-/// Pushes.
+/// Runs the command.
 pub(crate) async fn push(context: &Context, matches: &ArgMatches) -> Result<()> {
     let words: Vec<&str> =
         matches.get_many::<String>("words").into_iter().flatten().map(String::as_str).collect();
@@ -63,7 +63,7 @@ pub(crate) async fn push(context: &Context, matches: &ArgMatches) -> Result<()> 
     let project = project(context, matches)?;
     let connection = context.connect()?;
     let registry = Registry::of(context, &connection, &project, &target.repository).await?;
-    // Who may not come in, or speaks to nobody, is told before a terabyte is hashed.
+    // Fail early on a missing permission or an unreachable server, before hashing a terabyte.
     registry.has_blob(&muster_trust::Digest::of(b"{}")).await.map_err(|trouble| registry.failed(trouble))?;
     let tag = match &target.which {
         Which::Tag(tag) => Some(tag.as_str()),
@@ -83,7 +83,7 @@ pub(crate) async fn push(context: &Context, matches: &ArgMatches) -> Result<()> 
     show(context, &["artifact", "get"], artifact)
 }
 
-/// Which words are sources, and where they go.
+/// Splits the words into sources and the target.
 fn split(words: &[&str], to: Option<&str>) -> Result<(Vec<PathBuf>, Reference)> {
     let paths = |words: &[&str]| words.iter().map(PathBuf::from).collect::<Vec<_>>();
     match (words, to) {
@@ -109,7 +109,7 @@ fn split(words: &[&str], to: Option<&str>) -> Result<(Vec<PathBuf>, Reference)> 
     }
 }
 
-/// Sends blobs, then manifests; says under which tag.
+/// Sends blobs, then manifests; returns the tag.
 async fn deliver(
     context: &Context,
     registry: &Registry,
@@ -126,7 +126,7 @@ async fn deliver(
             .inspect_err(|_| bar.vanish())?;
         bar.end(if sent == Sent::Now { "sent" } else { "there already:" });
     }
-    // A file that changed after it was sent is another file; what was sent is not what is there now.
+    // A file changed after it was sent no longer matches the pushed content.
     for item in &parcel.items {
         item.content.still_the_same()?;
     }
@@ -144,7 +144,7 @@ async fn deliver(
 async fn put(registry: &Registry, reference: &str, manifest: &Document) -> Result<()> {
     let put = || registry.put_manifest(reference, &manifest.media_type, manifest.bytes.clone());
     let answered = match put().await {
-        // The same manifest twice is the same manifest.
+        // Pushing the same manifest twice is idempotent.
         Err(trouble) if trouble.passes() => put().await,
         other => other,
     };

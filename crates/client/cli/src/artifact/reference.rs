@@ -1,10 +1,10 @@
-//! How content of a registry is named: `REPOSITORY`, `REPOSITORY:TAG`, `REPOSITORY@sha256:…`.
+//! References to registry content: `REPOSITORY`, `REPOSITORY:TAG`, `REPOSITORY@sha256:…`.
 
 use muster_trust::Digest;
 
 use crate::failure::{Failure, Result};
 
-/// Which of a repository's contents is meant.
+/// Selects content of a repository.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Which {
     Unsaid,
@@ -12,7 +12,7 @@ pub(super) enum Which {
     Digest(Digest),
 }
 
-/// A repository, and which of its contents.
+/// A repository and a selection of its content.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Reference {
     pub(super) repository: String,
@@ -44,7 +44,7 @@ impl Reference {
     }
 }
 
-/// The registry decides; this only keeps what would lead to another address from being sent.
+/// The registry validates names; this only rejects those that would change the request's path.
 fn is_repository(name: &str) -> bool {
     let part = |part: &str| {
         let edge =
@@ -62,7 +62,7 @@ fn is_tag(tag: &str) -> bool {
         && tag.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(&byte))
 }
 
-/// The name of a repository for something that is called so here: `My Model.safetensors` goes to `my-model`.
+/// Derives a repository name from a file name: `My Model.safetensors` becomes `my-model`.
 pub(super) fn repository_for(name: &str) -> Option<String> {
     let stem = name.split('.').find(|part| !part.is_empty())?;
     let plain = stem.chars().map(|letter| match letter.to_ascii_lowercase() {

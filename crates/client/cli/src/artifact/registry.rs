@@ -1,5 +1,5 @@
-//! The registry's side of one repository: the requests of the OCI distribution protocol that pushing and pulling need, one each.
-//! Nothing is repeated here: who calls knows what is safe to repeat.
+//! Client of one repository: the requests of the OCI distribution protocol for pushing and pulling. It never retries:
+//! callers know what is safe to repeat.
 
 use bytes::Bytes;
 use muster_sdk::Connection;
@@ -17,21 +17,21 @@ use crate::join::operation;
 use crate::operate::call;
 use crate::printable::printable;
 
-/// How much goes into the network at once, which is how smooth a bar is.
+/// Chunk size of a request body, which sets the granularity of progress.
 const PIECE: usize = 256 << 10;
 
 /// One repository of the registry.
 pub(super) struct Registry {
     http: reqwest::Client,
     server: String,
-    /// As the protocol writes it: the project and the repository's name.
+    /// Name in the protocol: the project and the repository.
     pub(super) name: String,
     verbose: bool,
 }
 
 type Answered<T> = std::result::Result<T, Trouble>;
 
-/// A manifest as it was fetched.
+/// A fetched manifest.
 pub(super) struct Fetched {
     pub(super) bytes: Bytes,
     pub(super) digest: Digest,
@@ -39,7 +39,7 @@ pub(super) struct Fetched {
 }
 
 impl Registry {
-    /// The repository of that name in a project.
+    /// Returns the repository of that name in a project.
     pub(super) async fn of(
         context: &Context,
         connection: &Connection,
@@ -54,13 +54,13 @@ impl Registry {
         })
     }
 
-    /// The registry's address and the repository, as signatures name it.
+    /// Returns the registry's address and the repository, as signatures contain it.
     pub(super) fn reference(&self) -> String {
         let host = self.server.split_once("://").map_or(self.server.as_str(), |(_, host)| host);
         format!("{host}/{}", self.name)
     }
 
-    /// The server, for whoever has to tell one from another.
+    /// Returns the server's address.
     pub(super) fn server(&self) -> &str {
         &self.server
     }
@@ -82,7 +82,7 @@ impl Registry {
         if answer.status().is_success() { Ok(answer) } else { Err(Trouble::of(answer).await) }
     }
 
-    /// Whether the repository has this content.
+    /// Reports whether the repository has this content.
     pub(super) async fn has_blob(&self, digest: &Digest) -> Answered<bool> {
         match self.send(self.ask(Method::HEAD, &format!("blobs/{digest}"))).await {
             Ok(_) => Ok(true),
@@ -91,7 +91,7 @@ impl Registry {
         }
     }
 
-    /// Content in one request, for what is small.
+    /// Uploads small content in one request.
     pub(super) async fn put_blob(&self, digest: &Digest, content: Bytes) -> Answered<()> {
         let request = self.ask(Method::POST, &format!("blobs/uploads/?digest={digest}"));
         let request =
@@ -99,7 +99,7 @@ impl Registry {
         self.send(request.body(content)).await.map(drop)
     }
 
-    /// Begins an upload; says where it goes on.
+    /// Starts an upload; returns its location.
     pub(super) async fn upload_start(&self) -> Answered<String> {
         let answer = self.send(self.ask(Method::POST, "blobs/uploads/").header(CONTENT_LENGTH, 0)).await?;
         let location = header(answer.headers(), LOCATION.as_str()).unwrap_or_default();
@@ -107,7 +107,7 @@ impl Registry {
             .ok_or_else(|| Trouble::Network("the registry did not say where the upload goes on".to_owned()))
     }
 
-    /// A place of this very repository's uploads. Another address is not followed: the token would go there.
+    /// Validates an upload location of this repository. Any other address is not followed: the token would be sent there.
     pub(super) fn own(&self, location: &str) -> Option<String> {
         let path = location.strip_prefix(&self.server).unwrap_or(location);
         let id = path.strip_prefix(&format!("/v2/{}/blobs/uploads/", self.name))?;
@@ -115,13 +115,13 @@ impl Registry {
         plain.then(|| format!("blobs/uploads/{id}"))
     }
 
-    /// How much of an upload is there.
+    /// Returns the length of an upload so far.
     pub(super) async fn upload_length(&self, location: &str) -> Answered<u64> {
         let answer = self.send(self.ask(Method::GET, location)).await?;
         Ok(received(answer.headers()))
     }
 
-    /// Appends to an upload; says how long it is now.
+    /// Appends to an upload; returns its new length.
     pub(super) async fn upload_append(
         &self,
         location: &str,
@@ -140,18 +140,18 @@ impl Registry {
         Ok(received(answer.headers()))
     }
 
-    /// Ends an upload: the registry compares the digest.
+    /// Completes an upload: the registry verifies the digest.
     pub(super) async fn upload_finish(&self, location: &str, digest: &Digest) -> Answered<()> {
         let request = self.ask(Method::PUT, &format!("{location}?digest={digest}")).header(CONTENT_LENGTH, 0);
         self.send(request).await.map(drop)
     }
 
-    /// Gives an upload up. If that fails, the registry sweeps it one day.
+    /// Cancels an upload. If that fails, the registry eventually expires it.
     pub(super) async fn upload_cancel(&self, location: &str) {
         let _ = self.send(self.ask(Method::DELETE, location)).await;
     }
 
-    /// Puts a manifest under a tag or its digest.
+    /// Pushes a manifest under a tag or its digest.
     pub(super) async fn put_manifest(
         &self,
         reference: &str,
@@ -163,7 +163,8 @@ impl Registry {
         self.send(request.body(content)).await.map(drop)
     }
 
-    /// A manifest by tag or digest, if there is one. Its digest is computed here and compared with what was asked for.
+    /// Returns a manifest by tag or digest, if there is one. Its digest is computed here and compared with the requested
+    /// one.
     pub(super) async fn manifest(&self, reference: &str) -> Result<Option<Fetched>> {
         let accepted = format!(
             "{IMAGE_MANIFEST}, {IMAGE_INDEX}, application/vnd.docker.distribution.manifest.v2+json, {DOCKER_LIST}"
@@ -190,7 +191,7 @@ impl Registry {
         Ok(Some(Fetched { bytes, digest, media_type }))
     }
 
-    /// A manifest, whole, as long as it is no longer than manifests are.
+    /// Reads a manifest, up to the maximum size.
     async fn short(&self, mut answer: Response) -> Result<Bytes> {
         let mut bytes = Vec::new();
         while let Some(piece) =
@@ -208,7 +209,7 @@ impl Registry {
         Ok(bytes.into())
     }
 
-    /// A blob, from this byte on. Whether the registry gave a part or the whole is in the status.
+    /// Requests a blob from an offset. The status shows whether the registry sends a part or the whole.
     pub(super) async fn blob(&self, digest: &Digest, from: u64) -> Answered<Response> {
         let mut request = self.ask(Method::GET, &format!("blobs/{digest}"));
         if from > 0 {
@@ -217,7 +218,7 @@ impl Registry {
         self.send(request).await
     }
 
-    /// As a person reads it.
+    /// Converts to a failure for the user.
     pub(super) fn failed(&self, trouble: Trouble) -> Failure {
         match trouble {
             Trouble::Network(cause) => {
@@ -230,15 +231,15 @@ impl Registry {
     }
 }
 
-/// How much of an upload is there, by the answer about it. The protocol writes an empty range like that of one byte, so `0-0` is
-/// taken for nothing: a byte too early is corrected by the registry, a byte too late is a hole.
+/// Returns the length of an upload from a response. The protocol writes an empty range like that of one byte, so `0-0`
+/// counts as empty: the registry corrects an offset that is too low, but one that is too high leaves a hole.
 fn received(headers: &HeaderMap) -> u64 {
     let range = header(headers, RANGE.as_str()).unwrap_or_default();
     let last = range.rsplit_once('-').and_then(|(_, last)| last.trim().parse::<u64>().ok());
     last.filter(|last| *last > 0).map_or(0, |last| last + 1)
 }
 
-/// A body that tells how much of it is on its way.
+/// Returns a body that reports its progress.
 fn pieces(content: Bytes, bar: Bar) -> reqwest::Body {
     let starts = (0..content.len()).step_by(PIECE);
     let pieces = starts.map(move |start| {
@@ -249,7 +250,7 @@ fn pieces(content: Bytes, bar: Bar) -> reqwest::Body {
     reqwest::Body::wrap_stream(futures::stream::iter(pieces))
 }
 
-/// The project as the registry writes it: a bare name is somebody's only if one knows whose.
+/// Returns the project's qualified name: a bare name is ambiguous without its tenant.
 async fn qualified(connection: &Connection, project: &str) -> Result<String> {
     if project.contains('.') || project.starts_with("prj_") {
         return Ok(project.to_owned());

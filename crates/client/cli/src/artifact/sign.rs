@@ -1,4 +1,4 @@
-//! `muster artifact sign`: a signature beside an artifact, in the forms that cosign and model_signing read.
+//! `muster artifact sign`: attaches a signature to an artifact, in the formats of cosign and model_signing.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
@@ -51,7 +51,7 @@ pub(crate) fn command() -> Command {
         .after_help(examples::of("artifact sign").unwrap_or_default())
 }
 
-/// Signs.
+/// Runs the command.
 pub(crate) async fn sign(context: &Context, matches: &ArgMatches) -> Result<()> {
     let word = |name: &str| matches.get_one::<String>(name).map(String::as_str).unwrap_or_default();
     let key = read_key(Path::new(word("key")))?;
@@ -85,8 +85,8 @@ pub(crate) async fn sign(context: &Context, matches: &ArgMatches) -> Result<()> 
     Ok(())
 }
 
-/// A private key that others may read is none. What the file holds is looked at first: of a public key everybody may know, and
-/// whoever named it is told that it is the wrong one of the two.
+/// Reads a private key; one that others can read is refused. The content is checked first, so that a public key passed by
+/// mistake gets a specific error.
 fn read_key(path: &Path) -> Result<PrivateKey> {
     let shown = path.display();
     let failed = |error: std::io::Error| Failure::local(&format!("the key {shown} cannot be read"), error);
@@ -152,7 +152,7 @@ async fn put(context: &Context, registry: &Registry, attachment: Attachment, ref
     put.map_err(|trouble| registry.failed(trouble))
 }
 
-/// The files of an artifact that is made of them, with their digests.
+/// Returns the files of an artifact of files, with their digests.
 fn files(found: &Fetched) -> Result<Option<Vec<(String, Digest)>>> {
     let manifest: Value = serde_json::from_slice(&found.bytes).map_err(|error| {
         Failure::new(Exit::Failed, "strange_manifest", format!("the manifest is no JSON: {error}"))

@@ -1,5 +1,5 @@
-//! `muster artifact smoke`: the smoke test. A cell of the very digest is made, seen running, and destroyed; what its node's agent saw
-//! of it is the evidence with which the artifact can be staged.
+//! `muster artifact smoke`: the smoke test. It creates a cell of the exact digest, waits until it is verified as running,
+//! and destroys it; the node agent's findings are the evidence for staging the artifact.
 
 use std::io::Write as _;
 
@@ -40,7 +40,7 @@ pub(crate) fn command() -> Command {
         .after_help(examples::of("artifact smoke").unwrap_or_default())
 }
 
-/// Runs it.
+/// Runs the command.
 pub(crate) async fn smoke(context: &Context, matches: &ArgMatches) -> Result<()> {
     let word = |name: &str| matches.get_one::<String>(name).map(String::as_str).unwrap_or_default();
     let project = project(context, matches)?;
@@ -54,7 +54,7 @@ pub(crate) async fn smoke(context: &Context, matches: &ArgMatches) -> Result<()>
     let cell = make(context, &connection, matches, &project, &text("digest"), word("allocation")).await?;
     let named = Named { project: project.clone(), cell: cell.clone() };
     let tested = run(&connection, matches, &named).await;
-    // The cell goes whatever was found; that it cannot go must not hide what was found.
+    // Destroy the cell in any case; a failure to do so must not hide the test's result.
     let destroyed = destroy(context, &connection, &named, matches).await;
     tested.and(destroyed)?;
     let artifact = if matches.get_flag("promote") {
@@ -74,7 +74,7 @@ pub(crate) async fn smoke(context: &Context, matches: &ArgMatches) -> Result<()>
     }
 }
 
-/// Makes the cell and waits until it was seen running; gives its id.
+/// Creates the cell and waits until it is verified as running; returns its id.
 async fn make(
     context: &Context,
     connection: &Connection,
@@ -119,7 +119,7 @@ async fn finish(
     failure.map_or(Ok(()), Err)
 }
 
-/// Runs the command in the cell, if there is one. What it says goes to standard error: the answer is the cell.
+/// Runs the command in the cell, if any. Its output goes to standard error: the result is the cell.
 async fn run(connection: &Connection, matches: &ArgMatches, named: &Named) -> Result<()> {
     let words: Vec<&String> = matches.get_many::<String>("command").into_iter().flatten().collect();
     if words.is_empty() {
@@ -133,7 +133,7 @@ async fn run(connection: &Connection, matches: &ArgMatches, named: &Named) -> Re
     };
     loop {
         match output.next().await.map_err(|error| Failure::call(None, error))? {
-            // It is given nothing to read; that it ended before it heard so is no failure.
+            // It gets no input; if it ended before, that is not a failure.
             Said::Started => drop(input.end().await),
             Said::Output(bytes) | Said::Error(bytes) => std::io::stderr().lock().write_all(&bytes)?,
             Said::Exited(0) => return Ok(()),

@@ -1,4 +1,4 @@
-//! What is pushed: an OCI layout as it is, or files, which become an artifact of one layer each.
+//! Sources of a push: an OCI layout as it is, or files, which become an artifact with one layer each.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -13,14 +13,14 @@ use super::progress::Progress;
 use super::{EMPTY, FILES, IMAGE_MANIFEST, TITLE};
 use crate::failure::{Failure, Result};
 
-/// A file shorter than this is hashed before anybody could read a bar.
+/// Minimum file size for a progress bar.
 const WORTH_A_BAR: u64 = 64 << 20;
 
-/// Everything that is pushed for one artifact.
+/// All content of one artifact to push.
 #[derive(Default)]
 pub(super) struct Parcel {
     pub(super) items: Vec<Item>,
-    /// What belongs to others comes before them; the artifact's own is the last.
+    /// In dependency order; the artifact's own manifest is last.
     pub(super) manifests: Vec<Document>,
 }
 
@@ -38,15 +38,15 @@ pub(super) struct Document {
     pub(super) bytes: Bytes,
 }
 
-/// What was said about the sources.
+/// Options for the sources.
 pub(super) struct Said<'a> {
     pub(super) as_files: bool,
-    /// Which image of a layout.
+    /// The image of a layout.
     pub(super) manifest: Option<&'a str>,
     pub(super) tag: Option<&'a str>,
 }
 
-/// Reads what is there.
+/// Reads the sources.
 pub(super) fn read(sources: &[PathBuf], said: &Said<'_>, progress: &Progress) -> Result<Parcel> {
     if let [source] = sources
         && !said.as_files
@@ -107,7 +107,7 @@ fn files(sources: &[PathBuf], progress: &Progress) -> Result<Parcel> {
         "config": {"mediaType": EMPTY, "digest": Digest::of(&nothing), "size": nothing.len()},
         "layers": layers,
     });
-    // Without a name, because nobody asked for it.
+    // Without a name, because it is not one of the sources.
     let empty = Item { name: String::new(), digest: Digest::of(&nothing), content: Content::Memory(nothing) };
     if !items.iter().any(|known| known.digest == empty.digest) {
         items.push(empty);
@@ -117,14 +117,15 @@ fn files(sources: &[PathBuf], progress: &Progress) -> Result<Parcel> {
     Ok(Parcel { items, manifests: vec![document] })
 }
 
-/// Every file with its title. Of one folder the titles begin below it; of several sources, with their names.
+/// Returns every file with its title. For one folder, titles are relative to it; for several sources, they start with the
+/// source's name.
 fn named(sources: &[PathBuf]) -> Result<Vec<(String, PathBuf)>> {
     let mut found = Vec::new();
     for source in sources {
         let about = std::fs::metadata(source)
             .map_err(|error| Failure::usage(format!("{} cannot be read: {error}", source.display())))?;
         let name = || {
-            // `.` and `..` have a name too, which only the file system knows.
+            // `.` and `..` must be resolved to get a name.
             let whole = std::fs::canonicalize(source).unwrap_or_else(|_| source.clone());
             whole.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
         };
@@ -173,7 +174,7 @@ fn walk(folder: &Path, prefix: &str, found: &mut Vec<(String, PathBuf)>) -> Resu
         let is_link = entry.file_type().map_err(failed)?.is_symlink();
         let about = std::fs::metadata(&path).map_err(failed)?;
         if about.is_file() {
-            // A link to a file is its content, as in the folders of model hubs.
+            // A link to a file is read as its content, as in the folders of model hubs.
             found.push((title, path));
         } else if about.is_dir() && !is_link {
             walk(&path, &format!("{title}/"), found)?;
@@ -186,7 +187,7 @@ fn walk(folder: &Path, prefix: &str, found: &mut Vec<(String, PathBuf)>) -> Resu
     Ok(())
 }
 
-/// Whether a title, joined to a folder, is a file in it on every machine.
+/// Reports whether a title, joined to a folder, is a file in it on every platform.
 pub(super) fn is_safe(title: &str) -> bool {
     let plain = |letter: char| !letter.is_control() && letter != '\\';
     plain_name(title)
@@ -278,7 +279,7 @@ mod tests {
         assert!(read(&Said { manifest: Some("other"), ..SAID }).is_err());
         let as_files = read(&Said { as_files: true, ..SAID }).unwrap();
         assert_eq!(as_files.items[0].name, "x.tar");
-        // A layer that is missing is found before anything is sent.
+        // A missing layer is found before anything is sent.
         archive(&path, &image[1..]);
         assert!(read(&SAID).err().unwrap().detail.contains("does not hold"));
         archive(&path, &[("manifest.json", b"[]")]);

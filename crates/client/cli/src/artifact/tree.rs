@@ -1,6 +1,6 @@
-//! A thing with what hangs on it, drawn as a tree of two levels.
+//! A tree of two levels: a root and its branches.
 
-/// The thing, and its branches.
+/// A root and its branches.
 pub(super) struct Tree {
     root: String,
     branches: Vec<(String, Vec<String>)>,
@@ -11,7 +11,7 @@ impl Tree {
         Self { root, branches: Vec::new() }
     }
 
-    /// A branch, unless nothing hangs on it.
+    /// Adds a branch, unless it is empty.
     pub(super) fn branch(&mut self, name: &str, leaves: Vec<String>) {
         let leaves: Vec<String> = leaves.into_iter().filter(|leaf| !leaf.is_empty()).collect();
         if !leaves.is_empty() {

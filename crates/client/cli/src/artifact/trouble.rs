@@ -1,4 +1,4 @@
-//! What the registry, or the way to it, answers instead of what was asked for.
+//! Errors of the registry and of the connection to it.
 
 use reqwest::Response;
 use reqwest::header::{HeaderMap, RETRY_AFTER};
@@ -6,32 +6,32 @@ use serde_json::Value;
 
 use crate::failure::{Failure, exit_of};
 
-/// Why a request was not answered as it should be.
+/// Error of a request.
 #[derive(Debug)]
 pub(super) enum Trouble {
-    /// The network failed: perhaps it happened.
+    /// The network failed: the request may have taken effect.
     Network(String),
-    /// The registry said no.
+    /// The registry refused.
     Refused(Box<Refusal>),
 }
 
-/// What the registry said.
+/// A refusal of the registry.
 #[derive(Debug)]
 pub(super) struct Refusal {
     pub(super) status: u16,
     pub(super) code: String,
     message: String,
-    /// How much of an upload is there, where it says so.
+    /// Length of an upload so far, if given.
     pub(super) length: Option<u64>,
-    /// After how many seconds to ask again, where it says so.
+    /// Seconds after which to retry, if given.
     pub(super) retry_after: Option<u64>,
     correlation_id: Option<String>,
 }
 
 impl Refusal {
-    /// As a person reads it, with what to do next.
+    /// Converts to a failure for the user, with the next step.
     pub(super) fn failure(self) -> Failure {
-        // Questions without a body are refused without a word.
+        // Refusals of HEAD requests have no body.
         let message = match (self.message.as_str(), self.status) {
             ("", 401) => "it does not know the token".to_owned(),
             ("", 403) => "your roles do not allow this".to_owned(),
@@ -64,7 +64,7 @@ impl Refusal {
 }
 
 impl Trouble {
-    /// From an answer that is no success.
+    /// Reads an error response.
     pub(super) async fn of(answer: Response) -> Self {
         let (status, headers) = (answer.status().as_u16(), answer.headers().clone());
         let body = answer.bytes().await.unwrap_or_default();
@@ -81,8 +81,8 @@ impl Trouble {
         }))
     }
 
-    /// Whether the same may succeed a moment later. 409 is an upload that another request still writes to, such as one whose
-    /// connection was lost.
+    /// Reports whether a retry may succeed. 409 is an upload that another request still writes to, such as one with a
+    /// lost connection.
     pub(super) fn passes(&self) -> bool {
         match self {
             Self::Network(_) => true,
@@ -91,7 +91,7 @@ impl Trouble {
     }
 }
 
-/// The deepest reason says most: "connection refused" rather than "error sending request".
+/// Returns the innermost cause, which is the most specific: "connection refused" rather than "error sending request".
 pub(super) fn deepest(error: &reqwest::Error) -> String {
     let mut deepest: &dyn std::error::Error = error;
     while let Some(source) = deepest.source() {
@@ -100,7 +100,7 @@ pub(super) fn deepest(error: &reqwest::Error) -> String {
     deepest.to_string()
 }
 
-/// A header that is a text.
+/// Returns a header as text.
 pub(super) fn header(headers: &HeaderMap, name: &str) -> Option<String> {
     headers.get(name)?.to_str().ok().map(str::to_owned)
 }

@@ -1,5 +1,5 @@
-//! Sends content, and goes on where it stopped: after a broken connection, after a restarted server, in a later run of the program.
-//! How much is there is never remembered here but asked for, because only the registry knows.
+//! Uploads content, and resumes after a broken connection, a server restart, or in a later run of the program. The offset
+//! is never stored but always requested, because only the registry knows it.
 
 use muster_trust::Digest;
 
@@ -12,23 +12,23 @@ use super::trouble::Trouble;
 use crate::amount::bytes;
 use crate::failure::{Exit, Failure, Result};
 
-/// How much goes into one request: what is lost at most when a connection breaks in the worst moment, and what is in memory.
+/// Size of one request: the maximum loss when a connection breaks, and the memory in use.
 const CHUNK: usize = 32 << 20;
-/// What is smaller goes in one request.
+/// Maximum size of an upload in a single request.
 const SMALL: u64 = 1 << 20;
-/// How often an upload is begun anew.
+/// Maximum number of restarts of an upload.
 const BEGINNINGS: u32 = 3;
 
-/// What became of it.
+/// Result of an upload.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Sent {
-    /// The repository had it.
+    /// The repository already had it.
     Before,
-    /// It has it now.
+    /// It was uploaded.
     Now,
 }
 
-/// Sends content unless the repository has it.
+/// Uploads content unless the repository has it.
 pub(super) async fn send(
     registry: &Registry,
     pending: &Pending,
@@ -65,10 +65,10 @@ async fn at_once(registry: &Registry, digest: &Digest, content: &Content, bar: &
     }
 }
 
-/// Where an upload stands.
+/// State of an upload.
 struct Stand {
     location: String,
-    /// How much is there, if that is known.
+    /// Length so far, if known.
     at: Option<u64>,
 }
 
@@ -101,7 +101,7 @@ async fn in_chunks(
         };
         match (&trouble, &mut stand) {
             (Trouble::Refused(refusal), Some(open)) if refusal.status == 416 => {
-                // It says how much it has; if not, it is asked.
+                // Use the offset from the response, or request it.
                 open.at = refusal.length;
                 if !patience.count() {
                     return Err(registry.failed(trouble));
@@ -110,13 +110,13 @@ async fn in_chunks(
             (Trouble::Refused(refusal), Some(open)) if lost(refusal.status, &refusal.code) => {
                 let mismatch = refusal.code == "DIGEST_INVALID";
                 if mismatch {
-                    // It is this file that changed, or what an earlier run sent.
+                    // Either this file changed, or the content that an earlier run sent.
                     content.still_the_same()?;
                     registry.upload_cancel(&open.location).await;
                 }
                 pending.forget(digest);
                 beginnings += 1;
-                // An upload whose last answer was lost is gone because it ended well.
+                // An upload with a lost final response is gone because it succeeded.
                 if !mismatch && matches!(registry.has_blob(digest).await, Ok(true)) {
                     return Ok(Sent::Now);
                 }
@@ -136,7 +136,7 @@ async fn in_chunks(
     }
 }
 
-/// Whether an upload must be begun anew.
+/// Reports whether an upload must be restarted.
 fn lost(status: u16, code: &str) -> bool {
     status == 404 || code == "BLOB_UPLOAD_UNKNOWN" || code == "DIGEST_INVALID"
 }
@@ -146,7 +146,7 @@ enum Step {
     Finished,
 }
 
-/// One request of an upload. The outer error is ours and final, the inner one the network's or the registry's.
+/// Sends one request of an upload. The outer error is local and final, the inner one the network's or the registry's.
 async fn step(
     registry: &Registry,
     pending: &Pending,
@@ -193,7 +193,7 @@ async fn step(
     let chunk = match content.read(at, CHUNK) {
         Ok(chunk) => chunk,
         Err(failure) => {
-            // What was sent of a file that is no more is of use to nobody.
+            // The uploaded part of a changed file is useless.
             registry.upload_cancel(&open.location).await;
             pending.forget(digest);
             return Err(failure);

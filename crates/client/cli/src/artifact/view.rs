@@ -1,4 +1,4 @@
-//! Artifacts as people look at them: one a line in a list, or one alone with what is known of its signatures.
+//! Views of artifacts: a line in a list, or a single one with its signatures.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -8,7 +8,7 @@ use crate::age::{exact, instant, relative};
 use crate::amount::bytes;
 use crate::operation::text;
 
-/// An artifact as a line of a list: sizes and digests that fit, and what its signatures come to.
+/// Prepares an artifact for a list: short digest, readable size, and trust level.
 pub(crate) fn row(artifact: &mut Value) {
     artifact["short"] = json!(short(&text(artifact, "digest")));
     artifact["kind"] = json!(kind(artifact));
@@ -17,12 +17,12 @@ pub(crate) fn row(artifact: &mut Value) {
     size_in_words(artifact);
 }
 
-/// A size in words, wherever one stands in a list.
+/// Adds a readable size for lists.
 pub(crate) fn size_in_words(thing: &mut Value) {
     thing["shown_size"] = json!(thing["size"].as_u64().map(bytes).unwrap_or_default());
 }
 
-/// As much of a digest as tells it apart.
+/// Returns enough of a digest to identify it.
 fn short(digest: &str) -> String {
     digest.chars().take("sha256:".len() + 12).collect()
 }
@@ -51,7 +51,7 @@ fn kind(artifact: &Value) -> String {
     }
 }
 
-/// One artifact.
+/// Formats one artifact.
 pub(crate) fn shown(artifact: &Value, now: Timestamp) -> String {
     let time = |name: &str| artifact[name].as_str().and_then(|at| exact(at, now)).unwrap_or_default();
     let verdict = &artifact["verdict"];
@@ -81,7 +81,7 @@ pub(crate) fn shown(artifact: &Value, now: Timestamp) -> String {
     lines.map(|(name, value)| format!("{:<15} {value}\n", format!("{name}:"))).collect()
 }
 
-/// Everything that hangs on an artifact, from signature to running cell.
+/// Formats everything that depends on an artifact, from signature to running cell.
 pub(crate) fn references(answer: &Value, now: Timestamp) -> String {
     let artifact = &answer["artifact"];
     let list = |name: &str| answer[name].as_array().cloned().unwrap_or_default();

@@ -1,12 +1,12 @@
 use super::*;
 
-/// The rows of a chain, made here by the published rule alone.
+/// Returns the rows of a chain, built only by the published rule.
 fn rows(chain: &str, from: i64, previous: &str, count: i64) -> Vec<String> {
     let mut previous = previous.to_owned();
     (from..from + count)
         .map(|sequence| {
             let tenant = if chain == "platform" { String::new() } else { format!(r#""tenant_id":"{chain}","#) };
-            // Spaces and order are part of what is hashed.
+            // Spaces and order are part of the hashed text.
             let record = format!(r#"{{"id":"aud_{sequence}", {tenant}"action":"tenant.create","n":1.0}}"#);
             let hash = hash(&previous, sequence, &record);
             let line = format!(
@@ -160,7 +160,7 @@ fn rows_of_another_chain_are_found_whatever_the_line_says() {
     assert_eq!(finding(&renamed), (Tampering::Altered, 1, Some(1)));
 }
 
-/// The line that a server keeps for the last of these rows.
+/// Returns the line that a server stores for the last of these rows.
 fn signed(key: &muster_trust::PrivateKey, rows: &[String], at: &str) -> String {
     use base64::Engine as _;
     let last: serde_json::Value = serde_json::from_str(rows.last().unwrap()).unwrap();
@@ -173,7 +173,7 @@ fn signed(key: &muster_trust::PrivateKey, rows: &[String], at: &str) -> String {
     .to_string()
 }
 
-/// A chain whose rows from the fourth on were written anew, with all hashes computed again.
+/// Returns a chain rewritten from the fourth row on, with all hashes recomputed.
 fn rewritten() -> Vec<String> {
     let mut all = chain()[..3].to_vec();
     let mut previous = head_of(&all);
@@ -222,7 +222,7 @@ fn heads_count_only_with_a_signature_of_a_given_key() {
     assert!(read(&good).is_ok());
     assert!(read(&signed(&other, &chain(), "t1")).unwrap_err().contains("which was not given"));
     assert!(read(&good.replace("\"t1\"", "\"t2\"")).unwrap_err().contains("does not fit"));
-    // The same row with two hashes: the platform itself signed the chain before and after it was rewritten.
+    // The same row with two hashes: the platform signed the chain before and after it was rewritten.
     let both = format!("{good}\n{}", signed(&key, &rewritten(), "t2"));
     assert!(read(&both).unwrap_err().contains("was rewritten"));
 }

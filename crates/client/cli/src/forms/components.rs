@@ -1,4 +1,4 @@
-//! `--set worker=4 --allocation worker=my-alloc`: how many members a component should have, and where new ones go.
+//! `--set worker=4 --allocation worker=my-alloc`: desired members of a component, and the allocation for new ones.
 
 use clap::{Arg, ArgAction, ArgMatches};
 use muster_sdk::describe::Field;
@@ -59,7 +59,7 @@ pub(super) fn fill(field: &Field, matches: &ArgMatches, document: &mut Map<Strin
             asks.len() - 1
         });
         let Value::Object(ask) = &mut asks[place] else { continue };
-        // What was said twice on one line was meant once, and nobody knows which.
+        // Two different values on one command line are ambiguous.
         if ask.insert(name.to_owned(), value.clone()).is_some_and(|old| old != value)
             && !is_from_whole(matches, field)
         {
@@ -69,7 +69,7 @@ pub(super) fn fill(field: &Field, matches: &ArgMatches, document: &mut Map<Strin
     Ok(())
 }
 
-/// Whether there was something to be written over.
+/// Reports whether a whole body was given that flags may override.
 fn is_from_whole(matches: &ArgMatches, field: &Field) -> bool {
     matches.contains_id(&format!("{BODY}{}", field.name)) || matches.contains_id("body")
 }

@@ -1,5 +1,5 @@
-//! `--config rate=5 --config name=hub`, or `--config-file FILE`: what an app is configured with. What is JSON is taken as
-//! that, so that numbers are numbers; everything else is text.
+//! `--config rate=5 --config name=hub`, or `--config-file FILE`: the app's configuration. A value that parses as JSON is
+//! used as such, so that numbers are numbers; any other value is text.
 
 use std::io::BufRead;
 

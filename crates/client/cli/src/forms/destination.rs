@@ -1,4 +1,4 @@
-//! Where a new member goes: `--allocation NAME` for one that the project holds, `--gpus 2` for one that the platform makes.
+//! Allocation for a new member: `--allocation NAME` for an existing one, `--gpus 2` for one that the platform creates.
 
 use clap::{Arg, ArgMatches, value_parser};
 use muster_sdk::describe::Field;
@@ -8,7 +8,7 @@ use super::document_of;
 use crate::failure::Result;
 use crate::flags::BODY;
 
-/// The amounts of a capacity, each with a flag and its unit.
+/// Amounts of a capacity, each with a flag and its unit.
 const AMOUNTS: [(&str, &str, &str); 4] = [
     ("gpus", "gpus", "GPUs"),
     ("cpus", "cpus", "Logical CPUs"),
@@ -46,7 +46,7 @@ pub(super) fn fill(field: &Field, matches: &ArgMatches, document: &mut Map<Strin
     Ok(())
 }
 
-/// Whether a capacity was said in part: the rest is what the component asks for, and only the server knows that.
+/// Reports whether a capacity is incomplete: the rest is the component's default, which only the server knows.
 pub(crate) fn lacks_amounts(place: &Value) -> bool {
     let capacity = place["capacity"].as_object();
     capacity.is_some_and(|capacity| AMOUNTS.iter().any(|(name, _, _)| !capacity.contains_key(*name)))

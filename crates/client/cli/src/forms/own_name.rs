@@ -1,4 +1,4 @@
-//! The name of an instance: the app's, if nothing else is said. `muster instance create notebook` makes `notebook`.
+//! Name of an instance; default: the app's. `muster instance create notebook` creates `notebook`.
 
 use clap::{Arg, ArgMatches};
 use muster_sdk::describe::Field;

@@ -1,4 +1,4 @@
-//! `muster member get`: what a member is, where it is, how we know, and what its adapter says of it.
+//! `muster member get`: state, location, evidence and adapter detail of a member.
 
 use jiff::Timestamp;
 use serde_json::Value;
@@ -8,7 +8,7 @@ use crate::operation::text;
 use crate::workload::instance::indented;
 use crate::workload::under_way;
 
-/// The member.
+/// Formats the member.
 pub(crate) fn shown(member: &Value, now: Timestamp) -> String {
     let fenced = if member["fenced"] == Value::Bool(true) { ", FENCED" } else { "" };
     let mut lines = vec![format!(
@@ -69,7 +69,7 @@ fn allocation(member: &Value) -> String {
     }
 }
 
-/// The evidence for the states that need some. Its words are in `muster operation get`.
+/// Formats the evidence for the states that need some. Its details are in `muster operation get`.
 fn evidence(member: &Value) -> String {
     let kinds = [
         ("active", "active_witness_id"),
@@ -81,7 +81,7 @@ fn evidence(member: &Value) -> String {
     known.collect::<Vec<_>>().join(", ")
 }
 
-/// Its services in one line: `web running, restarted 4 times; db running`.
+/// Formats its services in one line: `web running, restarted 4 times; db running`.
 fn services(member: &Value) -> String {
     let shown = member["services"].as_array().into_iter().flatten().map(|service| {
         let ready = match (service["state"].as_str(), service["ready"].as_bool()) {
@@ -98,7 +98,7 @@ fn services(member: &Value) -> String {
     shown.collect::<Vec<_>>().join("; ")
 }
 
-/// Why a member is not healthy, and since when: `probe_failed: port 80 is closed, since 2026-11-15T12:20:20Z (5 min ago)`.
+/// Formats the reason a member is not healthy: `probe_failed: port 80 is closed, since 2026-11-15T12:20:20Z (5 min ago)`.
 pub(crate) fn health(thing: &Value, now: Timestamp) -> String {
     let why = [text(thing, "health_reason"), text(thing, "health_message")];
     let why = why.into_iter().filter(|word| !word.is_empty()).collect::<Vec<_>>().join(": ");

@@ -1,5 +1,5 @@
-//! `muster node approve NODE` without a digest: the hardware is looked up, shown, and approved as it was shown. The digest
-//! keeps anybody from approving what they have not seen; copying it by hand from another command would add nothing to that.
+//! `muster node approve NODE` without a digest: looks up the hardware, shows it, and approves exactly what was shown. The
+//! digest prevents approving unreviewed hardware; copying it by hand would add nothing.
 
 use std::io::BufRead;
 
@@ -22,8 +22,8 @@ pub(crate) fn argument() -> Arg {
         .help("Approve the hardware that is shown, without a question")
 }
 
-/// Fills in what was not said: the digest and the version of what is shown. False if there is nothing to approve, or if
-/// whoever was asked does not want to.
+/// Fills in the missing digest and version of what is shown. Returns false if there is nothing to approve, or if the
+/// person declines.
 pub(crate) async fn fill(
     context: &Context,
     connection: &Connection,
@@ -35,7 +35,7 @@ pub(crate) async fn fill(
     if given {
         return Ok(true);
     }
-    let get = Description::embedded().operation("node_get");
+    let get = Description::embedded().endpoint("node_get");
     let get = get.ok_or_else(|| Failure::usage("the API shows no nodes any more: say --digest"))?;
     let looked_up = Arguments { path: arguments.path.clone(), ..Arguments::default() };
     let found = connection.call(get, &looked_up).await.map_err(|error| Failure::call(Some(get), error))?;
@@ -55,12 +55,12 @@ pub(crate) async fn fill(
     if let Some(address) = node["reported_address"].as_str() {
         body["address"] = Value::from(address);
     }
-    // Whoever agreed has seen this version; one that came meanwhile is refused.
+    // The person agreed to this version; a newer one is refused.
     arguments.if_match = arguments.if_match.take().or(version);
     Ok(true)
 }
 
-/// What is about to be approved.
+/// Formats the hardware to approve.
 fn shown(node: &Value) -> String {
     let changes = difference(node);
     let mut lines = vec![format!("the hardware of {}:", text(node, "name"))];

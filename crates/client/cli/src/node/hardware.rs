@@ -1,4 +1,4 @@
-//! What an agent found in a machine, in a few lines. The whole of it is in `-o json`.
+//! Summary of a machine's hardware as reported by its agent. The full report is in `-o json`.
 
 use serde_json::Value;
 
@@ -6,7 +6,7 @@ use crate::amount::{count, mebibytes};
 use crate::operation::text;
 use crate::printable::printable;
 
-/// The machine, its processors and memory, its GPUs by model, and what the agent remarks.
+/// Returns the machine, its processors and memory, its GPUs by model, and the agent's remarks.
 pub(crate) fn summary(inventory: &Value) -> Vec<String> {
     let number = |value: &Value, name: &str| value[name].as_i64().unwrap_or(0);
     let cpus = &inventory["cpus"];
@@ -43,7 +43,7 @@ pub(crate) fn summary(inventory: &Value) -> Vec<String> {
     lines
 }
 
-/// `4 × NVIDIA H200, 143771 MiB, in 1 island`, a line a model.
+/// Returns `4 × NVIDIA H200, 143771 MiB, in 1 island`, one line per model.
 fn gpus(inventory: &Value) -> Vec<String> {
     let gpus = inventory["gpus"].as_array().map_or(&[][..], Vec::as_slice);
     let mut models: Vec<(String, i64, Vec<i64>)> = Vec::new();
@@ -68,7 +68,7 @@ fn gpus(inventory: &Value) -> Vec<String> {
     models.into_iter().map(line).collect()
 }
 
-/// What changed since the approval, a line each.
+/// Returns the changes since the approval, one line each.
 pub(crate) fn difference(node: &Value) -> Vec<String> {
     let changes = node["difference"].as_array().into_iter().flatten();
     let line = |change: &Value| {

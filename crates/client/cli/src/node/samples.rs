@@ -30,7 +30,7 @@ pub(crate) fn node() -> Value {
     })
 }
 
-/// The same, before anybody approved it.
+/// The same, before its approval.
 pub(crate) fn enrolling() -> Value {
     let mut node = node();
     node["state"] = json!("enrolling");

@@ -1,4 +1,4 @@
-//! `muster node get`: what a node is, what is free on it, and its slots, a line each.
+//! `muster node get`: state, free capacity and slots of a node.
 
 use jiff::Timestamp;
 use serde_json::Value;
@@ -11,7 +11,7 @@ use crate::operation::text;
 use crate::span::between;
 use crate::table::{plain, table};
 
-/// The node.
+/// Formats the node.
 pub(crate) fn shown(node: &Value, now: Timestamp) -> String {
     let mut lines = vec![format!("{}: {}", text(node, "name"), state(node, now))];
     let mut fact = |name: &str, value: String| {
@@ -46,7 +46,7 @@ pub(crate) fn shown(node: &Value, now: Timestamp) -> String {
     lines.into_iter().map(|line| format!("{}\n", line.trim_end())).collect()
 }
 
-/// The state, and what the one word does not say.
+/// Formats the state with its details.
 fn state(node: &Value, now: Timestamp) -> String {
     let state = text(node, "state");
     let since = node["unreachable_since"].as_str().and_then(instant).map(|then| between(then, now));

@@ -1,4 +1,4 @@
-//! One check of the platform: a command with where it ran, what was expected and what it wrote; or a fact.
+//! A check of the platform: a command with its location, expectation and output; or a fact.
 
 use serde_json::{Map, Value};
 
@@ -6,13 +6,13 @@ use super::text;
 use crate::printable::printable;
 use crate::table::plain;
 
-/// So many letters of a line, and so many lines of what a command wrote, are shown; `-o json` has all of it.
+/// Maximum length of a line, and number of output lines shown; `-o json` has everything.
 const SHOWN: usize = 100;
 const LINES: usize = 20;
-/// So many ids are shown of many.
+/// Maximum number of ids shown.
 const NAMED: usize = 5;
 
-/// The lines of what was checked, where it is more than plain facts; `None` for those.
+/// Returns the lines of a check, unless it consists of plain facts.
 pub(crate) fn lines(checked: &Value) -> Option<Vec<String>> {
     match checked {
         Value::Array(checks) if checks.iter().any(Value::is_object) => {
@@ -33,7 +33,8 @@ fn one(check: &Value) -> Vec<String> {
     }
 }
 
-/// `in hub-0: state unit-0: expected exit=0, stdout=^IDLE$; found exit=0, stdout "IDLE"`; output of several lines stands below.
+/// Returns `in hub-0: state unit-0: expected exit=0, stdout=^IDLE$; found exit=0, stdout "IDLE"`; multi-line output
+/// follows below.
 fn command(check: &Value, words: &[Value]) -> Vec<String> {
     let words: Vec<String> = words.iter().map(plain).collect();
     let exit = match (check["timed_out"] == Value::Bool(true), check["exit"].as_i64()) {
@@ -73,7 +74,7 @@ fn excerpt(line: &str) -> String {
     format!("{}{more}", printable(&shown))
 }
 
-/// `its cell: incarnation=2, address=10.0.0.3`. Who asked for it and by which task is said once, above.
+/// Returns `its cell: incarnation=2, address=10.0.0.3`. The requester and the task are printed once, above.
 fn fact(check: &Value, fields: &Map<String, Value>) -> String {
     let told = fields
         .iter()
@@ -91,7 +92,7 @@ fn is_members(value: &Value) -> bool {
     value.as_array().is_some_and(|members| members.iter().any(|member| member["member_id"].is_string()))
 }
 
-/// `unit: 3 members, verified by wit_1, wit_2, wit_3`.
+/// Returns `unit: 3 members, verified by wit_1, wit_2, wit_3`.
 fn component(key: &str, members: &Value) -> String {
     let members = members.as_array().map_or(&[][..], Vec::as_slice);
     let ids: Vec<String> =

@@ -1,4 +1,4 @@
-//! How an operation ended: for people in words, with the next command; for scripts as an exit code.
+//! Outcome of an operation: for people as text, with the next command; for scripts as an exit code.
 
 use jiff::Timestamp;
 use muster_sdk::describe::Description;
@@ -11,17 +11,17 @@ use crate::failure::{Exit, Failure};
 use crate::member;
 use crate::operate::call;
 
-/// What had to be looked up to say what to do next.
+/// Additional data needed to suggest the next step.
 #[derive(Debug, Default)]
 pub(crate) struct Beside {
-    /// What the platform advises whoever asked for the thing.
+    /// The platform's advice for the subject's owner.
     pub(crate) advice: Option<String>,
-    /// The operation that took over.
+    /// The operation that superseded it.
     pub(crate) heir: Option<String>,
 }
 
 impl Beside {
-    /// Looks it up, where the ending needs it. What cannot be seen is left out: the ending itself is known.
+    /// Looks it up if the outcome needs it. Inaccessible data is omitted: the outcome itself is known.
     pub(crate) async fn of(connection: &Connection, operation: &Value) -> Self {
         match operation["state"].as_str() {
             Some("failed") => Self { advice: advice(connection, operation).await, heir: None },
@@ -31,7 +31,7 @@ impl Beside {
     }
 }
 
-/// What has an advice of its own when something failed with it.
+/// Subjects with their own advice after a failure.
 pub(crate) const ADVISED: [&str; 3] = ["allocation", "instance", "member"];
 
 async fn advice(connection: &Connection, operation: &Value) -> Option<String> {
@@ -40,14 +40,14 @@ async fn advice(connection: &Connection, operation: &Value) -> Option<String> {
     let thing = if kind == "member" {
         member::find(connection, project, subject).await.ok()??
     } else {
-        let get = Description::embedded().operation(&format!("{kind}_get"))?;
+        let get = Description::embedded().endpoint(&format!("{kind}_get"))?;
         call(connection, get, &member::at(&[("project", project), (kind, subject)])).await.ok()?
     };
     thing["advice"].as_str().map(str::to_owned)
 }
 
 async fn heir(connection: &Connection, operation: &Value) -> Option<String> {
-    let list = Description::embedded().operation("operation_list")?;
+    let list = Description::embedded().endpoint("operation_list")?;
     let wanted = [("subject", &operation["subject_id"]), ("project", &operation["project_id"])];
     let query =
         wanted.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value.as_str()?.to_owned())));
@@ -57,16 +57,16 @@ async fn heir(connection: &Connection, operation: &Value) -> Option<String> {
     heir["id"].as_str().map(str::to_owned)
 }
 
-/// The failure that an ending is for whoever waited for a success; `None` for a success.
+/// Returns the failure for an outcome that is not a success.
 pub(crate) fn failure(operation: &Value, beside: &Beside, now: Timestamp) -> Option<Failure> {
     let (exit, code) = match operation["state"].as_str() {
         Some("succeeded") => return None,
         Some("failed") => (Exit::OperationFailed, "operation_failed"),
         Some("cancelled") => (Exit::OperationCancelled, "operation_cancelled"),
         Some("superseded") => (Exit::OperationSuperseded, "operation_superseded"),
-        Some("parked") => (Exit::OperationParked, "operation_parked"),
+        Some("blocked") => (Exit::OperationBlocked, "operation_blocked"),
         Some("partial") => (Exit::OperationPartial, "operation_partial"),
-        // A word that is younger than this client: it is no success that we know of.
+        // A state that is newer than this client does not count as a success.
         _ => (Exit::Failed, "unknown_state"),
     };
     let mut failure = Failure::new(exit, code, summary(operation));
@@ -75,10 +75,10 @@ pub(crate) fn failure(operation: &Value, beside: &Beside, now: Timestamp) -> Opt
     Some(failure)
 }
 
-/// So many blocked children are shown with their actions.
+/// Maximum number of blocked children shown with their actions.
 const SHOWN: usize = 3;
 
-/// The blocked children without which an operation cannot continue; empty as long as anything of it advances.
+/// Returns the blocked children that keep an operation from continuing; empty as long as anything else advances.
 pub(crate) fn blocking_children(operation: &Value) -> &[Value] {
     match super::rests(operation) {
         true => &[],
@@ -86,25 +86,25 @@ pub(crate) fn blocking_children(operation: &Value) -> &[Value] {
     }
 }
 
-/// The failure that blocked children are to a wait: the operation continues only after one of their actions was taken.
+/// Returns the failure of a wait because of blocked children: the operation only continues after one of their actions.
 pub(crate) fn blocked_by_children(operation: &Value, now: Timestamp) -> Failure {
     let children = blocking_children(operation);
-    let reason = |child: &Value| text(&child["parked"], "reason");
+    let reason = |child: &Value| text(&child["blocked"], "reason");
     let detail = match children {
         [only] => format!("{} is blocked by {}: {}", title(operation), title(only), reason(only)),
         many => format!("{} is blocked by {} child operations", title(operation), many.len()),
     };
-    let mut failure = Failure::new(Exit::OperationParked, "operation_parked", detail);
+    let mut failure = Failure::new(Exit::OperationBlocked, "operation_blocked", detail);
     for child in children.iter().take(SHOWN) {
         if children.len() > 1 {
             failure.lines.push(format!("! {}: {}", title(child), reason(child)));
         }
-        failure.lines.extend(actions(&text(child, "operation_id"), &child["parked"], now));
+        failure.lines.extend(actions(&text(child, "operation_id"), &child["blocked"], now));
     }
     if children.len() > SHOWN {
         failure
             .lines
-            .push(format!("and {} more: muster operation list --state parked", children.len() - SHOWN));
+            .push(format!("and {} more: muster operation list --state blocked", children.len() - SHOWN));
     }
     failure.next = Some(format!(
         "fix the cause, run one of the commands above, then: muster operation watch {}",
@@ -113,7 +113,7 @@ pub(crate) fn blocked_by_children(operation: &Value, now: Timestamp) -> Failure 
     failure
 }
 
-/// How it ended or stands, in a sentence.
+/// Returns the outcome or state in a sentence.
 pub(crate) fn summary(operation: &Value) -> String {
     let why = |otherwise: &str| {
         let reason = text(operation, "reason");
@@ -134,16 +134,16 @@ pub(crate) fn summary(operation: &Value) -> String {
         Some("failed") => format!("{title} failed{}; it has left no effect", why("")),
         Some("cancelled") => format!("{title} was cancelled; it has left no effect"),
         Some("superseded") => format!("{title} was superseded: a newer one took over what it had done"),
-        Some("parked") => format!("{title} is parked: {}", text(&operation["parked"], "reason")),
+        Some("blocked") => format!("{title} is blocked: {}", text(&operation["blocked"], "reason")),
         Some("partial") => format!("{title} was done in part{}", why("")),
         _ => format!("{title} is {}", text(operation, "state")),
     }
 }
 
-/// What belongs to the sentence: who can unblock it and how, or which parts are not done.
+/// Returns the details of the summary: the party that can unblock it and the actions, or the items that are not done.
 pub(crate) fn remarks(operation: &Value, now: Timestamp) -> Vec<String> {
     match operation["state"].as_str() {
-        Some("parked") => actions(&text(operation, "id"), &operation["parked"], now),
+        Some("blocked") => actions(&text(operation, "id"), &operation["blocked"], now),
         Some("partial" | "failed") => {
             let items = operation["items"].as_array().into_iter().flatten();
             items.filter(|item| item["state"] != "succeeded").map(super::steps::item_line).collect()
@@ -152,27 +152,27 @@ pub(crate) fn remarks(operation: &Value, now: Timestamp) -> Vec<String> {
     }
 }
 
-/// Who can unblock a blocked operation, and how, as ready-made commands.
-fn actions(id: &str, parked: &Value, now: Timestamp) -> Vec<String> {
-    let who = match parked["unblock_by"].as_str() {
+/// Returns the party that can unblock a blocked operation, and the actions as ready-made commands.
+fn actions(id: &str, blocked: &Value, now: Timestamp) -> Vec<String> {
+    let who = match blocked["resolvable_by"].as_str() {
         Some("tenant") => "its owner or an operator decides how it goes on",
         Some("operator") => "an operator decides how it goes on; its owner can try again",
         _ => "somebody has to decide how it goes on",
     };
-    let escalates = parked["escalates_at"].as_str().and_then(instant);
+    let escalates = blocked["escalates_at"].as_str().and_then(instant);
     let escalates = escalates.map(|then| match relative(now, then) {
         told if then > now => format!("; it escalates {told}"),
         told => format!("; it escalated {told}"),
     });
     let mut lines = vec![format!("{who}{}:", escalates.unwrap_or_default())];
-    lines.extend(choices(id, parked).into_iter().map(|(why, command)| format!("  {why:<28} {command}")));
+    lines.extend(choices(id, blocked).into_iter().map(|(why, command)| format!("  {why:<28} {command}")));
     lines
 }
 
-/// The choices of a blocked operation, as ready-made commands.
-fn choices(id: &str, parked: &Value) -> Vec<(&'static str, String)> {
-    let choices = parked["choices"].as_array().into_iter().flatten().filter_map(Value::as_str);
-    let command = |choice: &str| format!("muster operation unblock {id} --choice {choice}");
+/// Returns the actions of a blocked operation, as ready-made commands.
+fn choices(id: &str, blocked: &Value) -> Vec<(&'static str, String)> {
+    let choices = blocked["choices"].as_array().into_iter().flatten().filter_map(Value::as_str);
+    let command = |choice: &str| format!("muster operation resolve {id} --action {choice}");
     choices
         .map(|choice| match choice {
             "retry" => ("try it again:", command(choice)),
@@ -186,7 +186,7 @@ fn choices(id: &str, parked: &Value) -> Vec<(&'static str, String)> {
         .collect()
 }
 
-/// What to do next.
+/// Returns the next step.
 pub(crate) fn next(operation: &Value, beside: &Beside) -> Option<String> {
     let id = text(operation, "id");
     match operation["state"].as_str() {
@@ -198,7 +198,7 @@ pub(crate) fn next(operation: &Value, beside: &Beside) -> Option<String> {
             Some(heir) => format!("muster operation watch {heir}"),
             None => format!("muster operation list --subject {}", text(operation, "subject_id")),
         }),
-        Some("parked") => {
+        Some("blocked") => {
             let guide = guide(operation);
             Some(format!("remove the cause, then choose; docs/guides/{guide}.md says what each choice means"))
         }
@@ -206,9 +206,9 @@ pub(crate) fn next(operation: &Value, beside: &Beside) -> Option<String> {
     }
 }
 
-/// Where its choices are explained to whoever has to choose.
+/// Returns the documentation of its actions.
 fn guide(operation: &Value) -> &'static str {
-    match (operation["parked"]["unblock_by"].as_str(), operation["subject_kind"].as_str()) {
+    match (operation["blocked"]["resolvable_by"].as_str(), operation["subject_kind"].as_str()) {
         (Some("tenant"), Some("instance" | "member")) => "apps",
         (Some("tenant"), _) => "allocations",
         _ => "nodes",
@@ -227,7 +227,7 @@ mod tests {
             ("failed", 10),
             ("cancelled", 11),
             ("superseded", 12),
-            ("parked", 13),
+            ("blocked", 13),
             ("partial", 14),
             ("odd", 1),
         ];
@@ -247,27 +247,27 @@ mod tests {
     }
 
     #[test]
-    fn what_is_parked_ends_with_its_choices_as_commands() {
-        let parked = failure(&operation("parked"), &Beside::default(), now()).unwrap();
-        assert_eq!(parked.detail, "allocation.create of train-1 is parked: the disk is full");
+    fn what_is_blocked_ends_with_its_choices_as_commands() {
+        let blocked = failure(&operation("blocked"), &Beside::default(), now()).unwrap();
+        assert_eq!(blocked.detail, "allocation.create of train-1 is blocked: the disk is full");
         assert_eq!(
-            parked.lines,
+            blocked.lines,
             [
                 "an operator decides how it goes on; its owner can try again; it escalates in 59 min:",
-                "  try it again:                muster operation unblock op_1 --choice retry",
-                "  undo what was done:          muster operation unblock op_1 --choice compensate",
-                "  give up, and say why:        muster operation unblock op_1 --choice abandon --statement 'WHAT YOU KNOW'",
+                "  try it again:                muster operation resolve op_1 --action retry",
+                "  undo what was done:          muster operation resolve op_1 --action compensate",
+                "  give up, and say why:        muster operation resolve op_1 --action abandon --statement 'WHAT YOU KNOW'",
             ]
         );
     }
 
     #[test]
-    fn what_is_parked_names_the_guide_of_whoever_chooses() {
+    fn what_is_blocked_names_the_guide_of_whoever_chooses() {
         let guide = |by: &str, subject: &str| {
-            let mut parked = operation("parked");
-            parked["parked"]["unblock_by"] = json!(by);
-            parked["subject_kind"] = json!(subject);
-            next(&parked, &Beside::default()).unwrap()
+            let mut blocked = operation("blocked");
+            blocked["blocked"]["resolvable_by"] = json!(by);
+            blocked["subject_kind"] = json!(subject);
+            next(&blocked, &Beside::default()).unwrap()
         };
         assert!(guide("tenant", "member").contains("docs/guides/apps.md"));
         assert!(guide("tenant", "instance").contains("docs/guides/apps.md"));
@@ -300,7 +300,7 @@ mod tests {
     fn an_operation_with_nothing_but_blocked_children_is_blocked_for_a_wait() {
         let child = |id: &str, name: &str| {
             json!({"operation_id": id, "kind": "member.remove", "subject_kind": "member", "subject_name": name,
-                   "parked": {"reason": "no disk", "unblock_by": "tenant", "choices": ["retry"]}})
+                   "blocked": {"reason": "no disk", "resolvable_by": "tenant", "choices": ["retry"]}})
         };
         let mut parent = operation("running");
         assert!(blocking_children(&parent).is_empty());
@@ -315,7 +315,7 @@ mod tests {
             failure.lines,
             [
                 "its owner or an operator decides how it goes on:",
-                "  try it again:                muster operation unblock op_7 --choice retry",
+                "  try it again:                muster operation resolve op_7 --action retry",
             ]
         );
         assert!(failure.next.unwrap().ends_with("muster operation watch op_1"));
@@ -323,8 +323,8 @@ mod tests {
         let many = blocked_by_children(&parent, now());
         assert!(many.detail.ends_with("is blocked by 5 child operations"), "{}", many.detail);
         assert_eq!(many.lines[0], "! member.remove of unit-0: no disk");
-        assert_eq!(many.lines.last().unwrap(), "and 2 more: muster operation list --state parked");
-        parent["state"] = json!("parked");
+        assert_eq!(many.lines.last().unwrap(), "and 2 more: muster operation list --state blocked");
+        parent["state"] = json!("blocked");
         assert!(blocking_children(&parent).is_empty(), "the operation itself has actions of its own");
     }
 

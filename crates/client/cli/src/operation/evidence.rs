@@ -1,4 +1,4 @@
-//! Evidence: what was checked, by whose agent, and when. An operator's word in its place must never look like it.
+//! Evidence: checks, the agent that ran them, and their time. An operator's attestation must never look like it.
 
 use jiff::Timestamp;
 use serde_json::Value;
@@ -8,7 +8,8 @@ use crate::age::exact;
 use crate::printable::printable;
 use crate::table::plain;
 
-/// Each witness in one line, for progress: `✓ lab-worker-1 active (3 checks passed)`. An attestation has its statement below.
+/// Returns each witness in one line, for progress: `✓ lab-worker-1 active (3 checks passed)`. An attestation has its
+/// statement below.
 pub(crate) fn summaries(subject: &str, witnesses: &[Value], now: Timestamp) -> Vec<String> {
     witnesses.iter().flat_map(|witness| summary(subject, witness, now)).collect()
 }
@@ -21,7 +22,7 @@ fn summary(subject: &str, witness: &Value, now: Timestamp) -> Vec<String> {
     vec![format!("✓ {subject}{} ({})", text(witness, "transition"), extent(witness))]
 }
 
-/// How much was checked.
+/// Returns the number of checks.
 fn extent(witness: &Value) -> String {
     if witness["kind"] == "lost" {
         return "lost: proved dead".to_owned();
@@ -40,28 +41,29 @@ fn extent(witness: &Value) -> String {
     }
 }
 
-/// Each witness in a few lines, for below a heading.
+/// Returns each witness in a few lines, for below a heading.
 pub(crate) fn lines(witnesses: &[Value], now: Timestamp) -> Vec<String> {
     witnesses.iter().flat_map(|witness| one(witness, now)).collect()
 }
 
-/// The witnesses of an operation or a timeline.
+/// Returns the witnesses of an operation or a timeline.
 pub(crate) fn of(thing: &Value) -> &[Value] {
     thing["witnesses"].as_array().map_or(&[], Vec::as_slice)
 }
 
-/// What came since the look before, which may be nothing at all.
+/// Returns the witnesses added since the previous snapshot, which may be null.
 pub(crate) fn fresh(before: &Value, after: &Value) -> Vec<Value> {
     let known = |witness: &&Value| of(before).iter().any(|old| old["id"] == witness["id"]);
     of(after).iter().filter(|witness| !known(witness)).cloned().collect()
 }
 
-/// Whether any of it is somebody's word instead.
+/// Reports whether any of it is an attestation.
 pub(crate) fn is_on_a_word(thing: &Value) -> bool {
     of(thing).iter().any(is_word)
 }
 
-/// Whether a witness is somebody's word. A kind that is younger than this client is taken for one: it must not look like a check.
+/// Reports whether a witness is an attestation. A kind that is newer than this client counts as one: it must not look
+/// like a check.
 pub(crate) fn is_word(witness: &Value) -> bool {
     !matches!(witness["kind"].as_str(), Some("witnessed" | "lost"))
 }
@@ -78,7 +80,7 @@ fn one(witness: &Value, now: Timestamp) -> Vec<String> {
             text(witness, "kind").to_uppercase(),
             text(witness, "actor_id")
         )];
-        // Where the word is about something else that this rests on, that says what was said.
+        // If the attestation belongs to another resource that this depends on, its statement is shown there.
         if !statement.is_empty() {
             lines.push(format!("    they said: {statement}"));
         }
@@ -93,7 +95,7 @@ fn one(witness: &Value, now: Timestamp) -> Vec<String> {
     let mut lines = vec![format!("✓ {transition}: {how} {place}, {when}")];
     if let Some(checks) = check::lines(checked) {
         lines.extend(checks.into_iter().map(|check| format!("    {check}")));
-        // How many there were can be counted.
+        // The number of checks is redundant.
         let found = found.as_object().into_iter().flatten().filter(|(name, _)| *name != "checks");
         let found: serde_json::Map<String, Value> =
             found.map(|(name, value)| (name.clone(), value.clone())).collect();
@@ -113,7 +115,7 @@ fn one(witness: &Value, now: Timestamp) -> Vec<String> {
     lines
 }
 
-/// Whether everything that was expected was found so. What was found beyond it, and is empty, says nothing.
+/// Reports whether everything expected was found. Additional empty findings are irrelevant.
 fn agrees(checked: &Value, found: &Value) -> bool {
     let (Some(checked), Some(found)) = (checked.as_object(), found.as_object()) else { return false };
     let as_expected = |(name, value): (&String, &Value)| match checked.get(name) {
@@ -123,7 +125,7 @@ fn agrees(checked: &Value, found: &Value) -> bool {
     checked.keys().all(|name| found.contains_key(name)) && found.iter().all(as_expected)
 }
 
-/// Devices have no order.
+/// Compares devices regardless of their order.
 fn same(expected: &Value, found: &Value) -> bool {
     match (expected.as_array(), found.as_array()) {
         (Some(expected), Some(found)) => {
@@ -142,7 +144,7 @@ fn is_empty(value: &Value) -> bool {
     }
 }
 
-/// `present: yes; devices: a, b`. What is empty or nothing is left out.
+/// Returns `present: yes; devices: a, b`. Empty values are omitted.
 fn words(value: &Value) -> String {
     let is_nothing = |value: &Value| match value {
         Value::Object(fields) => fields.values().all(|value| value == 0),

@@ -1,11 +1,11 @@
-//! The parts of an operation on many: each is an operation of its own, with steps and evidence that the whole does not have.
-//! Of a few they are shown while they are under way; of many the bar says enough.
+//! Children of a bulk operation: each is an operation with its own steps and evidence. A few are shown while they run;
+//! for many, the bar suffices.
 
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use muster_sdk::Connection;
-use muster_sdk::describe::Operation;
+use muster_sdk::describe::Endpoint;
 use serde_json::Value;
 
 use super::steps::{self, is_under_way, mark, says};
@@ -13,22 +13,22 @@ use super::{evidence, rests, text};
 use crate::member::at;
 use crate::operate::call;
 
-/// So many are few. Each costs a question at every look.
+/// Maximum number of children shown individually. Each costs a request per poll.
 const FEW: usize = 10;
 
-/// What was last seen of them, by their ids.
+/// Last snapshot of the children, by id.
 #[derive(Default)]
 pub(crate) struct Parts {
     seen: BTreeMap<String, Value>,
 }
 
 impl Parts {
-    /// Looks at those that are not known to have ended, and gives a line for each thing that is new. What cannot be seen is
-    /// left out: the whole says how it stands.
+    /// Polls the children that have not ended, and returns a line per change. Inaccessible ones are omitted: the parent
+    /// has their state.
     pub(crate) async fn look(
         &mut self,
         connection: &Connection,
-        get: &Operation,
+        get: &Endpoint,
         whole: &Value,
         live: bool,
         detailed: bool,
@@ -37,7 +37,7 @@ impl Parts {
         let mut lines = Vec::new();
         for (name, id) in few(whole) {
             let before = self.seen.get(id).cloned().unwrap_or(Value::Null);
-            if rests(&before) && !before.is_null() && before["state"] != "parked" {
+            if rests(&before) && !before.is_null() && before["state"] != "blocked" {
                 continue;
             }
             let Ok(after) = call(connection, get, &at(&[("operation", id)])).await else { continue };
@@ -47,15 +47,15 @@ impl Parts {
         lines
     }
 
-    /// Those that are under way, a line each, for below the line of the whole.
+    /// Returns the running children, one line each, for below the parent's line.
     pub(crate) fn under_way(&self, whole: &Value) -> Vec<String> {
         let known = few(whole).into_iter().filter_map(|(name, id)| Some((name, self.seen.get(id)?)));
-        let moving = known.filter(|(_, part)| !rests(part) || part["state"] == "parked");
+        let moving = known.filter(|(_, part)| !rests(part) || part["state"] == "blocked");
         moving.map(|(name, part)| line(&name, part)).collect()
     }
 }
 
-/// The names and operations of the parts, if they are few.
+/// Returns the names and operations of the children, if they are few.
 fn few(whole: &Value) -> Vec<(String, &str)> {
     let items = whole["items"].as_array().map_or(&[][..], Vec::as_slice);
     if items.len() > FEW {
@@ -68,9 +68,9 @@ fn few(whole: &Value) -> Vec<(String, &str)> {
 fn line(name: &str, part: &Value) -> String {
     let all = steps::of(part);
     let bar: String = all.iter().map(|step| mark(step["state"].as_str().unwrap_or_default())).collect();
-    if part["state"] == "parked" {
-        let why = text(&part["parked"], "reason");
-        return format!("    ! {name} [{bar}] parked: {why}; muster operation get {}", text(part, "id"));
+    if part["state"] == "blocked" {
+        let why = text(&part["blocked"], "reason");
+        return format!("    ! {name} [{bar}] blocked: {why}; muster operation get {}", text(part, "id"));
     }
     match all.iter().find(|step| is_under_way(step)) {
         Some(step) => format!("    … {name} [{bar}] {}: {}", text(step, "name"), says(part, step)),
@@ -78,7 +78,7 @@ fn line(name: &str, part: &Value) -> String {
     }
 }
 
-/// What is new of a part: the step it is at, where there is no line for that, and evidence.
+/// Returns the changes of a child: its step, unless a live line shows it, and new evidence.
 fn news(
     name: &str,
     before: &Value,
@@ -88,7 +88,7 @@ fn news(
     now: Timestamp,
 ) -> Vec<String> {
     let mut lines = Vec::new();
-    let worth_a_line = !rests(after) || after["state"] == "parked";
+    let worth_a_line = !rests(after) || after["state"] == "blocked";
     if !live && worth_a_line && (before.is_null() || line(name, before) != line(name, after)) {
         lines.push(line(name, after));
     }
@@ -130,9 +130,9 @@ mod tests {
     }
 
     #[test]
-    fn a_parked_part_names_the_command_that_shows_its_choices() {
-        let told = news("unit-0", &operation("running"), &operation("parked"), false, false, now());
-        assert_eq!(told, ["    ! unit-0 [✓✗·] parked: the disk is full; muster operation get op_1"]);
+    fn a_blocked_part_names_the_command_that_shows_its_choices() {
+        let told = news("unit-0", &operation("running"), &operation("blocked"), false, false, now());
+        assert_eq!(told, ["    ! unit-0 [✓✗·] blocked: the disk is full; muster operation get op_1"]);
     }
 
     #[test]

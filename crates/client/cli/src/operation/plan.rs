@@ -1,4 +1,4 @@
-//! A plan: what would be done, before anything is.
+//! A plan: the steps of an operation before it runs.
 
 use jiff::Timestamp;
 use serde_json::Value;
@@ -9,7 +9,7 @@ use crate::age::exact;
 use crate::amount::amount;
 use crate::printable::printable;
 
-/// The plan as a list.
+/// Formats the plan as a list.
 pub(crate) fn shown(plan: &Value, now: Timestamp) -> String {
     let steps = steps::of(plan);
     let (width, count) = (steps::width(plan), steps.len());
@@ -43,10 +43,10 @@ pub(crate) fn shown(plan: &Value, now: Timestamp) -> String {
 
 fn facts(plan: &Value, now: Timestamp) -> Vec<(&'static str, String)> {
     let mut facts = Vec::new();
-    let touches = plan["touches"].as_array().into_iter().flatten().filter_map(Value::as_str);
-    let touches: Vec<_> = touches.map(printable).collect();
-    if !touches.is_empty() {
-        facts.push(("touches", touches.join(", ")));
+    let locks = plan["locks"].as_array().into_iter().flatten().filter_map(Value::as_str);
+    let locks: Vec<_> = locks.map(printable).collect();
+    if !locks.is_empty() {
+        facts.push(("locks", locks.join(", ")));
     }
     let adds: Vec<String> = rows(plan, "adds")
         .map(|members| format!("{} {}", members["count"], text(members, "component_key")))
@@ -99,14 +99,14 @@ mod tests {
                 {"name": "claim", "does": "finds a node", "verifies": false, "has_undo": true},
                 {"name": "verify_active", "does": "looks at it", "verifies": true, "has_undo": false},
             ],
-            "touches": ["alc_1"], "capacity": {"gpus": 2, "cpus": 1, "memory_mb": 1024, "disk_mb": 500},
+            "locks": ["alc_1"], "capacity": {"gpus": 2, "cpus": 1, "memory_mb": 1024, "disk_mb": 500},
             "fits_now": true, "expected_seconds": 3, "deadline_at": "2026-11-15T12:40:20Z",
         });
         let expected = "\
 allocation.create would take 2 steps:
   1. claim          finds a node [can be undone]
   2. verify_active  looks at it [collects evidence]
-touches:   alc_1
+locks:     alc_1
 capacity:  2 GPUs, 1 CPU, 1 GiB memory, 500 MiB disk
 fits now:  yes; it is only sure once it is claimed
 takes:     about 3 s, where nothing is in the way
@@ -127,7 +127,7 @@ lab-controller-1: wait: it is replaced old-first
 ";
         assert_eq!(shown(&drain, now()), expected);
         let launch = json!({
-            "kind": "instance.create", "steps": [{"name": "start", "does": "adds members"}], "touches": ["huge"],
+            "kind": "instance.create", "steps": [{"name": "start", "does": "adds members"}], "locks": ["huge"],
             "adds": [{"component_key": "hub", "count": 1}, {"component_key": "unit", "count": 100}], "fits_now": false,
             "short": "unit: 5 of 100 fit; the next needs 1 CPU; most free on one node: 0",
             "pulls": [{"image": "acme.train/unit@sha256:ab", "size": 66_000_001}], "expected_seconds": 12,
@@ -135,7 +135,7 @@ lab-controller-1: wait: it is replaced old-first
         let expected = "\
 instance.create would take 1 step:
   1. start  adds members
-touches:   huge
+locks:     huge
 adds:      1 hub, 100 unit
 fits now:  no: unit: 5 of 100 fit; the next needs 1 CPU; most free on one node: 0
 pulls:     acme.train/unit@sha256:ab (67 MB), unless the node has it

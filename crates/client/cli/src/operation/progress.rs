@@ -1,4 +1,4 @@
-//! From one look at an operation to the next: what changed, a line each; and what goes on just now, in one line.
+//! Changes between two snapshots of an operation, one line each; and the current activity, in one line.
 
 use jiff::Timestamp;
 use serde_json::Value;
@@ -8,13 +8,13 @@ use super::text;
 use crate::age::instant;
 use crate::span::between;
 
-/// Of so many parts, each change is a line; of more, each end.
+/// Up to this many items, each change gets a line; beyond, only each end.
 const FEW: usize = 10;
-/// How long a bar is.
+/// Length of a bar.
 const WIDTH: usize = 20;
 
-/// What changed since the look before, which is null at first. Where there is a line for what goes on just now (`live`), only
-/// what has come to an end gets a line of its own.
+/// Returns the changes since the previous snapshot, which is null at first. With a live line for the current activity
+/// (`live`), only ended steps and items get their own line.
 pub(crate) fn changes(before: &Value, after: &Value, live: bool, now: Timestamp) -> Vec<String> {
     let mut lines = Vec::new();
     let is_new = |name: &str, value: &str| after[name] == value && before[name] != value;
@@ -49,7 +49,7 @@ pub(crate) fn changes(before: &Value, after: &Value, live: bool, now: Timestamp)
         if settled && old.is_none_or(|old| !is_settled(old)) {
             ended += 1;
         }
-        // Of many, only those that have ended are told, each with how many that makes.
+        // For many items, only ended ones are printed, each with the running count.
         match (changed && (settled || !live), is_many) {
             (true, false) => lines.push(steps::item_line(item)),
             (true, true) if settled => {
@@ -74,7 +74,7 @@ fn parts_bar(items: &[Value]) -> String {
     if failed == 0 { bar } else { format!("{bar}, {failed} failed") }
 }
 
-/// `[✓…·] prepare: why it waits, for 12 s, at most until in 14 min`.
+/// Returns `[✓…·] prepare: why it waits, for 12 s, at most until in 14 min`.
 pub(crate) fn current(operation: &Value, now: Timestamp) -> String {
     let steps = steps::of(operation);
     let bar: String = steps.iter().map(|step| mark(step["state"].as_str().unwrap_or_default())).collect();
@@ -100,7 +100,7 @@ pub(crate) fn current(operation: &Value, now: Timestamp) -> String {
     line
 }
 
-/// A line that is drawn every second has no use for milliseconds.
+/// Rounds to seconds: a line that is drawn every second needs no milliseconds.
 fn whole_seconds(from: Timestamp, to: Timestamp) -> String {
     let seconds = (to.as_second() - from.as_second()).max(0);
     match seconds {

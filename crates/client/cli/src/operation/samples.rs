@@ -1,4 +1,4 @@
-//! An operation in each of its states, for tests.
+//! Sample operations in each state, for tests.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -50,13 +50,13 @@ pub(crate) fn operation(state: &str) -> Value {
             operation["reason"] = json!("prepare_failed");
             operation["message"] = json!("the disk is full");
         }
-        "parked" => {
+        "blocked" => {
             operation["waiting"] = Value::Null;
             operation["steps"][1]["state"] = json!("failed");
             operation["reason"] = json!("prepare_failed");
             operation["message"] = json!("the disk is full");
-            operation["parked"] = json!({
-                "reason": "the disk is full", "unblock_by": "operator", "choices": ["retry", "compensate", "abandon"],
+            operation["blocked"] = json!({
+                "reason": "the disk is full", "resolvable_by": "operator", "choices": ["retry", "compensate", "abandon"],
                 "since": "2026-11-15T12:25:19Z", "escalates_at": "2026-11-15T13:25:19Z",
             });
         }
@@ -65,7 +65,7 @@ pub(crate) fn operation(state: &str) -> Value {
     operation
 }
 
-/// What an agent saw.
+/// A witness from an agent.
 pub(crate) fn seen() -> Value {
     json!({"id": "wit_1", "transition": "active", "kind": "witnessed", "incarnation": 1, "node_id": "nod_1",
            "task_id": "tsk_1", "at": "2026-11-15T12:25:19Z", "evidence": {
@@ -73,7 +73,7 @@ pub(crate) fn seen() -> Value {
                "found": {"present": true, "devices": ["GPU-a", "GPU-b"], "amount": {"cpus": 1}, "residue": []}}})
 }
 
-/// What nobody saw.
+/// An attestation.
 pub(crate) fn attested() -> Value {
     json!({"id": "wit_2", "transition": "wiped", "kind": "attested", "incarnation": 1, "node_id": "nod_1",
            "actor_id": "usr_op", "at": "2026-11-15T12:25:19Z", "evidence": {

@@ -1,29 +1,29 @@
-//! Where progress is shown: lines that stay, and on a terminal a few lines below them that are written over.
+//! Progress display: permanent lines and, on a terminal, a few live lines below that are redrawn.
 
 use std::io::Write;
 
 use crate::failure::Result;
 use crate::terminal;
 
-/// Clears the line that the cursor is in.
+/// Clears the current line.
 const CLEAR: &str = "\r\u{1b}[2K";
-/// Goes to the line above.
+/// Moves to the line above.
 const UP: &str = "\u{1b}[1A";
-/// Lines are cut to the window's width with an ellipsis. What is wider than its letters, or a window that shrinks meanwhile, is
-/// cut by the terminal, so that each line stays one.
+/// Lines are cut to the window's width with an ellipsis. Wide characters, or a window that shrinks meanwhile, are cut by
+/// the terminal, so that each line stays a single one.
 const CUT: &str = "\u{1b}[?7l";
 const WRAP: &str = "\u{1b}[?7h";
 
-/// Lines that stay, and perhaps some that do not.
+/// Permanent lines, and possibly live ones.
 pub(crate) struct Screen<'w> {
     out: &'w mut dyn Write,
     live: bool,
-    /// How many lines are there that do not stay.
+    /// Number of live lines drawn.
     drawn: usize,
 }
 
 impl<'w> Screen<'w> {
-    /// On a terminal (`live`), or anywhere else.
+    /// Creates a display on a terminal (`live`), or anywhere else.
     pub(crate) fn new(out: &'w mut dyn Write, live: bool) -> Self {
         Self { out, live, drawn: 0 }
     }
@@ -32,14 +32,14 @@ impl<'w> Screen<'w> {
         self.live
     }
 
-    /// A line that stays.
+    /// Prints a permanent line.
     pub(crate) fn line(&mut self, text: &str) -> Result<()> {
         self.clear()?;
         writeln!(self.out, "{}", text.trim_end())?;
         Ok(self.out.flush()?)
     }
 
-    /// What goes on just now; nothing is shown where lines cannot be taken back.
+    /// Draws the live lines; does nothing where lines cannot be redrawn.
     pub(crate) fn now(&mut self, lines: &[String]) -> Result<()> {
         if self.live && !lines.is_empty() {
             let erased = self.erased();
@@ -53,7 +53,7 @@ impl<'w> Screen<'w> {
         Ok(())
     }
 
-    /// Takes the last lines back.
+    /// Removes the live lines.
     pub(crate) fn clear(&mut self) -> Result<()> {
         if self.drawn > 0 {
             let erased = self.erased();
@@ -63,14 +63,14 @@ impl<'w> Screen<'w> {
         Ok(())
     }
 
-    /// What clears the lines that do not stay, from the last to the first.
+    /// Returns the sequence that clears the live lines, from the last to the first.
     fn erased(&mut self) -> String {
         let drawn = std::mem::take(&mut self.drawn);
         (0..drawn).map(|line| if line == 0 { CLEAR.to_owned() } else { format!("{UP}{CLEAR}") }).collect()
     }
 }
 
-/// A line of at most so many letters, the last an ellipsis where something is left out.
+/// Cuts a line to a width, with an ellipsis if something is left out.
 fn cut(line: &str, width: usize) -> String {
     if line.chars().count() <= width {
         return line.to_owned();

@@ -1,4 +1,4 @@
-//! What a command that only starts something shows: the plan, the operation, or the whole way to its end.
+//! Output of commands that start an operation: the plan, the operation, or its progress to the end.
 
 use clap::{Arg, ArgAction, ArgMatches};
 use jiff::Timestamp;
@@ -13,7 +13,7 @@ use crate::failure::Result;
 use crate::flags::BODY;
 use crate::operate::show;
 
-/// What such a command takes beside its own flags.
+/// Returns the additional flags of such a command.
 pub(crate) fn arguments() -> [Arg; 2] {
     [
         Arg::new("wait")
@@ -25,12 +25,12 @@ pub(crate) fn arguments() -> [Arg; 2] {
     ]
 }
 
-/// Whether a command lets an operation continue that was started before: then it can be waited for, too.
+/// Reports whether a command lets an existing operation continue, and can therefore wait for it too.
 pub(crate) fn can_wait(operation: &str) -> bool {
-    matches!(operation, "operation_unblock" | "operation_cancel")
+    matches!(operation, "operation_resolve" | "operation_cancel")
 }
 
-/// Shows an operation that continues, and waits for its end if that was asked for.
+/// Prints an operation that continues, and waits for its end if requested.
 pub(crate) async fn continued(
     context: &Context,
     connection: &Connection,
@@ -52,7 +52,7 @@ pub(crate) async fn continued(
     failure.map_or(Ok(()), Err)
 }
 
-/// Shows what was started, and waits for its end if that was asked for.
+/// Prints the started operation, and waits for its end if requested.
 pub(crate) async fn started(
     context: &Context,
     connection: &Connection,
@@ -90,13 +90,13 @@ pub(crate) async fn started(
     failure.map_or(Ok(()), Err)
 }
 
-/// Whether there was nothing to do: no operation, though more than a plan was asked for.
+/// Reports whether there was nothing to do: no operation, although this was not a dry run.
 fn is_nothing(matches: &ArgMatches, plan: &Value) -> bool {
     let only_asks = matches.try_get_one::<bool>(&format!("{BODY}dry_run")).ok().flatten() == Some(&true);
     !only_asks && steps::of(plan).is_empty()
 }
 
-/// Two lines: what was accepted, and the command that follows it.
+/// Returns two lines: the accepted operation, and the command to follow it.
 fn accepted(operation: &Value, now: Timestamp) -> String {
     let count = steps::of(operation).len();
     let plural = if count == 1 { "step" } else { "steps" };

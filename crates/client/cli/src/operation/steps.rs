@@ -1,4 +1,4 @@
-//! Steps, a line each: a mark, the name, what it says, and how long it took.
+//! Steps, one line each: a mark, the name, its message, and its duration.
 
 use jiff::Timestamp;
 use serde_json::Value;
@@ -7,12 +7,12 @@ use super::{evidence, text};
 use crate::age::instant;
 use crate::span::between;
 
-/// The mark of a step or an item, by its state. One that is not known is shown as a question, not as a success.
+/// Returns the mark of a step or an item, by state. An unknown one is shown as a question, not as a success.
 pub(crate) fn mark(state: &str) -> char {
     match state {
         "pending" => '·',
         "running" => '…',
-        "parked" => '!',
+        "blocked" => '!',
         "done" | "succeeded" => '✓',
         "failed" => '✗',
         "undoing" | "undone" => '↺',
@@ -21,32 +21,32 @@ pub(crate) fn mark(state: &str) -> char {
     }
 }
 
-/// The steps of an operation or of a plan.
+/// Returns the steps of an operation or of a plan.
 pub(crate) fn of(thing: &Value) -> &[Value] {
     thing["steps"].as_array().map_or(&[], Vec::as_slice)
 }
 
-/// How wide the column of names is.
+/// Returns the width of the name column.
 pub(crate) fn width(thing: &Value) -> usize {
     of(thing).iter().map(|step| text(step, "name").chars().count()).max().unwrap_or(0)
 }
 
-/// Whether it is the step that is worked on: forwards or backwards.
+/// Reports whether the step is in progress, forwards or in a rollback.
 pub(crate) fn is_under_way(step: &Value) -> bool {
     matches!(step["state"].as_str(), Some("running" | "undoing"))
 }
 
-/// What a step has to say: why it waits, what it said, or else what it does.
+/// Returns a step's text: what it waits for, its message, or else its description.
 pub(crate) fn says(operation: &Value, step: &Value) -> String {
     let waiting = if is_under_way(step) { text(operation, "waiting") } else { String::new() };
-    // What an earlier attempt said is no news while the step is tried again.
+    // The message of an earlier attempt is stale while the step is retried.
     let said = if step["state"] == "running" { String::new() } else { text(step, "message") };
     let words =
         [waiting, said, text(step, "does")].into_iter().find(|words| !words.is_empty()).unwrap_or_default();
     if step["state"] == "undoing" { format!("undoing: {words}") } else { words }
 }
 
-/// The line of a step.
+/// Formats a step as a line.
 pub(crate) fn line(operation: &Value, step: &Value, width: usize, now: Timestamp) -> String {
     let state = step["state"].as_str().unwrap_or_default();
     let is_on_a_word = rests_on_a_word(operation, step);
@@ -61,21 +61,21 @@ pub(crate) fn line(operation: &Value, step: &Value, width: usize, now: Timestamp
     line
 }
 
-/// Whether the evidence of a step is an operator's word. It must not look like a check that was made.
+/// Reports whether the evidence of a step is an attestation. It must not look like a check.
 fn rests_on_a_word(operation: &Value, step: &Value) -> bool {
     let id = &step["witness_id"];
     let witness = evidence::of(operation).iter().find(|witness| !id.is_null() && witness["id"] == *id);
     witness.is_some_and(evidence::is_word)
 }
 
-/// How long it took, or has taken so far. A step that is tried again keeps the end of its last attempt, which is not its own.
+/// Returns the duration so far. A retried step keeps the end of its last attempt, which does not count.
 fn duration(step: &Value, now: Timestamp) -> Option<String> {
     let started = instant(step["started_at"].as_str()?)?;
     let ended = step["ended_at"].as_str().and_then(instant).filter(|_| !is_under_way(step));
     Some(between(started, ended.unwrap_or(now)))
 }
 
-/// The line of a part of a bulk operation.
+/// Formats an item of a bulk operation as a line.
 pub(crate) fn item_line(item: &Value) -> String {
     let state = item["state"].as_str().unwrap_or_default();
     let said = text(item, "message");
@@ -87,7 +87,7 @@ fn printable_state(state: &str) -> &str {
     match state {
         "pending" => "waits",
         "running" => "under way",
-        "parked" => "parked",
+        "blocked" => "blocked",
         "succeeded" => "done",
         "failed" => "not done",
         _ => "?",

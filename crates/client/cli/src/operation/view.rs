@@ -8,7 +8,7 @@ use super::{evidence, steps, text};
 use crate::age::{exact, instant};
 use crate::span::between;
 
-/// The operation with its steps, its evidence and what to do next.
+/// Formats the operation with its steps, evidence and next step.
 pub(crate) fn shown(operation: &Value, now: Timestamp) -> String {
     let mut lines = vec![format!("{}: {}", text(operation, "id"), summary(operation))];
     lines.extend(remarks(operation, now).into_iter().map(|line| format!("  {line}")));
@@ -35,7 +35,7 @@ pub(crate) fn shown(operation: &Value, now: Timestamp) -> String {
     lines.into_iter().map(|line| format!("{}\n", line.trim_end())).collect()
 }
 
-/// What to do about a failure is kept with the thing that failed, not with the operation.
+/// Returns the command for advice on a failure, which is stored with the subject, not with the operation.
 fn advice_at(operation: &Value) -> Option<String> {
     let noun = operation["subject_kind"].as_str().filter(|noun| ADVISED.contains(noun))?;
     (operation["state"] == "failed").then(|| format!("muster {noun} get {}", text(operation, "subject_id")))
@@ -97,13 +97,13 @@ evidence:
     }
 
     #[test]
-    fn one_that_goes_on_or_is_parked_ends_with_the_next_command() {
+    fn one_that_goes_on_or_is_blocked_ends_with_the_next_command() {
         let running = shown(&operation("running"), now());
         assert!(running.ends_with("next:       muster operation watch op_1\n"), "{running}");
         assert!(running.contains("deadline:   2026-11-15T12:40:17Z (in 14 min)"), "{running}");
         let failed = shown(&operation("failed"), now());
         assert!(failed.ends_with("next:       muster allocation get alc_1\n"), "{failed}");
-        let parked = shown(&operation("parked"), now());
-        assert!(parked.contains("muster operation unblock op_1 --choice retry"), "{parked}");
+        let blocked = shown(&operation("blocked"), now());
+        assert!(blocked.contains("muster operation resolve op_1 --action retry"), "{blocked}");
     }
 }

@@ -1,7 +1,7 @@
-//! `muster operation watch`, and the `--wait` of every command that starts something: the same view.
+//! `muster operation watch`, and the `--wait` of every command that starts an operation: the same view.
 //!
-//! It asks again and again, with the server holding each question back until there is an end, instead of following events:
-//! the operation itself says what counts, whoever may see it may watch it, and a lost connection loses nothing.
+//! It long-polls the operation instead of following events: the operation has the authoritative state, read access to it
+//! suffices, and a lost connection loses nothing.
 
 use std::time::{Duration, Instant};
 
@@ -23,13 +23,13 @@ use crate::operate::{call, show};
 use crate::printable::printable;
 use crate::span::{span, took};
 
-/// How long the server may hold a question back, in seconds: how old a step on the screen can be.
+/// Long-poll duration in seconds: the maximum age of a step on the screen.
 const LOOK: u64 = 1;
-/// Between two questions, so that a server that does not hold them back is not stormed.
+/// Minimum delay between polls, in case a server does not hold them.
 const PAUSE: Duration = Duration::from_millis(100);
-/// How long nothing but blocked children may be left before the wait ends: the parent may start the next child a moment later.
+/// Time that only blocked children may be left before the wait ends: the parent may start the next child a moment later.
 const BLOCKED: Duration = Duration::from_secs(5);
-/// How long a server may be away before whoever waits is told. It restarts within this.
+/// Maximum downtime of a server before the wait fails. It restarts within this.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 pub(crate) fn command() -> Command {
@@ -39,26 +39,26 @@ pub(crate) fn command() -> Command {
         .about("Follow an operation to its end, and show the evidence")
         .long_about(
             "Follow an operation to its end, and show the evidence.\n\nThe exit code says how it ended: 0 succeeded, 10 failed, \
-             11 cancelled, 12 superseded, 13 parked, 14 done in part, 15 still under way when --timeout was over. Watching \
+             11 cancelled, 12 superseded, 13 blocked, 14 done in part, 15 still under way when --timeout was over. Watching \
              changes nothing: the operation goes on by itself, also after Ctrl-C.\n\nNeeds the permission operation.get.",
         )
         .arg(Arg::new("operation").value_name("OPERATION").required(true).help("Its id"))
         .arg(timeout("Stop watching after this long: 90s, 10m, 2h [default: never]"))
 }
 
-/// `--timeout`, for whoever waits.
+/// Returns the `--timeout` argument.
 pub(crate) fn timeout(help: &'static str) -> Arg {
     let parser = |text: &str| span(text).ok_or_else(|| "write it as 90s, 10m or 2h".to_owned());
     Arg::new("timeout").long("timeout").value_name("DURATION").value_parser(parser).help(help)
 }
 
-/// How long the wait may be.
+/// Returns the maximum wait.
 pub(crate) fn limit(matches: &ArgMatches) -> Option<Duration> {
     let given = matches.try_get_one::<SignedDuration>("timeout").ok().flatten();
     given.and_then(|span| Duration::try_from(*span).ok())
 }
 
-/// Carries out `muster operation watch`.
+/// Runs `muster operation watch`.
 pub(crate) async fn watch(context: &Context, matches: &ArgMatches) -> Result<()> {
     let id = matches.get_one::<String>("operation").map(String::as_str).unwrap_or_default();
     let connection = context.connect()?;
@@ -69,7 +69,7 @@ pub(crate) async fn watch(context: &Context, matches: &ArgMatches) -> Result<()>
     failure.map_or(Ok(()), Err)
 }
 
-/// Follows an operation, shows it, and says how it ended. `seen` is what is known of it already.
+/// Follows an operation, shows it, and returns its outcome. `seen` is the last known snapshot.
 pub(crate) async fn to_the_end(
     context: &Context,
     connection: &Connection,
@@ -97,7 +97,7 @@ pub(crate) async fn to_the_end(
     Ok((operation, failure))
 }
 
-/// Asks until it rests, or until the time is over, which is a failure of the wait and not of the operation.
+/// Polls until it ends or needs attention, or until the timeout, which is a failure of the wait and not of the operation.
 pub(crate) async fn follow(
     context: &Context,
     connection: &Connection,
@@ -106,7 +106,7 @@ pub(crate) async fn follow(
     limit: Option<Duration>,
     screen: &mut Screen<'_>,
 ) -> Result<(Value, Option<Failure>)> {
-    let get = Description::embedded().operation("operation_get");
+    let get = Description::embedded().endpoint("operation_get");
     let get = get.ok_or_else(|| Failure::usage("the API has no operations any more"))?;
     let (began, mut heard) = (Instant::now(), Instant::now());
     let (mut before, mut is_lost) = (seen.clone(), false);
@@ -116,7 +116,7 @@ pub(crate) async fn follow(
         Arguments { path: [("operation".to_owned(), id.to_owned())].into(), ..Arguments::default() };
     loop {
         let left = limit.map_or(LOOK, |limit| limit.saturating_sub(began.elapsed()).as_secs());
-        // What nobody has seen yet is shown at once.
+        // The first poll returns immediately.
         let hold = if before.is_null() { 0 } else { left.min(LOOK) };
         arguments.query = vec![("wait_seconds".to_owned(), hold.to_string())];
         match call(connection, get, &arguments).await {
@@ -156,7 +156,7 @@ pub(crate) async fn follow(
                 now.extend(parts.under_way(&before));
                 screen.now(&now)?;
             }
-            // The operation goes on without us, and so does the wait: servers are restarted.
+            // The operation continues without us, and so does the wait: servers are restarted.
             Err(failure)
                 if failure.exit == Exit::Unavailable && heard.elapsed() < PATIENCE && !before.is_null() =>
             {
@@ -165,7 +165,7 @@ pub(crate) async fn follow(
                 }
                 tokio::time::sleep(PAUSE * 10).await;
             }
-            // It is there, and wants to be asked later: whoever waits does so anyway.
+            // The server is up, and asks to retry later.
             Err(failure) if failure.exit == Exit::RateLimited && !before.is_null() => {
                 heard = Instant::now();
                 if !std::mem::replace(&mut is_lost, true) {
@@ -189,7 +189,7 @@ pub(crate) async fn follow(
     }
 }
 
-/// Ctrl-C, in its own line: the terminal shows `^C` at the end of the one that is being written over.
+/// Waits for Ctrl-C, and starts a new line: the terminal shows `^C` at the end of the live one.
 async fn interrupted() {
     if tokio::signal::ctrl_c().await.is_err() {
         std::future::pending::<()>().await;
@@ -197,7 +197,7 @@ async fn interrupted() {
     eprintln!();
 }
 
-/// The end of a wait that was interrupted: the operation itself does not notice.
+/// Returns the failure of an interrupted wait: the operation is not affected.
 fn left(id: &str) -> Failure {
     Failure::new(Exit::Interrupted, "interrupted", "stopped waiting").next(goes_on(id))
 }

@@ -1,4 +1,5 @@
-//! Every command that the product advises can be typed: found in the source of all crates, parsed by this command line.
+//! Every command that the product suggests must parse: collected from the source of all crates, parsed by this command
+//! line.
 
 use std::path::{Path, PathBuf};
 
@@ -7,7 +8,7 @@ use clap::error::ErrorKind;
 use super::shell_words;
 use crate::command;
 
-/// Commands of the binary that are no client's have a parser of their own.
+/// Server and agent commands of the binary, which have their own parser.
 const NOT_OURS: [&str; 6] = ["agent", "server", "up", "down", "is", "cli"];
 
 fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
@@ -21,7 +22,7 @@ fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// The string literals of a source file, without those of comments and of its tests.
+/// Returns the string literals of a source file, without those in comments and tests.
 fn literals(source: &str) -> Vec<String> {
     let product = source.split("#[cfg(test)]").next().unwrap_or_default();
     let code: Vec<&str> = product.lines().filter(|line| !line.trim_start().starts_with("//")).collect();
@@ -32,7 +33,7 @@ fn literals(source: &str) -> Vec<String> {
     while let Some(letter) = letters.next() {
         match (letter, &mut open) {
             ('\\', Some(text)) => match letters.next() {
-                // A line that goes on: the blanks that begin the next one are no part of it.
+                // A line continuation: skip the leading blanks of the next line.
                 Some('\n') => while letters.next_if(|next| next.is_whitespace()).is_some() {},
                 Some('n') => text.push('\n'),
                 Some(other) => text.push(other),
@@ -49,7 +50,7 @@ fn literals(source: &str) -> Vec<String> {
     found
 }
 
-/// The commands in a text: to the closing backtick, or else to the end of the clause.
+/// Returns the commands in a text: to the closing backtick, or else to the end of the clause.
 fn commands(text: &str) -> Vec<String> {
     let mut found = Vec::new();
     for (at, _) in text.match_indices("muster ") {
@@ -71,7 +72,7 @@ fn commands(text: &str) -> Vec<String> {
     found
 }
 
-/// As a person would fill it in.
+/// Fills in placeholders as a person would.
 fn filled(command: &str) -> String {
     let mut typed = String::new();
     let mut depth = 0;
@@ -87,7 +88,7 @@ fn filled(command: &str) -> String {
             other => typed.push(other),
         }
     }
-    typed.replace("--choice x", "--choice retry")
+    typed.replace("--action x", "--action retry")
 }
 
 #[test]
@@ -116,7 +117,7 @@ fn every_command_that_is_advised_can_be_typed() {
             if !is_ours || NOT_OURS.contains(&words[1].as_str()) || words.len() < 3 {
                 continue;
             }
-            // Which noun or flag it is decides the program; those that it can be are tested where it does.
+            // The noun or flag is chosen at run time; its variants are tested there.
             let is_open = command.split_whitespace().take(3).any(|word| word.starts_with('{'))
                 || command.contains("--{");
             if is_open {
@@ -131,7 +132,8 @@ fn every_command_that_is_advised_can_be_typed() {
             }
             match whole.clone().try_get_matches_from(&words) {
                 Ok(_) => {}
-                // `muster cell destroy` alone names the command and leaves the rest to its help; so does a flag without its value.
+                // `muster cell destroy` alone refers to the command and leaves the rest to its help; so does a flag
+                // without its value.
                 Err(error) if error.kind() == ErrorKind::MissingRequiredArgument && words.len() == 3 => {}
                 Err(error)
                     if error.kind() == ErrorKind::InvalidValue

@@ -1,4 +1,4 @@
-//! `-o name` of every command, against answers made from the contract: no command with a result prints nothing.
+//! `-o name` of every command, against responses generated from the contract: no command with a result prints nothing.
 
 use muster_sdk::DOCUMENT;
 use muster_sdk::describe::Description;
@@ -8,7 +8,7 @@ use crate::contract::Contract;
 use crate::operate::names;
 use crate::words::generated;
 
-/// Commands whose answer has no name at all; they refuse `-o name`.
+/// Commands without a name in their response; they refuse `-o name`.
 const NAMELESS: [&str; 1] = ["app schema"];
 
 struct Document(Value);
@@ -21,7 +21,7 @@ impl Document {
         }
     }
 
-    /// An answer with every member that the schema has, and one element in every list.
+    /// Returns a response with every member of the schema, and one element in every list.
     fn sample(&self, schema: &Value, name: &str, depth: usize) -> Value {
         let schema = self.resolve(schema);
         for choice in ["oneOf", "anyOf", "allOf"] {

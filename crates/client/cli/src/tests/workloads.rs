@@ -1,4 +1,4 @@
-//! Apps, instances and members, as they are typed.
+//! Apps, instances and members, as typed.
 
 use serde_json::json;
 
@@ -218,7 +218,7 @@ fn every_command_of_the_guide_can_be_typed() {
         typed += 1;
     }
     assert!(typed > 40, "the guide has {typed} commands");
-    // Those inside of sentences are often no whole lines; what they begin with is there all the same.
+    // Inline commands are often incomplete; their beginning must still exist.
     for span in guide.split('`').skip(1).step_by(2).filter_map(|span| span.strip_prefix("muster ")) {
         let whole = crate::command();
         let mut at = &whole;

@@ -1,4 +1,4 @@
-//! Content to and from the registry, signatures, smoke tests: what goes over the wire, and what does not when something breaks.
+//! Registry content, signatures, smoke tests: the requests on the wire, also when something breaks.
 
 use std::path::PathBuf;
 
@@ -10,7 +10,7 @@ use super::{Desk, Exit};
 use crate::operation::samples::operation;
 
 const UPLOAD: &str = "/v2/acme.ml/models/x/blobs/uploads/0f0f-1";
-/// More than goes in one request.
+/// More than fits in one request.
 const LENGTH: usize = 1_500_000;
 
 fn answer(status: u16, headers: &[(&'static str, &str)]) -> Reply {
@@ -36,7 +36,7 @@ fn has(length: usize) -> Reply {
     answer(204, &[("location", UPLOAD), ("range", range.as_str())])
 }
 
-/// What follows when the file is there: the empty configuration, the manifest, the artifact.
+/// Responses after the file's upload: the empty configuration, the manifest, the artifact.
 fn published() -> Vec<Reply> {
     vec![answer(200, &[]), answer(201, &[]), ok(r#"{"id":"art_1","digest":"sha256:0"}"#)]
 }

@@ -1,4 +1,4 @@
-//! Commands that start something, and the nodes they run on.
+//! Commands that start operations, and their nodes.
 
 use serde_json::{Value, json};
 
@@ -53,7 +53,7 @@ async fn a_wait_comes_later_when_it_is_asked_to() {
     let since = std::time::Instant::now();
     desk.type_in(&format!("{CREATE} --wait")).await.unwrap();
     assert!(since.elapsed() >= std::time::Duration::from_secs(4), "{:?}", since.elapsed());
-    // But not for longer than whoever waits has time.
+    // But not longer than the timeout.
     let desk = Desk::new(vec![started("accepted"), later()]);
     let failure = desk.type_in(&format!("{CREATE} --wait --timeout 1s")).await.unwrap_err();
     assert_eq!(failure.exit, Exit::WaitTimedOut);
@@ -63,7 +63,7 @@ async fn a_wait_comes_later_when_it_is_asked_to() {
 async fn the_exit_code_of_a_wait_says_how_it_ended() {
     for (state, exit) in [
         ("cancelled", Exit::OperationCancelled),
-        ("parked", Exit::OperationParked),
+        ("blocked", Exit::OperationBlocked),
         ("partial", Exit::OperationPartial),
     ] {
         for form in ["table", "json", "name"] {
@@ -202,7 +202,7 @@ async fn a_person_who_does_not_say_yes_approves_nothing() {
         let surroundings = crate::Surroundings { can_ask: true, ..desk.surroundings() };
         let context = Context::new(&matches, surroundings, false).unwrap();
         let levels = super::levels(&matches);
-        let approve = muster_sdk::describe::Description::embedded().operation("node_approve").unwrap();
+        let approve = muster_sdk::describe::Description::embedded().endpoint("node_approve").unwrap();
         let leaf = levels[levels.len() - 1];
         crate::operate::operate_with(&context, approve, leaf, &mut typed.as_bytes()).await.unwrap();
         assert_eq!(desk.lines().len(), calls, "{typed:?}");

@@ -188,14 +188,14 @@ async fn the_parts_of_an_operation_are_watched_with_it_until_each_has_ended() {
     assert!(shown.contains("  ✓ unit-0: done\n"), "{shown}");
 }
 
-/// A replacement has no items: what blocks it is a child that only `blocked_by` names.
+/// A replacement has no items: only `blocked_by` names the child that blocks it.
 #[tokio::test]
 async fn a_wait_on_an_operation_whose_last_child_is_blocked_ends_with_13_and_the_childs_actions() {
     let mut replace = on("member.replace", "mem_1", "running");
     replace["subject_name"] = json!("unit-0");
     replace["witnesses"] = json!([]);
     replace["blocked_by"] = json!([{"operation_id": "op_2", "kind": "member.remove", "subject_kind": "member",
-        "subject_name": "unit-0", "parked": {"reason": "check 0 does not hold", "unblock_by": "tenant",
+        "subject_name": "unit-0", "blocked": {"reason": "check 0 does not hold", "resolvable_by": "tenant",
         "choices": ["retry"], "since": "2026-11-15T12:25:19Z", "escalates_at": "2026-11-15T13:25:19Z"}}]);
     let ends = async |line: &str| {
         let first = match line.contains("watch") {
@@ -206,19 +206,19 @@ async fn a_wait_on_an_operation_whose_last_child_is_blocked_ends_with_13_and_the
         let looks = (0..200).map(|_| shows(&replace));
         let desk = Desk::new(first.into_iter().chain(looks).collect());
         let failure = desk.type_in(line).await.unwrap_err();
-        assert_eq!((failure.exit as u8, failure.code.as_str()), (13, "operation_parked"), "{line}");
+        assert_eq!((failure.exit as u8, failure.code.as_str()), (13, "operation_blocked"), "{line}");
         assert_eq!(
             failure.detail,
             "member.replace of unit-0 is blocked by member.remove of unit-0: check 0 does not hold"
         );
-        let action = "muster operation unblock op_2 --choice retry";
+        let action = "muster operation resolve op_2 --action retry";
         assert!(failure.lines[1].ends_with(action), "{:?}", failure.lines);
         assert!(failure.next.unwrap().ends_with("muster operation watch op_1"));
     };
     tokio::join!(
         ends("muster member replace lab unit-0 --project acme.train --wait"),
         ends("muster operation watch op_1"),
-        ends("muster operation unblock op_1 --choice retry --wait"),
+        ends("muster operation resolve op_1 --action retry --wait"),
     );
 }
 
@@ -305,7 +305,7 @@ async fn a_dry_run_of_a_publication_ends_as_a_lint_does() {
             );
         }
     }
-    // What was published is not a failure, whatever lint says of it.
+    // A successful publication is not a failure, despite lint warnings.
     let desk = Desk::new(vec![shows(&json!({"app_version": {"name": "1.2"}, "faults": [fault(false)]}))]);
     desk.type_in("muster app-version publish notebook --project acme.train --manifest {}").await.unwrap();
 }

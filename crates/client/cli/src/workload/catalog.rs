@@ -1,4 +1,4 @@
-//! The catalog: where an app fits, and what it asks for before it may be launched.
+//! The catalog: where an app fits, and the permissions it requests.
 
 use jiff::Timestamp;
 use serde_json::Value;
@@ -7,7 +7,7 @@ use crate::operation::text;
 use crate::printable::printable;
 use crate::table::lines;
 
-/// Where a release fits, an answer for each shape with its reasons.
+/// Formats where a release fits, with the reasons for each shape.
 pub(crate) fn compatibility(answer: &Value) -> String {
     let mut shown = format!("release {}\n", text(answer, "version"));
     for fit in answer["answers"].as_array().into_iter().flatten() {
@@ -25,7 +25,7 @@ pub(crate) fn compatibility(answer: &Value) -> String {
     shown
 }
 
-/// What was granted; after a dry run what would be, with the command that consents to exactly that.
+/// Formats a grant; after a dry run, the requested permissions with the command that consents to exactly those.
 pub(crate) fn granted(answer: &Value, now: Timestamp) -> String {
     if let Some(entitlement) = answer["entitlement"].as_object() {
         return lines(entitlement, now);

@@ -1,4 +1,4 @@
-//! The columns of what belongs to apps.
+//! Columns of app resources.
 
 use crate::columns::Column;
 
@@ -72,7 +72,7 @@ const ADAPTER_STEP: &[Column] = &[
     ("SAYS", "/says"),
     ("ID", "/id"),
 ];
-/// The components in `muster instance get`.
+/// Columns of the components in `muster instance get`.
 pub(crate) const COMPONENT: &[Column] = &[
     ("COMPONENT", "/component_key"),
     ("WANTED", "/desired"),
@@ -82,7 +82,7 @@ pub(crate) const COMPONENT: &[Column] = &[
     ("EACH", "/each"),
     ("INTO", "/allocation_id"),
 ];
-/// The addresses in `muster instance endpoints`.
+/// Columns of the addresses in `muster instance endpoints`.
 pub(crate) const ENDPOINT: &[Column] = &[
     ("NAME", "/name"),
     ("MEMBER", "/member"),
@@ -91,7 +91,7 @@ pub(crate) const ENDPOINT: &[Column] = &[
     ("FROM OUTSIDE", "/outside"),
     ("PROTOCOL", "/protocol"),
 ];
-/// The members that an adapter is told of, in `muster adapter-step get`.
+/// Columns of the snapshot's members in `muster adapter-step get`.
 pub(crate) const SNAPSHOT_MEMBER: &[Column] = &[
     ("NAME", "/name"),
     ("COMPONENT", "/component_key"),
@@ -102,7 +102,7 @@ pub(crate) const SNAPSHOT_MEMBER: &[Column] = &[
     ("UNREACHABLE", "/unreachable"),
 ];
 
-/// The columns for what a command lists.
+/// Returns the columns of a list command.
 pub(crate) fn columns(words: &[&str]) -> Option<&'static [Column]> {
     match words {
         ["app", ..] => Some(APP),

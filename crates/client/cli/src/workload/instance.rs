@@ -1,4 +1,4 @@
-//! Instances: what one is made of, how it does, and what to do next.
+//! Instances: components, health and next step.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -10,7 +10,7 @@ use crate::amount::amount;
 use crate::operation::text;
 use crate::table::{plain, table};
 
-/// What a row of the list says beside its fields: `hub 1/1, unit 3/3`, active of those that are wanted.
+/// Adds derived columns: `hub 1/1, unit 3/3`, active of desired members.
 pub(crate) fn row(instance: &mut Value) {
     let components = components(instance).iter().map(|component| {
         let number = |name: &str| component[name].as_i64().unwrap_or(0);
@@ -23,7 +23,7 @@ fn components(instance: &Value) -> &[Value] {
     instance["topology"]["components"].as_array().map_or(&[], Vec::as_slice)
 }
 
-/// The instance.
+/// Formats the instance.
 pub(crate) fn shown(instance: &Value, now: Timestamp) -> String {
     let mut lines = vec![format!(
         "{}: {} {}, {}, {}",
@@ -89,7 +89,7 @@ fn evidence(instance: &Value) -> String {
     known.collect::<Vec<_>>().join(", ")
 }
 
-/// A document as indented JSON, ready to be shown. JSON escapes what could reach the terminal, but for what is no ASCII.
+/// Formats a document as indented JSON, safe to print. JSON already escapes ASCII control characters.
 pub(crate) fn indented(document: &Value) -> Vec<String> {
     let text = crate::printable::printable_json(&format!("{document:#}"));
     text.lines().map(|line| format!("  {line}")).collect()
@@ -107,14 +107,14 @@ fn next(instance: &Value) -> Option<String> {
     }
 }
 
-/// Where an instance can be reached: inside its network, and from outside where a port of the node leads there.
+/// Formats the endpoints of an instance: inside its network, and from outside where a node port forwards to it.
 pub(crate) fn endpoints(answer: &Value, now: Timestamp) -> String {
     let rows = answer["endpoints"].as_array().into_iter().flatten();
     let rows: Vec<Value> = rows
         .map(|endpoint| {
             let joined = |address: &str, port: &str| {
                 let (address, port) = (endpoint[address].as_str()?, endpoint[port].as_i64()?);
-                // An address with colons of its own stands in brackets.
+                // An IPv6 address needs brackets.
                 Some(if address.contains(':') {
                     format!("[{address}]:{port}")
                 } else {
@@ -196,13 +196,13 @@ next:        muster member list lab
         assert_eq!(squeezed(&told), squeezed(expected));
     }
 
-    /// Widths of columns are the table's own business.
+    /// Ignores the column widths of the table.
     fn squeezed(text: &str) -> Vec<String> {
         text.lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect()
     }
 
     #[test]
-    fn what_is_under_way_and_what_is_parked_lead_to_the_operation() {
+    fn what_is_under_way_and_what_is_blocked_lead_to_the_operation() {
         let mut instance = sample();
         instance["operation"] = operation("running");
         let told = shown(&instance, now());
@@ -213,9 +213,9 @@ next:        muster member list lab
             ),
             "{told}"
         );
-        instance["operation"] = operation("parked");
+        instance["operation"] = operation("blocked");
         let told = shown(&instance, now());
-        assert!(told.contains("parked: the disk is full\nnext:        muster operation get op_1"), "{told}");
+        assert!(told.contains("blocked: the disk is full\nnext:        muster operation get op_1"), "{told}");
         instance["operation"] = operation("succeeded");
         assert!(!shown(&instance, now()).contains("under way"));
     }

@@ -1,4 +1,4 @@
-//! The steps that adapters carry out.
+//! Adapter steps.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -7,8 +7,7 @@ use super::columns::SNAPSHOT_MEMBER;
 use crate::operation::text;
 use crate::table::{lines, table};
 
-/// What a row of the list says beside its fields: a lease that has lapsed is no lease, and how far it is belongs to what it
-/// says.
+/// Adds derived columns: an expired lease is not shown as a lease, and progress is part of the message.
 pub(crate) fn row(step: &mut Value) {
     if step["state"] == "leased" {
         step["lease_ends"] = step["leased_until"].clone();
@@ -19,7 +18,7 @@ pub(crate) fn row(step: &mut Value) {
     step["says"] = json!(says.join(" "));
 }
 
-/// A step with the instance as it is now. The manifest and the config are in `-o json`.
+/// Formats a step with a current snapshot of the instance. The manifest and the config are in `-o json`.
 pub(crate) fn shown(leased: &Value, now: Timestamp) -> String {
     let mut shown = leased["step"].as_object().map(|step| lines(step, now)).unwrap_or_default();
     let snapshot = &leased["snapshot"];

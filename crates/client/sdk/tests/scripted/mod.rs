@@ -1,26 +1,26 @@
-//! A server that says what the test wrote, one answer a connection, and keeps what it was asked. Real sockets and plain
-//! text: what is tested here is what goes over the wire, which a mock of the client would not see.
+//! A server with scripted responses, one per connection, that records requests. Real sockets and plain text: the tests
+//! cover the bytes on the wire, which a mock of the client would not.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 
-/// What one connection gets.
+/// Response to one connection.
 pub(crate) enum Reply {
     /// A status, headers and a body.
     Answer(u16, Vec<(&'static str, String)>, String),
-    /// Nothing: the connection is closed after the request was read.
+    /// None: the connection is closed after reading the request.
     HangUp,
-    /// The beginning of a stream that is cut off without its end.
+    /// The beginning of a stream that is truncated.
     CutOff(&'static str, String),
 }
 
-/// A success with a JSON body.
+/// Returns a success with a JSON body.
 pub(crate) fn ok(body: &str) -> Reply {
     Reply::Answer(200, vec![("content-type", "application/json".to_owned())], body.to_owned())
 }
 
-/// A problem with this status and code.
+/// Returns a problem with this status and code.
 pub(crate) fn problem(status: u16, code: &str) -> Reply {
     let body = format!(
         r#"{{"type":"urn:x","title":"t","status":{status},"detail":"so it is","code":"{code}",
@@ -30,7 +30,7 @@ pub(crate) fn problem(status: u16, code: &str) -> Reply {
     Reply::Answer(status, vec![("content-type", "application/problem+json".to_owned())], body)
 }
 
-/// A request as it came in.
+/// A received request.
 #[derive(Debug, Clone)]
 pub(crate) struct Request {
     pub(crate) line: String,
@@ -53,7 +53,7 @@ pub(crate) struct Scripted {
 }
 
 impl Scripted {
-    /// Starts it; it ends with the last reply.
+    /// Starts it; it ends after the last response.
     pub(crate) fn start(replies: Vec<Reply>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());

@@ -1,4 +1,4 @@
-//! That a suggestion fits, that nothing smaller would, and that whatever is sensible can be helped.
+//! Proves that a suggestion fits, that nothing smaller would, and that every sensible request gets one.
 
 use proptest::prelude::*;
 use serde_json::json;
@@ -41,7 +41,7 @@ fn a_flat_network_crosses_slices_only_where_the_site_says_so() {
         "{refused:?}"
     );
     assert_eq!(refused.change.unwrap().changes, [Change::Shape(Shape::Baremetal)]);
-    // Where whole machines are no choice, they must sit together.
+    // Without whole machines as a choice, they must share an allocation.
     let app = manifest(&["gpu_slice"], 0, false, json!([component("a", "flat", (1, 2, 9), 1)]));
     let need = Capacity { gpus: 2, cpus: 4, memory_mb: 2048, disk_mb: 0 };
     let change = answer(&app, Shape::GpuSlice, Spread::Apart, PLAIN).change.unwrap();
@@ -89,7 +89,7 @@ fn every_reason_is_told_and_the_change_mends_them_all() {
 #[test]
 fn members_that_are_missing_are_counted_as_the_manifest_has_them() {
     let app = manifest(&BOTH, 3, false, json!([component("a", "none", (0, 0, 9), 1)]));
-    // A seat that nobody sits in says nothing of what a member asks for.
+    // An empty seat does not define a member's capacity.
     let nobody = Seat { component: "a".to_owned(), count: 0, each: NOTHING };
     let place = Place {
         capacity: Capacity { gpus: 8, cpus: 64, memory_mb: 65_536, disk_mb: 0 },
@@ -99,7 +99,7 @@ fn members_that_are_missing_are_counted_as_the_manifest_has_them() {
     let change = compatible(&app, &ask).change.unwrap();
     assert_eq!(change.changes, [Change::Members { component: "a".to_owned(), count: 3 }]);
     assert_eq!(change.says, "have 3 of a");
-    // Of two that ask for unlike much, the one with less is raised.
+    // Of two with different capacities, the smaller is raised.
     let each = |gpus| Seat {
         component: "a".to_owned(),
         count: 1,
@@ -155,7 +155,7 @@ prop_compose! {
 }
 
 prop_compose! {
-    /// One that the lint would let through.
+    /// A manifest that passes the lint.
     fn any_manifest()(
         components in (any_component("a"), any_component("b"), any_component("c"), 1usize..4),
         shapes in proptest::sample::select(vec![&BOTH[..], &BOTH[..1], &BOTH[1..]]),
@@ -210,7 +210,7 @@ proptest! {
             prop_assert!(answer.change.is_none());
             return Ok(());
         }
-        // What the lint lets through can always be helped.
+        // A manifest that passes the lint always gets a suggestion.
         let Some(change) = answer.change else { return Err(TestCaseError::fail(format!("{:?}", answer.reasons))) };
         let then = compatible(&manifest, &change.ask);
         prop_assert!(then.fits, "{:?} after {:?}", then.reasons, change.changes);
@@ -223,7 +223,7 @@ proptest! {
         }
     }
 
-    /// The most welcome changes are written here a second time, by hand.
+    /// The preferred changes are repeated here by hand.
     #[test]
     fn single_changes_are_preferred_in_their_order(manifest in any_manifest(), ask in any_ask()) {
         let answer = compatible(&manifest, &ask);
@@ -241,7 +241,7 @@ proptest! {
             return Ok(());
         }
         if let [Change::Room { place, capacity }] = change.changes[..] {
-            // One less of anything that was raised would not do.
+            // One less of any raised amount would not suffice.
             let had = ask.places[place].capacity;
             for raised in [
                 (capacity.gpus > had.gpus).then_some(Capacity { gpus: capacity.gpus - 1, ..capacity }),

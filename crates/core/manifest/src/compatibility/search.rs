@@ -1,5 +1,5 @@
-//! The smallest change is searched and not guessed: every combination of the changes below is tried, those of few changes
-//! first, and the first that fits is it.
+//! Searches for the smallest change: tries every combination of the changes below, fewest first, and returns the first that
+//! fits.
 
 use std::collections::BTreeMap;
 
@@ -17,18 +17,18 @@ pub(super) enum Kind {
     FewerMembers,
 }
 
-/// The order in which changes are welcome: first what changes only where the members sit, then what they cost, and last what
-/// the instance is.
+/// Preference of changes: first those that only move members, then those that cost more, and last those that change the
+/// instance.
 pub(super) const ORDER: [Kind; 6] =
     [Kind::Shape, Kind::OneAllocation, Kind::Room, Kind::Gpus, Kind::MoreMembers, Kind::FewerMembers];
 
-/// The order in which several are made, so that each sees what the ones before it made of the ask: who there is, what they ask
-/// for, where they sit, and how large that must be.
+/// Order in which several changes are applied, so that each builds on the previous: number of members, their capacity, their
+/// allocations, and the size of those.
 const MADE: [Kind; 6] =
     [Kind::FewerMembers, Kind::MoreMembers, Kind::Gpus, Kind::OneAllocation, Kind::Shape, Kind::Room];
 
-/// Every combination, in the order in which they are tried: fewer changes first; among as many, the one whose least welcome
-/// change is the most welcome.
+/// Returns every combination in the order of the search: fewer changes first; among equals, the one with the most preferred
+/// worst change.
 pub(super) fn combinations() -> Vec<Vec<Kind>> {
     let mut sets: Vec<u32> = (1..1 << ORDER.len()).collect();
     sets.sort_by_key(|set| (set.count_ones(), *set));
@@ -50,7 +50,7 @@ pub(super) fn smallest(manifest: &Manifest, ask: &Ask) -> Option<Suggestion> {
     })
 }
 
-/// The ask with all these changes made; nothing if one of them has nothing to change.
+/// Applies all these changes to the request; `None` if one of them has nothing to change.
 pub(super) fn made(manifest: &Manifest, ask: &Ask, kinds: &[Kind]) -> Option<(Vec<Change>, Ask)> {
     let (mut ask, mut changes) = (ask.clone(), Vec::new());
     for kind in MADE.into_iter().filter(|kind| kinds.contains(kind)) {
@@ -106,8 +106,7 @@ fn larger(ask: &mut Ask) -> Vec<Change> {
     changes
 }
 
-/// Raises what each member of one component asks for, as far as the app's minimum needs it: of one that has GPUs already, if
-/// there is one.
+/// Raises the capacity of each member of one component to meet the app's minimum: of one with GPUs, if there is one.
 fn more_gpus(manifest: &Manifest, ask: &mut Ask) -> Vec<Change> {
     let missing = manifest.compatibility.min_gpu_count - ask.gpus();
     let present = || manifest.components.iter().filter(|component| ask.count(&component.key) > 0);
@@ -126,7 +125,7 @@ fn more_gpus(manifest: &Manifest, ask: &mut Ask) -> Vec<Change> {
     vec![Change::Gpus { component: component.key.clone(), each }]
 }
 
-/// Makes a change to who there is, and tells it by component.
+/// Changes the numbers of members, and lists the changes by component.
 fn counted(manifest: &Manifest, ask: &mut Ask, change: fn(&Manifest, &mut Ask)) -> Vec<Change> {
     let before = ask.clone();
     change(manifest, ask);
@@ -160,8 +159,8 @@ fn each_now(ask: &Ask, component: &Component) -> Capacity {
     seats.find(|seat| seat.component == component.key).map_or(component.capacity, |seat| seat.each)
 }
 
-/// Seats members where there is room for them; the rest in the only place that there is, or, where the members are apart, each
-/// in one of its own.
+/// Adds members where there is room; the rest go into the only allocation, or, if the members are apart, into one of their
+/// own each.
 fn seat_more(ask: &mut Ask, component: &Component, count: i64) {
     let each = each_now(ask, component);
     let mut left = count.max(0);
@@ -187,7 +186,7 @@ fn seat_in(place: &mut Place, component: &Component, each: Capacity, count: i64)
     }
 }
 
-/// How many more that ask for this much fit into a place.
+/// Returns how many more members of this capacity fit into an allocation.
 fn fitting(place: &Place, each: Capacity) -> i64 {
     let need = place.need();
     let fit = |has: i64, need: i64, each: i64| match (has - need, each) {
@@ -214,7 +213,7 @@ fn fewer_members(manifest: &Manifest, ask: &mut Ask) {
             over -= taken;
         }
     }
-    // How many of each component may still go.
+    // Number of members of each component that may be removed.
     let mut spare: BTreeMap<&str, i64> = manifest
         .components
         .iter()
@@ -233,7 +232,7 @@ fn fewer_members(manifest: &Manifest, ask: &mut Ask) {
     }
 }
 
-/// Of whom a place that holds too many can best do without one: of those with the most that may go.
+/// Returns the component from which an overfull allocation can best lose a member: the one with the most to spare.
 fn dispensable(place: &Place, spare: &BTreeMap<&str, i64>) -> Option<usize> {
     let need = place.need();
     let helps = |seat: &Seat| {

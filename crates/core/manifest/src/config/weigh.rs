@@ -1,6 +1,6 @@
-//! What asking a schema can cost, found without asking it: where its references lead, and how large it is once each of them is
-//! replaced by what it names. With no reference that leads back to itself, no part of the schema sees a part of the document
-//! more often than it stands there, so that number bounds the work.
+//! Computes the cost of validating with a schema, without running it: the targets of its references, and its size once each
+//! reference is replaced by its target. Without circular references, no part of the schema is applied to a part of the
+//! document more often than it occurs, so that size bounds the work.
 
 use std::collections::BTreeMap;
 
@@ -8,19 +8,19 @@ use serde_json::Value;
 
 use crate::fault::{Fault, escaped};
 
-/// So many parts a schema may have, with every reference replaced by what it names.
+/// Maximum number of parts of a schema, with every reference expanded.
 const HEAVIEST: u64 = 10_000;
-/// So deep it may be nested, references followed.
+/// Maximum nesting depth, references included.
 const DEEPEST: usize = 200;
-/// Keywords whose values are data and no schemas.
+/// Keywords with data values, not schemas.
 const DATA: [&str; 4] = ["const", "enum", "default", "examples"];
-/// Keywords whose values are schemas by name.
+/// Keywords with maps of schemas.
 const BY_NAME: [&str; 4] = ["properties", "patternProperties", "$defs", "dependentSchemas"];
-/// Keywords that make references depend on more than where they lead.
+/// Keywords with context-dependent references.
 const MOVING: [&str; 4] = ["$dynamicRef", "$dynamicAnchor", "$recursiveRef", "$recursiveAnchor"];
 const DRAFT: &str = "https://json-schema.org/draft/2020-12/schema";
 
-/// What is wrong with the references of a schema that stands at `at`.
+/// Returns the errors in the references of a schema at `at`.
 pub(super) fn faults(schema: &Value, at: &str) -> Vec<Fault> {
     let mut faults = Vec::new();
     references(schema, schema, at, at, &mut faults);
@@ -50,7 +50,7 @@ fn fault(path: String, says: impl Into<String>) -> Fault {
     Fault::error(path, "config_schema", says)
 }
 
-/// Looks at every reference where a schema can stand.
+/// Checks every reference at the positions where a schema can occur.
 fn references(whole: &Value, schema: &Value, root: &str, at: &str, faults: &mut Vec<Fault>) {
     let Value::Object(object) = schema else {
         if let Value::Array(items) = schema {
@@ -105,20 +105,20 @@ fn references(whole: &Value, schema: &Value, root: &str, at: &str, faults: &mut 
 
 /// Why a schema has no weight.
 enum Weightless {
-    /// The reference at this place leads back to itself.
+    /// The reference at this path is circular.
     Circle(String),
-    /// What stands at this place is nested too deeply, references included.
+    /// The value at this path is nested too deeply, references included.
     Deep(String),
 }
 
 struct Scale<'a> {
     whole: &'a Value,
-    /// The weights of places, as a schema or as schemas by name. What is still being weighed stands here without one.
+    /// Weights by path, as a schema or as a map of schemas. One still being computed has no value.
     known: BTreeMap<(String, bool), Option<u64>>,
 }
 
 impl Scale<'_> {
-    /// How many parts there are at a place with every reference replaced by what it names.
+    /// Returns the number of parts at a path with every reference expanded.
     fn weigh(&mut self, part: &Value, at: &str, by_name: bool, depth: usize) -> Result<u64, Weightless> {
         if depth > DEEPEST {
             return Err(Weightless::Deep(at.to_owned()));

@@ -1,4 +1,4 @@
-//! The checks that witness states: where they run, what they run, and what they may see.
+//! The checks that verify states: where they run, what they run, and which directories they can read.
 
 use std::collections::BTreeSet;
 
@@ -8,12 +8,12 @@ use crate::fault::{At, Fault};
 use crate::path::{program_fault, sees_fault};
 use crate::variables::variables;
 
-/// A compiled expression may take so much memory.
+/// Maximum memory of a compiled expression.
 const EXPRESSION_BYTES: usize = 256 * 1024;
-/// The schema allows so many components, and so many checks of a state; expressions of more are not compiled.
+/// Maximum number of components, and of checks for a state, in the schema; expressions beyond that are not compiled.
 const MOST_COMPONENTS: usize = 32;
 const MOST_CHECKS: usize = 16;
-/// No check is asked again for longer than this.
+/// Maximum retry time of a check.
 const LONGEST_WITHIN: i64 = 24 * 60 * 60;
 
 pub(super) fn all(root: &At<'_>, faults: &mut Vec<Fault>) {
@@ -61,7 +61,7 @@ fn exec(exec: &At<'_>, faults: &mut Vec<Fault>) {
         let Some(text) = word.text() else { continue };
         match variables(text) {
             Err(why) => faults.push(Fault::error(word.path.clone(), "variable", why)),
-            // Which program runs is fixed with the release.
+            // The program is fixed with the release.
             Ok(used) if index == 0 && !used.is_empty() => {
                 let says = "the program itself has no variables: give them to it as arguments";
                 faults.push(Fault::error(word.path.clone(), "variable", says));
@@ -88,7 +88,7 @@ fn expect(stdout: &At<'_>, faults: &mut Vec<Fault>) {
     if let Err(error) = compiled {
         let why = match error {
             regex::Error::CompiledTooBig(_) => "it is too large once it is compiled: repeat less".to_owned(),
-            // The parser draws a picture of several lines; its last one says what is the matter.
+            // The parser prints a diagram of several lines; its last line is the message.
             other => {
                 other.to_string().lines().last().unwrap_or_default().trim_start_matches("error: ").to_owned()
             }
@@ -99,7 +99,7 @@ fn expect(stdout: &At<'_>, faults: &mut Vec<Fault>) {
 }
 
 fn within(within: &At<'_>, faults: &mut Vec<Fault>) {
-    // How it is written is for the schema to say.
+    // The schema checks the format.
     let seconds = within.text().and_then(crate::check::seconds);
     if seconds.is_some_and(|seconds| seconds > LONGEST_WITHIN) {
         let says = "a check is asked again for 24h at the most: shorten it";

@@ -1,11 +1,11 @@
-//! Counts, quorums, places and state of components, and what they come to together.
+//! Counts, quorums, directories and state of components, and their combinations.
 
 use std::collections::BTreeMap;
 
 use crate::fault::{At, Fault, escaped};
 use crate::path::{path_fault, state_fault, within};
 
-/// What is said of the app as a whole.
+/// Checks the app as a whole.
 pub(super) fn whole(root: &At<'_>, faults: &mut Vec<Fault>) {
     let components = root.get("components").items();
     if root.get("artifact_kind").text() == Some("launchable") && components.len() > 1 {
@@ -59,7 +59,7 @@ fn least_gpus(least: &At<'_>, components: &[At<'_>], faults: &mut Vec<Fault>) {
     }
 }
 
-/// What is said of one component.
+/// Checks one component.
 pub(super) fn each(component: &At<'_>, faults: &mut Vec<Fault>) {
     count(component, faults);
     quorum(component, faults);
@@ -125,7 +125,7 @@ fn quorum(component: &At<'_>, faults: &mut Vec<Fault>) {
         (None, Some(min)) if quorum.text() == Some("majority") => Some((min, min / 2 + 1)),
         _ => None,
     };
-    // One at a time is always as slow as it can be.
+    // One at a time is the slowest possible pace.
     if let (Some((min, need)), Some(pace)) = (need, at_once.number())
         && pace > (min - need).max(1)
     {
@@ -142,7 +142,7 @@ fn quorum(component: &At<'_>, faults: &mut Vec<Fault>) {
 }
 
 fn state(component: &At<'_>, faults: &mut Vec<Fault>) {
-    // What is shared with other members is kept too, and has the same rules.
+    // Shared directories are kept too, and follow the same rules.
     let mut places = component.get("state").items();
     places.extend(component.get("shared").items());
     for (index, place) in places.iter().enumerate() {
@@ -151,7 +151,7 @@ fn state(component: &At<'_>, faults: &mut Vec<Fault>) {
             faults.push(Fault::error(place.path.clone(), "state_path", why));
             continue;
         }
-        // Of two that are the same only the later one is told.
+        // Of two equal paths only the later one is reported.
         let outer = places.iter().enumerate().find_map(|(other, place)| {
             let outer = place.text().filter(|outer| other != index && within(path, outer))?;
             (outer != path || other < index).then_some(outer)
@@ -178,7 +178,7 @@ fn host(host: &At<'_>, faults: &mut Vec<Fault>) {
     }
 }
 
-/// Names and values that no process could be started with.
+/// Checks for names and values with which no process could be started.
 pub(super) fn environment(environment: &At<'_>, faults: &mut Vec<Fault>) {
     let none = serde_json::Map::new();
     let object = environment.value.and_then(|value| value.as_object()).unwrap_or(&none);

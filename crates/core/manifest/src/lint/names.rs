@@ -1,10 +1,10 @@
-//! What is named must be named once, and a name must be that of something.
+//! Names must be unique, and references must name something.
 
 use std::collections::BTreeSet;
 
 use crate::fault::{At, Fault};
 
-/// Names that stand twice where they may stand once, over the whole document.
+/// Reports duplicate names in the whole document.
 pub(super) fn unique(root: &At<'_>, faults: &mut Vec<Fault>) {
     each_once(fields(&root.get("artifacts"), "name"), "artifact", faults);
     each_once(fields(&root.get("components"), "key"), "component", faults);
@@ -22,12 +22,12 @@ pub(super) fn unique(root: &At<'_>, faults: &mut Vec<Fault>) {
     artifacts(root, faults);
 }
 
-/// One field of each entry of a list.
+/// Returns one field of each entry of a list.
 pub(super) fn fields<'a>(list: &At<'a>, name: &str) -> Vec<At<'a>> {
     list.items().into_iter().map(|item| item.get(name)).collect()
 }
 
-/// The words at these places, if each of them can be read: with one of them unknown nobody can say what is missing.
+/// Returns the texts at these positions, if each is readable: otherwise nothing can be reported as missing.
 pub(super) fn known<'a>(places: &[At<'a>]) -> Option<BTreeSet<&'a str>> {
     places.iter().map(At::text).collect()
 }

@@ -1,4 +1,4 @@
-//! What the account of an app's adapter asks for must exist, and be something that such an account may have.
+//! Permissions of the adapter's account must exist and be allowed for such an account.
 
 use super::Context;
 use crate::fault::{At, Fault};

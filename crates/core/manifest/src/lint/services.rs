@@ -1,4 +1,4 @@
-//! Services: what they run, and whom they wait for.
+//! Services: their commands and their start order.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -30,7 +30,7 @@ pub(super) fn each(component: &At<'_>, faults: &mut Vec<Fault>) {
             }
         }
         let directory = service.get("working_directory");
-        // The root of the cell is a good place to start in, and the only one that is no path of a name.
+        // The cell's root is a valid working directory, and the only one that is no named path.
         if let Some(why) = directory.text().filter(|text| *text != "/").and_then(path_fault) {
             faults.push(Fault::error(directory.path, "working_directory", why));
         }
@@ -42,7 +42,7 @@ pub(super) fn each(component: &At<'_>, faults: &mut Vec<Fault>) {
 fn command(command: &At<'_>, faults: &mut Vec<Fault>) {
     let words = command.items();
     let Some(program) = words.first() else {
-        // The schema says so for a service's own; a probe's may be empty by it.
+        // The schema requires it for a service's command, but not for a probe's.
         if command.is_there() && command.path.ends_with("/by/command") {
             let says = "name at least the program";
             faults.push(Fault::error(command.path.clone(), "program_path", says));
@@ -103,7 +103,7 @@ fn order(services: &At<'_>, faults: &mut Vec<Fault>) {
     }
 }
 
-/// Whether what comes after what comes after … `from` is `to`.
+/// Reports whether `to` is reachable from `from`.
 fn leads_to(waits: &BTreeMap<&str, BTreeSet<&str>>, from: &str, to: &str) -> bool {
     let (mut seen, mut open) = (BTreeSet::new(), vec![from]);
     while let Some(name) = open.pop() {

@@ -1,4 +1,4 @@
-//! The manifests that stand beside adapters: published by tests and by whoever follows the guide, so none has a fault either.
+//! The manifests in the adapters' folders, published by tests and by readers of the guide, have no errors either.
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ fn no_manifest_of_an_adapter_has_a_fault() {
     let mut linted = 0;
     for folder in std::fs::read_dir(adapters).unwrap().map(|entry| entry.unwrap().path()) {
         let Ok(text) = std::fs::read_to_string(folder.join("manifest.json")) else { continue };
-        // Whoever publishes writes the digest of what was pushed in the place of its name.
+        // The publisher replaces the name with the digest of the pushed artifact.
         let filled = text.replace("${base}", &format!("sha256:{}", "ab".repeat(32)));
         let document = serde_json::from_str(&filled).unwrap();
         let context = Context { known_permissions: &[], grantable: &[] };

@@ -1,4 +1,4 @@
-//! The apps that are published from this repository: none has a fault, and each fits where its table says.
+//! The apps published from this repository have no errors, and each fits as its table states.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use muster_manifest::{Ask, Context, Manifest, Reach, Shape, Site, Spread, compatible, lint, read};
 use serde_json::Value;
 
-/// What adapters ask for; what there is and may be given is for the platform to say when one is published.
+/// Permissions that adapters request; whether they exist and may be granted is checked when an app is published.
 const PERMISSIONS: &[&str] = &[
     "instance.get",
     "member.get",
@@ -28,7 +28,7 @@ fn apps() -> BTreeMap<String, Value> {
     let folders = std::fs::read_dir(repository().join("apps")).unwrap().map(|entry| entry.unwrap().path());
     let read = |folder: PathBuf| {
         let text = std::fs::read_to_string(folder.join("manifest.json")).unwrap();
-        // Whoever publishes writes the digest of what was pushed in the place of a name.
+        // The publisher replaces a name with the digest of the pushed artifact.
         let filled = text.split("${").enumerate().map(|(index, part)| match (index, part.split_once('}')) {
             (1.., Some((_, rest))) => format!("sha256:{}{rest}", "ab".repeat(32)),
             _ => part.to_owned(),
@@ -44,7 +44,7 @@ fn manifests() -> Vec<(String, Manifest)> {
     apps().into_iter().map(|(folder, document)| (folder, read(&document).unwrap())).collect()
 }
 
-/// How an app is meant to be spread: in one allocation, unless it says how its members reach each other.
+/// Returns the intended distribution of an app: in one allocation, unless it declares how its members reach each other.
 fn meant(manifest: &Manifest) -> Spread {
     match manifest.components.iter().any(|component| component.reach != Reach::None) {
         true => Spread::Apart,
@@ -66,7 +66,7 @@ fn no_app_has_a_fault() {
     }
 }
 
-/// The table in the README of the apps is the one that people were promised; it is written by hand, and held here.
+/// The table in the README of the apps is written by hand and checked here.
 #[test]
 fn every_app_fits_where_the_table_of_the_apps_says() {
     let readme = std::fs::read_to_string(repository().join("apps/README.md")).unwrap();
@@ -130,7 +130,7 @@ fn golden_compatibility() {
     golden(&repository().join("tests/output/compatibility.txt"), &(table + &notes));
 }
 
-/// Compares with the committed file; `make bless` writes it instead. It stands outside `crates/`, as apps have names.
+/// Compares with the committed file; `make bless` writes it instead. It is outside `crates/`, because apps have names.
 fn golden(path: &Path, actual: &str) {
     if std::env::var_os("MUSTER_BLESS").is_some() {
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();

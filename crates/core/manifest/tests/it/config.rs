@@ -1,4 +1,4 @@
-//! A configuration is told all its faults at once, and no schema makes the platform fetch, wait or run out of anything.
+//! A configuration gets all its errors at once, and no schema makes the platform fetch, hang or run out of resources.
 
 use std::time::{Duration, Instant};
 
@@ -74,7 +74,7 @@ fn a_schema_refers_to_nothing_but_itself() {
     ] {
         let paths = schema_faults(schema.clone());
         assert!(paths.contains(&path.to_owned()), "{schema}: {paths:?}");
-        // And where nobody linted it, nothing is fetched either.
+        // Without a lint, nothing is fetched either.
         assert_eq!(told(schema.clone(), json!({})), [("/config".to_owned(), "config_schema")], "{schema}");
     }
 }
@@ -103,7 +103,7 @@ fn a_schema_that_refers_to_itself_or_blows_up_is_refused_quickly() {
         assert_eq!(schema_faults(circle.clone()).len(), 1, "{circle}");
         assert_eq!(told(circle.clone(), json!({})), [("/config".to_owned(), "config_schema")], "{circle}");
     }
-    // Each level asks the next twice: a thousand million questions at the thirtieth.
+    // Each level applies the next twice: a billion evaluations at the thirtieth.
     let mut levels = Map::new();
     for level in 0..30 {
         let next = format!("#/$defs/l{}", level + 1);
@@ -113,7 +113,7 @@ fn a_schema_that_refers_to_itself_or_blows_up_is_refused_quickly() {
     let bomb = json!({"$ref": "#/$defs/l0", "$defs": levels});
     assert_eq!(schema_faults(bomb.clone()), ["/config_schema"]);
     assert_eq!(told(bomb, json!({})), [("/config".to_owned(), "config_schema")]);
-    // A chain that would need a frame of the stack for each link.
+    // A chain that would need a stack frame for each link.
     let mut chain = Map::new();
     for link in 0..1_500 {
         chain.insert(format!("c{link}"), json!({"$ref": format!("#/$defs/c{}", link + 1)}));

@@ -1,4 +1,4 @@
-//! A manifest with something of everything and no fault, to be broken in one place at a time.
+//! A complete manifest without errors, to be broken in one place at a time.
 
 use muster_manifest::Context;
 use serde_json::{Value, json};
@@ -76,7 +76,7 @@ pub(crate) fn good() -> Value {
     })
 }
 
-/// The example with this at that place, which may be a new one of an object; `-` is one more of a list.
+/// Returns the example with this value at that path, which may be a new field; `-` appends to a list.
 pub(crate) fn with(place: &str, value: Value) -> Value {
     let mut document = good();
     set(&mut document, place, value);

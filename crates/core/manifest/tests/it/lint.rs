@@ -1,4 +1,4 @@
-//! One broken manifest for each rule; each has that fault and no other.
+//! One broken manifest for each rule; each has that error and no other.
 
 use std::time::{Duration, Instant};
 
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::example::{CONTEXT, good, set, with};
 
-/// What the lint says, without its sentences: those must be there, and say what to do.
+/// Returns the lint's errors without their messages, which must exist and contain advice.
 fn told(document: &Value) -> Vec<(String, &'static str, bool)> {
     let faults = lint(document, &CONTEXT);
     for fault in &faults {
@@ -193,7 +193,7 @@ fn counts_quorums_and_state_make_sense() {
     assert_eq!(told(&restarts), [(at, "restart_without_recover", true)]);
     set(&mut restarts, "/operations", json!(["drain", "resume", "replace", "recover"]));
     assert_eq!(told(&restarts), []);
-    // An only one protects itself.
+    // A single member protects itself.
     set(&mut alone, "/components/1/count", json!({"min": 0, "max": 1}));
     set(&mut alone, "/compatibility/min_gpu_count", json!(1));
     assert_eq!(told(&alone), []);
@@ -239,7 +239,7 @@ fn services_start_in_an_order_and_by_programs() {
             "environment",
         ),
     ]);
-    // A circle is told at each of those in it, and at nobody who only waits for them.
+    // A cycle is reported at each service in it, and at none that only waits for them.
     let circle = told(&with(&format!("{at}/0/after"), json!(["head"])));
     assert_eq!(
         circle,
@@ -392,7 +392,7 @@ fn a_part_that_cannot_be_read_hides_no_fault_of_another() {
     let mut document = with("/components/0/count", json!("many"));
     set(&mut document, "/components/0/runtime/services/0/command/0", json!("store"));
     set(&mut document, "/components/0/key", json!(7));
-    // With a key unknown nobody can say that "nobody" is none.
+    // With an unknown key, "nobody" cannot be reported as missing.
     set(&mut document, "/components/1/witnesses/active/0/in", json!("nobody"));
     let mut faults = told(&document);
     faults.sort();
@@ -420,7 +420,7 @@ fn a_flood_of_faults_is_cut_and_says_so() {
 fn a_hostile_document_is_answered_soon() {
     let begun = Instant::now();
     assert_eq!(told(&json!({"notes": "x".repeat(300_000)})), [(String::new(), "too_long", true)]);
-    // Many expressions, each about as costly as it may be.
+    // Many expressions, each near the cost limit.
     let check = json!({"exec": ["/x"], "expect": {"stdout": "(\\w\\d\\s){20}"}});
     let checks: Vec<Value> = (0..16).map(|_| check.clone()).collect();
     let mut document = good();
@@ -431,7 +431,7 @@ fn a_hostile_document_is_answered_soon() {
         document["components"].as_array_mut().unwrap().push(worker.clone());
     }
     lint(&document, &CONTEXT);
-    // Lists far longer than any may be.
+    // Lists far longer than allowed.
     let many: Vec<String> = (0..20_000).map(|_| "/a".to_owned()).collect();
     lint(&with("/components/0/state", json!(many)), &CONTEXT);
     let services: Vec<Value> =

@@ -1,4 +1,4 @@
-//! The manifest's lint, its configuration's check and its compatibility, from outside.
+//! The manifest's lint, configuration validation and compatibility, from outside.
 
 mod adapters;
 mod apps;

@@ -1,4 +1,4 @@
-//! The example with anything at all in place of any part of it: the lint always answers, and what it lets through is read.
+//! The example with any value in place of any part: the lint always returns, and a manifest that passes it can be read.
 
 use muster_manifest::{check_config, lint, read};
 use proptest::prelude::*;
@@ -74,7 +74,7 @@ fn places(value: &Value, at: String, found: &mut Vec<String>) {
     }
 }
 
-/// Whether a fault's place is one of the document's, or is missing there with nothing missing above it but what it stands in.
+/// Reports whether an error's path exists in the document, or is missing with its parent or grandparent present.
 fn is_place(document: &Value, path: &str) -> bool {
     let parent = path.rsplit_once('/').map_or("", |(parent, _)| parent);
     let above = parent.rsplit_once('/').map_or("", |(above, _)| above);
@@ -98,7 +98,7 @@ proptest! {
         }
         let faults = lint(&document, &CONTEXT);
         for fault in &faults {
-            // The schema is as strict as the types: no reader finds what it did not.
+            // The schema is as strict as the types: the deserializer finds no further errors.
             prop_assert_ne!(fault.rule, "unreadable", "{}", fault.says);
             prop_assert!(is_place(&document, &fault.path), "{}", fault.path);
         }

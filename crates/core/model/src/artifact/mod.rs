@@ -1,4 +1,4 @@
-//! Artifacts: content by digest, how far each may be used, and by which rules that changes.
+//! Artifacts: content by digest, their promotion states, and the rules for changing those.
 
 pub(crate) mod promotion;
 #[cfg(test)]
@@ -14,17 +14,17 @@ use crate::{Labels, Scope};
 pub use promotion::{Facts, Moves, Refusal, Step, plan, retirable_at};
 
 states! {
-    /// How far an artifact may be used.
+    /// Promotion state of an artifact.
     ArtifactState {
-        /// It was published, and nothing more.
+        /// It was published.
         Draft = "draft" => [Staged, Retired];
-        /// It passed lint, trust and, where the project asks for it, a smoke test.
+        /// It passed lint, trust and, if the project requires it, a smoke test.
         Staged = "staged" => [Canary, Retired];
-        /// It is offered to a part of what starts.
+        /// It is offered to a percentage of starts.
         Canary = "canary" => [Active, Staged];
-        /// It is what starts.
+        /// It is the default for new starts.
         Active = "active" => [Deprecated];
-        /// A newer one took its place: nothing new starts from it, what runs goes on, and one may roll back to it.
+        /// A newer one superseded it: nothing new starts from it, running cells continue, and rollbacks to it are possible.
         Deprecated = "deprecated" => [Retired];
         /// Nothing uses it any more.
         Retired = "retired" => [];
@@ -32,13 +32,13 @@ states! {
 }
 
 impl ArtifactState {
-    /// Whether something new may be started from it.
+    /// Reports whether new cells may start from it.
     pub fn may_start(self) -> bool {
         !matches!(self, Self::Deprecated | Self::Retired)
     }
 }
 
-/// What kind of content it is.
+/// Kind of content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ArtifactKind {
     /// An image, or an index of images.
@@ -48,7 +48,7 @@ pub enum ArtifactKind {
 }
 
 impl ArtifactKind {
-    /// The word on the wire and in the database.
+    /// Returns its name on the wire and in the database.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Oci => "oci",
@@ -56,26 +56,26 @@ impl ArtifactKind {
         }
     }
 
-    /// The kind that is written so.
+    /// Parses a kind from its name.
     pub fn parse(text: &str) -> Option<Self> {
         [Self::Oci, Self::Blob].into_iter().find(|kind| kind.as_str() == text)
     }
 }
 
-/// What is known of an artifact's signatures.
+/// Trust in an artifact's signatures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Trust {
-    /// One of the project's keys signed it.
+    /// Signed by one of the project's keys.
     Trusted,
-    /// Nobody signed it.
+    /// Without a signature.
     Unsigned,
-    /// It has signatures, and none of them counts.
+    /// Signed, but by no valid signature.
     Untrusted,
 }
 
 impl Trust {
-    /// The word on the wire.
+    /// Returns its name on the wire.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Trusted => "trusted",
@@ -85,23 +85,23 @@ impl Trust {
     }
 }
 
-/// What was found when an artifact's signatures were looked at.
+/// Result of verifying an artifact's signatures.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Verdict {
-    /// In a word.
+    /// The result.
     pub trust: Trust,
-    /// Why no signature counts, as a word of a closed list.
+    /// Why no signature is valid: a code from a closed list.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub reason: Option<String>,
-    /// The same in a sentence.
+    /// Message for users.
     pub says: String,
-    /// Whose signature counts.
+    /// Key of the valid signature.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub key_id: Option<KeyId>,
-    /// The digest of the signature that counts.
+    /// Digest of the valid signature.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub signature: Option<String>,
-    /// When.
+    /// Time of the verification.
     pub checked_at: Timestamp,
 }
 
@@ -120,40 +120,40 @@ pub struct Artifact {
     pub repository: String,
     /// The digest of its manifest.
     pub digest: String,
-    /// What kind of content it is.
+    /// Kind of content.
     pub kind: ArtifactKind,
     /// The media type of its manifest.
     pub media_type: String,
-    /// Bytes of everything it is made of.
+    /// Total size in bytes.
     pub size: i64,
-    /// Which succession it belongs to.
+    /// The succession that it belongs to.
     pub line: String,
-    /// How far it may be used.
+    /// Promotion state.
     pub state: ArtifactState,
-    /// To how many of a hundred starts a canary is offered.
+    /// Percentage of starts that get the canary.
     pub canary_percent: Option<i64>,
-    /// What was found of its signatures.
+    /// Result of verifying its signatures.
     pub verdict: Option<Verdict>,
-    /// The edition of the project's keys and rules under which that was found.
+    /// Edition of the project's keys and policy used for that.
     pub policy: Option<i64>,
-    /// The evidence that a cell of it ran.
+    /// Evidence that a cell from it ran.
     pub smoke_witness_id: Option<WitnessId>,
-    /// The artifact that took its place.
+    /// The artifact that superseded it.
     pub superseded_by: Option<ArtifactId>,
-    /// When it became deprecated.
+    /// Time of its deprecation.
     pub deprecated_at: Option<Timestamp>,
     /// Labels.
     pub labels: Labels,
     /// When it was published.
     pub created_at: Timestamp,
-    /// When it last changed.
+    /// Time of the last change.
     pub updated_at: Timestamp,
-    /// For `If-Match`.
+    /// Version for `If-Match`.
     pub version: i64,
 }
 
 impl Artifact {
-    /// Where it belongs.
+    /// Returns its scope.
     pub fn scope(&self) -> Scope {
         Scope::Project(self.tenant_id, self.project_id)
     }
@@ -162,35 +162,35 @@ impl Artifact {
 /// A change of an artifact's state.
 #[derive(Debug, Clone)]
 pub struct Change {
-    /// What it was; nothing for the publishing.
+    /// State before; none for the publication.
     pub before: Option<ArtifactState>,
-    /// What it became.
+    /// State after.
     pub after: ArtifactState,
-    /// Who.
+    /// The actor.
     pub actor_id: String,
-    /// Why.
+    /// The reason.
     pub reason: String,
-    /// When.
+    /// Time of the change.
     pub at: Timestamp,
 }
 
-/// What a project demands of artifacts.
+/// A project's requirements for artifacts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TrustPolicy {
-    /// How far an artifact may go that nobody signed.
+    /// Highest state of an artifact without a signature.
     pub unsigned_up_to: ArtifactState,
     /// Whether staging needs a smoke test.
     pub smoke_to_stage: bool,
-    /// How long one stays deprecated before it can be retired.
+    /// Hours of deprecation before an artifact can be retired.
     pub grace_hours: i64,
-    /// The edition of the rules and the keys.
+    /// Edition of the policy and the keys.
     pub policy: i64,
-    /// For `If-Match`.
+    /// Version for `If-Match`.
     pub version: i64,
 }
 
 impl Default for TrustPolicy {
-    /// What nobody signed may be tried, and nothing more; old artifacts stay for a week.
+    /// Unsigned artifacts can be staged and no more; deprecated ones stay for a week.
     fn default() -> Self {
         Self {
             unsigned_up_to: ArtifactState::Staged,
@@ -203,8 +203,8 @@ impl Default for TrustPolicy {
 }
 
 impl TrustPolicy {
-    /// Whether an artifact in this state may go without a signature. What is deprecated is judged as when it was active: what
-    /// runs from it goes on.
+    /// Reports whether an artifact in this state may be unsigned. A deprecated one counts as active, because its cells
+    /// continue to run.
     pub fn lets_unsigned(&self, state: ArtifactState) -> bool {
         state.min(ArtifactState::Active) <= self.unsigned_up_to
     }
@@ -225,15 +225,15 @@ pub struct PublisherKey {
     pub public_key: String,
     /// Its digest.
     pub fingerprint: String,
-    /// What kind of key it is.
+    /// Kind of key.
     pub algorithm: String,
     /// When it was added.
     pub created_at: Timestamp,
-    /// Since when its signatures count no more.
+    /// Time from which its signatures are invalid.
     pub revoked_at: Option<Timestamp>,
-    /// Why.
+    /// Why it was revoked.
     pub revoked_reason: Option<String>,
-    /// For `If-Match`.
+    /// Version for `If-Match`.
     pub version: i64,
 }
 
@@ -248,9 +248,9 @@ pub struct Repository {
     pub project_id: ProjectId,
     /// Its name in the project.
     pub name: String,
-    /// When it was made.
+    /// Creation time.
     pub created_at: Timestamp,
-    /// For `If-Match`.
+    /// Version for `If-Match`.
     pub version: i64,
 }
 
@@ -261,15 +261,15 @@ pub struct Manifest {
     pub digest: String,
     /// Its media type.
     pub media_type: String,
-    /// What kind of artifact it says it is.
+    /// Its declared artifact type.
     pub artifact_type: Option<String>,
-    /// The manifest that it speaks of.
+    /// Digest of the manifest that it refers to.
     pub subject: Option<String>,
     /// Its annotations.
     pub annotations: Value,
-    /// Every byte of it.
+    /// Its content.
     pub content: Vec<u8>,
-    /// Bytes of everything it leads to, itself included.
+    /// Total size in bytes of everything it references, itself included.
     pub total_size: i64,
     /// The blobs it needs.
     pub blobs: Vec<String>,

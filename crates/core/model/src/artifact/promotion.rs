@@ -1,75 +1,75 @@
-//! Which change of an artifact's state is allowed, and what it takes along: a pure function over what was read.
+//! Decides which promotions of an artifact are allowed, and what they entail: pure.
 
 use jiff::{SignedDuration, Timestamp};
 
 use super::{Artifact, ArtifactState, Trust, TrustPolicy, Verdict};
 
-/// What is asked for.
+/// Requested change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step {
-    /// A step forward.
+    /// Promote.
     Promote {
-        /// To what.
+        /// Target state.
         to: ArtifactState,
-        /// To how many of a hundred starts a canary is offered.
+        /// Percentage of starts that get the canary.
         percent: Option<i64>,
     },
-    /// A step back or out.
+    /// Demote or retire.
     Demote {
-        /// To what.
+        /// Target state.
         to: ArtifactState,
     },
 }
 
-/// Everything that the decision needs beside the artifact.
+/// Inputs of the decision besides the artifact.
 #[derive(Debug, Clone)]
 pub struct Facts<'a> {
-    /// What the project demands.
+    /// The project's policy.
     pub policy: &'a TrustPolicy,
-    /// What was found of its signatures, under that very edition of the policy.
+    /// Result of verifying its signatures under that edition of the policy.
     pub verdict: &'a Verdict,
-    /// What lint holds against it, a sentence each.
+    /// Lint errors, one sentence each.
     pub lint: &'a [String],
-    /// Whether a cell of this very digest was witnessed running.
+    /// Whether a cell of this digest was verified as running.
     pub smoked: bool,
-    /// What lives and was made from it, a sentence each.
+    /// Living users of the artifact, one sentence each.
     pub held_by: &'a [String],
-    /// The releases of apps that are made of it and not retired: what each is, in words, and how far it may be used.
+    /// Unretired releases of apps that contain it: description and promotion state.
     pub releases: &'a [(String, ArtifactState)],
-    /// The active artifact of its line.
+    /// The active artifact of its succession.
     pub active: Option<&'a Artifact>,
-    /// The time.
+    /// Current time.
     pub now: Timestamp,
 }
 
-/// What changes.
+/// Resulting changes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Moves {
-    /// What the artifact becomes.
+    /// New state of the artifact.
     pub to: ArtifactState,
-    /// To how many of a hundred starts a canary is offered.
+    /// Percentage of starts that get the canary.
     pub percent: Option<i64>,
-    /// Whether the active artifact of its line becomes deprecated with it.
+    /// Whether the active artifact of its succession becomes deprecated.
     pub supersedes: bool,
 }
 
-/// Why not.
+/// Why a change is refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Refusal {
-    /// The machine has no such step.
+    /// No such transition exists.
     NoSuchStep(String),
-    /// Nobody signed it, or nobody whose signature counts.
+    /// It has no valid signature.
     Untrusted(String),
-    /// Lint.
+    /// Lint errors.
     Lint(String),
     /// A smoke test is missing.
     NotSmoked(String),
-    /// Something still needs it, or its time has not come.
+    /// It is still in use, or its grace period has not ended.
     Held(String),
 }
 
 impl Refusal {
-    /// The sentence.
+    /// Returns the message.
     pub fn says(&self) -> &str {
         match self {
             Self::NoSuchStep(text)
@@ -81,10 +81,10 @@ impl Refusal {
     }
 }
 
-/// A canary that nobody gave a share is offered to so many of a hundred.
+/// Default canary percentage.
 pub(crate) const PERCENT: i64 = 10;
 
-/// Decides.
+/// Decides on a change.
 pub fn plan(artifact: &Artifact, step: Step, facts: &Facts<'_>) -> Result<Moves, Refusal> {
     let from = artifact.state;
     let (to, forward) = match step {
@@ -116,7 +116,7 @@ pub fn plan(artifact: &Artifact, step: Step, facts: &Facts<'_>) -> Result<Moves,
     Ok(Moves { to, percent, supersedes })
 }
 
-/// No release is further than what it is made of. One that is already there may go on with what is deprecated.
+/// Ensures that no release is ahead of its artifact. An already promoted one may keep a deprecated artifact.
 fn not_overtaken(to: ArtifactState, facts: &Facts<'_>) -> Result<(), Refusal> {
     let ahead =
         |state: ArtifactState| matches!(state, ArtifactState::Canary | ArtifactState::Active) && state > to;
@@ -185,12 +185,12 @@ fn retired(artifact: &Artifact, facts: &Facts<'_>) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// From when on a deprecated artifact can be retired.
+/// Returns when a deprecated artifact can be retired.
 pub fn retirable_at(artifact: &Artifact, policy: &TrustPolicy) -> Option<Timestamp> {
     artifact.deprecated_at.map(|since| grace_ends(since, policy))
 }
 
-/// When the grace of what was deprecated then is over.
+/// Returns the end of the grace period.
 pub(crate) fn grace_ends(since: Timestamp, policy: &TrustPolicy) -> Timestamp {
     since.saturating_add(SignedDuration::from_hours(policy.grace_hours)).unwrap_or(Timestamp::MAX)
 }

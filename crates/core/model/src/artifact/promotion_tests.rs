@@ -1,12 +1,12 @@
-//! The whole machine as a property: no sequence of requests, legal or not, reaches what the rules forbid.
+//! The whole state machine as a property: no sequence of requests, legal or not, reaches a forbidden state.
 
 use jiff::{SignedDuration, Timestamp};
-use muster_ids::World;
+use muster_ids::Env;
 use proptest::prelude::*;
 
 use super::*;
 
-/// What a request of the property may be.
+/// A request of the property.
 #[derive(Debug, Clone)]
 enum Act {
     Step { artifact: usize, step: Step },
@@ -52,18 +52,18 @@ struct Site {
     trust: Vec<Trust>,
     smoked: Vec<bool>,
     cells: Vec<u32>,
-    /// The releases of apps that are made of each.
+    /// Releases of apps that contain each artifact.
     releases: Vec<Vec<(String, ArtifactState)>>,
     policy: TrustPolicy,
     now: Timestamp,
 }
 
-fn artifact(world: &World, line: &str) -> Artifact {
+fn artifact(env: &Env, line: &str) -> Artifact {
     Artifact {
-        id: world.id(),
-        tenant_id: world.id(),
-        project_id: world.id(),
-        repository_id: world.id(),
+        id: env.id(),
+        tenant_id: env.id(),
+        project_id: env.id(),
+        repository_id: env.id(),
         repository: "train".to_owned(),
         digest: String::new(),
         kind: ArtifactKind::Oci,
@@ -86,10 +86,10 @@ fn artifact(world: &World, line: &str) -> Artifact {
 
 impl Site {
     fn new() -> Self {
-        let world = World::for_tests(7);
+        let env = Env::for_tests(7);
         Self {
-            // Three of one line, and one of another.
-            artifacts: ["main", "main", "main", "next"].map(|line| artifact(&world, line)).to_vec(),
+            // Three of one succession, and one of another.
+            artifacts: ["main", "main", "main", "next"].map(|line| artifact(&env, line)).to_vec(),
             trust: vec![Trust::Unsigned; 4],
             smoked: vec![false; 4],
             cells: vec![0; 4],
@@ -99,7 +99,7 @@ impl Site {
         }
     }
 
-    /// Carries a step out as the use-case does: plan over what is there, then apply.
+    /// Runs a step as the use-case does: plan, then apply.
     fn step(&mut self, at: usize, step: Step) -> Result<(), Refusal> {
         let verdict = Verdict {
             trust: self.trust[at],
@@ -157,7 +157,7 @@ proptest! {
                 Act::Smoke { artifact } => site.smoked[artifact] = true,
                 Act::Start { artifact } if site.artifacts[artifact].state.may_start() => site.cells[artifact] += 1,
                 Act::Start { .. } => {}
-                // A release that may be there beside the artifact as it is now.
+                // A release that is compatible with the artifact's current state.
                 Act::Release { artifact, state } => {
                     let now = site.artifacts[artifact].state;
                     let retired = [state, now].contains(&ArtifactState::Retired);
@@ -178,7 +178,7 @@ proptest! {
     }
 }
 
-/// The rules once more, in other words than the planner's.
+/// The rules once more, independent of the planner.
 fn check(site: &Site, before: &[ArtifactState], at: usize, done: bool) -> Result<(), TestCaseError> {
     use ArtifactState::{Active, Canary, Deprecated, Draft, Retired, Staged};
     for (index, artifact) in site.artifacts.iter().enumerate() {
@@ -219,7 +219,7 @@ fn check(site: &Site, before: &[ArtifactState], at: usize, done: bool) -> Result
         if new == Retired {
             prop_assert!(site.cells[at] == 0, "retired while something runs from it");
             prop_assert!(site.releases[at].is_empty(), "retired while a release is made of it");
-            // What was never active has no grace: nobody was offered it.
+            // An artifact that was never active has no grace period: it was never offered.
             if old == Deprecated {
                 let since = artifact.deprecated_at.unwrap();
                 prop_assert!(site.now >= since + SignedDuration::from_hours(site.policy.grace_hours));
@@ -238,7 +238,7 @@ fn check(site: &Site, before: &[ArtifactState], at: usize, done: bool) -> Result
 
 #[test]
 fn lint_keeps_an_artifact_from_being_staged_and_says_why() {
-    let world = World::for_tests(8);
+    let env = Env::for_tests(8);
     let verdict = Verdict {
         trust: Trust::Trusted,
         reason: None,
@@ -259,8 +259,8 @@ fn lint_keeps_an_artifact_from_being_staged_and_says_why() {
         now: Timestamp::UNIX_EPOCH,
     };
     let step = Step::Promote { to: ArtifactState::Staged, percent: None };
-    let refused = plan(&artifact(&world, "main"), step, &facts).unwrap_err();
+    let refused = plan(&artifact(&env, "main"), step, &facts).unwrap_err();
     assert!(matches!(&refused, Refusal::Lint(says) if says.contains("API_TOKEN")));
     let clean = Facts { lint: &[], ..facts };
-    assert_eq!(plan(&artifact(&world, "main"), step, &clean).unwrap().to, ArtifactState::Staged);
+    assert_eq!(plan(&artifact(&env, "main"), step, &clean).unwrap().to, ArtifactState::Staged);
 }

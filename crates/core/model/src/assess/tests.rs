@@ -128,7 +128,7 @@ fn times() -> impl Strategy<Value = Option<Timestamp>> {
 }
 
 proptest! {
-    /// Healthy is said only where every source confirmed it within its bound.
+    /// Healthy requires that every source confirmed it within its bound.
     #[test]
     fn healthy_is_never_said_of_what_is_not_confirmed(
         is_alive in any::<bool>(), ready in any::<bool>(), unreachable in times(), confirmed in times(), silent in times(),
@@ -176,7 +176,7 @@ fn a_crash_loop_that_is_up_at_each_look_is_degraded_until_it_has_been_quiet() {
     assert!(!looping.needs_repair());
     assert_eq!(before.crash_loop_until(at(100)), Some(at(610)), "ten minutes after the first of the three");
     assert_eq!(before.crash_loop_until(at(610)), None);
-    // While it is down it is unhealthy, as any service; and a broken member stays what its adapter reports.
+    // While it is down it is unhealthy, like any service; and a broken member stays as its adapter reports it.
     let down = ServiceObservation { state: ServiceState::Restarting, ready: false, ..before.clone() };
     let down = CellObservation { services: vec![down], ..alive() };
     assert_eq!(assess(&facts(&down)).1, Some(HealthReason::ServiceRestarting));
@@ -208,8 +208,8 @@ fn restarts_are_counted_by_what_was_reported_before() {
 }
 
 proptest! {
-    /// Silence, whatever its sources and however long, never says that a member is broken: nothing is repaired, and no instance
-    /// fails by it. Only a dead cell, a service that is not ready, or the adapter's own word does.
+    /// Silence, whatever its source and however long, never makes a member broken: nothing is repaired, and no instance
+    /// fails because of it. Only a dead cell, an unready service, or the adapter's report does.
     #[test]
     fn silence_never_breaks_a_member(
         reported in any::<bool>(),

@@ -1,23 +1,23 @@
-//! What is asked of placement.
+//! A request to placement.
 
 use serde::{Deserialize, Serialize};
 
-/// Whether nodes are filled one after the other or loaded evenly.
+/// How nodes are filled: one after the other, or evenly.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Strategy {
-    /// The node with the fewest GPUs left over: whole nodes stay whole for those who need one.
+    /// The node with the fewest GPUs left over: whole nodes stay free for requests that need one.
     #[default]
     Pack,
-    /// The node with the most GPUs left over: one lost node hurts fewer allocations.
+    /// The node with the most GPUs left over: a lost node affects fewer allocations.
     Spread,
 }
 
 impl Strategy {
-    /// All of them.
+    /// All values.
     pub const ALL: [Strategy; 2] = [Strategy::Pack, Strategy::Spread];
 
-    /// The word on the wire and in the database.
+    /// Returns its name on the wire and in the database.
     pub fn as_str(self) -> &'static str {
         match self {
             Strategy::Pack => "pack",
@@ -25,21 +25,20 @@ impl Strategy {
         }
     }
 
-    /// The strategy that is written so.
+    /// Parses a strategy from its name.
     pub fn parse(text: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|strategy| strategy.as_str() == text)
     }
 }
 
-/// What an allocation needs of one node, as far as slots go: the counters (cpus, memory, disk) are the store's to
-/// compare.
+/// An allocation's request for slots of one node; the store compares the counters (cpus, memory, disk).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ask {
-    /// How many GPUs; none is legal.
+    /// Number of GPUs, possibly none.
     pub gpus: u8,
-    /// Whether the node is taken whole.
+    /// Whether the whole node is requested.
     pub exclusive: bool,
-    /// Which node is preferred among those that hold it equally well.
+    /// Preference among nodes that fit equally well.
     pub strategy: Strategy,
 }
 

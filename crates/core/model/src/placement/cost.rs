@@ -1,19 +1,19 @@
-//! The cost of a node, and the order that follows from it.
+//! The cost of a node, and the resulting order.
 
 use super::{Ask, Fit, Strategy};
 
-/// The written cost order of a node, up to its id: lower is better, and an earlier field outweighs all later ones.
+/// The documented cost order of a node, up to its id: lower is better, and an earlier field outweighs all later ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Cost {
     /// No island has enough free slots.
     pub(super) crosses_islands: bool,
     /// No NUMA node has enough free slots, within one island where an island has.
     pub(super) crosses_numa: bool,
-    /// How many free GPUs are left over; negative where more are better.
+    /// Number of free GPUs left over; negative where more are better.
     pub(super) leftover: i64,
 }
 
-/// What it costs to take `ask` from a node that fits so; `None` when the node cannot hold it.
+/// Returns the cost of taking `ask` from a node of this fit; `None` when the node cannot hold it.
 pub fn cost(fit: Fit, ask: &Ask) -> Option<Cost> {
     if fit.gpus < ask.gpus || (ask.exclusive && !fit.whole) {
         return None;
@@ -28,21 +28,21 @@ pub fn cost(fit: Fit, ask: &Ask) -> Option<Cost> {
     let leftover = i64::from(fit.gpus - ask.gpus);
     let leftover = match ask.strategy {
         Strategy::Pack => leftover,
-        // What needs no GPU has nothing to spread, and would take cpus and memory from the machines with the most GPUs; what
-        // is exclusive would keep everybody from what it leaves over.
+        // A request without GPUs has nothing to spread, and would take cpus and memory from the machines with the most GPUs;
+        // an exclusive one would block everything it leaves over.
         Strategy::Spread if ask.gpus == 0 || ask.exclusive => leftover,
         Strategy::Spread => -leftover,
     };
     Some(Cost { crosses_islands, crosses_numa, leftover })
 }
 
-/// The fits that can hold `ask`, each once, best first. Fits of equal cost stand in an order that means nothing but is
-/// always the same; who needs the best *node* asks for [`tiers`], for there the id decides.
+/// Returns the fits that can hold `ask`, each once, best first. Fits of equal cost are in an arbitrary but stable order; to
+/// find the best *node*, use [`tiers`], because there the id decides.
 pub fn rank(fits: &[Fit], ask: &Ask) -> Vec<Fit> {
     tiers(fits, ask).concat()
 }
 
-/// The same, cut where the cost changes: within a tier the node with the lowest id is the best, whichever fit it has.
+/// Like [`rank`], split where the cost changes: within a tier the node with the lowest id is the best, whichever fit it has.
 pub fn tiers(fits: &[Fit], ask: &Ask) -> Vec<Vec<Fit>> {
     let mut costs: Vec<(Cost, Fit)> = fits.iter().filter_map(|fit| Some((cost(*fit, ask)?, *fit))).collect();
     costs.sort_unstable();

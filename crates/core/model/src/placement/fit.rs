@@ -1,9 +1,9 @@
-//! What a node can still give, as a small value that many nodes share.
+//! The free capacity of a node, as a small value that many nodes share.
 
 use super::FreeSlot;
 
-/// What a node can still give, in a form that the store can index: nodes with equal fits are equal to the planner but for
-/// their ids.
+/// The free slots of a node in a form that the store can index: nodes with equal fits differ to the planner only in their
+/// ids.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Fit {
     /// Nothing of the node is held, so that it can be taken exclusively.
@@ -19,7 +19,8 @@ pub struct Fit {
 }
 
 impl Fit {
-    /// The fit of a node with these free slots. The caller says whether it is whole: cpus or memory alone may be held.
+    /// Returns the fit of a node with these free slots. The caller passes whether it is whole: cpus or memory alone may be
+    /// held.
     pub fn of(free: &[FreeSlot], whole: bool) -> Self {
         let most = |alike: fn(&FreeSlot, &FreeSlot) -> bool| {
             let count = |slot| free.iter().filter(|other| alike(slot, other)).count();
@@ -34,21 +35,21 @@ impl Fit {
         }
     }
 
-    /// The fit as one number, never negative, different for every fit; numbers sort as fits do.
+    /// Returns the fit as one number, never negative and unique for each fit; numbers sort as fits do.
     pub fn packed(self) -> i64 {
         [self.gpus, self.pocket, self.island, self.numa]
             .into_iter()
             .fold(i64::from(self.whole), |packed, count| (packed << 8) | i64::from(count))
     }
 
-    /// The fit that was packed so. Bits that `packed` never sets are ignored.
+    /// Unpacks a fit. Bits that `packed` never sets are ignored.
     pub fn unpacked(packed: i64) -> Self {
         let [.., whole, gpus, pocket, island, numa] = packed.to_be_bytes();
         Self { whole: whole & 1 == 1, gpus, pocket, island, numa }
     }
 }
 
-/// A count that is too large says the largest there is: a fit may understate what a node has, never overstate it.
+/// Saturates a count: a fit may understate a node's slots, never overstate them.
 fn narrow(count: usize) -> u8 {
     u8::try_from(count).unwrap_or(u8::MAX)
 }

@@ -1,6 +1,6 @@
-//! The planner against brute force: the written order once more, as one flat key over every node and every set of slots.
+//! The planner against brute force: the documented order once more, as one flat key over every node and every set of slots.
 //!
-//! The fleets come from a fixed seed, so that planted faults are looked for in the very fleets that the planner passes.
+//! The fleets come from a fixed seed, so that planted faults are tested on the same fleets that the planner passes.
 
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,7 +12,7 @@ use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 
 use super::{Ask, Cost, Fit, FreeSlot, Strategy, choose_slots, cost, rank, tiers};
 
-/// What sorts fits into tiers, and what chooses slots: the planner's own, or one with a fault.
+/// Sorts fits into tiers, and chooses slots: the planner's own functions, or faulty ones.
 type Sorter = Box<dyn Fn(&[Fit], &Ask) -> Vec<Vec<Fit>>>;
 type Chooser = fn(&[FreeSlot], u8) -> Option<Vec<SlotId>>;
 
@@ -25,10 +25,10 @@ struct Node {
     whole: bool,
 }
 
-/// A node's id, and the slots that are taken on it, in order of their ids.
+/// A node's id, and the slots taken on it, in order of their ids.
 type Plan = Option<(u32, BTreeSet<SlotId>)>;
 
-/// Up to six nodes of up to eight slots. Ids and ordinals follow no order that the planner could lean on.
+/// Up to six nodes of up to eight slots. Ids and ordinals follow no order that the planner could rely on.
 fn fleets() -> impl Generated<Value = (Vec<Node>, Ask)> {
     let ask = (0u8..=8, any::<bool>(), any::<bool>()).prop_map(|(gpus, exclusive, pack)| Ask {
         gpus,
@@ -44,7 +44,7 @@ fn fleets() -> impl Generated<Value = (Vec<Node>, Ask)> {
 
 fn nodes() -> impl Generated<Value = Node> {
     let numbers = || Just((0i64..8).collect::<Vec<_>>()).prop_shuffle();
-    // Half of the nodes are all free, or hardly any could be taken exclusively.
+    // Half of the nodes are all free; otherwise hardly any could be taken exclusively.
     let slots = (1i64..=4, 1i64..=3, any::<bool>()).prop_flat_map(|(islands, numas, all_free)| {
         let free = any::<bool>().prop_map(move |free| free || all_free);
         proptest::collection::vec((0..islands, 0..numas, free), 0..=8)
@@ -68,7 +68,7 @@ fn over_fleets(check: impl Fn(Vec<Node>, Ask) -> Result<(), TestCaseError>) {
     TestRunner::new_with_rng(config, rng).run(&fleets(), |(nodes, ask)| check(nodes, ask)).unwrap();
 }
 
-/// The written order, word by word and without a thought for speed; nothing of the planner is called.
+/// The documented order, literally and without regard to speed; it calls nothing of the planner.
 fn brute_force(nodes: &[Node], ask: &Ask) -> Plan {
     let mut best = None;
     for node in nodes.iter().filter(|node| node.whole || !ask.exclusive) {
@@ -105,7 +105,7 @@ fn brute_force(nodes: &[Node], ask: &Ask) -> Plan {
     best.map(|(_, plan)| plan)
 }
 
-/// What the store and the planner do together, with a sorter of fits and a chooser of slots that can be wrong.
+/// Combines store and planner, with a possibly faulty sorter of fits and chooser of slots.
 fn plan(
     nodes: &[Node],
     ask: &Ask,
@@ -139,7 +139,7 @@ fn plans_equal_brute_force_over_ten_thousand_fleets() {
         prop_assert_eq!(plan(&nodes, &ask, tiers, choose_slots), expected);
         Ok(())
     });
-    // Both answers must have been asked for often, or the comparison says little.
+    // Both results must be frequent, or the comparison proves little.
     let (placed, refused) = (placed.get(), refused.get());
     assert!(placed > FLEETS / 4 && refused > FLEETS / 20, "{placed} placed, {refused} refused");
 }
@@ -160,7 +160,7 @@ fn a_plan_does_not_depend_on_the_order_of_nodes_or_slots() {
     });
 }
 
-/// A sorter that sees only what `blind` leaves of a cost.
+/// A sorter that uses only the part of a cost that `blind` leaves.
 fn tiers_by(blind: fn(Cost) -> Cost) -> Sorter {
     Box::new(move |fits, ask| {
         let mut by_cost = BTreeMap::<Cost, Vec<Fit>>::new();
@@ -205,7 +205,7 @@ fn a_planner_without_any_one_of_its_keys_is_caught() {
     });
     for ((forgotten, ..), caught) in faults.iter().zip(&caught) {
         println!("without {forgotten}: {} of {FLEETS} fleets", caught.get());
-        // The first has no fault: it shows that what the others are caught by is the fault and not the harness.
+        // The first has no fault: it shows that the faults are caught and not the harness.
         assert_eq!(caught.get() > 0, *forgotten != "none", "{forgotten}: {}", caught.get());
     }
 }

@@ -1,8 +1,8 @@
-//! The resources of a node, one like the other, so that a rule about one is a rule about all.
+//! The resources of a node, treated uniformly, so that a rule about one is a rule about all.
 
 use crate::node::Capacity;
 
-/// A resource that a node has and an allocation holds.
+/// A resource of a node that an allocation holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Resource {
     /// GPUs.
@@ -16,13 +16,13 @@ pub enum Resource {
 }
 
 impl Resource {
-    /// All of them.
+    /// All values.
     pub const ALL: [Resource; 4] = [Resource::Gpus, Resource::Cpus, Resource::MemoryMb, Resource::DiskMb];
 
     /// Those that nodes count; GPUs are claimed slot by slot.
     pub const COUNTED: [Resource; 3] = [Resource::Cpus, Resource::MemoryMb, Resource::DiskMb];
 
-    /// The name of its field in a request.
+    /// Returns the name of its field in a request.
     pub fn field(self) -> &'static str {
         match self {
             Resource::Gpus => "gpus",
@@ -32,7 +32,7 @@ impl Resource {
         }
     }
 
-    /// How much of it a capacity has.
+    /// Returns its amount in a capacity.
     pub fn amount(self, capacity: &Capacity) -> i64 {
         match self {
             Resource::Gpus => capacity.gpus,
@@ -42,7 +42,7 @@ impl Resource {
         }
     }
 
-    /// The same, to be changed.
+    /// Returns its amount in a capacity, mutably.
     pub fn amount_mut(self, capacity: &mut Capacity) -> &mut i64 {
         match self {
             Resource::Gpus => &mut capacity.gpus,
@@ -52,7 +52,7 @@ impl Resource {
         }
     }
 
-    /// An amount in words: `1 GPU`, `512 MiB of memory`.
+    /// Formats an amount: `1 GPU`, `512 MiB of memory`.
     pub fn words(self, amount: i64) -> String {
         let unit = match (self, amount) {
             (Resource::Gpus, 1) => "GPU",

@@ -1,46 +1,46 @@
-//! Which resource is short when no node can take a request: one rule for `capacity`, dry runs and failures.
+//! Determines which resource is short when no node can take a request: one rule for `capacity`, dry runs and failures.
 
 use std::fmt;
 
 use super::{Ask, Fit, Resource, Strategy, cost};
 use crate::node::Capacity;
 
-/// What nodes of one kind have beside their GPUs, counted for one need.
+/// Free resources of the nodes of one fit besides GPUs, counted for one request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Room {
-    /// The kind.
+    /// The fit.
     pub fit: Fit,
-    /// How many of them have enough CPUs, memory and disk.
+    /// Number of them with enough CPUs, memory and disk.
     pub nodes: i64,
-    /// The most of each resource that one of them has free.
+    /// Maximum free amount of each resource on one of them.
     pub most: Capacity,
-    /// The most of each resource that one of them has free which has enough of the others.
+    /// Maximum free amount of each resource on one of them with enough of the others.
     pub beside: Capacity,
 }
 
 /// Why no node can take a request now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Shortage {
-    /// No node takes allocations.
+    /// No node accepts allocations.
     NoNode,
     /// An exclusive request, and something is held of every node.
     NoWholeNode,
     /// No node has enough of one resource free.
     Short {
-        /// Which.
+        /// The resource.
         resource: Resource,
-        /// How much of it the request needs.
+        /// Amount that the request needs.
         needs: i64,
-        /// The most that one node has free; beside the GPUs, of the nodes with enough GPUs.
+        /// Maximum free amount on one node; for resources other than GPUs, among the nodes with enough GPUs.
         most: i64,
     },
-    /// Each resource is free on some node, but not together on one.
+    /// Each resource is free on some node, but not all on one.
     Apart {
-        /// The resource of which the smallest part is missing.
+        /// The resource with the smallest missing part.
         resource: Resource,
-        /// How much of it the request needs.
+        /// Amount that the request needs.
         needs: i64,
-        /// The most that one node has free which has enough of the others.
+        /// Maximum free amount on one node with enough of the others.
         most: i64,
     },
 }
@@ -62,12 +62,12 @@ impl fmt::Display for Shortage {
     }
 }
 
-/// What a request asks of the planner. More GPUs than a kind can count are more than any node has.
+/// Builds a request to the planner. More GPUs than a fit can count exceed every node.
 pub fn ask_for(need: &Capacity, exclusive: bool, strategy: Strategy) -> Ask {
     Ask { gpus: u8::try_from(need.gpus).unwrap_or(u8::MAX), exclusive, strategy }
 }
 
-/// Which resource is short; `None` when a node can take it. `rooms` were counted for this very need.
+/// Returns the resource that is short; `None` when a node can take the request. `rooms` were counted for this request.
 pub fn shortage(need: &Capacity, exclusive: bool, rooms: &[Room]) -> Option<Shortage> {
     let ask = ask_for(need, exclusive, Strategy::Pack);
     let with_gpus = || rooms.iter().filter(|room| cost(room.fit, &ask).is_some());
@@ -101,18 +101,18 @@ pub fn shortage(need: &Capacity, exclusive: bool, rooms: &[Room]) -> Option<Shor
     Some(Resource::COUNTED.into_iter().find_map(short).or_else(apart).unwrap_or(Shortage::NoNode))
 }
 
-/// What one node has free.
+/// Free resources of one node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FreeNode {
-    /// Its kind.
+    /// Its fit.
     pub fit: Fit,
-    /// What is free.
+    /// Free capacity.
     pub free: Capacity,
-    /// What it has in all, but for GPUs that are held.
+    /// Total capacity, without held GPUs.
     pub total: Capacity,
 }
 
-/// Takes one allocation from the best of these nodes, by the written cost order as far as it does not need their slots;
+/// Takes one allocation from the best of these nodes, by the documented cost order as far as it does not depend on slots;
 /// `false` when none can hold it. For plans only: nothing is claimed.
 pub fn take_from(nodes: &mut [FreeNode], need: &Capacity, exclusive: bool) -> bool {
     let ask = ask_for(need, exclusive, Strategy::Pack);
@@ -145,7 +145,7 @@ pub fn take_from(nodes: &mut [FreeNode], need: &Capacity, exclusive: bool) -> bo
     true
 }
 
-/// The rooms of these nodes for a need, as the store counts them.
+/// Counts the rooms of these nodes for a request, as the store does.
 pub fn rooms_of(nodes: &[FreeNode], need: &Capacity) -> Vec<Room> {
     let enough = |node: &FreeNode, but: Option<Resource>| {
         Resource::COUNTED

@@ -1,34 +1,34 @@
-//! Which slots of a node are taken.
+//! Chooses slots of a node.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use muster_ids::SlotId;
 
-/// One free (approved, unclaimed) slot, as far as placement cares.
+/// One free (approved, unclaimed) slot, as far as placement is concerned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct FreeSlot {
     /// Its id.
     pub id: SlotId,
-    /// Its number, unique on the node.
+    /// Number, unique on the node.
     pub ordinal: i64,
-    /// The number of its NVLink island on the node.
+    /// Number of its NVLink island on the node.
     pub island: i64,
-    /// The number of its NUMA node.
+    /// Number of its NUMA node.
     pub numa: i64,
 }
 
 impl FreeSlot {
-    /// Its island and NUMA node together: slots of one pocket differ in nothing but their ordinals.
+    /// Returns its island and NUMA node together: slots of one pocket differ only in their ordinals.
     pub(super) fn pocket(&self) -> (i64, i64) {
         (self.island, self.numa)
     }
 }
 
-/// The best `gpus` of these slots by the written order, in order of their ordinals; `None` when there are too few.
+/// Returns the best `gpus` of these slots by the documented order, sorted by ordinal; `None` when there are too few.
 ///
-/// Not every set of slots needs a look: of all sets that touch exactly some given pockets, none is better than the lowest
-/// ordinals of those pockets together, which touch no other pocket. So it is enough to try unions of pockets, and to try wider
-/// places only when no narrower one is large enough. Machines have one to four pockets as a rule.
+/// Not every set of slots needs to be tried: of all sets that touch exactly some given pockets, none is better than the
+/// lowest ordinals of those pockets together, which touch no other pocket. So it is enough to try unions of pockets, and to
+/// try wider areas only when no narrower one is large enough. Machines usually have one to four pockets.
 pub fn choose_slots(free: &[FreeSlot], gpus: u8) -> Option<Vec<SlotId>> {
     let gpus = usize::from(gpus);
     if gpus == 0 {
@@ -56,17 +56,17 @@ pub fn choose_slots(free: &[FreeSlot], gpus: u8) -> Option<Vec<SlotId>> {
 /// What the slots of a set must share: an island, a NUMA node, both or neither.
 type Place = (Option<i64>, Option<i64>);
 
-/// A place with more pockets than this is tried as a whole alone, so that no machine, however odd, can keep the planner
-/// busy: at most 65,535 unions. A node of up to sixteen slots cannot have more, so there the choice is exact.
+/// An area with more pockets than this is tried only as a whole, so that no unusual machine can keep the planner busy: at
+/// most 65,535 unions. A node of up to sixteen slots cannot have more, so there the choice is exact.
 const MOST_POCKETS: usize = 16;
 
-/// The first `gpus` slots of every union of the pockets of one place that has so many; `slots` are in order of ordinals.
+/// Returns the first `gpus` slots of every large enough union of the pockets of one area; `slots` are sorted by ordinal.
 fn sets(slots: &[FreeSlot], gpus: usize) -> impl Iterator<Item = Vec<FreeSlot>> {
     let pockets: BTreeSet<_> = slots.iter().map(FreeSlot::pocket).collect();
     let count = if pockets.len() > MOST_POCKETS { 1 } else { pockets.len() };
     let pocket = |slot: &FreeSlot| pockets.range(..slot.pocket()).count().min(count - 1);
     let bits: Vec<u32> = slots.iter().map(|slot| 1 << pocket(slot)).collect();
-    // A union of more pockets than slots are wanted has a pocket that nothing is taken from, and is tried without it too.
+    // A union of more pockets than requested slots leaves one pocket unused, and is also tried without it.
     let unions = (1u32..1 << count).filter(move |union| union.count_ones() as usize <= gpus);
     unions.filter_map(move |union| {
         let inside = |(_, bit): &(&FreeSlot, &u32)| *bit & union != 0;
@@ -75,12 +75,12 @@ fn sets(slots: &[FreeSlot], gpus: usize) -> impl Iterator<Item = Vec<FreeSlot>> 
     })
 }
 
-/// The last three keys of the written order; the first two are decided by the place that the set was found in.
+/// Returns the last three keys of the documented order; the first two are decided by the area of the set.
 fn waste(free: &[FreeSlot], set: &[FreeSlot]) -> (usize, usize, Vec<i64>) {
     let touched = |alike: fn(&FreeSlot, &FreeSlot) -> bool| {
         free.iter().filter(|slot| set.iter().any(|taken| alike(slot, taken))).count()
     };
-    // The sets compared are of one size, so that what is touched sorts them as what is left over does.
+    // The compared sets have equal size, so the touched slots sort them like the slots left over.
     let islands = touched(|a, b| a.island == b.island);
     let numas = touched(|a, b| a.numa == b.numa);
     (islands, numas, set.iter().map(|slot| slot.ordinal).collect())
@@ -90,7 +90,7 @@ fn waste(free: &[FreeSlot], set: &[FreeSlot]) -> (usize, usize, Vec<i64>) {
 pub(super) mod tests {
     use super::*;
 
-    /// Slots with ordinals from 0 at these places, each an island and a NUMA node.
+    /// Returns slots with ordinals from 0, each with an island and a NUMA node.
     pub(in crate::placement) fn slots(places: &[(i64, i64)]) -> Vec<FreeSlot> {
         let slot = |(ordinal, (island, numa)): (i64, &(i64, i64))| FreeSlot {
             id: format!("slt_{ordinal:026}").parse().unwrap(),
@@ -101,7 +101,7 @@ pub(super) mod tests {
         (0..).zip(places).map(slot).collect()
     }
 
-    /// The ordinals of the slots that are chosen.
+    /// Returns the ordinals of the chosen slots.
     fn chosen(places: &[(i64, i64)], gpus: u8) -> Option<Vec<i64>> {
         let free = slots(places);
         let ordinal = |id| free.iter().find(|slot| slot.id == id).unwrap().ordinal;

@@ -1,4 +1,4 @@
-//! Damage of any kind never ends in trust.
+//! Corruption of any kind never leads to trust.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -8,7 +8,7 @@ use muster_trust::{
 use proptest::prelude::*;
 use proptest::sample::Index;
 
-/// Checks cost a signature each, and a case makes several.
+/// Each check costs a signature, and a case makes several.
 fn cases() -> ProptestConfig {
     ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(300) }
 }
@@ -23,7 +23,7 @@ fn flip(bytes: &mut [u8], at: &Index, bits: u8) {
     bytes[at] ^= bits;
 }
 
-/// The bundle's payload or signature with some bits flipped, everything around them whole.
+/// Returns the bundle with some bits of its payload or signature flipped, everything else intact.
 fn damaged(json: &[u8], pointer: &str, at: &Index, bits: u8) -> Signature {
     let mut bundle: serde_json::Value = serde_json::from_slice(json).unwrap();
     let text = bundle.pointer_mut(pointer).unwrap();
@@ -105,7 +105,7 @@ proptest! {
         let key = PrivateKey::generate();
         let manifest_digest = Digest::of(b"manifest");
         let subject = Subject { manifest_digest, files: Some(&[]) };
-        // Also broken pieces of what is right: they get further than noise does.
+        // Also fragments of valid input: they get further than noise does.
         let good = bundle::sign_manifest(&key, &manifest_digest);
         let mut broken = good.clone();
         broken.splice(at.index(good.len()).., bytes.iter().copied());
@@ -116,14 +116,14 @@ proptest! {
             let (payload, signature) = (json.clone(), bytes.clone());
             let trusted = trusts(&subject, Signature::Simple { payload, signature, digest }, &key);
             prop_assert!(!trusted);
-            // Reading must come back at all; what it says about noise does not matter here.
+            // Parsing must return; its result for noise does not matter here.
             let _ = (simple::layers(&json), bundle::layers(&json));
         }
         prop_assert!(PublicKey::from_pem(&text).is_err());
         prop_assert!(PublicKey::from_der(&bytes).is_err());
         let pem = key.public().to_pem();
         let broken = pem[..at.index(pem.len())].to_owned() + &text;
-        // Where only the last line's end was cut off, it is still the key, and never another one.
+        // If only the final newline was cut off, it is still the key, and never another one.
         prop_assert!(PublicKey::from_pem(&broken).is_ok_and(|read| read == *key.public()) || PublicKey::from_pem(&broken).is_err());
         prop_assert!(PrivateKey::from_pem(&text).is_err());
     }

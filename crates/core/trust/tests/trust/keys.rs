@@ -1,4 +1,4 @@
-//! Which texts are keys, and what is said of those that are not.
+//! Which texts are keys, and the errors for the others.
 
 use muster_trust::{Algorithm, PrivateKey, PrivateKeyError, PublicKey, PublicKeyError};
 
@@ -46,11 +46,11 @@ fn one_key_has_one_form() {
     let key = public(&openssl).unwrap();
     openssl.run(&["ec", "-pubin", "-in", "pub.pem", "-conv_form", "compressed", "-out", "compressed.pem"]);
     assert_eq!(PublicKey::from_pem(&openssl.read("compressed.pem")), Err(PublicKeyError::Form));
-    // The bare point and the DER with something after it are the same key in other clothes.
+    // The bare point and the DER with trailing bytes are the same key in another form.
     let point = &key.der()[key.der().len() - 65..];
     assert!(PublicKey::from_der(point).is_err());
     assert!(PublicKey::from_der(&[key.der(), &[0]].concat()).is_err());
-    // The advice in the error leads back to the form that is read.
+    // The advice in the error leads to the accepted form.
     let rewrite = ["pkey", "-pubin", "-pubout", "-ec_conv_form", "uncompressed"];
     openssl.run(&[&rewrite[..], &["-in", "compressed.pem", "-out", "again.pem"]].concat());
     assert_eq!(PublicKey::from_pem(&openssl.read("again.pem")).unwrap(), key);
@@ -83,7 +83,7 @@ fn what_is_no_public_key_is_named() {
     assert_eq!(PrivateKey::from_pem(&openssl.read("locked.pem")).unwrap_err(), PrivateKeyError::Encrypted);
     let old = PrivateKey::from_pem(&openssl.read("sec1.pem")).unwrap_err();
     assert_eq!(old, PrivateKeyError::OldForm("EC PRIVATE KEY".into()));
-    // The advice in the error leads to a key that is read.
+    // The advice in the error leads to an accepted key.
     openssl.run(&["pkcs8", "-topk8", "-nocrypt", "-in", "sec1.pem", "-out", "pkcs8.pem"]);
     assert!(PrivateKey::from_pem(&openssl.read("pkcs8.pem")).is_ok());
 }

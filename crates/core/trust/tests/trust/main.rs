@@ -1,4 +1,4 @@
-//! What may be believed of signatures, tried from outside: verdicts, damage, and OpenSSL as a second opinion.
+//! Trust in signatures, tested from outside: verdicts, corruption, and OpenSSL as a second implementation.
 
 mod flips;
 mod keys;

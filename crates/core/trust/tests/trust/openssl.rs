@@ -1,4 +1,4 @@
-//! OpenSSL as the second opinion: it makes keys that are read here, and each side verifies what the other signed.
+//! OpenSSL as a second implementation: it generates keys that are read here, and each side verifies the other's signatures.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -8,7 +8,7 @@ use muster_trust::{
 };
 use tempfile::TempDir;
 
-/// A folder with OpenSSL in it.
+/// A folder in which OpenSSL runs.
 pub(crate) struct OpenSsl(TempDir);
 
 impl OpenSsl {
@@ -20,7 +20,7 @@ impl OpenSsl {
         self.0.path().join(name)
     }
 
-    /// Did it succeed? Names of files are relative to the folder.
+    /// Runs OpenSSL and reports whether it succeeded. File names are relative to the folder.
     pub(crate) fn try_run(&self, words: &[&str]) -> bool {
         let ran = Command::new("openssl").args(words).current_dir(&self.0).output().unwrap();
         ran.status.success()
@@ -38,7 +38,7 @@ impl OpenSsl {
         std::fs::write(self.path(name), content).unwrap();
     }
 
-    /// A key pair in `key.pem` and `pub.pem`.
+    /// Generates a key pair in `key.pem` and `pub.pem`.
     pub(crate) fn genpkey(&self, words: &[&str]) {
         self.run(&[&["genpkey", "-out", "key.pem"], words].concat());
         self.run(&["pkey", "-in", "key.pem", "-pubout", "-out", "pub.pem"]);

@@ -1,4 +1,4 @@
-//! Which verdict follows from which signatures and keys.
+//! Verdicts by signatures and keys.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -39,7 +39,7 @@ fn bundled(json: Vec<u8>) -> Signature {
     Signature::Bundle { digest: Digest::of(&json), json }
 }
 
-/// A bundle over any statement, as a stranger's tool may make it.
+/// Returns a bundle over any statement, as another tool may create it.
 fn envelope(key: &PrivateKey, statement: &str) -> Signature {
     let kind = "application/vnd.in-toto+json";
     let signed = format!("DSSEv1 {} {kind} {} {statement}", kind.len(), statement.len());
@@ -148,14 +148,14 @@ fn a_revoked_key_trusts_nothing() {
     let signed = [simple(&key, &manifest()), bundled(bundle::sign_manifest(&key, &manifest()))];
     let by_revoked = Verdict::Untrusted { reason: Reason::RevokedKey { key_id: "old".into() } };
     assert_eq!(decide(&subject(), &signed, &[revoked("old", &key)]), by_revoked);
-    // The same key under a second id does not bring the trust back, in either order.
+    // The same key under a second id does not restore trust, in either order.
     assert_eq!(decide(&subject(), &signed, &[trusted("new", &key), revoked("old", &key)]), by_revoked);
     assert_eq!(decide(&subject(), &signed, &[revoked("old", &key), trusted("new", &key)]), by_revoked);
-    // Another key's good signature is good, whatever stands beside it.
+    // Another key's good signature counts, whatever else there is.
     let both = [signed[0].clone(), simple(&other, &manifest())];
     let keys = [revoked("old", &key), trusted("new", &other)];
     assert_eq!(word(&decide(&subject(), &both, &keys)), "trusted");
-    // Nor does a revoked key's signature over something else read as if it had been over this.
+    // Nor does a revoked key's signature over other content count as one over this.
     let elsewhere = [simple(&key, &Digest::of(b"else"))];
     assert_eq!(word(&decide(&subject(), &elsewhere, &[revoked("old", &key)])), "wrong_digest");
 }
@@ -167,7 +167,7 @@ fn an_unknown_key_is_told_from_a_damaged_signature_where_that_is_possible() {
     let by_other = Verdict::Untrusted { reason: Reason::OtherKey { tried: 1 } };
     assert_eq!(decide(&subject(), &[simple(&other, &manifest())], &keys), by_other);
     assert_eq!(decide(&subject(), &[bundled(bundle::sign_manifest(&other, &manifest()))], &keys), by_other);
-    // Two bundles with their signatures exchanged: the hint names our key, and our key did not sign this.
+    // Two bundles with swapped signatures: the hint names our key, and our key did not sign this.
     let mut ours: serde_json::Value =
         serde_json::from_slice(&bundle::sign_manifest(&key, &manifest())).unwrap();
     let theirs: serde_json::Value =
@@ -175,7 +175,7 @@ fn an_unknown_key_is_told_from_a_damaged_signature_where_that_is_possible() {
     ours["dsseEnvelope"]["signatures"] = theirs["dsseEnvelope"]["signatures"].clone();
     let verdict = decide(&subject(), &[bundled(serde_json::to_vec(&ours).unwrap())], &keys);
     assert_eq!(verdict, Verdict::Untrusted { reason: Reason::BadSignature { key_id: "ours".into() } });
-    // A hint that lies about a good signature changes nothing: hints are not believed.
+    // A wrong hint on a good signature changes nothing: hints are not trusted.
     let mut lying: serde_json::Value =
         serde_json::from_slice(&bundle::sign_manifest(&key, &manifest())).unwrap();
     lying["verificationMaterial"] = theirs["verificationMaterial"].clone();
@@ -213,7 +213,7 @@ fn what_cannot_be_read_is_malformed() {
 
 #[test]
 fn an_image_signature_is_never_read_as_another_kind() {
-    // The same bytes signed by the same key, carried in the envelope of another format.
+    // The same bytes signed by the same key, in the envelope of another format.
     let key = PrivateKey::generate();
     let payload = simple::payload(&manifest(), "a");
     let json = serde_json::json!({
@@ -232,7 +232,7 @@ fn an_image_signature_is_never_read_as_another_kind() {
 fn one_good_signature_suffices_and_the_nearest_reason_is_told() {
     let (key, old, other) = (PrivateKey::generate(), PrivateKey::generate(), PrivateKey::generate());
     let keys = [trusted("ours", &key), revoked("old", &old)];
-    // From the farthest to the nearest; each must win over all before it, wherever it stands.
+    // From the farthest to the closest; each must win over all before it, at any position.
     let bad = [
         bundled(b"words".to_vec()),
         simple(&other, &manifest()),
@@ -250,7 +250,7 @@ fn one_good_signature_suffices_and_the_nearest_reason_is_told() {
     }
 }
 
-/// Whoever may push adds signatures before and after the good one, and copies of it that cannot be read.
+/// A client with push permission adds signatures before and after the good one, and malformed copies of it.
 #[test]
 fn a_thousand_bad_signatures_do_not_crowd_the_good_one_out() {
     let (key, other) = (PrivateKey::generate(), PrivateKey::generate());
@@ -278,7 +278,7 @@ fn only_so_many_signatures_are_looked_at_and_repeated_ones_do_not_count() {
     let key = PrivateKey::generate();
     let keys = [trusted("ours", &key)];
     let good = simple(&key, &manifest());
-    // Too short for a signature, so that nothing has to be calculated.
+    // Too short for a signature, so that no cryptography is needed.
     let junk = |n: usize| {
         let payload = n.to_le_bytes().to_vec();
         Signature::Simple { digest: Digest::of(&payload), payload, signature: Vec::new() }

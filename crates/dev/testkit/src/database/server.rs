@@ -1,4 +1,4 @@
-//! What the tests ask of the PostgreSQL server itself: databases, from one template.
+//! Management of databases on the PostgreSQL server, from one template.
 
 use std::sync::{LazyLock, Mutex, mpsc};
 
@@ -6,7 +6,7 @@ use muster_db::{Location, Store, migrations_digest};
 use sqlx::postgres::PgConnection;
 use sqlx::{AssertSqlSafe, Connection as _, Executor as _};
 
-/// Any number that every process of a run knows.
+/// Advisory lock number shared by all processes of a run.
 const MAKING_THE_TEMPLATE: i64 = 7_051_920_260;
 
 type Job = (Task, mpsc::Sender<Result<(), String>>);
@@ -18,8 +18,8 @@ enum Task {
     Remove(String),
 }
 
-/// One thread with one connection, for as long as the process lives. Databases are made and dropped in synchronous code, inside
-/// and outside of runtimes that come and go; a connection belongs to the runtime that opened it.
+/// One thread with one connection, for the lifetime of the process. Databases are created and dropped in synchronous code,
+/// inside and outside of short-lived runtimes; a connection belongs to the runtime that opened it.
 static WORKER: LazyLock<Mutex<mpsc::Sender<Job>>> = LazyLock::new(|| {
     let (jobs, todo) = mpsc::channel::<Job>();
     std::thread::spawn(move || {
@@ -40,7 +40,7 @@ fn runtime() -> tokio::runtime::Runtime {
     tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime")
 }
 
-/// Waits for a future in synchronous code, wherever that runs.
+/// Blocks on a future in synchronous code, inside or outside of a runtime.
 pub(super) fn on_own_thread<T: Send>(future: impl Future<Output = T> + Send) -> T {
     std::thread::scope(|scope| scope.spawn(|| runtime().block_on(future)).join().expect("it does not panic"))
 }
@@ -57,31 +57,31 @@ fn server() -> String {
     )
 }
 
-/// The address of the database of this name.
+/// Returns the URL of a database.
 pub(super) fn url(name: &str) -> String {
     let server = server();
     let base = server.rsplit_once('/').expect("a URL with a database").0;
     format!("{base}/{name}")
 }
 
-/// Makes a database without tables.
+/// Creates a database without tables.
 pub(super) fn create(name: &str) {
     server();
     ask(Task::Create(name.to_owned()));
 }
 
-/// Makes a database with all tables and no rows.
+/// Creates a database with all tables and no rows.
 pub(super) fn copy_template(name: &str) {
     server();
     ask(Task::CopyTemplate(name.to_owned()));
 }
 
-/// Makes a copy of a database that nothing is connected to.
+/// Copies a database without open connections.
 pub(super) fn copy(from: &str, name: &str) {
     ask(Task::Copy { from: from.to_owned(), name: name.to_owned() });
 }
 
-/// Removes a database, whoever is still connected to it.
+/// Removes a database, along with its open connections.
 pub(super) fn remove(name: &str) {
     ask(Task::Remove(name.to_owned()));
 }
@@ -106,7 +106,7 @@ async fn carry_out(connection: &mut Option<PgConnection>, task: Task) -> sqlx::R
     }
 }
 
-/// Names of databases cannot be bound; ours are made of letters and digits here.
+/// Database names cannot be bound; ours consist of letters and digits.
 async fn run(connection: &mut PgConnection, statement: String) -> sqlx::Result<()> {
     connection.execute(AssertSqlSafe(statement)).await.map(drop)
 }
@@ -118,9 +118,8 @@ async fn exists(connection: &mut PgConnection, name: &str) -> sqlx::Result<bool>
         .await
 }
 
-/// Makes the template unless it is there: once, whichever of the processes comes first. It is migrated under another name,
-/// so that one that was left half done is never taken for it, and then closed to connections, because a database that is
-/// connected to cannot be copied.
+/// Creates the template unless it exists: once, by the first process. It is migrated under another name, so that a partial
+/// one is never mistaken for it, and then closed to connections, because a connected database cannot be copied.
 async fn ensure_template(connection: &mut PgConnection, template: &str) -> sqlx::Result<()> {
     if exists(connection, template).await? {
         return Ok(());
@@ -155,7 +154,7 @@ mod tests {
     }
 
     fn fresh_name() -> String {
-        format!("test_{}", muster_ids::World::system().uuid().simple())
+        format!("test_{}", muster_ids::Env::system().uuid().simple())
     }
 
     #[tokio::test(flavor = "multi_thread")]

@@ -1,7 +1,7 @@
-//! Whether a caller of the last release can still speak to this one: the only change within `/v1` is to add.
+//! Checks that clients of the last release still work: within `/v1` the only allowed change is an addition.
 //!
-//! An off-the-shelf comparison was rejected: those within reach know OpenAPI 3.0, and none knows our own rule, that a
-//! request with an unknown member is refused, so that taking a member away breaks whoever sends it.
+//! Existing comparison tools were rejected: they support OpenAPI 3.0, and none knows our own rule that a request with an
+//! unknown field is rejected, so that removing a field breaks the clients that send it.
 
 mod schema;
 
@@ -11,7 +11,7 @@ use schema::Comparison;
 
 const METHODS: [&str; 5] = ["get", "post", "put", "patch", "delete"];
 
-/// Every way in which `new` breaks a caller of `old`, a line each.
+/// Returns every way in which `new` breaks a client of `old`, one line each.
 pub(crate) fn breaking(old: &Value, new: &Value) -> Vec<String> {
     let mut findings = Vec::new();
     for (path, item) in members(&old["paths"]) {

@@ -1,6 +1,6 @@
-//! Two versions of one schema. What a caller sends must still be accepted, so the old must fit into the new; what a
-//! caller receives must still be understood, so the new must fit into the old. Both are one question: does every value
-//! of `inner` fit `outer`?
+//! Compares two versions of one schema. Requests of old clients must still be accepted, so the old must fit into the new;
+//! responses must still be understood, so the new must fit into the old. Both are one question: does every value of `inner`
+//! fit `outer`?
 
 use std::collections::BTreeSet;
 
@@ -12,7 +12,7 @@ enum Direction {
     Response,
 }
 
-/// One comparison; it remembers the pairs of named schemas that it has seen, because schemas may refer to themselves.
+/// One comparison; it records the visited pairs of named schemas, because schemas may be recursive.
 pub(super) struct Comparison<'d> {
     direction: Direction,
     old: &'d Value,
@@ -36,17 +36,17 @@ const LIMITS: [(&str, bool); 10] = [
 ];
 
 impl<'d> Comparison<'d> {
-    /// Of something that callers send.
+    /// Compares request schemas.
     pub(super) fn request(old: &'d Value, new: &'d Value) -> Self {
         Self { direction: Direction::Request, old, new, seen: BTreeSet::new(), findings: Vec::new() }
     }
 
-    /// Of something that callers receive.
+    /// Compares response schemas.
     pub(super) fn response(old: &'d Value, new: &'d Value) -> Self {
         Self { direction: Direction::Response, ..Self::request(old, new) }
     }
 
-    /// What breaks, each finding with its place.
+    /// Returns the breaking changes, each with its path.
     pub(super) fn compare(mut self, at: &str, old: &Value, new: &Value) -> Vec<String> {
         self.schema(at, old, new);
         self.findings
@@ -66,7 +66,7 @@ impl<'d> Comparison<'d> {
         self.kind(at, inner, outer);
         self.words(at, inner, outer);
         self.limits(at, inner, outer);
-        self.choices(at, inner, outer);
+        self.actions(at, inner, outer);
         self.members(at, &old, &new);
         if let Some(after) = new.get("items") {
             self.schema(&format!("{at}[]"), old.get("items").unwrap_or(&Value::Null), after);
@@ -86,7 +86,7 @@ impl<'d> Comparison<'d> {
         }
     }
 
-    /// Lists of words and forms of text. A list that grows in an answer is an addition: clients are told to expect it.
+    /// Compares enums and text formats. An enum that grows in a response is an addition: clients must expect it.
     fn words(&mut self, at: &str, inner: &Value, outer: &Value) {
         let list = |schema: &Value| {
             let constant = schema.get("const").map(|only| vec![only.clone()]);
@@ -123,13 +123,13 @@ impl<'d> Comparison<'d> {
         }
     }
 
-    /// Alternatives: each one of the inner must fit one of the outer. `allOf` is compared part by part.
-    fn choices(&mut self, at: &str, inner: &Value, outer: &Value) {
+    /// Compares alternatives: each inner one must fit an outer one. `allOf` is compared part by part.
+    fn actions(&mut self, at: &str, inner: &Value, outer: &Value) {
         for keyword in ["oneOf", "anyOf", "allOf"] {
             let Some(accepted) = outer[keyword].as_array() else { continue };
             let offered = inner[keyword].as_array().cloned().unwrap_or_else(|| vec![inner.clone()]);
-            for choice in &offered {
-                if !accepted.iter().any(|other| self.fits(choice, other)) {
+            for action in &offered {
+                if !accepted.iter().any(|other| self.fits(action, other)) {
                     self.found(at, &format!("an alternative under {keyword} has changed"));
                 }
             }
@@ -173,7 +173,7 @@ impl<'d> Comparison<'d> {
         self.others(at, old, new);
     }
 
-    /// Members beyond the named ones: maps, and objects that refuse what they do not know.
+    /// Compares fields beyond the named ones: maps, and objects that reject unknown fields.
     fn others(&mut self, at: &str, old: &Value, new: &Value) {
         match (&old["additionalProperties"], &new["additionalProperties"]) {
             (Value::Object(_), Value::Object(_)) => {
@@ -200,7 +200,7 @@ fn types(schema: &Value) -> BTreeSet<String> {
     }
 }
 
-/// What a reference stands for.
+/// Resolves a reference.
 fn resolve(document: &Value, schema: &Value) -> Value {
     match schema["$ref"].as_str().and_then(|reference| reference.strip_prefix('#')) {
         Some(pointer) => document.pointer(pointer).cloned().unwrap_or(Value::Null),

@@ -32,7 +32,7 @@ fn document() -> Value {
     })
 }
 
-/// The findings after one change at `pointer`.
+/// Returns the findings after one change at `pointer`.
 fn after(pointer: &str, value: Value) -> Vec<String> {
     let mut changed = document();
     let (parent, key) = pointer.rsplit_once('/').unwrap();

@@ -1,4 +1,4 @@
-//! The processors.
+//! CPU inventory.
 
 use std::collections::BTreeSet;
 
@@ -20,13 +20,13 @@ pub(super) fn read(tree: &Tree<'_>, notes: &mut Vec<String>) -> Cpus {
     }
     Cpus {
         count: i64::try_from(count).unwrap_or(i64::MAX),
-        // Some virtual machines name no package; their CPUs are somewhere all the same.
+        // Some virtual machines report no package; count them as one socket.
         sockets: i64::try_from(packages.len().max(1)).unwrap_or(1),
         model: model(&info),
     }
 }
 
-/// The model. ARM's kernel gives no name but two numbers, which tell as much.
+/// Returns the model. ARM kernels report two numbers instead of a name.
 fn model(info: &str) -> String {
     if let Some(name) = values(info, "model name").next() {
         return name.to_owned();
@@ -37,7 +37,7 @@ fn model(info: &str) -> String {
     }
 }
 
-/// The values of a key in `/proc/cpuinfo`.
+/// Returns the values of a key in `/proc/cpuinfo`.
 fn values<'a>(info: &'a str, key: &'a str) -> impl Iterator<Item = &'a str> {
     info.lines()
         .filter_map(|line| line.split_once(':'))
@@ -45,7 +45,7 @@ fn values<'a>(info: &'a str, key: &'a str) -> impl Iterator<Item = &'a str> {
         .map(|(_, value)| value.trim())
 }
 
-/// The numbers in the kernel's list form, such as `0-3,8`. What is not a number is left out.
+/// Parses the kernel's list format, such as `0-3,8`. Non-numbers are skipped.
 pub(super) fn parse_list(list: &str) -> Vec<u32> {
     list.trim()
         .split(',')

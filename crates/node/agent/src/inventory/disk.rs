@@ -1,18 +1,18 @@
-//! The file system that holds the agent's data.
+//! File system of the agent's data.
 
 use std::path::Path;
 
-/// Room that is not offered to allocations: for images, logs, the agent's own state, and a server's database beside it.
+/// Disk space not offered to allocations: for images, logs, the agent's own state, and a server's database beside it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DiskReserve {
     /// A tenth of the file system, at least 2 GiB and at most 100 GiB, but never more than a quarter.
     Default,
-    /// So many MiB.
+    /// A fixed number of MiB.
     Mib(u64),
 }
 
 impl DiskReserve {
-    /// How much that is of a file system of this size, in MiB.
+    /// Returns the reserve of a file system of this size, in MiB.
     fn of(self, size: i64) -> i64 {
         match self {
             Self::Default => (size / 10).clamp(2 << 10, 100 << 10).min(size / 4),
@@ -20,7 +20,7 @@ impl DiskReserve {
         }
     }
 
-    /// What each of several nodes on one file system keeps back, so that they share what one would offer.
+    /// Returns the reserve for each of several nodes on one file system, so that they share the space that one would offer.
     pub fn among(nodes: u8, data_dir: &Path) -> Self {
         let size = size_mb(data_dir, &mut Vec::new());
         let share = (size - Self::Default.of(size)) / i64::from(nodes.max(1));
@@ -28,13 +28,13 @@ impl DiskReserve {
     }
 }
 
-/// How much of it is offered to allocations, in MiB.
+/// Returns the space offered to allocations, in MiB.
 pub(super) fn offered_mb(data_dir: &Path, reserve: DiskReserve, notes: &mut Vec<String>) -> i64 {
     let size = size_mb(data_dir, notes);
     size - reserve.of(size)
 }
 
-/// Its size in MiB. The folder may not be there yet; then its nearest parent tells.
+/// Returns the size in MiB. If the folder is missing, its nearest existing parent is measured.
 fn size_mb(data_dir: &Path, notes: &mut Vec<String>) -> i64 {
     let there = data_dir.ancestors().find(|path| path.exists()).unwrap_or(data_dir);
     match rustix::fs::statvfs(there) {

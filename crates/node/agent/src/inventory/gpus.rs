@@ -1,4 +1,4 @@
-//! The GPUs, as NVML shows them. Its library is opened when it is asked for: a machine without it runs the same agent.
+//! GPU inventory from NVML. The library is loaded at run time, so a machine without it runs the same agent.
 
 use std::fmt::Display;
 
@@ -11,7 +11,7 @@ use nvml_wrapper::{Device, Nvml};
 use super::islands::{End, Linked, islands};
 use super::pci::address;
 
-/// More links than any GPU has; NVML refuses the numbers that a GPU lacks.
+/// More links than any GPU has; NVML rejects numbers beyond a GPU's own.
 const MOST_LINKS: u32 = 36;
 
 const NVIDIA: &str = "10de";
@@ -53,8 +53,7 @@ pub(super) fn read(pci: &[PciDevice], numa: &[NumaNode], notes: &mut Vec<String>
     gpus
 }
 
-/// Notes NVIDIA's display devices that are on the bus and not among the GPUs: one that fell off, or that another driver
-/// holds.
+/// Notes NVIDIA display devices on the bus that are missing from the GPUs: one fell off the bus, or another driver holds it.
 pub(super) fn note_unseen(pci: &[PciDevice], gpus: &[Gpu], notes: &mut Vec<String>) {
     let seen =
         |device: &PciDevice| gpus.iter().any(|gpu| gpu.pci.as_deref() == Some(device.address.as_str()));
@@ -69,7 +68,7 @@ pub(super) fn note_unseen(pci: &[PciDevice], gpus: &[Gpu], notes: &mut Vec<Strin
     }
 }
 
-/// On a machine with one NUMA node, everything hangs on that one, whether the firmware says so or not.
+/// Returns the only NUMA node, if there is just one: every device is attached to it, whether or not the firmware reports it.
 fn only(numa: &[NumaNode]) -> Option<i64> {
     match numa {
         [node] => Some(node.ordinal),
@@ -77,7 +76,7 @@ fn only(numa: &[NumaNode]) -> Option<i64> {
     }
 }
 
-/// What NVML itself knows of a GPU, and where its links lead.
+/// Reads a GPU and its link targets from NVML.
 fn gpu(device: &Device<'_>, index: u32, notes: &mut Vec<String>) -> Result<(Gpu, Linked), NvmlError> {
     let pci = address(&device.pci_info()?.bus_id);
     let mut unknown = |what: &str, error: &dyn Display| notes.push(format!("GPU {index}: {what}: {error}."));
@@ -106,15 +105,16 @@ fn gpu(device: &Device<'_>, index: u32, notes: &mut Vec<String>) -> Result<(Gpu,
     Ok((gpu, Linked { pci, ends }))
 }
 
-/// The other ends of the links that are up. The wrapper's `remote_device_type` always answers "unknown" (it drops what
-/// NVML wrote), so a switch is told by its address, which is no GPU's, or by the count of links that lead to switches.
+/// Returns the remote ends of the active links. The wrapper's `remote_device_type` always returns "unknown" (it drops NVML's
+/// value), so a switch is recognized by an address that is no GPU's, or by the count of links to switches.
 fn ends(device: &Device<'_>, unknown: &mut dyn FnMut(&str, &dyn Display)) -> Vec<End> {
     let mut ends = Vec::new();
     for number in 0..MOST_LINKS {
         let link = device.link_wrapper_for(number);
         match link.is_active() {
             Ok(true) => {}
-            // The one for a link that a GPU lacks, or that a virtual machine may not see; the other beyond the last.
+            // `NotSupported`: a link that the GPU lacks or that is hidden from a virtual machine. `InvalidArg`: beyond the
+            // last link.
             Ok(false) | Err(NvmlError::NotSupported | NvmlError::InvalidArg) => continue,
             Err(error) => {
                 unknown(&format!("the state of NVLink {number} is unknown"), &error);

@@ -1,28 +1,28 @@
-//! NVLink islands: which GPUs reach each other over NVLink.
+//! NVLink islands: groups of GPUs connected over NVLink.
 
-/// The other end of a link that is up.
+/// Remote end of an active link.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum End {
-    /// A PCI device: another GPU, or else a switch.
+    /// A PCI device: another GPU, otherwise a switch.
     Device(String),
-    /// A switch, though the driver does not say which.
+    /// A switch that the driver does not identify.
     Switch,
-    /// The driver does not say.
+    /// Unknown to the driver.
     Unknown,
 }
 
-/// A GPU and where its links lead.
+/// A GPU and its link targets.
 #[derive(Debug, Clone)]
 pub(super) struct Linked {
-    /// The GPU's PCI address.
+    /// PCI address of the GPU.
     pub(super) pci: String,
-    /// The other ends of the links that are up.
+    /// Remote ends of the active links.
     pub(super) ends: Vec<End>,
 }
 
-/// The island of each GPU, numbered from 0 in the order of the GPUs. A link that leads to no GPU of the machine leads
-/// to a switch, and the switches of a machine are one fabric. A link to an unknown end connects nothing: to promise too
-/// little costs a worse placement, to promise too much a job that crawls.
+/// Returns the island of each GPU, numbered from 0 in the order of the GPUs. A link to no GPU of the machine leads to a
+/// switch, and all switches of a machine form one fabric. A link with an unknown end connects nothing: a missing connection
+/// costs a worse placement, a wrong one a slow job.
 pub(super) fn islands(gpus: &[Linked]) -> Vec<i64> {
     let fabric = gpus.len();
     let mut parents: Vec<usize> = (0..=fabric).collect();

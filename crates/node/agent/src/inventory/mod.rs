@@ -1,9 +1,8 @@
-//! What this machine has, read from the machine itself.
+//! Inventory of this machine, read from the machine itself.
 //!
-//! Everything of `/proc` and `/sys` is read below a root that is passed in, so that a test can lay out a machine in a
-//! folder. A library that reads these for us (sysinfo, procfs) was left aside: it knows neither another root nor NUMA,
-//! PCI addresses or virtual functions, which are what this is about. What cannot be read becomes a note and never an
-//! error, because an operator has to see what a broken machine still says of itself.
+//! All of `/proc` and `/sys` is read below a root that the caller passes in, so that a test can lay out a machine in a
+//! folder. sysinfo and procfs do not fit: they support neither another root nor NUMA, PCI addresses or virtual functions. A
+//! read failure becomes a note, never an error, because an operator needs the readable part of a broken machine.
 
 mod cpus;
 mod disk;
@@ -24,7 +23,7 @@ pub use disk::DiskReserve;
 pub use pretended::{Pretend, simulated};
 use tree::Tree;
 
-/// Reads the machine below `root`, which is `/` but in tests. Blocks, as NVML does for up to seconds.
+/// Reads the machine below `root`, which is `/` except in tests. Blocks, because NVML can take seconds.
 pub fn read(root: &Path, data_dir: &Path, reserve: DiskReserve, pretend: Option<Pretend>) -> Inventory {
     let mut notes = Vec::new();
     let tree = Tree::new(root);
@@ -34,7 +33,7 @@ pub fn read(root: &Path, data_dir: &Path, reserve: DiskReserve, pretend: Option<
     let pci = pci::read(&tree);
     let gpus = match &pretend {
         Some(pretend) => pretend.gpus(),
-        // NVML speaks for the machine that we run on, whatever the root.
+        // NVML describes the machine it runs on, whatever the root.
         None if root == Path::new("/") => gpus::read(&pci, &numa, &mut notes),
         None => {
             notes.push("NVML was not asked: the root is not this machine's.".to_owned());

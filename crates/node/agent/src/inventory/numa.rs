@@ -1,4 +1,4 @@
-//! The NUMA nodes.
+//! NUMA nodes.
 
 use muster_wire::inventory::NumaNode;
 
@@ -20,11 +20,11 @@ pub(super) fn read(tree: &Tree<'_>, memory_mb: i64, notes: &mut Vec<String>) -> 
                 .and_then(|text| total_mb(&text))
                 .unwrap_or_default(),
         })
-        // Some platforms keep numbers free for memory that devices may bring; such a node has nothing yet.
+        // Some platforms reserve numbers for device memory; such a node is empty.
         .filter(|node| !node.cpus.is_empty() || node.memory_mb > 0)
         .collect();
     nodes.sort_by_key(|node| node.ordinal);
-    // What a virtual machine's balloon holds is missing from the node and not from the whole, and it comes and goes.
+    // Memory in a virtual machine's balloon is missing from the node but not from the total, and it varies.
     if let [only] = &mut nodes[..] {
         only.memory_mb = memory_mb;
     }

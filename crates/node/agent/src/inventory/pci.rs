@@ -1,4 +1,4 @@
-//! The devices on the PCI bus that matter to a GPU cloud.
+//! PCI devices that matter to a GPU cloud.
 
 use muster_wire::inventory::{PciDevice, Vfs};
 
@@ -6,12 +6,12 @@ use super::tree::Tree;
 
 const FOLDER: &str = "sys/bus/pci/devices";
 
-/// Classes worth listing, by the digits they begin with: network (InfiniBand among it), display and 3D, processing
-/// accelerators, NVMe, and InfiniBand's other class.
+/// Listed classes, by prefix: network (including InfiniBand), display and 3D, processing accelerators, NVMe, and
+/// InfiniBand's other class.
 const CLASSES: [&str; 5] = ["02", "03", "12", "0108", "0c06"];
 
 pub(super) fn read(tree: &Tree<'_>) -> Vec<PciDevice> {
-    // Sorted by name is sorted by address: all parts have a fixed width, but for domains beyond four digits.
+    // Sorting by name sorts by address: all fields have a fixed width, except domains beyond four digits.
     tree.names(FOLDER).into_iter().filter_map(|address| device(tree, address)).collect()
 }
 
@@ -19,7 +19,7 @@ fn device(tree: &Tree<'_>, address: String) -> Option<PciDevice> {
     let path = |file: &str| format!("{FOLDER}/{address}/{file}");
     let hex = |file: &str| Some(tree.text(&path(file))?.trim_start_matches("0x").to_ascii_lowercase());
     let class = hex("class")?;
-    // A virtual function has a link to the physical one, which counts it.
+    // A virtual function links to its physical function, which counts it.
     if !CLASSES.iter().any(|prefix| class.starts_with(prefix)) || tree.has(&path("physfn")) {
         return None;
     }
@@ -37,7 +37,7 @@ fn device(tree: &Tree<'_>, address: String) -> Option<PciDevice> {
     })
 }
 
-/// Whether a name is that of a place on the PCI bus: domain, bus, device and function.
+/// Reports whether a name is a PCI address: domain, bus, device and function.
 pub(super) fn is_address(name: &str) -> bool {
     let parts: Vec<&str> = name.split([':', '.']).collect();
     let shaped = name.matches(':').count() == 2 && name.matches('.').count() == 1;
@@ -45,7 +45,7 @@ pub(super) fn is_address(name: &str) -> bool {
     shaped && parts.len() == 4 && parts.iter().all(hex)
 }
 
-/// An address as `/sys` writes it. NVML writes eight digits of domain in capitals.
+/// Converts an NVML address, with an eight-digit domain in capitals, to the form in `/sys`.
 pub(super) fn address(nvml: &str) -> String {
     let lower = nvml.trim().to_ascii_lowercase();
     match lower.split_once(':') {

@@ -1,22 +1,22 @@
-//! GPUs and whole machines that are not there: for laptops, tests and the simulated fleet.
+//! Simulated GPUs and machines: for laptops, tests and the simulated fleet.
 
 use muster_wire::inventory::{Cpus, Gpu, Inventory, NumaNode};
 
-/// GPUs to an island, as on the boards where NVLink joins four.
+/// GPUs per island, as on boards where NVLink connects four.
 const ISLAND: u32 = 4;
 
-/// GPUs to be invented in place of real ones.
+/// Simulated GPUs that replace real ones.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pretend {
-    /// How many.
+    /// Number of GPUs.
     pub gpus: u32,
-    /// Part of their UUIDs: the node's name, so that no two nodes have a GPU in common.
+    /// Part of their UUIDs: the node's name, so that no two nodes share a GPU.
     pub seed: String,
 }
 
 impl Pretend {
-    /// The same GPUs for the same words, always. More than an island's worth are spread over two NUMA nodes, whether
-    /// the machine has two or not: the machine's own list of nodes stays true.
+    /// Returns the GPUs, always the same for the same parameters. More than one island is spread over two NUMA nodes,
+    /// whether or not the machine has two; its own list of nodes is not changed.
     pub(super) fn gpus(&self) -> Vec<Gpu> {
         (0..self.gpus)
             .map(|index| {
@@ -40,14 +40,14 @@ impl Pretend {
     }
 }
 
-/// Whether a GPU hangs on the second NUMA node: the latter half do, if there are more than fit an island. Islands are
-/// never torn apart.
+/// Reports whether a GPU is on the second NUMA node: the latter half is, if there is more than one island. Islands are never
+/// split.
 fn on_second(index: u32, gpus: u32) -> bool {
     let islands = gpus.div_ceil(ISLAND);
     islands > 1 && index / ISLAND >= islands.div_ceil(2)
 }
 
-/// A machine of the simulated fleet. Nothing is read: two calls with the same words give the same machine anywhere.
+/// Returns a machine of the simulated fleet. Nothing is read: the same parameters give the same machine anywhere.
 pub fn simulated(name: &str, gpus: u32, cpus: u32, memory_mb: i64, disk_mb: i64) -> Inventory {
     let gpus = Pretend { gpus, seed: name.to_owned() }.gpus();
     let two = gpus.iter().any(|gpu| gpu.numa == 1) && cpus > 1;
@@ -80,7 +80,7 @@ pub fn simulated(name: &str, gpus: u32, cpus: u32, memory_mb: i64, disk_mb: i64)
     }
 }
 
-/// A range in the kernel's list form, without its end.
+/// Formats a half-open range in the kernel's list format.
 fn list(first: u32, end: u32) -> String {
     match end.saturating_sub(first) {
         0 => String::new(),

@@ -1,8 +1,8 @@
-//! The operating system and the memory.
+//! Operating system and memory.
 
 use super::tree::Tree;
 
-/// The distribution, as it calls itself.
+/// Returns the distribution's name for itself.
 pub(super) fn os(tree: &Tree<'_>, notes: &mut Vec<String>) -> String {
     let Some(text) = tree.text("etc/os-release").or_else(|| tree.text("usr/lib/os-release")) else {
         notes.push("There is no os-release file to tell the distribution.".to_owned());
@@ -15,13 +15,13 @@ pub(super) fn os(tree: &Tree<'_>, notes: &mut Vec<String>) -> String {
     value("PRETTY_NAME").or_else(|| value("NAME")).unwrap_or_default()
 }
 
-/// Memory that the kernel can give out, in MiB.
+/// Returns the memory available to the kernel, in MiB.
 pub(super) fn memory_mb(tree: &Tree<'_>, notes: &mut Vec<String>) -> i64 {
     let text = tree.needed("proc/meminfo", notes);
     total_mb(&text).unwrap_or_default()
 }
 
-/// `MemTotal` of a text in the form of `/proc/meminfo`; the file of a NUMA node has `Node 0` before the word.
+/// Parses `MemTotal` in the format of `/proc/meminfo`; a NUMA node's file has `Node 0` before the word.
 pub(super) fn total_mb(meminfo: &str) -> Option<i64> {
     let line = meminfo.lines().find(|line| line.contains("MemTotal:"))?;
     let kib: i64 = line.split("MemTotal:").nth(1)?.split_whitespace().next()?.parse().ok()?;

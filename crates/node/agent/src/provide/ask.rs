@@ -1,4 +1,4 @@
-//! Asking the server for a secret of a cell that is being made.
+//! Requests a secret of a cell that is being created.
 
 use std::time::Duration;
 
@@ -14,17 +14,17 @@ use crate::node::Running;
 use crate::paths;
 
 const PATIENCE: Duration = Duration::from_secs(30);
-/// How long to wait for a session, without which nothing is told.
+/// Timeout for a session, which the request needs.
 const SESSION_WITHIN: Duration = Duration::from_secs(60);
 
-/// Is told a secret. What cannot be wiped is what the connection itself had of it.
+/// Requests a secret. The buffers of the connection itself cannot be wiped.
 pub(super) async fn ask(
     node: &Running,
     cell: &CellOrder,
     what: SecretWhat,
 ) -> Result<Zeroizing<Vec<u8>>, CallError> {
     let mut link = Link::new(&node.dial);
-    let mut persistence = Persistence::new(&node.world);
+    let mut persistence = Persistence::new(&node.env);
     let mut session_was_lost = false;
     loop {
         let session = tokio::time::timeout(SESSION_WITHIN, node.session());
@@ -41,7 +41,7 @@ pub(super) async fn ask(
                 }
                 return told;
             }
-            // Said of a new session too, it is not the session that is wrong.
+            // A second conflict, in a new session, is not about the session.
             Err(error) if error.status() == Some(409) && !session_was_lost => {
                 session_was_lost = true;
                 node.session_lost(session);
@@ -52,11 +52,11 @@ pub(super) async fn ask(
 }
 
 fn read(body: &[u8]) -> Result<Zeroizing<Vec<u8>>, CallError> {
-    // What a reader says of an answer may quote it, so nothing of that is passed on.
+    // A parse error may quote the response, so it is not passed on.
     let strange = || CallError::Strange("it is no secret in base64".to_owned());
     let told: SecretTold = serde_json::from_slice(body).map_err(|_| strange())?;
     let value = Zeroizing::new(told.value);
-    // As large as it can become at once, so that it is never moved and leaves no copy behind.
+    // Allocated at full size, so that it is never moved and leaves no copy behind.
     let mut content = Zeroizing::new(Vec::with_capacity(value.len()));
     STANDARD.decode_vec(value.as_bytes(), &mut content).map_err(|_| strange())?;
     Ok(content)

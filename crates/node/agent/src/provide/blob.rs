@@ -1,4 +1,4 @@
-//! Fetching one blob: as it comes, hashed while it is written, and gone on with where it broke off.
+//! Downloads one blob: streamed, hashed while it is written, and resumed after an interruption.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
@@ -21,10 +21,10 @@ use super::store::Reserve;
 use crate::driver::{Driver, Undone};
 use crate::link::CallError;
 
-/// So many pieces may wait for the disk, of at most 128 KiB each.
+/// Maximum chunks waiting for the disk, of at most 128 KiB each.
 const WAITING: usize = 8;
 
-/// Fetches a blob, unless it is there. Who asks for the same one meanwhile waits, and then finds it.
+/// Fetches a blob unless it exists. Concurrent callers wait for the first, and then find the blob.
 pub(super) async fn fetch(registry: &Registry<'_>, blob: &Blob) -> Result<(), Undone> {
     let store = &registry.node.store;
     let turn = store.turn(&blob.digest);
@@ -35,7 +35,7 @@ pub(super) async fn fetch(registry: &Registry<'_>, blob: &Blob) -> Result<(), Un
     let (path, size) = (store.partial(&blob.digest), blob.size);
     let mut draft = blocking(move || Draft::open(path, size)).await?;
     let mut line = Line::new(&registry.node.dial);
-    let mut persistence = Persistence::new(&registry.node.world);
+    let mut persistence = Persistence::new(&registry.node.env);
     loop {
         while draft.length < blob.size {
             let ended;
@@ -47,14 +47,14 @@ pub(super) async fn fetch(registry: &Registry<'_>, blob: &Blob) -> Result<(), Un
         let (digest, place, driver) = (blob.digest, store.blob(&blob.digest), registry.node.driver.clone());
         match blocking(move || draft.finish(&digest, &place, &driver)).await? {
             Finished::Whole => return Ok(()),
-            // What an earlier life left may not have reached the disk as it was: once more, from the beginning.
+            // Data from an earlier agent process may not have reached the disk intact: start over once.
             Finished::Wrong { draft: Some(empty), .. } => draft = empty,
             Finished::Wrong { found, draft: None } => return Err(other(registry, &found, &blob.digest)),
         }
     }
 }
 
-/// It is not what was asked for.
+/// Returns the error for a digest mismatch.
 pub(super) fn other(registry: &Registry<'_>, found: &Digest, asked: &Digest) -> Undone {
     let repository = registry.repository;
     let why = format!(
@@ -63,7 +63,7 @@ pub(super) fn other(registry: &Registry<'_>, found: &Digest, asked: &Digest) -> 
     Undone::because(Refusal::ArtifactDamaged, why)
 }
 
-/// Asks for what is missing and writes down what comes. What came stays, however that ends.
+/// Requests the missing part and writes it. Received data is kept, whatever the outcome.
 async fn go_on(
     registry: &Registry<'_>,
     line: &mut Line,
@@ -78,7 +78,7 @@ async fn go_on(
     }
     let mut answer = match registry.get(line, &format!("blobs/{}", blob.digest), &headers).await {
         Ok(answer) => answer,
-        // What there is of it is more than there is of it there: it is not the same thing.
+        // The partial file is longer than the blob in the registry, so it is a different blob.
         Err(CallError::Refused { status: 416, .. }) if draft.length > 0 => {
             return Ok((blocking(move || draft.clear()).await?, Ok(())));
         }
@@ -93,7 +93,7 @@ async fn go_on(
     }
     let mut came = draft.length;
     let (sender, mut receiver) = mpsc::channel::<Bytes>(WAITING);
-    // Dropped amid this, the writer ends with the sender; until it has, its lock keeps the next one waiting.
+    // If this future is dropped, the writer ends with the sender; until then its lock blocks the next writer.
     let writing = spawn_blocking(move || {
         while let Some(bytes) = receiver.blocking_recv() {
             draft.write(&bytes)?;
@@ -125,7 +125,7 @@ async fn go_on(
     Ok((draft, if ended.is_ok() && came < blob.size { Err(short()) } else { ended }))
 }
 
-/// Whether an answer goes on where we are.
+/// Reports whether a response continues at the current length.
 fn begins_at(answer: &Answer, length: u64) -> bool {
     if answer.status != 206 {
         return length == 0;
@@ -155,20 +155,20 @@ pub(super) async fn blocking<T: Send + 'static>(
     done.map_err(|error| disk(&error))
 }
 
-/// What has come of a blob.
+/// A partially downloaded blob.
 struct Draft {
     path: PathBuf,
     file: File,
     hash: Sha256,
     length: u64,
-    /// Whether some of it is from an earlier life.
+    /// Whether part of it is from an earlier agent process.
     inherited: bool,
     reserve: Reserve,
 }
 
 enum Finished {
     Whole,
-    /// It is another one; with what to begin anew, if that makes sense.
+    /// Another blob; with a draft to start over, if that makes sense.
     Wrong {
         found: Digest,
         draft: Option<Draft>,
@@ -204,7 +204,7 @@ impl Draft {
     fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
         let written = self.reserve.take(&self.file, bytes.len() as u64);
         if let Err(error) = written.and_then(|()| self.file.write_all(bytes)) {
-            // Half a layer would only keep a full disk full.
+            // A partial layer would only keep a full disk full.
             if error.kind() == io::ErrorKind::StorageFull {
                 let _ = fs::remove_file(&self.path);
             }

@@ -1,4 +1,4 @@
-//! What the server gave for a cell. None of it is ever shown: what is printed of it is that it is there.
+//! Content that the server supplied for a cell. None of it is ever printed: only its presence is.
 
 use std::fmt;
 use std::path::Path;
@@ -10,23 +10,23 @@ use zeroize::Zeroizing;
 
 use super::store::Hold;
 
-/// What the server gave for a cell.
+/// Content that the server supplied for a cell.
 #[derive(Debug, Default)]
 pub(crate) struct Given {
-    /// Its image, where it has to come from the server.
+    /// Image, if it comes from the server.
     pub(crate) image: Option<Pulled>,
     pub(crate) secrets: Vec<Told>,
 }
 
 impl Given {
-    /// What it is, by name.
+    /// Returns the names of the content.
     pub(crate) fn names(&self) -> Vec<String> {
         let image = self.image.iter().map(|_| "image".to_owned());
         image.chain(self.secrets.iter().map(|told| format!("secret {}", told.file))).collect()
     }
 }
 
-/// A secret, as it is going to be a file in the cell.
+/// A secret that becomes a file in the cell.
 pub(crate) struct Told {
     pub(super) file: String,
     pub(super) uid: u32,
@@ -46,32 +46,32 @@ impl fmt::Debug for Told {
     }
 }
 
-/// An image that was pulled, or that is unpacked already. Its blobs stay for as long as this does.
+/// A pulled or already unpacked image. Its blobs are kept for as long as this value lives.
 #[derive(Debug)]
 pub(crate) struct Pulled {
     pub(super) hold: Hold,
-    /// Keeps what is unpacked of it from being evicted before the cell is made.
+    /// Protects the unpacked image from eviction until the cell is created.
     pub(super) _image: Option<ImageHold>,
 }
 
 impl Pulled {
-    /// The layout that it lies in.
+    /// Returns the OCI layout that contains it.
     pub(crate) fn layout(&self) -> &Path {
         self.hold.layout()
     }
 
-    /// Its layers are not needed any more.
+    /// Releases its layers after unpacking.
     pub(crate) fn unpacked(&self) {
         self.hold.finish();
     }
 }
 
-/// What opens one repository for an hour.
+/// Registry token for one repository, valid for an hour.
 #[derive(Clone)]
 pub(crate) struct Token(HeaderValue);
 
 impl Token {
-    /// From what the server told; nothing, if it is no token.
+    /// Parses the token from the server's response; none if it is invalid.
     pub(super) fn read(told: &[u8]) -> Option<Self> {
         let mut text = Zeroizing::new(b"Bearer ".to_vec());
         text.extend_from_slice(told);

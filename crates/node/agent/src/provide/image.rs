@@ -1,7 +1,7 @@
-//! Pulling an image by its digest: the documents first, then what they lead to.
+//! Pulls an image by digest: the documents first, then the blobs they reference.
 //!
-//! Only digests are asked for, and what comes is believed only if it has the digest, so it does not matter what a tag means
-//! meanwhile, nor who answers.
+//! Only digests are requested, and every response is verified against its digest, so neither tags nor the responding server
+//! need to be trusted.
 
 use std::io::Write as _;
 
@@ -19,12 +19,12 @@ use super::verdict;
 use crate::driver::{Supply, Undone};
 use crate::node::Running;
 
-/// So many blobs are fetched at once.
+/// Blobs fetched in parallel.
 const AT_ONCE: usize = 3;
-/// How many documents may lead from one to the next.
+/// Maximum depth of documents that reference each other.
 const NESTING: usize = 5;
 
-/// Has the image of a cell on the node, or what it is unpacked from, and only if it may run.
+/// Ensures that the image of a cell, or its blobs, are on the node, and only if it may run.
 pub(super) async fn pull(node: &Running, cell: &CellOrder, pull: &Pull) -> Result<Option<Pulled>, Undone> {
     let refused = |why: String| Undone::because(Refusal::ArtifactPull, why);
     let digest: Digest = pull.digest.parse().map_err(|error| refused(format!("{error}")))?;
@@ -33,7 +33,7 @@ pub(super) async fn pull(node: &Running, cell: &CellOrder, pull: &Pull) -> Resul
         _ => return Err(refused(format!("{digest} is to be pulled, and the cell is not made of it"))),
     }
     let registry = Registry::new(node, cell, &pull.repository)?;
-    // Before it is looked for, so that an image that is found here stays.
+    // Before the lookup, so that an image found here is not evicted.
     let image = node.driver.hold_image(&digest);
     let supply = node.driver.supply(&digest).map_err(|error| Undone::from(error.to_string()))?;
     let nothing = |image| Pulled { hold: node.store.hold(Vec::new()), _image: image };
@@ -45,7 +45,7 @@ pub(super) async fn pull(node: &Running, cell: &CellOrder, pull: &Pull) -> Resul
     if supply == Supply::There {
         return Ok(Some(nothing(image)));
     }
-    let (store, now) = (node.store.clone(), node.world.now());
+    let (store, now) = (node.store.clone(), node.env.now());
     blocking(move || {
         store.make()?;
         store.sweep(now);
@@ -81,7 +81,7 @@ pub(super) async fn pull(node: &Running, cell: &CellOrder, pull: &Pull) -> Resul
     Ok(Some(Pulled { hold, _image: image }))
 }
 
-/// Fetches index, manifest and configuration; gives the layers, each once.
+/// Fetches index, manifest and configuration, and returns the distinct layers.
 async fn documents(registry: &Registry<'_>, digest: &Digest) -> Result<Vec<Blob>, Undone> {
     let limits = Limits::default();
     let unusable = |error: muster_image::Error| Undone::because(Refusal::ArtifactPull, error);
@@ -95,7 +95,7 @@ async fn documents(registry: &Registry<'_>, digest: &Digest) -> Result<Vec<Blob>
                 document(registry, &mut line, "blobs", &config.digest, Some(config.size), &limits).await?;
                 layers.sort_by_key(|layer| layer.digest);
                 layers.dedup();
-                // Never more than it may hold when it is unpacked.
+                // Limited to the maximum unpacked size.
                 let bytes = layers.iter().fold(0_u64, |sum, layer| sum.saturating_add(layer.size));
                 if bytes > limits.bytes {
                     let why = format!("{digest} has {bytes} bytes, and {} are the most", limits.bytes);
@@ -109,7 +109,7 @@ async fn documents(registry: &Registry<'_>, digest: &Digest) -> Result<Vec<Blob>
     Err(Undone::because(Refusal::ArtifactPull, why))
 }
 
-/// A document, from the layout or else from the registry, with the digest that it should have.
+/// Returns a document from the layout, otherwise from the registry, verified against its digest.
 async fn document(
     registry: &Registry<'_>,
     line: &mut Line,

@@ -1,7 +1,7 @@
-//! One HTTP/1.1 connection on which things are read as they come, however large they are.
+//! One HTTP/1.1 connection for streaming downloads of any size.
 //!
-//! [`crate::link::Link`] reads whole answers into memory; this one hands out what has arrived. Both are driven by whoever waits,
-//! go to the same server by the same keys, and are cut by the same switch.
+//! [`crate::link::Link`] buffers whole responses; this one returns chunks as they arrive. For both, the caller drives the
+//! connection; both connect to the same server with the same keys, and are cut by the same switch.
 
 use std::future::{Future as _, poll_fn};
 use std::pin::{Pin, pin};
@@ -20,9 +20,9 @@ use hyper::client::conn::http1::{Builder, Connection, SendRequest};
 use crate::dial::{Dial, Stream};
 use crate::link::CallError;
 
-/// An answer must begin, and go on, within this.
+/// Timeout for the start of a response, and between chunks.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// So much is read at once.
+/// Read buffer size.
 const BUFFER: usize = 128 << 10;
 
 pub(super) struct Line {
@@ -37,7 +37,7 @@ struct Open {
     ended: bool,
 }
 
-/// An answer that is being read. It has the connection until it is given back by [`Line::keep`].
+/// A response that is being read. It owns the connection until [`Line::keep`] takes it back.
 pub(super) struct Answer {
     pub(super) status: u16,
     pub(super) headers: HeaderMap,
@@ -52,13 +52,13 @@ impl Line {
         Self { dial: dial.clone(), open: None }
     }
 
-    /// Asks for something; what comes is read from the answer.
+    /// Sends a GET request; the body is read from the response.
     pub(super) async fn get(&mut self, path: &str, headers: HeaderMap) -> Result<Answer, CallError> {
         let strange = |error: http::Error| CallError::Strange(error.to_string());
         let mut request = Request::get(path)
             .header(HOST, self.dial.address.authority())
             .header(USER_AGENT, concat!("muster-agent/", env!("CARGO_PKG_VERSION")))
-            .header("x-correlation-id", self.dial.world.uuid().to_string())
+            .header("x-correlation-id", self.dial.env.uuid().to_string())
             .body(Empty::new())
             .map_err(strange)?;
         request.headers_mut().extend(headers);
@@ -85,12 +85,12 @@ impl Line {
         Ok(Answer { status, headers, body, dial, open, at_end: false })
     }
 
-    /// Takes the connection of an answer that was read to its end: it serves for what is asked next.
+    /// Takes back the connection of a fully read response for the next request.
     pub(super) fn keep(&mut self, answer: Answer) {
         self.open = answer.at_end.then_some(answer.open);
     }
 
-    /// All of an answer, which may not be longer than this.
+    /// Reads a complete response of at most `most` bytes.
     pub(super) async fn whole(&mut self, mut answer: Answer, most: u64) -> Result<Bytes, CallError> {
         let mut all = BytesMut::new();
         while let Some(bytes) = answer.next().await? {
@@ -112,7 +112,7 @@ impl Open {
         Ok(Self { sender, connection, edition, ended: false })
     }
 
-    /// Itself, unless the server closed it while nobody watched, or it is under a certificate that is used no more.
+    /// Returns the connection, or a new one if the server closed it while idle or its certificate was replaced.
     async fn or_another(mut self, dial: &Dial) -> Result<Self, CallError> {
         poll_fn(|cx| {
             self.ended = self.ended || Pin::new(&mut self.connection).poll(cx).is_ready();
@@ -125,7 +125,7 @@ impl Open {
 }
 
 impl Answer {
-    /// What has arrived; nothing at the end.
+    /// Returns the next chunk; none at the end.
     pub(super) async fn next(&mut self) -> Result<Option<Bytes>, CallError> {
         if self.at_end {
             return Ok(None);
@@ -136,7 +136,7 @@ impl Answer {
                 return Poll::Ready(Ok(frame));
             }
             if !open.ended && Pin::new(&mut open.connection).poll(cx).is_ready() {
-                // What it had read before it ended is still handed out.
+                // Data read before the connection ended is still returned.
                 open.ended = true;
                 return Pin::new(&mut *body).poll_frame(cx).map(Ok);
             }
@@ -153,7 +153,7 @@ impl Answer {
     }
 }
 
-/// Until it takes too long, or nothing gets through any more.
+/// Limits a future by the timeout and the simulated partition.
 async fn within<T>(dial: &Dial, doing: impl Future<Output = Result<T, CallError>>) -> Result<T, CallError> {
     if *dial.cut.borrow() {
         return Err(CallError::Unreachable("the node is partitioned".to_owned()));

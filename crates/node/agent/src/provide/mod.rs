@@ -1,8 +1,8 @@
-//! What a cell needs that only the server has: its image, the proof that the image may run, and its secrets.
+//! Provides the content that a cell needs from the server: its image, the proof that the image may run, and its secrets.
 //!
-//! All of it is had before the driver is asked for anything, because it is the network's work and drivers block. When it cannot
-//! be had, the driver is told so instead, and sees to it that nothing is left of the cell. To let the driver fetch was
-//! rejected: it would need a second way to the server, which no partition would cut.
+//! All of it is fetched before the driver is called, because it is network I/O and drivers block. If it cannot be fetched,
+//! the driver gets the error instead, and ensures that nothing is left of the cell. The driver does not fetch by itself: it
+//! would need a second connection to the server, which no simulated partition would cut.
 
 mod ask;
 mod blob;
@@ -29,7 +29,8 @@ use given::Told;
 pub(crate) use store::Store;
 pub(crate) use verdict::Verdicts;
 
-/// What an order needs; nothing for most of them. The inner error is why it cannot be had.
+/// Fetches the content that an order needs, which is none for most orders. The inner error is the reason why it cannot be
+/// fetched.
 pub(crate) async fn provide(
     node: &Running,
     order: &Order,
@@ -38,17 +39,17 @@ pub(crate) async fn provide(
     let Some(cell) = &order.details.cell else { return Ok(Ok(Given::default())) };
     let runs = || node.driver.runs(cell.cell_id, cell.incarnation);
     let secrets = match (order.kind, &order.details.act) {
-        // What runs was made to the end, and was given all that it needs when it was.
+        // A running cell was created completely, with all of its content.
         (TaskKind::CellCreate, _) if !runs()? => {
             cell.spec.as_ref().map(|spec| &spec.secrets[..]).unwrap_or_default()
         }
-        // Whatever runs: the image is for what comes after it.
+        // Independent of running cells: the image is for the next one.
         (TaskKind::ImagePull, _) => &[],
-        // For a cell that does not run nothing is asked: the driver says that it does not.
+        // Nothing is fetched for a cell that is not running: the driver reports that.
         (TaskKind::CellFiles, Some(CellAct::Files(files))) if runs()? => &files.secrets[..],
         _ => return Ok(Ok(Given::default())),
     };
-    let left = Duration::try_from(until.duration_since(node.world.now())).unwrap_or_default();
+    let left = Duration::try_from(until.duration_since(node.env.now())).unwrap_or_default();
     let ended = tokio::time::timeout(left, Box::pin(everything(node, cell, secrets))).await;
     Ok(ended.unwrap_or_else(|_| {
         let why = "its image or its secrets did not come in the time that the task has; ask again, and what came is used";
@@ -62,7 +63,7 @@ async fn everything(node: &Running, cell: &CellOrder, named: &[SecretFile]) -> R
         Some(pull) if cell.spec.is_some() => image::pull(node, cell, pull).await?,
         _ => None,
     };
-    // The secrets come last, and are held for no longer than it takes to make the cell.
+    // Secrets come last, and are held only until the cell is created.
     let mut secrets = Vec::new();
     for secret in named {
         let content = ask::ask(node, cell, SecretWhat::File(secret.file.clone())).await;

@@ -1,11 +1,11 @@
-//! How long the network is tried again before that is left to the server, which asks for the whole task again.
+//! Bounds the retries of network requests before the task fails and the server retries it as a whole.
 
-use muster_ids::World;
+use muster_ids::Env;
 
 use crate::backoff::Backoff;
 use crate::link::CallError;
 
-/// So many failures one after the other, without anything that came in between, are enough: some twenty seconds.
+/// Maximum consecutive failures without progress: some twenty seconds.
 const TRIES: u32 = 10;
 
 pub(super) struct Persistence {
@@ -14,11 +14,11 @@ pub(super) struct Persistence {
 }
 
 impl Persistence {
-    pub(super) fn new(world: &World) -> Self {
-        Self { backoff: Backoff::new(world), failures: 0 }
+    pub(super) fn new(env: &Env) -> Self {
+        Self { backoff: Backoff::new(env), failures: 0 }
     }
 
-    /// Something came.
+    /// Records progress.
     pub(super) fn got_on(&mut self) {
         if self.failures > 0 {
             self.failures = 0;
@@ -26,7 +26,7 @@ impl Persistence {
         }
     }
 
-    /// Waits before the next attempt, or gives the error back if there is no point in one.
+    /// Waits before the next attempt, or returns the error if a retry is pointless.
     pub(super) async fn pause_after(&mut self, error: CallError) -> Result<(), CallError> {
         self.failures += 1;
         if self.failures >= TRIES || !may_pass(&error) {
@@ -38,7 +38,7 @@ impl Persistence {
     }
 }
 
-/// Whether another attempt may have another end.
+/// Reports whether a retry may succeed.
 fn may_pass(error: &CallError) -> bool {
     match error {
         CallError::Unreachable(_) | CallError::Lost(_) => true,
@@ -47,7 +47,7 @@ fn may_pass(error: &CallError) -> bool {
     }
 }
 
-/// The server's own sentence where it has one.
+/// Returns the server's own message if there is one.
 pub(super) fn said(error: &CallError) -> String {
     match error {
         CallError::Refused { detail, .. } if !detail.is_empty() => detail.chars().take(500).collect(),

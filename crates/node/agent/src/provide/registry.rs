@@ -1,4 +1,4 @@
-//! The server's registry, as a node sees it: one repository, opened by a token that was told for one cell.
+//! The server's registry as a node uses it: one repository, with a token issued for one cell.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -19,20 +19,20 @@ use crate::driver::Undone;
 use crate::link::CallError;
 use crate::node::Running;
 
-/// What a node can read of an image.
+/// Manifest types that a node can read.
 const DOCUMENTS: &str = "application/vnd.oci.image.index.v1+json, application/vnd.oci.image.manifest.v1+json, \
                          application/vnd.docker.distribution.manifest.list.v2+json, \
                          application/vnd.docker.distribution.manifest.v2+json";
-/// No explanation is longer.
+/// Maximum size of an error body.
 const EXPLANATION: u64 = 64 << 10;
 
 pub(super) struct Registry<'n> {
     pub(super) node: &'n Running,
     pub(super) repository: &'n str,
     cell: &'n CellOrder,
-    /// The token, once it was asked for, and which one it is.
+    /// Current token, if requested, and its number.
     token: Mutex<(u64, Option<Token>)>,
-    /// Whether a token ever opened anything. One that never did would not do so if it were asked for again.
+    /// Whether any token was ever accepted. If none was, a new one would not help.
     opened: AtomicBool,
 }
 
@@ -48,7 +48,7 @@ impl<'n> Registry<'n> {
         Ok(Self { node, repository, cell, token, opened })
     }
 
-    /// The token, asked for when it is needed first, and again when `stale` is the one that there is.
+    /// Returns the token. It is requested on first use, and again if `stale` is the current one.
     pub(super) async fn token(&self, stale: Option<u64>) -> Result<(u64, Token), CallError> {
         let mut held = self.token.lock().await;
         if let (number, Some(token)) = &*held
@@ -63,7 +63,7 @@ impl<'n> Registry<'n> {
         Ok((held.0, token))
     }
 
-    /// Asks for something of the repository. An answer is one that has it.
+    /// Requests an object of the repository. Returns only successful responses.
     pub(super) async fn get(
         &self,
         line: &mut Line,
@@ -81,7 +81,7 @@ impl<'n> Registry<'n> {
                 return Ok(answer);
             }
             let status = answer.status;
-            // The hour of a token can end amid a long pull.
+            // A token can expire during a long pull.
             if status == 401 && stale.is_none() && self.opened.load(Ordering::Relaxed) {
                 stale = Some(number);
                 continue;
@@ -91,7 +91,7 @@ impl<'n> Registry<'n> {
         }
     }
 
-    /// The same as a whole; nothing where there is no such thing.
+    /// Reads a complete object; none if it does not exist.
     pub(super) async fn lookup(
         &self,
         line: &mut Line,
@@ -104,9 +104,9 @@ impl<'n> Registry<'n> {
         }
     }
 
-    /// A whole answer, however often the network has to be tried.
+    /// Reads a complete object, with retries.
     pub(super) async fn read(&self, line: &mut Line, what: &str, most: u64) -> Result<Bytes, CallError> {
-        let mut persistence = Persistence::new(&self.node.world);
+        let mut persistence = Persistence::new(&self.node.env);
         let headers = HeaderMap::from_iter([(ACCEPT, HeaderValue::from_static(DOCUMENTS))]);
         loop {
             let answer = match self.get(line, what, &headers).await {
@@ -120,14 +120,14 @@ impl<'n> Registry<'n> {
         }
     }
 
-    /// The image cannot be had.
+    /// Returns the error for an image that cannot be pulled.
     pub(super) fn failed(&self, error: &CallError) -> Undone {
         let why = format!("the image could not be pulled from {}: {}", self.repository, said(error));
         Undone::because(Refusal::ArtifactPull, why)
     }
 }
 
-/// A registry says why in a form of its own, and the door before it in the platform's.
+/// Parses an error, in the registry's format or as a problem document from the server in front of it.
 fn refused(status: u16, body: &[u8]) -> CallError {
     #[derive(Deserialize)]
     struct Errors {

@@ -1,12 +1,12 @@
-//! What was pulled and is not unpacked yet: an OCI layout of the agent's own.
+//! Pulled content that is not unpacked yet: an OCI layout of the agent's own.
 //!
 //! ```text
-//! FOLDER/pulled/blobs/sha256/…   whole, with the digest that its name says
-//! FOLDER/pulled/partial/…        what has come of a blob so far: the next attempt goes on from there, also after a crash
+//! FOLDER/pulled/blobs/sha256/…   complete blobs, named by digest
+//! FOLDER/pulled/partial/…        partial blobs: the next attempt resumes there, also after a crash
 //! ```
 //!
-//! Layers go as soon as they are unpacked and nobody else waits for them. What a failure left is kept for a day, because
-//! who failed is asked again as a rule; unless another image needs the space. The reserve of the disk stays free meanwhile.
+//! Layers are removed as soon as they are unpacked and not held by another pull. Remains of a failure are kept for a day,
+//! because a failed task is usually retried, unless another image needs the space. The disk reserve stays free throughout.
 
 use std::collections::HashMap;
 use std::fs;
@@ -21,12 +21,12 @@ use muster_image::{Blob, Digest, Limits};
 
 use crate::folder::Folder;
 
-/// So long after its last byte came, what nobody holds is rubbish.
+/// Age at which content without a hold is removed, from its last byte.
 const KEPT: Duration = Duration::from_secs(24 * 3600);
-/// The free space is read again after so many bytes.
+/// Bytes between two reads of the free space.
 const STEP: u64 = 4 << 20;
 
-/// The layout, and who is at work in it. One agent works in a folder, so the locks are in its memory.
+/// The layout and its locks. Only one agent works in a folder, so the locks are in memory.
 #[derive(Debug)]
 pub(crate) struct Store {
     folder: PathBuf,
@@ -35,7 +35,7 @@ pub(crate) struct Store {
 }
 
 impl Store {
-    /// The store in an agent's folder. Nothing is made before something is pulled.
+    /// Returns the store in an agent's folder. Nothing is created before the first pull.
     pub(crate) fn new(folder: &Folder) -> Self {
         Self { folder: folder.path().join("pulled"), turns: Mutex::default(), held: Mutex::default() }
     }
@@ -59,17 +59,17 @@ impl Store {
         self.folder.join("partial").join(digest.hex())
     }
 
-    /// Whether it is there. Its content is looked at when it is unpacked.
+    /// Reports whether the blob exists. Its content is verified when it is unpacked.
     pub(super) fn has(&self, blob: &Blob) -> bool {
         fs::metadata(self.blob(&blob.digest)).is_ok_and(|facts| facts.is_file() && facts.len() == blob.size)
     }
 
-    /// How much of it has come.
+    /// Returns the size of the partial blob.
     fn so_far(&self, blob: &Blob) -> u64 {
         fs::metadata(self.partial(&blob.digest)).map_or(0, |facts| facts.len())
     }
 
-    /// Who fetches a blob holds this, one at a time; the others find it afterwards.
+    /// Returns the lock for fetching a blob, so that concurrent pulls fetch it once.
     pub(super) fn turn(&self, digest: &Digest) -> Arc<tokio::sync::Mutex<()>> {
         let mut turns = self.turns.lock().expect("no holder of this lock can panic");
         turns.retain(|_, turn| turn.strong_count() > 0);
@@ -81,7 +81,7 @@ impl Store {
         turn
     }
 
-    /// Keeps these from being removed.
+    /// Protects these layers from removal.
     pub(super) fn hold(self: &Arc<Self>, layers: Vec<Digest>) -> Hold {
         let mut held = self.held.lock().expect("no holder of this lock can panic");
         for layer in &layers {
@@ -91,7 +91,7 @@ impl Store {
         Hold { store: self.clone(), layers, finished: AtomicBool::new(false) }
     }
 
-    /// The space for what is missing of these, and for as much again when they are unpacked.
+    /// Returns the space for the missing part of these layers, and for unpacking them.
     pub(super) fn needed_for(&self, layers: &[Blob]) -> u64 {
         let missing: u64 = layers
             .iter()
@@ -102,7 +102,7 @@ impl Store {
         missing.saturating_add(unpacked)
     }
 
-    /// Whether the disk has room for these beside the reserve. An error says what to do.
+    /// Checks that the disk has space for these layers beside the reserve. The error states the remedy.
     pub(super) fn has_room(&self, layers: &[Blob]) -> Result<(), String> {
         let needed = self.needed_for(layers).saturating_add(reserve());
         let free = free_space(&rustix::fs::statvfs(&self.folder).map_err(|error| error.to_string())?);
@@ -118,7 +118,7 @@ impl Store {
         ))
     }
 
-    /// Removes what nobody holds and nobody has come back for.
+    /// Removes expired content without a hold.
     pub(super) fn sweep(&self, now: Timestamp) {
         self.remove_unheld(|facts| {
             let modified = facts.modified().ok();
@@ -127,7 +127,7 @@ impl Store {
         });
     }
 
-    /// Removes layers that failures left, whatever their age. Documents of a pull that is under way are not held, and are short.
+    /// Removes layers left by failures, whatever their age. Documents of a pull in progress have no hold, and are short.
     pub(super) fn remove_unheld_layers(&self) {
         let most = Limits::default().document_bytes;
         self.remove_unheld(|facts| facts.len() > most);
@@ -148,7 +148,8 @@ impl Store {
     }
 }
 
-/// Checks while a blob is written that the reserve stays free: its declared size is a stranger's word, and others write too.
+/// Checks while a blob is written that the reserve stays free: its declared size is untrusted, and other processes write
+/// too.
 #[derive(Debug)]
 pub(super) struct Reserve {
     least: u64,
@@ -162,7 +163,7 @@ impl Default for Reserve {
 }
 
 impl Reserve {
-    /// So many bytes stay free.
+    /// Returns a reserve of `least` bytes.
     pub(super) fn of(least: u64) -> Self {
         Self { least, granted: 0 }
     }
@@ -183,7 +184,7 @@ impl Reserve {
     }
 }
 
-/// So much of the disk is left to others.
+/// Returns the disk space left to other uses.
 fn reserve() -> u64 {
     Limits::default().free.bytes
 }
@@ -192,7 +193,7 @@ fn free_space(disk: &rustix::fs::StatVfs) -> u64 {
     disk.f_bavail.saturating_mul(disk.f_frsize)
 }
 
-/// Layers that somebody is about to unpack.
+/// Layers about to be unpacked.
 #[derive(Debug)]
 pub(crate) struct Hold {
     store: Arc<Store>,
@@ -205,7 +206,7 @@ impl Hold {
         &self.store.folder
     }
 
-    /// They were unpacked.
+    /// Marks the layers as unpacked.
     pub(super) fn finish(&self) {
         self.finished.store(true, Ordering::Relaxed);
     }
@@ -222,7 +223,7 @@ impl Drop for Hold {
             if left == 0 {
                 held.remove(layer);
                 if self.finished.load(Ordering::Relaxed) {
-                    // One that cannot be removed goes with the next sweep.
+                    // The next sweep retries a failed removal.
                     let _ = fs::remove_file(self.store.blob(layer));
                 }
             }

@@ -1,9 +1,9 @@
-//! Whether an image may run: its signatures are collected and judged before anything of it is unpacked, every time that a cell is
-//! made from it.
+//! Verifies whether an image may run: its signatures are collected and verified before it is unpacked, every time a cell is
+//! created from it.
 //!
-//! What may run is remembered by the image's digest and the policy's name, in memory and on the disk, so that a second cell
-//! costs nothing and needs no network. A refusal is not remembered: somebody may sign the image and ask again. To believe
-//! the server's own verdict was rejected, because then who rules the server or its storage rules what runs.
+//! Positive verdicts are cached by image digest and policy, in memory and on disk, so that a second cell needs no network. A
+//! refusal is not cached: the image may be signed before a retry. The server's own verdict is not trusted, because control
+//! of the server or its storage would then be control of the code that runs.
 
 use std::sync::Mutex;
 
@@ -22,13 +22,13 @@ use crate::driver::Undone;
 use crate::folder::Folder;
 
 const FILE: &str = "verdicts.json";
-/// So many are remembered; the oldest are forgotten first.
+/// Maximum cached verdicts; the oldest are evicted first.
 const REMEMBERED: usize = 1_000;
-/// A manifest of signatures, and the list of those that refer to an image.
+/// Maximum size of a signature manifest, and of the list of referrers of an image.
 const MOST_DOCUMENT: u64 = 4 << 20;
-/// So many bytes of signatures are held at once.
+/// Maximum bytes of signatures held at once.
 const HELD: usize = 1 << 20;
-/// So many images are examined at once, each with a page of the registry and the signatures that it holds: some 10 MB.
+/// Images examined in parallel, each with a registry page and its signatures: some 10 MB.
 const AT_ONCE: usize = 4;
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -38,7 +38,7 @@ struct Known {
     verdict: Verdict,
 }
 
-/// Which images were found to be trusted, under which policy.
+/// Cached verdicts by image and policy.
 #[derive(Debug)]
 pub(crate) struct Verdicts {
     folder: Folder,
@@ -72,7 +72,7 @@ impl Verdicts {
     fn with<T>(&self, act: impl FnOnce(&mut Vec<Known>) -> T) -> T {
         let mut known = self.known.lock().expect("no holder of this lock can panic");
         let known = known.get_or_insert_with(|| {
-            // What cannot be read is found out again.
+            // An unreadable cache is rebuilt.
             let read = self.folder.read_document(FILE).inspect_err(|error| {
                 tracing::warn!(%error, "verdicts of earlier are forgotten");
             });
@@ -82,7 +82,7 @@ impl Verdicts {
     }
 }
 
-/// Lets an image pass that may run.
+/// Ensures that an image may run.
 pub(super) async fn examine(registry: &Registry<'_>, trust: &Trust, digest: &Digest) -> Result<(), Undone> {
     let verdicts = &registry.node.verdicts;
     let known = verdicts.lookup(digest, &trust.policy);
@@ -106,7 +106,7 @@ pub(super) async fn examine(registry: &Registry<'_>, trust: &Trust, digest: &Dig
     }
 }
 
-/// Why what was found keeps the image from running.
+/// Returns the reason why a verdict keeps the image from running, if any.
 fn refusal(verdict: &Verdict, trust: &Trust, digest: &Digest) -> Option<String> {
     match verdict {
         Verdict::Trusted { .. } => None,
@@ -118,7 +118,7 @@ fn refusal(verdict: &Verdict, trust: &Trust, digest: &Digest) -> Option<String> 
     }
 }
 
-/// A key that cannot be read made no signature that counts.
+/// Parses the keys. An unreadable key is skipped: it verifies no signature.
 fn keys(trust: &Trust) -> Vec<TrustedKey> {
     let read = |key: &muster_wire::cell::TrustKey| match PublicKey::from_pem(&key.public_key) {
         Ok(public) => Some(TrustedKey { id: key.id.clone(), key: public, revoked: key.revoked }),
@@ -130,12 +130,12 @@ fn keys(trust: &Trust) -> Vec<TrustedKey> {
     trust.keys.iter().filter_map(read).collect()
 }
 
-/// Both crates have a type for it, and both read the same text.
+/// Converts between the digest types of the two crates, which share one text format.
 fn same(digest: &Digest) -> muster_trust::Digest {
     digest.to_string().parse().expect("a digest is a digest")
 }
 
-/// Examines the signatures beside an image, until one of them is good.
+/// Verifies the signatures of an image, until one is good.
 struct Examiner<'r> {
     registry: &'r Registry<'r>,
     line: Line,
@@ -151,14 +151,14 @@ impl Examiner<'_> {
         self.examine_bundles(digest).await
     }
 
-    /// Those under the tag that cosign gives them.
+    /// Verifies the signatures under cosign's tag.
     async fn examine_tagged(&mut self, digest: &Digest) -> Heard<()> {
         let what = format!("manifests/{}", simple::tag(&same(digest)));
         let Some(manifest) = self.registry.lookup(&mut self.line, &what, MOST_DOCUMENT).await? else {
             return Ok(());
         };
         let Ok(layers) = simple::layers(&manifest) else {
-            // A signature that cannot be read is still one: what has it is not unsigned.
+            // An unreadable signature still counts as one: the image is not unsigned.
             let digest = muster_trust::Digest::of(&manifest);
             self.add(Signature::Simple { payload: Vec::new(), signature: Vec::new(), digest }).await?;
             return self.examine_waiting().await;
@@ -174,7 +174,8 @@ impl Examiner<'_> {
         self.examine_waiting().await
     }
 
-    /// Those that refer to the image. All of them, page by page: anybody who may push adds bad ones, in any order.
+    /// Verifies the signatures that refer to the image, on every page: any user with push access can add bad ones, in any
+    /// order.
     async fn examine_bundles(&mut self, digest: &Digest) -> Heard<()> {
         let kind = bundle::MEDIA_TYPE.replace('+', "%2B").replace('/', "%2F");
         let mut after: Option<Digest> = None;
@@ -185,7 +186,7 @@ impl Examiner<'_> {
                 break;
             };
             let mut page = serde_json::from_slice::<Referring>(&list).unwrap_or_default().manifests;
-            // Pages are in the order of digests. A registry that repeats itself has nothing more.
+            // Pages are sorted by digest. A registry that repeats itself has no more.
             page.retain(|one| one.artifact_type == bundle::MEDIA_TYPE && Some(one.digest) > after);
             let Some(furthest) = page.iter().map(|one| one.digest).max() else { break };
             after = Some(furthest);
@@ -234,7 +235,7 @@ impl Examiner<'_> {
         Ok(())
     }
 
-    /// What holds a signature. Where it is missing or too long it is empty, and so a signature that cannot be read.
+    /// Returns the blob of a signature. It is empty, and so an unreadable signature, if it is missing or too long.
     async fn blob(&mut self, digest: &muster_trust::Digest, size: u64, most: usize) -> Heard<Vec<u8>> {
         if size > most as u64 {
             return Ok(Vec::new());
@@ -242,7 +243,7 @@ impl Examiner<'_> {
         let found = self.registry.lookup(&mut self.line, &format!("blobs/{digest}"), size).await;
         let bytes = match found {
             Ok(bytes) => bytes.unwrap_or_default().to_vec(),
-            // Longer than its descriptor says: it is not what it should be.
+            // Longer than its descriptor declares, so invalid.
             Err(crate::link::CallError::Strange(_)) => Vec::new(),
             Err(error) => return Err(error),
         };
@@ -250,7 +251,7 @@ impl Examiner<'_> {
     }
 }
 
-/// What refers to an image.
+/// Referrers of an image.
 #[derive(Default, Deserialize)]
 struct Referring {
     #[serde(default)]

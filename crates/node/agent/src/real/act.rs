@@ -1,4 +1,4 @@
-//! What is done in a cell that runs, and checks beside it.
+//! Actions in a running cell, and checks beside it.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -15,10 +15,10 @@ use super::{Done, Driver, said};
 use crate::AgentError;
 use crate::driver::{Order, Outcome, Undone};
 
-/// So much of a task's time is left for its report.
+/// Part of a task's time reserved for its report.
 const TO_REPORT: Duration = Duration::from_secs(2);
 
-/// Why something was not done, or that nobody knows.
+/// Reason why an action was not done, or an unknown result.
 enum Why {
     Undone(Undone),
     Unknown(CellError),
@@ -41,7 +41,7 @@ impl<U: Into<Undone>> From<U> for Why {
 }
 
 impl Driver {
-    /// Does what an order says in a cell, and looks at the cell afterwards.
+    /// Executes an order in a cell, and inspects the cell afterwards.
     pub(super) fn act(&self, order: &Order) -> Outcome {
         match self.try_act(order) {
             Ok(findings) => Ok(Ok(findings)),
@@ -59,15 +59,15 @@ impl Driver {
             let why = format!("the task says {:?}, and what to do is {:?}", order.kind, act.kind());
             return Err(why.into());
         }
-        // A cell is not touched through another allocation.
+        // A cell is only accessible through its own allocation.
         if !self.cells_of(place.allocation_id)?.iter().any(|there| there.cell_id == cell.cell_id) {
             return Err("the cell is not there".to_owned().into());
         }
         let given = order.given.as_ref().map_err(Undone::clone)?;
-        let left = Duration::try_from(order.until.duration_since(self.world.now())).unwrap_or_default();
+        let left = Duration::try_from(order.until.duration_since(self.env.now())).unwrap_or_default();
         let patience = Patience {
             within: left.saturating_sub(TO_REPORT),
-            now: &|| self.world.now(),
+            now: &|| self.env.now(),
             given_up: &|| self.left.load(Ordering::Relaxed),
         };
         let ran = match act {
@@ -83,7 +83,7 @@ impl Driver {
             CellAct::Command(command) => Some(self.cell_command(order, cell, command, &patience)?),
             CellAct::Probe(probe) => Some(self.cell_probe(cell, probe, &patience)?),
         };
-        // Its network is as it was: nobody asks for that here, and every look at it waits for whoever changes one.
+        // Its network is unchanged and not requested here, and inspecting it would wait for concurrent changes.
         let found = self.cells.look(cell.cell_id)?;
         Ok(Findings { cell: Some(found), ran, ..Findings::default() })
     }
@@ -124,7 +124,8 @@ impl Driver {
         Ok(self.cells.witness(cell.cell_id, cell.incarnation, probe, patience)?)
     }
 
-    /// The image is as it was unpacked, by what a cell is made by too: a check from one that somebody changed is none.
+    /// Ensures that the image is as it was unpacked, by the same check as when a cell is created: a check from a modified
+    /// image is worthless.
     fn still_sealed(&self, digest: &str) -> Result<(), Undone> {
         let digest: Digest = digest.parse().map_err(said)?;
         let missing = || {
@@ -134,7 +135,7 @@ impl Driver {
             Undone::because(Refusal::ArtifactDamaged, why)
         };
         self.images.lookup(&digest).map_err(unusable)?.ok_or_else(missing)?;
-        // It is here, so nothing is taken from anywhere.
+        // It is unpacked here, so the source is never read.
         let nowhere = Source::Layout(self.settings.folder.join("no-layout"));
         self.images.ensure(&nowhere, &digest, &Limits::default()).map(drop).map_err(unusable)
     }

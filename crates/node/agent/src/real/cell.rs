@@ -1,4 +1,4 @@
-//! Cells: an image or directories of the node, a network, and what runs in them.
+//! Cells: an image or directories of the node, a network, and services.
 
 use std::time::{Duration, Instant};
 
@@ -14,18 +14,18 @@ use super::{Done, Driver, said};
 use crate::driver::Undone;
 use crate::provide::Given;
 
-/// Who asks whether a cell is ready is answered at once if it is, and after so long if it is not.
+/// Timeout of an inspection for a cell to become ready; a ready cell is answered at once.
 const PATIENCE: Duration = Duration::from_secs(2);
 const PAUSE: Duration = Duration::from_millis(20);
-/// So much of what each service wrote is kept when its cell goes.
+/// Log bytes of each service kept when its cell is destroyed.
 const KEPT: usize = 128 * 1024;
-/// So much of all of an allocation's services together: a report has a largest size.
+/// Log bytes of all services of an allocation together: the size of a report is limited.
 const KEPT_IN_ALL: usize = 1024 * 1024;
-/// What comes so near to that has surely been cut.
+/// A log this close to the limit counts as truncated.
 const SLACK: usize = 8 * 1024;
 
 impl Driver {
-    /// The cells of an allocation.
+    /// Returns the cells of an allocation.
     pub(super) fn cells_of(&self, allocation: AllocationId) -> Done<Vec<CellPlace>> {
         let cells = self.cells.list().map_err(said)?;
         Ok(cells.into_iter().filter(|cell| cell.allocation_id == allocation).collect())
@@ -40,21 +40,21 @@ impl Driver {
         if let Some(there) = self.there(order.cell_id)?.filter(|there| *there != order.incarnation) {
             return Err(format!("incarnation {there} is still there").into());
         }
-        // What runs was made to the end, and was given all that it needs when it was.
+        // A running cell was created completely, with all of its content.
         if self.cells.runs(order.cell_id).map_err(said)? != Some(order.incarnation) {
-            // Of the same incarnation it was perhaps made and not to the end: here everything can be repeated.
+            // The same incarnation may be partially created: every step is idempotent.
             let made = given.as_ref().map_err(Undone::clone).and_then(|given| self.make(place, order, given));
             if let Err(undone) = made {
-                // "Surely not done" means that nothing of it is left.
+                // A definite failure must leave nothing behind.
                 self.take_down(order.cell_id, true)?;
                 return Err(undone);
             }
         }
-        self.cells.supervise(self.world.now());
+        self.cells.supervise(self.env.now());
         Ok(Findings { cell: Some(self.look(order.cell_id)?), ..Findings::default() })
     }
 
-    /// Unpacks the image that a cell is to be made of later. Nothing that runs notices.
+    /// Unpacks the image of a cell that is created later. Running cells are not affected.
     pub(super) fn image_pull(
         &self,
         order: &CellOrder,
@@ -73,7 +73,7 @@ impl Driver {
         let devices = self.devices_for(place, spec).map_err(unsupported)?;
         let disk = disk_id(place.allocation_id)?;
         self.disks.repair(&disk).map_err(said)?;
-        // Where the disk should be there is a folder without it, and what the cell writes would fill the node's memory.
+        // Without the mount there is only an empty folder, and the cell's writes would fill the node's memory.
         if !self.disks.look(&disk).map_err(said)?.is_some_and(|look| look.mounted) {
             return Err("the disk of its allocation is not mounted: restart the allocation"
                 .to_owned()
@@ -119,7 +119,7 @@ impl Driver {
         Ok(self.cells.start(order.cell_id).map_err(said)?)
     }
 
-    /// Which incarnation of a cell is there.
+    /// Returns the incarnation of a cell on the node.
     fn there(&self, cell: CellId) -> Done<Option<i64>> {
         let cells = self.cells.list().map_err(said)?;
         Ok(cells.into_iter().find(|place| place.cell_id == cell).map(|place| place.incarnation))
@@ -130,8 +130,9 @@ impl Driver {
             Root::Image(digest) => {
                 let digest: Digest = digest.parse().map_err(said)?;
                 let pulled = given.image.as_ref();
-                // What is unpacked here may be another project's: only what the operator put there is for everybody. Where the
-                // agent has no --images, that is nothing, and whoever asked is told the same: they can push, and not start it anew.
+                // An unpacked image may be another project's; only the operator's images are available to all projects. An
+                // agent without --images has none, and the error is the same: the user can push an image, but not restart
+                // the agent.
                 let images = self.settings.images.as_deref();
                 let of_operator =
                     images.filter(|layout| layout.join("blobs/sha256").join(digest.hex()).is_file());
@@ -142,7 +143,7 @@ impl Driver {
                 })?;
                 let source = Source::Layout(layout.to_owned());
                 let unpacked = self.unpack_image(&source, &digest);
-                // Layers of an image that has no room would only keep the disk full.
+                // Layers of an image that does not fit would only keep the disk full.
                 let no_room = |undone: &Undone| undone.refusal == Some(Refusal::ArtifactPull);
                 if let Some(pulled) = pulled.filter(|_| unpacked.as_ref().err().is_none_or(no_room)) {
                     pulled.unpacked();
@@ -166,7 +167,7 @@ impl Driver {
         }
     }
 
-    /// The device nodes that a cell is given: of all GPUs of its allocation, or of those that it names.
+    /// Returns the device nodes of a cell: of all GPUs of its allocation, or of those that it names.
     fn devices_for(&self, place: &Place, spec: &CellSpec) -> Done<Vec<muster_cell::Device>> {
         let held = self.places.lock().expect("no holder of this lock can panic");
         let kept = held
@@ -188,7 +189,7 @@ impl Driver {
         self.settings.device_nodes(&chosen)
     }
 
-    /// Looks, and for a little while waits for what is not ready.
+    /// Inspects a cell, and briefly waits for services that are not ready.
     pub(super) fn cell_inspect(&self, order: &CellOrder) -> Done<Findings> {
         let began = Instant::now();
         loop {
@@ -202,7 +203,7 @@ impl Driver {
                 return Ok(Findings { cell: Some(self.look(order.cell_id)?), ..Findings::default() });
             }
             std::thread::sleep(PAUSE);
-            self.cells.supervise(self.world.now());
+            self.cells.supervise(self.env.now());
         }
     }
 
@@ -226,12 +227,13 @@ impl Driver {
         Ok(Findings { cell: Some(self.look(order.cell_id)?), ..Findings::default() })
     }
 
-    /// Stops what runs in a cell and destroys it, with its state directories unless it is to be made anew.
+    /// Stops and destroys a cell, with its state directories unless `keep_state` is set.
     pub(super) fn take_down(&self, cell: CellId, keep_state: bool) -> Done<()> {
         let image = self.image_of(cell);
         let destroy = || self.cells.destroy(cell, DestroyOptions { keep_state });
         match destroy() {
-            // An error made its disk read-only, so its files could not be removed. Nothing of the cell uses the disk any more.
+            // A disk error made the file system read-only, so the files could not be removed. No process of the cell uses
+            // the disk any more.
             Err(error) if error.is_read_only() => {
                 for disk in self.disks.read_only().map_err(said)? {
                     self.disks.repair(&disk).map_err(|why| format!("{error}; {why}"))?;
@@ -255,7 +257,7 @@ impl Driver {
             }
             for (service, lines) in self.cells.logs_keep(cell.cell_id, KEPT).map_err(said)? {
                 let whole: String = lines.iter().map(line).collect();
-                // With its times a line is longer than what was written, and all of them go into one report.
+                // A line with its timestamp is longer than the original, and all lines go into one report.
                 let most = KEPT
                     .min(KEPT_IN_ALL.saturating_sub(logs.iter().map(|log: &KeptLog| log.text.len()).sum()));
                 let text = last(&whole, most).to_owned();
@@ -267,7 +269,7 @@ impl Driver {
     }
 }
 
-/// Why an image is not there, in the server's words where it has one for it.
+/// Maps an image error to a failure, with a reason code if the protocol has one.
 pub(super) fn unusable(error: Error) -> Undone {
     match error {
         Error::Changed { .. } | Error::Damaged { .. } => Undone::because(Refusal::ArtifactDamaged, error),
@@ -276,12 +278,12 @@ pub(super) fn unusable(error: Error) -> Undone {
     }
 }
 
-/// A refusal that no retry changes.
+/// Returns a failure that a retry cannot change.
 fn unsupported(why: String) -> Undone {
     Undone::because(Refusal::Unsupported, why)
 }
 
-/// The last whole lines of a text that are not longer than this together.
+/// Returns the last complete lines of a text, at most `most` bytes.
 fn last(text: &str, most: usize) -> &str {
     let mut from = text.len().saturating_sub(most);
     if from == 0 {
@@ -293,7 +295,7 @@ fn last(text: &str, most: usize) -> &str {
     text[from..].split_once('\n').map_or("", |(_, rest)| rest)
 }
 
-/// A line of a log as people read it.
+/// Formats a log line for display.
 pub(super) fn line(line: &LogLine) -> String {
     let stream = match line.stream {
         Stream::Out => "stdout",
@@ -302,7 +304,7 @@ pub(super) fn line(line: &LogLine) -> String {
     format!("{} {stream} {}\n", line.at, line.text)
 }
 
-/// The names that a cell knows before its network has said more.
+/// Returns the hosts file of a cell before its network is known.
 fn hosts_of_one(order: &CellOrder) -> String {
     let address = order.attachment.as_ref().map_or("127.0.1.1", |attachment| attachment.address.as_str());
     format!("127.0.0.1 localhost\n{address} {}\n", order.name)

@@ -1,4 +1,4 @@
-//! GPUs as device nodes: which files a cell must be given so that it can use one, and nothing else.
+//! GPUs as device nodes: the exact files that a cell needs to use one.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -10,28 +10,28 @@ use rustix::fs::{CWD, FileType, Mode, makedev, mknodat};
 
 use super::settings::Settings;
 
-/// The numbers of devices that kernels leave to local use. At one that no driver has taken nothing answers, so opening it gives
-/// ENXIO where it is allowed and EPERM where it is not.
+/// Device major numbers reserved for local use. One without a driver has no device behind it, so opening it returns ENXIO if
+/// allowed and EPERM if not.
 const LOCAL: [std::ops::RangeInclusive<u32>; 3] = [240..=254, 120..=127, 60..=63];
 
-/// The device nodes of one GPU.
+/// Device nodes of one GPU.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Node {
-    /// Invented: a node that nobody answers at.
+    /// Simulated: a node without a device.
     Pretended {
-        /// The number of its kind, which no driver has.
+        /// Major number without a driver.
         major: u32,
         /// Its number.
         minor: u32,
     },
-    /// NVIDIA's, by its number in `/dev`.
+    /// NVIDIA, by its number in `/dev`.
     Nvidia {
         /// Its number.
         minor: u32,
     },
 }
 
-/// The device nodes of the GPUs in an inventory. `proc` is where the driver says which is which.
+/// Returns the device nodes of the GPUs in an inventory. `proc` is the directory with the driver's information.
 pub fn nodes(inventory: &Inventory, proc: &Path) -> BTreeMap<String, Node> {
     let real = nvidia_minors(proc);
     let major = number_without_driver(&fs::read_to_string(proc.join("devices")).unwrap_or_default());
@@ -48,7 +48,7 @@ pub fn nodes(inventory: &Inventory, proc: &Path) -> BTreeMap<String, Node> {
     inventory.gpus.iter().enumerate().filter_map(node).collect()
 }
 
-/// A number for local use that no driver has taken, by what `/proc/devices` says.
+/// Returns a local major number that no driver in `/proc/devices` has taken.
 fn number_without_driver(devices: &str) -> u32 {
     let characters = devices.split("Block devices:").next().unwrap_or_default();
     let number = |line: &str| line.split_whitespace().next()?.parse::<u32>().ok();
@@ -56,7 +56,7 @@ fn number_without_driver(devices: &str) -> u32 {
     LOCAL.into_iter().flatten().find(|major| !taken.contains(major)).unwrap_or(60)
 }
 
-/// UUID to number, as NVIDIA's driver says in `/proc/driver/nvidia/gpus/*/information`.
+/// Maps UUIDs to minor numbers, from NVIDIA's `/proc/driver/nvidia/gpus/*/information`.
 fn nvidia_minors(proc: &Path) -> BTreeMap<String, u32> {
     let Ok(folders) = fs::read_dir(proc.join("driver/nvidia/gpus")) else { return BTreeMap::new() };
     let read = |folder: fs::DirEntry| {
@@ -75,7 +75,7 @@ impl Settings {
         self.folder.join("devices").join(format!("pretended-{major}-{minor}"))
     }
 
-    /// What a cell is given for these GPUs.
+    /// Returns the device nodes for these GPUs.
     pub(super) fn device_nodes(&self, devices: &[String]) -> Result<Vec<Device>, String> {
         let mut given = Vec::new();
         let mut nvidia = false;
@@ -95,7 +95,7 @@ impl Settings {
             }
         }
         if nvidia {
-            // What all of NVIDIA's share; none of them reaches a GPU whose own node cannot be opened.
+            // Nodes shared by all NVIDIA GPUs; none gives access to a GPU without its own node.
             for shared in ["/dev/nvidiactl", "/dev/nvidia-uvm", "/dev/nvidia-uvm-tools"] {
                 if Path::new(shared).exists() {
                     given.push(existing(shared)?);
@@ -107,7 +107,7 @@ impl Settings {
 }
 
 impl Settings {
-    /// Overwrites what a tenant may have left in a device's memory, and looks. A pretended one has none.
+    /// Overwrites a device's memory, and verifies it. A simulated device has none.
     pub(super) fn wipe_device(&self, device: &str) -> Result<(), String> {
         match self.devices.get(device) {
             None => Err("the device is not there".to_owned()),
@@ -117,7 +117,7 @@ impl Settings {
     }
 }
 
-/// Whoever speaks with a GPU holds memory of it until it ends, so this is done by a process that ends.
+/// Wipes in a child process: a process that uses a GPU holds memory of it until it ends.
 fn wipe_in_a_process(device: &str) -> Result<(), String> {
     let program =
         std::env::current_exe().map_err(|error| format!("this program cannot be found: {error}"))?;
@@ -137,14 +137,14 @@ fn existing(path: &str) -> Result<Device, String> {
     Ok(Device { source: path.into(), target: path.to_owned(), major, minor })
 }
 
-/// Makes the nodes of pretended GPUs, unless they are there.
+/// Creates the nodes of simulated GPUs if they are missing.
 pub(super) fn make_pretended(settings: &Settings) -> Result<(), String> {
     let folder = settings.folder.join("devices");
     for node in settings.devices.values() {
         let Node::Pretended { major, minor } = node else { continue };
         fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
         let path = settings.pretended(*major, *minor);
-        // Whoever is in a cell is another user on the node; what it may open is for the control group to say.
+        // Processes in a cell are other users on the node; the control group decides about access.
         let mode = Mode::from_raw_mode(0o666);
         match mknodat(CWD, &path, FileType::CharacterDevice, mode, makedev(*major, *minor)) {
             Ok(()) | Err(rustix::io::Errno::EXIST) => {}

@@ -1,4 +1,4 @@
-//! Bringing about what the node should have beside its places: networks with everybody in them, names, and people.
+//! Reconciles the desired state of the node beside its sandboxes: networks with all their members, host names, and users.
 
 use muster_ids::CellId;
 use muster_wire::cell::{NetworkState, Wanted};
@@ -7,9 +7,9 @@ use super::{Done, Driver, said};
 use crate::AgentError;
 
 impl Driver {
-    /// Everything is tried, so that one thing that does not work keeps no other back; what did not is said.
+    /// Tries every part, so that one failure does not block the others, and returns all errors.
     pub(crate) fn follow(&self, wanted: &Wanted) -> Result<(), AgentError> {
-        // Before the cells are listed: one that is being made meanwhile is in the list, or finds this.
+        // Stored before the cells are listed: a cell being created is either in the list or reads this state.
         *self.wanted.lock().expect("no holder of this lock can panic") = wanted.clone();
         let mut faults = Vec::new();
         if let Err(error) = self.fabric.apply(&wanted.networks) {
@@ -17,7 +17,7 @@ impl Driver {
         }
         for cell in self.cells()? {
             if let Err(why) = self.introduce(cell.cell_id, wanted) {
-                // One that is dead has nothing to be told, and will be told when it is made anew.
+                // A dead cell needs no update; it gets the state when it is recreated.
                 if self.cells.look(cell.cell_id).is_ok_and(|seen| seen.present) {
                     faults.push(why);
                 }
@@ -26,7 +26,7 @@ impl Driver {
         if faults.is_empty() { Ok(()) } else { Err(AgentError::Refused(faults.join("; "))) }
     }
 
-    /// Gives a cell the names of its neighbours and the people that it should have.
+    /// Writes the names of its neighbours and its users into a cell.
     pub(super) fn introduce(&self, cell: CellId, wanted: &Wanted) -> Done<()> {
         let mine = |network: &&NetworkState| network.neighbours.iter().any(|member| member.cell_id == cell);
         if let Some(network) = wanted.networks.iter().find(mine)

@@ -1,4 +1,4 @@
-//! What streams do inside cells: commands, logs and files.
+//! Streams inside cells: commands, logs and files.
 
 use std::collections::BTreeMap;
 use std::io::Write as _;
@@ -14,12 +14,12 @@ use super::cell::line;
 use super::{Done, Driver, said};
 use crate::stream::{Begun, Download, Inside, Process};
 
-/// How often who follows a log is given what is new.
+/// Interval at which a followed log is read.
 const FOLLOW: Duration = Duration::from_millis(200);
 const PLAIN_MODE: u32 = 0o644;
 
 impl Driver {
-    /// A cell that is there in another incarnation than the one that is asked for is not there.
+    /// Fails unless the cell exists in this incarnation.
     fn only(&self, cell: CellId, incarnation: i64) -> Done<()> {
         let cells = self.cells.list().map_err(said)?;
         let there = cells.iter().any(|place| place.cell_id == cell && place.incarnation == incarnation);
@@ -31,7 +31,7 @@ impl Driver {
     }
 }
 
-/// The driver, as streams hold it: each for as long as it lasts.
+/// The driver, shared by streams for their lifetime.
 pub(crate) struct Shared(pub(crate) Arc<Driver>);
 
 impl Inside for Shared {
@@ -81,7 +81,7 @@ impl Inside for Shared {
                 output.write_all(text.as_bytes()).map_err(said)
             };
             for service in &services {
-                // How far it has come before what is there is read: what comes in between is read twice at the worst.
+                // The cursor is taken before the existing lines are read: lines written in between are at worst read twice.
                 let (_, cursor) = driver.cells.logs_after(cell, service, None).map_err(said)?;
                 cursors.insert(service.clone(), cursor);
                 let mut pass = |found: muster_cell::LogLine| {
@@ -109,7 +109,7 @@ impl Inside for Shared {
 
     fn read(&self, cell: CellId, incarnation: i64, file: &FileAt) -> Done<Begun> {
         self.0.only(cell, incarnation)?;
-        // A path that ends in / is a folder, which comes as an archive.
+        // A path that ends in / is a folder, returned as an archive.
         if file.path.ends_with('/') {
             let (driver, path) = (self.0.clone(), file.path.clone());
             return Begun::source(move |mut output| {
@@ -134,7 +134,7 @@ impl Inside for Shared {
     }
 }
 
-/// What is sent, with an error at its end unless all of it came: what is not whole must not take the place of what was there.
+/// Upload that ends with an error unless it is complete: a partial file must not replace the existing one.
 struct Whole<'u>(&'u mut crate::stream::Upload);
 
 impl std::io::Read for Whole<'_> {

@@ -1,7 +1,7 @@
-//! What was begun and what was ended, on the disk before and after it is done.
+//! Journal of started and finished orders, flushed before and after each.
 //!
-//! Every order can be repeated, so the journal is not needed to go on after a crash: the server asks again, and what is there
-//! is found by looking. It is for people and tests: what was under way when the power went is the last line without an end.
+//! Every order is idempotent, so recovery does not need the journal: the server retries, and the state is found by
+//! inspection. It is for operators and tests: the order in progress at a power cut is the last line without an end.
 
 use std::fs::{File, OpenOptions};
 use std::io::Write as _;
@@ -17,7 +17,7 @@ use serde::Serialize;
 use crate::AgentError;
 use crate::driver::Order;
 
-/// One is kept beside the current one; each is at most so long.
+/// Maximum size of a journal file. One older file is kept.
 const LONGEST: u64 = 4 * 1024 * 1024;
 
 #[derive(Debug)]
@@ -49,7 +49,7 @@ impl Journal {
     pub(super) fn open(folder: &Path) -> Result<Self, AgentError> {
         let path = folder.join("journal.jsonl");
         let file = append(&path)?;
-        // The file's own name must outlive a power cut too.
+        // The file's name must survive a power cut too.
         File::open(folder)
             .and_then(|folder| folder.sync_all())
             .map_err(|error| AgentError::file(folder, error))?;
@@ -92,7 +92,7 @@ impl Journal {
                 *file = append(&self.path).map_err(std::io::Error::other)?;
             }
             let whole = file.metadata()?.len();
-            // Half a line, where the disk is full, would spoil the next one too.
+            // A partial line, on a full disk, would corrupt the next one too.
             file.write_all(text.as_bytes()).inspect_err(|_| drop(file.set_len(whole)))?;
             file.sync_data()
         })();

@@ -1,8 +1,8 @@
-//! The real driver: places are control groups and disks, cells are isolated processes, networks are the kernel's.
+//! The real driver: sandboxes are control groups and disks, cells are isolated processes, networks are the kernel's.
 //!
-//! It composes the crates that each know one thing (`muster-cell`, `muster-network`, `muster-image`, `muster-disk`) and
-//! keeps little of its own: which places there are, and which devices have not been wiped since somebody had them. What it
-//! reports it has looked up, never remembered.
+//! It composes crates with one concern each (`muster-cell`, `muster-network`, `muster-image`, `muster-disk`) and keeps
+//! little state of its own: the sandboxes, and the devices that have not been wiped since their last use. Its reports come
+//! from inspection, never from memory.
 
 mod act;
 mod cell;
@@ -25,7 +25,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use muster_cell::{CellStatus, Cells};
 use muster_disk::{DiskId, Disks, SharedFiles};
-use muster_ids::{CellId, World};
+use muster_ids::{CellId, Env};
 use muster_image::{Digest, Images};
 use muster_network::Fabric;
 use muster_wire::cell::{CellPlace, Wanted};
@@ -42,28 +42,28 @@ use settings::disk_point;
 pub use settings::{DISK_POINTS, Settings, key, missing_of, missing_tools, outdated_tools};
 pub use survey::Cleaned;
 
-/// How often what runs is looked after.
+/// Supervision interval.
 pub(crate) const LOOK: Duration = Duration::from_millis(250);
 
-/// What makes places and cells on this machine.
+/// Driver of the sandboxes and cells on this machine.
 pub struct Driver {
     settings: Settings,
-    world: World,
+    env: Env,
     cells: Cells,
     fabric: Fabric,
     images: Images,
     disks: Disks,
-    /// The file system that it shares with other nodes.
+    /// File system shared with other nodes.
     shared: Option<SharedFiles>,
     places: Mutex<Places>,
     journal: Journal,
-    /// What the node should have beside its places, as it was told last: what is made later needs its part of it.
+    /// Last desired state of the node beside its sandboxes: cells created later need their part of it.
     wanted: Mutex<Wanted>,
-    /// Whether its agent ends, and waits for nothing any more.
+    /// Whether the agent is stopping, so that nothing is waited for.
     left: AtomicBool,
-    /// When disks were last looked after, and which were read-only then.
+    /// Time of the last disk check, and the disks that were read-only then.
     disks_seen: Mutex<(Option<Timestamp>, BTreeSet<DiskId>)>,
-    /// When the free space was last compared with the reserve.
+    /// Time of the last comparison of free space and reserve.
     reserve_checked: Mutex<Option<Timestamp>>,
 }
 
@@ -73,8 +73,8 @@ impl std::fmt::Debug for Driver {
     }
 }
 
-/// "Surely not done", as a sentence. What may have been done half is repeated by whoever asks again: everything here ends in
-/// the same state however often it is begun.
+/// Result with a definite failure as its error. A partial effect is repaired by the retry: every operation here is
+/// idempotent.
 type Done<T> = Result<T, String>;
 
 fn said(error: impl std::fmt::Display) -> String {
@@ -82,8 +82,8 @@ fn said(error: impl std::fmt::Display) -> String {
 }
 
 impl Driver {
-    /// Finds what is on the machine, also after a crash.
-    pub fn open(settings: Settings, world: &World) -> Result<Self, AgentError> {
+    /// Opens the driver with the existing state of the machine, also after a crash.
+    pub fn open(settings: Settings, env: &Env) -> Result<Self, AgentError> {
         let refused = |error: &dyn std::fmt::Display| AgentError::Refused(error.to_string());
         let cells = Cells::open(settings.for_cells()).map_err(|error| refused(&error))?;
         let fabric = Fabric::open(settings.for_network()).map_err(|error| refused(&error))?;
@@ -93,13 +93,13 @@ impl Driver {
         let disks = disks
             .map_err(|error| refused(&error))?
             .reaching(move |point| kill.reach_point(disk_point(point)));
-        let shared = share::open(&settings, world)?;
+        let shared = share::open(&settings, env)?;
         let places = Places::open(&settings.folder)?;
         let journal = Journal::open(&settings.folder)?;
         device::make_pretended(&settings).map_err(|error| refused(&error))?;
         let driver = Self {
             settings,
-            world: world.clone(),
+            env: env.clone(),
             cells,
             fabric,
             images,
@@ -117,13 +117,13 @@ impl Driver {
         Ok(driver)
     }
 
-    /// Whether this incarnation of a cell runs.
+    /// Reports whether this incarnation of a cell is running.
     pub(crate) fn runs(&self, cell: CellId, incarnation: i64) -> Result<bool, AgentError> {
         let running = self.cells.runs(cell).map_err(|error| AgentError::Refused(error.to_string()))?;
         Ok(running == Some(incarnation))
     }
 
-    /// Whether an image is unpacked here. Whether it is as it was is seen when a cell is made from it.
+    /// Reports whether an image is unpacked here. Its integrity is verified when a cell is created from it.
     pub(crate) fn supply(&self, digest: &Digest) -> Result<Supply, AgentError> {
         let image = self.images.lookup(digest).map_err(|error| AgentError::Refused(error.to_string()))?;
         Ok(if image.is_some() { Supply::There } else { Supply::Missing })
@@ -133,58 +133,58 @@ impl Driver {
         self.settings.kill.reach_point(point);
     }
 
-    /// Removes images that were set aside and from which no cell runs any more.
+    /// Removes images that were set aside and that no running cell uses.
     fn clear_aside(&self) {
         if let Err(error) = self.images.clear_aside(|digest| self.is_image_used(digest)) {
             tracing::warn!(%error, "images that were set aside are still there");
         }
     }
 
-    /// The address under which other nodes reach this one.
+    /// Returns the address at which other nodes reach this one.
     pub(crate) fn address(&self) -> Ipv4Addr {
         self.settings.address
     }
 
-    /// Every place on the node.
+    /// Lists every sandbox on the node.
     pub(crate) fn places(&self) -> Result<Vec<Place>, AgentError> {
         Ok(self.places.lock().expect("no holder of this lock can panic").list())
     }
 
-    /// Every cell on the node.
+    /// Lists every cell on the node.
     pub(crate) fn cells(&self) -> Result<Vec<CellPlace>, AgentError> {
         self.cells.list().map_err(|error| AgentError::Refused(error.to_string()))
     }
 
-    /// The status of every cell that was started.
+    /// Returns the status of every started cell.
     pub(crate) fn observe(&self) -> Result<Vec<CellStatus>, AgentError> {
         self.cells.observe().map_err(|error| AgentError::Refused(error.to_string()))
     }
 
-    /// The cells that must not go on without the platform.
+    /// Returns the cells with a partition limit.
     pub(crate) fn stop_alone(&self) -> Result<Vec<(CellPlace, u32)>, AgentError> {
         self.cells.stop_alone().map_err(|error| AgentError::Refused(error.to_string()))
     }
 
-    /// Kills everything in a cell, in whatever state it is.
+    /// Kills every process of a cell, in any state.
     pub(crate) fn kill_cell(&self, cell: &CellPlace) {
         self.cells.kill_all(cell.cell_id, cell.incarnation);
     }
 
-    /// Carries an order out, and looks what is there afterwards. It is in the journal, on the disk, before anything is done
-    /// and after it was done, so that what a power cut interrupted is known.
+    /// Executes an order, and inspects the result. The journal is flushed before and after it, so that an order interrupted
+    /// by a power cut is known.
     pub(crate) fn carry_out(&self, order: &Order) -> Outcome {
         self.reach(order.kind, "begun");
         let looks = [TaskKind::Inspect, TaskKind::CellInspect, TaskKind::Survey, TaskKind::CellProbe];
         let changes = !looks.contains(&order.kind);
         if changes {
-            self.journal.begin(order, self.world.now())?;
+            self.journal.begin(order, self.env.now())?;
             self.reach(order.kind, "journalled");
         }
         let done = if order.details.act.is_some() { self.act(order)? } else { self.perform(order) };
         self.reach(order.kind, "done");
         if changes {
             let why = done.as_ref().err().map(|undone| undone.why.as_str());
-            self.journal.end(order, why, self.world.now())?;
+            self.journal.end(order, why, self.env.now())?;
         }
         Ok(done)
     }
@@ -214,17 +214,17 @@ impl Driver {
         done.map_err(Undone::from)
     }
 
-    /// Its agent ends, or begins: what takes long is not waited for meanwhile, and found again by whoever asks next.
+    /// Marks the agent as stopping or starting. A stopping agent does not wait for long work; the next request finds it.
     pub(crate) fn leave(&self, left: bool) {
         self.left.store(left, Ordering::Relaxed);
     }
 
-    /// The report is next.
+    /// Marks the point before a report.
     pub(crate) fn before_report(&self, kind: TaskKind) {
         self.reach(kind, "reporting");
     }
 
-    /// Looks after what runs: restarts, probes, logs.
+    /// Supervises running services: restarts, probes, logs.
     pub(crate) fn supervise(&self, now: Timestamp) {
         self.look_after_disks(now);
         self.look_after_images(now);

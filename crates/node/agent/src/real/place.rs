@@ -1,4 +1,4 @@
-//! The place of an allocation: a control group that all its cells share, and a disk of its own.
+//! The sandbox of an allocation: a control group shared by its cells, and a disk of its own.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,12 +15,12 @@ use crate::AgentError;
 use crate::folder::Folder;
 
 const FILE: &str = "places.json";
-/// How often disks are looked after.
+/// Interval of the disk checks.
 const DISKS_EVERY: SignedDuration = SignedDuration::from_secs(5);
-/// How the disk is called among what is not wiped.
+/// Name of the disk in the residue.
 const DISK: &str = "disk";
 
-/// Which places there are, and what has not been wiped since somebody had it.
+/// The sandboxes, and the devices not wiped since their last use.
 #[derive(Debug)]
 pub(super) struct Places {
     folder: Folder,
@@ -30,10 +30,10 @@ pub(super) struct Places {
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 struct Held {
     places: BTreeMap<AllocationId, Kept>,
-    /// Devices that were in a place and have not been wiped since, and whose place that was.
+    /// Devices that were in a sandbox and have not been wiped since, with the allocation.
     dirty: BTreeMap<String, AllocationId>,
-    /// Devices that were wiped and in no place since. What is in neither is not known to be clean: who lost this file must
-    /// wipe, and not believe.
+    /// Devices that were wiped and in no sandbox since. A device in neither set is not known to be clean: if this file is
+    /// lost, everything must be wiped again.
     #[serde(default)]
     wiped: BTreeSet<String>,
 }
@@ -47,7 +47,7 @@ pub(super) struct Kept {
 }
 
 impl Held {
-    /// From the moment that a tenant has a device, something of the tenant's is on it.
+    /// Marks devices as dirty as soon as a tenant has access.
     fn give(&mut self, devices: &BTreeSet<String>, to: AllocationId) {
         self.dirty.extend(devices.iter().map(|device| (device.clone(), to)));
         self.wiped.retain(|device| !devices.contains(device));
@@ -71,7 +71,7 @@ impl Places {
         self.held.places.get(&allocation)
     }
 
-    /// On the disk before anything else happens.
+    /// Applies a change, persisted before any other effect.
     fn change(&mut self, change: impl FnOnce(&mut Held)) -> Done<()> {
         let mut next = self.held.clone();
         change(&mut next);
@@ -84,7 +84,7 @@ impl Places {
         self.held.places.iter().find(|(_, kept)| kept.devices.contains(device)).map(|(id, _)| *id)
     }
 
-    /// Why these devices must not be given to this allocation.
+    /// Returns the reason why these devices must not be given to this allocation, if any.
     fn untouchable(&self, allocation: AllocationId, devices: &BTreeSet<String>) -> Option<String> {
         devices.iter().find_map(|device| {
             let other = |id: &AllocationId| *id != allocation;
@@ -96,7 +96,7 @@ impl Places {
         })
     }
 
-    /// Why who wants to be alone would not be.
+    /// Returns the reason why exclusive use is violated, if any.
     fn alone(&self, allocation: AllocationId, exclusive: bool) -> Option<String> {
         let mut others = self.held.places.iter().filter(|(id, _)| **id != allocation);
         let (other, _) = others.find(|(_, kept)| exclusive || kept.exclusive)?;
@@ -112,12 +112,12 @@ fn limits(amount: &Amount) -> Done<Limits> {
     Limits::new(u32::try_from(amount.cpus).unwrap_or(0), megabytes(amount.memory_mb)).map_err(said)
 }
 
-/// The name of an allocation's disk.
+/// Returns the id of an allocation's disk.
 pub(super) fn disk_id(allocation: AllocationId) -> Done<DiskId> {
     allocation.to_string().parse().map_err(said)
 }
 
-/// Whether the kernel lets us enlarge a file system that is mounted.
+/// Reports whether the kernel allows enlarging a mounted file system.
 fn may_grow_in_use() -> bool {
     let capabilities = rustix::thread::capabilities(None);
     capabilities.is_ok_and(|all| all.effective.contains(rustix::thread::CapabilitySet::SYS_RESOURCE))
@@ -128,7 +128,7 @@ fn megabytes(amount: i64) -> u64 {
 }
 
 impl Driver {
-    /// Overwrites a disk, looks, and removes it only if nothing was found.
+    /// Overwrites a disk, verifies it, and removes it only if no residue was found.
     pub(super) fn wipe_disk(&self, id: &DiskId) -> Done<()> {
         if self.disks.look(id).map_err(said)?.is_none() {
             return Ok(());
@@ -144,26 +144,26 @@ impl Driver {
         self.places.lock().expect("no holder of this lock can panic")
     }
 
-    /// Mounts the disks of places again: after a reboot nothing is mounted.
+    /// Mounts the disks of sandboxes again: after a reboot none is mounted.
     pub(super) fn remount(&self) {
         let places: Vec<(AllocationId, Kept)> =
             self.held().held.places.iter().map(|(id, kept)| (*id, kept.clone())).collect();
         for (id, kept) in places {
             let again = (|| {
-                // It may have grown since that was written down, and be asked for again.
+                // The disk may have grown before the amount was recorded.
                 let disk = disk_id(id)?;
                 let there = self.disks.look(&disk).map_err(said)?.map_or(0, |look| look.size_mb);
                 self.disks.make(&disk, there.max(megabytes(kept.amount.disk_mb))).map_err(said)?;
                 self.cells.group_make(id, limits(&kept.amount)?).map_err(said)
             })();
-            // One place that cannot be had again keeps no other back; whoever looks at it sees that it is not there.
+            // One failed sandbox does not block the others; an inspection reports it as missing.
             if let Err(why) = again {
                 tracing::error!(allocation = %id, why, "the place could not be set up again after a start");
             }
         }
     }
 
-    /// Tells of disks that an error made read-only, and has each take the room on the node that it was promised.
+    /// Reports disks that an error made read-only, and allocates the promised space of each disk on the node.
     pub(super) fn look_after_disks(&self, now: Timestamp) {
         let mut seen = self.disks_seen.lock().expect("no holder of this lock can panic");
         if seen.0.is_some_and(|last| now.duration_since(last) < DISKS_EVERY) {
@@ -227,7 +227,7 @@ impl Driver {
             self.cells.group_make(id, limits(&details.amount)?).map_err(said)
         })();
         if let Err(why) = made {
-            // "Surely not done" means that nothing of it is left.
+            // A definite failure must leave nothing behind.
             self.destroy(place, details)?;
             return Err(why);
         }
@@ -250,7 +250,8 @@ impl Driver {
         if let Some(why) = self.uses_more_memory(id, before.amount.memory_mb, details.amount.memory_mb) {
             return Err(why);
         }
-        // A disk is never made smaller: one that grew for a change that was taken back stays as it is, and holds what was promised.
+        // A disk is never shrunk: one that grew for a change that was rolled back keeps its size, and holds the promised
+        // amount.
         if details.amount.disk_mb > before.amount.disk_mb {
             if !self.cells_of(id)?.is_empty() && !may_grow_in_use() {
                 return Err("a disk in use can only grow where the agent has CAP_SYS_RESOURCE: destroy its cells first".to_owned());
@@ -269,7 +270,7 @@ impl Driver {
         self.inspect(place, details)
     }
 
-    /// Why its memory cannot be made smaller, if it cannot: the kernel would end what runs in its cells.
+    /// Returns the reason why its memory cannot shrink, if any: the kernel would kill processes in its cells.
     fn uses_more_memory(&self, id: AllocationId, before_mb: i64, wanted_mb: i64) -> Option<String> {
         if wanted_mb >= before_mb {
             return None;
@@ -281,8 +282,8 @@ impl Driver {
         })
     }
 
-    /// Destroys every cell in it, and gives its disk and its control group up. What was on the disk stays there until it is
-    /// wiped: an allocation that is restarted finds it again.
+    /// Destroys every cell in it, and releases its disk and control group. The data on the disk stays until it is wiped: a
+    /// restarted allocation finds it again.
     pub(super) fn destroy(&self, place: &Place, details: &Details) -> Done<Findings> {
         let id = place.allocation_id;
         if let Some(kept) = self.held().get(id)
@@ -290,13 +291,13 @@ impl Driver {
         {
             return Err(format!("its place is of incarnation {}", kept.incarnation));
         }
-        // An allocation that is restarted finds its cells' state again; one that is given back is wiped as a whole.
+        // A restarted allocation keeps its cells' state; a released one is wiped as a whole.
         let take_down = |cell: &CellPlace| self.take_down(cell.cell_id, true);
         let cells = self.cells_of(id)?;
         let disk = disk_id(id)?;
         if self.disks.look(&disk).map_err(said)?.is_some_and(|look| look.read_only) {
-            // Each cell keeps the disk in use for the one before it. When all of them are stopped it can be repaired, and if not,
-            // it is detached without having their files removed: the wipe reaches them.
+            // Each cell keeps the disk in use for the previous one. With all of them stopped it can be repaired. Otherwise
+            // it is detached with their files, which the wipe overwrites.
             let stopped: Vec<Done<()>> = cells.iter().map(take_down).collect();
             if stopped.iter().any(Result::is_err)
                 && let Err(error) = self.disks.repair(&disk)
@@ -323,7 +324,7 @@ impl Driver {
                 None => {}
             }
         }
-        // While its place is there, its disk is in use, and only devices that it gave back are meant.
+        // While the sandbox exists its disk is in use, and only released devices are wiped.
         if self.held().get(id).is_none() {
             self.wipe_disk(&disk_id(id)?)?;
         }
@@ -336,7 +337,7 @@ impl Driver {
                     held.dirty.remove(device);
                     held.wiped.insert(device.clone());
                 })?,
-                // It is not wiped, which is what looking at it says.
+                // The inspection reports it as not wiped.
                 Err(why) => tracing::error!(device, why, "a device could not be wiped"),
             }
         }
@@ -364,11 +365,11 @@ impl Driver {
                 findings.present = group.present && disk.is_some_and(|disk| disk.mounted);
                 findings.incarnation = kept.incarnation;
                 findings.devices = kept.devices.into_iter().collect();
-                // What the kernel says, not what was written down.
+                // From the kernel, not from the record.
                 findings.amount = Amount {
                     cpus: group.millicpus.and_then(|cpus| i64::try_from(cpus / 1000).ok()).unwrap_or(0),
                     memory_mb: group.memory.and_then(|bytes| i64::try_from(bytes >> 20).ok()).unwrap_or(0),
-                    // The smallest disk is larger than nothing.
+                    // The smallest disk is larger than zero.
                     disk_mb: size.min(kept.amount.disk_mb),
                 };
             }

@@ -1,4 +1,4 @@
-//! Disk space on the node: unused images are evicted where something else needs it. The rule is that of `muster_image`.
+//! Disk space on the node: unused images are evicted when other data needs it. `muster_image` defines the policy.
 
 use jiff::{SignedDuration, Timestamp};
 use muster_ids::CellId;
@@ -9,22 +9,22 @@ use super::cell::unusable;
 use super::{Done, Driver, said};
 use crate::driver::Undone;
 
-/// How often the free space is compared with the reserve.
+/// Interval of the comparison of free space and reserve.
 const RESERVE_EVERY: SignedDuration = SignedDuration::from_mins(1);
 const MIB: u64 = 1 << 20;
 
 impl Driver {
-    /// Whether a cell on this node is made from an image. One that cannot be looked up may be.
+    /// Reports whether a cell on this node uses an image. A failed lookup counts as use.
     pub(super) fn is_image_used(&self, digest: &Digest) -> bool {
         self.cells.uses_image(&self.images.rootfs(digest)).unwrap_or(true)
     }
 
-    /// Keeps an image from being evicted, whether or not it is unpacked yet.
+    /// Protects an image from eviction, unpacked or not.
     pub(crate) fn hold_image(&self, digest: &Digest) -> ImageHold {
         self.images.hold(digest)
     }
 
-    /// Keeps the image that a cell is made from until the record of the cell names it.
+    /// Protects the image of a cell until the cell's record names it.
     pub(super) fn hold_root(&self, spec: &CellSpec) -> Option<ImageHold> {
         match &spec.root {
             Root::Image(digest) => digest.parse().ok().map(|digest| self.images.hold(&digest)),
@@ -32,7 +32,7 @@ impl Driver {
         }
     }
 
-    /// Unpacks an image, or finds it. Unused images give way if that lets it fit.
+    /// Unpacks an image, or returns it if it exists. Unused images are evicted if that makes it fit.
     pub(super) fn unpack_image(&self, source: &Source, digest: &Digest) -> Result<Image, Undone> {
         let limits = Limits::default();
         let ensure = || self.images.ensure(source, digest, &limits);
@@ -48,7 +48,7 @@ impl Driver {
         Ok(image)
     }
 
-    /// Evicts unused images until so many bytes can be written beside the reserve, if that can be enough.
+    /// Evicts unused images until `bytes` can be written beside the reserve, if that can free enough.
     pub(crate) fn evict_for(&self, bytes: u64) {
         self.evict_within(bytes, &Limits::default());
     }
@@ -60,8 +60,8 @@ impl Driver {
         }
     }
 
-    /// Makes or grows a disk by so many MiB. Unused images give way if that lets it fit, up to the last byte: the room of
-    /// disks was offered to allocations, and images only borrow it.
+    /// Creates or grows a disk by `mb` MiB. Unused images are evicted if that makes it fit, up to the last byte: the space
+    /// of disks was offered to allocations, and images only borrow it.
     pub(super) fn with_room_for_disk<T>(
         &self,
         mb: u64,
@@ -77,7 +77,7 @@ impl Driver {
         }
     }
 
-    /// Evicts unused images while the reserve is not free, whoever took it.
+    /// Evicts unused images while the reserve is not free, whatever filled it.
     pub(super) fn look_after_images(&self, now: Timestamp) {
         {
             let mut last = self.reserve_checked.lock().expect("no holder of this lock can panic");
@@ -92,13 +92,13 @@ impl Driver {
         }
     }
 
-    /// The image of a cell, as it lies on this node: its last use is also when the last cell that is made from it goes.
+    /// Returns the image of a cell on this node. Destroying the last cell that uses an image counts as its last use.
     pub(super) fn image_of(&self, cell: CellId) -> Option<Digest> {
         self.cells.image(cell).ok().flatten().and_then(|digest| digest.parse().ok())
     }
 
     pub(super) fn mark_image_used(&self, digest: &Digest) {
-        if let Err(error) = self.images.mark_used(digest, self.world.now().into()) {
+        if let Err(error) = self.images.mark_used(digest, self.env.now().into()) {
             tracing::warn!(%error, "the last use of an image is not recorded");
         }
     }

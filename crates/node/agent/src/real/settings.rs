@@ -1,4 +1,4 @@
-//! What the real driver is told at its start.
+//! Settings of the real driver.
 
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
@@ -14,33 +14,33 @@ use crate::AgentError;
 use crate::folder::Folder;
 use crate::sim::KillPoints;
 
-/// What it is told.
+/// Settings.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// A few letters that tell this node's things from those of another node on the same kernel: see [`key`].
+    /// Short key that separates this node's resources from those of another node on the same kernel; see [`key`].
     pub key: String,
-    /// What must outlive a reboot.
+    /// Directory that survives a reboot.
     pub folder: PathBuf,
-    /// What need not.
+    /// Directory that need not survive one.
     pub run: PathBuf,
-    /// An OCI layout with the images that cells may have.
+    /// OCI layout with the images that cells may use.
     pub images: Option<PathBuf>,
-    /// Directories of this machine that cells may have.
+    /// Directories of this machine that cells may use.
     pub host_directories: Vec<String>,
-    /// A directory on the file system that this node shares with others.
+    /// Directory on the file system shared with other nodes.
     pub shared_files: Option<PathBuf>,
-    /// The address under which other nodes reach this one.
+    /// Address at which other nodes reach this one.
     pub address: Ipv4Addr,
-    /// The GPUs, by their identities.
+    /// GPUs, by identity.
     pub devices: BTreeMap<String, Node>,
-    /// The first user of the machine that cells may be.
+    /// First user id of the machine that cells may use.
     pub id_base: u32,
-    /// Places where the process ends itself, for tests alone.
+    /// Crash points, for tests only.
     pub kill: Arc<KillPoints>,
 }
 
-/// The letters by which what is made in this folder is known. They stay when the machine joins anew as another node, because
-/// what was made before is still there, and must be found.
+/// Returns the key of the resources created in this folder. It stays the same when the machine joins again as another node,
+/// because earlier resources still exist and must be found.
 pub fn key(folder: &Path, node: NodeId) -> Result<String, AgentError> {
     let folder = Folder::new(folder);
     folder.make()?;
@@ -78,7 +78,7 @@ impl Settings {
     }
 }
 
-/// Where the process can be made to end while a disk is made or wiped.
+/// Crash points while a disk is created or wiped.
 pub const DISK_POINTS: &[&str] = &[
     "disk:file-made",
     "disk:formatted",
@@ -107,7 +107,7 @@ pub(super) fn disk_point(point: Point) -> &'static str {
     }
 }
 
-/// What this machine lacks for real cells, a sentence for each; nothing, if it has all.
+/// Returns the missing prerequisites for real cells, one sentence each.
 pub fn missing_tools() -> Vec<String> {
     let mut missing = Vec::new();
     if !rustix::process::geteuid().is_root() {
@@ -118,15 +118,16 @@ pub fn missing_tools() -> Vec<String> {
     missing
 }
 
-/// Which programs of this machine are too old for real cells, a sentence for each. What is there already can be removed with them.
+/// Returns the programs of this machine that are too old for real cells, one sentence each. They can still remove existing
+/// cells.
 pub fn outdated_tools() -> Vec<String> {
     muster_cell::outdated_runc(&muster_cell::Tools::default()).into_iter().collect()
 }
 
-/// Where programs are found, whatever the environment says.
+/// Search path for programs, independent of the environment.
 const SEARCHED: [&str; 6] = ["/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"];
 
-/// Those of the programs (name, package of Debian, purpose) that are in none of the folders, each once.
+/// Returns the programs (name, Debian package, purpose) that are in none of the folders, each once.
 fn missing_programs(programs: &[(&str, &str, &str)], folders: &[&str]) -> Vec<String> {
     let found = |name: &str| folders.iter().any(|folder| is_executable(&Path::new(folder).join(name)));
     let mut missing: Vec<&(&str, &str, &str)> = programs.iter().filter(|(name, ..)| !found(name)).collect();
@@ -142,7 +143,7 @@ fn is_executable(path: &Path) -> bool {
     path.metadata().is_ok_and(|facts| facts.is_file() && facts.permissions().mode() & 0o111 != 0)
 }
 
-/// What of these programs this machine lacks, a sentence for each.
+/// Returns the missing programs of this machine, one sentence each.
 pub fn missing_of(programs: &[(&str, &str, &str)]) -> Vec<String> {
     missing_programs(programs, &SEARCHED)
 }

@@ -1,8 +1,8 @@
-//! What cells have in common with those of other nodes.
+//! Directories that cells share across nodes.
 
 use muster_cell::Share;
 use muster_disk::SharedFiles;
-use muster_ids::{NetworkId, World};
+use muster_ids::{Env, NetworkId};
 use muster_wire::cell::{CellOrder, CellSpec};
 use muster_wire::task::{Details, Findings, Thing, ThingKind};
 
@@ -11,20 +11,20 @@ use super::{Done, Driver};
 use crate::AgentError;
 
 /// Opens the file system that the node shares with others, if it has one.
-pub(super) fn open(settings: &Settings, world: &World) -> Result<Option<SharedFiles>, AgentError> {
+pub(super) fn open(settings: &Settings, env: &Env) -> Result<Option<SharedFiles>, AgentError> {
     let Some(folder) = &settings.shared_files else { return Ok(None) };
-    // Only the first node of all needs a name for it, and any that nobody else has will do.
-    let id: String = world.bytes::<8>().iter().map(|byte| format!("{byte:02x}")).collect();
+    // Only the first of all nodes names it, so any unique name will do.
+    let id: String = env.bytes::<8>().iter().map(|byte| format!("{byte:02x}")).collect();
     SharedFiles::open(folder, &id, settings.id_base).map(Some).map_err(AgentError::Refused)
 }
 
 impl Driver {
-    /// Which file system it shares with other nodes.
+    /// Returns the identity of the file system shared with other nodes.
     pub(crate) fn shared_files(&self) -> Option<String> {
         self.shared.as_ref().map(|shared| shared.id().to_owned())
     }
 
-    /// Where a cell finds what its network's cells share.
+    /// Returns the shared directory of a cell's network.
     pub(super) fn share_for(&self, order: &CellOrder, spec: &CellSpec) -> Done<Option<Share>> {
         if spec.shared.is_empty() {
             return Ok(None);
@@ -45,7 +45,7 @@ impl Driver {
         Ok(Findings { left, checked, ..Findings::default() })
     }
 
-    /// What lies on the shared file system. Other nodes find the same.
+    /// Lists the resources on the shared file system. Other nodes find the same.
     pub(super) fn shares(&self) -> Done<Vec<Thing>> {
         let Some(shared) = &self.shared else { return Ok(Vec::new()) };
         let thing = |name: String| {

@@ -1,4 +1,4 @@
-//! Everything of ours on the machine, found by looking, whether anybody knows of it or not.
+//! Survey of all platform resources on the machine, found by inspection, recorded or not.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -12,7 +12,7 @@ use super::place::disk_id;
 use super::{Done, Driver, said};
 use crate::AgentError;
 
-/// Where control groups are, of either kind.
+/// Mount point of control groups, v1 and v2.
 const GROUPS: &str = "/sys/fs/cgroup";
 
 fn thing(kind: ThingKind, name: String) -> Thing {
@@ -22,12 +22,12 @@ fn thing(kind: ThingKind, name: String) -> Thing {
     Thing { kind, allocation_id, cell_id, network_id: None, name }
 }
 
-/// What became of everything that was on a node.
+/// Result of a cleanup.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cleaned {
-    /// How many things are removed.
+    /// Number of removed resources.
     pub removed: usize,
-    /// What could not be removed.
+    /// Resources that could not be removed.
     pub left: Vec<String>,
 }
 
@@ -39,11 +39,11 @@ impl Driver {
         Ok(Findings { places, things, ..Findings::default() })
     }
 
-    /// Everything of ours.
+    /// Lists all platform resources.
     fn things(&self) -> Done<Vec<Thing>> {
         let mut found = BTreeSet::new();
         for cell in self.cells.list().map_err(said)? {
-            // What is written of a cell is not the cell: one whose first process is gone is not there.
+            // A record is not the cell: without its first process it does not exist.
             if !self.cells.look(cell.cell_id).map_err(said)?.present {
                 continue;
             }
@@ -69,7 +69,7 @@ impl Driver {
         for point in mounts.lines().filter_map(|line| line.split(' ').nth(4)) {
             if point.strip_prefix(&run).is_some_and(|rest| rest.starts_with('/')) {
                 let kind = if point.contains("/networks/") { ThingKind::Namespace } else { ThingKind::Mount };
-                // A network's namespace is told of below, with its network.
+                // A network's namespace is listed below, with its network.
                 if kind == ThingKind::Mount {
                     found.insert(thing(kind, point.to_owned()));
                 }
@@ -85,8 +85,8 @@ impl Driver {
         Ok(found.into_iter().collect())
     }
 
-    /// What is left of an allocation whose place is gone, in words. Its disk is not among it before it is wiped: what is on
-    /// that is told of as residue.
+    /// Describes the remains of an allocation without a sandbox. Its disk is not included before it is wiped: its data is
+    /// reported as residue.
     pub(super) fn left_of(&self, allocation: AllocationId) -> Done<Vec<String>> {
         let mine = |thing: &&Thing| thing.allocation_id == Some(allocation) && thing.kind != ThingKind::Disk;
         let left = self
@@ -98,7 +98,7 @@ impl Driver {
         Ok(left)
     }
 
-    /// Removes things that the platform does not know. What is known here is the platform's to destroy, and is left alone.
+    /// Removes orphans. Known resources are left alone: the platform destroys them.
     pub(super) fn sweep(&self, things: &[Thing]) -> Done<Findings> {
         let cells: BTreeSet<CellId> = things.iter().filter_map(|thing| thing.cell_id).collect();
         for cell in cells {
@@ -115,14 +115,14 @@ impl Driver {
             self.disks.detach(&disk).map_err(said)?;
             self.wipe_disk(&disk)?;
         }
-        // A network that no cell is in, and that nobody wants here, goes.
+        // Removes networks without a cell that are not desired here.
         let wanted = self.wanted.lock().expect("no holder of this lock can panic").clone();
         self.fabric.apply(&wanted.networks).map_err(said)?;
         self.survey()
     }
 
-    /// Removes everything of ours, without a server: for a machine that is the platform's no more. Everything is tried, and what
-    /// could not be removed is said.
+    /// Removes all platform resources without a server, for a machine that leaves the platform. Every removal is tried, and
+    /// the failures are returned.
     pub fn clean(&self) -> Result<Cleaned, AgentError> {
         let mut left = Vec::new();
         let found = self.things().map_or(0, |things| things.len());
@@ -142,7 +142,7 @@ impl Driver {
             }
         }
         tried(self.fabric.remove_all().map_err(said));
-        // What no record tells of.
+        // Resources without a record.
         tried(self.things().and_then(|things| self.sweep(&things)).map(drop));
         match self.things() {
             Ok(things) => left.extend(things.iter().map(|thing| format!("{:?} {}", thing.kind, thing.name))),
@@ -154,7 +154,7 @@ impl Driver {
         Ok(Cleaned { removed: found.saturating_sub(left.len()), left })
     }
 
-    /// Removes the control groups in which those of allocations were. They hold nothing by themselves.
+    /// Removes the parent control groups of the allocations. They hold nothing by themselves.
     fn remove_groups(&self, left: &mut Vec<String>) {
         for hierarchy in hierarchies() {
             let ours = Path::new(&hierarchy).join("muster");
@@ -184,7 +184,7 @@ fn of_network(found: &Found) -> Option<Thing> {
     let (cell_id, network_id) = match found.owner {
         Some(Owner::Cell(cell)) => (Some(cell), None),
         Some(Owner::Network(network)) => (None, Some(network)),
-        // A neighbour's entry belongs to the network that it is in, and the node's own to nobody.
+        // A neighbour's entry belongs to its network, and the node's own to no resource.
         Some(Owner::Neighbour(_) | Owner::Node) if found.recorded => return None,
         Some(Owner::Neighbour(cell)) => (Some(cell), None),
         Some(Owner::Node) | None => (None, None),
@@ -192,7 +192,7 @@ fn of_network(found: &Found) -> Option<Thing> {
     Some(Thing { kind, name: found.to_string(), allocation_id: None, cell_id, network_id })
 }
 
-/// The hierarchies of control groups: several in the first version, one in the second, and both at once on some machines.
+/// Returns the control group hierarchies: several in v1, one in v2, and both on some machines.
 fn hierarchies() -> Vec<String> {
     let mut all: Vec<String> =
         entries(Path::new(GROUPS)).into_iter().filter(|path| Path::new(path).is_dir()).collect();

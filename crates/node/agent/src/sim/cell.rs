@@ -1,8 +1,8 @@
-//! A cell of a simulated node: a map of files, services that run or do not, and a handful of programs, so that what is asked
-//! of a cell has an answer that depends on what was done there. Pure, like everything that the node holds.
+//! A simulated cell: a map of files, services that run or not, and a few programs, so that responses depend on earlier
+//! actions. Pure, like all state of the simulated node.
 //!
-//! What a cell can do to its own programs is part of it: a file that was written over a program is what a command runs, and never
-//! what a check runs. So whoever confuses the two is found out by a simulated node already.
+//! It models a cell that tampers with its own programs: a command runs a file written over a program, a check never does. A
+//! caller that confuses the two fails on a simulated node already.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,28 +15,28 @@ use super::holdings::counted_dead;
 use super::journal::Effect;
 use super::program::{Program, View, run};
 
-/// Where secrets lie in a cell.
+/// Directory of the secrets in a cell.
 const SECRETS: &str = "/run/muster/secrets";
-/// The ends of so many commands are remembered. Those of one cell come one after the other, each when the one before was told.
+/// Maximum remembered command results. Commands of one cell run in sequence, each after the report of the previous one.
 const REMEMBERED: usize = 32;
 
-/// A cell in a place.
+/// A cell in a sandbox.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct HeldCell {
     pub(super) incarnation: i64,
     name: String,
     address: Option<String>,
     services: Vec<HeldService>,
-    /// What the server told for it, by name: that it did is all that is kept.
+    /// Names of the content supplied by the server; the content itself is not kept.
     told: BTreeSet<String>,
-    /// What was written in it, by path.
+    /// Written files, by path.
     files: BTreeMap<String, String>,
-    /// How the last commands ended, by the task that asked for them.
+    /// Results of the last commands, by task.
     ran: BTreeMap<TaskId, Ran>,
-    /// Why nothing runs in it any more, if it ended.
+    /// Reason of its end, if it ended.
     #[serde(default)]
     pub(super) ended: Option<String>,
-    /// So many seconds it may go on without the platform.
+    /// Partition limit in seconds.
     #[serde(default)]
     pub(super) stop_after_partition: Option<u32>,
 }
@@ -47,7 +47,7 @@ struct HeldService {
     name: String,
     state: HeldState,
     restarts: u32,
-    /// The task that started it again last: that very task does not do so twice.
+    /// The task of its last restart: the same task does not restart it twice.
     restarted_by: Option<TaskId>,
 }
 
@@ -59,16 +59,16 @@ enum HeldState {
     Ended,
 }
 
-/// What an act would make of a cell.
+/// Planned effect of an action on a cell.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum ActPlan {
-    /// It is so already, or it only looks.
+    /// No effect: already done, or read-only.
     Nothing,
-    /// This.
+    /// A change.
     Change(Effect, Box<HeldCell>),
-    /// It cannot be done as things are.
+    /// Refused in the current state.
     Refuse(String),
-    /// Nothing can be done in it any more.
+    /// The cell is dead.
     Dead,
 }
 
@@ -96,7 +96,7 @@ impl HeldCell {
         }
     }
 
-    /// What there is to see of it: what runs is ready at once.
+    /// Returns the observations of it: a running service is ready at once.
     pub(super) fn look(&self) -> CellFindings {
         if self.ended.is_some() {
             return CellFindings {
@@ -132,11 +132,11 @@ impl HeldCell {
         }
     }
 
-    /// What an act would do. `told` is what the server told for it.
+    /// Plans an action. `told` names the content supplied by the server.
     pub(super) fn plan(&self, act: &CellAct, task: Option<TaskId>, told: Vec<String>) -> ActPlan {
         let stops = |order: &ServiceOrder| order.action == ServiceAction::Stop;
         match act {
-            // Whatever ran in it ended with its first process.
+            // All its processes ended with the first one.
             CellAct::Service(order) if self.ended.is_some() && stops(order) => ActPlan::Nothing,
             _ if self.ended.is_some() => ActPlan::Dead,
             CellAct::Files(order) => self.plan_files(order, told),
@@ -218,7 +218,7 @@ impl HeldCell {
         ActPlan::Change(Effect::CommandRan, Box::new(next))
     }
 
-    /// How what the act ran ended: as it is remembered of a command, and by running it now for a check.
+    /// Returns the result of the action's program: the remembered one for a command, a new run for a check.
     pub(super) fn ran(&self, act: &CellAct, task: Option<TaskId>) -> Option<Ran> {
         match act {
             CellAct::Files(_) | CellAct::Service(_) => None,
@@ -231,7 +231,7 @@ impl HeldCell {
         let sees = |path: &str| order.sees.iter().any(|seen| path == seen || beneath(path, seen));
         let mut view = self.view();
         view.files.retain(|path, _| sees(path));
-        // Programs are the image's own, whatever was written over them in the cell.
+        // A check runs the image's own programs, whatever was written over them in the cell.
         view.forged.clear();
         let program = Program {
             command: &order.command,
@@ -253,7 +253,7 @@ impl HeldCell {
         }
     }
 
-    /// Has its services end, or the one that is named; `None` if that changes nothing.
+    /// Ends its services, or the named one; `None` if that changes nothing.
     pub(super) fn end(&self, service: Option<&str>) -> Option<Self> {
         let mut next = self.clone();
         let meant = |held: &&mut HeldService| {
@@ -263,14 +263,14 @@ impl HeldCell {
         (next != *self).then_some(next)
     }
 
-    /// Has its first process end, and every other with it; `None` if it did already.
+    /// Ends its first process, and all others with it; `None` if it ended already.
     pub(super) fn die(&self) -> Option<Self> {
         self.ended
             .is_none()
             .then(|| Self { ended: Some("its first process ended".to_owned()), ..self.clone() })
     }
 
-    /// Has its services end and be restarted by their supervisor, or the one that is named; `None` if that changes nothing.
+    /// Ends its services, or the named one, and has their supervisor restart them; `None` if that changes nothing.
     pub(super) fn crash(&self, service: Option<&str>) -> Option<Self> {
         let mut next = self.clone();
         let meant = |held: &&mut HeldService| {
@@ -280,19 +280,19 @@ impl HeldCell {
         (next != *self).then_some(next)
     }
 
-    /// Whether a command of this task ran.
+    /// Reports whether a command of this task ran.
     pub(super) fn has_run(&self, task: TaskId) -> bool {
         self.ran.contains_key(&task)
     }
 }
 
-/// Whether a path is in a directory, however deep.
+/// Reports whether a path is in a directory, at any depth.
 fn beneath(path: &str, directory: &str) -> bool {
     let directory = directory.trim_end_matches('/');
     path.strip_prefix(directory).is_some_and(|rest| rest.starts_with('/') && rest.len() > 1)
 }
 
-/// Why this is no path of a cell.
+/// Returns the reason why this is no valid path in a cell, if any.
 fn strange(path: &str) -> Option<String> {
     let parts = path.strip_prefix('/').map(|rest| rest.split('/'));
     let plain =

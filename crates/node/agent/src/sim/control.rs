@@ -1,29 +1,29 @@
-//! Words by which a test steers a simulated fleet while it runs.
+//! Commands by which a test controls a running simulated fleet.
 
 use muster_ids::CellId;
 
 use super::fleet::Fleet;
 
-/// A line of the standard input.
+/// A line of standard input.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Word {
-    /// These agents end at once, as if killed; what they wrote down stays.
+    /// Ends these agents at once, as if killed; their files stay.
     Die(String),
-    /// They start again.
+    /// Starts them again.
     Revive(String),
-    /// Their machines start anew: nothing runs in their cells any more.
+    /// Reboots their machines: nothing runs in their cells any more.
     Reboot(String),
-    /// Nothing gets from or to them.
+    /// Cuts their network.
     Partition(String),
-    /// It does again.
+    /// Restores their network.
     Heal(String),
-    /// This part of their tasks fails from now on.
+    /// Fails this fraction of their tasks from now on.
     Fail(String, f64),
-    /// The services of this cell on them end by themselves, or the one that is named.
+    /// Ends the services of this cell on them, or the named one.
     End(String, CellId, Option<String>),
-    /// The first process of this cell on them ends, and every other with it.
+    /// Ends the first process of this cell on them, and all others with it.
     Kill(String, CellId),
-    /// The whole fleet stops in order.
+    /// Stops the whole fleet gracefully.
     Stop,
 }
 
@@ -62,7 +62,7 @@ impl std::str::FromStr for Word {
 }
 
 impl Word {
-    /// Does it, and answers in one line: `ok`, the word and whom it met, or `error` and why.
+    /// Executes it, and answers in one line: `ok`, the command and the affected nodes, or `error` and the reason.
     pub async fn obey(&self, fleet: &mut Fleet) -> String {
         let (word, who) = match self {
             Self::Die(who) => ("die", who),
@@ -127,7 +127,7 @@ mod tests {
         assert_eq!("die sim-0001".parse(), Ok(Word::Die("sim-0001".into())));
         assert_eq!("reboot *".parse(), Ok(Word::Reboot("*".into())));
         assert_eq!("fail 50% 0.25".parse(), Ok(Word::Fail("50%".into(), 0.25)));
-        let cell: muster_ids::CellId = muster_ids::World::for_tests(1).id();
+        let cell: muster_ids::CellId = muster_ids::Env::for_tests(1).id();
         let end = |service: Option<&str>| Ok(Word::End("0".into(), cell, service.map(str::to_owned)));
         assert_eq!(format!("end 0 {cell}").parse(), end(None));
         assert_eq!(format!("end 0 {cell} web").parse(), end(Some("web")));

@@ -1,10 +1,10 @@
-//! The simulated driver: places are records in a file, and everything else about them is as on a real node.
+//! The simulated driver: sandboxes are records in a file, and everything else is as on a real node.
 
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use muster_cell::CellStatus;
-use muster_ids::{CellId, TaskId, World};
+use muster_ids::{CellId, Env, TaskId};
 use muster_wire::cell::CellPlace;
 use muster_wire::task::{CellAct, Findings, Place, Refusal, TaskKind};
 
@@ -21,45 +21,40 @@ use crate::stream::{Inside, Toy};
 const FILE: &str = "places.json";
 const FAILURE: &str = "simulated failure: nothing was done";
 
-/// What surrounds a simulated node.
+/// Environment of a simulated node.
 #[derive(Debug, Clone)]
 pub struct Surroundings {
-    /// Where effects are written down, if anywhere.
+    /// Journal of effects, if any.
     pub journal: Option<Arc<Journal>>,
-    /// What goes wrong.
+    /// Injected faults.
     pub faults: Arc<Faults>,
-    /// Where the process ends itself.
+    /// Crash points.
     pub kill: Arc<KillPoints>,
 }
 
-/// The places of a simulated node.
+/// Sandboxes of a simulated node.
 #[derive(Debug)]
 pub struct Driver {
     node: String,
     folder: Folder,
-    world: World,
+    env: Env,
     around: Surroundings,
     holdings: Mutex<Holdings>,
     pulls: bool,
 }
 
 impl Driver {
-    /// Finds the places that a node had, also after a crash; what the journal lacks of the last effect is added.
-    pub fn open(
-        node: &str,
-        folder: &Folder,
-        world: &World,
-        around: Surroundings,
-    ) -> Result<Self, AgentError> {
+    /// Opens the sandboxes of a node, also after a crash, and adds a missing last effect to the journal.
+    pub fn open(node: &str, folder: &Folder, env: &Env, around: Surroundings) -> Result<Self, AgentError> {
         let holdings: Holdings = folder.read_document(FILE)?.unwrap_or_default();
-        let (node, folder, world) = (node.to_owned(), folder.clone(), world.clone());
-        let driver = Self { node, folder, world, around, holdings: Mutex::default(), pulls: false };
+        let (node, folder, env) = (node.to_owned(), folder.clone(), env.clone());
+        let driver = Self { node, folder, env, around, holdings: Mutex::default(), pulls: false };
         driver.catch_up(&holdings)?;
         *driver.holdings.lock().expect("no holder of this lock can panic") = holdings;
         Ok(driver)
     }
 
-    /// Fetches and verifies images as a real node does, and unpacks none of them.
+    /// Fetches and verifies images like a real node, without unpacking them.
     pub fn pulling(mut self) -> Self {
         self.pulls = true;
         self
@@ -73,7 +68,7 @@ impl Driver {
         self.around.kill.reach_point(point);
     }
 
-    /// Adds the last effect to the journal, if a crash or a full disk kept it from there.
+    /// Adds the last effect to the journal if a crash or a full disk prevented it.
     fn catch_up(&self, holdings: &Holdings) -> Result<(), AgentError> {
         match (&self.around.journal, &holdings.last) {
             (Some(journal), Some(line)) if journal.last(&self.node) < line.seq => journal.append(line),
@@ -81,61 +76,62 @@ impl Driver {
         }
     }
 
-    /// What streams find inside its cells.
+    /// Returns the access that streams have to its cells.
     pub(crate) fn inside(&self) -> Arc<dyn Inside> {
         Arc::new(Toy)
     }
 
-    /// The chance that rules here.
+    /// Returns the faults.
     pub(crate) fn faults(&self) -> &Faults {
         &self.around.faults
     }
 
-    /// Every place on the node.
+    /// Lists every sandbox on the node.
     pub fn places(&self) -> Vec<Place> {
         self.holdings.lock().expect("no holder of this lock can panic").places()
     }
 
-    /// Every cell on the node.
+    /// Lists every cell on the node.
     pub(crate) fn cells(&self) -> Vec<CellPlace> {
         self.holdings.lock().expect("no holder of this lock can panic").cells()
     }
 
-    /// Which start of the simulated machine this is.
+    /// Returns the boot id of the simulated machine.
     pub(crate) fn boot_id(&self) -> String {
         let boots = self.holdings.lock().expect("no holder of this lock can panic").boots;
         match boots {
-            // As the simulated machine itself has it.
+            // The same id as in the simulated inventory.
             0 => format!("simulated-{}", self.node),
             again => format!("simulated-{}-{again}", self.node),
         }
     }
 
-    /// Whether this incarnation of a cell runs.
+    /// Reports whether this incarnation of a cell is running.
     pub(crate) fn runs(&self, cell: CellId, incarnation: i64) -> bool {
         let runs =
             |one: CellStatus| one.alive && one.cell.cell_id == cell && one.cell.incarnation == incarnation;
         self.observe().into_iter().any(runs)
     }
 
-    /// The machine starts anew: its places and the files of its cells are there, and nothing runs in them. Its agent must not run.
+    /// Reboots the machine: its sandboxes and the files of its cells stay, and nothing runs in them. Its agent must not be
+    /// running.
     pub(super) fn reboot(&self) -> Result<(), AgentError> {
         let mut holdings = self.holdings.lock().expect("no holder of this lock can panic");
         let next = holdings.rebooted();
         self.write(&mut holdings, next)
     }
 
-    /// The status of every cell.
+    /// Returns the status of every cell.
     pub(crate) fn observe(&self) -> Vec<CellStatus> {
         self.holdings.lock().expect("no holder of this lock can panic").observe()
     }
 
-    /// The cells that must not go on without the platform.
+    /// Returns the cells with a partition limit.
     pub(crate) fn stop_alone(&self) -> Vec<(CellPlace, u32)> {
         self.holdings.lock().expect("no holder of this lock can panic").stop_alone()
     }
 
-    /// Lists what is there.
+    /// Lists the sandboxes.
     fn survey(&self) -> Result<Findings, String> {
         self.reach(TaskKind::Survey, Stage::Begin);
         if self.around.faults.fails() {
@@ -144,7 +140,7 @@ impl Driver {
         Ok(Findings { places: self.places(), ..Findings::default() })
     }
 
-    /// Carries an order out, and looks what is there afterwards. The inner error is "surely not done".
+    /// Executes an order, and inspects the result. The inner error is a definite failure.
     pub(crate) fn carry_out(&self, order: &Order) -> Outcome {
         let Some(place) = &order.place else { return Ok(self.survey().map_err(Undone::from)) };
         self.reach(order.kind, Stage::Begin);
@@ -168,15 +164,15 @@ impl Driver {
                 self.note(&holdings, Effect::Violation, (order, place), &why)?;
                 return Ok(Err(format!("violation: {why}").into()));
             }
-            // Only what has not been done can fail as "surely not done": a repetition of what was done succeeds.
+            // Only an order without an effect yet can fail definitely: repeating a completed one succeeds.
             Plan::Change(..) if self.around.faults.fails() => return Ok(Err(FAILURE.to_owned().into())),
-            // The tools said that they were done. What is left is seen only by looking.
+            // The tools report success. Only an inspection finds the residue.
             Plan::Change(Effect::Wiped, ..) if self.around.faults.wipe_fails() => {}
             Plan::Change(effect, devices, mut next) => {
                 let mut line = self.line(&holdings, effect, (order, place));
                 line.devices = devices.into_iter().collect();
                 if effect == Effect::Destroyed {
-                    // Which one was destroyed, where the order was for any up to its own.
+                    // The destroyed incarnation, where the order covers all up to its own.
                     line.incarnation = holdings.incarnation(allocation).unwrap_or(line.incarnation);
                 }
                 line.seq = next.effects;
@@ -196,7 +192,7 @@ impl Driver {
 
     fn write(&self, holdings: &mut MutexGuard<'_, Holdings>, next: Holdings) -> Result<(), AgentError> {
         if let Err(error) = self.folder.write_document(FILE, &next) {
-            // Whether it happened is what the file says.
+            // The file decides whether it happened.
             **holdings = self.folder.read_document(FILE)?.unwrap_or_default();
             return Err(error);
         }
@@ -204,7 +200,7 @@ impl Driver {
         Ok(())
     }
 
-    /// How long what an order runs takes before it ends, while somebody waits for it; nothing, if it ran before.
+    /// Returns the duration of an order's program while a caller waits; zero if it ran before.
     pub(crate) fn takes(&self, order: &Order) -> Duration {
         let Some((place, act)) = order.place.as_ref().zip(order.details.act.as_ref()) else {
             return Duration::ZERO;
@@ -219,26 +215,26 @@ impl Driver {
             CellAct::Probe(probe) => program::duration(&probe.command, probe.timeout_seconds),
             CellAct::Files(_) | CellAct::Service(_) => Duration::ZERO,
         };
-        let left = order.until.duration_since(self.world.now());
+        let left = order.until.duration_since(self.env.now());
         takes.min(Duration::try_from(left).unwrap_or_default())
     }
 
-    /// Has the services of a cell end by themselves, all of them or the one that is named. Says whether one did.
+    /// Ends the services of a cell, all or the named one. Returns whether one ended.
     pub fn end_services(&self, cell: CellId, service: Option<&str>) -> Result<bool, AgentError> {
         self.by_chance(cell, |holdings, place| holdings.plan_end(place, cell, service, false))
     }
 
-    /// The same, and their supervisor restarts them at once.
+    /// Like `end_services`, and their supervisor restarts them at once.
     pub fn crash_services(&self, cell: CellId, service: Option<&str>) -> Result<bool, AgentError> {
         self.by_chance(cell, |holdings, place| holdings.plan_end(place, cell, service, true))
     }
 
-    /// Has the first process of a cell end. Says whether it did.
+    /// Ends the first process of a cell. Returns whether it did.
     pub fn kill_cell(&self, cell: CellId) -> Result<bool, AgentError> {
         self.by_chance(cell, |holdings, place| holdings.plan_die(place, cell))
     }
 
-    /// Applies a fault that no task asked for. Returns whether it changed anything.
+    /// Applies a fault without a task. Returns whether it changed anything.
     fn by_chance(
         &self,
         cell: CellId,
@@ -256,7 +252,7 @@ impl Driver {
             return Ok(false);
         };
         next.last = Some(Line {
-            at: self.world.now(),
+            at: self.env.now(),
             node: self.node.clone(),
             seq: next.effects,
             effect,
@@ -272,14 +268,14 @@ impl Driver {
         Ok(true)
     }
 
-    /// Writes down that something old was asked for and refused.
+    /// Records the refusal of a stale order.
     pub(crate) fn refused_stale(&self, order: &Order, why: &str) -> Result<(), AgentError> {
         let Some(place) = &order.place else { return Ok(()) };
         let holdings = self.holdings.lock().expect("no holder of this lock can panic");
         self.note(&holdings, Effect::RefusedStale, (order, place), why)
     }
 
-    /// The report is next.
+    /// Marks the point before a report.
     pub(crate) fn before_report(&self, kind: TaskKind) {
         self.reach(kind, Stage::Report);
     }
@@ -310,7 +306,7 @@ impl Driver {
 
     fn line(&self, holdings: &Holdings, effect: Effect, (order, place): (&Order, &Place)) -> Line {
         Line {
-            at: self.world.now(),
+            at: self.env.now(),
             node: self.node.clone(),
             seq: holdings.effects,
             effect,

@@ -1,4 +1,4 @@
-//! What goes wrong on a simulated node, by chance, and how long things take. All chance comes from one seed.
+//! Injected faults and delays of a simulated node. All randomness comes from one seed.
 
 use std::sync::Mutex;
 use std::time::Duration;
@@ -6,16 +6,16 @@ use std::time::Duration;
 use muster_ids::{Entropy as _, SeededEntropy};
 use sha2::{Digest as _, Sha256};
 
-/// What may go wrong, and how often.
+/// Kinds of faults and their rates.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Odds {
-    /// Each task takes at least and at most so long.
+    /// Minimum and maximum duration of a task.
     pub latency: (Duration, Duration),
-    /// Of all tasks, this part fails, and surely nothing was done.
+    /// Fraction of tasks that fail definitely.
     pub fail: f64,
-    /// Of all wipes, this part leaves everything as it was, and only looking tells.
+    /// Fraction of wipes that leave everything in place, which only an inspection finds.
     pub wipe_fail: f64,
-    /// Up to so long passes between two polls.
+    /// Maximum delay between two polls.
     pub heartbeat_jitter: Duration,
 }
 
@@ -26,7 +26,7 @@ impl Default for Odds {
     }
 }
 
-/// The chance of one node.
+/// Faults of one node.
 #[derive(Debug)]
 pub struct Faults {
     odds: Mutex<Odds>,
@@ -34,14 +34,14 @@ pub struct Faults {
 }
 
 impl Faults {
-    /// The seed and the node's name make its chance: what happens on one node does not depend on what others do.
+    /// Seeds the faults by node: the faults of one node do not depend on the actions of others.
     pub fn new(odds: Odds, seed: u64, node: &str) -> Self {
         let mixed = Sha256::new().chain_update(seed.to_be_bytes()).chain_update(node).finalize();
         let seed = mixed.first_chunk::<8>().map_or(seed, |bytes| u64::from_be_bytes(*bytes));
         Self { odds: Mutex::new(odds), chance: SeededEntropy::new(seed) }
     }
 
-    /// Changes how often tasks fail.
+    /// Changes the failure rate of tasks.
     pub fn set_fail(&self, fail: f64) {
         self.odds.lock().expect("no holder of this lock can panic").fail = fail;
     }
@@ -70,7 +70,7 @@ impl Faults {
         self.odds.lock().expect("no holder of this lock can panic").clone()
     }
 
-    /// A number from 0 up to, but without, 1.
+    /// Returns a random number in [0, 1).
     pub(super) fn draw(&self) -> f64 {
         let mut bytes = [0; 8];
         self.chance.fill(&mut bytes);

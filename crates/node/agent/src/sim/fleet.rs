@@ -1,9 +1,9 @@
-//! Many nodes in one process, each a real agent over a simulated driver.
+//! Many nodes in one process, each a real agent with a simulated driver.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use muster_ids::{CellId, World};
+use muster_ids::{CellId, Env};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
@@ -18,21 +18,21 @@ use crate::machine::Machine;
 use crate::node::{Agent, Phase};
 use crate::run::run;
 
-/// A node of the fleet. It has joined: its folder holds its identity.
+/// A node of the fleet. It has joined: its folder contains its identity.
 #[derive(Debug, Clone)]
 pub struct Member {
     /// Its name.
     pub name: String,
     /// Its folder.
     pub folder: Folder,
-    /// What it says it has.
+    /// Inventory it reports.
     pub machine: Machine,
 }
 
 /// A fleet.
 pub struct Fleet {
     nodes: Vec<Node>,
-    world: World,
+    env: Env,
     journal: Option<Arc<Journal>>,
     kill: Arc<KillPoints>,
     odds: Odds,
@@ -50,15 +50,15 @@ struct Node {
 }
 
 impl Fleet {
-    /// An empty one.
+    /// Returns an empty fleet.
     pub fn new(
-        world: World,
+        env: Env,
         journal: Option<Arc<Journal>>,
         kill: Arc<KillPoints>,
         odds: Odds,
         seed: u64,
     ) -> Self {
-        Self { nodes: Vec::new(), world, journal, kill, odds, seed, stop: watch::Sender::new(false) }
+        Self { nodes: Vec::new(), env, journal, kill, odds, seed, stop: watch::Sender::new(false) }
     }
 
     /// Adds a node and starts it.
@@ -74,12 +74,12 @@ impl Fleet {
         self.revive(self.nodes.len() - 1)
     }
 
-    /// How many nodes wait for work.
+    /// Returns the number of nodes that poll for work.
     pub fn polling(&self) -> usize {
         self.nodes.iter().filter(|node| *node.phase.borrow() == Phase::Polling).count()
     }
 
-    /// Waits until every node that lives waits for work.
+    /// Waits until every running node polls for work.
     pub async fn ready(&self) {
         let alive = |node: &&Node| node.running.as_ref().is_some_and(|running| !running.is_finished());
         while self.polling() < self.nodes.iter().filter(alive).count() {
@@ -87,12 +87,12 @@ impl Fleet {
         }
     }
 
-    /// The name of a node.
+    /// Returns the name of a node.
     pub fn name(&self, at: usize) -> &str {
         &self.nodes[at].member.name
     }
 
-    /// Whom a word means: all (`*`), a part (`50%`, drawn from the seed), one by name, or one by number from 0.
+    /// Resolves a selector: all (`*`), a fraction (`50%`, drawn from the seed), one by name, or one by number from 0.
     pub fn choose(&self, who: &str) -> Result<Vec<usize>, String> {
         if who == "*" {
             return Ok((0..self.nodes.len()).collect());
@@ -113,16 +113,16 @@ impl Fleet {
         named.or_else(numbered).map(|at| vec![at]).ok_or_else(|| format!("there is no node {who}"))
     }
 
-    /// Ends a node's agent at once, as if its process was killed. When this returns, nothing of it runs.
+    /// Ends a node's agent at once, as if its process was killed. Nothing of it runs when this returns.
     pub async fn die(&mut self, at: usize) {
         if let Some(running) = self.nodes[at].running.take() {
             running.abort();
-            // Its end is an error, because it was aborted; that is what was wanted.
+            // The error of the abort is expected.
             let _ = running.await;
         }
     }
 
-    /// Starts a node's agent, unless it runs. It knows only what its folder says.
+    /// Starts a node's agent unless it is running. Its only state is its folder.
     pub fn revive(&mut self, at: usize) -> Result<(), AgentError> {
         let node = &mut self.nodes[at];
         if node.running.as_ref().is_some_and(|running| !running.is_finished()) {
@@ -136,14 +136,14 @@ impl Fleet {
             faults: node.faults.clone(),
             kill: self.kill.clone(),
         };
-        let driver = Arc::new(Driver::open(&name, &folder, &self.world, around)?);
+        let driver = Arc::new(Driver::open(&name, &folder, &self.env, around)?);
         node.driver = Some(driver.clone());
         let agent = Agent {
             driver: crate::Driver::Simulated(driver),
             folder,
             identity,
             machine,
-            world: self.world.clone(),
+            env: self.env.clone(),
             cut: node.cut.subscribe(),
             phase: node.phase.clone(),
         };
@@ -156,7 +156,7 @@ impl Fleet {
         Ok(())
     }
 
-    /// Starts a node's machine anew: its agent and everything in its cells end, and the agent starts again.
+    /// Reboots a node's machine: its agent and everything in its cells end, and the agent starts again.
     pub async fn reboot(&mut self, at: usize) -> Result<(), AgentError> {
         self.die(at).await;
         if let Some(driver) = &self.nodes[at].driver {
@@ -165,32 +165,32 @@ impl Fleet {
         self.revive(at)
     }
 
-    /// Cuts a node off, or joins it up again.
+    /// Partitions a node, or reconnects it.
     pub fn partition(&self, at: usize, cut: bool) {
         self.nodes[at].cut.send_replace(cut);
     }
 
-    /// Changes how many of a node's tasks fail.
+    /// Changes the failure rate of a node's tasks.
     pub fn set_fail(&self, at: usize, part: f64) {
         self.nodes[at].faults.set_fail(part);
     }
 
-    /// Has the services of a cell on a node end by themselves, all of them or the one that is named. Says whether one did.
+    /// Ends the services of a cell on a node, all or the named one. Returns whether one ended.
     pub fn end_services(&self, at: usize, cell: CellId, service: Option<&str>) -> Result<bool, AgentError> {
         self.nodes[at].driver.as_ref().map_or(Ok(false), |driver| driver.end_services(cell, service))
     }
 
-    /// Has the first process of a cell end on a node. Says whether it did.
+    /// Ends the first process of a cell on a node. Returns whether it did.
     pub fn kill_cell(&self, at: usize, cell: CellId) -> Result<bool, AgentError> {
         self.nodes[at].driver.as_ref().map_or(Ok(false), |driver| driver.kill_cell(cell))
     }
 
-    /// The same, and their supervisor restarts them at once.
+    /// Like `end_services`, and their supervisor restarts them at once.
     pub fn crash_services(&self, at: usize, cell: CellId, service: Option<&str>) -> Result<bool, AgentError> {
         self.nodes[at].driver.as_ref().map_or(Ok(false), |driver| driver.crash_services(cell, service))
     }
 
-    /// Stops every node in order: what runs is finished and reported.
+    /// Stops every node gracefully: running work is finished and reported.
     pub async fn stop(&mut self) {
         self.stop.send_replace(true);
         for node in &mut self.nodes {

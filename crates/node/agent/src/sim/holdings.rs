@@ -1,8 +1,8 @@
-//! What a simulated node holds, and what each verb would make of it: pure, so that every order of verbs can be tried.
+//! State of a simulated node, and the planned effect of each order: pure, so that every sequence of orders can be tested.
 //!
-//! A device that was in a place keeps what its tenant left there until it is wiped, and so does the disk. That is the
-//! point of the whole simulation: a platform that hands such a device to another allocation is caught here. The same
-//! allocation may have it back unwiped, as it does when it is restarted.
+//! A device of a sandbox keeps its tenant's data until it is wiped, and so does the disk. That is the purpose of the
+//! simulation: it catches a platform that gives such a device to another allocation. The same allocation may get it back
+//! unwiped, as it does on a restart.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,10 +15,10 @@ use serde::{Deserialize, Serialize};
 use super::cell::{ActPlan, HeldCell};
 use super::journal::{Effect, Line};
 
-/// How the disk is called among what is not wiped.
+/// Name of the disk in the residue.
 const DISK: &str = "disk";
 
-/// A place.
+/// A sandbox.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Held {
     incarnation: i64,
@@ -29,35 +29,35 @@ pub(super) struct Held {
     cells: BTreeMap<CellId, HeldCell>,
 }
 
-/// Everything on a node that outlives its agent.
+/// All state of a node that outlives its agent.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Holdings {
     places: BTreeMap<AllocationId, Held>,
-    /// Devices that were in a place and have not been wiped since, and whose place that was.
+    /// Devices that were in a sandbox and have not been wiped since, with the allocation.
     dirty: BTreeMap<String, AllocationId>,
-    /// Allocations whose part of the disk has not been wiped since they had a place.
+    /// Allocations whose disk has not been wiped since they had a sandbox.
     dirty_disks: BTreeSet<AllocationId>,
-    /// How many effects there were.
+    /// Number of effects.
     pub(super) effects: u64,
-    /// How often the machine was started anew.
+    /// Number of reboots.
     #[serde(default)]
     pub(super) boots: u64,
-    /// The last of them, as the journal should have it: what is missing there was cut off by a crash.
+    /// Last effect, as the journal should have it: a crash may have cut it off there.
     pub(super) last: Option<Line>,
 }
 
-/// What a verb would do.
+/// Planned effect of an order.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Plan {
-    /// It is so already, or the verb only looks.
+    /// No effect: already done, or read-only.
     Nothing,
-    /// This, to these devices.
+    /// A change to these devices.
     Change(Effect, BTreeSet<String>, Box<Holdings>),
-    /// It cannot be done as things are.
+    /// Refused in the current state.
     Refuse(String),
-    /// Its cell is dead.
+    /// The cell is dead.
     CellDead(String),
-    /// It would let one tenant see what another left, or take from another what it has.
+    /// Would give one tenant access to another's data or resources.
     Violation(String),
 }
 
@@ -82,7 +82,7 @@ impl Holdings {
         self.places.iter().flat_map(cells).collect()
     }
 
-    /// The holdings after a reboot of the machine. No effect is recorded: nothing was made or removed.
+    /// Returns the state after a reboot of the machine. No effect is recorded: nothing was created or removed.
     pub(super) fn rebooted(&self) -> Self {
         let mut next = self.clone();
         next.boots += 1;
@@ -92,7 +92,7 @@ impl Holdings {
         next
     }
 
-    /// The status of every cell: in a simulated one nothing ends but by a start of the machine, or where a test has it end.
+    /// Returns the status of every cell: a simulated cell ends only by a reboot or a test.
     pub(super) fn observe(&self) -> Vec<CellStatus> {
         let status = |cell: CellPlace| {
             let held = self.places.get(&cell.allocation_id)?.cells.get(&cell.cell_id)?;
@@ -111,12 +111,12 @@ impl Holdings {
         self.cells().into_iter().filter_map(limit).collect()
     }
 
-    /// Which incarnation of an allocation's place is there.
+    /// Returns the incarnation of an allocation's sandbox.
     pub(super) fn incarnation(&self, allocation: AllocationId) -> Option<i64> {
         self.places.get(&allocation).map(|held| held.incarnation)
     }
 
-    /// The cell that an order is about, if that very incarnation of it is there.
+    /// Returns the cell of an order, if exactly this incarnation exists.
     pub(super) fn cell(&self, allocation: AllocationId, details: &Details) -> Result<&HeldCell, String> {
         let Some(order) = &details.cell else { return Err("no cell is named".to_owned()) };
         let held = self.places.get(&allocation);
@@ -129,7 +129,7 @@ impl Holdings {
         }
     }
 
-    /// What there is to see of a place and of the devices that were asked about.
+    /// Returns the observations of a sandbox and of the requested devices.
     pub(super) fn look(&self, allocation: AllocationId, details: &Details) -> Findings {
         let held = self.places.get(&allocation);
         let unwiped = |device: &&String| {
@@ -150,7 +150,7 @@ impl Holdings {
         }
     }
 
-    /// What the verb would do to an incarnation that is not an old one.
+    /// Plans an order for an incarnation that is not stale.
     pub(super) fn plan(
         &self,
         kind: TaskKind,
@@ -182,7 +182,7 @@ impl Holdings {
     fn plan_prepare(&self, place: &Place, details: &Details) -> Plan {
         let wanted: BTreeSet<String> = details.devices.iter().cloned().collect();
         match self.places.get(&place.allocation_id) {
-            // Its amount may have been changed since; that is not undone by a repetition.
+            // Its amount may have changed since; a repeated order does not undo that.
             Some(held) if held.incarnation == place.incarnation && held.devices == wanted => {
                 return Plan::Nothing;
             }
@@ -249,7 +249,7 @@ impl Holdings {
         }
         let dirty = |device: &&String| self.dirty.contains_key(*device);
         let devices: BTreeSet<String> = details.devices.iter().filter(dirty).cloned().collect();
-        // While its place is there, its disk is in use, and only devices that it gave back are meant.
+        // While the sandbox exists its disk is in use, and only released devices are wiped.
         let disk = !self.places.contains_key(&place.allocation_id)
             && self.dirty_disks.contains(&place.allocation_id);
         if devices.is_empty() && !disk {
@@ -310,8 +310,7 @@ impl Holdings {
         }
     }
 
-    /// Has services of a cell end, all of them or the one that is named. It is nobody's order, but the chance of a simulated world.
-    /// Where a supervisor restarts them, they run again at once.
+    /// Ends services of a cell, all or the named one, as an injected fault. With a supervisor they run again at once.
     pub(super) fn plan_end(
         &self,
         place: &Place,
@@ -329,7 +328,7 @@ impl Holdings {
         }
     }
 
-    /// Has the first process of a cell end. It is the chance of a simulated world, too.
+    /// Ends the first process of a cell, as an injected fault.
     pub(super) fn plan_die(&self, place: &Place, cell: CellId) -> Plan {
         let held = self.places.get(&place.allocation_id).and_then(|held| held.cells.get(&cell));
         match held.and_then(HeldCell::die) {
@@ -368,7 +367,7 @@ impl Holdings {
         Plan::Change(effect, devices, Box::new(next))
     }
 
-    /// From the moment that a tenant has a device, something of the tenant's is on it.
+    /// Stores a sandbox, and marks its devices as dirty: a tenant has access from now on.
     fn put(&mut self, allocation: AllocationId, held: Held) {
         self.dirty.extend(held.devices.iter().map(|device| (device.clone(), allocation)));
         self.dirty_disks.insert(allocation);
@@ -379,7 +378,7 @@ impl Holdings {
         self.places.iter().find(|(_, held)| held.devices.contains(device)).map(|(id, _)| *id)
     }
 
-    /// Why these devices must not be given to this allocation.
+    /// Returns the reason why these devices must not be given to this allocation, if any.
     fn untouchable(&self, place: &Place, wanted: &BTreeSet<String>) -> Option<String> {
         wanted.iter().find_map(|device| {
             let other = |id: &AllocationId| *id != place.allocation_id;
@@ -391,7 +390,7 @@ impl Holdings {
         })
     }
 
-    /// Why who wants to be alone would not be.
+    /// Returns the reason why exclusive use is violated, if any.
     fn alone(&self, place: &Place, exclusive: bool) -> Option<String> {
         let mut others = self.places.iter().filter(|(id, _)| **id != place.allocation_id);
         let (other, _) = others.find(|(_, held)| exclusive || held.exclusive)?;
@@ -403,12 +402,12 @@ impl Holdings {
     }
 }
 
-/// Nothing is alive of a simulated cell that does not run.
+/// Returns the counts of a simulated cell that is not running: nothing of it is alive.
 pub(super) fn counted_dead() -> CellDeath {
     CellDeath { boot_id: "simulated".to_owned(), processes: 0, namespaces: 0, mounts: 0 }
 }
 
-/// What there is to see of a cell, or that it is not there.
+/// Returns the observations of a cell, or that it is missing.
 fn look_at_cell(held: Option<&Held>, cell: CellId) -> CellFindings {
     match held.and_then(|held| held.cells.get(&cell)) {
         Some(there) => there.look(),

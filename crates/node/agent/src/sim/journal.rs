@@ -1,7 +1,7 @@
-//! The journal of effects: what simulated nodes really did, a line each, written before anybody is told.
+//! Journal of effects: the actual effects of simulated nodes, one line each, written before any report.
 //!
-//! No server reads it. It is what the platform's word is compared with after servers, agents and networks were made to
-//! fail: the two must tell the same story.
+//! The server never reads it. Tests compare it with the platform's records after failures of servers, agents and networks:
+//! the two must agree.
 
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
@@ -15,65 +15,65 @@ use serde::{Deserialize, Serialize};
 
 use crate::AgentError;
 
-/// What happened.
+/// Kind of an effect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Effect {
-    /// A place was made.
+    /// A sandbox was provisioned.
     Prepared,
-    /// A place was changed.
+    /// A sandbox was resized.
     Resized,
-    /// A place was destroyed.
+    /// A sandbox was destroyed.
     Destroyed,
     /// Devices, or the disk, were wiped.
     Wiped,
-    /// A cell was made in a place.
+    /// A cell was created in a sandbox.
     CellCreated,
     /// A cell was destroyed.
     CellDestroyed,
     /// Files of a cell were written or removed.
     FilesWritten,
-    /// A service of a cell was started because somebody asked.
+    /// A service of a cell was started on request.
     ServiceStarted,
-    /// A service of a cell was stopped because somebody asked.
+    /// A service of a cell was stopped on request.
     ServiceStopped,
-    /// A service of a cell was stopped and started because somebody asked.
+    /// A service of a cell was restarted on request.
     ServiceRestarted,
     /// A service of a cell ended by itself.
     ServiceEnded,
-    /// The first process of a cell ended by itself, and every other with it.
+    /// The first process of a cell ended by itself, and all others with it.
     CellDied,
     /// A command ran in a cell.
     CommandRan,
-    /// Something was asked for that would have let one tenant reach another's; it was not done.
+    /// An order that would have given one tenant access to another's resources was refused.
     Violation,
-    /// Something old was asked for; it was not done.
+    /// A stale order was refused.
     RefusedStale,
 }
 
 /// A line of the journal.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Line {
-    /// When.
+    /// Time.
     pub at: Timestamp,
-    /// On which node.
+    /// Node.
     pub node: String,
-    /// The number of the effect on its node, from 1 without a gap. What is no effect has the number of the one before.
+    /// Number of the effect on its node, from 1 without gaps. A line without an effect has the number of the previous one.
     pub seq: u64,
-    /// What happened.
+    /// Effect.
     pub effect: Effect,
-    /// To whose place.
+    /// Allocation of the sandbox.
     pub allocation_id: AllocationId,
-    /// Which incarnation of it was spoken of.
+    /// Incarnation of the order.
     pub incarnation: i64,
-    /// Which cell in it, where one was meant.
+    /// Cell, if the order was about one.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub cell_id: Option<CellId>,
-    /// The devices.
+    /// Devices.
     pub devices: Vec<String>,
-    /// By which task; none for a ghost that was destroyed after a hello.
+    /// Task; none for a stale copy destroyed after a hello.
     pub task_id: Option<TaskId>,
-    /// Why, where something was not done.
+    /// Reason of a refusal.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub why: Option<String>,
 }
@@ -88,12 +88,12 @@ pub struct Journal {
 #[derive(Debug)]
 struct Open {
     file: File,
-    /// The last effect of each node that the journal has.
+    /// Last journalled effect of each node.
     last: BTreeMap<String, u64>,
 }
 
 impl Journal {
-    /// Opens it, and reads how far each node had come.
+    /// Opens the journal, and reads the last effect of each node.
     pub fn open(path: &Path) -> Result<Self, AgentError> {
         let failed =
             |error: std::io::Error| AgentError::file(path, format!("the journal cannot be opened: {error}"));
@@ -115,7 +115,7 @@ impl Journal {
         Ok(Self { path: path.to_owned(), open: Mutex::new(Open { file, last }) })
     }
 
-    /// Adds a line, in one write: whoever kills the process next finds all of it or nothing.
+    /// Appends a line in one write: a kill leaves all of it or nothing.
     pub(super) fn append(&self, line: &Line) -> Result<(), AgentError> {
         let failed =
             |why: &dyn std::fmt::Display| AgentError::file(&self.path, format!("a line is lost: {why}"));
@@ -127,7 +127,7 @@ impl Journal {
         Ok(())
     }
 
-    /// The last effect of a node that the journal has.
+    /// Returns the last journalled effect of a node.
     pub(super) fn last(&self, node: &str) -> u64 {
         self.open.lock().expect("no holder of this lock can panic").last.get(node).copied().unwrap_or(0)
     }

@@ -1,11 +1,11 @@
-//! Places where the process ends itself, for tests alone: what a machine that loses its power leaves behind.
+//! Crash points where the process ends itself, for tests only: they leave the state of a power loss.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 
 use muster_wire::task::TaskKind;
 
-/// Every place where the process can be made to end. Those without an effect of their own have only two.
+/// Every crash point of the simulated driver. Tasks without an effect have only two.
 pub const KILL_POINTS: &[&str] = &[
     "prepare:before-effect",
     "prepare:after-effect-before-journal",
@@ -36,13 +36,13 @@ pub const KILL_POINTS: &[&str] = &[
     "cell_probe:after-effect-before-report",
 ];
 
-/// Places where the process can be made to end while an image is pulled, whoever makes cells from it.
+/// Crash points of an image pull, with either driver.
 pub const PULL_POINTS: &[&str] = &["pull:downloaded", "pull:renamed"];
 
-/// The stages that every order to the real driver goes through; what is behind the colon of a point.
+/// Stages of every order to the real driver; the part of a point after the colon.
 const REAL_STAGES: &[&str] = &["begun", "journalled", "done", "reporting"];
 
-/// Every kind of task that a driver is given.
+/// Every kind of task that a driver executes.
 const KINDS: &[TaskKind] = &[
     TaskKind::Prepare,
     TaskKind::Inspect,
@@ -63,7 +63,7 @@ const KINDS: &[TaskKind] = &[
     TaskKind::ShareRemove,
 ];
 
-/// Every place where an agent with the real driver can be made to end.
+/// Returns every crash point of an agent with the real driver.
 pub fn real_points() -> Vec<String> {
     let stages =
         KINDS.iter().flat_map(|kind| REAL_STAGES.iter().map(|stage| format!("{}:{stage}", word(*kind))));
@@ -71,12 +71,12 @@ pub fn real_points() -> Vec<String> {
     stages.chain(inside.into_iter().map(str::to_owned)).collect()
 }
 
-/// Where the process ends itself; nowhere, as a rule.
+/// The enabled crash points; normally none.
 #[derive(Debug, Default)]
 pub struct KillPoints(Mutex<BTreeMap<String, u64>>);
 
 impl KillPoints {
-    /// Reads `POINT[@N]|POINT[@N]…`: the process ends when it comes to the point for the N-th time.
+    /// Parses `POINT[@N]|POINT[@N]…`: the process ends when it reaches the point for the N-th time.
     pub fn parse(text: &str) -> Result<Self, String> {
         let mut points = BTreeMap::new();
         for word in text.split(['|', ',']).map(str::trim).filter(|word| !word.is_empty()) {
@@ -99,19 +99,19 @@ impl KillPoints {
         Ok(Self(Mutex::new(points)))
     }
 
-    /// Ends the process if this is the place.
+    /// Ends the process if this crash point is due.
     pub(crate) fn reach(&self, kind: TaskKind, stage: Stage) {
         self.reach_point(&name(kind, stage));
     }
 
-    /// The same for a stage of the real driver.
+    /// Like `reach`, for a stage of the real driver.
     pub(crate) fn reach_named(&self, kind: TaskKind, stage: &'static str) {
         if !self.0.lock().expect("no holder of this lock can panic").is_empty() {
             self.reach_point(&format!("{}:{stage}", word(kind)));
         }
     }
 
-    /// The same for a point by its name.
+    /// Like `reach`, for a point by name.
     pub(crate) fn reach_point(&self, point: &str) {
         if self.is_due(point) {
             eprintln!("killed at {point}, as MUSTER_AGENT_KILL_AT says");
@@ -131,7 +131,7 @@ impl KillPoints {
     }
 }
 
-/// What a task comes to next.
+/// Next stage of a task.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Stage {
     Begin,

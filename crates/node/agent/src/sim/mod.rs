@@ -1,4 +1,4 @@
-//! The simulated twin of a node: everything of an agent is real but the places.
+//! The simulated counterpart of a node: all of the agent is real except the sandboxes.
 
 mod cell;
 mod control;

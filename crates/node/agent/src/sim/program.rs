@@ -1,39 +1,39 @@
-//! The programs that a simulated cell has: few, and each with an answer that depends on the cell.
+//! Programs of a simulated cell: few, each with output that depends on the cell.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use muster_wire::task::Ran;
 
-/// So much of what a program writes is said.
+/// Maximum output of a program.
 const MOST: usize = 16 * 1024;
-/// The exit status of what was killed.
+/// Exit status after a kill.
 const KILLED: i32 = 128 + 9;
 
-/// What a program finds around itself.
+/// Environment of a program.
 #[derive(Debug)]
 pub(super) struct View {
     pub(super) hostname: String,
     pub(super) files: BTreeMap<String, String>,
-    /// What was written where programs are: it is run in their place.
+    /// Files written over programs: they run instead.
     pub(super) forged: BTreeMap<String, String>,
 }
 
-/// What is to be run.
+/// A program to run.
 #[derive(Debug)]
 pub(super) struct Program<'p> {
     pub(super) command: &'p [String],
     pub(super) stdin: &'p str,
     pub(super) timeout_seconds: u32,
-    /// A check changes nothing.
+    /// False for a check, which changes nothing.
     pub(super) may_write: bool,
 }
 
-/// Every program that there is.
+/// Every available program.
 const PROGRAMS: &[&str] =
     &["/bin/cat", "/bin/false", "/bin/hostname", "/bin/sleep", "/bin/test", "/bin/true", "/bin/write"];
 
-/// How it ends, and what it wrote where.
+/// Runs a program, and returns its result and the file it wrote.
 pub(super) fn run(view: &View, program: &Program<'_>) -> (Ran, Option<(String, String)>) {
     let words: Vec<&str> = program.command.iter().map(String::as_str).collect();
     if let Some(forged) = words.first().and_then(|path| view.forged.get(*path)) {
@@ -72,8 +72,8 @@ pub(super) fn run(view: &View, program: &Program<'_>) -> (Ran, Option<(String, S
     (ran, None)
 }
 
-/// How a file ends that was written where a program is: a script does what its lines say, as far as they are `echo WORDS` and
-/// `exit NUMBER`; what is no script says what it holds.
+/// Runs a file written over a program: a script runs its lines, as far as they are `echo WORDS` and `exit NUMBER`; any other
+/// file prints its content.
 fn script(text: &str) -> Ran {
     if !text.starts_with("#!") {
         return ended(0, text.to_owned(), String::new());
@@ -91,7 +91,7 @@ fn script(text: &str) -> Ran {
     ended(0, stdout, String::new())
 }
 
-/// How long it takes before it ends.
+/// Returns the run time of a command.
 pub(super) fn duration(command: &[String], timeout_seconds: u32) -> Duration {
     let words: Vec<&str> = command.iter().map(String::as_str).collect();
     seconds(&words).unwrap_or_default().min(Duration::from_secs(timeout_seconds.into()))
@@ -107,7 +107,7 @@ fn ended(exit: i32, stdout: String, stderr: String) -> Ran {
     Ran { exit, truncated: stdout.1 || stderr.1, stdout: stdout.0, stderr: stderr.0, timed_out: false }
 }
 
-/// The end of a text, and whether there was more.
+/// Returns the end of a text, and whether it was truncated.
 fn last(text: String) -> (String, bool) {
     let mut from = text.len().saturating_sub(MOST);
     while !text.is_char_boundary(from) {

@@ -1,4 +1,4 @@
-//! A pipe or a terminal, read and written without blocking a thread.
+//! A pipe or a terminal with non-blocking reads and writes.
 
 use std::os::fd::{AsFd as _, OwnedFd};
 
@@ -6,7 +6,7 @@ use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use rustix::io::Errno;
 use tokio::io::unix::AsyncFd;
 
-/// Has the runtime say when something can be done with a descriptor.
+/// Registers a descriptor with the runtime.
 #[expect(
     deprecated,
     reason = "it is for types that may close or change their descriptor while it is watched; an OwnedFd does neither"
@@ -19,14 +19,14 @@ pub(super) fn watched(descriptor: OwnedFd) -> std::io::Result<AsyncFd<OwnedFd>> 
 pub(super) struct Descriptor(AsyncFd<OwnedFd>);
 
 impl Descriptor {
-    /// From our own end of a pipe or terminal: its flags are not shared with whoever has the other end.
+    /// Wraps our own end of a pipe or terminal: its flags are not shared with the other end.
     pub(super) fn new(descriptor: OwnedFd) -> std::io::Result<Self> {
         let flags = fcntl_getfl(&descriptor)?;
         fcntl_setfl(&descriptor, flags | OFlags::NONBLOCK)?;
         Ok(Self(watched(descriptor)?))
     }
 
-    /// Reads what is there; nothing at the end. A terminal whose last user is gone says EIO, which is its end.
+    /// Reads the available data; nothing at the end. A terminal without users returns EIO, which is its end.
     pub(super) async fn read(&self, buffer: &mut [u8]) -> std::io::Result<usize> {
         loop {
             let mut ready = self.0.readable().await?;
@@ -40,7 +40,7 @@ impl Descriptor {
         }
     }
 
-    /// Writes all of it, waiting for whoever reads.
+    /// Writes all bytes, waiting for the reader.
     pub(super) async fn write(&self, mut bytes: &[u8]) -> std::io::Result<()> {
         while !bytes.is_empty() {
             let mut ready = self.0.writable().await?;

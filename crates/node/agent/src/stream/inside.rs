@@ -1,4 +1,4 @@
-//! What a stream needs of whoever makes cells.
+//! Interface of the streams to the driver.
 
 use std::io::{PipeReader, PipeWriter, Read, Write, pipe};
 use std::os::fd::OwnedFd;
@@ -12,11 +12,11 @@ use tokio::sync::oneshot;
 
 use super::process::Process;
 
-/// Begins things inside cells. Each of its functions may block for a moment, and says in a sentence why it cannot.
-/// A cell that is there in another incarnation than the one that is asked for is not there.
+/// Starts work inside cells. Each function may block for a moment, and returns its error as a sentence. A cell in another
+/// incarnation than requested counts as missing.
 pub trait Inside: Send + Sync {
-    /// Starts a command. With a `terminal`, that is its standard input, output and error; without one they are pipes. It is
-    /// best started as the leader of a session of its own, because whoever ends it signals its group.
+    /// Starts a command. A `terminal` becomes its standard input, output and error; otherwise they are pipes. It should lead
+    /// a session of its own, because ending it signals its process group.
     fn command(
         &self,
         cell: CellId,
@@ -25,40 +25,40 @@ pub trait Inside: Send + Sync {
         terminal: Option<OwnedFd>,
     ) -> Result<Begun, String>;
 
-    /// Reads what services wrote.
+    /// Reads the logs of services.
     fn logs(&self, cell: CellId, incarnation: i64, logs: &Logs) -> Result<Begun, String>;
 
-    /// Reads a file, or, where the path ends in a slash, a directory as a tar archive. Which of the two comes is the reader's
-    /// choice alone: a directory that is asked for as a file is refused, and the other way round.
+    /// Reads a file, or a directory as a tar archive if the path ends in a slash. The path alone decides: a directory
+    /// requested as a file is refused, and vice versa.
     fn read(&self, cell: CellId, incarnation: i64, file: &FileAt) -> Result<Begun, String>;
 
     /// Writes a file.
     fn write(&self, cell: CellId, incarnation: i64, file: &FileAt) -> Result<Begun, String>;
 }
 
-/// Something that has begun. Dropping it ends it.
+/// Started work. Dropping it ends it.
 #[derive(Debug)]
 pub enum Begun {
     /// A process, with pipes or a terminal.
     Process(Process),
-    /// A thread of the agent's own.
+    /// A thread of the agent.
     Work(Work),
 }
 
-/// What a thread does, seen from outside.
+/// Handle of a worker thread.
 #[derive(Debug)]
 pub struct Work {
-    /// Where it reads from, and how it is told that all of it came.
+    /// Input of the thread, and the flag that the input is complete.
     pub(super) input: Option<(PipeWriter, Arc<AtomicBool>)>,
-    /// Where it writes to.
+    /// Output of the thread.
     pub(super) output: Option<PipeReader>,
-    /// How it ended: with an exit status, or in a sentence.
+    /// Outcome: an exit status, or an error.
     pub(super) ended: oneshot::Receiver<Result<i32, String>>,
 }
 
 impl Begun {
-    /// Has a thread write what the other end is to get. When the stream ends first, its next write fails; one that waits for
-    /// something to write has to look whether it [is still wanted](Download::is_wanted).
+    /// Runs a thread that writes the stream's output. If the stream ends first, the next write fails; a thread that waits
+    /// for data must check [`is_wanted`](Download::is_wanted).
     pub fn source(
         work: impl FnOnce(Download) -> Result<(), String> + Send + 'static,
     ) -> Result<Self, String> {
@@ -67,14 +67,14 @@ impl Begun {
         Ok(Self::Work(Work { input: None, output: Some(output), ended }))
     }
 
-    /// Has a thread read what the other end sends.
+    /// Runs a thread that reads the stream's input.
     pub fn sink(work: impl FnOnce(Upload) -> Result<(), String> + Send + 'static) -> Result<Self, String> {
         let (upload, input) = upload()?;
         let ended = on_a_thread(move || work(upload).map(|()| 0))?;
         Ok(Self::Work(Work { input: Some(input), output: None, ended }))
     }
 
-    /// Has a thread do both, as a program would.
+    /// Runs a thread that does both, like a program.
     pub(super) fn both(
         work: impl FnOnce(Upload, PipeWriter) -> Result<i32, String> + Send + 'static,
     ) -> Result<Self, String> {
@@ -84,7 +84,7 @@ impl Begun {
         Ok(Self::Work(Work { input: Some(input), output: Some(output), ended }))
     }
 
-    /// Has a thread do something that has descriptors of its own.
+    /// Runs a thread with descriptors of its own.
     pub(super) fn alone(work: impl FnOnce() -> Result<i32, String> + Send + 'static) -> Result<Self, String> {
         Ok(Self::Work(Work { input: None, output: None, ended: on_a_thread(work)? }))
     }
@@ -105,7 +105,7 @@ fn on_a_thread(
 ) -> Result<oneshot::Receiver<Result<i32, String>>, String> {
     let (said, heard) = oneshot::channel();
     let run = move || {
-        // Who asked may have gone meanwhile.
+        // The receiver may have been dropped.
         let _ = said.send(work());
     };
     let thread = std::thread::Builder::new().name("stream".to_owned());
@@ -113,12 +113,12 @@ fn on_a_thread(
     Ok(heard)
 }
 
-/// Where what somebody wants to read is written to.
+/// Output of a download.
 #[derive(Debug)]
 pub struct Download(PipeWriter);
 
 impl Download {
-    /// Whether anybody still reads. Nothing else tells a thread that waits for something to write that its stream is over.
+    /// Reports whether the reader is still there. A thread that waits for data has no other sign that its stream ended.
     pub fn is_wanted(&self) -> bool {
         let mut look = [PollFd::new(&self.0, PollFlags::empty())];
         let looked = poll(&mut look, Some(&Timespec { tv_sec: 0, tv_nsec: 0 }));
@@ -136,7 +136,7 @@ impl Write for Download {
     }
 }
 
-/// What somebody sends to be written.
+/// Input of an upload.
 #[derive(Debug)]
 pub struct Upload {
     reader: PipeReader,
@@ -144,8 +144,8 @@ pub struct Upload {
 }
 
 impl Upload {
-    /// Whether all of it came. An end alone does not say so: a connection that broke ends it too. What is not whole must not
-    /// be put in the place of what was there.
+    /// Reports whether the upload is complete. End of input alone does not imply it: a broken connection ends it too. A
+    /// partial upload must not replace an existing file.
     pub fn is_whole(&self) -> bool {
         self.whole.load(Ordering::Acquire)
     }

@@ -1,4 +1,4 @@
-//! The streams of a node: each begins at once and goes on beside everything else.
+//! Streams of a node: each starts at once and runs beside all other work.
 
 use std::collections::BTreeSet;
 use std::convert::Infallible;
@@ -17,14 +17,14 @@ use super::socket::{Socket, open};
 use super::terminal;
 use crate::node::Running;
 
-/// More than this at once and the node's own work would suffer; the server has its limit for each tenant.
+/// Maximum concurrent streams, to protect the node's own work; the server has a limit for each tenant.
 const MOST: usize = 256;
 
-/// Tasks for streams, on their way to being joined.
+/// Stream tasks waiting to be connected.
 #[derive(Debug)]
 pub(crate) struct Streams {
     come: mpsc::UnboundedSender<Box<Task>>,
-    /// Taken by the one loop that joins them.
+    /// Taken by the one loop that connects them.
     waiting: Mutex<Option<mpsc::UnboundedReceiver<Box<Task>>>>,
 }
 
@@ -36,13 +36,13 @@ impl Default for Streams {
 }
 
 impl Streams {
-    /// Takes a task. The queue is emptied at once whatever the streams do, so it holds no more than one answer brings.
+    /// Queues a task. The queue is drained at once regardless of the streams, so it holds at most the tasks of one response.
     pub(crate) fn add(&self, task: Box<Task>) {
         let _ = self.come.send(task);
     }
 }
 
-/// Joins streams as their tasks come, for ever.
+/// Connects streams as their tasks arrive, forever.
 pub(crate) async fn streaming(node: &Running) -> Infallible {
     let waiting = node.streams.waiting.lock().expect("no holder of this lock can panic").take();
     let Some(mut waiting) = waiting else { return std::future::pending().await };
@@ -55,7 +55,7 @@ pub(crate) async fn streaming(node: &Running) -> Infallible {
                     report(node, &task, Err("the task names no stream".to_owned()));
                     continue;
                 };
-                if task.expires_at <= node.world.now() || !known.insert(order.stream_id) {
+                if task.expires_at <= node.env.now() || !known.insert(order.stream_id) {
                     continue;
                 }
                 if under_way.len() >= MOST {
@@ -89,7 +89,7 @@ async fn one(node: &Running, task: Box<Task>, order: StreamOrder) -> StreamId {
     let stream = order.stream_id;
     let mut cut = node.dial.cut.clone();
     let severed = async {
-        // Who holds the other end of the switch may be gone; then nobody can cut anything any more.
+        // With the sender dropped, the cable can no longer be cut.
         if cut.wait_for(|cut| *cut).await.is_err() {
             std::future::pending::<()>().await;
         }
@@ -124,7 +124,7 @@ async fn dial(node: &Running, order: &StreamOrder) -> Result<Socket, String> {
 
 async fn carry(node: &Running, socket: Socket, order: StreamOrder) {
     let inside = node.driver.inside();
-    // It may take its time, and the agent has other things to do meanwhile.
+    // Starting may block, so it runs on a blocking thread.
     let begun = tokio::task::spawn_blocking(move || begin(&*inside, &order)).await;
     let begun = begun.unwrap_or_else(|_| Err("the agent failed".to_owned()));
     let ends = begun.and_then(|(begun, ours)| {

@@ -1,8 +1,8 @@
-//! Streams: a terminal, a command, a log or a file between somebody and a cell.
+//! Streams: a terminal, a command, a log or a file between a user and a cell.
 //!
-//! A task says which; the agent dials the server that asked ([`socket`]), has the driver begin it inside the cell
-//! ([`Inside`]), and carries bytes between the two ([`pump`]) until either ends. Streams have no lane: one that lasts for
-//! hours must hold up neither its allocation's other tasks nor the report of its own, which is that it was joined.
+//! For each task the agent dials the requesting server ([`socket`]), has the driver start the work inside the cell
+//! ([`Inside`]), and copies bytes between the two ([`pump`]) until either ends. Streams have no queue: one that lasts for
+//! hours must block neither its allocation's other tasks nor its own report, which is that it was connected.
 
 mod descriptor;
 mod inside;

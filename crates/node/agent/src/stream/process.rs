@@ -1,4 +1,4 @@
-//! A process that a stream has started, and its end: nothing of it stays when the stream is over.
+//! A process started by a stream. Nothing of it outlives the stream.
 
 use std::os::unix::process::ExitStatusExt as _;
 use std::process::{Child, ExitStatus};
@@ -8,19 +8,19 @@ use rustix::process::{Pid, PidfdFlags, Signal, getpgid, kill_process, kill_proce
 
 use super::descriptor::watched;
 
-/// How long a process has between being told to end and being killed.
+/// Grace period between the hangup and the kill.
 const GRACE: Duration = Duration::from_secs(2);
 
 /// A process.
 pub struct Process {
-    /// None once its end was seen.
+    /// None after it was reaped.
     child: Option<Held>,
 }
 
-/// Whose it is.
+/// Kind of the child.
 enum Held {
     Own(Child),
-    /// A child that only speaks for a process in a cell: killing it alone would leave that alive.
+    /// A proxy for a process in a cell: killing only the proxy would leave that process alive.
     Attached(muster_cell::Attached),
 }
 
@@ -39,7 +39,7 @@ impl Held {
         }
     }
 
-    /// Kills it, with what it speaks for, and waits for its end.
+    /// Kills it, with the process it is a proxy for, and reaps it.
     fn kill_and_reap(self) {
         match self {
             Self::Own(mut child) => drop(child.wait()),
@@ -55,12 +55,12 @@ impl std::fmt::Debug for Process {
 }
 
 impl Process {
-    /// A child, with its standard streams as pipes or a terminal.
+    /// Wraps a child, with its standard streams as pipes or a terminal.
     pub fn new(child: Child) -> Self {
         Self { child: Some(Held::Own(child)) }
     }
 
-    /// What speaks for a process in a cell.
+    /// Wraps a proxy for a process in a cell.
     pub(crate) fn attached(attached: muster_cell::Attached) -> Self {
         Self { child: Some(Held::Attached(attached)) }
     }
@@ -69,7 +69,7 @@ impl Process {
         self.child.as_mut().map(Held::child)
     }
 
-    /// Waits for its end, and takes its place among the processes away.
+    /// Waits for its end, and reaps it.
     pub(super) async fn ended(&mut self) -> std::io::Result<i32> {
         let gone = || std::io::Error::other("its end was seen already");
         let child = self.child().ok_or_else(gone)?;
@@ -84,12 +84,12 @@ impl Process {
         }
     }
 
-    /// The terminal has another size. The kernel tells only those whose own terminal it is.
+    /// Signals a terminal resize. The kernel signals only the terminal's own session.
     pub(super) fn resized(&self) {
         self.signal(Signal::WINCH, false);
     }
 
-    /// Hangs up, and kills what does not go.
+    /// Sends a hangup, and kills the process if it does not end.
     pub(super) async fn end(&mut self) {
         if self.child.is_none() {
             return;
@@ -97,31 +97,31 @@ impl Process {
         self.signal(Signal::HUP, true);
         if tokio::time::timeout(GRACE, self.ended()).await.is_err() {
             self.kill();
-            // Nothing survives it; only a kernel that is stuck holds it, and then nobody can do more.
+            // Only a stuck kernel survives a kill, and nothing more can be done then.
             let _ = tokio::time::timeout(GRACE, self.ended()).await;
         }
     }
 
     fn kill(&mut self) {
         match &mut self.child {
-            // Its own end follows from that of what it speaks for.
+            // The proxy ends with its process.
             Some(Held::Attached(attached)) => attached.kill(),
             _ => self.signal(Signal::KILL, true),
         }
     }
 
-    /// To it alone, or to its whole group where it leads one.
+    /// Signals the process, or its whole group if it leads one.
     fn signal(&self, signal: Signal, group: bool) {
         let pid = self.child.as_ref().and_then(|child| Pid::from_raw(i32::try_from(child.id()).ok()?));
         let Some(pid) = pid else { return };
         let leads = group && getpgid(Some(pid)).is_ok_and(|leader| leader == pid);
-        // A process that is gone needs no signal.
+        // An ended process needs no signal.
         let _ = if leads { kill_process_group(pid, signal) } else { kill_process(pid, signal) };
     }
 }
 
 impl Drop for Process {
-    /// However the stream ends. A thread waits for what was killed, so that it leaves no entry behind.
+    /// Kills the process, however the stream ends. A thread reaps it, so that no zombie is left.
     fn drop(&mut self) {
         if self.child.is_none() {
             return;
@@ -136,7 +136,7 @@ impl Drop for Process {
     }
 }
 
-/// As a shell would say it: 128 and the signal for what a signal ended.
+/// Returns the exit status as a shell does: 128 plus the signal number after a signal.
 fn code(status: ExitStatus) -> i32 {
     status.code().or_else(|| Some(128 + status.signal()?)).unwrap_or(255)
 }
@@ -150,7 +150,7 @@ mod tests {
 
     use super::Process;
 
-    /// A shell that leads a group of its own, and where its entry among the processes is.
+    /// Starts a shell that leads its own group, and returns its `/proc` entry.
     fn shell(script: &str) -> (Process, PathBuf) {
         let mut command = Command::new("/bin/sh");
         command.args(["-c", script]).env_clear().stdin(Stdio::null()).stdout(Stdio::null()).process_group(0);
@@ -183,7 +183,7 @@ mod tests {
         process.end().await;
         assert!(gone(&entry) && began.elapsed() < Duration::from_secs(1));
         let (mut process, entry) = shell("trap '' HUP; while :; do sleep 1; done");
-        // The trap must be set before it is tried.
+        // The trap must be set first.
         tokio::time::sleep(Duration::from_millis(200)).await;
         process.end().await;
         assert!(gone(&entry));

@@ -1,5 +1,5 @@
-//! Bytes between a stream's socket and what was begun in the cell. One message is under way at a time in each direction, so
-//! whoever is slow holds up the other end, and nothing piles up in between.
+//! Copies bytes between a stream's socket and the work in the cell. One message is in flight in each direction, so a slow
+//! end slows the other down, and nothing accumulates in between.
 
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -20,22 +20,22 @@ use super::terminal;
 
 const PIECE: usize = 32 << 10;
 const PING: Duration = Duration::from_secs(15);
-/// A server that says nothing for four pings is gone.
+/// Timeout of a silent server: four pings.
 const SILENCE: Duration = Duration::from_secs(60);
-/// After a program's end, what its children still write is waited for no longer than this.
+/// Time to wait for output of a program's children after its end.
 const LAST_WORDS: Duration = Duration::from_millis(500);
-/// For saying goodbye to a server that may not listen.
+/// Timeout for closing the connection to a server that may not respond.
 const GOODBYE: Duration = Duration::from_secs(5);
 
 type Sending = SplitSink<Socket, Message>;
 
-/// Our ends of what was begun.
+/// Our ends of the started work.
 pub(super) struct Ends {
     input: Option<Descriptor>,
     whole: Option<Arc<AtomicBool>>,
     output: Option<Arc<Descriptor>>,
     error: Option<Descriptor>,
-    /// The same as `output`, where input and output are one.
+    /// The same as `output` if input and output are one.
     terminal: Option<Arc<Descriptor>>,
     ending: Ending,
 }
@@ -55,7 +55,7 @@ impl Ending {
 }
 
 impl Ends {
-    /// `terminal` is our end of the one that was given to the program.
+    /// Wraps the started work. `terminal` is our end of the program's terminal.
     pub(super) fn of(begun: Begun, terminal: Option<OwnedFd>) -> std::io::Result<Self> {
         let terminal = terminal.map(|ours| Descriptor::new(ours).map(Arc::new)).transpose()?;
         let mut ends = Self {
@@ -91,7 +91,7 @@ impl Ends {
     }
 }
 
-/// Carries bytes until either end is over; then nothing of what was begun is left.
+/// Copies bytes until either end closes; nothing of the work is left then.
 pub(super) async fn pump(socket: Socket, ends: Ends) {
     let Ends { mut input, whole, output, mut error, terminal, mut ending } = ends;
     let (mut sending, mut receiving) = socket.split();
@@ -116,9 +116,9 @@ pub(super) async fn pump(socket: Socket, ends: Ends) {
                 say(&mut sending, &control).await?;
                 sending.close().await
             };
-            // Who does not hear it finds the connection closed.
+            // A server that misses the message finds the connection closed.
             let _ = timeout(GOODBYE, goodbye).await;
-            // The other end closes when it has read everything; closing at once could take the last bytes from it.
+            // The other end closes after reading everything; closing at once could lose the last bytes.
             let _ = timeout(GOODBYE, async { while let Some(Ok(_)) = receiving.next().await {} }).await;
         }
         Err(why) => {
@@ -128,7 +128,7 @@ pub(super) async fn pump(socket: Socket, ends: Ends) {
     }
 }
 
-/// Says why nothing was begun.
+/// Sends the reason why nothing was started.
 pub(super) async fn refuse(mut socket: Socket, why: String) {
     let message = Channel::Control.message(&json(&Control::Failed { why }));
     let goodbye = async {
@@ -147,7 +147,7 @@ async fn say(sending: &mut Sending, control: &Control) -> Result<(), tokio_tungs
     sending.send(Message::Binary(Channel::Control.message(&json(control)).into())).await
 }
 
-/// From the socket to the cell; returns when no more can come, and why.
+/// Copies from the socket to the cell; returns the reason when no more can arrive.
 async fn inwards(
     receiving: &mut SplitStream<Socket>,
     input: &mut Option<Descriptor>,
@@ -161,7 +161,7 @@ async fn inwards(
             Ok(Some(Ok(message))) => message,
             Ok(Some(Err(error))) => return error.to_string(),
             Ok(None) => return "the server closed the stream".to_owned(),
-            // Who does not take what we send may not have come to read our pings either.
+            // A server that does not read our output may not have read our pings either.
             Err(_) if stalled.load(Ordering::Relaxed) => continue,
             Err(_) => return "nothing was heard of the server for a minute".to_owned(),
         };
@@ -177,14 +177,14 @@ async fn inwards(
                     (None, Some(pipe)) => pipe.write(bytes).await,
                     (None, None) => Ok(()),
                 };
-                // A program that reads no more has its reasons; its output and its end still count.
+                // A program may stop reading; its output and its exit status still count.
                 if written.is_err() {
                     *input = None;
                 }
             }
             Some((Channel::Control, text)) => match (serde_json::from_slice(text), terminal) {
                 (Ok(Control::Resize { columns, rows }), Some(terminal)) => {
-                    // A size that it does not take is none. One that is waiting to be told tells of this one too.
+                    // An invalid size is ignored. A pending notification also covers this size.
                     let _ = terminal::resize(terminal.as_fd(), columns, rows).map(|()| resized.try_send(()));
                 }
                 (Ok(Control::InputEnded {}), None) => {
@@ -193,7 +193,7 @@ async fn inwards(
                     }
                     *input = None;
                 }
-                // On a terminal, the end of input is a key.
+                // On a terminal, end of input is a key.
                 (Ok(Control::InputEnded {}), Some(terminal)) => drop(terminal.write(&[4]).await),
                 _ => {}
             },
@@ -202,7 +202,7 @@ async fn inwards(
     }
 }
 
-/// From the cell to the socket, until what was begun has ended and everything it said was sent.
+/// Copies from the cell to the socket, until the work has ended and all of its output was sent.
 async fn outwards(
     sending: &mut Sending,
     mut output: Option<Arc<Descriptor>>,

@@ -1,4 +1,4 @@
-//! Dialling the server that waits for a stream, and becoming a WebSocket there.
+//! Dials the server that waits for a stream, and upgrades to a WebSocket.
 
 use std::pin::pin;
 use std::time::Duration;
@@ -25,16 +25,16 @@ use crate::dial::Dial;
 use crate::link::CallError;
 use crate::paths;
 
-/// The largest message, in either direction.
+/// Maximum message size, in either direction.
 const LARGEST: usize = 1 << 20;
-/// Behind a load balancer the replica that waits is found by asking again.
+/// Retry interval: behind a load balancer, retries find the replica that waits.
 const AGAIN: Duration = Duration::from_millis(200);
 const GIVE_UP: Duration = Duration::from_secs(10);
 const ANSWER_WITHIN: Duration = Duration::from_secs(10);
 
 pub(super) type Socket = WebSocketStream<TokioIo<Upgraded>>;
 
-/// Joins the stream at the server at `address`. "Not found" there may mean that another replica waits for it.
+/// Connects the stream at the server at `address`. "Not found" there may mean that another replica waits for it.
 pub(super) async fn open(dial: &Dial, address: &Address, stream: StreamId) -> Result<Socket, CallError> {
     let began = tokio::time::Instant::now();
     loop {
@@ -64,7 +64,7 @@ async fn upgrade(dial: &Dial, address: &Address, stream: StreamId) -> Result<Soc
         .map_err(|error| unreachable(&error))?;
     let (mut sender, connection) =
         http1::handshake(io).await.map_err(|error| CallError::Unreachable(error.to_string()))?;
-    // It is over as soon as it has become something else, and may not be asked again then.
+    // The future ends with the upgrade, and must not be polled again then.
     let mut connection = pin!(connection.with_upgrades().fuse());
     let mut response = match select(pin!(sender.send_request(request)), connection.as_mut()).await {
         Either::Left((response, _)) => response.map_err(lost)?,
@@ -92,7 +92,7 @@ async fn upgrade(dial: &Dial, address: &Address, stream: StreamId) -> Result<Soc
     Ok(WebSocketStream::from_raw_socket(io, Role::Client, Some(limits())).await)
 }
 
-/// Messages are passed on at once, and what cannot be sent holds up whoever made it.
+/// Messages are sent at once, and backpressure reaches the producer.
 fn limits() -> WebSocketConfig {
     WebSocketConfig::default()
         .read_buffer_size(64 << 10)

@@ -5,19 +5,19 @@ use std::os::fd::OwnedFd;
 use rustix::pty::{OpenptFlags, grantpt, ioctl_tiocgptpeer, openpt, unlockpt};
 use rustix::termios::{Winsize, tcsetwinsize};
 
-/// A terminal of this size: our end, and the program's.
+/// Opens a terminal of this size; returns our end and the program's.
 pub(super) fn open(columns: u16, rows: u16) -> std::io::Result<(OwnedFd, OwnedFd)> {
     let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
     let ours = openpt(flags)?;
     grantpt(&ours)?;
     unlockpt(&ours)?;
-    // By its descriptor and not by its name: a name is looked up in whatever /dev/pts is mounted here.
+    // By descriptor, not by name: a name would be resolved in the /dev/pts mounted here.
     let theirs = ioctl_tiocgptpeer(&ours, flags)?;
     resize(&ours, columns, rows)?;
     Ok((ours, theirs))
 }
 
-/// Gives a terminal another size.
+/// Resizes a terminal.
 pub(super) fn resize(terminal: impl std::os::fd::AsFd, columns: u16, rows: u16) -> std::io::Result<()> {
     let size = Winsize { ws_row: rows, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
     Ok(tcsetwinsize(terminal, size)?)

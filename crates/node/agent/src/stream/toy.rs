@@ -1,7 +1,7 @@
-//! The inside of a simulated cell, so that the whole way there can be used and tested without one: `echo` says its
-//! arguments, `exit N` ends with N, `yes` does not end, `size` says the size of its terminal after each line of input, and
-//! everything else gives back what it gets. Files are as long as their name says, or swallowed. Nothing of it runs on the
-//! machine.
+//! The inside of a simulated cell, so that the complete path can be used and tested without a real one: `echo` prints its
+//! arguments, `exit N` ends with N, `yes` does not end, `size` prints the size of its terminal after each line of input, and
+//! everything else echoes its input. A file read is as long as its name states; a written one is discarded. Nothing of it
+//! runs on the machine.
 
 use std::fs::File;
 use std::io::{Read, Write};
@@ -13,7 +13,7 @@ use rustix::termios::tcgetwinsize;
 
 use super::inside::{Begun, Inside};
 
-/// See the module.
+/// Inside of a simulated cell.
 #[derive(Debug)]
 pub(crate) struct Toy;
 
@@ -93,7 +93,7 @@ fn act_on(words: &[String], terminal: OwnedFd, output: OwnedFd) -> Result<i32, S
     }
     let mut buffer = [0; 256];
     loop {
-        // The terminal's other end is closed: a program would be hung up.
+        // The terminal's other end is closed: a program would get a hangup.
         let Ok(1..) = input.read(&mut buffer) else { return Ok(0) };
         let size = tcgetwinsize(&output).map_err(|error| error.to_string())?;
         let line = format!("{} columns, {} rows\n", size.ws_col, size.ws_row);

@@ -1,4 +1,4 @@
-//! What is done in a cell that is there: once a task, for that very incarnation, and without holding up anybody else.
+//! Actions in an existing cell: once per task, for that incarnation, and without blocking other work.
 
 use std::time::{Duration, Instant};
 
@@ -32,7 +32,7 @@ fn about(
     task
 }
 
-/// Makes a cell with a service that runs and one that waits to be asked for.
+/// A task that creates a cell with a running service and one that starts on request.
 pub(crate) fn create(machine: &Machine, allocation: AllocationId, cell: CellId) -> Task {
     let mut task = about(machine, TaskKind::CellCreate, allocation, cell, 1);
     let spec = json!({
@@ -43,7 +43,7 @@ pub(crate) fn create(machine: &Machine, allocation: AllocationId, cell: CellId) 
     task
 }
 
-/// Something to do in its first incarnation.
+/// An action in its first incarnation.
 pub(crate) fn act(machine: &Machine, allocation: AllocationId, cell: CellId, act: &str) -> Task {
     let act: CellAct = serde_json::from_str(act).unwrap();
     let mut task = about(machine, act.kind(), allocation, cell, 1);
@@ -62,7 +62,7 @@ async fn reported(server: &Server, tasks: Vec<Task>) -> Vec<Report> {
     let asked: Vec<TaskId> = tasks.iter().map(|task| task.id).collect();
     server.script(|state| state.work.push_back(tasks));
     server.until("all are reported", |state| state.reports.len() == before + count).await;
-    // In the order in which they were asked for: a service is started beside what else is done in its cell.
+    // In the order of the tasks: a service starts in parallel to other work in its cell.
     let mut reports = server.reports().split_off(before);
     reports.sort_by_key(|report| asked.iter().position(|id| *id == report.task_id));
     reports
@@ -76,7 +76,7 @@ fn stdout(report: &Report) -> &str {
 async fn files_services_commands_and_checks_of_a_cell_and_what_is_remembered_of_them_after_a_crash() {
     let server = Server::start().await;
     let machine = Machine::joined(&server).await;
-    let (a, cell): (AllocationId, CellId) = (machine.world.id(), machine.world.id());
+    let (a, cell): (AllocationId, CellId) = (machine.env.id(), machine.env.id());
     let of = |text: &str| act(&machine, a, cell, text);
     let running = machine.start();
     reported(&server, vec![prepare(&machine, a), create(&machine, a, cell)]).await;
@@ -98,7 +98,7 @@ async fn files_services_commands_and_checks_of_a_cell_and_what_is_remembered_of_
     let write = r#"{"files": {"write": [{"path": "/etc/b", "text": "true"}]}}"#;
     reported(&server, vec![of(write)]).await;
     assert_eq!(stdout(&reported(&server, vec![of(probe)]).await[0]), "true", "a check does not");
-    // The same command again, as its task is handed out again: it is told of, and not run.
+    // The same task again: the command is reported, not run again.
     kill(running).await;
     let running = machine.start();
     let again = reported(&server, vec![append]).await;
@@ -110,7 +110,7 @@ async fn files_services_commands_and_checks_of_a_cell_and_what_is_remembered_of_
         1,
         "it did not write anew what was removed since"
     );
-    // Another incarnation is another cell, and what is of none is refused.
+    // Another incarnation is another cell, and a missing one is refused.
     let mut newer = of(write);
     newer.details.cell.as_mut().unwrap().incarnation = 2;
     let mut crossed = of(write);
@@ -119,19 +119,19 @@ async fn files_services_commands_and_checks_of_a_cell_and_what_is_remembered_of_
     assert_eq!(refused[0].ending, Ending::Failed);
     let refused = reported(&server, vec![newer]).await;
     assert!(refused[0].message.as_deref().unwrap().contains("incarnation 1"), "{refused:?}");
-    // The newer one has been seen now, and the older one is stale.
+    // The newer one is now known, and the older one stale.
     let refused = reported(&server, vec![of(write)]).await;
     assert!(refused[0].message.as_deref().unwrap().contains("stale incarnation"), "{refused:?}");
     kill(running).await;
 }
 
-/// Attack: a command that takes its time, in a cell that somebody wants to be rid of.
+/// Attack: a long command, in a cell that is to be destroyed.
 #[tokio::test]
 async fn a_long_command_holds_up_neither_a_check_nor_another_cell_nor_the_end_of_its_own() {
     let server = Server::start().await;
     let machine = Machine::joined(&server).await;
-    let a: AllocationId = machine.world.id();
-    let (one, two): (CellId, CellId) = (machine.world.id(), machine.world.id());
+    let a: AllocationId = machine.env.id();
+    let (one, two): (CellId, CellId) = (machine.env.id(), machine.env.id());
     let running = machine.start();
     reported(&server, vec![prepare(&machine, a), create(&machine, a, one), create(&machine, a, two)]).await;
     let began = Instant::now();
@@ -165,7 +165,7 @@ async fn a_long_command_holds_up_neither_a_check_nor_another_cell_nor_the_end_of
 async fn a_service_that_ends_by_itself_is_seen_and_started_again_by_who_asks() {
     let server = Server::start().await;
     let machine = Machine::joined(&server).await;
-    let (a, cell): (AllocationId, CellId) = (machine.world.id(), machine.world.id());
+    let (a, cell): (AllocationId, CellId) = (machine.env.id(), machine.env.id());
     let running = machine.start();
     reported(&server, vec![prepare(&machine, a), create(&machine, a, cell)]).await;
     kill(running).await;
@@ -176,10 +176,10 @@ async fn a_service_that_ends_by_itself_is_seen_and_started_again_by_who_asks() {
         kill: KillPoints::default().into(),
     };
     let driver =
-        std::sync::Arc::new(Driver::open("m", &machine.agent_folder(), &machine.world, around).unwrap());
+        std::sync::Arc::new(Driver::open("m", &machine.agent_folder(), &machine.env, around).unwrap());
     let running = machine.start_with(muster_agent::Driver::Simulated(driver.clone()));
     assert!(!driver.end_services(cell, Some("later")).unwrap(), "it does not run");
-    assert!(!driver.end_services(machine.world.id(), None).unwrap(), "there is no such cell");
+    assert!(!driver.end_services(machine.env.id(), None).unwrap(), "there is no such cell");
     assert!(driver.end_services(cell, None).unwrap());
     let looked = reported(&server, vec![about(&machine, TaskKind::CellInspect, a, cell, 1)]).await;
     let main = &looked[0].findings.cell.as_ref().unwrap().services[0];
@@ -196,7 +196,7 @@ async fn a_service_that_ends_by_itself_is_seen_and_started_again_by_who_asks() {
 async fn a_secret_of_files_is_asked_for_and_nothing_is_written_without_it() {
     let server = Server::start().await;
     let machine = Machine::joined(&server).await;
-    let (a, cell): (AllocationId, CellId) = (machine.world.id(), machine.world.id());
+    let (a, cell): (AllocationId, CellId) = (machine.env.id(), machine.env.id());
     let of = |text: &str| act(&machine, a, cell, text);
     let running = machine.start();
     reported(&server, vec![prepare(&machine, a), create(&machine, a, cell)]).await;

@@ -1,4 +1,4 @@
-//! Cells that must not go on without the platform: cut off for too long, they end, and what they kept stays.
+//! Self-fencing: cells that are partitioned for too long end, and their state stays.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -15,15 +15,15 @@ use crate::pull::{create, prepare, reported, trust};
 use crate::real::{Groups, layer, settings_of};
 use crate::server::Server;
 
-/// The shortest limit that there is.
+/// The shortest limit.
 const LIMIT: Duration = Duration::from_secs(5);
-/// What the agent and a busy machine may need beyond it.
+/// Tolerance for the agent and a busy machine.
 const SLACK: Duration = Duration::from_secs(4);
 
-/// A task to make a cell, of an image that a simulated node does not need, that may go on alone for [`LIMIT`] or for ever.
+/// A task that creates a cell, of an image that a simulated node does not need, with a partition limit of [`LIMIT`] or none.
 fn lone(machine: &Machine, allocation: AllocationId, limited: bool) -> Task {
     let image = format!("sha256:{}", "0f".repeat(32));
-    let mut task = create(machine, allocation, machine.world.id(), &image, trust(false));
+    let mut task = create(machine, allocation, machine.env.id(), &image, trust(false));
     let order = task.details.cell.as_mut().unwrap();
     (order.pull, order.spec.as_mut().unwrap().stop_after_partition) = (None, limited.then_some(5));
     task
@@ -33,7 +33,7 @@ fn cell(task: &Task) -> CellId {
     task.details.cell.as_ref().unwrap().cell_id
 }
 
-/// Waits until it is so; fails when it takes longer.
+/// Waits for a condition; fails after `most`.
 async fn within(most: Duration, what: &str, so: impl Fn() -> bool) {
     let since = Instant::now();
     while !so() {
@@ -46,9 +46,9 @@ async fn within(most: Duration, what: &str, so: impl Fn() -> bool) {
 async fn cut_off_for_too_long_all_that_must_end_ends_at_once_and_nothing_else() {
     let server = Server::start().await;
     let mut machine = Machine::joined(&server).await;
-    // Whoever waits for one before the next is begun needs twice as long.
+    // Stopping them in sequence would take twice as long.
     machine.odds.latency = (Duration::from_secs(2), Duration::from_secs(2));
-    let (a, b): (AllocationId, AllocationId) = (machine.world.id(), machine.world.id());
+    let (a, b): (AllocationId, AllocationId) = (machine.env.id(), machine.env.id());
     let limited = [lone(&machine, a, true), lone(&machine, b, true)];
     let free = lone(&machine, a, false);
     let running = machine.start();
@@ -71,16 +71,16 @@ async fn cut_off_for_too_long_all_that_must_end_ends_at_once_and_nothing_else() 
     kill(running).await;
 }
 
-/// What a node has heard is older than its agent: one that dies again and again does not begin to count anew.
+/// The last contact outlives the agent: repeated crashes do not restart the count.
 #[tokio::test]
 async fn an_agent_that_is_started_again_and_again_hears_nothing_either() {
     let server = Server::start().await;
     let machine = Machine::joined(&server).await;
-    let a: AllocationId = machine.world.id();
+    let a: AllocationId = machine.env.id();
     let task = lone(&machine, a, true);
     let running = machine.start();
     reported(&server, vec![prepare(&machine, a), task]).await;
-    // What was heard is written down within a second.
+    // The last contact is persisted within a second.
     tokio::time::sleep(Duration::from_millis(1_500)).await;
     machine.cut.send_replace(true);
     kill(running).await;
@@ -96,13 +96,14 @@ async fn an_agent_that_is_started_again_and_again_hears_nothing_either() {
     assert!(cut.elapsed() + SLACK > LIMIT, "it ended too early");
 }
 
-/// A real cell whose service takes half a minute to stop is dead at once, and its state is there for its next incarnation.
+/// A real cell with a service that takes half a minute to stop is dead at once, and its state is kept for its next
+/// incarnation.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_real_cell_that_is_cut_off_dies_without_grace_and_keeps_its_state() {
     let server = Server::start().await;
     let machine = Machine::joined(&server).await;
-    let a: AllocationId = machine.world.id();
-    let id: CellId = machine.world.id();
+    let a: AllocationId = machine.env.id();
+    let id: CellId = machine.env.id();
     let mut image = String::new();
     server.script(|state| {
         let layer = state.registry.blob(layer());
@@ -123,11 +124,11 @@ async fn a_real_cell_that_is_cut_off_dies_without_grace_and_keeps_its_state() {
     };
     let settings = settings_of(&machine, std::process::id().wrapping_add(31));
     let _groups = Groups(settings.key.clone());
-    let driver = real::Driver::open(settings, &machine.world).unwrap();
+    let driver = real::Driver::open(settings, &machine.env).unwrap();
     let running = machine.start_with(Driver::Real(Arc::new(driver)));
 
     let of = |pid: u32| std::path::PathBuf::from(format!("/proc/{pid}/root")).join("data/word");
-    // Everything happens first and is judged afterwards, so that nothing is left on the machine whatever the judgement.
+    // All actions come before all assertions, so that a failure leaves nothing on the machine.
     let stubborn = "trap : TERM; echo kept > /data/word; while true; do sleep 1; done";
     let made = reported(&server, vec![prepare(&machine, a), make(1, stubborn)]).await;
     let pid = made[1].findings.cell.as_ref().map_or(0, |cell| cell.pid);

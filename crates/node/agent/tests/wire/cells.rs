@@ -1,4 +1,4 @@
-//! Cells: made and destroyed in their order, fenced by incarnations of their own, and never without their allocation.
+//! Cells: created and destroyed in order, fenced by incarnations of their own, and never without their allocation.
 
 use std::collections::VecDeque;
 
@@ -34,7 +34,7 @@ fn prepare(machine: &Machine, allocation: AllocationId) -> Task {
     task
 }
 
-/// Hands these out, and waits until each was reported.
+/// Delivers these tasks, and waits for all reports.
 async fn reported(server: &Server, tasks: Vec<Task>) -> Vec<Report> {
     let (before, count) = (server.reports().len(), tasks.len());
     server.script(|state| state.work.push_back(tasks));
@@ -54,7 +54,7 @@ fn stale(report: &Report) -> bool {
 async fn a_life_of_a_cell_in_its_place() {
     let server = Server::start().await;
     let machine = Machine::joined(&server).await;
-    let (a, cell): (AllocationId, CellId) = (machine.world.id(), machine.world.id());
+    let (a, cell): (AllocationId, CellId) = (machine.env.id(), machine.env.id());
     let of = |kind, incarnation| task(&machine, kind, a, cell, incarnation);
     let running = machine.start();
     let early = reported(&server, vec![of(TaskKind::CellCreate, 1)]).await;
@@ -83,12 +83,12 @@ async fn a_life_of_a_cell_in_its_place() {
     kill(running).await;
 }
 
-/// Attack: a task that was held back by the network, or replayed, must not bring back what the platform has given up.
+/// Attack: a delayed or replayed task must not bring back a cell that the platform has given up.
 #[tokio::test]
 async fn a_late_cell_create_does_not_bring_back_what_was_destroyed() {
     let server = Server::start().await;
     let machine = Machine::joined(&server).await;
-    let (a, cell): (AllocationId, CellId) = (machine.world.id(), machine.world.id());
+    let (a, cell): (AllocationId, CellId) = (machine.env.id(), machine.env.id());
     let of = |kind| task(&machine, kind, a, cell, 1);
     let running = machine.start();
     let tasks = vec![prepare(&machine, a), of(TaskKind::CellDestroy), of(TaskKind::CellCreate)];
@@ -109,7 +109,7 @@ async fn a_late_cell_create_does_not_bring_back_what_was_destroyed() {
 async fn what_speaks_of_an_older_incarnation_of_a_cell_or_of_its_allocation_is_refused() {
     let server = Server::start().await;
     let machine = Machine::joined(&server).await;
-    let (a, cell): (AllocationId, CellId) = (machine.world.id(), machine.world.id());
+    let (a, cell): (AllocationId, CellId) = (machine.env.id(), machine.env.id());
     let running = machine.start();
     let made = vec![prepare(&machine, a), task(&machine, TaskKind::CellCreate, a, cell, 5)];
     assert_eq!(endings(&reported(&server, made).await), [Ending::Done; 2]);
@@ -130,8 +130,8 @@ async fn what_speaks_of_an_older_incarnation_of_a_cell_or_of_its_allocation_is_r
 async fn a_cell_is_not_touched_through_another_allocation() {
     let server = Server::start().await;
     let machine = Machine::joined(&server).await;
-    let (a, b): (AllocationId, AllocationId) = (machine.world.id(), machine.world.id());
-    let cell: CellId = machine.world.id();
+    let (a, b): (AllocationId, AllocationId) = (machine.env.id(), machine.env.id());
+    let cell: CellId = machine.env.id();
     let running = machine.start();
     let made = vec![prepare(&machine, a), task(&machine, TaskKind::CellCreate, a, cell, 1)];
     reported(&server, made).await;
@@ -147,8 +147,8 @@ async fn a_cell_is_not_touched_through_another_allocation() {
 async fn cells_that_must_not_be_there_are_destroyed_before_the_first_task_is_asked_for() {
     let server = Server::start().await;
     let machine = Machine::joined(&server).await;
-    let a: AllocationId = machine.world.id();
-    let (one, two): (CellId, CellId) = (machine.world.id(), machine.world.id());
+    let a: AllocationId = machine.env.id();
+    let (one, two): (CellId, CellId) = (machine.env.id(), machine.env.id());
     let running = machine.start();
     let create = |cell| task(&machine, TaskKind::CellCreate, a, cell, 1);
     reported(&server, vec![prepare(&machine, a), create(one), create(two)]).await;
@@ -163,7 +163,7 @@ async fn cells_that_must_not_be_there_are_destroyed_before_the_first_task_is_ask
     server.until("it polls again", |state| state.asked.contains(&"poll".to_owned())).await;
     {
         let state = server.state.lock().unwrap();
-        // The status of its cells may be reported before it asks for work.
+        // The status of its cells may be reported before the first poll.
         let asked: Vec<&str> =
             state.asked.iter().map(String::as_str).filter(|word| *word != "observe").collect();
         assert_eq!(asked[..3], ["hello", "hello", "poll"]);
@@ -172,7 +172,7 @@ async fn cells_that_must_not_be_there_are_destroyed_before_the_first_task_is_ask
         assert_eq!(state.hellos[1].cells, [left]);
         assert_eq!(state.hellos[1].places, [Place { allocation_id: a, incarnation: 1 }]);
     }
-    // The place is as good as before, and the ghost does not come back.
+    // The sandbox is unaffected, and the stale copy does not come back.
     let reports =
         reported(&server, vec![create(one), task(&machine, TaskKind::CellInspect, a, two, 1)]).await;
     assert!(stale(&reports[0]), "{:?}", reports[0]);
@@ -185,9 +185,9 @@ async fn an_answer_that_is_too_long_holds_up_no_task() {
     let server = Server::start().await;
     let machine = Machine::joined(&server).await;
     let too_long = Wanted { revision: 4, keys: vec!["k".repeat(1 << 20); 20], ..Wanted::default() };
-    let work = task(&machine, TaskKind::CellInspect, machine.world.id(), machine.world.id(), 1);
+    let work = task(&machine, TaskKind::CellInspect, machine.env.id(), machine.env.id(), 1);
     server.script(|state| {
-        // As the server does: what was in the answer is handed out again after the next hello.
+        // Like the real server: tasks in the lost response are delivered again after the next hello.
         state.redeliver = vec![work.clone()];
         state.work.push_back(vec![work.clone()]);
         state.wanted.extend([too_long.clone(), too_long]);

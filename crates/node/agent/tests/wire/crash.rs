@@ -11,13 +11,13 @@ use crate::server::Server;
 async fn after_kill_9_the_places_are_there_and_nothing_is_made_twice() {
     let server = Server::start().await;
     let machine = Machine::joined(&server).await;
-    let a: AllocationId = machine.world.id();
+    let a: AllocationId = machine.env.id();
     let task = machine.task(TaskKind::Prepare, a, 1);
     server.script(|state| state.work.push_back(vec![task.clone()]));
     let running = machine.start();
     server.until("it is reported", |state| state.reports.len() == 1).await;
     kill(running).await;
-    // The server did not write the report down before it fell over itself, and hands the task out again.
+    // The server crashed before it stored the report, and delivers the task again.
     server.script(|state| {
         state.hellos.clear();
         state.work.push_back(vec![task.clone()]);
@@ -38,7 +38,7 @@ async fn killed_while_a_task_waits_it_has_done_nothing() {
     let server = Server::start().await;
     let mut machine = Machine::joined(&server).await;
     machine.odds.latency = (Duration::from_secs(60), Duration::from_secs(60));
-    let task = machine.task(TaskKind::Prepare, machine.world.id(), 1);
+    let task = machine.task(TaskKind::Prepare, machine.env.id(), 1);
     server.script(|state| state.work.push_back(vec![task]));
     let running = machine.start();
     server.until("work was taken", |state| state.work.is_empty()).await;
@@ -51,13 +51,13 @@ async fn killed_while_a_task_waits_it_has_done_nothing() {
 async fn an_effect_that_a_crash_kept_from_the_journal_is_added_at_the_next_start() {
     let server = Server::start().await;
     let machine = Machine::joined(&server).await;
-    let a: AllocationId = machine.world.id();
+    let a: AllocationId = machine.env.id();
     let tasks = vec![machine.task(TaskKind::Prepare, a, 1), machine.task(TaskKind::Destroy, a, 1)];
     server.script(|state| state.work.push_back(tasks));
     let running = machine.start();
     server.until("both are reported", |state| state.reports.len() == 2).await;
     kill(running).await;
-    // As if the process had ended right before the last line was written, in the middle of another.
+    // As if the process had ended right before it wrote the last line.
     let text = std::fs::read_to_string(machine.journal_path()).unwrap();
     let first = text.lines().next().unwrap();
     std::fs::write(machine.journal_path(), format!("{first}\n")).unwrap();

@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use muster_agent::sim::{Fleet, Journal, KillPoints, Member, Odds, Word};
 use muster_agent::{Folder, Invitation, Machine, Trust};
-use muster_ids::World;
+use muster_ids::Env;
 
 use crate::server::Server;
 
@@ -11,9 +11,9 @@ async fn a_fleet_lives_in_one_process_and_obeys_words() {
     let server = Server::start().await;
     let parent = tempfile::tempdir().unwrap();
     let journal = Arc::new(Journal::open(&parent.path().join("journal")).unwrap());
-    let world = World::system();
+    let env = Env::system();
     let mut fleet =
-        Fleet::new(world.clone(), Some(journal), Arc::new(KillPoints::default()), Odds::default(), 1);
+        Fleet::new(env.clone(), Some(journal), Arc::new(KillPoints::default()), Odds::default(), 1);
     for number in 1..=4 {
         let name = format!("sim-{number:04}");
         let folder = Folder::unflushed(parent.path().join(&name));
@@ -25,7 +25,7 @@ async fn a_fleet_lives_in_one_process_and_obeys_words() {
             trust: Trust::FirstUse,
             name: name.clone(),
         };
-        muster_agent::join(&folder, &invitation, machine.look().await, false, &world).await.unwrap();
+        muster_agent::join(&folder, &invitation, machine.look().await, false, &env).await.unwrap();
         fleet.add(Member { name, folder, machine }).unwrap();
     }
     fleet.ready().await;

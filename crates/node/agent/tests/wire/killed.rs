@@ -1,4 +1,4 @@
-//! A real process that ends itself at each point, and is started again.
+//! A real process that ends itself at each crash point, and is restarted.
 
 use std::path::Path;
 use std::process::Stdio;
@@ -31,7 +31,7 @@ async fn the_agent_in_a_process_of_its_own() {
         Ok(number) => {
             let kill = KillPoints::parse(&machine.kill_at).unwrap();
             let settings = Settings { kill: kill.into(), ..settings_of(&machine, number.parse().unwrap()) };
-            let driver = real::Driver::open(settings, &machine.world).unwrap();
+            let driver = real::Driver::open(settings, &machine.env).unwrap();
             machine.start_with(Driver::Real(driver.into()))
         }
         Err(_) => machine.start(),
@@ -43,12 +43,12 @@ fn start(machine: &Machine, kill_at: &str) -> Child {
     command(machine, kill_at).spawn().unwrap()
 }
 
-/// One that makes real cells, under the number of whoever started it.
+/// Starts an agent with real cells, under the number of the calling process.
 pub(crate) fn start_real(machine: &Machine, kill_at: &str) -> Child {
     command(machine, kill_at).env(REAL, std::process::id().to_string()).spawn().unwrap()
 }
 
-/// One that fetches images.
+/// Starts an agent that pulls images.
 pub(crate) fn start_pulling(machine: &Machine, kill_at: &str) -> Child {
     command(machine, kill_at).env(PULLS, "1").spawn().unwrap()
 }
@@ -75,11 +75,11 @@ async fn killed_at_any_point_and_started_again_it_does_everything_once() {
     for point in KILL_POINTS {
         let server = Server::start().await;
         let machine = Machine::joined(&server).await;
-        let a: AllocationId = machine.world.id();
+        let a: AllocationId = machine.env.id();
         let of = |kind| machine.task(kind, a, 1);
         let mut resize = of(TaskKind::Resize);
         resize.details.amount.cpus = 2;
-        let cell = machine.world.id();
+        let cell = machine.env.id();
         let made = vec![
             of(TaskKind::Prepare),
             of(TaskKind::Inspect),
@@ -90,7 +90,7 @@ async fn killed_at_any_point_and_started_again_it_does_everything_once() {
         let acts = [FILES, SERVICE, COMMAND, PROBE].map(|text| act(&machine, a, cell, text));
         let ended = vec![of(TaskKind::Destroy), of(TaskKind::Wipe)];
 
-        // What is done in a cell has a queue of its own, so that it is asked for when the cell is there, and while it is.
+        // Actions in a cell have a queue of their own, so they are delivered while the cell exists.
         let (mut agent, mut killed) = (start(&machine, point), false);
         for tasks in [made, acts[..3].to_vec(), acts[3..].to_vec(), ended] {
             server.script(|state| {

@@ -1,4 +1,4 @@
-//! A machine in a folder of its own, with an agent that can be started, killed and started again.
+//! A machine in a folder of its own, with an agent that can be started, killed and restarted.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::sync::Arc;
 use jiff::SignedDuration;
 use muster_agent::sim::{Driver, Effect, Faults, Journal, KillPoints, Line, Odds, Surroundings};
 use muster_agent::{Address, Agent, AgentError, Folder, Identity, Invitation, Machine as Has, Phase, Trust};
-use muster_ids::{AllocationId, World};
+use muster_ids::{AllocationId, Env};
 use muster_wire::task::{Amount, Details, Task, TaskKind};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
@@ -15,16 +15,16 @@ use crate::server::Server;
 
 pub(crate) struct Machine {
     folder: PathBuf,
-    /// Removes the folder in the end, unless it is another's.
+    /// Removes the folder in the end, unless another machine owns it.
     _ours: Option<tempfile::TempDir>,
-    pub(crate) world: World,
+    pub(crate) env: Env,
     pub(crate) cut: watch::Sender<bool>,
     pub(crate) stop: watch::Sender<bool>,
     pub(crate) phase: watch::Sender<Phase>,
     pub(crate) odds: Odds,
-    /// Where its process ends itself.
+    /// Crash points of its process.
     pub(crate) kill_at: String,
-    /// Whether it fetches images.
+    /// Whether it pulls images.
     pub(crate) pulls: bool,
 }
 
@@ -36,14 +36,14 @@ impl Machine {
         machine
     }
 
-    /// A machine whose folder is there.
+    /// Returns a machine in an existing folder.
     pub(crate) fn at(folder: &Path) -> Self {
         Self {
             folder: folder.to_owned(),
             _ours: None,
             kill_at: String::new(),
             pulls: false,
-            world: World::system(),
+            env: Env::system(),
             cut: watch::Sender::new(false),
             stop: watch::Sender::new(false),
             phase: watch::Sender::new(Phase::Away),
@@ -82,10 +82,10 @@ impl Machine {
         let server: Address = server.url.parse().unwrap();
         let invitation = Invitation { server, token: "mst_join_x\n".into(), trust, name: "m".into() };
         let inventory = self.has().look().await;
-        muster_agent::join(&self.agent_folder(), &invitation, inventory, force, &self.world).await
+        muster_agent::join(&self.agent_folder(), &invitation, inventory, force, &self.env).await
     }
 
-    /// A new process, as far as it can know: all it has is the folder.
+    /// Starts an agent with only the folder as state, like a new process.
     pub(crate) fn start(&self) -> JoinHandle<Result<(), AgentError>> {
         let folder = self.agent_folder();
         let around = Surroundings {
@@ -93,12 +93,12 @@ impl Machine {
             faults: Arc::new(Faults::new(self.odds.clone(), 1, "m")),
             kill: Arc::new(KillPoints::parse(&self.kill_at).unwrap()),
         };
-        let driver = Driver::open("m", &folder, &self.world, around).unwrap();
+        let driver = Driver::open("m", &folder, &self.env, around).unwrap();
         let driver = if self.pulls { driver.pulling() } else { driver };
         self.start_with(muster_agent::Driver::Simulated(Arc::new(driver)))
     }
 
-    /// The same, with another driver.
+    /// Like `start`, with another driver.
     pub(crate) fn start_with(&self, driver: muster_agent::Driver) -> JoinHandle<Result<(), AgentError>> {
         let folder = self.agent_folder();
         let agent = Agent {
@@ -106,7 +106,7 @@ impl Machine {
             machine: self.has(),
             driver,
             folder,
-            world: self.world.clone(),
+            env: self.env.clone(),
             cut: self.cut.subscribe(),
             phase: self.phase.clone(),
         };
@@ -129,19 +129,19 @@ impl Machine {
             ..Details::default()
         };
         Task {
-            id: self.world.id(),
+            id: self.env.id(),
             kind,
             allocation_id: Some(allocation),
             incarnation,
             generation: 7,
             details,
             correlation_id: "thread".into(),
-            expires_at: self.world.now() + SignedDuration::from_mins(5),
+            expires_at: self.env.now() + SignedDuration::from_mins(5),
         }
     }
 }
 
-/// Ends it as `kill -9` does.
+/// Ends it like `kill -9`.
 pub(crate) async fn kill(running: JoinHandle<Result<(), AgentError>>) {
     running.abort();
     let _ = running.await;

@@ -1,4 +1,4 @@
-//! The agent against a scripted server that speaks the wire over real TLS.
+//! The agent against a scripted server that implements the wire protocol over real TLS.
 
 mod acts;
 mod alone;

@@ -1,4 +1,4 @@
-//! Images, pulled by digest: with one token, from a registry that may lie and refuse.
+//! Images, pulled by digest with one token, from a registry that may send wrong data and refuse requests.
 
 use std::fs;
 use std::path::PathBuf;
@@ -15,12 +15,12 @@ use crate::machine::{Machine, kill};
 use crate::registry::{Instead, REPOSITORY, path};
 use crate::server::Server;
 
-/// A machine that pulls, and the place of an allocation on it.
+/// A machine that pulls, and the sandbox of an allocation on it.
 pub(crate) async fn scene() -> (Server, Machine, AllocationId) {
     let server = Server::start().await;
     let mut machine = Machine::joined(&server).await;
     machine.pulls = true;
-    let allocation = machine.world.id();
+    let allocation = machine.env.id();
     (server, machine, allocation)
 }
 
@@ -34,7 +34,7 @@ pub(crate) fn trust(required: bool) -> Trust {
     Trust { required, policy: "policy-1".to_owned(), keys: Vec::new() }
 }
 
-/// A task to make a cell from this image.
+/// A task that creates a cell from this image.
 pub(crate) fn create(
     machine: &Machine,
     allocation: AllocationId,
@@ -57,7 +57,7 @@ pub(crate) fn create(
     task
 }
 
-/// Hands these out, and waits until each was reported.
+/// Delivers these tasks, and waits for all reports.
 pub(crate) async fn reported(server: &Server, tasks: Vec<Task>) -> Vec<Report> {
     let (before, count) = (server.reports().len(), tasks.len());
     server.script(|state| state.work.push_back(tasks));
@@ -65,7 +65,7 @@ pub(crate) async fn reported(server: &Server, tasks: Vec<Task>) -> Vec<Report> {
     server.reports().split_off(before)
 }
 
-/// Why it was refused, and in which words.
+/// Returns the reason code and the message of a refusal.
 pub(crate) fn refusal(report: &Report) -> (Option<Refusal>, String) {
     assert_eq!(report.ending, Ending::Failed, "{report:?}");
     (report.findings.refusal, report.message.clone().unwrap())
@@ -75,7 +75,7 @@ pub(crate) fn pulled(machine: &Machine) -> PathBuf {
     machine.path().join("agent/pulled")
 }
 
-/// What lies there, by name.
+/// Returns the names in a folder.
 pub(crate) fn names(folder: PathBuf) -> Vec<String> {
     let names = fs::read_dir(folder).into_iter().flatten().flatten();
     names.map(|entry| entry.file_name().into_string().unwrap()).collect()
@@ -93,14 +93,14 @@ pub(crate) fn some(length: usize, salt: u8) -> Bytes {
 #[tokio::test]
 async fn an_image_is_pulled_by_its_digest_with_a_token_that_is_asked_for_once() {
     let (server, machine, a) = scene().await;
-    let cell: CellId = machine.world.id();
+    let cell: CellId = machine.env.id();
     let mut image = String::new();
     let mut layers = Vec::new();
     server.script(|state| {
         let registry = &mut state.registry;
         layers = (0..7).map(|salt| registry.blob(some(300_000, salt))).collect();
         image = registry.image(&layers);
-        // Wherever tags point now or later, nobody asks.
+        // Tags are never requested.
         registry.holds.insert(path("manifests", "latest"), Bytes::from_static(b"another image"));
     });
     let running = machine.start();
@@ -137,7 +137,7 @@ async fn what_has_another_digest_or_length_is_refused_and_not_kept() {
     ];
     for (instead, says) in cases {
         let (server, machine, a) = scene().await;
-        let cell: CellId = machine.world.id();
+        let cell: CellId = machine.env.id();
         let (mut image, mut layer) = (String::new(), Value::Null);
         server.script(|state| {
             let registry = &mut state.registry;
@@ -146,7 +146,7 @@ async fn what_has_another_digest_or_length_is_refused_and_not_kept() {
             if !matches!(instead, Instead::Say(_)) {
                 registry.instead("blobs", &layer["digest"], instead.clone());
             } else {
-                // Its descriptor is what lies: of the same content it says another length.
+                // The descriptor is wrong: it declares another length for the same content.
                 let mut short = layer.clone();
                 short["size"] = json!(5);
                 image = registry.image(&[short]);
@@ -167,7 +167,7 @@ async fn what_has_another_digest_or_length_is_refused_and_not_kept() {
             assert_eq!(names(pulled(&machine).join("partial")), Vec::<String>::new());
         }
         assert_eq!(kept(&machine, &layer), None);
-        // The damage was on the way: who asks again has it.
+        // The data was damaged in transit: a retry succeeds.
         if !matches!(instead, Instead::Say(_)) {
             let again = reported(&server, vec![create(&machine, a, cell, &image, trust(false))]).await;
             assert_eq!(again[0].ending, Ending::Done, "{again:?}");
@@ -179,7 +179,7 @@ async fn what_has_another_digest_or_length_is_refused_and_not_kept() {
 #[tokio::test]
 async fn a_manifest_that_is_another_is_refused_whoever_it_points_to() {
     let (server, machine, a) = scene().await;
-    let cell: CellId = machine.world.id();
+    let cell: CellId = machine.env.id();
     let mut image = String::new();
     server.script(|state| {
         let registry = &mut state.registry;
@@ -219,16 +219,16 @@ async fn refusals_are_told_in_the_servers_words() {
     let running = machine.start();
     reported(&server, vec![prepare(&machine, a)]).await;
     for image in &images {
-        let task = create(&machine, a, machine.world.id(), image, trust(false));
+        let task = create(&machine, a, machine.env.id(), image, trust(false));
         let (refused, why) = refusal(&reported(&server, vec![task]).await[0]);
         assert_eq!(refused, Some(Refusal::ArtifactPull));
         assert!(why.contains("this project may not read that") && !why.contains("CANARY"), "{why}");
     }
-    let task = create(&machine, a, machine.world.id(), &Digest::of(b"nothing").to_string(), trust(false));
+    let task = create(&machine, a, machine.env.id(), &Digest::of(b"nothing").to_string(), trust(false));
     let (refused, why) = refusal(&reported(&server, vec![task]).await[0]);
     assert_eq!(refused, Some(Refusal::ArtifactPull));
     assert!(why.contains("the repository does not hold it"), "{why}");
-    let mut wrong = create(&machine, a, machine.world.id(), &images[0], trust(false));
+    let mut wrong = create(&machine, a, machine.env.id(), &images[0], trust(false));
     let pull = wrong.details.cell.as_mut().unwrap().pull.as_mut().unwrap();
     pull.repository = "../../node/v1/x".to_owned();
     let (refused, why) = refusal(&reported(&server, vec![wrong]).await[0]);
@@ -248,7 +248,7 @@ async fn a_token_that_ends_amid_a_pull_is_asked_for_again() {
         registry.token_ends_after = Some(5);
     });
     let running = machine.start();
-    let task = create(&machine, a, machine.world.id(), &image, trust(false));
+    let task = create(&machine, a, machine.env.id(), &image, trust(false));
     let reports = reported(&server, vec![prepare(&machine, a), task]).await;
     assert_eq!(reports[1].ending, Ending::Done, "{:?}", reports[1]);
     assert_eq!(server.state.lock().unwrap().secret_asks.len(), 2);
@@ -258,7 +258,7 @@ async fn a_token_that_ends_amid_a_pull_is_asked_for_again() {
 #[tokio::test]
 async fn two_cells_that_need_the_same_layer_fetch_it_once() {
     let (server, machine, a) = scene().await;
-    let b: AllocationId = machine.world.id();
+    let b: AllocationId = machine.env.id();
     let (mut images, mut shared) = (Vec::new(), Value::Null);
     server.script(|state| {
         let registry = &mut state.registry;
@@ -269,8 +269,8 @@ async fn two_cells_that_need_the_same_layer_fetch_it_once() {
     });
     let running = machine.start();
     reported(&server, vec![prepare(&machine, a), prepare(&machine, b)]).await;
-    let one = create(&machine, a, machine.world.id(), &images[0], trust(false));
-    let two = create(&machine, b, machine.world.id(), &images[1], trust(false));
+    let one = create(&machine, a, machine.env.id(), &images[0], trust(false));
+    let two = create(&machine, b, machine.env.id(), &images[1], trust(false));
     let reports = reported(&server, vec![one, two]).await;
     assert!(reports.iter().all(|report| report.ending == Ending::Done), "{reports:?}");
     assert_eq!(server.state.lock().unwrap().registry.count(shared["digest"].as_str().unwrap()), 1);
@@ -300,7 +300,7 @@ async fn of_an_index_only_what_is_for_this_machine_is_fetched() {
         index = registry.document(&document)["digest"].as_str().unwrap().to_owned();
     });
     let running = machine.start();
-    let task = create(&machine, a, machine.world.id(), &index, trust(false));
+    let task = create(&machine, a, machine.env.id(), &index, trust(false));
     let reports = reported(&server, vec![prepare(&machine, a), task]).await;
     assert_eq!(reports[1].ending, Ending::Done, "{:?}", reports[1]);
     assert_eq!(server.state.lock().unwrap().registry.count(other["digest"].as_str().unwrap()), 0);

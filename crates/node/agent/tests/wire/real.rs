@@ -1,5 +1,5 @@
-//! The same with real cells: what is pulled is unpacked, its layers go, secrets are where they should be, and an image that
-//! somebody changed does not run. As root, because only root can make cells.
+//! The same with real cells: a pulled image is unpacked, its layers are removed, secrets are in their files, and a modified
+//! image does not run. Needs root to create cells.
 
 use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
@@ -19,14 +19,14 @@ use crate::pull::{create, prepare, refusal, reported, trust};
 use crate::server::Server;
 
 const CANARY: &str = "CANARY-3f-of-a-real-cell";
-/// An image that nobody has.
+/// An image that exists nowhere.
 const NOWHERE: &str = "sha256:0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f";
 
 pub(crate) fn settings(machine: &Machine) -> Settings {
     settings_of(machine, std::process::id())
 }
 
-/// What no test with another number has at the same time.
+/// Settings that no test with another number uses at the same time.
 pub(crate) fn settings_of(machine: &Machine, number: u32) -> Settings {
     let missing = real::missing_tools();
     assert!(missing.is_empty(), "this test makes real cells and lacks {missing:?}");
@@ -44,7 +44,7 @@ pub(crate) fn settings_of(machine: &Machine, number: u32) -> Settings {
     }
 }
 
-/// A layer that holds nothing but busybox.
+/// A layer with busybox only.
 pub(crate) fn layer() -> Vec<u8> {
     let mut archive = tar::Builder::new(Vec::new());
     let busybox = std::fs::read("/bin/busybox").expect("the tests of cells need a static /bin/busybox");
@@ -57,14 +57,14 @@ pub(crate) fn layer() -> Vec<u8> {
     archive.into_inner().unwrap()
 }
 
-/// The files in which the canary lies, disks of allocations among them.
+/// Returns the files that contain the canary, including disks of allocations.
 fn canaries(folder: &Path) -> String {
     let grep = Command::new("grep").args(["-rlaF", CANARY]).arg(folder).output().unwrap();
     assert_ne!(grep.status.code(), Some(2), "{}", String::from_utf8_lossy(&grep.stderr));
     String::from_utf8(grep.stdout).unwrap()
 }
 
-/// The control groups that a driver makes once and leaves, gone when the test is.
+/// Control groups that a driver creates once and leaves, removed at the end of the test.
 pub(crate) struct Groups(pub(crate) String);
 
 impl Drop for Groups {
@@ -82,7 +82,7 @@ impl Drop for Groups {
 async fn an_image_is_pulled_unpacked_and_guarded_and_secrets_are_in_the_cell_alone() {
     let server = Server::start().await;
     let machine = Machine::joined(&server).await;
-    let (a, cell): (AllocationId, CellId) = (machine.world.id(), machine.world.id());
+    let (a, cell): (AllocationId, CellId) = (machine.env.id(), machine.env.id());
     let (mut image, mut layer_digest) = (String::new(), String::new());
     server.script(|state| {
         let layer = state.registry.blob(layer());
@@ -101,7 +101,7 @@ async fn an_image_is_pulled_unpacked_and_guarded_and_secrets_are_in_the_cell_alo
     };
     let settings = settings(&machine);
     let _groups = Groups(settings.key.clone());
-    let driver = real::Driver::open(settings, &machine.world).unwrap();
+    let driver = real::Driver::open(settings, &machine.env).unwrap();
     let running = machine.start_with(Driver::Real(Arc::new(driver)));
     let blob = |digest: &str| {
         let digest: Digest = digest.parse().unwrap();
@@ -109,7 +109,7 @@ async fn an_image_is_pulled_unpacked_and_guarded_and_secrets_are_in_the_cell_alo
     };
     let rootfs = machine.path().join(format!("driver/images/sha256-{}/rootfs", &image[7..]));
 
-    // Everything happens first and is judged afterwards, so that nothing is left on the machine whatever the judgement.
+    // All actions come before all assertions, so that a failure leaves nothing on the machine.
     let first = reported(&server, vec![prepare(&machine, a), of(TaskKind::CellCreate, 1)]).await;
     let pid = first[1].findings.cell.as_ref().map_or(0, |cell| cell.pid);
     let inside = PathBuf::from(format!("/proc/{pid}/root")).join("run/muster/secrets/password");
@@ -117,12 +117,12 @@ async fn an_image_is_pulled_unpacked_and_guarded_and_secrets_are_in_the_cell_alo
     let layers_gone = !blob(&layer_digest).exists() && blob(&image).exists();
     let again = reported(&server, vec![of(TaskKind::CellCreate, 1)]).await;
 
-    // What the project has not published comes from the operator alone, who put nothing here.
-    let mut unpublished = create(&machine, a, machine.world.id(), NOWHERE, trust(false));
+    // An unpublished image can only come from the operator, and there is none here.
+    let mut unpublished = create(&machine, a, machine.env.id(), NOWHERE, trust(false));
     unpublished.details.cell.as_mut().unwrap().pull = None;
     let nowhere = reported(&server, vec![unpublished]).await;
 
-    // A repeated order changes nothing, also when the image was changed meanwhile: what runs, runs.
+    // A repeated order changes nothing, even if the image was modified meanwhile: the cell keeps running.
     let planted = std::fs::write(rootfs.join("bin/planted"), b"#!");
     let repeated = reported(&server, vec![of(TaskKind::CellCreate, 1)]).await;
     let damaged = reported(&server, vec![of(TaskKind::CellDestroy, 1), of(TaskKind::CellCreate, 2)]).await;

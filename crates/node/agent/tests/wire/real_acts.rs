@@ -1,4 +1,4 @@
-//! What is done in a real cell, and checks beside it, as tasks ask for them. As root, because only root can make cells.
+//! Actions in a real cell, and checks beside it, as tasks. Needs root to create cells.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -33,7 +33,7 @@ struct Scene {
 async fn scene() -> (Scene, real::Settings) {
     let server = Server::start().await;
     let machine = Machine::joined(&server).await;
-    let (allocation, cell) = (machine.world.id(), machine.world.id());
+    let (allocation, cell) = (machine.env.id(), machine.env.id());
     let mut image = String::new();
     server.script(|state| {
         let layer = state.registry.blob(layer());
@@ -77,13 +77,13 @@ impl Scene {
         self.act(json!({"probe": {"command": command, "sees": ["/data"]}}))
     }
 
-    /// Makes the place and the cell.
+    /// Creates the sandbox and the cell.
     async fn made(&self) -> Vec<Report> {
         let place = prepare(&self.machine, self.allocation);
         reported(&self.server, vec![place, self.about(TaskKind::CellCreate)]).await
     }
 
-    /// Destroys both and wipes what they had.
+    /// Destroys both and wipes their data.
     async fn ended(&self) -> Vec<Report> {
         let mut ends = [(); 2].map(|()| prepare(&self.machine, self.allocation));
         (ends[0].kind, ends[1].kind) = (TaskKind::Destroy, TaskKind::Wipe);
@@ -98,12 +98,12 @@ impl Scene {
         &self,
         settings: &real::Settings,
     ) -> tokio::task::JoinHandle<Result<(), muster_agent::AgentError>> {
-        let driver = real::Driver::open(settings.clone(), &self.machine.world).unwrap();
+        let driver = real::Driver::open(settings.clone(), &self.machine.env).unwrap();
         self.machine.start_with(Driver::Real(Arc::new(driver)))
     }
 }
 
-/// A process that ends itself at each stage of each kind, and the next one: what was asked for is done once, and told of.
+/// A process that ends itself at each stage of each kind, and its successor: every task is done once, and reported.
 #[tokio::test(flavor = "multi_thread")]
 async fn killed_at_any_stage_of_what_is_done_in_a_cell_it_is_done_once() {
     let (scene, settings) = scene().await;
@@ -114,7 +114,7 @@ async fn killed_at_any_stage_of_what_is_done_in_a_cell_it_is_done_once() {
     let kinds = ["cell_files", "cell_service", "cell_command", "cell_probe"];
     let stages = ["begun", "journalled", "done", "reporting"];
     let points = kinds.iter().flat_map(|kind| stages.iter().map(move |stage| format!("{kind}:{stage}")));
-    // What only looks is not journalled.
+    // Read-only tasks are not journalled.
     for point in points.filter(|point| point != "cell_probe:journalled") {
         let counted = format!("echo {point} >> /data/count; grep -c {point} /data/count");
         let task = match point.split(':').next().unwrap() {
@@ -165,7 +165,7 @@ async fn files_services_commands_and_checks_of_a_real_cell() {
     let running = scene.start(&settings);
     let rootfs = scene.machine.path().join(format!("driver/images/sha256-{}/rootfs", &scene.image[7..]));
 
-    // Everything happens first and is judged afterwards, so that nothing is left on the machine whatever the judgement.
+    // All actions come before all assertions, so that a failure leaves nothing on the machine.
     let made = scene.made().await;
     let files = json!({"files": {
         "write": [{"path": "/data/word", "text": "true"}],
@@ -175,7 +175,7 @@ async fn files_services_commands_and_checks_of_a_real_cell() {
     let secret = scene.told(scene.command(busybox("cat /run/muster/secrets/key"))).await;
     let started = scene.told(scene.act(json!({"service": {"name": "later", "action": "start"}}))).await;
 
-    // An agent that is killed while a command runs: the next one finds it again, and it runs once.
+    // An agent is killed during a command: its successor finds the command, which runs once.
     let long = scene.command(busybox("echo x >> /data/count; sleep 3; cat /data/count"));
     scene.server.script(|state| state.work.push_back(vec![long.clone()]));
     let began = Instant::now();
@@ -185,11 +185,11 @@ async fn files_services_commands_and_checks_of_a_real_cell() {
     kill(running).await;
     let running = scene.start(&settings);
     let again = scene.told(long.clone()).await;
-    // A task that comes before its report was taken is the same one, and nothing new is said of it.
+    // A task delivered again before its report was accepted is the same one, and has no second report.
     tokio::time::sleep(Duration::from_millis(500)).await;
     let repeated = scene.told(long.clone()).await;
 
-    // Attack: the cell's only program is written over, by a task and not even by a process of the cell.
+    // Attack: the cell's only program is overwritten, by a task and not even by a process of the cell.
     let kept = scene.told(scene.command(busybox("mkdir /kept; cp /bin/busybox /kept/busybox"))).await;
     let forge = json!({"files": {"write": [{"path": "/bin/busybox", "text": "#!/kept/busybox sh\necho forged\n", "mode": "755"}]}});
     let forged = scene.told(scene.act(forge)).await;
@@ -197,13 +197,13 @@ async fn files_services_commands_and_checks_of_a_real_cell() {
     let undeceived = scene.told(scene.probe(busybox("cat /data/word"))).await;
 
     let mut elsewhere = scene.command(busybox("true"));
-    elsewhere.allocation_id = Some(scene.machine.world.id());
+    elsewhere.allocation_id = Some(scene.machine.env.id());
     let elsewhere = scene.told(elsewhere).await;
     let mut older = scene.command(busybox("true"));
     older.details.cell.as_mut().unwrap().incarnation = 2;
     let older = scene.told(older).await;
 
-    // Attack: somebody changed the image on the node's disk.
+    // Attack: the image on the node's disk was modified.
     let planted = std::fs::write(rootfs.join("bin/planted"), b"#!");
     let damaged = scene.told(scene.probe(busybox("cat /data/word"))).await;
     let stopped = scene.told(scene.act(json!({"service": {"name": "later", "action": "stop"}}))).await;

@@ -1,4 +1,5 @@
-//! A real node on a small disk: an image that does not fit is refused and leaves nothing, and an unused one gives way. As root.
+//! A real node on a small disk: an image that does not fit is refused and leaves nothing, and an unused one is evicted.
+//! Needs root.
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -18,10 +19,10 @@ use crate::registry::Registry;
 use crate::server::Server;
 
 const MIB: u64 = 1 << 20;
-/// What stays free on every node.
+/// Space that stays free on every node.
 const RESERVE: u64 = 256 * MIB;
 
-/// A file system of a limited size, unmounted when the test ends, however it ends.
+/// A file system of limited size, unmounted at the end of the test in every case.
 struct SmallDisk(tempfile::TempDir);
 
 impl SmallDisk {
@@ -42,7 +43,7 @@ impl SmallDisk {
         disk.f_bavail * disk.f_frsize
     }
 
-    /// Takes space until so much is left.
+    /// Fills the disk until `bytes` are left.
     fn leave(&self, bytes: u64) {
         let filler = vec![0; usize::try_from(self.free() - bytes).unwrap()];
         std::fs::write(self.0.path().join(format!("filler-{bytes}")), filler).unwrap();
@@ -55,7 +56,7 @@ impl Drop for SmallDisk {
     }
 }
 
-/// An image with busybox and so many MiB of zeros, which packs to almost nothing.
+/// An image with busybox and `mib` MiB of zeros, which compresses to almost nothing.
 fn image_of(registry: &mut Registry, name: &str, mib: u64) -> String {
     let mut plain = layer();
     plain.truncate(plain.len() - 1024);
@@ -90,7 +91,7 @@ async fn an_image_that_does_not_fit_is_refused_and_unused_ones_give_way() {
     let server = Server::start().await;
     let machine = Machine::at(&disk.path());
     machine.join(&server, Trust::fingerprint(&server.ca_sha256).unwrap(), false).await.unwrap();
-    let a: AllocationId = machine.world.id();
+    let a: AllocationId = machine.env.id();
     let (mut old, mut new, mut bomb) = (String::new(), String::new(), String::new());
     server.script(|state| {
         old = image_of(&mut state.registry, "old", 30);
@@ -104,11 +105,11 @@ async fn an_image_that_does_not_fit_is_refused_and_unused_ones_give_way() {
     };
     let settings = settings_of(&machine, std::process::id().wrapping_add(50_000));
     let _groups = Groups(settings.key.clone());
-    let driver = real::Driver::open(settings, &machine.world).unwrap();
+    let driver = real::Driver::open(settings, &machine.env).unwrap();
     let running = machine.start_with(Driver::Real(Arc::new(driver)));
-    let cells: [CellId; 3] = [(); 3].map(|()| machine.world.id());
+    let cells: [CellId; 3] = [(); 3].map(|()| machine.env.id());
 
-    // Everything happens first and is judged afterwards, so that nothing is left on the machine whatever the judgement.
+    // All actions come before all assertions, so that a failure leaves nothing on the machine.
     let first = reported(&server, vec![prepare(&machine, a), of(TaskKind::CellCreate, cells[0], &old)]).await;
     disk.leave(RESERVE + 12 * MIB);
     let before = disk.free();
@@ -126,12 +127,12 @@ async fn an_image_that_does_not_fit_is_refused_and_unused_ones_give_way() {
     let fits = reported(&server, vec![of(TaskKind::CellCreate, cells[2], &new)]).await;
     let evicted = !unpacked(machine.path(), &old) && unpacked(machine.path(), &new);
 
-    // The disk of an allocation has 64 MiB, and what images take of the offered room is only borrowed.
+    // The disk of an allocation has 64 MiB, and images only borrow offered space.
     let mut destroy = of(TaskKind::CellDestroy, cells[2], &new);
     destroy.details.cell.as_mut().unwrap().spec = None;
     let gone_too = reported(&server, vec![destroy]).await;
     disk.leave(50 * MIB);
-    let b: AllocationId = machine.world.id();
+    let b: AllocationId = machine.env.id();
     let with_disk = reported(&server, vec![prepare(&machine, b)]).await;
     let gave_way = !unpacked(machine.path(), &new);
 

@@ -1,5 +1,4 @@
-//! A registry that does what a test says: it holds what it is given, remembers what it is asked for, and can break off, lie
-//! and refuse.
+//! A scripted registry: it serves its content, records requests, and can break off, send wrong data and refuse.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -14,44 +13,44 @@ use serde_json::{Value, json};
 
 use crate::server::{Answer, content};
 
-/// So much goes out at once.
+/// Chunk size.
 const PIECE: usize = 64 << 10;
 
-/// What is done instead of the usual, when something is asked for.
+/// Scripted behaviour for a request.
 #[derive(Debug, Clone)]
 pub(crate) enum Instead {
-    /// A refusal, in the words of registries.
+    /// A refusal in the registry's format.
     Refuse(u16, &'static str),
-    /// After so many bytes the connection breaks.
+    /// Breaks the connection after this many bytes.
     BreakAfter(usize),
-    /// After so many bytes nothing comes for a long time.
+    /// Stalls for a long time after this many bytes.
     StopAfter(usize),
-    /// Something else comes.
+    /// Sends other content.
     Give(Bytes),
-    /// It is said to be so long.
+    /// Declares this length.
     Say(u64),
-    /// The range that was asked for is not heard.
+    /// Ignores the requested range.
     Whole,
 }
 
 #[derive(Default)]
 pub(crate) struct Registry {
-    /// By what is asked for: `REPOSITORY/blobs/DIGEST`, `…/manifests/…`, `…/referrers/…`.
+    /// Content by path: `REPOSITORY/blobs/DIGEST`, `…/manifests/…`, `…/referrers/…`.
     pub(crate) holds: BTreeMap<String, Bytes>,
-    /// What was asked for, and from where on.
+    /// Requested paths and ranges.
     pub(crate) asked: Vec<(String, Option<String>)>,
     pub(crate) instead: BTreeMap<String, VecDeque<Instead>>,
-    /// How many tokens were given out.
+    /// Number of issued tokens.
     pub(crate) tokens: usize,
-    /// How many of them have ended, the first ones first.
+    /// Number of expired tokens, oldest first.
     pub(crate) ended: usize,
-    /// After so many requests the token ends.
+    /// Number of requests after which the token expires.
     pub(crate) token_ends_after: Option<usize>,
-    /// How many bytes of blobs were sent.
+    /// Number of blob bytes sent.
     pub(crate) sent: usize,
 }
 
-/// The one repository.
+/// The only repository.
 pub(crate) const REPOSITORY: &str = "acme.ml/train";
 
 impl Registry {
@@ -68,7 +67,7 @@ impl Registry {
         json!({"mediaType": "application/vnd.oci.image.layer.v1.tar", "digest": digest, "size": size})
     }
 
-    /// A document under its digest; with the descriptor that leads to it.
+    /// Stores a document under its digest, and returns its descriptor.
     pub(crate) fn document(&mut self, document: &Value) -> Value {
         let bytes = Bytes::from(document.to_string());
         let digest = Digest::of(&bytes).to_string();
@@ -78,7 +77,7 @@ impl Registry {
         json!({"mediaType": media_type, "digest": digest, "size": size})
     }
 
-    /// An image of these layers; its digest.
+    /// Stores an image of these layers, and returns its digest.
     pub(crate) fn image(&mut self, layers: &[Value]) -> String {
         let config = json!({"architecture": "amd64", "os": "linux", "rootfs": {"type": "layers", "diff_ids":
             layers.iter().map(|layer| layer["digest"].clone()).collect::<Vec<_>>()}});
@@ -88,13 +87,13 @@ impl Registry {
         self.document(&manifest)["digest"].as_str().unwrap().to_owned()
     }
 
-    /// The next time that this is asked for, this happens.
+    /// Scripts the next request for this object.
     pub(crate) fn instead(&mut self, kind: &str, digest: &Value, instead: Instead) {
         let digest = digest.as_str().unwrap();
         self.instead.entry(path(kind, digest)).or_default().push_back(instead);
     }
 
-    /// How often this was asked for.
+    /// Returns the number of requests for this.
     pub(crate) fn count(&self, part: &str) -> usize {
         self.asked.iter().filter(|(asked, _)| asked.contains(part)).count()
     }
@@ -150,7 +149,7 @@ pub(crate) fn answer(what: &str, request: &Request<Incoming>, registry: &mut Reg
     let pieces = futures::stream::iter(pieces.into_iter().map(|piece| Ok(Frame::data(piece))));
     let body = match instead {
         Some(Instead::BreakAfter(_)) => {
-            // What was sent before has time to arrive.
+            // Lets earlier data arrive first.
             let end = futures::stream::once(async {
                 tokio::time::sleep(std::time::Duration::from_millis(50)).await;
                 Err(std::io::Error::other("scripted: broken off"))
@@ -166,7 +165,7 @@ pub(crate) fn answer(what: &str, request: &Request<Incoming>, registry: &mut Reg
     Ok(response.body(body).unwrap())
 }
 
-/// A stream that is only ever polled by one: what a boxed body asks for.
+/// A stream with a single poller, as a boxed body requires.
 struct SyncStream(
     std::sync::Mutex<futures::stream::BoxStream<'static, Result<Frame<Bytes>, std::io::Error>>>,
 );

@@ -1,4 +1,4 @@
-//! Pulls that break off: by the network, by a partition, by a crash. Each byte comes once where that can be.
+//! Interrupted pulls: by the network, a partition or a crash. Each byte is sent once where possible.
 
 use std::fs;
 use std::time::Duration;
@@ -17,7 +17,7 @@ use crate::server::Server;
 #[tokio::test]
 async fn what_broke_off_is_gone_on_with_where_it_broke() {
     let (server, machine, a) = scene().await;
-    let cell: CellId = machine.world.id();
+    let cell: CellId = machine.env.id();
     let (mut image, mut layer) = (String::new(), Value::Null);
     let size = 1 << 20;
     server.script(|state| {
@@ -49,7 +49,7 @@ async fn what_broke_off_is_gone_on_with_where_it_broke() {
 #[tokio::test]
 async fn a_server_that_does_not_hear_of_ranges_sends_it_whole() {
     let (server, machine, a) = scene().await;
-    let cell: CellId = machine.world.id();
+    let cell: CellId = machine.env.id();
     let (mut image, mut layer) = (String::new(), Value::Null);
     server.script(|state| {
         let registry = &mut state.registry;
@@ -69,7 +69,7 @@ async fn a_server_that_does_not_hear_of_ranges_sends_it_whole() {
 #[tokio::test]
 async fn a_partition_cuts_a_pull_too_and_it_goes_on_when_it_is_over() {
     let (server, machine, a) = scene().await;
-    let cell: CellId = machine.world.id();
+    let cell: CellId = machine.env.id();
     let (mut image, mut layer) = (String::new(), Value::Null);
     server.script(|state| {
         let registry = &mut state.registry;
@@ -111,7 +111,7 @@ fn config_size(server: &Server) -> usize {
 #[tokio::test]
 async fn killed_amid_a_pull_the_next_agent_goes_on_and_what_was_spoilt_is_fetched_anew() {
     let (server, machine, a) = scene().await;
-    let cell: CellId = machine.world.id();
+    let cell: CellId = machine.env.id();
     let (mut image, mut layer) = (String::new(), Value::Null);
     server.script(|state| {
         let registry = &mut state.registry;
@@ -128,7 +128,7 @@ async fn killed_amid_a_pull_the_next_agent_goes_on_and_what_was_spoilt_is_fetche
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
     kill(running).await;
-    // As a power cut can leave it: as long as it was, and empty inside.
+    // The state after a power cut: full length, but empty.
     fs::write(&partial, vec![0; 200_000]).unwrap();
     let running = machine.start();
     let reports = reported(&server, vec![task]).await;
@@ -152,7 +152,7 @@ async fn killed_at_each_point_of_a_pull_and_started_again_it_pulls_to_the_end() 
             layer = state.registry.blob(some(100_000, 1));
             image = state.registry.image(std::slice::from_ref(&layer));
         });
-        let task = create(&machine, a, machine.world.id(), &image, trust(false));
+        let task = create(&machine, a, machine.env.id(), &image, trust(false));
         let tasks = vec![prepare(&machine, a), task.clone()];
         server.script(|state| state.redeliver = tasks);
         let mut doomed = crate::killed::start_pulling(&machine, point);
@@ -187,10 +187,10 @@ async fn a_large_layer_passes_through_little_memory() {
         let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap().to_owned();
         line.trim().trim_end_matches(" kB").parse::<u64>().unwrap()
     };
-    // What making the layer took is not what is measured.
+    // Excludes the memory used to build the layer.
     fs::write("/proc/self/clear_refs", "5").unwrap();
     let before = most();
-    let task = create(&machine, a, machine.world.id(), &image, trust(false));
+    let task = create(&machine, a, machine.env.id(), &image, trust(false));
     let reports = reported(&server, vec![task]).await;
     let grown = most().saturating_sub(before);
     assert_eq!(reports[0].ending, Ending::Done, "{:?}", reports[0]);

@@ -1,4 +1,4 @@
-//! Secrets of cells: asked for when the cell is made, for that incarnation, and never said by the node.
+//! Secrets of cells: requested when the cell is created, for that incarnation, and never revealed by the node.
 
 use std::collections::VecDeque;
 
@@ -27,7 +27,7 @@ fn with_secrets(machine: &Machine, a: AllocationId, cell: CellId, files: &[&str]
 async fn a_simulated_node_asks_for_all_that_a_real_one_needs_and_keeps_only_that_it_came() {
     let server = Server::start().await;
     let machine = Machine::joined(&server).await;
-    let (a, cell): (AllocationId, CellId) = (machine.world.id(), machine.world.id());
+    let (a, cell): (AllocationId, CellId) = (machine.env.id(), machine.env.id());
     server.script(|state| {
         state.secrets = ["password", "key"].map(|file| (file.to_owned(), CANARY.into())).into();
     });
@@ -50,9 +50,9 @@ async fn a_simulated_node_asks_for_all_that_a_real_one_needs_and_keeps_only_that
     assert!(text.contains("secret password") && text.contains("\"image\""), "{text}");
     assert!(!text.contains("CANARY"), "neither a secret nor a token is on the disk");
     assert!(!serde_json::to_string(&server.reports()).unwrap().contains("CANARY"));
-    // What runs needs nothing more: neither asked for again, nor failed when it cannot be had.
+    // A running cell needs no content: it is not requested again, and its absence is no failure.
     server.script(|state| state.secrets.clear());
-    let again = reported(&server, vec![Task { id: machine.world.id(), ..task }]).await;
+    let again = reported(&server, vec![Task { id: machine.env.id(), ..task }]).await;
     assert_eq!(again[0].ending, Ending::Done);
     assert_eq!(asked().len(), 3);
     kill(running).await;
@@ -71,7 +71,7 @@ fn walk(folder: &std::path::Path) -> Vec<std::path::PathBuf> {
 async fn a_secret_that_is_refused_fails_the_cell_and_says_which() {
     let server = Server::start().await;
     let machine = Machine::joined(&server).await;
-    let (a, cell): (AllocationId, CellId) = (machine.world.id(), machine.world.id());
+    let (a, cell): (AllocationId, CellId) = (machine.env.id(), machine.env.id());
     server.script(|state| drop(state.secrets.insert("password".to_owned(), CANARY.into())));
     let running = machine.start();
     let task = with_secrets(&machine, a, cell, &["password", "gone"]);
@@ -91,7 +91,7 @@ async fn a_secret_that_is_refused_fails_the_cell_and_says_which() {
 async fn a_token_that_is_refused_is_the_image_that_cannot_be_had() {
     let server = Server::start().await;
     let machine = Machine::joined(&server).await;
-    let (a, cell): (AllocationId, CellId) = (machine.world.id(), machine.world.id());
+    let (a, cell): (AllocationId, CellId) = (machine.env.id(), machine.env.id());
     server.script(|state| {
         let refusals = VecDeque::from([Instead::Refuse(403, "that artifact was retired")]);
         state.instead.insert("secret", refusals);
@@ -109,7 +109,7 @@ async fn a_token_that_is_refused_is_the_image_that_cannot_be_had() {
 async fn an_answer_that_was_lost_and_a_session_that_is_over_are_no_refusals() {
     let server = Server::start().await;
     let machine = Machine::joined(&server).await;
-    let (a, cell): (AllocationId, CellId) = (machine.world.id(), machine.world.id());
+    let (a, cell): (AllocationId, CellId) = (machine.env.id(), machine.env.id());
     server.script(|state| {
         state.secrets.insert("password".to_owned(), CANARY.into());
         let mishaps =

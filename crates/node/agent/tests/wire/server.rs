@@ -1,5 +1,4 @@
-//! A server that does what a test says: it hands out what it is given, remembers what it hears, and can refuse, stay
-//! silent and break off.
+//! A scripted server: it delivers its content, records requests, and can refuse, stay silent and break off.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex};
@@ -14,7 +13,7 @@ use http_body_util::{BodyExt as _, Full};
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
-use muster_ids::{NodeId, TaskId, World};
+use muster_ids::{Env, NodeId, TaskId};
 use muster_wire::cell::{CellPlace, Wanted};
 use muster_wire::task::{Place, Report, Task};
 use muster_wire::wire::{
@@ -32,54 +31,54 @@ use x509_parser::prelude::{FromDer as _, X509Certificate};
 
 use crate::registry::{self, Registry};
 
-/// What is done instead of the usual.
+/// Scripted behaviour.
 #[derive(Debug, Clone)]
 pub(crate) enum Instead {
     /// A refusal.
     Refuse(u16, &'static str),
-    /// The request is heard and carried out, and the connection breaks before the answer.
+    /// The request is processed, and the connection breaks before the response.
     BreakOff,
 }
 
 #[derive(Default)]
 pub(crate) struct State {
-    /// Every request, in order: its last word.
+    /// Every request, in order: the last segment of its path.
     pub(crate) asked: Vec<String>,
     pub(crate) hellos: Vec<Hello>,
     pub(crate) joins: Vec<Join>,
     pub(crate) reports: Vec<Report>,
-    /// What was reported of cells, oldest first.
+    /// Reported cell observations, oldest first.
     pub(crate) observed: Vec<CellObservation>,
     pub(crate) renewals: usize,
-    /// What is done instead, by the request's last word, one time each.
+    /// Scripted behaviour by the last segment of the path, once each.
     pub(crate) instead: BTreeMap<&'static str, VecDeque<Instead>>,
-    /// The ghosts of each hello to come.
+    /// Stale copies in the response to each hello.
     pub(crate) ghosts: VecDeque<Vec<Place>>,
-    /// The cells among them.
+    /// Stale cells in the response to each hello.
     pub(crate) ghost_cells: VecDeque<Vec<CellPlace>>,
-    /// What the node should have, in each answer to come.
+    /// Desired state in each response.
     pub(crate) wanted: VecDeque<Wanted>,
-    /// What each poll said that it has of that.
+    /// Revision in each poll.
     pub(crate) revisions: Vec<i64>,
-    /// The work of each poll to come.
+    /// Work for each poll.
     pub(crate) work: VecDeque<Vec<Task>>,
-    /// Goes out with the next work as it is, whatever it is.
+    /// Raw tasks sent with the next work.
     pub(crate) strange: Vec<serde_json::Value>,
-    /// Tasks that every new session is handed again, as far as they are not reported.
+    /// Tasks delivered again to every new session until they are reported.
     pub(crate) redeliver: Vec<Task>,
-    /// Reports that are not taken.
+    /// Reports that are refused.
     pub(crate) refused: Vec<TaskId>,
-    /// The last session that was given out.
+    /// Last issued session.
     pub(crate) session: i64,
-    /// The session of each node, by its key.
+    /// Session of each node, by key.
     pub(crate) sessions: BTreeMap<Vec<u8>, i64>,
-    /// How long the certificates last that are signed from now on, in seconds.
+    /// Lifetime of certificates signed from now on, in seconds.
     pub(crate) lifetime: u64,
-    /// What agents are told of when to renew.
+    /// Renewal time sent to agents.
     pub(crate) renew_after: u64,
-    /// The secrets that are told, by the names of their files.
+    /// Secrets, by file name.
     pub(crate) secrets: BTreeMap<String, Vec<u8>>,
-    /// What was asked for of them.
+    /// Requests for secrets.
     pub(crate) secret_asks: Vec<SecretAsk>,
     /// The registry.
     pub(crate) registry: Registry,
@@ -106,7 +105,7 @@ impl Server {
         params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
         let ca = params.self_signed(&key).unwrap();
         let (pem, ca_der) = (ca.pem(), ca.der().clone());
-        let authority = Authority { pem, issuer: Issuer::new(params, key), node: World::for_tests(5).id() };
+        let authority = Authority { pem, issuer: Issuer::new(params, key), node: Env::for_tests(5).id() };
         let leaf_key = KeyPair::generate().unwrap();
         let mut leaf = CertificateParams::default();
         leaf.subject_alt_names = vec![SanType::IpAddress("127.0.0.1".parse().unwrap())];
@@ -150,7 +149,7 @@ impl Server {
         server
     }
 
-    /// Waits until it is so; fails after ten seconds.
+    /// Waits for a condition; fails after ten seconds.
     pub(crate) async fn until(&self, what: &str, so: impl Fn(&State) -> bool) {
         for _ in 0..1000 {
             if so(&self.state.lock().unwrap()) {
@@ -161,7 +160,7 @@ impl Server {
         panic!("it never came to this: {what}; asked: {:?}", self.state.lock().unwrap().asked);
     }
 
-    /// What was reported up to now.
+    /// Returns the reports so far.
     pub(crate) fn reports(&self) -> Vec<Report> {
         self.state.lock().unwrap().reports.clone()
     }
@@ -171,7 +170,7 @@ impl Server {
         self.changed.notify_waiters();
     }
 
-    /// How often a request came.
+    /// Returns the number of requests of this kind.
     pub(crate) fn count(&self, what: &str) -> usize {
         self.state.lock().unwrap().asked.iter().filter(|asked| *asked == what).count()
     }
@@ -184,9 +183,9 @@ fn key_of(certificate: &[u8]) -> Vec<u8> {
 
 fn sign(authority: &Authority, csr: &str, lifetime: u64) -> String {
     let mut request = rcgen::CertificateSigningRequestParams::from_pem(csr).unwrap();
-    // Whole seconds, as certificates have them.
-    let now = SystemTime::UNIX_EPOCH
-        + Duration::from_secs(u64::try_from(World::system().now().as_second()).unwrap());
+    // Whole seconds, as in certificates.
+    let now =
+        SystemTime::UNIX_EPOCH + Duration::from_secs(u64::try_from(Env::system().now().as_second()).unwrap());
     request.params.not_before = now.into();
     request.params.not_after = (now + Duration::from_secs(lifetime)).into();
     request.params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];

@@ -13,7 +13,7 @@ use crate::server::{Instead, Server};
 async fn ghosts_are_destroyed_before_the_first_task_is_asked_for() {
     let server = Server::start().await;
     let machine = Machine::joined(&server).await;
-    let (a, b): (AllocationId, AllocationId) = (machine.world.id(), machine.world.id());
+    let (a, b): (AllocationId, AllocationId) = (machine.env.id(), machine.env.id());
     let tasks = [a, b].map(|id| {
         let mut task = machine.task(TaskKind::Prepare, id, 1);
         task.details.devices.clear();
@@ -118,7 +118,7 @@ async fn told_to_stop_it_finishes_what_runs_and_reports_it() {
     let server = Server::start().await;
     let mut machine = Machine::joined(&server).await;
     machine.odds.latency = (Duration::from_millis(300), Duration::from_millis(300));
-    let (a, b): (AllocationId, AllocationId) = (machine.world.id(), machine.world.id());
+    let (a, b): (AllocationId, AllocationId) = (machine.env.id(), machine.env.id());
     let mut other = machine.task(TaskKind::Prepare, b, 1);
     other.details.devices.clear();
     let tasks = vec![machine.task(TaskKind::Prepare, a, 1), machine.task(TaskKind::Inspect, a, 1), other];
@@ -140,7 +140,7 @@ async fn through_a_partition_nothing_gets_and_afterwards_everything_is_told() {
     server.until("it polls", |state| state.asked.contains(&"poll".to_owned())).await;
     let mut phase = machine.phase.subscribe();
     phase.wait_for(|phase| *phase == muster_agent::Phase::Polling).await.unwrap();
-    let task = machine.task(TaskKind::Prepare, machine.world.id(), 1);
+    let task = machine.task(TaskKind::Prepare, machine.env.id(), 1);
     server.script(|state| state.work.push_back(vec![task.clone()]));
     server.until("work was taken", |state| state.work.is_empty()).await;
     machine.cut.send_replace(true);
@@ -149,7 +149,7 @@ async fn through_a_partition_nothing_gets_and_afterwards_everything_is_told() {
     tokio::time::sleep(Duration::from_millis(500)).await;
     assert_eq!(server.state.lock().unwrap().asked.len(), asked, "nothing came through");
     machine.cut.send_replace(false);
-    // If the work was lost on its way, the server would hand it out again.
+    // The server delivers the task again if the response was lost.
     server.script(|state| state.work.push_back(vec![task.clone()]));
     server.until("it was told", |state| state.reports.iter().any(|report| report.task_id == task.id)).await;
     assert_eq!(machine.effects(), [(Effect::Prepared, 1)]);

@@ -12,7 +12,7 @@ use crate::server::{Instead, Server};
 async fn a_life_of_a_place_from_prepare_to_wipe() {
     let server = Server::start().await;
     let machine = Machine::joined(&server).await;
-    let a: AllocationId = machine.world.id();
+    let a: AllocationId = machine.env.id();
     let kinds = [
         TaskKind::Prepare,
         TaskKind::Inspect,
@@ -53,7 +53,7 @@ async fn a_life_of_a_place_from_prepare_to_wipe() {
 async fn what_speaks_of_an_older_incarnation_is_refused_and_written_down() {
     let server = Server::start().await;
     let machine = Machine::joined(&server).await;
-    let a: AllocationId = machine.world.id();
+    let a: AllocationId = machine.env.id();
     let first = vec![machine.task(TaskKind::Prepare, a, 2), machine.task(TaskKind::Prepare, a, 3)];
     server.script(|state| state.work.push_back(first));
     let running = machine.start();
@@ -83,7 +83,7 @@ async fn what_speaks_of_an_older_incarnation_is_refused_and_written_down() {
 async fn a_late_prepare_does_not_bring_back_what_was_destroyed() {
     let server = Server::start().await;
     let machine = Machine::joined(&server).await;
-    let a: AllocationId = machine.world.id();
+    let a: AllocationId = machine.env.id();
     let tasks = vec![machine.task(TaskKind::Destroy, a, 1), machine.task(TaskKind::Prepare, a, 1)];
     server.script(|state| state.work.push_back(tasks));
     let running = machine.start();
@@ -98,7 +98,7 @@ async fn a_late_prepare_does_not_bring_back_what_was_destroyed() {
 async fn a_device_that_was_not_wiped_is_not_given_to_another() {
     let server = Server::start().await;
     let machine = Machine::joined(&server).await;
-    let (a, b): (AllocationId, AllocationId) = (machine.world.id(), machine.world.id());
+    let (a, b): (AllocationId, AllocationId) = (machine.env.id(), machine.env.id());
     let tasks = vec![machine.task(TaskKind::Prepare, a, 1), machine.task(TaskKind::Destroy, a, 1)];
     server.script(|state| state.work.push_back(tasks));
     let running = machine.start();
@@ -117,7 +117,7 @@ async fn a_device_that_was_not_wiped_is_not_given_to_another() {
 async fn a_report_is_kept_until_the_server_took_it() {
     let server = Server::start().await;
     let machine = Machine::joined(&server).await;
-    let task = machine.task(TaskKind::Prepare, machine.world.id(), 1);
+    let task = machine.task(TaskKind::Prepare, machine.env.id(), 1);
     server.script(|state| {
         state.instead.insert(
             "report",
@@ -136,7 +136,7 @@ async fn a_report_is_kept_until_the_server_took_it() {
         })
         .await;
     let reports = server.reports();
-    // Heard twice: the first time the answer was lost.
+    // Received twice: the first response was lost.
     assert_eq!(reports.len(), 2);
     assert!(reports.iter().all(|report| report.task_id == task.id));
     assert_eq!(server.count("hello"), 2, "the refusal of the session led to another hello");
@@ -149,10 +149,10 @@ async fn a_report_is_kept_until_the_server_took_it() {
 async fn a_report_that_is_refused_is_dropped_and_the_others_are_told() {
     let server = Server::start().await;
     let machine = Machine::joined(&server).await;
-    let tasks: Vec<_> = (0..2).map(|_| machine.task(TaskKind::Inspect, machine.world.id(), 1)).collect();
+    let tasks: Vec<_> = (0..2).map(|_| machine.task(TaskKind::Inspect, machine.env.id(), 1)).collect();
     server.script(|state| {
         state.refused = vec![tasks[0].id];
-        // The first report cannot be read at all, whether both are in it or one.
+        // The first report is rejected, with both in it or one.
         let unread = [Instead::Refuse(400, "what is this")];
         state.instead.insert("report", VecDeque::from(unread));
         state.work.push_back(tasks.clone());
@@ -171,7 +171,7 @@ async fn tasks_of_one_allocation_go_in_order_and_those_of_others_beside_them() {
     let mut machine = Machine::joined(&server).await;
     let latency = Duration::from_millis(150);
     machine.odds.latency = (latency, latency);
-    let allocations: [AllocationId; 8] = std::array::from_fn(|_| machine.world.id());
+    let allocations: [AllocationId; 8] = std::array::from_fn(|_| machine.env.id());
     let mut tasks = Vec::new();
     for kind in [TaskKind::Prepare, TaskKind::Inspect, TaskKind::Destroy] {
         for a in allocations {
@@ -201,9 +201,9 @@ async fn tasks_of_one_allocation_go_in_order_and_those_of_others_beside_them() {
 async fn a_task_that_expired_on_its_way_is_not_begun_and_nothing_is_said_of_it() {
     let server = Server::start().await;
     let machine = Machine::joined(&server).await;
-    let a: AllocationId = machine.world.id();
+    let a: AllocationId = machine.env.id();
     let mut expired = machine.task(TaskKind::Prepare, a, 1);
-    expired.expires_at = machine.world.now();
+    expired.expires_at = machine.env.now();
     server.script(|state| state.work.push_back(vec![expired, machine.task(TaskKind::Inspect, a, 1)]));
     let running = machine.start();
     server.until("the other is reported", |state| state.reports.len() == 1).await;
@@ -216,13 +216,13 @@ async fn a_task_that_expired_on_its_way_is_not_begun_and_nothing_is_said_of_it()
 async fn what_was_done_does_not_fail_when_it_is_repeated_however_often_things_fail() {
     let server = Server::start().await;
     let mut machine = Machine::joined(&server).await;
-    let task = machine.task(TaskKind::Prepare, machine.world.id(), 1);
+    let task = machine.task(TaskKind::Prepare, machine.env.id(), 1);
     server.script(|state| state.work.push_back(vec![task.clone()]));
     let running = machine.start();
     server.until("it is reported", |state| state.reports.len() == 1).await;
     kill(running).await;
     machine.odds.fail = 1.0;
-    let mut survey = machine.task(TaskKind::Survey, machine.world.id(), 0);
+    let mut survey = machine.task(TaskKind::Survey, machine.env.id(), 0);
     survey.allocation_id = None;
     server.script(|state| state.work.push_back(vec![task.clone(), survey]));
     let running = machine.start();
@@ -238,7 +238,7 @@ async fn a_wipe_that_failed_silently_is_seen_when_somebody_looks() {
     let server = Server::start().await;
     let mut machine = Machine::joined(&server).await;
     machine.odds.wipe_fail = 1.0;
-    let a: AllocationId = machine.world.id();
+    let a: AllocationId = machine.env.id();
     let kinds = [TaskKind::Prepare, TaskKind::Destroy, TaskKind::Wipe, TaskKind::Inspect];
     let tasks = kinds.iter().map(|kind| machine.task(*kind, a, 1)).collect();
     server.script(|state| state.work.push_back(tasks));
@@ -255,8 +255,8 @@ async fn a_wipe_that_failed_silently_is_seen_when_somebody_looks() {
 async fn a_task_of_a_kind_that_only_newer_agents_know_fails_and_holds_up_no_other() {
     let server = Server::start().await;
     let machine = Machine::joined(&server).await;
-    let known = machine.task(TaskKind::Inspect, machine.world.id(), 1);
-    let mut strange = serde_json::json!(machine.task(TaskKind::Inspect, machine.world.id(), 1));
+    let known = machine.task(TaskKind::Inspect, machine.env.id(), 1);
+    let mut strange = serde_json::json!(machine.task(TaskKind::Inspect, machine.env.id(), 1));
     strange["kind"] = "levitate".into();
     server.script(|state| {
         state.strange = vec![strange.clone(), serde_json::json!({"what": "is this"})];

@@ -1,4 +1,4 @@
-//! Signatures: who signed an image is found out on the node before anything of it is unpacked, once for each policy.
+//! Signatures: the node verifies them before it unpacks an image, once for each policy.
 
 use std::collections::BTreeMap;
 
@@ -31,7 +31,7 @@ fn image(server: &Server) -> String {
     image
 }
 
-/// Signs as cosign does by a tag.
+/// Signs as cosign does with a tag.
 fn sign(server: &Server, image: &str, key: &PrivateKey) {
     let digest = image.parse().unwrap();
     let payload = simple::payload(&digest, "registry/acme.ml/train");
@@ -48,12 +48,12 @@ fn sign(server: &Server, image: &str, key: &PrivateKey) {
     });
 }
 
-/// Signs as cosign 3 does, by what refers to the image.
+/// Signs as cosign 3 does, with a referrer of the image.
 fn sign_by_bundle(server: &Server, image: &str, key: &PrivateKey) {
     sign_by_bundles(server, image, vec![bundle::sign_manifest(key, &image.parse().unwrap())]);
 }
 
-/// These bundles refer to the image, in the order of their digests.
+/// Adds bundles that refer to the image, sorted by digest.
 fn sign_by_bundles(server: &Server, image: &str, bundles: Vec<Vec<u8>>) {
     let digest: muster_trust::Digest = image.parse().unwrap();
     server.script(|state| {
@@ -81,7 +81,7 @@ fn sign_by_bundles(server: &Server, image: &str, bundles: Vec<Vec<u8>>) {
 }
 
 async fn made(server: &Server, machine: &Machine, a: AllocationId, image: &str, trust: Trust) -> Report {
-    let task = create(machine, a, machine.world.id(), image, trust);
+    let task = create(machine, a, machine.env.id(), image, trust);
     reported(server, vec![task]).await.remove(0)
 }
 
@@ -103,11 +103,11 @@ async fn an_unsigned_image_runs_only_where_no_signature_is_required() {
     assert_eq!(asked(&server, "/blobs/"), 0, "nothing of it was fetched");
     let free = Trust { required: false, policy: "p2".to_owned(), ..required.clone() };
     assert_eq!(made(&server, &machine, a, &image, free).await.ending, Ending::Done);
-    // Nor does what was remembered without the need stand in for what is needed, under whichever name.
+    // Nor does a verdict cached without the requirement satisfy a policy that requires a signature, under any name.
     let named_alike = Trust { policy: "p2".to_owned(), ..required.clone() };
     let (refused, _) = refusal(&made(&server, &machine, a, &image, named_alike).await);
     assert_eq!(refused, Some(Refusal::ArtifactUntrusted));
-    // A refusal is not remembered: signed meanwhile, it runs.
+    // A refusal is not cached: once signed, the image runs.
     sign(&server, &image, &publisher);
     assert_eq!(made(&server, &machine, a, &image, required).await.ending, Ending::Done);
     kill(running).await;
@@ -152,7 +152,7 @@ async fn an_image_with_a_signature_that_does_not_count_never_runs() {
             }),
             good(),
         ),
-        // One that is there and cannot be read is not none.
+        // An unreadable signature still counts as one.
         (
             "cannot be used",
             Box::new(|server, image| {
@@ -213,13 +213,13 @@ async fn a_verdict_is_found_out_once_for_each_digest_and_policy_also_across_star
                 running = machine.start();
             }
         }
-        // The key is revoked: the policy is another one then, and what was remembered does not count.
+        // The key is revoked: the policy changes with it, and the cached verdict does not count.
         let revoked = trust("p2", vec![key("k1", &publisher, true)]);
         let (refused, why) = refusal(&made(&server, &machine, a, &image, revoked).await);
         assert_eq!(refused, Some(Refusal::ArtifactUntrusted));
         assert!(why.contains("revoked"), "{why}");
         assert_eq!(asked(&server, ".sig"), 2);
-        // What was remembered and cannot be read is found out again.
+        // An unreadable cache is rebuilt.
         kill(running).await;
         std::fs::write(machine.path().join("agent/verdicts.json"), "[{").unwrap();
         let running = machine.start();
@@ -230,7 +230,7 @@ async fn a_verdict_is_found_out_once_for_each_digest_and_policy_also_across_star
     }
 }
 
-/// Whoever may push adds bad signatures. Their order is that of digests, so the good one is anywhere among them.
+/// Any user with push access can add bad signatures. They are sorted by digest, so the good one can be anywhere among them.
 #[tokio::test]
 async fn a_thousand_bad_signatures_keep_no_signed_image_from_running() {
     let (server, machine, a) = scene().await;

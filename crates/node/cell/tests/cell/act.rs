@@ -1,5 +1,4 @@
-//! What is done in a cell that runs because somebody asks: files, services, commands. Each is for one incarnation, and asking
-//! twice is asking once.
+//! Actions in a running cell on request: files, services, commands. Each is for one incarnation, and idempotent.
 
 use std::time::{Duration, Instant};
 
@@ -79,7 +78,7 @@ fn files_are_written_and_removed_as_their_owners_and_never_through_a_link_out_of
     assert_eq!(site.say(cell, "ls /full"), "a");
 }
 
-/// Attack: the cell moves the place of its secrets and puts a directory of its own there, to have them written on its disk.
+/// Attack: the cell moves the mount of its secrets and puts a directory of its own there, to get them written to its disk.
 #[test]
 fn secrets_come_to_a_cell_that_runs_in_memory_alone_wherever_it_has_moved_their_place() {
     const CANARY: &str = "CANARY-71-while-it-runs";
@@ -129,7 +128,7 @@ fn a_service_on_request_is_idle_until_it_is_asked_for_and_again_after() {
     ask(&site.cells, cell, "web", "start", "t1", 10).unwrap();
     let first = service(&site.cells.look(cell).unwrap(), "web").clone();
     assert!(first.ready && first.pid > 0);
-    // Again, by the same task and by another, and after the agent died: it is the same run.
+    // Repeated by the same task and by another, and after the agent died: it is the same run.
     ask(&site.cells, cell, "web", "start", "t1", 10).unwrap();
     site.reopen();
     ask(&site.cells, cell, "web", "start", "t1", 10).unwrap();
@@ -153,7 +152,7 @@ fn a_service_on_request_is_idle_until_it_is_asked_for_and_again_after() {
         (service(&seen, "web").state, service(&seen, "main").state),
         (ServiceState::Idle, ServiceState::Running)
     );
-    // A service that starts with its cell can be stopped as well, and stays so.
+    // A service that starts with its cell can be stopped too, and stays stopped.
     ask(&site.cells, cell, "main", "stop", "t5", 10).unwrap();
     assert!(site.cells.supervise(now()).is_empty());
     assert_eq!(service(&site.cells.look(cell).unwrap(), "main").state, ServiceState::Idle);
@@ -162,7 +161,7 @@ fn a_service_on_request_is_idle_until_it_is_asked_for_and_again_after() {
         ask(&site.cells, cell, "other", "start", "t7", 10).unwrap_err().to_string().contains("main, web")
     );
 
-    // Another incarnation has been asked for nothing.
+    // Another incarnation has no requests.
     ask(&site.cells, cell, "web", "start", "t8", 10).unwrap();
     site.destroy(cell);
     site.try_make(1, 2, spec, Vec::new()).unwrap();
@@ -201,7 +200,7 @@ fn a_service_that_does_not_become_ready_is_ended_and_what_was_the_matter_is_said
     ] }));
     let error = ask(&site.cells, cell, "ends", "start", "t1", 10).unwrap_err().to_string();
     assert!(error.contains("it ended with 3; it wrote nothing"), "{error}");
-    // It is not waited for to the end where it ends again and again.
+    // A service that ends again and again is given up before the timeout.
     let began = Instant::now();
     let error = ask(&site.cells, cell, "again", "start", "t0", 60).unwrap_err().to_string();
     assert!(began.elapsed() < Duration::from_secs(30), "{:?}", began.elapsed());
@@ -249,7 +248,7 @@ fn a_command_runs_once_to_its_end_and_says_what_it_wrote() {
         once(&site.cells, cell, "tsk_3", json!({ "command": ["/nothing"] })).unwrap_err().to_string();
     assert!(missing.contains("/nothing"), "{missing}");
 
-    // All of its input and nothing more, however much it is and whether it is read.
+    // All of its input and nothing more, whatever its size and whether or not it is read.
     let input = "line\n".repeat(50_000);
     let read = json!({ "command": ["/bin/sh", "-c", "n=0; while read -r l; do n=$((n+1)); done; echo $n"], "stdin": input });
     assert_eq!(once(&site.cells, cell, "tsk_4", read).unwrap().stdout, "50000\n");
@@ -274,7 +273,7 @@ fn a_command_runs_once_to_its_end_and_says_what_it_wrote() {
 fn a_command_is_found_again_by_the_next_agent_and_killed_when_its_time_is_over() {
     let mut site = Site::new();
     let cell = site.run(1, json!({}));
-    // The first agent dies at its first look at what it started.
+    // The first agent dies at its first look at the started process.
     let order = serde_json::from_value(script("echo x >> /count; sleep 2; echo done")).unwrap();
     let minute = patience(60);
     let dies = || -> jiff::Timestamp { std::panic::resume_unwind(Box::new("the agent died")) };
@@ -290,7 +289,7 @@ fn a_command_is_found_again_by_the_next_agent_and_killed_when_its_time_is_over()
     assert_eq!((ran.exit, ran.stdout.as_str()), (0, "done\n"));
     assert_eq!(site.say(cell, "cat /count"), "x");
 
-    // One that ends in order lets it be, and the next one is told how it went.
+    // A graceful stop leaves the command running, and the next agent gets its result.
     let leaves = Patience { given_up: &|| true, ..patience(60) };
     let order = serde_json::from_value(script("sleep 1; echo later")).unwrap();
     let left = Once { incarnation: 1, id: "tsk_6", order: &order, patience: &leaves };
@@ -298,7 +297,7 @@ fn a_command_is_found_again_by_the_next_agent_and_killed_when_its_time_is_over()
     let found = Once { patience: &minute, ..left };
     assert_eq!(site.cells.command_once(cell, &found).unwrap().stdout, "later\n");
 
-    // One that died before it had told a command its input leaves none waiting for the rest.
+    // An agent that died before it had written a command's input leaves no command waiting for the rest.
     let order = serde_json::from_value(json!({ "command": ["/bin/cat"], "stdin": "all of it" })).unwrap();
     let once_more = Once { incarnation: 1, id: "tsk_4", order: &order, patience: &minute };
     assert_eq!(site.cells.command_once(cell, &once_more).unwrap().stdout, "all of it");
@@ -316,7 +315,7 @@ fn a_command_is_found_again_by_the_next_agent_and_killed_when_its_time_is_over()
     assert!(!site.say(cell, "ps").contains("1005"), "nor does what it started live on");
     assert_eq!(once(&site.cells, cell, "tsk_2", slow).unwrap(), ran);
 
-    // Nobody waits longer than the task lasts.
+    // The caller waits no longer than the task lasts.
     let order = serde_json::from_value(json!({ "command": ["/bin/sleep", "1006"], "timeout_seconds": 3600 }))
         .unwrap();
     let brief = Once { incarnation: 1, id: "tsk_3", order: &order, patience: &patience(1) };

@@ -74,7 +74,7 @@ fn a_command_has_its_user_its_directory_and_a_clean_environment() {
     assert_eq!(lines[..3], ["1000", "1001", "/tmp"]);
     lines.retain(|line| line.contains('='));
     lines.sort_unstable();
-    // The image's preload is the cell's own business; that it reaches nothing outside is tested with the monitors.
+    // The image's preload only affects the cell; the tests of the monitors cover the outside.
     let wanted = [
         "BOTH=own",
         "CELL=yes",

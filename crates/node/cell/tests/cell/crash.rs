@@ -1,4 +1,4 @@
-//! The agent dies, at any point, and another one goes on.
+//! The agent dies at any point, and another one continues.
 
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
@@ -20,7 +20,7 @@ fn spec() -> Value {
     ] })
 }
 
-/// Starts another process that does what an agent does, and dies at `point`.
+/// Starts another process that acts as the agent, and dies at `point`.
 fn agent(site: &Site, point: &str) -> Child {
     Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "crash::the_agent_of_these_tests", "--nocapture"])
@@ -34,7 +34,7 @@ fn agent(site: &Site, point: &str) -> Child {
         .unwrap()
 }
 
-/// No test by itself: the others start it as a process of its own, to kill it.
+/// Not a test of its own: the others start it as a separate process, to kill it.
 #[test]
 fn the_agent_of_these_tests() {
     let Ok(folder) = std::env::var("MUSTER_CELL_TEST_FOLDER") else { return };
@@ -46,7 +46,7 @@ fn the_agent_of_these_tests() {
             rustix::process::kill_process(rustix::process::getpid(), Signal::KILL).unwrap();
         }
     });
-    // The folder belongs to who started this process.
+    // The parent process owns the folder.
     let mut site = std::mem::ManuallyDrop::new(Site::at(Folder::Other(folder.into()), number));
     site.cells = Cells::open(settings).unwrap();
     let cell = site.run(1, spec());

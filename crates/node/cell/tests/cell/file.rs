@@ -1,4 +1,4 @@
-//! Files that are written into a cell, and read from it.
+//! Files written into a cell and read from it.
 
 use std::fs;
 use std::io::Read;
@@ -81,7 +81,7 @@ fn a_link_of_the_cells_leads_nowhere_outside_it() {
     for path in ["/absolute/new", "/climbing/new", "/magic/new", "/cwd/new"] {
         let _ = write(&site, cell, path, "x");
     }
-    // A link in the place of the file is replaced, and not followed.
+    // A link in place of the file is replaced, not followed.
     write(&site, cell, "/file", "mine").unwrap();
     assert_eq!(site.say(cell, "cat /file; readlink /file || echo plain"), "mineplain");
     assert_eq!(fs::read_to_string(outside.join("secret")).unwrap(), "TOP-SECRET");
@@ -142,7 +142,7 @@ fn a_folder_comes_as_an_archive_without_anything_from_outside() {
         file("sub/b", "two\n"),
     ];
     assert_eq!(seen, wanted);
-    // A link in place of the folder is the cell's own, and means something inside the cell or nothing.
+    // A link in place of the folder is resolved inside the cell or not at all.
     site.say(cell, "ln -s /proc/1/root /out");
     assert!(site.cells.folder_read(cell, "/out/", &mut Vec::new()).is_err());
     assert!(site.cells.folder_read(cell, "/proc/", &mut Vec::new()).is_err());

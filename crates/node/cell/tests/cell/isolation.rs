@@ -1,4 +1,4 @@
-//! What a cell cannot do, though its programs are root in it.
+//! Isolation: the limits of a cell with root processes.
 
 use std::fs;
 use std::io::Read as _;
@@ -43,7 +43,7 @@ fn root_in_a_cell_reads_neither_the_nodes_files_nor_another_cells() {
             assert!(code != 0 && !text.contains("TOP-SECRET"), "{before}{path}: {text}");
         }
     }
-    // The lists of mounts name no folder of the node's for the root.
+    // The mount list names no folder of the node for the root.
     assert!(!site.say(one, "head -1 /proc/mounts").contains(&site.folder.path().display().to_string()));
 }
 
@@ -107,7 +107,7 @@ fn directories_of_the_node_show_root_in_a_cell_nothing_that_is_roots_alone() {
         site.shell(cell, &format!("cat {shared}/root; chmod 777 {shared}/root; cat {shared}/root"));
     assert!(code != 0 && !text.contains("TOP-SECRET"), "{text}");
     assert_ne!(site.shell(cell, &format!("echo x > {shared}/all")).0, 0);
-    // Nor does a copy out of the cell, which the agent makes.
+    // Nor does a copy out of the cell by the agent.
     let mut text = String::new();
     site.cells.file_read(cell, &format!("{shared}/all")).unwrap().read_to_string(&mut text).unwrap();
     assert_eq!(text, "public");
@@ -172,7 +172,7 @@ fn only_the_claimed_device_can_be_opened_even_with_another_at_hand() {
     let cell = site.cell_id(1);
     site.cells.start(cell).unwrap();
     assert_eq!(site.cells.look(cell).unwrap().devices, vec![claimed.display().to_string()]);
-    // No driver has this number, so "no such device" comes from behind the rules.
+    // No driver has this number, so "no such device" means that the rules allowed it.
     let said = site.shell(cell, "cat /dev/gpu0").1;
     assert!(said.contains("No such device or address"), "{said}");
     assert!(!site.say(cell, "ls /dev").contains("gpu1"));
@@ -181,7 +181,7 @@ fn only_the_claimed_device_can_be_opened_even_with_another_at_hand() {
         "echo x > /dev/null; head -c 1 /dev/zero > /dev/full || head -c 1 /dev/urandom > /dev/null",
     );
 
-    // A process in the cell's group that has the other node in front of it, whatever way it came there.
+    // A process in the cell's group with access to the other node, however obtained.
     for (node, answer) in [(&claimed, "No such device or address"), (&other, "Operation not permitted")] {
         let output = in_group(&site, cell, "exec cat \"$2\"", node);
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -189,7 +189,7 @@ fn only_the_claimed_device_can_be_opened_even_with_another_at_hand() {
     }
 }
 
-/// A number of devices that is left to local use, and that no driver has taken here.
+/// Returns a local device number that no driver has taken on this machine.
 fn number_without_driver() -> u32 {
     let devices = fs::read_to_string("/proc/devices").unwrap();
     let characters = devices.split("Block devices:").next().unwrap();
@@ -198,7 +198,7 @@ fn number_without_driver() -> u32 {
     (240..=254).chain(120..=127).chain(60..=63).find(|major| !taken.contains(major)).expect("one is free")
 }
 
-/// Where there is a GPU. Elsewhere it proves nothing, and says so.
+/// Needs a GPU. Without one it proves nothing, and reports that.
 #[test]
 fn a_real_gpu_opens_in_the_cell_that_claimed_it_and_in_no_other() {
     let node = Path::new("/dev/nvidia0");
@@ -217,7 +217,7 @@ fn a_real_gpu_opens_in_the_cell_that_claimed_it_and_in_no_other() {
     }
     assert_eq!(site.shell(with, "exec 3</dev/nvidia0 && echo opened"), (0, "opened\n".to_owned()));
     assert_ne!(site.shell(without, "exec 3</dev/nvidia0").0, 0);
-    // With the node itself in front of it, whatever way it came there, it is the rules that refuse.
+    // With access to the node itself, however obtained, the rules decide.
     for (cell, opens) in [(with, true), (without, false)] {
         let output = in_group(&site, cell, "exec 3<\"$2\"", node);
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -245,7 +245,7 @@ fn in_group(site: &Site, cell: CellId, script: &str, node: &Path) -> std::proces
 fn nothing_that_the_agent_has_open_reaches_a_cell_and_nothing_of_an_image_reaches_a_monitor() {
     let site = Site::new();
     let open = fs::File::open(secret(&site, "secret")).unwrap();
-    // The worst case: a descriptor that is not closed by starting another program.
+    // The worst case: a descriptor that is not closed on exec.
     rustix::io::fcntl_setfd(&open, rustix::io::FdFlags::empty()).unwrap();
     let cell = site.run(
         1,
@@ -253,7 +253,7 @@ fn nothing_that_the_agent_has_open_reaches_a_cell_and_nothing_of_an_image_reache
                                "environment": { "LD_PRELOAD": "/also-evil.so" } }] }),
     );
     let seen = site.until(cell, |seen| service(seen, "list").ready);
-    // The fourth is the list itself.
+    // The fourth is the listing itself.
     assert_eq!(site.say(cell, "ls /proc/self/fd"), "0\n1\n2\n3");
     let lines = site.cells.logs(cell, "list", &muster_cell::LogQuery::default()).unwrap();
     assert_eq!(lines.iter().map(|line| line.text.as_str()).collect::<Vec<_>>(), ["0", "1", "2", "3"]);
@@ -328,7 +328,8 @@ fn a_process_in_the_agents_group_is_no_process_of_the_cell() {
     child.wait().unwrap();
 }
 
-/// What a cell wrote can outlive the cell's record, on a disk that outlives both. The next cell must not be made through its links.
+/// Data of a cell can outlive the cell's record, on a disk that outlives both. The next cell must not be created through its
+/// links.
 #[test]
 fn links_in_a_layer_that_outlived_its_record_are_not_followed() {
     let site = Site::new();

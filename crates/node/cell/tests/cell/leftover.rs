@@ -1,4 +1,4 @@
-//! What is left is found, whoever left it.
+//! Remains are found, whatever their origin.
 
 use std::fs;
 use std::os::unix::process::CommandExt;
@@ -11,7 +11,7 @@ use serde_json::json;
 
 use crate::site::Site;
 
-/// A process that ends with the test, and those that it started.
+/// A process that ends with the test, with its children.
 struct Planted(Child);
 
 impl Planted {
@@ -64,7 +64,7 @@ fn every_kind_of_thing_that_is_left_is_found() {
     let pid = site.cells.look(cell).unwrap().pid;
     let here = site.folder.path();
 
-    // What holds a namespace has to be planted while there is one.
+    // Holders of a namespace must be planted while it exists.
     let name = here.join("held");
     fs::write(&name, "").unwrap();
     let held = bind(Path::new(&format!("/proc/{pid}/ns/net")), &name);
@@ -93,7 +93,7 @@ fn every_kind_of_thing_that_is_left_is_found() {
     assert_eq!(site.cells.leftovers(cell).unwrap(), Vec::<String>::new());
 
     let found = |wanted: &str, what: &str| {
-        // A program that is just starting has no arguments for a moment.
+        // A starting program has no arguments for a moment.
         let since = Instant::now();
         loop {
             let left = site.cells.leftovers(cell).unwrap();
@@ -104,7 +104,7 @@ fn every_kind_of_thing_that_is_left_is_found() {
         }
     };
     {
-        // In version 2 the mount is itself the topmost group; in version 1 each hierarchy is a folder of it.
+        // In v2 the mount is itself the root group; in v1 each hierarchy is a folder of it.
         let root = Path::new("/sys/fs/cgroup");
         let mount = if root.join("cgroup.procs").exists() { root.to_owned() } else { root.join("memory") };
         let folder = mount.join(&site.settings.cgroup_root).join("elsewhere").join(cell.to_string());
@@ -166,15 +166,15 @@ fn a_cell_without_a_readable_record_is_destroyed_all_the_same() {
     assert_eq!(site.cells.leftovers(cell).unwrap(), Vec::<String>::new());
 }
 
-/// The kernel gave the number of a dead cell's namespace to a network's of another platform on this machine, and the release
-/// of the cell waited for that platform.
+/// Regression: the kernel reused the number of a dead cell's namespace for one of another platform on this machine, and the
+/// release of the cell waited for that platform.
 #[test]
 fn a_namespace_that_got_the_number_of_a_removed_one_is_not_left_of_the_cell() {
     let site = Site::new();
     let cell = site.run(1, json!({}));
     site.destroy(cell);
 
-    // Another namespace, held by a process and by a mount, whose number is written where the cell's was.
+    // Another namespace, held by a process and by a mount, with its number recorded as the cell's.
     let other = Planted::start(Command::new("/usr/bin/unshare").args(["--net", "/bin/sleep", "1000"]));
     let namespace = PathBuf::from(format!("/proc/{}/ns/net", other.0.id()));
     let own = fs::read_link("/proc/self/ns/net").unwrap();

@@ -1,4 +1,4 @@
-//! A cell from its making to its end.
+//! The life cycle of a cell.
 
 use std::fs;
 
@@ -111,7 +111,7 @@ fn cells_of_two_nodes_share_a_directory_with_the_same_owners_and_nobody_else_see
     (one.share, two.share) = (share("a"), share("a"));
     let spec = json!({ "shared": ["/home", "/opt/common"], "state": ["/var/kept"] });
     let here = one.run(1, spec.clone());
-    // Another one names fewer, and in another order: it is the path that they have in common.
+    // Another cell lists fewer, in another order: directories are shared by path.
     let there = two.run(2, json!({ "shared": ["/opt/common", "/home"] }));
     assert_ne!(one.say(here, "cat /proc/self/uid_map"), two.say(there, "cat /proc/self/uid_map"));
     one.say(here, "mkdir /home/me && chown 30000:30000 /home/me && chmod 700 /home/me; touch /var/kept/mine");
@@ -124,20 +124,20 @@ fn cells_of_two_nodes_share_a_directory_with_the_same_owners_and_nobody_else_see
     assert_ne!(two.shell_as(there, 30_001, "cat /home/me/file").0, 0, "somebody else's");
     assert_eq!(two.shell_as(there, 30_000, "echo theirs >> /home/me/file").0, 0);
     assert_eq!(one.say(here, "cat /home/me/file; ls /opt/common | wc -l"), "mine\ntheirs\n0");
-    // Nothing of it belongs to anybody of the node, and no right of an owner's can be taken from it.
+    // No user of the node owns any of it, and setuid has no effect.
     use std::os::unix::fs::MetadataExt as _;
     let file = fs::metadata(folder.path().join("a/home/me/file")).unwrap();
     assert_eq!((file.uid(), file.gid()), (1_900_030_000, 1_900_030_000));
     assert!(one.say(here, "grep ' /home ' /proc/self/mounts").contains("nosuid,nodev"));
 
-    // A cell of another network, and one that shares nothing, find nothing of it.
+    // A cell of another network, and one without shared directories, have no access.
     two.share = share("b");
     let other = two.run(3, spec);
     assert_eq!(two.say(other, "ls /home | wc -l"), "0");
     let bare = one.run(4, json!({}));
     assert_ne!(one.shell(bare, "ls /home/me").0, 0);
 
-    // It outlives every one of them, with their state or without.
+    // The share outlives all of them, with their state or without.
     one.destroy(here);
     two.destroy(there);
     two.share = share("a");
@@ -199,7 +199,7 @@ fn a_root_of_the_nodes_directories_is_read_only_and_has_an_etc_of_its_own() {
 #[test]
 fn a_cell_that_cannot_be_made_leaves_nothing() {
     let site = Site::new();
-    // A state directory in the place of a file: runc cannot mount it.
+    // A state directory in place of a file: runc cannot mount it.
     let error = site.try_make(1, 1, json!({ "state": ["/bin/busybox"] }), Vec::new()).unwrap_err();
     assert!(error.to_string().contains("busybox"), "{error}");
     assert_eq!(site.cells.leftovers(site.cell_id(1)).unwrap(), Vec::<String>::new());

@@ -1,4 +1,4 @@
-//! What the cells of an allocation may use.
+//! Limits of the cells of an allocation.
 
 use std::fs;
 use std::path::Path;
@@ -19,7 +19,7 @@ fn limits_are_the_kernels_and_can_be_changed_while_cells_run() {
     let seen = site.cells.group_look(site.allocation);
     assert_eq!((seen.millicpus, seen.memory), (Some(1_000), Some(128 << 20)));
     assert!(seen.memory_used > 0);
-    // The kernel's own file, where this machine has it.
+    // The kernel's own file, if this machine has it.
     let quota =
         Path::new("/sys/fs/cgroup/cpu").join(&site.settings.cgroup_root).join(site.allocation.to_string());
     if quota.is_dir() {

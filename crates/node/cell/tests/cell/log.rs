@@ -1,4 +1,4 @@
-//! What services write.
+//! Logs of services.
 
 use std::fs;
 

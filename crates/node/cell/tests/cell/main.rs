@@ -1,4 +1,4 @@
-//! Cells on the real kernel. As root, because only root can make them.
+//! Cells on the real kernel. Needs root to create them.
 
 mod act;
 mod command;

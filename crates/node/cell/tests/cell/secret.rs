@@ -1,4 +1,4 @@
-//! Secrets: in the cell's memory, for their owner alone, and nowhere else at any time.
+//! Secrets: in the cell's memory, for their owner only, and nowhere else at any time.
 
 use std::fs;
 use std::os::unix::process::CommandExt;
@@ -33,7 +33,7 @@ fn run(site: &Site, number: u32) -> CellId {
     site.cell_id(number)
 }
 
-/// Every file under a folder that holds the canary, and every mount of this namespace with the cell's name.
+/// Returns every file in the folder that contains the canary, and every mount of this namespace with the cell's name.
 fn found(site: &Site, cell: CellId) -> Vec<String> {
     let mut found = Vec::new();
     let mut folders = vec![site.folder.path().to_owned()];
@@ -84,7 +84,7 @@ fn a_secret_is_a_file_in_memory_that_its_owner_alone_reads_and_nobody_writes() {
     if fs::read_to_string("/proc/self/uid_map").unwrap().split_whitespace().nth(2) == Some("4294967295") {
         assert!(system.contains("noswap"), "this kernel knows it: {line}");
     }
-    // Root of the cell is nobody here: it neither writes, nor takes the mount away, nor makes it writable.
+    // The cell's root is unprivileged here: it can neither write, nor unmount, nor remount it writable.
     for what in [
         format!("echo x > {at}/new"),
         format!("echo x > {at}/root.key"),
@@ -132,7 +132,7 @@ fn it_is_on_no_disk_in_no_record_and_on_no_command_line_and_gone_with_the_cell()
     assert_eq!(found(&site, cell), Vec::<String>::new());
 }
 
-/// Attack: somebody took the mount namespace with him before the cell was destroyed.
+/// Attack: a process keeps a copy of the cell's mount namespace past the cell's end.
 #[test]
 fn secrets_that_somebody_kept_mounted_are_found_wherever_they_are() {
     let site = Site::new();
@@ -168,7 +168,7 @@ fn a_half_made_cell_loses_its_secrets_when_the_agent_starts_and_is_made_anew_wit
     for point in
         ["cell_create:bundle-written", "cell_create:container-created", "cell_create:secrets-written"]
     {
-        // An agent that dies there: nothing after that point happens, and nothing is cleaned up.
+        // An agent that dies here: nothing after this point runs, and nothing is cleaned up.
         let mut settings = site.settings.clone();
         settings.reach = Arc::new(move |reached| {
             if reached == point {

@@ -1,4 +1,4 @@
-//! Services under supervision.
+//! Supervised services.
 
 use std::fs;
 use std::path::Path;
@@ -186,7 +186,7 @@ fn a_cell_of_another_start_of_the_machine_is_reported_as_ended_with_the_reason()
     let cell = site.run(1, json!({ "services": [{ "name": "web", "command": ["/bin/sleep", "1000"] }] }));
     let status = site.cells.observe().unwrap().remove(0);
     assert!(status.alive && status.message.is_none());
-    // As its record would be after a reboot: of a process that ran under another start of the machine.
+    // Its record after a reboot: with a process of another boot.
     let file = site.settings.folder.join("cells").join(cell.to_string()).join("record.json");
     let own = std::fs::read_to_string(&file).unwrap();
     let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap();

@@ -1,5 +1,5 @@
-//! A node of a test's own: folders, a control group and a range of ids that nobody else uses, a tiny image, and cells in it
-//! that are gone when the test is, however it ends.
+//! A test node: its own folders, control group and range of ids, a tiny image, and cells that are removed at the end of the
+//! test in any case.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -21,22 +21,22 @@ use serde_json::{Value, json};
 
 static COUNT: AtomicU32 = AtomicU32::new(0);
 
-/// A node of a test's own.
+/// A test node.
 pub(crate) struct Site {
     pub(crate) cells: Cells,
     pub(crate) settings: Settings,
     pub(crate) folder: Folder,
     pub(crate) allocation: AllocationId,
     pub(crate) number: u32,
-    /// What its cells share with those of others.
+    /// Directory that its cells share with those of other nodes.
     pub(crate) share: Option<Share>,
 }
 
-/// Where a node's things are.
+/// Folder of a node.
 pub(crate) enum Folder {
-    /// In a folder that is removed with it.
+    /// Removed with the node.
     Own(tempfile::TempDir),
-    /// In one that somebody else removes.
+    /// Removed by its owner.
     Other(PathBuf),
 }
 
@@ -49,7 +49,7 @@ impl Folder {
     }
 }
 
-/// An id that no other test has at the same time.
+/// Returns an id that no other test uses at the same time.
 fn id(prefix: &str, first: u32, second: u32) -> String {
     format!("{prefix}_0{first:013}{second:012}")
 }
@@ -69,7 +69,7 @@ impl Site {
         Self::at(Folder::Own(folder), number)
     }
 
-    /// The node in this folder, which may be another process's.
+    /// Opens the node in this folder, which may belong to another process.
     pub(crate) fn at(folder: Folder, number: u32) -> Self {
         let settings = settings(folder.path(), number);
         let cells = Cells::open(settings.clone()).unwrap();
@@ -93,7 +93,7 @@ impl Site {
         RootSource::Image { folder, environment, working_directory: None }
     }
 
-    /// Makes a cell without starting it.
+    /// Creates a cell without starting it.
     pub(crate) fn make(&self, number: u32, spec: Value) -> Made {
         self.try_make(number, 1, spec, Vec::new()).unwrap()
     }
@@ -108,7 +108,7 @@ impl Site {
         self.try_make_with(number, incarnation, spec, devices, &[])
     }
 
-    /// With secrets.
+    /// Like `try_make`, with secrets.
     pub(crate) fn try_make_with(
         &self,
         number: u32,
@@ -133,14 +133,14 @@ impl Site {
         })
     }
 
-    /// Makes a cell and starts it.
+    /// Creates a cell and starts it.
     pub(crate) fn run(&self, number: u32, spec: Value) -> CellId {
         self.make(number, spec);
         self.cells.start(self.cell_id(number)).unwrap();
         self.cell_id(number)
     }
 
-    /// Runs a shell script in a cell as root: its exit status and what it wrote.
+    /// Runs a shell script in a cell as root; returns its exit status and output.
     pub(crate) fn shell(&self, cell: CellId, script: &str) -> (i32, String) {
         self.shell_as(cell, 0, script)
     }
@@ -149,7 +149,7 @@ impl Site {
         self.whole(cell, &shell(uid, script))
     }
 
-    /// How a command ended and what it wrote.
+    /// Returns the exit status and output of a command.
     pub(crate) fn whole(&self, cell: CellId, command: &Command) -> (i32, String) {
         let mut attached = self.cells.exec(cell, command, Streams::Pipes).unwrap();
         drop(attached.child.stdin.take());
@@ -159,14 +159,14 @@ impl Site {
         (attached.child.wait().unwrap().code().unwrap_or(-1), text)
     }
 
-    /// What a script writes, which must succeed.
+    /// Returns the output of a script, which must succeed.
     pub(crate) fn say(&self, cell: CellId, script: &str) -> String {
         let (code, text) = self.shell(cell, script);
         assert_eq!(code, 0, "{script}: {text}");
         text.trim().to_owned()
     }
 
-    /// Supervises until `done` says so of what is seen of a cell.
+    /// Supervises until the observations of a cell satisfy `done`.
     pub(crate) fn until(&self, cell: CellId, done: impl Fn(&CellFindings) -> bool) -> CellFindings {
         let since = Instant::now();
         loop {
@@ -181,7 +181,7 @@ impl Site {
         }
     }
 
-    /// Opens the cells anew, as an agent that was started again does.
+    /// Reopens the cells, like a restarted agent.
     pub(crate) fn reopen(&mut self) {
         self.cells = Cells::open(self.settings.clone()).unwrap();
     }
@@ -204,13 +204,13 @@ impl Drop for Site {
     }
 }
 
-/// What the cells of a test are opened with.
+/// Returns the settings of a test's cells.
 pub(crate) fn settings(folder: &Path, number: u32) -> Settings {
     Settings {
         folder: folder.join("node"),
         run: folder.join("run"),
         cgroup_root: format!("muster-test-{number}"),
-        // Each test has eight ranges of its own, so that an id tells whose process it is.
+        // Each test has eight ranges of its own, so that an id identifies the test of a process.
         id_base: 524_288 * (1 + number % 8_000),
         tools: Tools::default(),
         logs: LogLimits { size: 4_096, count: 3 },
@@ -218,12 +218,12 @@ pub(crate) fn settings(folder: &Path, number: u32) -> Settings {
     }
 }
 
-/// The time, which a test may ask the machine for.
+/// Returns the system time, which tests may use.
 pub(crate) fn now() -> Timestamp {
     SystemClock.now()
 }
 
-/// Somebody who waits for so many seconds.
+/// Returns a timeout of `seconds`.
 pub(crate) fn patience(seconds: u64) -> Patience<'static> {
     Patience { within: Duration::from_secs(seconds), now: &now, given_up: &|| false }
 }
@@ -248,7 +248,7 @@ pub(crate) fn service<'a>(seen: &'a CellFindings, name: &str) -> &'a ServiceFind
     seen.services.iter().find(|service| service.name == name).unwrap()
 }
 
-/// An image that holds nothing but busybox.
+/// Creates an image with busybox only.
 fn image(folder: &Path) {
     for name in ["bin", "etc", "tmp", "var", "run"] {
         fs::create_dir_all(folder.join(name)).unwrap();

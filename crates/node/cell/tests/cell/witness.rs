@@ -1,5 +1,5 @@
-//! Checks beside a cell: whatever its processes do, they do not decide how one ends. Where it can be shown, the same attack is
-//! tried on a command inside the cell first, which falls for it: so the attack is one.
+//! Checks beside a cell: its processes cannot influence their result. Where possible, the same attack first succeeds on a
+//! command inside the cell, which proves that it is one.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -21,14 +21,14 @@ fn witness(site: &Site, cell: CellId, command: &[&str], sees: &[&str]) -> CellRe
     site.cells.witness(cell, 1, &order(command, sees), &patience(60))
 }
 
-/// What a check says, which must succeed.
+/// Returns the output of a check, which must succeed.
 fn says(site: &Site, cell: CellId, script: &str, sees: &[&str]) -> String {
     let ran = witness(site, cell, &["/bin/sh", "-c", script], sees).unwrap();
     assert_eq!(ran.exit, 0, "{script}: {ran:?}");
     ran.stdout.trim().to_owned()
 }
 
-/// Nothing of any check is left on the node.
+/// Asserts that nothing of any check is left on the node.
 fn assert_cleared(site: &Site, cell: CellId) {
     assert!(!site.settings.run.join(format!("cells/{cell}/witness")).exists());
     for name in ["cpu", "memory", "pids", "unified", "."] {
@@ -70,7 +70,7 @@ fn a_forged_program_a_preload_and_a_forged_shell_deceive_a_command_and_no_check(
         "and nowhere else"
     );
 
-    // All programs at once, after which none of them runs inside.
+    // All programs at once; none of them runs inside afterwards.
     site.say(
         cell,
         "mkdir /kept; cp /bin/busybox /kept/busybox; printf '#!/kept/busybox sh\\necho forged\\n' > /tmp/forged; \
@@ -79,7 +79,7 @@ fn a_forged_program_a_preload_and_a_forged_shell_deceive_a_command_and_no_check(
     assert_eq!(site.say(cell, "true"), "forged");
     assert_eq!(witness(&site, cell, &command, &["/data"]).unwrap().stdout, "true\n");
 
-    // A search path that leads into the cell finds what can be read and not run.
+    // A search path into the cell finds files that are readable and not executable.
     let mut order = order(&["/bin/sh", "-c", "cat /data/word"], &["/data"]);
     order.environment.insert("PATH".into(), "/data/bin:/bin".into());
     let ran = site.cells.witness(cell, 1, &order, &patience(60)).unwrap();
@@ -128,7 +128,7 @@ fn links_lead_it_nowhere_and_places_of_programs_cannot_be_shown_to_it() {
         let error = witness(&site, cell, &["/bin/true"], &[path]).unwrap_err().to_string();
         assert!(error.contains(path), "{path}: {error}");
     }
-    // What is not there yet is empty, and a link on the way to it leads nowhere either.
+    // A missing directory is empty, and a link in its path leads nowhere either.
     for path in ["/data/not-there", "/not/there", "/var/not-there"] {
         let script = format!("ls -A {path}; ls -d {path}");
         assert_eq!(says(&site, cell, &script, &[path]), path, "an empty directory, and nothing else");
@@ -140,7 +140,7 @@ fn links_lead_it_nowhere_and_places_of_programs_cannot_be_shown_to_it() {
     );
     let dangling = witness(&site, cell, &["/bin/true"], &["/data/up/not-there"]).unwrap_err().to_string();
     assert!(dangling.contains("/data/up/not-there"), "{dangling}");
-    // A link inside what it sees is followed in its own root, where nothing of the cell's is.
+    // A link in a mounted directory is resolved in the check's own root, without the cell's files.
     site.say(cell, "ln -s /etc/passwd /data/link; echo forged > /etc/passwd");
     assert!(says(&site, cell, "cat /data/link", &["/data"]).contains("alice"));
     for path in [
@@ -158,7 +158,7 @@ fn links_lead_it_nowhere_and_places_of_programs_cannot_be_shown_to_it() {
     assert_cleared(&site, cell);
 }
 
-/// Attack: the cell's root becomes the user of whoever it finds among its processes, and writes into their output and memory.
+/// Attack: the cell's root becomes the user of other processes in its namespace, and writes into their output and memory.
 #[test]
 fn its_output_and_memory_are_out_of_reach_for_the_root_of_the_cell() {
     let site = Site::new();
@@ -177,7 +177,7 @@ fn its_output_and_memory_are_out_of_reach_for_the_root_of_the_cell() {
         assert_eq!(site.cells.witness(cell, 1, &order, &patience(60)).unwrap().stdout, "true\n");
     }
     site.cells.command_kill(cell, "attack").unwrap();
-    // Nor does it see into anything of the check, as any user that it can be.
+    // Nor can it read anything of the check, as any user that it can become.
     let mut order = order(&["/bin/sleep", "50"], &[]);
     (order.uid, order.gid, order.timeout_seconds) = (1000, 1000, 60);
     std::thread::scope(|scope| {
@@ -197,7 +197,7 @@ fn its_output_and_memory_are_out_of_reach_for_the_root_of_the_cell() {
                 );
             }
         }
-        // To kill it is possible, and makes it end badly.
+        // It can kill the check, which then fails.
         assert_eq!(
             site.shell_as(cell, 1000, &format!("kill -9 {}", found.trim_start_matches("/proc/"))).0,
             0
@@ -225,7 +225,7 @@ fn it_is_among_the_cell_s_processes_and_in_its_network_with_no_rights_and_a_clea
     let link = site.shell(cell, "ip link").1;
     assert_eq!(says(&site, cell, "ip link", &[]), link.trim(), "the same links, by the same numbers");
     assert_eq!(says(&site, cell, "hostname; cat /etc/hosts", &[]), "cell-1\n127.0.0.1 localhost");
-    // The runtime says where home is, by the image's own list of users; nothing else is there.
+    // The runtime sets HOME from the image's own users; there is nothing else.
     assert_eq!(witness(&site, cell, &["/bin/env"], &[]).unwrap().stdout, "HOME=/\n");
     let status = says(&site, cell, "cat /proc/self/status", &[]);
     for line in [
@@ -291,7 +291,7 @@ fn a_cell_that_has_used_up_what_it_may_have_can_still_be_looked_at() {
 
 const LONG: [&str; 3] = ["/bin/sh", "-c", "sleep 9; echo x"];
 
-/// Waits until the long check runs.
+/// Waits until the long check is running.
 fn until_it_runs(site: &Site, cell: CellId) {
     let since = Instant::now();
     while !site.say(cell, "ps").contains("sleep 9") {
@@ -299,12 +299,12 @@ fn until_it_runs(site: &Site, cell: CellId) {
     }
 }
 
-/// No test by itself: the next one starts it as a process of its own, to kill it.
+/// Not a test of its own: the next one starts it as a separate process, to kill it.
 #[test]
 fn the_agent_of_the_next_test() {
     let Ok(folder) = std::env::var("MUSTER_TEST_WITNESS") else { return };
     let number = std::env::var("MUSTER_TEST_NUMBER").unwrap().parse().unwrap();
-    // The folder belongs to who started this process.
+    // The parent process owns the folder.
     let site = std::mem::ManuallyDrop::new(Site::at(Folder::Other(folder.into()), number));
     let _ = witness(&site, site.cell_id(1), &LONG, &[]);
 }
@@ -330,7 +330,7 @@ fn what_an_agent_that_died_left_of_one_goes_when_the_next_one_starts() {
     assert_eq!(says(&site, cell, "echo next", &[]), "next");
 }
 
-/// A check that expects an exit of one must not be content when nothing ran at all.
+/// A check that expects an exit status of 1 must not succeed if nothing ran at all.
 #[test]
 fn what_kept_the_program_from_beginning_is_never_taken_for_its_end() {
     let mut site = Site::new();
@@ -344,7 +344,7 @@ fn what_kept_the_program_from_beginning_is_never_taken_for_its_end() {
         let ran = witness(&site, cell, &[program], &[]);
         assert!(ran.is_err(), "{program}: {ran:?}");
     }
-    // A runtime that ends as a program would, with and without a log that can be read.
+    // A runtime that exits like a program would, with and without a readable log.
     let runc = site.settings.tools.runc.clone();
     let script = site.folder.path().join("runc");
     for before in ["", "rm -rf \"$log\"; mkdir \"$log\";", "printf '\\377' > \"$log\";"] {
@@ -365,7 +365,7 @@ fn what_kept_the_program_from_beginning_is_never_taken_for_its_end() {
     assert_cleared(&site, cell);
 }
 
-/// An allocation would otherwise have as much memory as it runs checks.
+/// Otherwise an allocation would gain memory with every check.
 #[test]
 fn checks_of_an_allocation_that_run_at_once_share_one_limit() {
     let site = Site::new();

@@ -1,5 +1,5 @@
-//! The CUDA driver, opened at run time: a node without one is no error of the program. This is the one file of the crate that
-//! calls foreign code.
+//! The CUDA driver, loaded at run time: a node without one is no error of the program. This is the only file of the crate
+//! that calls foreign code.
 #![expect(unsafe_code, reason = "the driver's library can only be called as foreign functions")]
 
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
@@ -14,7 +14,7 @@ type Status = c_int;
 const SUCCESS: Status = 0;
 const OUT_OF_MEMORY: Status = 2;
 
-/// Declares the functions that are used, by the names that the library exports them under, and how they are found.
+/// Declares the used functions by their exported names, and their lookup.
 macro_rules! functions {
     ($($field:ident = $name:literal: fn($($argument:ty),*);)*) => {
         struct Functions { $($field: unsafe extern "C" fn($($argument),*) -> Status,)* }
@@ -48,18 +48,18 @@ functions! {
 /// The driver.
 pub(super) struct Driver {
     functions: Functions,
-    /// The functions live as long as this.
+    /// Keeps the functions loaded.
     _library: Library,
 }
 
-/// A connection to one device, for one thread: the driver remembers it by the thread.
+/// A connection to one device, for one thread: the driver stores it per thread.
 pub(super) struct Context<'a> {
     driver: &'a Driver,
     device: c_int,
     _one_thread: PhantomData<*const ()>,
 }
 
-/// Some of a device's memory, given back when it is dropped.
+/// An allocation of device memory, freed on drop.
 pub(super) struct Block<'a> {
     context: &'a Context<'a>,
     address: u64,
@@ -128,7 +128,7 @@ impl Driver {
 }
 
 impl Context<'_> {
-    /// How many bytes are free, and how many there are.
+    /// Returns the free and the total bytes.
     pub(super) fn free_and_total(&self) -> Result<(u64, u64), Unproven> {
         let (mut free, mut total) = (0, 0);
         // SAFETY: the pointers are to places for one number each.
@@ -137,7 +137,7 @@ impl Context<'_> {
         Ok((free as u64, total as u64))
     }
 
-    /// Takes memory; none if there is not so much.
+    /// Allocates memory; none if there is not enough.
     pub(super) fn allocate(&self, bytes: u64) -> Result<Option<Block<'_>>, Unproven> {
         let size =
             usize::try_from(bytes).map_err(|_| Unproven(format!("{bytes} bytes at once are too many")))?;
@@ -152,15 +152,15 @@ impl Context<'_> {
         }
     }
 
-    /// Writes a word all over a block.
+    /// Fills a block with a word.
     pub(super) fn fill(&self, block: &Block<'_>, word: u32) -> Result<(), Unproven> {
         let words = usize::try_from(block.bytes / 4).unwrap_or(usize::MAX);
-        // SAFETY: the block is this long, and nobody else has it.
+        // SAFETY: the block is this long, and exclusively ours.
         let status = unsafe { (self.driver.functions.fill)(block.address, word, words) };
         self.driver.check("cuMemsetD32", status)
     }
 
-    /// Waits until all that was asked for is done.
+    /// Waits until all requested work is done.
     pub(super) fn settle(&self) -> Result<(), Unproven> {
         // SAFETY: takes no pointer.
         self.driver.check("cuCtxSynchronize", unsafe { (self.driver.functions.synchronize)() })
@@ -172,7 +172,7 @@ impl Context<'_> {
         if end.is_none_or(|end| end > block.bytes) {
             return Err(Unproven(format!("{} bytes at {offset} are not in this block", into.len())));
         }
-        // SAFETY: the part lies within the block, as was just seen, and `into` has room for its own length.
+        // SAFETY: the range is within the block, as checked above, and `into` has room for its own length.
         let status = unsafe {
             (self.driver.functions.copy_out)(into.as_mut_ptr().cast(), block.address + offset, into.len())
         };

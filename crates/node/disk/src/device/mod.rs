@@ -1,8 +1,8 @@
-//! The memory of a device, between two tenants.
+//! Memory of a device, between two tenants.
 //!
-//! All memory that the driver gives is taken, overwritten, read again, and given back. A small rest belongs to the driver and
-//! to this very process, and is told as such. Wiping is never believed: where there is no driver, where another process holds
-//! memory, or where one byte reads as something else, the answer is [`Unproven`].
+//! All memory that the driver provides is allocated, overwritten, read back and freed. A small rest belongs to the driver
+//! and to this process, and is reported as such. A wipe is never assumed: without a driver, with memory held by another
+//! process, or if one byte reads back differently, the result is [`Unproven`].
 
 mod driver;
 
@@ -12,17 +12,17 @@ use serde::Serialize;
 
 use driver::{Block, Context, Driver};
 
-/// The largest block that is asked for, and the smallest: what a driver hands out its memory in.
+/// Largest and smallest block requested: the driver's allocation sizes.
 const LARGEST: u64 = 1 << 30;
 const SMALLEST: u64 = 2 << 20;
-/// How much is read at a time.
+/// Read size.
 const CHUNK: usize = 64 << 20;
-/// What a canary is told from chance by: this many bytes of it in a row.
+/// Consecutive bytes that distinguish a canary from chance.
 const GRAIN: usize = 16;
-/// Overwritten with this before the zeros, so that zeros are known to be ours.
+/// Pattern written before the zeros, so that the zeros are known to be ours.
 const MARK: u32 = 0x5aa5_c33c;
 
-/// Why nobody can say that a device's memory is clean.
+/// Reason why a device's memory is not proved clean.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub struct Unproven(pub String);
 
@@ -32,29 +32,29 @@ impl fmt::Display for Unproven {
     }
 }
 
-/// A device's memory that was overwritten and read again.
+/// Result of a verified wipe of a device's memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Wiped {
-    /// How many bytes were overwritten, and all of them read again as zero.
+    /// Bytes overwritten, and all read back as zero.
     pub bytes: u64,
     /// How many the device has.
     pub of_total: u64,
-    /// How many could not be reached: the driver's own, and what this process needs to speak with the device.
+    /// Bytes that could not be reached: the driver's own, and those this process needs to use the device.
     pub left_unreached: u64,
 }
 
-/// What a search through a device's memory found.
+/// Result of a search through a device's memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Found {
-    /// How many bytes of the pattern.
+    /// Bytes of the pattern found.
     pub bytes: u64,
-    /// How many bytes were searched.
+    /// Bytes searched.
     pub searched: u64,
     /// How many the device has.
     pub of_total: u64,
 }
 
-/// Overwrites a device's memory and reads it again. The device must be nobody's: memory that another process holds cannot be
+/// Overwrites a device's memory and reads it back. The device must be unused: memory that another process holds cannot be
 /// reached, and then nothing is proved.
 pub fn wipe(uuid: &str) -> Result<Wiped, Unproven> {
     let driver = Driver::load()?;
@@ -74,7 +74,7 @@ pub fn wipe(uuid: &str) -> Result<Wiped, Unproven> {
     }
     context.settle()?;
     let mut buffer = vec![0; CHUNK];
-    // The ends of each block are enough to see that writes arrive at all.
+    // The ends of each block are enough to verify that writes arrive at all.
     for block in &blocks {
         for offset in [0, block.bytes() - GRAIN as u64] {
             context.read(block, offset, &mut buffer[..GRAIN])?;
@@ -97,8 +97,8 @@ pub fn wipe(uuid: &str) -> Result<Wiped, Unproven> {
     Ok(Wiped { bytes, of_total, left_unreached })
 }
 
-/// Fills a device's memory with a pattern and gives it back, as a tenant does that shares a process with the next one. For
-/// proofs; gives how many bytes. Between processes a driver may clear memory by itself; within one it need not.
+/// Fills a device's memory with a pattern and frees it, like a tenant that shares a process with the next one. For proofs;
+/// returns the number of bytes. A driver may clear memory between processes, but need not within one.
 pub fn leave(uuid: &str, pattern: u32) -> Result<u64, Unproven> {
     let driver = Driver::load()?;
     let context = driver.context(uuid)?;
@@ -114,8 +114,8 @@ fn filled<'c>(context: &'c Context<'_>, pattern: u32) -> Result<Vec<Block<'c>>, 
     Ok(blocks)
 }
 
-/// Fills a device's memory with a pattern and leaves it there, as a tenant does that is killed. For proofs; gives how many
-/// bytes. The process must end afterwards: until then it holds the memory.
+/// Fills a device's memory with a pattern without freeing it, like a killed tenant. For proofs; returns the number of bytes.
+/// The process must end afterwards: until then it holds the memory.
 pub fn plant(uuid: &str, pattern: u32) -> Result<u64, Unproven> {
     let driver = Driver::load()?;
     let context = driver.context(uuid)?;
@@ -127,7 +127,7 @@ pub fn plant(uuid: &str, pattern: u32) -> Result<u64, Unproven> {
     Ok(bytes)
 }
 
-/// Looks for a pattern in a device's memory, as the next tenant could. For proofs.
+/// Searches a device's memory for a pattern, as the next tenant could. For proofs.
 pub fn search(uuid: &str, pattern: u32) -> Result<Found, Unproven> {
     let driver = Driver::load()?;
     let context = driver.context(uuid)?;
@@ -152,7 +152,7 @@ pub fn search(uuid: &str, pattern: u32) -> Result<Found, Unproven> {
     Ok(Found { bytes, searched, of_total })
 }
 
-/// Takes all memory that there is: in large blocks, then in smaller and smaller ones.
+/// Allocates all memory: in large blocks, then in smaller and smaller ones.
 fn all_of<'a>(context: &'a Context<'_>) -> Result<Vec<Block<'a>>, Unproven> {
     let mut blocks = Vec::new();
     let mut size = LARGEST;
@@ -182,7 +182,7 @@ fn read_all(
     Ok(())
 }
 
-/// How much a driver and a process that does nothing else hold on a device: half a GiB, and a fiftieth for large ones.
+/// Returns the memory that a driver and an idle process hold on a device: half a GiB, and a fiftieth of the total.
 fn tolerated(total: u64) -> u64 {
     (512 << 20) + total / 50
 }

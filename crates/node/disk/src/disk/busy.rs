@@ -1,4 +1,4 @@
-//! Who keeps a disk from being detached.
+//! Users that keep a disk from being detached.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -8,11 +8,11 @@ use std::path::{Path, PathBuf};
 use super::Error;
 use super::kernel::{Loop, parse_mounts};
 
-/// How many are told before the rest is left away.
+/// Maximum listed users.
 const TOLD: usize = 20;
 
-/// Processes that have something on these devices open, or are somewhere on them, and mounts of them or over them in any
-/// namespace. It is for people: who comes and goes while we look may be missing.
+/// Returns processes with open files or directories on these devices, and mounts of them or over them in any namespace. For
+/// operators: users that come and go meanwhile may be missing.
 pub(super) fn users(devices: &[Loop], at: &Path) -> Result<Vec<String>, Error> {
     let numbers: Vec<&str> = devices.iter().map(|device| device.device.as_str()).collect();
     let beneath = format!("{}/", at.display());
@@ -29,14 +29,14 @@ pub(super) fn users(devices: &[Loop], at: &Path) -> Result<Vec<String>, Error> {
             let name = fs::read_to_string(path.join("comm")).unwrap_or_default();
             found.insert(format!("process {pid} ({})", name.trim()));
         }
-        // One look for each namespace of mounts.
+        // One read for each mount namespace.
         let Ok(namespace) = fs::read_link(path.join("ns/mnt")) else { continue };
         let is_own = own.as_ref() == Some(&namespace);
         if !namespaces.insert(namespace) {
             continue;
         }
         for mount in parse_mounts(&fs::read(path.join("mountinfo")).unwrap_or_default()) {
-            // The one that is to be unmounted is no reason why it cannot be.
+            // The mount to be removed does not block itself.
             let of_it = numbers.contains(&mount.device.as_str()) && !(is_own && mount.at == at);
             if of_it || mount.options.contains(&beneath) {
                 found.insert(format!("the mount at {} (seen by process {pid})", mount.at.display()));
@@ -46,7 +46,7 @@ pub(super) fn users(devices: &[Loop], at: &Path) -> Result<Vec<String>, Error> {
     Ok(found.into_iter().take(TOLD).collect())
 }
 
-/// Whether this process has something on one of these devices.
+/// Reports whether this process uses one of these devices.
 fn uses(process: &Path, numbers: &[&str]) -> bool {
     let mut held: Vec<PathBuf> = ["cwd", "root", "exe"].map(|link| process.join(link)).to_vec();
     for folder in ["fd", "map_files"] {

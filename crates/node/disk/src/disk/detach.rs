@@ -1,4 +1,4 @@
-//! Taking a disk away from its place.
+//! Detaches a disk.
 
 use std::fs;
 use std::io;
@@ -14,20 +14,19 @@ use super::kernel::{self, Loop};
 use super::program::run;
 use super::{DiskId, DiskState, Error};
 
-/// How long somebody may be about to let go: a program that is just being started holds what its parent had open, for the
-/// moment before it becomes itself.
+/// Time for short-lived users to finish: a starting program briefly holds its parent's open files.
 const PATIENCE: Duration = Duration::from_secs(1);
 const PAUSE: Duration = Duration::from_millis(10);
 
 impl Disks {
-    /// Unmounts the disk and gives its loop device back; its file stays. Where somebody still uses it, it says who, and
-    /// leaves it. Repeated, it finds nothing to do.
+    /// Unmounts the disk and releases its loop device; its file stays. If it is still in use, the error names the users, and
+    /// it is left attached. Idempotent.
     pub fn detach(&self, id: &DiskId) -> Result<(), Error> {
         let at = self.mount_point(id);
         self.unmount(id)?;
         let mut devices = self.devices(id)?;
         for device in &devices {
-            // The kernel keeps the device until the last one lets it go, so what matters is what it shows afterwards.
+            // The kernel keeps the device until its last user closes it, so the state afterwards decides.
             run("losetup", &["--detach".as_ref(), device.node().as_os_str()])?;
         }
         let began = Instant::now();
@@ -44,8 +43,8 @@ impl Disks {
         }
     }
 
-    /// Unmounts the disk and leaves its loop device. Never lazily: a mount that is only hidden goes on writing while the file
-    /// beneath it is wiped.
+    /// Unmounts the disk and leaves its loop device. Never lazily: a hidden mount would continue to write while its file is
+    /// wiped.
     pub(super) fn unmount(&self, id: &DiskId) -> Result<(), Error> {
         let at = self.mount_point(id);
         let began = Instant::now();
@@ -63,13 +62,13 @@ impl Disks {
         Ok(())
     }
 
-    /// The loop devices that have a file of this disk, whatever it is called by now.
+    /// Returns the loop devices with a file of this disk, whatever its current name.
     pub(super) fn devices(&self, id: &DiskId) -> Result<Vec<Loop>, Error> {
         let files = DiskState::ALL.map(|state| self.path(id, state));
         Ok(kernel::loops()?.into_iter().filter(|device| files.contains(&device.file)).collect())
     }
 
-    /// Who has the disk mounted or attached must let it go first.
+    /// Fails if the disk is mounted or attached.
     pub(super) fn refuse_if_used(&self, id: &DiskId) -> Result<(), Error> {
         let devices = self.devices(id)?;
         let at = self.mount_point(id);

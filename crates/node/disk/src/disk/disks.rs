@@ -1,4 +1,4 @@
-//! The disks of a node.
+//! Disks of a node.
 
 use std::fmt;
 use std::fs;
@@ -13,15 +13,15 @@ use super::{DiskId, Error};
 
 pub(super) const MIB: u64 = 1 << 20;
 
-/// The smallest disk. An allocation that asks for none still has cells, and each has a private layer over its image; a file
-/// system of 64 MiB keeps about 55 of them for files: room for configuration, sockets and logs.
+/// Minimum size. An allocation without a disk request still has cells, and each has a private layer over its image; a file
+/// system of 64 MiB has about 55 for files: enough for configuration, sockets and logs.
 pub(super) const SMALLEST_MB: u64 = 64;
 
-/// File systems that write elsewhere instead of over: a wipe would leave the old blocks where they are.
+/// Copy-on-write file systems: a wipe would leave the old blocks in place.
 const COPY_ON_WRITE: [(u32, &str); 3] =
     [(0x9123_683e, "btrfs"), (0x2fc1_2fc1, "zfs"), (0xca45_1a4e, "bcachefs")];
 
-/// The disks of a node.
+/// Disks of a node.
 #[derive(Clone)]
 pub struct Disks {
     pub(super) folder: PathBuf,
@@ -38,41 +38,41 @@ impl fmt::Debug for Disks {
     }
 }
 
-/// A place between two effects, where a node may lose its power. Tests stop there.
+/// A crash point between two effects. Tests stop there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Point {
-    /// The file is there and empty.
+    /// The file exists and is empty.
     FileMade,
-    /// The file system is in it.
+    /// The file is formatted.
     Formatted,
-    /// It has its name.
+    /// The file has its final name.
     Named,
-    /// A loop device has it.
+    /// A loop device is attached.
     Attached,
     /// It is mounted.
     Mounted,
-    /// It has its new size, and the file system does not know yet.
+    /// The file has its new size, but not its file system.
     Lengthened,
     /// It is marked for the wipe.
     Marked,
     /// This many extents are overwritten.
     Overwritten(u64),
-    /// All of it is on the disk, and was not read again yet.
+    /// All of it is flushed, and not read back yet.
     Synced,
-    /// It was read again.
+    /// It was read back.
     ReadAgain,
 }
 
-/// What has become of a disk.
+/// State of a disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum DiskState {
-    /// Being made; it holds nothing of a tenant's.
+    /// Being created; without data of a tenant.
     New,
     /// Complete.
     Ready,
-    /// The wipe has begun.
+    /// The wipe has started.
     Wiping,
-    /// Overwritten and read again.
+    /// Overwritten and read back.
     Wiped,
 }
 
@@ -100,31 +100,31 @@ impl fmt::Display for DiskState {
     }
 }
 
-/// How a disk stands.
+/// Observations of a disk.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Look {
-    /// What has become of it.
+    /// State.
     pub state: DiskState,
-    /// Whether it is mounted at its place.
+    /// Whether it is mounted at its mount point.
     pub mounted: bool,
-    /// Whether it is mounted and takes no writes: the kernel does that to a file system after an error.
+    /// Whether it is mounted read-only, as the kernel makes a file system after an error.
     pub read_only: bool,
-    /// Its size.
+    /// Size.
     pub size_mb: u64,
-    /// How much of it is used, the file system's own books included; it is known only while it is mounted.
+    /// Used space including the file system's metadata; known only while it is mounted.
     pub used_mb: Option<u64>,
-    /// How much of the node's own disk it takes.
+    /// Space it takes on the node's own disk.
     pub taken_mb: u64,
 }
 
 impl Disks {
-    /// Disks as files in `folder`, which outlives the node's restart, mounted under `run`, which need not.
+    /// Opens disks as files in `folder`, which survives a reboot, mounted under `run`, which need not.
     pub fn open(folder: impl AsRef<Path>, run: impl AsRef<Path>) -> Result<Self, Error> {
         let private = |path: &Path| {
             fs::create_dir_all(path).map_err(Error::at("make", path))?;
             let mode = fs::Permissions::from_mode(0o700);
             fs::set_permissions(path, mode).map_err(Error::at("close", path))?;
-            // As the kernel shows it: without links on the way.
+            // Without links, as the kernel reports it.
             fs::canonicalize(path).map_err(Error::at("find", path))
         };
         let (folder, mounts) = (private(folder.as_ref())?, private(&run.as_ref().join("disks"))?);
@@ -137,17 +137,17 @@ impl Disks {
         Ok(Self { folder, mounts, reach: Arc::new(|_| ()) })
     }
 
-    /// The same, but calls this wherever a node may lose its power. For tests.
+    /// Adds a callback for each crash point. For tests.
     pub fn reaching(self, reach: impl Fn(Point) + Send + Sync + 'static) -> Self {
         Self { reach: Arc::new(reach), ..self }
     }
 
-    /// Where the disk is mounted.
+    /// Returns the mount point of the disk.
     pub fn mount_point(&self, id: &DiskId) -> PathBuf {
         self.mounts.join(id.as_str())
     }
 
-    /// How the disk stands, or none if there is no such disk.
+    /// Returns the observations of the disk, or none if there is no such disk.
     pub fn look(&self, id: &DiskId) -> Result<Option<Look>, Error> {
         let Some((state, path)) = self.state(id)? else { return Ok(None) };
         let facts = fs::metadata(&path).map_err(Error::at("look at", &path))?;
@@ -180,8 +180,8 @@ impl Disks {
         self.folder.join(format!("{id}.{}", state.suffix()))
     }
 
-    /// What has become of the disk, and its file. A crash can leave two files only while one is being made, and then the
-    /// complete one counts.
+    /// Returns the state of the disk, and its file. A crash can leave two files only while one is being created, and then
+    /// the complete one counts.
     pub(super) fn state(&self, id: &DiskId) -> Result<Option<(DiskState, PathBuf)>, Error> {
         let mut states = DiskState::ALL;
         states.reverse();
@@ -194,15 +194,15 @@ impl Disks {
         Ok(None)
     }
 
-    /// The mount at the disk's place.
+    /// Returns the mount at the disk's mount point.
     pub(super) fn mounted(&self, id: &DiskId) -> Result<Option<MountLine>, Error> {
         let at = self.mount_point(id);
-        // Mounts can lie over each other; the last one is what is seen.
+        // Mounts can be stacked; the last one is visible.
         Ok(kernel::mounts()?.into_iter().rfind(|mount| mount.at == at))
     }
 }
 
-/// Brings a folder's names to the disk.
+/// Flushes a folder.
 pub(super) fn sync_folder(folder: &Path) -> Result<(), Error> {
     let synced = fs::File::open(folder).and_then(|folder| folder.sync_all());
     synced.map_err(Error::at("bring to the disk", folder))

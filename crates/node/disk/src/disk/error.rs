@@ -1,45 +1,45 @@
-//! Why something about a disk was not done.
+//! Errors of disks.
 
 use std::io;
 use std::path::Path;
 
 use super::{DiskId, DiskState};
 
-/// Why something about a disk was not done.
+/// Reason why an operation on a disk failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// There is no such disk.
     #[error("there is no disk {0} on this node")]
     Absent(DiskId),
-    /// It has another size than the one asked for.
+    /// The size differs from the requested one.
     #[error("disk {id} has {has_mb} MiB and not {asked_mb}: grow or shrink it")]
     Size {
         /// The disk.
         id: DiskId,
         /// Its size.
         has_mb: u64,
-        /// What was asked for.
+        /// Requested size.
         asked_mb: u64,
     },
-    /// What is asked for does not fit to what has become of it.
+    /// The request does not fit the state of the disk.
     #[error("disk {id} is {state}: {what}")]
     State {
         /// The disk.
         id: DiskId,
-        /// What has become of it.
+        /// State of the disk.
         state: DiskState,
-        /// What cannot be done, and what can.
+        /// The refused operation and the remedy.
         what: &'static str,
     },
-    /// Somebody uses it.
+    /// The disk is in use.
     #[error("disk {id} is still in use by {}; end these first", list(users))]
     Busy {
         /// The disk.
         id: DiskId,
-        /// Who, as far as the kernel shows it.
+        /// Users, as far as the kernel reports them.
         users: Vec<String>,
     },
-    /// It is in use, and this node can grow it only while it is not.
+    /// The disk is in use, and this node can grow it only while it is not.
     #[error(
         "disk {id} cannot grow while it is in use by {}, because the agent lacks the capability CAP_SYS_RESOURCE: \
          end these, or give it the capability",
@@ -48,18 +48,18 @@ pub enum Error {
     GrowInUse {
         /// The disk.
         id: DiskId,
-        /// Who uses it, as far as the kernel shows it.
+        /// Users of the disk, as far as the kernel reports them.
         users: Vec<String>,
     },
-    /// The wipe left something.
+    /// The wipe left residue.
     #[error("disk {id} is not clean after its wipe: {}", list(residue))]
     Residue {
         /// The disk.
         id: DiskId,
-        /// What was found.
+        /// Residue that was found.
         residue: Vec<String>,
     },
-    /// Disks cannot lie in this folder.
+    /// Disks cannot be in this folder.
     #[error(
         "{folder} lies on {kind}, which keeps old copies of what is overwritten: put disks on ext4 or xfs"
     )]
@@ -69,38 +69,38 @@ pub enum Error {
         /// Its file system.
         kind: &'static str,
     },
-    /// The node's file system has no room for it.
+    /// The node's file system has no space for it.
     #[error(
         "the node's disk has no room for disk {id} with {mb} MiB: remove files from it, or have the node offer less (--reserve-disk-mb)"
     )]
     NoSpace {
         /// The disk.
         id: DiskId,
-        /// The size that was asked for.
+        /// Requested size.
         mb: u64,
     },
     /// A program failed.
     #[error("{program} failed ({status}): {said}")]
     Program {
-        /// With its arguments.
+        /// Program and arguments.
         program: String,
-        /// How it ended.
+        /// Exit status.
         status: String,
-        /// What it said, cut where it was long.
+        /// Its output, truncated.
         said: String,
     },
-    /// The node could not do it.
+    /// The operating system returned an error.
     #[error("{doing}: {error}")]
     Node {
-        /// What was tried.
+        /// Attempted operation.
         doing: String,
-        /// What the system answered.
+        /// Error from the operating system.
         error: io::Error,
     },
 }
 
 impl Error {
-    /// For `map_err`: what was tried with which path.
+    /// Returns a mapper for `map_err` with the attempted operation and its path.
     pub(super) fn at(verb: &str, path: &Path) -> impl FnOnce(io::Error) -> Self {
         let doing = format!("{verb} {}", path.display());
         move |error| Self::Node { doing, error }

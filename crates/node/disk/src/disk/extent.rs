@@ -1,4 +1,4 @@
-//! The parts of a file that take room on the node.
+//! Extents of a file that take space on the node.
 
 use std::fs::File;
 use std::io;
@@ -10,10 +10,10 @@ use rustix::io::Errno;
 
 const CHUNK: usize = 1 << 20;
 
-/// How many places are told before the rest is left away.
+/// Maximum listed places.
 const TOLD: usize = 100;
 
-/// The next part at or after this place that is no hole.
+/// Returns the next extent at or after this offset.
 fn next(file: &File, from: u64) -> io::Result<Option<Range<u64>>> {
     let start = match seek(file, SeekFrom::Data(from)) {
         Ok(start) => start,
@@ -24,8 +24,8 @@ fn next(file: &File, from: u64) -> io::Result<Option<Range<u64>>> {
     Ok(Some(start..end))
 }
 
-/// Overwrites every part from this place on that is no hole with zeros. Says after each how many they were, and in the end how
-/// many bytes.
+/// Overwrites every extent from this offset on with zeros. Calls `after` with the count after each, and returns the number
+/// of extents and bytes.
 pub(super) fn zero(file: &File, from: u64, mut after: impl FnMut(u64)) -> io::Result<(u64, u64)> {
     let zeros = vec![0; CHUNK];
     let (mut extents, mut bytes, mut at) = (0, 0, from);
@@ -45,10 +45,9 @@ pub(super) fn zero(file: &File, from: u64, mut after: impl FnMut(u64)) -> io::Re
     Ok((extents, bytes))
 }
 
-/// Reads everything that is no hole from the disk itself, and says what is not zero: how many bytes were read, and sentences.
+/// Reads every extent from the disk itself, and returns the number of bytes read and descriptions of nonzero ones.
 pub(super) fn not_zero(file: &File) -> io::Result<(u64, Vec<String>)> {
-    // Without this the answer could come from the memory of the node, which has not seen what the disk holds. Pages that were
-    // not written yet cannot be dropped, so they are written first.
+    // Otherwise the page cache could answer instead of the disk. Dirty pages cannot be dropped, so they are flushed first.
     file.sync_data()?;
     fadvise(file, 0, None, Advice::DontNeed)?;
     let mut buffer = vec![0; CHUNK];

@@ -1,19 +1,19 @@
-//! The name of a disk.
+//! Id of a disk.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// The name of a disk: `[a-z0-9_]{1,64}`, and so nothing that could be a path, an option or a pattern.
+/// Id of a disk: `[a-z0-9_]{1,64}`, so it can be no path, option or pattern.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct DiskId(String);
 
-/// A text that is no name of a disk.
+/// A text that is no valid disk id.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0:?} is no name of a disk: 1 to 64 of a-z, 0-9 and _ are expected")]
 pub struct DiskIdError(String);
 
 impl DiskId {
-    /// The name itself.
+    /// Returns the id as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }

@@ -1,4 +1,4 @@
-//! Mounts and loop devices, as the kernel itself shows them.
+//! Mounts and loop devices, as reported by the kernel.
 
 use std::ffi::OsString;
 use std::fs;
@@ -11,22 +11,22 @@ use super::Error;
 /// A line of mountinfo.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct MountLine {
-    /// `major:minor` of what is mounted.
+    /// `major:minor` of the mounted device.
     pub(super) device: String,
     pub(super) at: PathBuf,
-    /// The options of the file system, which for an overlay name its layers.
+    /// Options of the file system; for an overlay they name its layers.
     pub(super) options: String,
 }
 
 impl MountLine {
-    /// Whether the file system takes no writes, whatever this mount of it allows.
+    /// Reports whether the file system is read-only, whatever this mount of it allows.
     pub(super) fn is_read_only(&self) -> bool {
-        // Kernels since 6.14 say of an error that it is an emergency, and leave "rw" there.
+        // Kernels since 6.14 report an error as an emergency, and leave "rw" there.
         self.options.split(',').any(|option| matches!(option, "ro" | "emergency_ro" | "shutdown"))
     }
 }
 
-/// A loop device that has a file.
+/// A loop device with a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Loop {
     /// `loop7`.
@@ -34,7 +34,7 @@ pub(super) struct Loop {
     /// `major:minor`.
     pub(super) device: String,
     pub(super) file: PathBuf,
-    /// Whether the file has no name any more.
+    /// Whether the file was unlinked.
     pub(super) deleted: bool,
 }
 
@@ -44,7 +44,7 @@ impl Loop {
     }
 }
 
-/// The mounts of this process's namespace.
+/// Returns the mounts of this process's namespace.
 pub(super) fn mounts() -> Result<Vec<MountLine>, Error> {
     let path = Path::new("/proc/self/mountinfo");
     Ok(parse_mounts(&fs::read(path).map_err(Error::at("read", path))?))
@@ -63,7 +63,7 @@ pub(super) fn parse_mounts(bytes: &[u8]) -> Vec<MountLine> {
     bytes.split(|byte| *byte == b'\n').filter_map(parse).collect()
 }
 
-/// The kernel writes spaces and the like as `\040`.
+/// Decodes the kernel's escapes of spaces and the like, such as `\040`.
 fn unescaped(field: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(field.len());
     let mut at = 0;
@@ -83,7 +83,7 @@ fn unescaped(field: &[u8]) -> Vec<u8> {
     out
 }
 
-/// The loop devices that have a file.
+/// Returns the loop devices with a file.
 pub(super) fn loops() -> Result<Vec<Loop>, Error> {
     let folder = Path::new("/sys/block");
     let mut found = Vec::new();
@@ -94,7 +94,7 @@ pub(super) fn loops() -> Result<Vec<Loop>, Error> {
         else {
             continue;
         };
-        // A device without a file has no such folder, and it may lose it while we look.
+        // A device without a file has no such folder, and may lose it meanwhile.
         let Ok(file) = fs::read(entry.path().join("loop/backing_file")) else { continue };
         let Ok(device) = fs::read_to_string(entry.path().join("dev")) else { continue };
         let file = file.strip_suffix(b"\n").unwrap_or(&file);
@@ -109,12 +109,12 @@ pub(super) fn loops() -> Result<Vec<Loop>, Error> {
     Ok(found)
 }
 
-/// The loop devices that have this file.
+/// Returns the loop devices of this file.
 pub(super) fn loops_of(file: &Path) -> Result<Vec<Loop>, Error> {
     Ok(loops()?.into_iter().filter(|device| device.file == file).collect())
 }
 
-/// Forgets a loop device's ability to give blocks of its file back to the node before they were overwritten.
+/// Disables discards on a loop device, so that blocks are never returned to the node before they are overwritten.
 pub(super) fn never_discard(device: &Loop) -> io::Result<()> {
     fs::write(Path::new("/sys/block").join(&device.name).join("queue/discard_max_bytes"), "0")
 }

@@ -1,4 +1,4 @@
-//! Making a disk. Each step looks first whether it is done, so that it can be repeated after a crash at any place.
+//! Creates a disk. Each step checks whether it is done, so that it can be repeated after a crash at any point.
 
 use std::fs::{self, File, OpenOptions};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
@@ -13,8 +13,7 @@ use super::program::run;
 use super::{DiskId, Error};
 
 impl Disks {
-    /// Makes the disk and mounts it at its place; gives its size, which is never below 64 MiB. Repeated, it finds what is
-    /// there.
+    /// Creates the disk and mounts it; returns its size, at least 64 MiB. Idempotent.
     pub fn make(&self, id: &DiskId, mb: u64) -> Result<u64, Error> {
         let mb = mb.max(SMALLEST_MB);
         match self.state(id)? {
@@ -33,12 +32,12 @@ impl Disks {
         self.reserve(id)?;
         let device = self.attach(id)?;
         self.mount(id, &device)?;
-        // Where a crash came between the two steps of growing.
+        // Completes a growth that a crash interrupted.
         self.fill(id, &device)?;
         Ok(mb)
     }
 
-    /// The file under another name until it is complete.
+    /// Creates the file, under a temporary name until it is complete.
     fn make_file(&self, id: &DiskId, mb: u64) -> Result<(), Error> {
         let path = self.path(id, DiskState::New);
         if path.exists() {
@@ -47,7 +46,7 @@ impl Disks {
         let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path);
         let file = file.map_err(Error::at("make", &path))?;
         if let Err(error) = self.fill_file(id, &file, &path, mb) {
-            // Nothing of a tenant's is in it, and the room is needed.
+            // It has no data of a tenant, and its space is needed.
             let _ = fs::remove_file(&path);
             return Err(error);
         }
@@ -64,11 +63,11 @@ impl Disks {
         allocate(id, file, path, mb * MIB)?;
         self.reach(Point::FileMade);
         format(path)?;
-        // Formatting gives back what it only zeroes.
+        // Formatting releases blocks that it only zeroes.
         allocate(id, file, path, mb * MIB)
     }
 
-    /// A loop device for the file: the one that it has, or a new one.
+    /// Returns the loop device of the file, attached if needed.
     pub(super) fn attach(&self, id: &DiskId) -> Result<Loop, Error> {
         let path = self.path(id, DiskState::Ready);
         let mut devices = kernel::loops_of(&path)?;
@@ -87,10 +86,10 @@ impl Disks {
         Ok(device)
     }
 
-    /// Neither devices nor set-user-id programs work from here: overlays over it and binds of it have flags of their own,
-    /// cells gain no privileges by starting a program, and nobody on the node should find either under this path. Programs
-    /// may be started, since a tenant's state may hold some. No discards. Inode tables need no zeroing: the file reads
-    /// as zeros from the start, and the wipe would have to overwrite them.
+    /// Mounts without devices and setuid: overlays over it and binds of it have flags of their own, cells gain no privileges
+    /// by starting a program, and neither should work under this path on the node. Programs may be executed, because a
+    /// tenant's state may contain some. No discards. Inode tables need no zeroing: the file reads as zeros from the start,
+    /// and the wipe would have to overwrite them.
     pub(super) fn mount(&self, id: &DiskId, device: &Loop) -> Result<(), Error> {
         let at = self.mount_point(id);
         match self.mounted(id)? {
@@ -112,9 +111,9 @@ impl Disks {
     }
 }
 
-/// ext4, made for a file that reads as zeros. No blocks are reserved for root, who is not who runs out of room here.
-/// It has a journal, since a tenant's state must survive the node's crash; the smallest one where the disk is small. Nothing
-/// is written that reads as zero anyway, so it takes as long for a terabyte as for a gigabyte, or nearly.
+/// Formats ext4 for a file that reads as zeros. No blocks are reserved for root, which does not fill up this disk. It has a
+/// journal, because a tenant's state must survive a crash of the node; the smallest one on small disks. Nothing is written
+/// that reads as zero anyway, so a terabyte takes hardly longer than a gigabyte.
 fn format(path: &Path) -> Result<(), Error> {
     let mut arguments: Vec<&std::ffi::OsStr> =
         ["-q", "-F", "-b", "4096", "-m", "0"].into_iter().map(AsRef::as_ref).collect();

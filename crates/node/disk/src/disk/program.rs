@@ -1,14 +1,14 @@
-//! Programs of the system that do what no safe call can: the loop device's own calls have no safe wrapper.
+//! System programs for operations without a safe wrapper: the ioctls of loop devices have none.
 
 use std::ffi::OsStr;
 use std::process::{Command, Stdio};
 
 use super::Error;
 
-/// How much of what a program says goes into an error.
+/// Maximum length of program output in an error.
 const SAID_MAX: usize = 2000;
 
-/// The programs that disks need: name, package of Debian, purpose.
+/// Required programs: name, Debian package, purpose.
 pub const PROGRAMS: &[(&str, &str, &str)] = &[
     ("losetup", "mount", "attaches disks"),
     ("mkfs.ext4", "e2fsprogs", "formats disks"),
@@ -16,7 +16,7 @@ pub const PROGRAMS: &[(&str, &str, &str)] = &[
     ("resize2fs", "e2fsprogs", "changes the size of disks"),
 ];
 
-/// Runs a program to its end and gives what it wrote.
+/// Runs a program to completion and returns its output.
 pub(super) fn run<A: AsRef<OsStr>>(program: &str, arguments: &[A]) -> Result<String, Error> {
     debug_assert!(PROGRAMS.iter().any(|(name, ..)| *name == program), "{program} is not in PROGRAMS");
     let mut command = Command::new(program);

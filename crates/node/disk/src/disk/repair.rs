@@ -1,19 +1,20 @@
-//! A disk that the kernel made read-only after an error.
+//! Repairs a disk that the kernel made read-only after an error.
 
 use super::disks::Disks;
 use super::program::run;
 use super::{DiskId, Error};
 
 impl Disks {
-    /// Makes a disk writable again that the kernel made read-only after an error: unmounted, checked and mounted again. Processes
-    /// that still use it keep it as it is, and are named. A disk that takes writes is left alone.
+    /// Makes a read-only disk writable again: unmounts, checks and mounts it. If processes still use it, it is left as it
+    /// is, and the error names them. A writable disk is left alone.
     pub fn repair(&self, id: &DiskId) -> Result<(), Error> {
         if !self.look(id)?.is_some_and(|look| look.read_only) {
             return Ok(());
         }
         self.unmount(id)?;
         let device = self.attach(id)?;
-        // Mounting replays the journal anyway. The check repairs what it can, and its exit code tells even that as a failure.
+        // Mounting replays the journal anyway. The check repairs what it can, and its exit code reports even that as a
+        // failure.
         if let Err(error) = run("e2fsck", &["-y".as_ref(), device.node().as_os_str()]) {
             tracing::warn!(%id, %error, "a disk was checked after an error");
         }
@@ -21,7 +22,7 @@ impl Disks {
         self.mount(id, &device)
     }
 
-    /// The disks that are mounted and take no writes.
+    /// Returns the disks that are mounted read-only.
     pub fn read_only(&self) -> Result<Vec<DiskId>, Error> {
         let ours = |mount: &super::kernel::MountLine| {
             let name = mount.at.strip_prefix(&self.mounts).ok()?.to_str()?;

@@ -1,4 +1,4 @@
-//! Growing while it is in use, and shrinking while it is not.
+//! Grows a disk in use, and shrinks a detached one.
 
 use std::fs::OpenOptions;
 
@@ -10,8 +10,7 @@ use super::program::run;
 use super::{DiskId, Error};
 
 impl Disks {
-    /// Makes the disk larger; whoever uses it does not notice. Only where the agent lacks CAP_SYS_RESOURCE it must not be in
-    /// use. Repeated, it finds what is there.
+    /// Grows the disk, transparently to its users. Only an agent without CAP_SYS_RESOURCE needs it unused. Idempotent.
     pub fn grow(&self, id: &DiskId, mb: u64) -> Result<u64, Error> {
         let mb = mb.max(SMALLEST_MB);
         let path = self.ready(id)?;
@@ -37,8 +36,8 @@ impl Disks {
         Ok(mb)
     }
 
-    /// Makes the disk smaller. It must be detached: a file system in use cannot give room back. What lay in the part that is
-    /// cut off is overwritten first.
+    /// Shrinks the disk, which must be detached: a file system in use cannot shrink. The part that is cut off is overwritten
+    /// first.
     pub fn shrink(&self, id: &DiskId, mb: u64) -> Result<u64, Error> {
         let mb = mb.max(SMALLEST_MB);
         let path = self.ready(id)?;
@@ -58,7 +57,7 @@ impl Disks {
         Ok(mb)
     }
 
-    /// Lets the loop device and the file system have all of the file.
+    /// Extends the loop device and the file system to the whole file.
     pub(super) fn fill(&self, id: &DiskId, device: &Loop) -> Result<(), Error> {
         let path = self.ready(id)?;
         let size = std::fs::metadata(&path).map_err(Error::at("look at", &path))?.len();
@@ -75,7 +74,7 @@ impl Disks {
         }
     }
 
-    /// The same where the node may not do it while it is mounted.
+    /// Like `fill`, on a node that may not do it while it is mounted.
     fn fill_unmounted(&self, id: &DiskId, device: &Loop) -> Result<(), Error> {
         self.let_go(id)?;
         let node = device.node();
@@ -91,7 +90,7 @@ impl Disks {
         }
     }
 
-    /// The file of a complete disk.
+    /// Returns the file of a complete disk.
     fn ready(&self, id: &DiskId) -> Result<std::path::PathBuf, Error> {
         match self.state(id)? {
             Some((DiskState::Ready, path)) => Ok(path),
@@ -103,7 +102,7 @@ impl Disks {
     }
 }
 
-/// Whether the kernel lets this process resize a file system that is mounted. Root has the capability unless it was taken away.
+/// Reports whether the kernel lets this process resize a mounted file system. Root has the capability unless it was dropped.
 fn may_resize_mounted() -> bool {
     const CAP_SYS_RESOURCE: u64 = 1 << 24;
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();

@@ -1,4 +1,4 @@
-//! What there is of disks on this node, as the kernel shows it, whatever anybody believes.
+//! Survey of the disks on this node as reported by the kernel, independent of records.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -7,16 +7,16 @@ use std::path::{Path, PathBuf};
 use super::disks::{DiskState, Disks};
 use super::{DiskId, Error, kernel};
 
-/// Everything of disks that is on this node.
+/// All disk resources on this node.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Survey {
     /// Files.
     pub files: Vec<DiskFile>,
-    /// Mounts at the places of disks.
+    /// Mounts at the mount points of disks.
     pub mounts: Vec<Mount>,
     /// Loop devices with files of disks.
     pub loops: Vec<LoopDevice>,
-    /// What lies in the folders of disks and is none.
+    /// Other entries in the folders of disks.
     pub strange: Vec<PathBuf>,
 }
 
@@ -25,22 +25,22 @@ pub struct Survey {
 pub struct DiskFile {
     /// The disk.
     pub id: DiskId,
-    /// What has become of it.
+    /// State of the disk.
     pub state: DiskState,
     /// The file.
     pub path: PathBuf,
     /// Its size in bytes.
     pub size: u64,
-    /// How many bytes of the node's own disk it takes.
+    /// Bytes it takes on the node's own disk.
     pub taken: u64,
 }
 
-/// A mount at the place of a disk.
+/// A mount at the mount point of a disk.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mount {
-    /// Where.
+    /// Mount point.
     pub at: PathBuf,
-    /// What is mounted, as `major:minor`.
+    /// Mounted device, as `major:minor`.
     pub device: String,
 }
 
@@ -51,12 +51,12 @@ pub struct LoopDevice {
     pub name: String,
     /// The file.
     pub file: PathBuf,
-    /// Whether the file has lost its name: somebody removed it beneath the device.
+    /// Whether the file was unlinked beneath the device.
     pub deleted: bool,
 }
 
 impl Disks {
-    /// Everything of disks that is on this node.
+    /// Lists all disk resources on this node.
     pub fn survey(&self) -> Result<Survey, Error> {
         let mut survey = Survey::default();
         for path in entries(&self.folder)? {
@@ -93,7 +93,7 @@ impl Disks {
         Ok(survey)
     }
 
-    /// What is left of a disk, one sentence each; nothing when it is removed.
+    /// Describes the remains of a disk, one sentence each; empty once it is removed.
     pub fn leftovers(&self, id: &DiskId) -> Result<Vec<String>, Error> {
         let Survey { files, mounts, loops, strange } = self.survey()?;
         let at = self.mount_point(id);

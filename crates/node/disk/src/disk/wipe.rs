@@ -1,4 +1,4 @@
-//! Wiping a disk, and looking whether it is wiped.
+//! Wipes a disk, and verifies the wipe.
 
 use std::fs::{self, File, OpenOptions};
 
@@ -6,20 +6,20 @@ use super::disks::{DiskState, Disks, Point, sync_folder};
 use super::extent::{not_zero, zero};
 use super::{DiskId, Error};
 
-/// What a wipe did.
+/// Result of a wipe.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DiskWiped {
-    /// How many parts of the file were overwritten; none where an earlier, interrupted wipe was already through.
+    /// Extents overwritten; zero if an earlier, interrupted wipe had completed them.
     pub extents: u64,
-    /// How many bytes these had.
+    /// Bytes overwritten.
     pub overwritten: u64,
-    /// How many bytes were read again and were zero.
+    /// Bytes read back as zero.
     pub read_again: u64,
 }
 
 impl Disks {
-    /// Overwrites everything that the disk's file holds and reads all of it again. The disk must be detached. From the first
-    /// moment on it is never mounted again. Repeated, it wipes again.
+    /// Overwrites all data of the disk's file and reads it back. The disk must be detached, and is never mounted again from
+    /// the start of the wipe on. Repeating it wipes again.
     pub fn wipe(&self, id: &DiskId) -> Result<DiskWiped, Error> {
         let (state, path) = self.state(id)?.ok_or_else(|| Error::Absent(id.clone()))?;
         self.refuse_if_used(id)?;
@@ -50,14 +50,14 @@ impl Disks {
         Ok(DiskWiped { extents, overwritten, read_again })
     }
 
-    /// Reads the disk's file anew and says what in it is not zero. It takes nobody's word, not even that of the wipe.
+    /// Reads the disk's file again and describes nonzero data. It relies on no record, not even that of the wipe.
     pub fn residue(&self, id: &DiskId) -> Result<Vec<String>, Error> {
         let (_, path) = self.state(id)?.ok_or_else(|| Error::Absent(id.clone()))?;
         let file = File::open(&path).map_err(Error::at("open", &path))?;
         Ok(not_zero(&file).map_err(Error::at("read", &path))?.1)
     }
 
-    /// Removes the disk, which must be wiped, or never have held anything; says whether there was one.
+    /// Removes the disk, which must be wiped or never used; returns whether it existed.
     pub fn remove(&self, id: &DiskId) -> Result<bool, Error> {
         let Some((state, path)) = self.state(id)? else { return Ok(false) };
         if matches!(state, DiskState::Ready | DiskState::Wiping) {

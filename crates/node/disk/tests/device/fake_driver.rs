@@ -1,8 +1,8 @@
-//! A driver whose device is a file, so that its memory outlives the processes that used it. The tests build it as a shared
-//! library of the name that the real one has.
+//! A fake driver with a file as its device, so that its memory outlives the processes that used it. The tests build it as a
+//! shared library with the real one's name.
 //!
-//! `FAKE_DEVICE` is the file; `FAKE_FAULT` is what it does wrongly: `skips` (one part is never written), `ignores` (nothing is
-//! written), `held` (most of the memory is somebody else's), or nothing.
+//! `FAKE_DEVICE` is the file; `FAKE_FAULT` is its fault: `skips` (one part is never written), `ignores` (nothing is
+//! written), `held` (another process holds most of the memory), or none.
 
 use std::ffi::{c_char, c_int, c_uint, c_void};
 use std::fs::{File, OpenOptions};
@@ -106,7 +106,7 @@ extern "C" fn cuMemsetD32_v2(address: u64, word: c_uint, words: usize) -> c_int 
     let end = at + 4 * words as u64;
     let page = word.to_ne_bytes().repeat(1024);
     while at < end {
-        // Somewhere in the middle, where nobody who looks only at the ends sees it.
+        // In the middle, where a check of only the ends does not find it.
         if !(fault("skips") && at == 20 << 20) {
             device().write_all_at(&page, at).expect("the device can be written");
         }

@@ -1,5 +1,5 @@
-//! Wiping the memory of a device, with a driver whose device is a file. What a real driver does is for the example
-//! `device_memory` to show, on a machine that has one.
+//! Wiping the memory of a device, with a fake driver. The example `device_memory` covers a real driver, on a machine that
+//! has one.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ const UUID: &str = "GPU-0b0b0b0b-0b0b-0b0b-0b0b-0b0b0b0b0b0b";
 const CANARY: u32 = 0x7e57_c0de;
 const VERB: &str = "MUSTER_STORAGE_TEST_VERB";
 
-/// Not a test of its own: what another process does for the tests below, which start this program again with a verb.
+/// Not a test of its own: the tests below start this program again with a verb, to act as another process.
 #[test]
 fn another_process_uses_the_device() {
     let Ok(verb) = std::env::var(VERB) else { return };
@@ -56,7 +56,7 @@ impl Machine {
         self.folder.path().join("device")
     }
 
-    /// What another process says that does this.
+    /// Returns the output of another process that runs this verb.
     fn says(&self, verb: &str, fault: &str) -> String {
         self.says_of(verb, UUID, fault)
     }

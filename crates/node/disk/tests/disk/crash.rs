@@ -1,4 +1,4 @@
-//! A node that loses its power at any point, and what it finds when it comes back.
+//! A power loss at any point, and the state after it.
 
 use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -7,7 +7,7 @@ use muster_disk::{DiskState, Disks, Point};
 
 use crate::node::{Node, id};
 
-/// Disks that stop at this point, without another step.
+/// Returns disks that stop at this point, without another step.
 fn stopping_at(disks: &Disks, point: Point) -> Disks {
     disks.clone().reaching(move |reached| {
         if reached == point {

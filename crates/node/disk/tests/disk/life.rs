@@ -10,7 +10,7 @@ use muster_disk::{DiskState, Error};
 
 use crate::node::{Node, id};
 
-/// Writes until there is no more room; gives how much there was.
+/// Writes until the disk is full; returns the number of bytes written.
 fn fill(path: &Path) -> (u64, io::Error) {
     let mut file = File::create(path).unwrap();
     let chunk = vec![0xa5; 1 << 20];
@@ -155,7 +155,7 @@ fn neither_devices_nor_set_user_id_programs_work_from_a_disk() {
     assert!(line.contains("nosuid") && line.contains("nodev") && !line.contains("discard"), "{line}");
 }
 
-/// Whether root here has what a node's root has as a rule.
+/// Reports whether root here has the usual capabilities of a node's root.
 fn may_resize_mounted() -> bool {
     let status = fs::read_to_string("/proc/self/status").unwrap();
     let effective = status.lines().find_map(|line| line.strip_prefix("CapEff:")).unwrap();

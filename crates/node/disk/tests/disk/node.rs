@@ -1,4 +1,4 @@
-//! A node of a test's own, which leaves nothing behind.
+//! A test node that leaves nothing behind.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -7,10 +7,10 @@ use std::process::Command;
 
 use muster_disk::{DiskId, DiskState, Disks};
 
-/// Folders for disks, gone with the test, however it ends.
+/// Folders for disks, removed at the end of the test in any case.
 pub(crate) struct Node {
     folder: tempfile::TempDir,
-    /// Where the file system is that the disks lie on.
+    /// Mount point of the file system with the disks.
     own: PathBuf,
     pub(crate) disks: Disks,
 }
@@ -24,7 +24,7 @@ impl Node {
         Self { own: folder.path().to_owned(), folder, disks }
     }
 
-    /// A node whose own file system has this size.
+    /// Returns a node with a file system of this size.
     pub(crate) fn small(mb: u64) -> Self {
         let mut node = Self::new();
         let (file, own) = (node.folder().join("file-system"), node.folder().join("own"));
@@ -38,12 +38,12 @@ impl Node {
         node
     }
 
-    /// Where the disks' own file system is mounted.
+    /// Returns the mount point of the disks' own file system.
     pub(crate) fn own(&self) -> &Path {
         &self.own
     }
 
-    /// As the kernel leaves a disk after an error.
+    /// Makes a disk read-only, like the kernel after an error.
     pub(crate) fn make_read_only(&self, at: &Path) {
         let device = fs::read_to_string("/proc/self/mountinfo").unwrap();
         let device = device.lines().find(|line| line.contains(at.to_str().unwrap())).unwrap();
@@ -56,7 +56,7 @@ impl Node {
         self.folder.path()
     }
 
-    /// The file of a disk in this state.
+    /// Returns the file of a disk in this state.
     pub(crate) fn file(&self, id: &DiskId, state: DiskState) -> PathBuf {
         let suffix = match state {
             DiskState::New => "new",
@@ -67,7 +67,7 @@ impl Node {
         self.own.join(format!("disks/{id}.{suffix}"))
     }
 
-    /// Loop devices and mounts that belong to this folder, by the system's own tools.
+    /// Returns loop devices and mounts of this folder, from the system's own tools.
     pub(crate) fn outside_view(&self) -> Vec<String> {
         let here = self.folder().to_str().unwrap();
         let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap();

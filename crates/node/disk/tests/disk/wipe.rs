@@ -1,4 +1,4 @@
-//! What is left of a tenant when its disk was wiped: nothing, and who says otherwise is caught.
+//! Residue of a tenant after its disk was wiped: none, and a false report is caught.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::Read;
@@ -11,14 +11,14 @@ use crate::node::{Node, id};
 
 const CANARY: &[u8] = b"the secret of tenant forty-two";
 
-/// How often the canary stands in a file, for somebody who knows nothing of file systems.
+/// Counts the canary in a file, independent of file systems.
 fn sightings(path: &Path) -> usize {
     let mut bytes = Vec::new();
     File::open(path).unwrap().read_to_end(&mut bytes).unwrap();
     bytes.windows(CANARY.len()).filter(|window| *window == CANARY).count()
 }
 
-/// A disk that a tenant has used: what it wrote, what it removed, and what it wrote over.
+/// A disk that a tenant has used: written, removed and overwritten files.
 fn used(node: &Node, id: &DiskId) {
     node.disks.make(id, 64).unwrap();
     let at = node.disks.mount_point(id);
@@ -32,7 +32,7 @@ fn used(node: &Node, id: &DiskId) {
     node.disks.detach(id).unwrap();
 }
 
-/// Brings a mounted disk's content into its file.
+/// Flushes a mounted disk's content into its file.
 fn rustix_sync(at: &Path) {
     rustix::fs::syncfs(File::open(at).unwrap()).unwrap();
 }
@@ -75,7 +75,7 @@ fn a_wipe_that_left_one_extent_is_no_wipe() {
     let wiping = node.file(&id, DiskState::Wiping);
     let faulty = node.disks.clone().reaching(move |point| {
         if point == Point::Synced {
-            // As if this one had been passed over.
+            // As if this part had been skipped.
             let file = OpenOptions::new().write(true).open(&wiping).unwrap();
             file.write_all_at(CANARY, 12 << 20).unwrap();
         }

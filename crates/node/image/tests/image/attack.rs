@@ -1,4 +1,4 @@
-//! Images that somebody wrote in order to get out of their root, or to take a node down.
+//! Hostile images that try to escape their root, or to take a node down.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -11,7 +11,7 @@ use crate::canary::{plant, quick_folder, snapshot};
 use crate::corpus::{Attack, End, corpus};
 use crate::layout::{Layout, Packing, Tar};
 
-/// Where an attack happens: the root lies as deep in `images` as it does on a node.
+/// Scene of an attack: the root is as deep in `images` as on a node.
 struct Scene {
     folder: tempfile::TempDir,
 }
@@ -34,7 +34,7 @@ impl Scene {
     }
 }
 
-/// Whether the attack ended as it must, and what is wrong otherwise.
+/// Checks the outcome of an attack, and returns what is wrong otherwise.
 fn judge(attack: &Attack, rootfs: &Path, result: Result<(), String>) -> Result<(), String> {
     match (&attack.end, result) {
         (End::Refused(_), Err(_)) => Ok(()),
@@ -78,7 +78,7 @@ fn no_attack_leaves_the_root() {
     }
 }
 
-/// Unpacks as a beginner would: by joining names to the folder.
+/// Unpacks naively: by joining names to the folder.
 fn join_and_write(tar: &[u8], root: &Path) -> Result<(), String> {
     let mut archive = tar::Archive::new(tar);
     for entry in archive.entries().map_err(|error| error.to_string())? {
@@ -98,7 +98,7 @@ fn join_and_write(tar: &[u8], root: &Path) -> Result<(), String> {
     Ok(())
 }
 
-/// How many attacks reach the canary, and how many end as they must not, when a layer is unpacked like this.
+/// Returns the attacks that reach the canary, and those with a wrong outcome, for an unpacker.
 fn fooled(unpack: impl Fn(&[u8], &Path) -> Result<(), String>) -> (Vec<&'static str>, Vec<&'static str>) {
     let (mut escaped, mut wrong) = (Vec::new(), Vec::new());
     let names = corpus("").into_iter().map(|attack| attack.name);
@@ -124,8 +124,8 @@ fn fooled(unpack: impl Fn(&[u8], &Path) -> Result<(), String>) -> (Vec<&'static 
 fn the_corpus_catches_whoever_unpacks_carelessly() {
     let (escaped, _) = fooled(join_and_write);
     assert!(escaped.len() >= 8, "joining names got out only by {escaped:?}");
-    // The tar library guards its folder, so nobody gets out; but it knows no whiteouts, passes over in silence what must be
-    // refused, and follows the links of an image by the node's root rather than by the image's.
+    // The tar library guards its folder, so nothing escapes. But it does not know whiteouts, silently skips members that
+    // must be refused, and resolves an image's links against the node's root rather than the image's.
     let (escaped, wrong) =
         fooled(|tar, root| tar::Archive::new(tar).unpack(root).map_err(|error| error.to_string()));
     assert_eq!(escaped, Vec::<&str>::new());

@@ -6,7 +6,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// Everything about everything in a folder: kind, mode, owner, names, inode, times, content.
+/// Returns all metadata of a folder's content: kind, mode, owner, names, inode, times, content.
 pub(crate) fn snapshot(folder: &Path) -> BTreeMap<PathBuf, String> {
     let mut seen = BTreeMap::new();
     let mut waiting = vec![folder.to_owned()];
@@ -38,7 +38,7 @@ pub(crate) fn snapshot(folder: &Path) -> BTreeMap<PathBuf, String> {
     seen
 }
 
-/// Makes the folder, with the things in it that attacks are after.
+/// Creates the folder, with typical targets of attacks.
 pub(crate) fn plant(folder: &Path) {
     fs::create_dir_all(folder.join("etc")).unwrap();
     fs::write(folder.join("file"), "untouched").unwrap();
@@ -47,7 +47,7 @@ pub(crate) fn plant(folder: &Path) {
     fs::create_dir(folder.join("empty")).unwrap();
 }
 
-/// A folder in memory where there is one: what goes to a disk at every image would wait for everybody else's disk.
+/// Returns a folder in memory if possible: flushes at every image would wait for other users of the disk.
 pub(crate) fn quick_folder() -> tempfile::TempDir {
     tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap()
 }

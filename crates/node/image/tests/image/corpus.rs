@@ -1,14 +1,14 @@
-//! Layers that somebody wrote in order to get out of their root, and how each must end.
+//! Hostile layers that try to escape their root, and the required outcome of each.
 
 use crate::layout::{Header, Tar};
 
-/// How an attack must end.
+/// Required outcome of an attack.
 pub(crate) enum End {
-    /// With an error that says this.
+    /// An error with this text.
     Refused(&'static str),
-    /// With the file that it tried to put elsewhere lying here, inside the root.
+    /// The file is here, inside the root.
     Inside(String),
-    /// With nothing at all.
+    /// No effect.
     Nothing,
 }
 
@@ -19,7 +19,7 @@ pub(crate) struct Attack {
     pub(crate) end: End,
 }
 
-/// The way from the root to the canary, for those who can leave the root.
+/// Path from the root to the canary, for an escape.
 const OUT: &str = "../../../../canary";
 
 pub(crate) fn corpus(canary: &str) -> Vec<Attack> {
@@ -59,7 +59,7 @@ pub(crate) fn corpus(canary: &str) -> Vec<Attack> {
             vec![tar().symlink("a", "b/x"), tar().symlink("b", canary), tar().file("a/file", b"!")],
             End::Refused("leads nowhere"),
         ),
-        // No machine has this folder: who follows the link by the node's root must not find anything there to spoil.
+        // No machine has this folder: a link resolved against the node's root must not find anything to damage there.
         attack(
             "the image's root by a link",
             vec![

@@ -1,4 +1,4 @@
-//! Builds image layouts for tests: honest ones, and ones that no builder would write.
+//! Builds image layouts for tests: valid ones, and ones that no builder would write.
 
 use std::fs;
 use std::io::Write;
@@ -7,11 +7,11 @@ use std::path::{Path, PathBuf};
 use muster_image::{Digest, Source};
 use serde_json::{Value, json};
 
-/// A tar archive, member by member, with no opinion about what is sensible.
+/// A tar archive, member by member, without any validation.
 #[derive(Clone, Default)]
 pub(crate) struct Tar(Vec<u8>);
 
-/// What a member's header says.
+/// Header of a member.
 #[derive(Clone, Debug)]
 pub(crate) struct Header {
     pub(crate) kind: u8,
@@ -20,7 +20,7 @@ pub(crate) struct Header {
     pub(crate) gid: u32,
     pub(crate) mtime: u64,
     pub(crate) link: Vec<u8>,
-    /// Said instead of the true size.
+    /// Declared instead of the true size.
     pub(crate) size: Option<u64>,
 }
 
@@ -49,7 +49,7 @@ impl Tar {
         self.member(name.as_bytes(), &header, b"")
     }
 
-    /// A member with whatever its header says. Names that do not fit into a header go into an extended one.
+    /// Adds a member with this header. Names that do not fit go into an extended header.
     pub(crate) fn member(mut self, name: &[u8], header: &Header, content: &[u8]) -> Self {
         if name.len() > 100 || header.link.len() > 100 {
             let records = [(&b"path"[..], name), (&b"linkpath"[..], &header.link[..])];
@@ -58,7 +58,7 @@ impl Tar {
         self.raw(&name[..name.len().min(100)], header, content)
     }
 
-    /// An extended header for the member that comes next.
+    /// Adds an extended header for the next member.
     pub(crate) fn extended(self, records: &[(&[u8], &[u8])]) -> Self {
         let mut bytes = Vec::new();
         for (key, value) in records.iter().filter(|(_, value)| !value.is_empty()) {
@@ -113,7 +113,7 @@ impl Tar {
     }
 }
 
-/// How a layer is packed.
+/// Compression of a layer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Packing {
     Plain,
@@ -121,7 +121,7 @@ pub(crate) enum Packing {
     Zstd,
 }
 
-/// A layer as a manifest needs it.
+/// A layer for a manifest.
 #[derive(Clone, Debug)]
 pub(crate) struct Layer {
     pub(crate) descriptor: Value,
@@ -171,7 +171,7 @@ impl Layout {
         Layer { descriptor: self.descriptor(&media_type, packed), diff_id: diff_id.to_string() }
     }
 
-    /// A manifest of these layers, with a configuration that says these things about running it.
+    /// Adds a manifest of these layers, with this configuration.
     pub(crate) fn manifest(&self, layers: &[Layer], config: &Value) -> Digest {
         let diff_ids: Vec<&String> = layers.iter().map(|layer| &layer.diff_id).collect();
         let architecture = if cfg!(target_arch = "aarch64") { "arm64" } else { "amd64" };

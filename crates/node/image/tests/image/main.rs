@@ -1,4 +1,4 @@
-//! Images on a node: ordinary ones, hostile ones, and many callers at once.
+//! Images on a node: ordinary ones, hostile ones, and concurrent callers.
 
 mod attack;
 mod canary;

@@ -33,7 +33,7 @@ impl Node {
     }
 }
 
-/// Everything in a folder, by name, in order.
+/// Returns the names of everything in a folder, sorted.
 fn names(root: &Path) -> Vec<String> {
     let mut found = Vec::new();
     let mut folders = vec![root.to_owned()];

@@ -18,7 +18,7 @@ struct Member {
     mode: u32,
 }
 
-/// Names out of few parts, so that members meet each other, and links lead somewhere.
+/// Names from few parts, so that members collide, and links have targets.
 fn path() -> impl Strategy<Value = String> {
     let part = prop_oneof![
         8 => prop::sample::select(vec!["a", "b", "file", "etc"]),
@@ -56,7 +56,7 @@ proptest! {
         let before = snapshot(&canary);
         let images = Images::open(folder.path().join("images")).unwrap();
         let layout = Layout::new(&folder.path().join("layout"));
-        // Member by member, and what is refused is left away, so that one bad member does not hide what others could do.
+        // Member by member without the refused ones, so that one bad member does not hide the effects of others.
         let mut accepted: Vec<Vec<Member>> = Vec::new();
         let mut whole = BTreeSet::new();
         for layer in layers {

@@ -1,4 +1,4 @@
-//! Images that are damaged, lie about themselves, or would take a node down.
+//! Images that are damaged, inconsistent, or would take a node down.
 
 use std::fs;
 
@@ -7,7 +7,7 @@ use serde_json::json;
 
 use crate::layout::{Header, Layout, Packing, Tar, gzip};
 
-/// Tries a manifest that must be refused, with limits that are quick to reach, and gives what is said.
+/// Tries a manifest that must be refused, with low limits, and returns the error.
 fn refused(layout: &Layout, images: &Images, digest: &Digest) -> String {
     let limits = Limits {
         bytes: 1 << 20,
@@ -93,7 +93,7 @@ fn links_cannot_lead_deeper_than_names() {
 #[test]
 fn a_frame_that_asks_for_terabytes_of_memory_is_refused() {
     let Bench { _folder, layout, images } = bench();
-    // The largest window that the format knows, and a block of 128 KiB of one byte, again and again.
+    // The largest window of the format, and a block of 128 KiB of one byte, repeated.
     let mut frame = vec![0x28, 0xb5, 0x2f, 0xfd, 0x00, 0xf7];
     for _ in 0..100 {
         frame.extend_from_slice(&((128_u32 << 13) | 0b010).to_le_bytes()[..3]);
@@ -156,7 +156,7 @@ fn documents_that_cannot_be_followed_are_refused() {
     let traversal = json!({"manifests": [{"digest": "sha256:../../../../etc/passwd", "size": 1}]});
     says(&document(traversal), &["is no digest"]);
 
-    // Nobody can write a document that holds its own digest, but anybody can put one under a digest that is not its own.
+    // No document can contain its own digest, but one can be stored under a digest that is not its own.
     let own = Digest::of(b"itself");
     let index = json!({"manifests": [{"digest": own, "size": 1}]});
     fs::write(layout.path_of(&own), index.to_string()).unwrap();

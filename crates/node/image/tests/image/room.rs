@@ -1,4 +1,4 @@
-//! Images on a small disk: bombs, the reserve, and eviction. As root, because the disk is a file system of its own.
+//! Images on a small disk: bombs, the reserve, and eviction. Needs root, because the disk is a file system of its own.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -13,7 +13,7 @@ use crate::layout::{Layout, Packing, Tar};
 
 const MIB: u64 = 1 << 20;
 
-/// A file system of a limited size, unmounted when the test ends, however it ends.
+/// A file system of limited size, unmounted at the end of the test in any case.
 struct SmallDisk {
     folder: tempfile::TempDir,
     layout: Layout,
@@ -38,7 +38,7 @@ impl SmallDisk {
         Images::open(self.path().join("images")).unwrap()
     }
 
-    /// An image of so many MiB that packs to almost nothing.
+    /// Creates an image of `mib` MiB that compresses to almost nothing.
     fn image(&self, salt: u8, mib: u64) -> Digest {
         let tar = Tar::default().file("zeros", &vec![0; (mib * MIB) as usize]).file("salt", &[salt]);
         let layer = self.layout.layer(&tar.bytes(), Packing::Gzip);
@@ -95,7 +95,7 @@ fn a_bomb_is_stopped_at_the_reserve_its_space_is_back_and_other_images_are_unhar
     assert!(free >= reserve, "the reserve was never touched: {free}");
     assert!(free < before, "some of it was written: {free}");
 
-    // It could not fit if every other image were evicted, so none is.
+    // It would not fit even with every other image evicted, so none is.
     let refused = images.evict_for_image(&source, &bomb, &limits, &nobody).unwrap_err();
     assert!(matches!(refused, Error::NoRoom { .. }), "{refused}");
     assert_eq!((disk.free(), left_unfinished(&disk.path())), (before, 0));
@@ -117,7 +117,7 @@ fn a_bomb_of_empty_files_leaves_inodes_to_others() {
     assert_eq!(left_unfinished(&disk.path()), 0);
 }
 
-/// A disk that the file system itself calls full is no fault of the image, and no crash.
+/// A full file system is neither an error of the image nor a crash.
 #[test]
 fn a_full_disk_is_a_lack_of_room_whoever_notices() {
     let disk = SmallDisk::new("size=8m");
@@ -175,7 +175,7 @@ fn an_image_that_a_cell_uses_or_a_start_holds_is_never_evicted() {
     assert_eq!(images.verify_tree(&a).unwrap(), Vec::<String>::new());
 }
 
-/// A start that begins after the images to evict were chosen still keeps its own.
+/// A start after the choice of images to evict still keeps its own.
 #[test]
 fn a_hold_counts_until_the_moment_of_the_eviction() {
     let disk = SmallDisk::new("size=64m");
@@ -192,7 +192,7 @@ fn a_hold_counts_until_the_moment_of_the_eviction() {
     assert_eq!(images.list().unwrap(), [digest]);
 }
 
-/// One thread starts from an image again and again, another evicts whatever it may.
+/// One thread starts from an image repeatedly, another evicts unused ones.
 #[test]
 fn a_start_and_an_eviction_at_once_never_share_an_image() {
     let disk = SmallDisk::new("size=64m");

@@ -1,4 +1,4 @@
-//! Images that somebody changes after they were unpacked.
+//! Images that are modified after they were unpacked.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
@@ -18,7 +18,7 @@ struct Node {
 }
 
 fn node() -> Node {
-    // On a disk: that is where images lie.
+    // On a disk, like real images.
     let folder = tempfile::tempdir().unwrap();
     let layout = Layout::new(&folder.path().join("layout"));
     let images = Images::open(folder.path().join("images")).unwrap();
@@ -39,7 +39,7 @@ impl Node {
         self.layout.image(&[tar])
     }
 
-    /// It is refused with a sentence that says this, once; then it is whole again.
+    /// Asserts that it is refused once with this text, and then repaired.
     fn refuses(&self, digest: &Digest, says: &str) {
         let error = self.ensure(digest).expect_err("it was changed");
         assert!(matches!(error, Error::Changed { .. }), "{error}");
@@ -55,7 +55,7 @@ impl Node {
     }
 }
 
-/// Changes one byte and puts size and time back, as somebody does who does not want to be seen.
+/// Changes one byte and restores size and time, to hide the change.
 fn flip(path: &Path) {
     let before = fs::metadata(path).unwrap();
     let mut bytes = fs::read(path).unwrap();
@@ -99,7 +99,7 @@ fn every_way_to_change_an_image_is_seen() {
             let mode = fs::Permissions::from_mode(0o4755);
             fs::set_permissions(root.join("usr/bin/tool"), mode).unwrap();
         }),
-        // The file itself is the same and nobody wrote into it: only its name leads elsewhere.
+        // The file itself is unmodified: only its name leads elsewhere.
         ("/usr/lib/a file is (f", &|root| {
             fs::rename(root.join("usr/bin/other"), root.join("usr/lib/a file")).unwrap();
         }),
@@ -141,7 +141,7 @@ fn an_image_without_a_seal_is_read_whole_once() {
     fs::remove_file(&seal).unwrap();
     assert!(!node.ensure(&digest).unwrap().fresh);
     assert!(seal.exists());
-    // Changed while there is none, or while it is somebody else's.
+    // Modified while the seal is missing, or belongs to another image.
     fs::remove_file(&seal).unwrap();
     flip(&root.join("usr/bin/tool"));
     node.refuses(&digest, "/usr/bin/tool");
@@ -151,7 +151,7 @@ fn an_image_without_a_seal_is_read_whole_once() {
     node.refuses(&digest, "/usr/bin/tool");
 }
 
-/// Attack: die between drawing up the new seal and reading what was touched.
+/// Attack: a crash between drafting the new seal and reading the touched files.
 #[test]
 fn a_draft_of_a_seal_seals_nothing() {
     let node = node();

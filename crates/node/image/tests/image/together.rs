@@ -1,4 +1,4 @@
-//! Many callers at once, and callers that die.
+//! Concurrent callers, and callers that die.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -15,7 +15,7 @@ use crate::layout::{Layout, Tar};
 const FOLDER: &str = "MUSTER_IMAGE_TEST_FOLDER";
 const DIGEST: &str = "MUSTER_IMAGE_TEST_DIGEST";
 
-/// An image of so many files that there is time to meet somebody, or to die.
+/// An image with enough files for a collision or a crash while it is unpacked.
 fn large(folder: &Path, files: usize) -> Digest {
     let tar =
         (0..files).fold(Tar::default(), |tar, file| tar.file(&format!("{}/{file}", file % 100), b"content"));
@@ -27,7 +27,7 @@ fn ensure(folder: &Path, digest: &Digest) -> Image {
     images.ensure(&Source::Layout(folder.join("layout")), digest, &Limits::default()).unwrap()
 }
 
-/// Not a test of its own: what another process does for the tests below, which start this program again with a folder.
+/// Not a test of its own: the tests below start this program again with a folder, to act as another process.
 #[test]
 fn another_process_asks_for_an_image() {
     let Some(folder) = std::env::var_os(FOLDER).map(PathBuf::from) else { return };
@@ -35,7 +35,7 @@ fn another_process_asks_for_an_image() {
     println!("fresh={}", ensure(&folder, &digest).fresh);
 }
 
-/// A child that ends with the test, however the test ends.
+/// A child that ends with the test in any case.
 struct Process(Option<Child>);
 
 impl Process {
@@ -102,7 +102,7 @@ fn what_a_killed_process_left_is_cleaned_and_the_image_is_made_anew() {
     let mine = partial.join(format!("sha256-{}", digest.hex()));
     let mut process = Process::start(folder.path(), &digest);
     let began = Instant::now();
-    // Not before some of it is there, and long before all of it is.
+    // Not before part of it is there, and long before all of it is.
     while !mine.join("rootfs/10").exists() {
         assert!(began.elapsed() < Duration::from_secs(20), "it never began");
         std::thread::sleep(Duration::from_millis(1));

@@ -1,5 +1,4 @@
-//! What is not declared is refused: between networks, between a network and its node, and from who pretends to be
-//! somebody else.
+//! Undeclared traffic is refused: between networks, between a network and its node, and with a spoofed sender.
 
 use std::net::Ipv4Addr;
 use std::time::Duration;
@@ -12,7 +11,7 @@ fn cells_of_two_networks_do_not_reach_each_other() {
     let (one, two) = (ground.net(1), ground.net(2));
     let (a, b, far) = (ground.cell(&one, 2), ground.cell(&two, 2), ground.cell(&two, 3));
     ground.tell(&[(&one, &[(&a, 0)]), (&two, &[(&b, 0), (&far, 1)])]);
-    // Even where both could find a way out of their networks.
+    // Even if both have egress from their networks.
     ground.nodes[0].attach_with(&a, &one, true, &[]).unwrap();
     ground.nodes[0].attach_with(&b, &two, true, &[]).unwrap();
     ground.nodes[1].attach(&far, &two);
@@ -49,7 +48,7 @@ fn the_node_does_not_reach_into_a_network_nor_a_cell_the_node() {
     let _in_cell = listen(&out.path(), 8000);
     let _on_node = listen(node.path(), 8000);
 
-    // The node knows no way; and given one by hand it is still not let in.
+    // The node has no route, and with a manual one it is still refused.
     assert!(!connects(node.path(), out.address, 8000));
     run(node.path(), "ip route add 10.64.1.0/24 via 169.254.128.2");
     assert!(!connects(node.path(), out.address, 8000) && !pings(node.path(), out.address));
@@ -77,8 +76,8 @@ fn who_pretends_to_have_another_address_is_not_heard() {
     ground.nodes[1].attach(&far, &net);
     assert!(a.pings(b.address) && a.pings(far.address));
 
-    // A free address of the subnet, that of a neighbour, and that of the gateway. What is sent is counted where it would
-    // arrive, for an answer would go elsewhere.
+    // A free address of the subnet, that of a neighbour, and that of the gateway. Packets are counted at their destination,
+    // because a response would go elsewhere.
     for (number, pretended) in ["10.64.1.9", "10.64.1.4", "10.64.1.1"].into_iter().enumerate() {
         run(&a.path(), &format!("ip addr add {pretended}/32 dev eth0"));
         for (victim, port) in [(&b, 7000), (&far, 7100)] {
@@ -113,7 +112,7 @@ fn an_arp_answer_for_another_is_not_heard() {
     let (a, b, c) = (ground.cell(&net, 2), ground.cell(&net, 3), ground.cell(&net, 4));
     ground.nodes[0].attach(&a, &net);
     ground.nodes[0].attach(&b, &net);
-    // The third is not attached, so that nobody right can answer for it; the first would.
+    // The third is not attached, so that no legitimate cell can answer for it; the first would.
     run(&a.path(), &format!("ip addr add {}/32 dev eth0", c.address));
     assert!(b.misses(c.address));
     let known = run(&b.path(), &format!("ip neigh show {}", c.address));
@@ -132,7 +131,7 @@ fn only_ipv4_passes() {
     assert!(try_run(&a.path(), "ping -6 -c 1 -W 0.5 fd00::3").is_err());
 }
 
-/// A packet as one node sends it to another for a cell: VXLAN, Ethernet, IPv4, UDP.
+/// A packet between nodes for a cell: VXLAN, Ethernet, IPv4, UDP.
 fn forged(vni: u32, from: Ipv4Addr, to: Ipv4Addr, port: u16) -> Vec<u8> {
     let mac = |address: Ipv4Addr| [[0x02, 0x4d].as_slice(), &address.octets()].concat();
     let said = b"from nowhere";
@@ -173,7 +172,7 @@ fn a_packet_for_a_network_is_taken_only_from_its_nodes() {
         !arrives(ground.nodes[2].path(), node, 4789, &socket, &packet),
         "no cell of it is on the third node"
     );
-    // Nor does a node of the network speak for who is not in it.
+    // Nor can a node of the network send for a cell that is not in it.
     let stranger = forged(net.vni, Ipv4Addr::new(10, 64, 1, 77), a.address, 7000);
     assert!(!arrives(ground.nodes[1].path(), node, 4789, &socket, &stranger));
 }
@@ -192,7 +191,7 @@ fn a_cell_cannot_speak_to_other_nodes_as_its_node_does() {
     let target = ground.nodes[1].settings.address;
     assert!(arrives(ground.nodes[0].path(), target, 4789, &socket, &packet), "the packet itself is good");
     assert!(!arrives(&attacker.path(), target, 4789, &socket, &packet));
-    // Any other port of an outsider it does reach, for it may go out.
+    // It does reach any other port of an outsider, because it has egress.
     let outside = receiver(&ground.outside, 4790);
     outside.set_read_timeout(Some(Duration::from_secs(1))).unwrap();
     assert!(arrives(&attacker.path(), OUTSIDER, 4790, &outside, b"hello"));

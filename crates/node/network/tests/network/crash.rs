@@ -1,4 +1,4 @@
-//! Whatever is interrupted, and wherever, is repeated and ends in the same state.
+//! Any interrupted step is repeated and ends in the same state.
 
 use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -12,7 +12,7 @@ use crate::ground::{Cell, Ground, Net, OUTSIDER, connects, listen};
 
 const INGRESS: [Ingress; 1] = [Ingress { port: 80, protocol: Protocol::Tcp, node_port: Some(30080) }];
 
-/// What an agent is asked to do in the life of a cell, one after the other.
+/// Steps of an agent in the life of a cell, in order.
 #[derive(Clone, Copy, Debug)]
 enum Step {
     Apply,
@@ -22,7 +22,7 @@ enum Step {
 }
 
 const LIFE: [Step; 4] = [Step::Apply, Step::Attach, Step::Detach, Step::Remove];
-/// A cell may come before anybody told of its network.
+/// A cell may be attached before its network is applied.
 const EARLY: [Step; 4] = [Step::Attach, Step::Apply, Step::Detach, Step::Remove];
 
 struct Scene {
@@ -55,7 +55,7 @@ impl Scene {
         done.unwrap_or_else(|error| panic!("{step:?}: {error}"));
     }
 
-    /// Whether all is as it must be once the step was taken.
+    /// Asserts the state after a step.
     fn check(&self, step: Step, pristine: &str) {
         let node = &self.ground.nodes[0];
         let fabric = &node.fabric;
@@ -84,8 +84,8 @@ impl Scene {
     }
 }
 
-/// Lives a cell's life and is stopped the first time that a point is reached; then the agent starts anew and asks again.
-/// Says whether the point was reached at all.
+/// Runs the life of a cell, and stops when a point is first reached; then the agent restarts and repeats. Returns whether
+/// the point was reached at all.
 fn live(scene: &mut Scene, life: [Step; 4], point: &'static str, pristine: &str) -> bool {
     let armed = Arc::new(AtomicBool::new(true));
     let trap = Arc::clone(&armed);
@@ -181,7 +181,7 @@ fn a_new_incarnation_of_a_cell_takes_the_place_of_the_old_one() {
     scene.take(Step::Attach);
     let mut fresh = scene.ground.cell(&scene.net, 2);
     std::mem::swap(&mut fresh.id, &mut scene.cell.id);
-    // The old one still lives, and is not told.
+    // The old one is still alive, and was not detached.
     let old = std::mem::replace(&mut scene.cell, fresh);
     scene.take(Step::Attach);
     scene.check(Step::Attach, "");
@@ -208,7 +208,7 @@ fn a_machine_that_starts_anew_is_put_right_by_what_is_written_down() {
     let mut scene = Scene::new();
     scene.take(Step::Apply);
     scene.take(Step::Attach);
-    // A start takes every namespace, link and rule, and leaves the records.
+    // A reboot removes every namespace, link and rule, and leaves the records.
     let node = &scene.ground.nodes[0];
     rustix::mount::unmount(node.router(&scene.net), rustix::mount::UnmountFlags::DETACH).unwrap();
     std::fs::remove_file(node.router(&scene.net)).unwrap();

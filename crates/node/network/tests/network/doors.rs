@@ -1,4 +1,4 @@
-//! The way out and the way in, only where they are declared.
+//! Egress and ingress, only where declared.
 
 use std::net::Ipv4Addr;
 use std::time::Duration;
@@ -24,7 +24,7 @@ fn only_a_cell_that_declares_it_reaches_the_outside() {
     let (_, seen) = listener.accept().unwrap();
     assert_eq!(seen.ip(), node.settings.address, "outside it is the node that is seen");
 
-    // Even one that helps itself to a route.
+    // Even if it adds a route itself.
     assert!(!connects(&plain.path(), OUTSIDER, 8000));
     run(&plain.path(), "ip route add default via 10.64.1.1");
     assert!(!connects(&plain.path(), OUTSIDER, 8000) && plain.misses(OUTSIDER));
@@ -32,13 +32,13 @@ fn only_a_cell_that_declares_it_reaches_the_outside() {
     assert!(arrives(&out.path(), OUTSIDER, 8000, &datagrams, b"hello"));
     assert!(!arrives(&plain.path(), OUTSIDER, 8000, &datagrams, b"not even one way"));
 
-    // Where clouds keep their secrets.
+    // The metadata address of clouds.
     run(&ground.outside, "ip addr add 169.254.169.254/32 dev lo");
     run(node.path(), &format!("ip route add 169.254.169.254 via {OUTSIDER}"));
     assert!(connects(node.path(), Ipv4Addr::new(169, 254, 169, 254), 8000), "the node itself may");
     assert!(!connects(&out.path(), Ipv4Addr::new(169, 254, 169, 254), 8000));
 
-    // Nobody outside can answer before being asked.
+    // A host outside cannot send an unrequested response.
     run(&ground.outside, &format!("ip route add 10.64.1.0/24 via {}", node.settings.address));
     run(&ground.outside, &format!("ip route add 169.254.128.0/19 via {}", node.settings.address));
     let _in_cell = listen(&out.path(), 8000);
@@ -66,7 +66,7 @@ fn a_declared_port_is_reached_at_the_node_and_no_other_is() {
     let names = receiver(&open.path(), 53);
     names.set_read_timeout(Some(Duration::from_secs(1))).unwrap();
     assert!(arrives(&ground.outside, address, 30053, &names, b"who?"));
-    // What is asked is answered.
+    // A requested response arrives.
     let answered = inside(&ground.outside, || {
         let socket = std::net::UdpSocket::bind("0.0.0.0:0").unwrap();
         socket.set_read_timeout(Some(Duration::from_secs(1))).unwrap();
@@ -76,7 +76,7 @@ fn a_declared_port_is_reached_at_the_node_and_no_other_is() {
         socket.recv_from(&mut [0; 16]).unwrap().1
     });
     assert_eq!(answered.to_string(), format!("{address}:30053"));
-    // To be reached is not to be let out.
+    // Ingress does not imply egress.
     let _outside = listen(&ground.outside, 8000);
     run(&open.path(), "ip route add default via 10.64.1.1");
     assert!(!connects(&open.path(), OUTSIDER, 8000));
@@ -125,7 +125,7 @@ fn the_host_forwards_for_us_only_and_only_while_we_need_it() {
     node.attach_with(&b, &net, false, &[door(80, Protocol::Tcp, 30080)]).unwrap();
     assert_eq!(forwards(), "1");
 
-    // Another machine does not get through the host because of that.
+    // Another machine must not get through the host because of that.
     run(node.path(), "ip addr add 198.51.100.1/24 dev lo");
     run(node.path(), "ip route add 203.0.113.0/24 via 192.0.2.2");
     run(ground.nodes[1].path(), "ip addr add 203.0.113.1/32 dev lo");

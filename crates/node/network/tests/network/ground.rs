@@ -1,4 +1,4 @@
-//! What the tests stand on: a wire, nodes and an outsider on it, and cells. All of it goes when it is dropped.
+//! The testbed: a wire, nodes and an outsider on it, and cells. Dropping it removes everything.
 
 use std::fs::{self, File};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
@@ -8,14 +8,14 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use muster_ids::{CellId, NetworkId, TypedId, World};
+use muster_ids::{CellId, Env, NetworkId, TypedId};
 use muster_network::{Attach, Fabric, NetworkError, Settings};
 use muster_wire::cell::{Attachment, Ingress, Neighbour, NetworkState};
 use rustix::mount::{UnmountFlags, unmount};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 use tempfile::TempDir;
 
-/// How long something that should not come is waited for.
+/// Time to wait for packets that should not arrive.
 pub(crate) const SILENCE: Duration = Duration::from_millis(300);
 
 /// A wire with nodes on it, and an outsider that is no node.
@@ -24,14 +24,14 @@ pub(crate) struct Ground {
     /// A namespace on the wire that is no node, at [`OUTSIDER`].
     pub(crate) outside: PathBuf,
     pub(crate) wire: PathBuf,
-    world: World,
+    env: Env,
     folder: TempDir,
 }
 
-/// The address of who is on the wire and no node.
+/// Address of the outsider.
 pub(crate) const OUTSIDER: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 100);
 
-/// A namespace that stands for a machine.
+/// A namespace that acts as a machine.
 pub(crate) struct Node {
     pub(crate) settings: Settings,
     pub(crate) fabric: Fabric,
@@ -45,7 +45,7 @@ pub(crate) struct Cell {
     pub(crate) child: Child,
 }
 
-/// A network of the tests.
+/// A test network.
 #[derive(Clone)]
 pub(crate) struct Net {
     pub(crate) id: NetworkId,
@@ -54,7 +54,7 @@ pub(crate) struct Net {
 }
 
 impl Ground {
-    /// A wire with so many nodes.
+    /// Returns a wire with `nodes` nodes.
     pub(crate) fn new(nodes: u8) -> Self {
         assert!(
             rustix::process::geteuid().is_root(),
@@ -66,12 +66,12 @@ impl Ground {
         run(&wire, "ip link set wire up");
         let outside = namespace(folder.path(), "outside");
         plug(&wire, &outside, "p100", OUTSIDER);
-        let mut ground = Self { nodes: Vec::new(), outside, wire, world: World::for_tests(7), folder };
+        let mut ground = Self { nodes: Vec::new(), outside, wire, env: Env::for_tests(7), folder };
         for number in 1..=nodes {
             let path = namespace(ground.folder.path(), &format!("node{number}"));
             let address = Ipv4Addr::new(192, 0, 2, number);
             plug(&ground.wire, &path, &format!("p{number}"), address);
-            // All nodes share one folder for what is gone after a start, as agents on one machine do.
+            // All nodes share one folder for volatile state, like agents on one machine.
             let kept = ground.folder.path().join(format!("kept{number}"));
             let mut settings =
                 Settings::new(ground.folder.path().join("run"), kept, &format!("k{number}"), address);
@@ -83,15 +83,15 @@ impl Ground {
     }
 
     pub(crate) fn id<T: TypedId>(&self) -> T {
-        self.world.id()
+        self.env.id()
     }
 
-    /// A network with addresses 10.64.`third`.0/24.
+    /// Returns a network with addresses 10.64.`third`.0/24.
     pub(crate) fn net(&self, third: u8) -> Net {
         Net { id: self.id(), vni: 0x1000 + u32::from(third), third }
     }
 
-    /// A cell that is nowhere yet. A pair of words before `sleep` can make it stranger.
+    /// Starts a cell that is not attached yet. `options` are extra arguments of `unshare`.
     pub(crate) fn cell_as(&self, net: &Net, last: u8, options: &[&str]) -> Cell {
         let child = Command::new("unshare")
             .args(options)
@@ -113,7 +113,7 @@ impl Ground {
         self.cell_as(net, last, &[])
     }
 
-    /// Tells every node who is in the networks: each cell with the number of its node, from 0.
+    /// Applies the members of the networks on every node: each cell with the number of its node, from 0.
     pub(crate) fn tell(&self, networks: &[(&Net, &[(&Cell, usize)])]) {
         let states: Vec<NetworkState> = networks.iter().map(|(net, cells)| self.state(net, cells)).collect();
         for node in &self.nodes {
@@ -145,7 +145,7 @@ impl Drop for Ground {
                 eprintln!("the networks of {} stay: {error}", node.settings.key);
             }
         }
-        // Whatever failed, no mount stays.
+        // Whatever failed, no mount is left.
         let own = self.folder.path().to_str().unwrap();
         let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap();
         for point in mounts.lines().filter_map(|line| line.split(' ').nth(4)).filter(|at| at.starts_with(own))
@@ -156,17 +156,17 @@ impl Drop for Ground {
 }
 
 impl Node {
-    /// The namespace that stands for the machine.
+    /// Returns the namespace that acts as the machine.
     pub(crate) fn path(&self) -> &Path {
         &self.settings.namespace
     }
 
-    /// The agent stops, and starts anew on what is there.
+    /// Restarts the agent on the existing state.
     pub(crate) fn restart(&mut self) {
         self.fabric = Fabric::open(self.settings.clone()).unwrap();
     }
 
-    /// Attaches a cell that needs neither egress nor ingress.
+    /// Attaches a cell without egress and ingress.
     pub(crate) fn attach(&self, cell: &Cell, net: &Net) {
         self.attach_with(cell, net, false, &[]).unwrap();
     }
@@ -183,12 +183,12 @@ impl Node {
         self.fabric.attach(&attach)
     }
 
-    /// The router namespace of a network.
+    /// Returns the router namespace of a network.
     pub(crate) fn router(&self, net: &Net) -> PathBuf {
         self.settings.run.join("networks").join(format!("{}-{}", self.settings.key, net.vni))
     }
 
-    /// Everything in the node's namespace and folders that could be changed: links, addresses, routes, rules, settings,
+    /// Returns everything in the node's namespace and folders that could change: links, addresses, routes, rules, settings,
     /// namespaces and records.
     pub(crate) fn snapshot(&self) -> String {
         let mut text = String::new();
@@ -240,12 +240,12 @@ impl Cell {
         PathBuf::from(format!("/proc/{}/ns/net", self.pid()))
     }
 
-    /// Whether an address answers a ping from this cell within a second.
+    /// Reports whether an address answers a ping from this cell within a second.
     pub(crate) fn pings(&self, address: Ipv4Addr) -> bool {
         pings(&self.path(), address)
     }
 
-    /// The same, for one that should not.
+    /// Reports whether an address does not answer a ping from this cell.
     pub(crate) fn misses(&self, address: Ipv4Addr) -> bool {
         try_run(&self.path(), &format!("ping -c 2 -i 0.1 -W 0.3 {address}")).is_err()
     }
@@ -258,7 +258,7 @@ impl Drop for Cell {
     }
 }
 
-/// Works in a network namespace; sockets that are made there stay there.
+/// Runs `work` in a network namespace; sockets created there stay there.
 pub(crate) fn inside<T: Send>(path: &Path, work: impl FnOnce() -> T + Send) -> T {
     thread::scope(|scope| {
         let joined = scope.spawn(|| {
@@ -271,7 +271,7 @@ pub(crate) fn inside<T: Send>(path: &Path, work: impl FnOnce() -> T + Send) -> T
     })
 }
 
-/// Runs a command in a namespace; what it said, if it failed.
+/// Runs a command in a namespace; the error is its output.
 pub(crate) fn try_run(path: &Path, command: &str) -> Result<String, String> {
     let mut words = command.split_whitespace();
     let mut command = Command::new(words.next().unwrap());
@@ -290,13 +290,13 @@ pub(crate) fn set(path: &Path, key: &str, value: &str) {
     inside(path, || fs::write(Path::new("/proc/sys/net/ipv4").join(key), value).unwrap());
 }
 
-/// A setting under `/proc/sys/net/ipv4`, in a namespace.
+/// Returns a setting under `/proc/sys/net/ipv4`, in a namespace.
 pub(crate) fn setting(path: &Path, key: &str) -> String {
     let text = inside(path, || fs::read_to_string(Path::new("/proc/sys/net/ipv4").join(key)).unwrap());
     text.trim().to_owned()
 }
 
-/// Rules, in a namespace.
+/// Loads rules in a namespace.
 pub(crate) fn nft(path: &Path, rules: &str) {
     let output = inside(path, || Command::new("nft").arg(rules).output().unwrap());
     assert!(output.status.success(), "{rules}: {}", String::from_utf8_lossy(&output.stderr));
@@ -306,25 +306,25 @@ pub(crate) fn pings(path: &Path, address: Ipv4Addr) -> bool {
     try_run(path, &format!("ping -c 1 -W 1 {address}")).is_ok()
 }
 
-/// Somebody who takes connections. The kernel answers for it, so that nobody has to accept them.
+/// Listens for connections. The kernel completes them without an accept.
 pub(crate) fn listen(path: &Path, port: u16) -> TcpListener {
     inside(path, || TcpListener::bind((Ipv4Addr::UNSPECIFIED, port)).unwrap())
 }
 
-/// Whether a connection comes about.
+/// Reports whether a connection succeeds.
 pub(crate) fn connects(path: &Path, address: Ipv4Addr, port: u16) -> bool {
     let address = SocketAddr::from((address, port));
     inside(path, || TcpStream::connect_timeout(&address, Duration::from_millis(700)).is_ok())
 }
 
-/// Somebody who takes datagrams.
+/// Listens for datagrams.
 pub(crate) fn receiver(path: &Path, port: u16) -> UdpSocket {
     let socket = inside(path, || UdpSocket::bind((Ipv4Addr::UNSPECIFIED, port)).unwrap());
     socket.set_read_timeout(Some(SILENCE)).unwrap();
     socket
 }
 
-/// Sends a datagram and says whether it came.
+/// Sends a datagram, and reports whether it arrived.
 pub(crate) fn arrives(from: &Path, address: Ipv4Addr, port: u16, at: &UdpSocket, datagram: &[u8]) -> bool {
     let sent = inside(from, || {
         let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).unwrap();
@@ -350,7 +350,7 @@ fn namespace(folder: &Path, name: &str) -> PathBuf {
     path
 }
 
-/// Joins a namespace to the wire.
+/// Connects a namespace to the wire.
 fn plug(wire: &Path, to: &Path, port: &str, address: Ipv4Addr) {
     run(wire, &format!("ip link add {port} type veth peer name wire0 netns {}", to.display()));
     run(wire, &format!("ip link set {port} master wire up"));

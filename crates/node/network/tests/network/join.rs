@@ -33,7 +33,7 @@ fn cells_reach_each_other_across_three_nodes() {
         assert!(from.pings(net.gateway()), "each node has the gateway");
         assert!(run(&from.path(), "ip neigh").lines().count() >= 2);
     }
-    // A packet as large as the link says goes through whole.
+    // A packet of the full MTU passes unfragmented.
     run(&cells[0].path(), &format!("ping -c 1 -W 1 -M do -s {} {}", 1450 - 28, cells[1].address));
 }
 
@@ -144,7 +144,7 @@ fn a_cell_that_is_here_is_reached_here_though_what_was_told_lags_behind() {
     let ground = Ground::new(2);
     let net = ground.net(1);
     let (a, b) = (ground.cell(&net, 2), ground.cell(&net, 3));
-    // The second is said to be on the other node, where it was until just now.
+    // The state lists the second on the other node, where it was until just now.
     ground.tell(&[(&net, &[(&a, 0), (&b, 1)])]);
     ground.nodes[0].attach(&a, &net);
     ground.nodes[0].attach(&b, &net);

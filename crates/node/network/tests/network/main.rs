@@ -1,5 +1,5 @@
-//! A node's networks, in the kernel: nodes are network namespaces on a wire that each test makes for itself, cells are
-//! processes in namespaces of their own.
+//! A node's networks, in the kernel: nodes are network namespaces on a wire that each test creates, cells are processes in
+//! namespaces of their own.
 
 mod apart;
 mod crash;

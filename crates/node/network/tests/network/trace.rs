@@ -1,4 +1,4 @@
-//! What there is is found, and what goes leaves no trace.
+//! Surveys find everything, and removals leave no trace.
 
 use muster_network::{Owner, Thing, Where};
 use muster_wire::cell::{Ingress, Protocol};
@@ -108,7 +108,7 @@ fn what_somebody_planted_is_found() {
         found.iter().filter(|found| !found.recorded).map(ToString::to_string).collect();
     assert_eq!(unrecorded.len(), 5, "the four, and the end of the pair that bears no name: {unrecorded:#?}");
 
-    // A detach takes the link though nothing is written down, and an apply puts the rest right.
+    // A detach removes the link without a record, and an apply repairs the rest.
     node.fabric.detach(ghost.id).unwrap();
     node.fabric.apply(&[ground.state(&net, &[(&cell, 0), (&ghost, 0)])]).unwrap();
     assert_eq!(node.fabric.leftovers(ghost.id).unwrap(), NOTHING);

@@ -1,4 +1,4 @@
-//! List the adapters that work in a project, with when they were last seen.
+//! List the adapters that work in a project, with the time of each one's last request.
 
 use muster_api::PageQuery;
 use muster_api::entitlement::{Adapter, AdapterPage};
@@ -9,7 +9,7 @@ use muster_ids::TypedId as _;
 use crate::refuse::refuse;
 use crate::{Answer, Cx, Result};
 
-/// Answers `adapter_list`.
+/// Handles `adapter_list`.
 pub async fn list(cx: &Cx, project: &str, query: PageQuery) -> Result<Answer> {
     let (project, scope) = cx.project_scope(project).await?;
     cx.authorize(Permission::AdapterList, scope, "project")?;

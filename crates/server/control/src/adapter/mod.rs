@@ -1,4 +1,4 @@
-//! Adapters: the processes that give apps their meaning.
+//! Adapters: the processes that implement app-specific operations.
 
 mod list;
 

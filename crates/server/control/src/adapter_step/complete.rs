@@ -1,4 +1,4 @@
-//! An adapter is done. For the engine that is a reason to look, and no more than that.
+//! Complete an adapter step. The engine treats completion only as a trigger to verify the result.
 
 use muster_api::Problem;
 use muster_api::adapter_step::AdapterStepComplete;
@@ -9,10 +9,10 @@ use serde_json::{Value, json};
 
 use super::{own, reconcile, refuse_adapter, said_before, short, view};
 use crate::commit::target;
-use crate::telling::Audited;
+use crate::outbox::Audited;
 use crate::{Answer, Cx, Result};
 
-/// Answers `adapter_step_complete`.
+/// Handles `adapter_step_complete`.
 pub async fn complete(cx: &Cx, project: &str, reference: &str, body: AdapterStepComplete) -> Result<Answer> {
     let step = own(cx, project, reference, Permission::AdapterStepComplete).await?;
     if said_before(&step, body.generation, AdapterStepState::Done) {
@@ -38,7 +38,7 @@ pub async fn complete(cx: &Cx, project: &str, reference: &str, body: AdapterStep
     match write(cx, &mut tx, &step, &body).await {
         Ok(ended) => {
             tx.commit().await.map_err(refuse_adapter)?;
-            cx.platform.unsealed.notify_one();
+            cx.platform.outbox.notify_one();
             cx.platform.engine.wake.notify_one();
             Ok(Answer::new(&view(&ended)))
         }
@@ -49,7 +49,7 @@ pub async fn complete(cx: &Cx, project: &str, reference: &str, body: AdapterStep
     }
 }
 
-/// The operation's row comes first, as in the engine.
+/// Writes the result. Locks the operation's row first, in the engine's order, to avoid deadlocks.
 async fn write(
     cx: &Cx,
     tx: &mut Tx,
@@ -66,7 +66,7 @@ async fn write(
     if let Some(mode) = &body.topology_mode {
         tx.instance_topology(step.instance_id, mode, cx.now).await?;
     }
-    cx.tell(tx, step.scope(), Some(audited(step, &ended)), Vec::new()).await?;
+    cx.outbox_append(tx, step.scope(), Some(audited(step, &ended)), Vec::new()).await?;
     Ok(ended)
 }
 
@@ -85,7 +85,7 @@ pub(super) async fn end(
     tx.adapter_step_end(step.id, body.generation, AdapterStepState::Done, &end, cx.now).await
 }
 
-/// The audit's line about the end of a lease.
+/// Returns the audit entry for the end of a lease.
 pub(super) fn audited(step: &AdapterStep, ended: &AdapterStep) -> Audited {
     Audited {
         action: Permission::AdapterStepComplete.as_str(),

@@ -1,4 +1,4 @@
-//! An adapter cannot do it: not now, or not at all.
+//! Fail an adapter step, temporarily or permanently.
 
 use jiff::SignedDuration;
 use muster_api::Problem;
@@ -11,16 +11,16 @@ use serde_json::{Value, json};
 
 use super::{own, refuse_adapter, said_before, short, view};
 use crate::commit::target;
-use crate::telling::Audited;
+use crate::outbox::Audited;
 use crate::{Answer, Cx, Result};
 
-/// A step is offered again after a day at the latest.
+/// Maximum retry delay in seconds: one day.
 const LONGEST: i64 = 86_400;
 
-/// An instance that could not be looked at is looked at again after this.
+/// Delay before the next reconcile of an instance after a failed one.
 const AFTER_A_FAILURE: SignedDuration = SignedDuration::from_secs(30);
 
-/// Answers `adapter_step_fail`.
+/// Handles `adapter_step_fail`.
 pub async fn fail(cx: &Cx, project: &str, reference: &str, body: AdapterStepFail) -> Result<Answer> {
     let step = own(cx, project, reference, Permission::AdapterStepFail).await?;
     if body.retry_after_seconds.is_some_and(|seconds| !(0..=LONGEST).contains(&seconds)) {
@@ -34,7 +34,7 @@ pub async fn fail(cx: &Cx, project: &str, reference: &str, body: AdapterStepFail
     match write(cx, &mut tx, &step, &body).await {
         Ok(ended) => {
             tx.commit().await.map_err(refuse_adapter)?;
-            cx.platform.unsealed.notify_one();
+            cx.platform.outbox.notify_one();
             cx.platform.engine.wake.notify_one();
             Ok(Answer::new(&view(&ended)))
         }
@@ -45,8 +45,7 @@ pub async fn fail(cx: &Cx, project: &str, reference: &str, body: AdapterStepFail
     }
 }
 
-/// The operation's row comes first, as in the engine: two transactions that take rows in opposite orders would lock each other
-/// out.
+/// Writes the result. Locks the operation's row first, in the engine's order: opposite lock orders would deadlock.
 async fn write(
     cx: &Cx,
     tx: &mut Tx,
@@ -76,7 +75,8 @@ async fn write(
         tx.member_detail(member, step.incarnation, detail, cx.now).await?;
     }
     if step.verb == AdapterVerb::Reconcile && ended.state == AdapterStepState::Failed {
-        // Nobody waits for its tasks any more. The next look comes soon: an instance that cannot be looked at may not be well.
+        // The tasks of this step have no waiter any more. Reconcile again soon: an instance that cannot be reconciled may be
+        // unhealthy.
         tx.task_expire_of(OperationId::from_uuid(step.id.uuid()), cx.now).await?;
         tx.instance_suspect(step.instance_id, cx.now + AFTER_A_FAILURE).await?;
     }
@@ -88,6 +88,6 @@ async fn write(
         target: target("adapter_step", step.id, step.verb.as_str()),
         detail: told,
     };
-    cx.tell(tx, step.scope(), Some(audited), Vec::new()).await?;
+    cx.outbox_append(tx, step.scope(), Some(audited), Vec::new()).await?;
     Ok(ended)
 }

@@ -9,7 +9,7 @@ use super::{snapshot, view};
 use crate::refuse::{Result, refuse};
 use crate::{Answer, Cx};
 
-/// Answers `adapter_step_get`.
+/// Handles `adapter_step_get`.
 pub async fn get(cx: &Cx, project: &str, reference: &str) -> Result<Answer> {
     let (project, scope) = cx.project_scope(project).await?;
     cx.authorize(Permission::AdapterStepGet, scope, "adapter step")?;

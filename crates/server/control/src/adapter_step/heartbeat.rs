@@ -1,4 +1,4 @@
-//! An adapter is still at it.
+//! Extend the lease of an adapter step.
 
 use muster_api::adapter_step::AdapterStepHeartbeat;
 use muster_authz::Permission;
@@ -6,7 +6,7 @@ use muster_authz::Permission;
 use super::{lease_length, own, refuse_adapter, view};
 use crate::{Answer, Cx, Result};
 
-/// Answers `adapter_step_heartbeat`.
+/// Handles `adapter_step_heartbeat`.
 pub async fn heartbeat(
     cx: &Cx,
     project: &str,

@@ -1,4 +1,4 @@
-//! An adapter asks for work, and waits for it.
+//! Lease adapter steps, with long polling.
 
 use std::pin::pin;
 use std::time::Duration;
@@ -16,18 +16,19 @@ use serde_json::json;
 
 use super::{account, lease_length, path};
 use crate::commit::target;
+use crate::outbox::Audited;
 use crate::refuse::{Result, refuse};
-use crate::telling::Audited;
 use crate::{Answer, Cx};
 
-/// So many steps go out with one answer, if the adapter does not say.
+/// Default maximum number of steps per response.
 const MOST: i64 = 16;
-/// Who waits is written down as seen so often.
+/// Interval at which a waiting adapter's heartbeat is recorded.
 const STILL_HERE: Duration = Duration::from_secs(10);
-/// Nobody else is asked to look at an instance before; a look that its adapter never finishes is offered again by itself.
+/// Expiry of a reconcile step, and earliest time of the instance's next one. An unfinished step is offered again when its
+/// lease expires.
 const ONE_LOOK: SignedDuration = SignedDuration::from_mins(10);
 
-/// Answers `adapter_step_lease`.
+/// Handles `adapter_step_lease`.
 pub async fn lease(cx: &Cx, project: &str, body: AdapterStepLease) -> Result<Answer> {
     let (_, scope) = cx.project_scope(project).await?;
     cx.authorize(Permission::AdapterStepLease, scope, "project")?;
@@ -44,10 +45,10 @@ pub async fn lease(cx: &Cx, project: &str, body: AdapterStepLease) -> Result<Ans
     let mut stopping = platform.stopping.subscribe();
     let seat = platform.leases.enter(account);
     loop {
-        // Before the look, so that what is queued during it is not slept over.
+        // Subscribe before the query, so that a step queued meanwhile wakes this request.
         let mut woken = pin!(seat.notify.notified());
         woken.as_mut().enable();
-        // Who has waited may have lost the right meanwhile, and would hold what others could do.
+        // The credential may have been revoked during the wait; it must not lease steps that other adapters could run.
         let cx = &cx.again().await?;
         cx.authorize(Permission::AdapterStepLease, scope, "project")?;
         let now = cx.now;
@@ -66,7 +67,7 @@ pub async fn lease(cx: &Cx, project: &str, body: AdapterStepLease) -> Result<Ans
             () = woken => {}
             () = tokio::time::sleep(STILL_HERE) => {}
             () = &mut over => return nothing(),
-            // The adapter asks another replica then, instead of holding this one up.
+            // The adapter retries on another replica and does not delay this one's shutdown.
             _ = stopping.changed() => return nothing(),
         }
     }
@@ -84,7 +85,7 @@ fn speaks(adapter: &AdapterIs) -> Result<()> {
     Ok(())
 }
 
-/// What an adapter asks for.
+/// A lease request.
 struct Wanted {
     account: ServiceAccountId,
     holder: String,
@@ -92,7 +93,7 @@ struct Wanted {
     most: i64,
 }
 
-/// Writes down that the adapter asked, unless that was done a moment ago.
+/// Records the adapter's heartbeat, unless one was recorded recently.
 async fn note(cx: &Cx, account: ServiceAccountId, adapter: &AdapterIs, now: Timestamp) -> Result<()> {
     let platform = &cx.platform;
     let muster_authz::PrincipalKind::ServiceAccount { tenant, project, .. } = cx.principal()?.kind else {
@@ -102,7 +103,7 @@ async fn note(cx: &Cx, account: ServiceAccountId, adapter: &AdapterIs, now: Time
         return Ok(());
     }
     let seen = Adapter {
-        id: platform.world.id::<AdapterId>(),
+        id: platform.env.id::<AdapterId>(),
         tenant_id: tenant,
         project_id: project,
         service_account_id: account,
@@ -117,7 +118,7 @@ async fn note(cx: &Cx, account: ServiceAccountId, adapter: &AdapterIs, now: Time
     tx.commit().await.map_err(refuse)
 }
 
-/// Takes what there is to do. At rest a look is two reads, and costs no commit.
+/// Leases due steps. When idle this costs two reads and no commit.
 async fn take(cx: &Cx, wanted: &Wanted, now: Timestamp) -> Result<Vec<AdapterStep>> {
     let store = &cx.platform.store;
     let (steps, looks) = tokio::try_join!(
@@ -132,7 +133,7 @@ async fn take(cx: &Cx, wanted: &Wanted, now: Timestamp) -> Result<Vec<AdapterSte
     match write(cx, &mut tx, wanted, now).await {
         Ok(taken) => {
             tx.commit().await.map_err(refuse)?;
-            cx.platform.unsealed.notify_one();
+            cx.platform.outbox.notify_one();
             Ok(taken)
         }
         Err(error) => {
@@ -147,7 +148,8 @@ async fn write(cx: &Cx, tx: &mut Tx, wanted: &Wanted, now: Timestamp) -> muster_
     for step in lapsed.iter().filter(|step| step.verb != AdapterVerb::Reconcile) {
         let data = json!({"verb": step.verb, "holder": step.holder, "generation": step.generation,
                           "instance_id": step.instance_id, "operation_id": step.operation_id});
-        cx.tell(tx, step.scope(), None, vec![(EventType::AdapterStepLapsed, path(step), data)]).await?;
+        cx.outbox_append(tx, step.scope(), None, vec![(EventType::AdapterStepLapsed, path(step), data)])
+            .await?;
     }
     let mut taken = lease_steps(tx, wanted, now, wanted.most).await?;
     let room = wanted.most - i64::try_from(taken.len()).unwrap_or(wanted.most);
@@ -163,14 +165,14 @@ async fn write(cx: &Cx, tx: &mut Tx, wanted: &Wanted, now: Timestamp) -> muster_
     let mut given = Vec::with_capacity(taken.len());
     for step in taken {
         if step.verb == AdapterVerb::Reconcile {
-            // What is being taken down is not looked at any more.
+            // An instance that is being decommissioned is not reconciled any more.
             let instance = tx.instance_now(step.instance_id).await?;
             if instance.is_none_or(|instance| instance.state != InstanceState::Running) {
                 tx.adapter_step_forget(step.id).await?;
                 continue;
             }
         } else {
-            // A look on schedule is told only if it finds something.
+            // A scheduled reconcile is audited only if it finds something.
             granted(cx, tx, &step).await?;
         }
         given.push(step);
@@ -196,13 +198,14 @@ async fn granted(cx: &Cx, tx: &mut Tx, step: &AdapterStep) -> muster_db::Result<
         target: target("adapter_step", step.id, step.verb.as_str()),
         detail: data.clone(),
     };
-    cx.tell(tx, step.scope(), Some(audited), vec![(EventType::AdapterStepLeased, path(step), data)]).await
+    cx.outbox_append(tx, step.scope(), Some(audited), vec![(EventType::AdapterStepLeased, path(step), data)])
+        .await
 }
 
-/// A look at an instance.
+/// Builds a reconcile step for an instance.
 fn look_at(cx: &Cx, instance: &Instance, now: Timestamp) -> AdapterStep {
     AdapterStep {
-        id: cx.platform.world.id(),
+        id: cx.platform.env.id(),
         tenant_id: instance.tenant_id,
         project_id: instance.project_id,
         app_id: instance.app_id,

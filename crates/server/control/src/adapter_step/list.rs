@@ -1,4 +1,4 @@
-//! List adapter steps, with who holds them.
+//! List adapter steps, with their lease holders.
 
 use muster_api::adapter_step::{AdapterStepListQuery, AdapterStepPage};
 use muster_authz::Permission;
@@ -9,7 +9,7 @@ use super::{state_of, view};
 use crate::refuse::refuse;
 use crate::{Answer, Cx, Result};
 
-/// Answers `adapter_step_list`.
+/// Handles `adapter_step_list`.
 pub async fn list(cx: &Cx, reference: &str, query: AdapterStepListQuery) -> Result<Answer> {
     let (project, scope) = cx.project_scope(reference).await?;
     cx.authorize(Permission::AdapterStepList, scope, "project")?;

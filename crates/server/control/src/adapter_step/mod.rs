@@ -1,5 +1,5 @@
-//! Adapter steps: what adapters lease and carry out. The engine asks for them; these are the adapters' words, each fenced by the
-//! generation of the lease that it speaks under, and in the audit only where a lease begins or ends.
+//! Adapter steps: units of work that adapters lease and execute. The engine queues them; these are the adapters' endpoints.
+//! Every request is fenced by the generation of its lease, and the audit records only the start and end of a lease.
 
 mod complete;
 mod fail;
@@ -34,7 +34,7 @@ use serde_json::{Map, Value};
 use crate::Cx;
 use crate::refuse::{Result, refuse};
 
-/// How long a step is an adapter's own without a heartbeat, if it does not say.
+/// Default lease length in seconds without a heartbeat.
 const LEASE: i64 = 30;
 
 fn lease_length(seconds: Option<i64>) -> SignedDuration {
@@ -45,7 +45,7 @@ pub(crate) fn path(step: &AdapterStep) -> String {
     format!("/v1/projects/{}/adapter-steps/{}", step.project_id, step.id)
 }
 
-/// The account that asks. Nobody else has an adapter's permissions, so this only says it once more.
+/// Returns the calling service account. Only service accounts hold adapter permissions; this is a second check.
 fn account(cx: &Cx) -> Result<ServiceAccountId> {
     match &cx.principal()?.kind {
         PrincipalKind::ServiceAccount { id, .. } => Ok(*id),
@@ -56,7 +56,8 @@ fn account(cx: &Cx) -> Result<ServiceAccountId> {
     }
 }
 
-/// A step of the account that asks. Another's is answered as absent: who does not operate an instance has no business with it.
+/// Returns a step of the calling account. A step of another account is reported as not found: only an instance's operator
+/// account may access its steps.
 pub(crate) async fn own(
     cx: &Cx,
     project: &str,
@@ -73,13 +74,13 @@ pub(crate) async fn own(
     found.filter(own).ok_or_else(absent)
 }
 
-/// The answer to whoever speaks under a lease that is over.
+/// Returns the error for a request under an expired or superseded lease.
 pub(crate) fn fenced() -> Problem {
     let why = "the lease is over: it lapsed, another adapter has the step, or nobody wants it any more; drop it and lease again";
     Problem::new(Code::Fenced, why)
 }
 
-/// What a failure of the store means to an adapter.
+/// Maps a store error to the problem an adapter receives.
 fn refuse_adapter(error: StoreError) -> Problem {
     match error {
         StoreError::Fenced => fenced(),
@@ -87,20 +88,20 @@ fn refuse_adapter(error: StoreError) -> Problem {
     }
 }
 
-/// Whether an adapter that did not hear the answer says the same again: that is no stale word.
+/// Reports whether this is a retry after a lost response. Such a retry is not stale.
 fn said_before(step: &AdapterStep, generation: i64, state: AdapterStepState) -> bool {
     step.state == state && step.generation == generation
 }
 
-/// JSON that the schema holds to be an object.
+/// Returns a JSON value that the schema guarantees to be an object.
 pub(crate) fn object(value: &Value) -> Map<String, Value> {
     value.as_object().cloned().unwrap_or_default()
 }
 
-/// What an adapter says of a member for people may be so long, as JSON.
+/// Maximum size of `adapter_detail`, in bytes of JSON.
 const DETAIL: usize = 16 * 1024;
 
-/// Goes on only if what an adapter says of a member is short enough to stand in every list of members.
+/// Validates that `adapter_detail` is short enough to be part of every member list.
 fn short(field: &str, detail: Option<&Map<String, Value>>) -> Result<()> {
     let length = detail.map_or(0, |detail| Value::Object(detail.clone()).to_string().len());
     if length <= DETAIL {

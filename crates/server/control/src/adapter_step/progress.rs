@@ -1,4 +1,4 @@
-//! An adapter says how far it is. That keeps its lease, too.
+//! Report progress of an adapter step. This also extends the lease.
 
 use muster_api::adapter_step::AdapterStepProgress;
 use muster_authz::Permission;
@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::{lease_length, own, refuse_adapter, short, view};
 use crate::{Answer, Cx, Result};
 
-/// Answers `adapter_step_progress`.
+/// Handles `adapter_step_progress`.
 pub async fn progress(cx: &Cx, project: &str, reference: &str, body: AdapterStepProgress) -> Result<Answer> {
     let step = own(cx, project, reference, Permission::AdapterStepProgress).await?;
     short("/adapter_detail", body.adapter_detail.as_ref())?;

@@ -1,7 +1,7 @@
-//! An adapter looked at an instance, and says how its members do.
+//! Complete a reconcile step: the adapter reports the health of an instance's members.
 //!
-//! What it says of members counts for the incarnations that it speaks of. Rows, events and audit are left only where something
-//! changed by it: a look that found everything as it was is as if it had not been, but for the time of it.
+//! Each report applies to the incarnation that it names. Rows, events and audit entries are written only for changes: a
+//! reconcile that finds none leaves nothing but its time.
 
 use jiff::SignedDuration;
 use muster_api::adapter_step::{self as api, AdapterStepComplete, RefusedReport, ReportRefusal};
@@ -19,7 +19,7 @@ use crate::instance::{health_in, manifest_of};
 use crate::refuse::{Result, refuse};
 use crate::{Answer, Cx};
 
-/// Takes the end of a look.
+/// Completes a reconcile step.
 pub(super) async fn reconciled(cx: &Cx, step: &AdapterStep, body: AdapterStepComplete) -> Result<Answer> {
     let store = &cx.platform.store;
     let gone = || refuse(StoreError::Gone("instance".to_owned()));
@@ -30,7 +30,7 @@ pub(super) async fn reconciled(cx: &Cx, step: &AdapterStep, body: AdapterStepCom
     match write(cx, &mut tx, step, facts, &body).await {
         Ok(Reconciled { ended, opened, refused_reports }) => {
             tx.commit().await.map_err(refuse)?;
-            cx.platform.unsealed.notify_one();
+            cx.platform.outbox.notify_one();
             if opened {
                 cx.platform.engine.wake.notify_one();
             }
@@ -43,15 +43,15 @@ pub(super) async fn reconciled(cx: &Cx, step: &AdapterStep, body: AdapterStepCom
     }
 }
 
-/// What became of a look.
+/// Result of a completed reconcile step.
 struct Reconciled {
     ended: AdapterStep,
-    /// Whether an operation was opened.
+    /// Whether an operation was submitted.
     opened: bool,
     refused_reports: Vec<RefusedReport>,
 }
 
-/// The statements.
+/// Writes the completion.
 async fn write(
     cx: &Cx,
     tx: &mut Tx,
@@ -60,7 +60,7 @@ async fn write(
     body: &AdapterStepComplete,
 ) -> muster_db::Result<Reconciled> {
     let gone = || StoreError::Gone("instance".to_owned());
-    // The instance's row first, as in the lease of a look: in opposite orders the two would wait for each other.
+    // Locks the instance's row first, as the lease of a reconcile step does: opposite lock orders would deadlock.
     let instance = tx.instance_hold(step.instance_id).await?.ok_or_else(gone)?;
     let ended = end(cx, tx, step, body).await?;
     let (mut changed, refused_reports) = reports(cx, tx, &instance, &mut facts, body).await?;
@@ -75,7 +75,7 @@ async fn write(
     let tasks = OperationId::from_uuid(step.id.uuid());
     if changed {
         tx.task_expire_of(tasks, cx.now).await?;
-        cx.tell(tx, step.scope(), Some(audited(step, &ended)), told).await?;
+        cx.outbox_append(tx, step.scope(), Some(audited(step, &ended)), told).await?;
     } else {
         tx.task_forget_of(tasks).await?;
         tx.adapter_step_forget(step.id).await?;
@@ -83,8 +83,9 @@ async fn write(
     Ok(Reconciled { ended, opened, refused_reports })
 }
 
-/// Stores the reports on members. Returns whether one differs from the report before, and those that count for nothing: on a member
-/// that is not there, or on another incarnation of its cell. The adapter may have looked a moment too early, so the others still count.
+/// Stores the member reports. Returns whether any of them differs from the previous report, and the rejected ones: reports
+/// on an unknown member or on another incarnation of its cell. The adapter may have read the instance slightly too early, so
+/// the other reports still count.
 async fn reports(
     cx: &Cx,
     tx: &mut Tx,
@@ -115,7 +116,7 @@ async fn reports(
             changed |= tx.member_report(member.id, &said, cx.now).await?;
             place.report = Some(said);
         }
-        // It changes with every piece of work and is no event: the row alone knows it.
+        // It changes with every job, so it is stored in the row alone, without an event.
         if member.free_at != report.free_at {
             tx.member_free(report.member_id, report.incarnation, report.free_at).await?;
         }

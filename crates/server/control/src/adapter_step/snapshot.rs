@@ -1,4 +1,5 @@
-//! What an adapter is told of an instance with each step: everything that it needs, read once for all steps of the instance.
+//! The instance snapshot that accompanies each leased step: everything the adapter needs, read once for all steps of the
+//! instance.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -17,8 +18,8 @@ use crate::instance::{asks, health, manifest_of};
 use crate::member;
 use crate::refuse::{Result, refuse};
 
-/// The steps, each with its instance. One whose instance cannot be read goes without an answer and is offered again when its
-/// lease lapses: the others must not be lost with it.
+/// Returns the steps, each with its instance's snapshot. A step with an unreadable instance is left out and is offered again
+/// when its lease expires, so that the other steps are not lost with it.
 pub(super) async fn with_snapshots(cx: &Cx, steps: Vec<AdapterStep>) -> Result<Vec<LeasedStep>> {
     let mut read: BTreeMap<InstanceId, Snapshot> = BTreeMap::new();
     for step in &steps {
@@ -37,7 +38,7 @@ pub(super) async fn with_snapshots(cx: &Cx, steps: Vec<AdapterStep>) -> Result<V
     Ok(steps.iter().filter_map(leased).collect())
 }
 
-/// An instance as it is now.
+/// Reads an instance's snapshot.
 pub(super) async fn snapshot(cx: &Cx, id: InstanceId) -> Result<Snapshot> {
     let store = &cx.platform.store;
     let gone = || refuse(StoreError::Gone("instance".to_owned()));
@@ -89,7 +90,8 @@ pub(super) async fn snapshot(cx: &Cx, id: InstanceId) -> Result<Snapshot> {
     })
 }
 
-/// What a member holds: its allocation where that was made for it alone, and otherwise what it asks for of a shared one.
+/// Returns a member's resources: its allocation's capacity where that was made for it alone, otherwise its share of a shared
+/// one.
 fn holds(
     manifest: &Manifest,
     component: Option<&Component>,

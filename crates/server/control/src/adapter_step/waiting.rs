@@ -1,8 +1,8 @@
-//! Which adapters wait for work at this server, and what wakes them.
+//! Adapters that wait for work at this server, and their wake-ups.
 //!
-//! A step that this server's engine queued wakes its adapter at once; for those of other replicas, for leases that lapsed and
-//! for instances that are due to be looked at, one read for everybody looks every so often. A read for each waiting adapter was
-//! rejected: it is as many times the load for the same answer.
+//! A step queued by this server's engine wakes its adapter at once. For steps of other replicas, expired leases and
+//! instances due for a reconcile, one periodic query serves all waiting adapters. A query per waiting adapter was rejected:
+//! it multiplies the load for the same answer.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -14,13 +14,13 @@ use tokio::sync::Notify;
 
 use crate::Platform;
 
-/// How often to look for steps.
+/// Poll interval for queued steps.
 const LOOK: Duration = Duration::from_millis(150);
-/// So many such looks are between two at what is due on schedule.
+/// Number of polls between two polls for due reconciles.
 const SCHEDULE: u32 = 4;
-/// An adapter is written down as seen at most so often.
+/// Minimum interval between two recorded heartbeats of an adapter.
 const SEEN: SignedDuration = SignedDuration::from_secs(5);
-/// So many adapters are remembered; after that the memory starts anew, and each is written down once more than it needs to be.
+/// Maximum number of remembered adapters. Beyond it the cache is cleared, which costs one extra heartbeat write per adapter.
 const REMEMBERED: usize = 10_000;
 
 struct Waiting {
@@ -28,16 +28,16 @@ struct Waiting {
     count: usize,
 }
 
-/// Adapters that wait for work here, and when each was last written down as seen.
+/// Adapters that wait for work here, and the time of each adapter's last recorded heartbeat.
 #[derive(Default)]
 pub(crate) struct Leases {
     waiting: Mutex<HashMap<ServiceAccountId, Waiting>>,
-    /// Somebody has begun to wait.
+    /// Notified when an adapter begins to wait.
     entered: Notify,
     seen: Mutex<HashMap<(ServiceAccountId, String), Timestamp>>,
 }
 
-/// A place among those who wait; given up when dropped, also when the adapter hangs up.
+/// A waiting adapter's registration; released on drop, also when the adapter disconnects.
 pub(super) struct Seat<'l> {
     leases: &'l Leases,
     account: ServiceAccountId,
@@ -72,7 +72,7 @@ impl Leases {
         Seat { leases: self, account, notify }
     }
 
-    /// Has the adapters under this account look at once, instead of when the next look is due.
+    /// Wakes the adapters of this account at once, instead of at the next poll.
     pub(crate) fn wake(&self, account: ServiceAccountId) {
         if let Some(here) = self.lock().get(&account) {
             here.notify.notify_waiters();
@@ -83,7 +83,7 @@ impl Leases {
         self.lock().is_empty()
     }
 
-    /// Whether it is time to write down that this adapter asked.
+    /// Reports whether this adapter's heartbeat is due to be recorded.
     pub(super) fn is_news(&self, account: ServiceAccountId, name: &str, now: Timestamp) -> bool {
         let mut seen = self.seen.lock().expect("no holder of this lock can panic");
         if seen.len() >= REMEMBERED {
@@ -99,7 +99,7 @@ impl Leases {
 }
 
 impl Platform {
-    /// Wakes adapters until dropped; rests while none waits.
+    /// Wakes adapters until dropped; idles while none waits.
     pub async fn run_leases(self: Arc<Self>) {
         let mut looks = 0_u32;
         loop {
@@ -108,7 +108,7 @@ impl Platform {
             }
             tokio::time::sleep(LOOK).await;
             looks = looks.wrapping_add(1);
-            let now = self.world.now();
+            let now = self.env.now();
             let mut accounts = self.store.adapter_step_accounts_waiting(now).await;
             if looks.is_multiple_of(SCHEDULE)
                 && let (Ok(all), Ok(due)) = (&mut accounts, self.store.instance_reconcile_accounts(now).await)
@@ -125,15 +125,15 @@ impl Platform {
 
 #[cfg(test)]
 mod tests {
-    use muster_ids::World;
+    use muster_ids::Env;
 
     use super::*;
 
     #[test]
     fn an_adapter_is_news_at_most_once_in_five_seconds() {
-        let (world, leases) = (World::for_tests(1), Leases::default());
-        let (account, other): (ServiceAccountId, ServiceAccountId) = (world.id(), world.id());
-        let now = world.now();
+        let (env, leases) = (Env::for_tests(1), Leases::default());
+        let (account, other): (ServiceAccountId, ServiceAccountId) = (env.id(), env.id());
+        let now = env.now();
         assert!(leases.is_news(account, "a", now));
         assert!(!leases.is_news(account, "a", now + SignedDuration::from_secs(4)));
         assert!(leases.is_news(account, "b", now) && leases.is_news(other, "a", now));
@@ -142,8 +142,8 @@ mod tests {
 
     #[test]
     fn a_seat_is_given_up_when_it_is_dropped() {
-        let (world, leases) = (World::for_tests(1), Leases::default());
-        let account = world.id();
+        let (env, leases) = (Env::for_tests(1), Leases::default());
+        let account = env.id();
         let (one, two) = (leases.enter(account), leases.enter(account));
         drop(one);
         assert!(!leases.is_empty());

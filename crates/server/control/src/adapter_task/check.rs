@@ -1,4 +1,4 @@
-//! Whether what an adapter wants done makes sense, and whether the secrets that it names are its to have written.
+//! Validation of an adapter's task: whether it makes sense, and whether the adapter may have the named secrets written.
 
 use muster_api::Problem;
 use muster_manifest::{Manifest, secret_references};
@@ -10,10 +10,10 @@ use crate::cell::check::{Fault, command_fault, environment, ours, path_fault};
 use crate::refuse::{Result, refuse};
 use crate::secret::{Named, named};
 
-/// All files of one task together may be so long.
+/// Maximum total size of the files of one task.
 const FILES: usize = 512 * 1024;
 
-/// What is wrong first, as a field and a sentence.
+/// Returns the first fault, as a field and a message.
 pub(super) fn fault(act: &CellAct) -> Fault {
     let command =
         |at: &str, words: &[String]| command_fault(words).map(|why| (format!("/act/{at}/command"), why));
@@ -49,9 +49,10 @@ fn files(order: &FilesOrder) -> Fault {
     (length > FILES).then(|| ("/act/files/write".to_owned(), long.to_owned()))
 }
 
-/// Goes on only if each secret is there and may be written at an adapter's wish: material that was issued for this very instance, or one
-/// of the project's own to which its people have consented, by launching a release whose manifest names it or by naming it in
-/// a field of the instance's configuration that the release's schema marks as a secret's name. An adapter that could name any would read all of them, through a cell that it commands.
+/// Ensures that each secret exists and may be written on the adapter's request: a runtime secret of this instance, or a
+/// project secret that the project has consented to, by launching a release that names it in its manifest or by naming it in
+/// a configuration field that the release's schema marks as a secret reference. Otherwise an adapter could read every secret
+/// through a cell that it controls.
 pub(super) async fn secrets(cx: &Cx, instance: &Instance, manifest: &Manifest, act: &CellAct) -> Result<()> {
     let CellAct::Files(order) = act else { return Ok(()) };
     let configured = secret_references(&manifest.config_schema, &instance.config);

@@ -1,4 +1,4 @@
-//! Have something done in the cell of a member, under the lease of a step of that very instance.
+//! Create a task in a member's cell, under the lease of a step of the same instance.
 
 use jiff::SignedDuration;
 use muster_api::adapter_step::{AdapterTaskCreate, TaskEffect};
@@ -22,17 +22,17 @@ use super::{check, key_of, operation_of, view};
 use crate::adapter_step::{fenced, own};
 use crate::commit::target;
 use crate::instance::manifest_of;
+use crate::outbox::Audited;
 use crate::refuse::{Result, refuse};
-use crate::telling::Audited;
 use crate::{Answer, Cx};
 
-/// So many tasks of one lease may wait for their end. More are refused until some have ended, so that one step cannot fill the queue of a
-/// node.
+/// Maximum number of open tasks per lease. Further tasks are rejected until some have ended, so that one step cannot fill a
+/// node's queue.
 const MOST_OPEN: i64 = 256;
-/// So many tasks one lease may ask for. A step that needs more gives itself back and goes on under the next lease.
+/// Maximum number of tasks per lease. A step that needs more returns itself and continues under the next lease.
 const MOST: i64 = 4096;
 
-/// Answers `adapter_task_create`.
+/// Handles `adapter_task_create`.
 pub async fn create(cx: &Cx, project: &str, reference: &str, body: AdapterTaskCreate) -> Result<Answer> {
     let step = own(cx, project, reference, Permission::AdapterTaskCreate).await?;
     let (operation, key) = (operation_of(&step), key_of(&step, &body.key));
@@ -58,7 +58,7 @@ pub async fn create(cx: &Cx, project: &str, reference: &str, body: AdapterTaskCr
     match written {
         Ok(()) => {
             tx.commit().await.map_err(refuse)?;
-            cx.platform.unsealed.notify_one();
+            cx.platform.outbox.notify_one();
         }
         Err(problem) => {
             tx.rollback().await;
@@ -68,14 +68,14 @@ pub async fn create(cx: &Cx, project: &str, reference: &str, body: AdapterTaskCr
     if let Some(planned) = &planned {
         cx.platform.fleet.wake(planned.task.node_id);
     }
-    // Whoever asked first, this server or another, what is there is what counts.
+    // The stored task is authoritative, whichever server or request created it first.
     let gone = || refuse(StoreError::Gone("task".to_owned()));
     let task = store.task_by_key(operation, &key).await.map_err(refuse)?.ok_or_else(gone)?;
     let task = until_ended(cx, task, body.wait_seconds.unwrap_or(0)).await?;
     Ok(Answer::new(&view(&step, &task)))
 }
 
-/// The statements, in one transaction with the fence.
+/// Queues the task in one transaction with the fence.
 async fn queue(
     cx: &Cx,
     tx: &mut Tx,
@@ -104,7 +104,7 @@ async fn queue(
     }
     if tx.task_queue(&planned.task).await.map_err(refuse_task)? {
         let line = audited(step, planned, &body.act);
-        cx.tell(tx, step.scope(), Some(line), Vec::new()).await.map_err(refuse_task)?;
+        cx.outbox_append(tx, step.scope(), Some(line), Vec::new()).await.map_err(refuse_task)?;
     }
     Ok(())
 }
@@ -116,14 +116,15 @@ fn refuse_task(error: StoreError) -> Problem {
     }
 }
 
-/// A look has a snapshot of its own moment. What it would change by that may be what a member's step has just done.
+/// Returns the error for a change by a reconcile step. Its snapshot may be stale: the change could undo the work of a
+/// member's step.
 fn member_step_running() -> Problem {
     let why = "a step of a member is open, or ended since this look began: change nothing by it, complete it, and look again; \
                send `\"effect\": \"reads\"` for a task that only reads, and `\"concurrent\"` for a change that is safe beside such steps";
     Problem::new(Code::MemberStepRunning, why)
 }
 
-/// Goes on only if one lease has not asked for too many tasks.
+/// Ensures that a lease has not created too many tasks.
 fn ensure_few((all, open): (i64, i64)) -> Result<()> {
     if open >= MOST_OPEN {
         let why = format!("{open} tasks of this lease have not ended: wait for some of them, then ask again");
@@ -138,7 +139,7 @@ fn ensure_few((all, open): (i64, i64)) -> Result<()> {
     Ok(())
 }
 
-/// The task, if it was done under an earlier lease and another may have undone it since: then it is done again.
+/// Returns the task if it was done under an earlier lease and another task may have undone it since. It is then repeated.
 async fn overtaken(
     cx: &Cx,
     step: &AdapterStep,
@@ -159,8 +160,9 @@ struct Planned {
     member: Member,
 }
 
-/// The line in the consumer's audit: an adapter acts as root in cells that are not its own. The words of a command may hold a
-/// secret, so all but the program stand there as a digest, by which the publisher's own record can be compared.
+/// Returns the entry for the consumer's audit: an adapter acts as root in cells that are not its own. Command arguments may
+/// hold a secret, so everything but the program is recorded as a digest, which can be compared with the publisher's own
+/// records.
 fn audited(step: &AdapterStep, planned: &Planned, act: &CellAct) -> Audited {
     let words = match act {
         CellAct::Command(order) => order.command.as_slice(),
@@ -196,7 +198,7 @@ async fn planned(cx: &Cx, step: &AdapterStep, body: &AdapterTaskCreate, key: Str
     let details = errand(store, &cell, &allocation, body.act.clone()).await.map_err(refuse)?;
     let corrupt = || refuse(StoreError::Corrupt("details of a task"));
     let task = Task {
-        id: cx.platform.world.id::<TaskId>(),
+        id: cx.platform.env.id::<TaskId>(),
         node_id: cell.node_id,
         operation_id: operation_of(step),
         key,
@@ -217,7 +219,7 @@ async fn planned(cx: &Cx, step: &AdapterStep, body: &AdapterTaskCreate, key: Str
     Ok(Planned { task, cell, member })
 }
 
-/// The member's cell. A member of another instance is not there, as far as whoever holds this step is concerned.
+/// Returns the member's cell. A member of another instance is reported as not found.
 async fn place(cx: &Cx, step: &AdapterStep, body: &AdapterTaskCreate) -> Result<(Member, Cell, Allocation)> {
     let store = &cx.platform.store;
     let found = store.member_lookup(body.member_id).await.map_err(refuse)?;
@@ -258,7 +260,7 @@ fn kind(act: &CellAct) -> TaskKind {
     }
 }
 
-/// How long it may run by its own word, which is no reason to think that nobody heard of it.
+/// Returns the task's own timeout. It extends the expiry, so that a long-running task is not taken for an undelivered one.
 fn runs_for(act: &CellAct) -> SignedDuration {
     let seconds = match act {
         CellAct::Files(_) | CellAct::Service(_) => 0,
@@ -268,8 +270,8 @@ fn runs_for(act: &CellAct) -> SignedDuration {
     SignedDuration::from_secs(seconds.into())
 }
 
-/// Goes on only if the same was asked for under this key: otherwise the adapter would take the end of one thing for that of
-/// another.
+/// Ensures that a repeated key comes with the same request: otherwise the adapter would take the result of one task for that
+/// of another.
 async fn same(cx: &Cx, asked: &Task, body: &AdapterTaskCreate) -> Result<()> {
     let member = cx.platform.store.member_lookup(body.member_id).await.map_err(refuse)?;
     let cell = member.and_then(|member| member.cell_id).map(|cell| cell.to_string());

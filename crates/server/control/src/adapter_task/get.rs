@@ -1,4 +1,4 @@
-//! Show how something stands that is done in a cell.
+//! Show the state of a task in a cell.
 
 use muster_api::Problem;
 use muster_api::adapter_step::AdapterTaskQuery;
@@ -12,7 +12,7 @@ use crate::adapter_step::own;
 use crate::refuse::{Result, refuse};
 use crate::{Answer, Cx};
 
-/// Answers `adapter_task_get`. A task of another step is not there.
+/// Handles `adapter_task_get`. A task of another step is reported as not found.
 pub async fn get(
     cx: &Cx,
     project: &str,

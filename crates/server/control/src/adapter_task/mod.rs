@@ -1,4 +1,4 @@
-//! What adapters have done in the cells of the members they work for: tasks of nodes, each under a lease of a step.
+//! Adapter tasks: node tasks that adapters run in the cells of their members, each under the lease of a step.
 
 mod check;
 mod create;
@@ -15,15 +15,15 @@ use muster_model::adapter::AdapterStep;
 use muster_model::task::{Task, TaskState};
 use muster_wire::task::{Findings, Refusal};
 
-/// What stands before the key of every task that an adapter asked for. The engine's own begin with the name of a step.
+/// Prefix of the keys of all adapter tasks. The engine's own task keys begin with the name of a step.
 pub(crate) const PREFIX: &str = "adapter/";
 
-/// The key of a task in the table. The generation is no part of it: the next holder who asks for the same is told of the same.
+/// Returns the key of a task in the table. It excludes the generation, so that the next lease holder finds the same task.
 fn key_of(step: &AdapterStep, key: &str) -> String {
     format!("{PREFIX}{}/{key}", step.id)
 }
 
-/// The operation that a step's tasks belong to. A look on schedule has none, and stands in for it.
+/// Returns the operation that a step's tasks belong to. A scheduled reconcile has none, so its own id stands in.
 fn operation_of(step: &AdapterStep) -> OperationId {
     step.operation_id.unwrap_or(OperationId::from_uuid(step.id.uuid()))
 }
@@ -39,7 +39,7 @@ fn state(state: TaskState) -> api::AdapterTaskState {
     }
 }
 
-/// Why a task failed, in a word.
+/// Returns the reason code of a failed task.
 fn reason(task: &Task, refusal: Option<Refusal>) -> Option<api::AdapterTaskReason> {
     (task.state == TaskState::Failed).then_some(match refusal {
         Some(Refusal::CellDead) => api::AdapterTaskReason::CellDead,

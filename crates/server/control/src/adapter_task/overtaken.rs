@@ -1,12 +1,13 @@
-//! Whether what a task did may have been undone by another one since. A step that is run again asks for the same things in the same order;
-//! "off" from an earlier lease is no answer when "on" came after it.
+//! Detection of tasks that a later task may have undone. A step that runs again requests the same tasks in the same order;
+//! the stored result of an "off" is no answer if an "on" followed it.
 
 use std::collections::BTreeSet;
 
 use muster_model::task::{Task, TaskState};
 use muster_wire::task::{CellAct, FilesOrder};
 
-/// Whether one of the tasks of the same step may have undone this one: it came later, in the same cell, and did not surely fail.
+/// Reports whether another task of the same step may have undone this one: a later task in the same cell that did not
+/// definitely fail.
 pub(super) fn is_overtaken(done: &Task, of_step: &[Task]) -> bool {
     let Some(act) = act_of(done) else { return false };
     let cell = &done.payload["cell"]["cell_id"];
@@ -21,8 +22,8 @@ fn act_of(task: &Task) -> Option<CellAct> {
     serde_json::from_value(task.payload["act"].clone()).ok()
 }
 
-/// Whether the later act may undo the earlier one. A command may do anything. A service reads at its start what was written before, so
-/// files that come later undo a start of it, and a start undoes no file.
+/// Reports whether the later act may undo the earlier one. A command may do anything. A service reads files at its start, so
+/// later files invalidate a start, but a start undoes no file.
 fn undoes(later: &CellAct, earlier: &CellAct) -> bool {
     match (later, earlier) {
         (CellAct::Probe(_), _) | (_, CellAct::Probe(_)) => false,

@@ -10,23 +10,23 @@ use tokio::sync::broadcast;
 use crate::Cx;
 use crate::refuse::{Result, refuse};
 
-/// How often a waiting request looks by itself: the agent may have reported to another replica.
+/// Poll interval of a waiting request: the agent may have reported to another replica.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// How often a waiting request checks its credential again: within the five seconds in which a revoked one must be dead.
+/// Interval at which a waiting request revalidates its credential, within the five-second limit for revocation.
 const RECHECK: Duration = Duration::from_secs(2);
 
-/// The task as it is when it has ended, or when so many seconds are over.
+/// Returns the task once it has ended, or after the given number of seconds.
 pub(super) async fn until_ended(cx: &Cx, mut task: Task, seconds: u64) -> Result<Task> {
     let platform = &cx.platform;
     let deadline = tokio::time::Instant::now() + Duration::from_secs(seconds.min(60));
-    // Before the look, so that an end during it is not slept over.
+    // Subscribe before the query, so that an end during it wakes this request.
     let mut ended = platform.tasks_ended.subscribe();
     let mut stopping = platform.stopping.subscribe();
     let gone = || refuse(StoreError::Gone("task".to_owned()));
     let mut checked = tokio::time::Instant::now();
     loop {
-        // An adapter that was shut out meanwhile gets no answer.
+        // An adapter revoked during the wait gets no result.
         if checked.elapsed() >= RECHECK {
             cx.again().await?;
             checked = tokio::time::Instant::now();
@@ -35,7 +35,7 @@ pub(super) async fn until_ended(cx: &Cx, mut task: Task, seconds: u64) -> Result
         if has_ended(&task) {
             return Ok(task);
         }
-        if platform.world.now() >= task.expires_at {
+        if platform.env.now() >= task.expires_at {
             return expire(cx, &task).await;
         }
         if *stopping.borrow_and_update() || tokio::time::Instant::now() >= deadline {
@@ -54,11 +54,12 @@ fn has_ended(task: &Task) -> bool {
     matches!(task.state, TaskState::Done | TaskState::Failed | TaskState::Expired)
 }
 
-/// Nobody heard of it in time. What its agent says later is refused, so that the two stories cannot both be told.
+/// Expires a task that was not delivered in time. Later reports of the agent are rejected, so that there is only one
+/// outcome.
 async fn expire(cx: &Cx, task: &Task) -> Result<Task> {
     let store = &cx.platform.store;
     let mut tx = store.begin().await.map_err(refuse)?;
-    tx.task_expire(task.id, cx.platform.world.now()).await.map_err(refuse)?;
+    tx.task_expire(task.id, cx.platform.env.now()).await.map_err(refuse)?;
     tx.commit().await.map_err(refuse)?;
     let gone = || refuse(StoreError::Gone("task".to_owned()));
     store.task_lookup(task.id).await.map_err(refuse)?.ok_or_else(gone)
@@ -68,7 +69,7 @@ async fn until(ended: &mut broadcast::Receiver<TaskId>, id: TaskId) {
     loop {
         match ended.recv().await {
             Ok(other) if other != id => {}
-            // Who fell behind looks.
+            // A receiver that lagged behind queries the database.
             _ => return,
         }
     }

@@ -1,4 +1,4 @@
-//! What all commands that start an operation on an allocation have in common.
+//! Logic shared by all commands that start an operation on an allocation.
 
 use jiff::{SignedDuration, Timestamp};
 use muster_api::{Code, Problem};
@@ -16,10 +16,10 @@ use crate::operation::{Start, start_with};
 use crate::refuse::{Result, refuse};
 use crate::{Commit, Cx};
 
-/// So many cells are named in a refusal.
+/// Maximum number of cells named in an error message.
 const NAMED: usize = 5;
 
-/// An operation on an allocation that exists.
+/// A request for an operation on an existing allocation.
 pub(super) struct Act {
     pub(super) allocation: Allocation,
     pub(super) definition: &'static Definition,
@@ -27,19 +27,19 @@ pub(super) struct Act {
     pub(super) deadline_at: Timestamp,
     pub(super) told: Value,
     pub(super) dry_run: bool,
-    /// Whether what is under way is taken over, or waited for.
+    /// Whether to supersede open operations instead of queueing behind them.
     pub(super) supersedes: bool,
-    /// What it works on beside the allocation, for the plan.
+    /// Further resources it affects, for the plan.
     pub(super) touched: Vec<String>,
 }
 
-/// Prepares it.
+/// Prepares the operation.
 pub(super) async fn act(cx: &Cx, act: Act) -> Result<Commit> {
     let Act { allocation, definition, .. } = act;
     let under_way = cx.platform.store.operation_open_on(allocation.id.uuid()).await.map_err(refuse)?;
     if let Some(same) = under_way.iter().find(|operation| operation.kind == definition.kind)
         && !act.dry_run
-        // A release that is blocked before it took anything is superseded by another one.
+        // A release that is blocked before it removed anything can be superseded by another release.
         && !(act.supersedes && is_kept(same))
     {
         let detail =
@@ -69,20 +69,20 @@ pub(super) async fn act(cx: &Cx, act: Act) -> Result<Commit> {
     ))
 }
 
-/// The living cells of an allocation: their ids and their members' ids for the plan, and their names.
+/// The living cells of an allocation: cell and member ids for the plan, and names.
 pub(super) struct Interrupted {
     pub(super) touched: Vec<String>,
     pub(super) names: Vec<String>,
-    /// The cell that asks for the GPU with the highest number, and that number.
+    /// Cell with the highest GPU index, and that index.
     pub(super) last_gpu: Option<(String, i64)>,
-    /// How long draining and joining may take, beside the operation itself.
+    /// Extra time for draining and joining members, beside the operation itself.
     pub(super) within: SignedDuration,
 }
 
-/// How long the members of an allocation that is restarted may take.
+/// Time limit for the members of a restarted allocation.
 const MEMBERS_WITHIN: SignedDuration = SignedDuration::from_hours(1);
 
-/// The cells that a restart interrupts.
+/// Returns the cells that a restart interrupts.
 pub(super) async fn interrupted(cx: &Cx, allocation: &Allocation) -> Result<Interrupted> {
     let cells = cx.platform.store.cell_live_in(allocation.id).await.map_err(refuse)?;
     let mut touched: Vec<String> = cells.iter().map(|cell| cell.id.to_string()).collect();
@@ -99,8 +99,7 @@ pub(super) async fn interrupted(cx: &Cx, allocation: &Allocation) -> Result<Inte
     Ok(Interrupted { touched, last_gpu, names: cells.into_iter().map(|cell| cell.name).collect(), within })
 }
 
-/// Goes on only if the cells in it can be restarted now: by somebody who may recover members, and without losing a quorum
-/// unless that is forced.
+/// Ensures that the cells in it can be restarted now: the caller may recover members, and no quorum is lost unless forced.
 pub(super) async fn ensure_restartable(cx: &Cx, allocation: &Allocation, force: bool) -> Result<()> {
     let store = &cx.platform.store;
     let found = occupants(store, &cx.platform.engine.releases, allocation.id).await.map_err(refuse)?;
@@ -114,7 +113,7 @@ pub(super) async fn ensure_restartable(cx: &Cx, allocation: &Allocation, force: 
     }
 }
 
-/// The first few of these names, for a sentence.
+/// Returns the first few names, for an error message.
 pub(super) fn named(names: &[String]) -> String {
     let more = if names.len() > NAMED { ", …" } else { "" };
     format!("{}{more}", names.iter().take(NAMED).cloned().collect::<Vec<_>>().join(", "))

@@ -1,9 +1,9 @@
-//! An operator's word that nothing of an allocation is left, where no evidence can be had.
+//! Attest that nothing of an allocation is left, where no evidence can be collected.
 
 use muster_api::allocation::AllocationAttest;
 use muster_api::{Code, Problem};
 use muster_authz::Permission;
-use muster_engine::{definition, unblock};
+use muster_engine::{definition, resolve};
 use muster_ids::TypedId as _;
 use muster_model::event::EventType;
 use muster_model::operation::{Operation, OperationState};
@@ -16,17 +16,17 @@ use crate::operation::take_up;
 use crate::refuse::{Result, refuse};
 use crate::{Answer, Commit, Cx, operation};
 
-/// Prepares `allocation_attest`. Only for what cannot be asked: a node that answers is asked, whatever anybody says.
+/// Prepares `allocation_attest`. Only for unreachable nodes: a node that answers is always verified instead.
 pub async fn attest(cx: &Cx, project: &str, reference: &str, body: AllocationAttest) -> Result<Commit> {
     let allocation = cx.allocation(project, reference).await?;
     cx.authorize(Permission::AllocationAttest, allocation.scope(), "allocation")?;
     let store = &cx.platform.store;
     let invalid = |detail: &str| Problem::new(Code::InvalidState, detail.to_owned());
     let under_way = store.operation_open_on(allocation.id.uuid()).await.map_err(refuse)?.pop();
-    // A place that is being made again for its owner is not given up by this; the owner releases it, and that is.
+    // An allocation that is being re-created for its owner cannot be attested; the owner releases it first.
     let undone = |operation: &Operation| {
-        let parked = operation.state == OperationState::Parked;
-        operation.kind == "allocation.create" && (parked || operation.state == OperationState::Compensating)
+        let blocked = operation.state == OperationState::Blocked;
+        operation.kind == "allocation.create" && (blocked || operation.state == OperationState::Compensating)
     };
     let under_way = under_way
         .filter(|operation| operation.kind == "allocation.release" || undone(operation))
@@ -43,7 +43,7 @@ pub async fn attest(cx: &Cx, project: &str, reference: &str, body: AllocationAtt
         ));
     }
     let witness = Witness {
-        id: cx.platform.world.id(),
+        id: cx.platform.env.id(),
         subject_id: allocation.id.uuid(),
         transition: Transition::Wiped,
         kind: WitnessKind::Attested,
@@ -68,14 +68,14 @@ pub async fn attest(cx: &Cx, project: &str, reference: &str, body: AllocationAtt
             tx.witness_insert(&witness).await?;
             if let Some(mut fresh) = tx.operation_seize(under_way.id).await? {
                 if let Some(kind) = definition(&fresh.kind) {
-                    let retry = muster_model::operation::Unblock::Retry;
-                    unblock(&mut fresh, kind, &timing, retry, now);
+                    let retry = muster_model::operation::ResolveAction::Retry;
+                    resolve(&mut fresh, kind, &timing, retry, now);
                 }
                 fresh.due_at = now;
                 tx.operation_advance(&fresh, now, None).await?;
             }
-            // The cells in it, and the members whose they are, need not wait for anybody any more.
-            let waits = tx.operation_parked_in(allocation.id).await?;
+            // The cells in it and their members need not wait for the node any more.
+            let waits = tx.operation_blocked_in(allocation.id).await?;
             take_up(&taker, tx, waits).await?;
             Ok(Answer::new(&operation::witness(to_operator, &witness)))
         })

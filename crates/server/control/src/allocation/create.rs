@@ -1,7 +1,7 @@
-//! Ask for capacity on a node.
+//! Request capacity on a node.
 
 use muster_api::allocation::AllocationCreate;
-use muster_api::operations::Started;
+use muster_api::operation::Started;
 use muster_api::{Code, Problem};
 use muster_authz::Permission;
 use muster_engine::allocation::CREATE;
@@ -28,12 +28,12 @@ pub async fn create(cx: &Cx, project: &str, body: AllocationCreate) -> Result<Co
             return Err(Problem::field(field, "it is in the past"));
         }
     }
-    let operation_id: OperationId = cx.platform.world.id();
+    let operation_id: OperationId = cx.platform.env.id();
     let capacity = with_defaults(body.gpus, body.cpus, body.memory_mb, body.disk_mb);
     ensure_possible(cx, &capacity, |resource, why| Problem::field(format!("/{}", resource.field()), why))
         .await?;
     let tenant_id = scope.tenant().ok_or_else(|| Problem::not_found("project"))?;
-    let id: AllocationId = cx.platform.world.id();
+    let id: AllocationId = cx.platform.env.id();
     let allocation = Allocation {
         labels: checked_labels(body.labels)?,
         shape: shape_of(body.shape.unwrap_or(muster_api::capacity::AllocationShape::GpuSlice)),
@@ -46,16 +46,16 @@ pub async fn create(cx: &Cx, project: &str, body: AllocationCreate) -> Result<Co
     };
     let timing = cx.platform.engine.timing();
     let deadline_at = body.wait_until.unwrap_or(cx.now) + timing.create;
-    let touches = [allocation.id.to_string()];
-    let mut plan = operation::plan(&CREATE, &touches, deadline_at);
+    let exclusive_locks = [allocation.id.to_string()];
+    let mut plan = operation::plan(&CREATE, &exclusive_locks, deadline_at);
     plan.capacity = Some(amounts(&allocation.capacity));
     let subject = target("allocation", allocation.id, &allocation.name);
     if body.dry_run.unwrap_or(false) {
         let exclusive = allocation.shape == AllocationShape::Baremetal;
         let planned = PlannedAllocations { component: "", count: 1, each: allocation.capacity, exclusive };
         foresee(cx, project_id, &[planned], &mut plan).await?;
-        // It has no id before it is made.
-        plan.touches = vec![allocation.name.clone()];
+        // An allocation has no id before it is created.
+        plan.locks = vec![allocation.name.clone()];
         let answer = Answer::new(&Started { operation: None, plan });
         let commit = Commit::new(scope, subject, move |_| Box::pin(async move { Ok(answer) }));
         return Ok(commit.detail(json!({"dry_run": true})));
@@ -68,8 +68,8 @@ pub async fn create(cx: &Cx, project: &str, body: AllocationCreate) -> Result<Co
             subject_kind: "allocation",
             subject_id: allocation.id.uuid(),
             subject_name: allocation.name.clone(),
-            touches: vec![allocation.id.uuid()],
-            shares: Vec::new(),
+            exclusive_locks: vec![allocation.id.uuid()],
+            shared_locks: Vec::new(),
             asked_by: operation::asked_by(cx),
             correlation_id: cx.correlation_id.clone(),
             input: json!({}),

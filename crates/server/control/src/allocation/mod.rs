@@ -1,4 +1,4 @@
-//! Allocations. The commands record what is wanted; the engine does it.
+//! Allocations. The commands record the desired state; the engine provisions it.
 
 mod act;
 mod attest;
@@ -75,7 +75,7 @@ fn strategy_of(strategy: api::Strategy) -> placement::Strategy {
     }
 }
 
-/// Without what has to be looked up: how we know, and the place in line.
+/// Returns the view without fields that need a query: evidence and queue position.
 pub(crate) fn view(allocation: &Allocation) -> api::Allocation {
     api::Allocation {
         id: allocation.id,
@@ -111,14 +111,14 @@ pub(crate) fn view(allocation: &Allocation) -> api::Allocation {
     }
 }
 
-/// With how we know what it is, and its place in line.
+/// Returns the view with evidence and queue position.
 pub(crate) async fn full_view(cx: &Cx, allocation: &Allocation) -> Result<api::Allocation> {
     let store = &cx.platform.store;
     let mut view = view(allocation);
     let evidence = match allocation.state {
-        // Nothing is active on anybody's word, so there is nothing to look up.
+        // An active allocation is always witnessed, so there is nothing to look up.
         AllocationState::Active => {
-            view.evidence = Some(muster_api::operations::WitnessKind::Witnessed);
+            view.evidence = Some(muster_api::operation::WitnessKind::Witnessed);
             None
         }
         AllocationState::Released => allocation.wiped_witness_id,

@@ -1,4 +1,4 @@
-//! Give an allocation back.
+//! Release an allocation.
 
 use jiff::SignedDuration;
 use muster_api::allocation::AllocationRelease;
@@ -12,13 +12,13 @@ use super::act::{Act, act};
 use crate::refuse::{Result, refuse};
 use crate::{Commit, Cx};
 
-/// So many members are named in a refusal.
+/// Maximum number of members named in an error message.
 const NAMED: usize = 5;
 
-/// How long the removal of members may take, beside the release itself.
+/// Extra time for the removal of members, beside the release itself.
 pub(crate) const MEMBERS_WITHIN: SignedDuration = SignedDuration::from_hours(1);
 
-/// Prepares `allocation_release`. Whatever else is under way on it is superseded: a release must always be possible.
+/// Prepares `allocation_release`. It supersedes every open operation on the allocation: a release must always be possible.
 pub async fn release(cx: &Cx, project: &str, reference: &str, body: AllocationRelease) -> Result<Commit> {
     let allocation = cx.allocation(project, reference).await?;
     cx.authorize(Permission::AllocationRelease, allocation.scope(), "allocation")?;
@@ -72,12 +72,12 @@ pub async fn release(cx: &Cx, project: &str, reference: &str, body: AllocationRe
     .await
 }
 
-/// The members in it that are not on their way out, by instance.
+/// Returns the members in it that are not being removed, by instance.
 async fn members_in(cx: &Cx, allocation: &Allocation) -> Result<Vec<Occupants>> {
     occupants(&cx.platform.store, &cx.platform.engine.releases, allocation.id).await.map_err(refuse)
 }
 
-/// Goes on only if no member is left in it but those that are on their way out: it would be torn out of its instance otherwise.
+/// Ensures that every member left in it is already being removed: a release would tear any other out of its instance.
 fn ensure_no_members(found: &[Occupants]) -> Result<()> {
     let staying: Vec<&str> =
         found.iter().flat_map(|of| &of.members).map(|member| member.name.as_str()).collect();

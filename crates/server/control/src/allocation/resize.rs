@@ -43,7 +43,7 @@ pub async fn resize(cx: &Cx, project: &str, reference: &str, body: AllocationRes
     }
     ensure_possible(cx, &target, |resource, why| Problem::field(format!("/{}", resource.field()), why))
         .await?;
-    // A cell has the GPUs that it was made with for as long as it lives; the rest grows and shrinks around it.
+    // A cell keeps its GPUs for its lifetime; its other resources are resized in place.
     let found = interrupted(cx, &allocation).await?;
     let restart = target.gpus != before.gpus && !found.names.is_empty();
     let force = body.force.unwrap_or(false);

@@ -1,4 +1,4 @@
-//! Make an allocation's place anew, on the same node.
+//! Re-create an allocation's sandbox, on the same node.
 
 use muster_api::allocation::AllocationRestart;
 use muster_api::{Code, Problem};
@@ -10,7 +10,7 @@ use serde_json::json;
 use super::act::{Act, act, ensure_restartable, interrupted};
 use crate::{Commit, Cx, Result};
 
-/// Prepares `allocation_restart`. What runs in its cells is stopped with the place, and started again in the new one.
+/// Prepares `allocation_restart`. Processes in its cells are stopped with the sandbox and started again in the new one.
 pub async fn restart(cx: &Cx, project: &str, reference: &str, body: AllocationRestart) -> Result<Commit> {
     let allocation = cx.allocation(project, reference).await?;
     cx.authorize(Permission::AllocationRestart, allocation.scope(), "allocation")?;

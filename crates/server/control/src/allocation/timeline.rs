@@ -1,4 +1,4 @@
-//! Show what an allocation went through, with durations and evidence.
+//! Show an allocation's state history, with durations and evidence.
 
 use jiff::Timestamp;
 use muster_api::allocation as api;
@@ -10,7 +10,7 @@ use super::state;
 use crate::refuse::refuse;
 use crate::{Answer, Cx, Result, operation};
 
-/// Answers `allocation_timeline`.
+/// Handles `allocation_timeline`.
 pub async fn timeline(cx: &Cx, project: &str, reference: &str) -> Result<Answer> {
     let allocation = cx.allocation(project, reference).await?;
     cx.authorize(Permission::AllocationTimeline, allocation.scope(), "allocation")?;
@@ -23,7 +23,7 @@ pub async fn timeline(cx: &Cx, project: &str, reference: &str) -> Result<Answer>
     }))
 }
 
-/// Each state lasts until the next one; the last until now, unless it is final.
+/// Returns the phases with durations. Each state lasts until the next one; the last until now, unless it is final.
 fn with_durations(phases: &[Phase], now: Timestamp) -> Vec<api::Phase> {
     let until = |index: usize| match phases.get(index + 1) {
         Some(next) => Some(next.at),

@@ -19,7 +19,7 @@ use crate::{Answer, Commit, Cx, Result, operation};
 pub async fn update(cx: &Cx, project: &str, reference: &str, body: AllocationUpdate) -> Result<Commit> {
     let mut allocation = cx.allocation(project, reference).await?;
     cx.authorize(Permission::AllocationUpdate, allocation.scope(), "allocation")?;
-    // Both lead to a release, so they need the right to it.
+    // Both lead to a release, so they need the permission for it.
     if body.expires_at.is_some() || body.protected == Some(false) {
         cx.authorize(Permission::AllocationRelease, allocation.scope(), "allocation")?;
     }
@@ -66,7 +66,7 @@ pub async fn update(cx: &Cx, project: &str, reference: &str, body: AllocationUpd
                         allocation = Allocation { version: allocation.version + 1, ..after };
                         let data = json!({"kind": kept.kind, "state": "cancelled", "operation_id": kept.id});
                         let told = (EventType::OperationEnded, operation::path(&kept), data);
-                        teller.tell(tx, allocation.scope(), None, vec![told]).await?;
+                        teller.outbox_append(tx, allocation.scope(), None, vec![told]).await?;
                     }
                 } else if freed {
                     operation::take_up(&teller, tx, vec![kept]).await?;

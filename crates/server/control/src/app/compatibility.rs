@@ -1,4 +1,4 @@
-//! Ask where an app fits, before anything is spent.
+//! Check where an app fits, without reserving anything.
 
 use std::collections::BTreeMap;
 
@@ -14,10 +14,10 @@ use crate::app_version::{found as found_version, manifest_of};
 use crate::refuse::refuse;
 use crate::{Answer, Cx, Result};
 
-/// About so many members one can ask at once.
+/// Maximum number of members per query.
 const MOST_MEMBERS: usize = 10_000;
 
-/// Answers `app_compatibility`.
+/// Handles `app_compatibility`.
 pub async fn compatibility(
     cx: &Cx,
     project: &str,
@@ -70,13 +70,12 @@ fn fit(cx: &Cx, manifest: &Manifest, shape: AllocationShape, places: Vec<Place>)
     Fit { shape, fits: answer.fits, reasons, change: answer.change.map(|change| change.says) }
 }
 
-/// What the site's network offers.
+/// Returns the capabilities of the site's network.
 pub(crate) fn site(cx: &Cx) -> Site {
     Site { slice_network_crosses_allocations: cx.platform.options.slice_network_crosses_allocations }
 }
 
-/// The members that are asked about, over the allocations that are asked about: one after the other, so that each has as many as
-/// the next.
+/// Distributes the requested members over the requested allocations round-robin, so that each gets an equal share.
 fn places(manifest: &Manifest, query: &CompatibilityQuery) -> Result<Vec<Place>> {
     let wanted = counts(manifest, query.components.as_deref().unwrap_or_default())?;
     let members: Vec<Seat> = manifest
@@ -107,7 +106,7 @@ fn places(manifest: &Manifest, query: &CompatibilityQuery) -> Result<Vec<Place>>
     Ok(seats.into_iter().map(Place::for_seats).collect())
 }
 
-/// `worker=4,controller=1`.
+/// Parses `worker=4,controller=1`.
 fn counts<'q>(manifest: &Manifest, text: &'q str) -> Result<BTreeMap<&'q str, i64>> {
     let wrong = |why: String| Problem::field("query/components", why);
     let mut counts = BTreeMap::new();

@@ -1,4 +1,4 @@
-//! Make an app that a project publishes.
+//! Create an app that a project publishes.
 
 use muster_api::Problem;
 use muster_api::app::AppCreate;
@@ -14,12 +14,12 @@ use crate::commit::target;
 use crate::tenant::checked_labels;
 use crate::{Answer, Commit, Cx, Result};
 
-/// Prepares `app_create`. Whether the slug is free is decided by the index, so that of two who ask at once one has it.
+/// Prepares `app_create`. A unique index decides whether the slug is free, so one of two concurrent requests wins.
 pub async fn create(cx: &Cx, project: &str, body: AppCreate) -> Result<Commit> {
     let (project_id, scope) = cx.project_scope(project).await?;
     cx.authorize(Permission::AppCreate, scope, "project")?;
     let app = App {
-        id: cx.platform.world.id::<AppId>(),
+        id: cx.platform.env.id::<AppId>(),
         tenant_id: scope.tenant().ok_or_else(|| Problem::not_found("project"))?,
         project_id,
         display_name: body.display_name.unwrap_or_else(|| body.slug.clone()),
@@ -46,7 +46,8 @@ pub async fn create(cx: &Cx, project: &str, body: AppCreate) -> Result<Commit> {
     Ok(commit.event(cx, EventType::AppCreated, subject, told))
 }
 
-/// The catalog is one shelf, so this may be all that somebody ever learns of another's app: that its name is taken.
+/// Returns the error for a slug in use. The catalog has one namespace, so this error reveals no more of a hidden app than
+/// its slug.
 fn taken(slug: &str) -> Problem {
     Problem::new(
         muster_api::Code::NameTaken,

@@ -1,4 +1,4 @@
-//! Remove an app that nobody uses, and its releases.
+//! Delete an unused app and its releases.
 
 use std::collections::BTreeMap;
 
@@ -13,8 +13,8 @@ use crate::commit::{WriteError, target};
 use crate::tenant::{counted, removed_view};
 use crate::{Answer, Commit, Cx, Result};
 
-/// Prepares `app_delete`. What others have of it is not the publisher's to end: they revoke their entitlements themselves, and
-/// what they ran is their record.
+/// Prepares `app_delete`. The publisher cannot end what consumers hold: they revoke their entitlements themselves, and their
+/// instances remain in their records.
 pub async fn delete(cx: &Cx, project: &str, reference: &str) -> Result<Commit> {
     let (project, scope) = cx.project_scope(project).await?;
     cx.authorize(Permission::AppDelete, scope, "app")?;

@@ -1,4 +1,4 @@
-//! Apps of the catalog.
+//! Apps in the catalog.
 
 mod compatibility;
 mod create;
@@ -26,7 +26,7 @@ use muster_model::app::{App, Audience};
 use crate::Cx;
 use crate::refuse::{Result, refuse};
 
-/// Its path, under the publisher's project.
+/// Returns its path, under the publisher's project.
 pub(crate) fn path(app: &App) -> String {
     format!("/v1/projects/{}/apps/{}", app.project_id, app.id)
 }
@@ -47,7 +47,7 @@ fn audience_of(audience: api::Audience) -> Audience {
     }
 }
 
-/// As a project sees it.
+/// Returns the view for a project.
 fn view(found: &FoundApp) -> api::App {
     let app = &found.app;
     api::App {
@@ -68,7 +68,7 @@ fn view(found: &FoundApp) -> api::App {
     }
 }
 
-/// An app by slug or id, if the project finds it in the catalog. One that it does not find is the same as one that is not there.
+/// Returns an app by slug or id, if the project can find it in the catalog. A hidden app is reported as not found.
 pub(crate) async fn found(cx: &Cx, scope: Scope, reference: &str) -> Result<FoundApp> {
     let absent = || Problem::not_found("app");
     let (tenant, project) = scope.tenant().zip(scope.project()).ok_or_else(absent)?;
@@ -80,7 +80,7 @@ pub(crate) async fn found(cx: &Cx, scope: Scope, reference: &str) -> Result<Foun
     found.map_err(refuse)?.ok_or_else(absent)
 }
 
-/// An app that the project itself publishes. One that it only finds is somebody else's to change.
+/// Returns an app that the project itself publishes. Apps of other publishers cannot be changed.
 pub(crate) async fn published(
     cx: &Cx,
     scope: Scope,

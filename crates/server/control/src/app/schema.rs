@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::{Answer, Cx, Result};
 
-/// Answers `app_schema`: the same for everybody who has a credential.
+/// Handles `app_schema`. The response is the same for every valid credential.
 pub async fn schema(cx: &Cx) -> Result<Answer> {
     cx.authenticated()?;
     match muster_manifest::schema() {

@@ -10,8 +10,7 @@ use crate::commit::{changed, target};
 use crate::tenant::checked_labels;
 use crate::{Answer, Commit, Cx, Result};
 
-/// Prepares `app_update`. A smaller audience hides the app from whoever has nothing of it yet; who has an entitlement still
-/// finds it.
+/// Prepares `app_update`. A smaller audience hides the app from projects without an entitlement; the others still find it.
 pub async fn update(cx: &Cx, project: &str, reference: &str, body: AppUpdate) -> Result<Commit> {
     let (project, scope) = cx.project_scope(project).await?;
     cx.authorize(Permission::AppUpdate, scope, "app")?;

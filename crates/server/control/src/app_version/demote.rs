@@ -1,4 +1,4 @@
-//! Take a release back or out of use.
+//! Demote or retire a release.
 
 use muster_api::Problem;
 use muster_api::app::AppVersionStep;

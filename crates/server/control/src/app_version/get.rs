@@ -6,7 +6,7 @@ use super::{found, view};
 use crate::app::found as found_app;
 use crate::{Answer, Cx, Result};
 
-/// Answers `app_version_get`.
+/// Handles `app_version_get`.
 pub async fn get(cx: &Cx, project: &str, app: &str, reference: &str) -> Result<Answer> {
     let (project, scope) = cx.project_scope(project).await?;
     cx.authorize(Permission::AppVersionGet, scope, "app")?;

@@ -1,4 +1,4 @@
-//! Everything that is wrong with a manifest: what it says by itself, and what it says of things that are not there.
+//! Lint of a manifest: faults in the document itself, and references to things that do not exist.
 
 use muster_api::app::Fault;
 use muster_api::{Code, FieldError, Problem};
@@ -11,7 +11,7 @@ use serde_json::Value;
 use crate::Cx;
 use crate::refuse::{Result, refuse};
 
-/// What lint says of a manifest, which needs no database: the same words as `muster app lint`.
+/// Returns the lint findings that need no database, with the same messages as `muster app lint`.
 pub(super) fn faults(document: &Value) -> Vec<Fault> {
     let known: Vec<&str> = Permission::ALL.iter().map(|permission| permission.as_str()).collect();
     let given = Permission::ALL.iter().filter(|permission| permission.grantable());
@@ -29,11 +29,11 @@ pub(super) fn faults(document: &Value) -> Vec<Fault> {
         .collect()
 }
 
-/// What a manifest is made of, by its names there.
+/// Artifacts of a manifest, by their names in it.
 pub(super) type Parts = Vec<(String, ArtifactId)>;
 
-/// Everything that is wrong with a manifest as a release of this app, and the artifacts of the publisher's that it names. All is
-/// looked for in the document as it came, so that one fault hides no other.
+/// Returns all faults of a manifest as a release of this app, and the publisher's artifacts that it names. Every check reads
+/// the raw document, so that one fault hides no other.
 pub(super) async fn examined(cx: &Cx, app: &App, document: &Value) -> Result<(Vec<Fault>, Parts)> {
     let mut faults = faults(document);
     if let Some(slug) = document["app"].as_str().filter(|slug| *slug != app.slug) {
@@ -61,14 +61,14 @@ pub(super) async fn examined(cx: &Cx, app: &App, document: &Value) -> Result<(Ve
     Ok((faults, parts))
 }
 
-/// One artifact that a manifest names: it must be in a repository of the publisher's project, under that very digest.
+/// Resolves an artifact named by a manifest: it must be in a repository of the publisher's project, under that exact digest.
 async fn part(
     cx: &Cx,
     project: ProjectId,
     named: &Value,
 ) -> Result<std::result::Result<ArtifactId, (&'static str, &'static str, String)>> {
     let store = &cx.platform.store;
-    // What is not even text was told by lint already.
+    // Lint already reported values that are not strings.
     let (Some(repository), Some(digest)) = (named["repository"].as_str(), named["digest"].as_str()) else {
         return Ok(Err(("digest", "no_artifact", "it names no repository and digest".to_owned())));
     };
@@ -97,7 +97,7 @@ fn error(path: String, rule: &str, says: String) -> Fault {
     Fault { path, rule: rule.to_owned(), says, error: true }
 }
 
-/// The refusal of a manifest: every fault by its place in the request, errors first.
+/// Returns the error for a rejected manifest: every fault by its place in the request, errors first.
 pub(super) fn refused(faults: &[Fault]) -> Problem {
     let errors = faults.iter().filter(|fault| fault.error).count();
     let field = |fault: &Fault| FieldError {

@@ -11,7 +11,7 @@ use super::view;
 use crate::app::found as found_app;
 use crate::{Answer, Cx, Result};
 
-/// Answers `app_version_list`.
+/// Handles `app_version_list`.
 pub async fn list(cx: &Cx, project: &str, app: &str, query: PageQuery) -> Result<Answer> {
     let (project, scope) = cx.project_scope(project).await?;
     cx.authorize(Permission::AppVersionList, scope, "app")?;

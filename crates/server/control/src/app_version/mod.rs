@@ -26,12 +26,12 @@ use crate::Cx;
 use crate::artifact::state_view;
 use crate::refuse::{Result, refuse};
 
-/// Its path, under the publisher's project.
+/// Returns its path, under the publisher's project.
 pub(crate) fn path(version: &AppVersion) -> String {
     format!("/v1/projects/{}/apps/{}/versions/{}", version.project_id, version.app_id, version.id)
 }
 
-/// As a project sees it.
+/// Returns the view for a project.
 fn view(app: &App, found: &FoundVersion) -> api::AppVersion {
     let version = &found.version;
     let warnings = lint::faults(&version.manifest).into_iter().filter(|fault| !fault.error).collect();
@@ -53,7 +53,7 @@ fn view(app: &App, found: &FoundVersion) -> api::AppVersion {
     }
 }
 
-/// A release of an app by name or id, as a project sees it: another's drafts are not there.
+/// Returns a release of an app by name or id, as visible to a project: drafts of other publishers are not found.
 pub(crate) async fn found(cx: &Cx, project: ProjectId, app: &App, reference: &str) -> Result<FoundVersion> {
     let store = &cx.platform.store;
     let found = match reference.parse::<AppVersionId>() {
@@ -66,7 +66,7 @@ pub(crate) async fn found(cx: &Cx, project: ProjectId, app: &App, reference: &st
         .ok_or_else(|| Problem::not_found("release"))
 }
 
-/// The manifest of a release, typed.
+/// Returns a release's manifest, parsed.
 pub(crate) fn manifest_of(version: &AppVersion) -> Result<Manifest> {
     muster_manifest::read(&version.manifest).map_err(|faults| {
         tracing::error!(version = %version.id, ?faults, "a published manifest cannot be read");

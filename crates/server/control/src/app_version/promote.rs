@@ -1,4 +1,4 @@
-//! Take a release a step forward.
+//! Promote a release.
 
 use muster_api::Problem;
 use muster_api::app::AppVersionStep;

@@ -16,7 +16,7 @@ use crate::app::published as published_app;
 use crate::commit::{WriteError, target};
 use crate::{Answer, Commit, Cx, Result};
 
-/// Prepares `app_version_publish`. What is published never changes but for how far it may be used.
+/// Prepares `app_version_publish`. A published release is immutable but for its state.
 pub async fn publish(cx: &Cx, project: &str, app: &str, body: AppVersionPublish) -> Result<Commit> {
     let (project, scope) = cx.project_scope(project).await?;
     cx.authorize(Permission::AppVersionPublish, scope, "app")?;
@@ -36,7 +36,7 @@ pub async fn publish(cx: &Cx, project: &str, app: &str, body: AppVersionPublish)
     }
     let name = document["version"].as_str().unwrap_or_default().to_owned();
     let version = AppVersion {
-        id: cx.platform.world.id::<AppVersionId>(),
+        id: cx.platform.env.id::<AppVersionId>(),
         tenant_id: app.tenant_id,
         project_id: app.project_id,
         app_id: app.id,

@@ -1,4 +1,4 @@
-//! Which release a start gets.
+//! Choice of the release for a launch or an upgrade.
 
 use muster_api::{Code, Problem};
 use muster_db::Page;
@@ -10,12 +10,12 @@ use super::found;
 use crate::Cx;
 use crate::refuse::{Result, refuse};
 
-/// The release that a start or an upgrade in `project` gets. One that is named must be one that something new may start from;
-/// a draft only starts inside the publisher's own project, and to others it is not there. Where none is named, `thing` (the
-/// instance) draws, always with the same result: the canary for so many of a hundred, else the active one.
+/// Returns the release for a launch or upgrade in `project`. A named release must be in a state that new instances may start
+/// from; a draft starts only inside the publisher's own project and is not found elsewhere. If none is named, a
+/// deterministic draw on `thing` (the instance) picks the canary for its percentage, else the active release.
 ///
-/// What is answered may be taken out of use at the next moment: whoever starts something asks `Tx::app_version_start` in the
-/// transaction that writes it down.
+/// The release may be demoted right after: the caller must check `Tx::app_version_start` in the transaction that records the
+/// start.
 pub async fn resolve_version(
     cx: &Cx,
     project: ProjectId,
@@ -49,7 +49,7 @@ pub async fn resolve_version(
     }
 }
 
-/// Nothing is active: say which releases could be named.
+/// Returns the error for an app without an active release, listing the releases that could be named.
 async fn none_active(cx: &Cx, project: ProjectId, app: &App) -> Result<Problem> {
     let page = Page { after: uuid::Uuid::nil(), size: 200 };
     let all = cx.platform.store.app_version_list(page, project, app.id).await.map_err(refuse)?;

@@ -1,4 +1,4 @@
-//! One step of a release through its states: everything is looked at, the pure planner decides, and the door writes.
+//! One state transition of a release: read all inputs, let the pure planner decide, and write through the command pipeline.
 
 use muster_api::{Code, Problem};
 use muster_db::{FoundVersion, StoreError};
@@ -15,13 +15,13 @@ use crate::commit::{WriteError, target};
 use crate::refuse::{Result, refuse};
 use crate::{Answer, Commit, Cx};
 
-/// A step, as it was asked for.
+/// A requested transition.
 pub(super) struct Asked {
     pub(super) step: Step,
     pub(super) reason: String,
 }
 
-/// Prepares the step.
+/// Prepares the transition.
 pub(super) async fn take(cx: &Cx, app: App, version: AppVersion, asked: Asked) -> Result<Commit> {
     let store = &cx.platform.store;
     let policy = policy_of(cx, app.project_id).await?;
@@ -30,7 +30,7 @@ pub(super) async fn take(cx: &Cx, app: App, version: AppVersion, asked: Asked) -
     for (name, id) in store.app_version_artifacts(version.id).await.map_err(refuse)? {
         let artifact = store.artifact_lookup(id).await.map_err(refuse)?;
         let artifact = artifact.ok_or_else(|| refuse(StoreError::Corrupt("an artifact of a release")))?;
-        // Trust is never believed from the day when the artifact was promoted: a key may be revoked since.
+        // Verify trust again: a key may have been revoked since the artifact was promoted.
         let verdict = judged(cx, &artifact, &policy).await?;
         parts.push(Part { name: name.clone(), state: artifact.state, verdict });
         ids.push((name, id));
@@ -75,12 +75,12 @@ fn refused(refusal: &Refusal) -> Problem {
     Problem::new(code, refusal.says())
 }
 
-/// A step that was decided upon.
+/// A decided transition.
 struct Turn {
     app: App,
     before: AppVersion,
     after: AppVersion,
-    /// The active release whose place it takes.
+    /// Active release that it supersedes.
     superseded: Option<AppVersion>,
     parts: Vec<(String, ArtifactId)>,
     forward: bool,
@@ -129,20 +129,21 @@ fn commit(cx: &Cx, turn: Turn, instances: i64) -> Commit {
     let event = if forward { EventType::AppVersionPromoted } else { EventType::AppVersionDemoted };
     let commit = Commit::new(scope, named, move |tx| {
         Box::pin(async move {
-            // What it is made of stays as far as it is until this is written: whoever demotes one of them then finds this.
+            // Locks the artifacts in their states until commit: a concurrent demotion of one of them then finds this
+            // release.
             for (name, artifact) in parts.iter().filter(|_| forward) {
                 if !tx.artifact_serves(*artifact, after.state).await? {
                     return Err(fell_behind(name).into());
                 }
             }
-            // The one that is active makes room first: the index lets an app have one.
+            // Supersede the active release first: a unique index allows one per app.
             if let Some((old, new, changed)) = &superseded {
                 tx.app_version_move(old, new, now).await.map_err(raced)?;
                 tx.app_version_change(old.id, changed).await?;
             }
             tx.app_version_move(&before, &after, now).await.map_err(raced)?;
             tx.app_version_change(before.id, &changed).await?;
-            // Whoever starts something from it looks at its state in the same way, so one of the two sees the other.
+            // A start checks the release's state under the same lock, so one of the two transactions detects the other.
             if after.state == ArtifactState::Retired {
                 let used = tx.app_version_use(before.id).await?;
                 if let Some(says) = still_used(used.instances, used.members) {
@@ -167,7 +168,7 @@ fn fell_behind(name: &str) -> Problem {
     Problem::new(Code::InvalidState, says)
 }
 
-/// Somebody else changed it, or another release became active or the canary, since it was looked at.
+/// Maps a lost race to an error: the release changed, or another became active or canary, since it was read.
 fn raced(error: StoreError) -> WriteError {
     match error {
         StoreError::Stale | StoreError::Conflict(_) => Problem::new(

@@ -1,7 +1,8 @@
-//! Credentials for other registries.
+//! Credentials for external registries.
 //!
-//! A secret is sent to the one registry that it was created for, and to no address that a publisher or a registry names: who may
-//! publish artifacts may not therefore read the project's secrets. Each use is in the audit before the credential leaves.
+//! A secret is sent only to the one registry that it was created for, never to an address named by a publisher or a
+//! registry: permission to publish artifacts must not give access to the project's secrets. Each use is audited before the
+//! credential is sent.
 
 use muster_api::Problem;
 use muster_authz::Permission;
@@ -17,15 +18,15 @@ use zeroize::Zeroizing;
 use super::external::failed;
 use crate::Cx;
 use crate::commit::target;
-use crate::door::actor_of;
+use crate::pipeline::actor_of;
 use crate::refuse::{Result, refuse};
 
-/// The host of a registry with its port, in the one spelling that is compared.
+/// A registry's host and port, normalized for comparison.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct RegistryHost(String);
 
 impl RegistryHost {
-    /// Reads `HOST` or `HOST:PORT`. Anything else that a URL may hold is refused.
+    /// Parses `HOST` or `HOST:PORT`. Rejects anything else that a URL may hold.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         let (host, port) = match text.split_once(':') {
             Some((host, port)) => (host, Some(port)),
@@ -51,12 +52,12 @@ impl RegistryHost {
         }
     }
 
-    /// As it is written.
+    /// Returns the normalized form.
     pub(crate) fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// Whether it is an address of this machine itself.
+    /// Reports whether it is a loopback address.
     pub(super) fn is_loopback(&self) -> bool {
         let host = self.0.split(':').next().unwrap_or_default();
         host.parse::<std::net::Ipv4Addr>().is_ok_and(|address| address.is_loopback())
@@ -70,7 +71,7 @@ pub(super) struct Credential {
     is_audited: bool,
 }
 
-/// The secret of this name, if the actor may have it sent to this registry.
+/// Returns the secret of this name, if the actor may have it sent to this registry.
 pub(super) async fn usable(cx: &Cx, scope: Scope, name: &str, registry: &RegistryHost) -> Result<SecretId> {
     cx.authorize(Permission::SecretUse, scope, "secret")?;
     let project = scope.project().ok_or_else(|| Problem::not_found("project"))?;
@@ -93,7 +94,7 @@ fn ensure_for(secret: &ProjectSecret, registry: &RegistryHost) -> std::result::R
 }
 
 impl Credential {
-    /// Opens the secret of a source. Which registry it is for is verified again.
+    /// Opens the secret of a source. Verifies again that it is for this registry.
     pub(super) async fn open(cx: &Cx, scope: Scope, id: SecretId, registry: &RegistryHost) -> Result<Self> {
         let platform = &cx.platform;
         let secret = platform.store.secret_lookup(id).await.map_err(refuse)?;
@@ -108,7 +109,7 @@ impl Credential {
         Ok(Self { secret, text: Zeroizing::new(text), is_audited: false })
     }
 
-    /// The credential, once its use is in the audit.
+    /// Returns the credential, after its use has been audited.
     pub(super) async fn reveal(&mut self, cx: &Cx, source: &ExternalSource) -> Result<&str> {
         if !self.is_audited {
             record_use(cx, &self.secret, source).await?;
@@ -120,7 +121,7 @@ impl Credential {
 
 async fn record_use(cx: &Cx, secret: &ProjectSecret, source: &ExternalSource) -> Result<()> {
     let (platform, scope) = (&cx.platform, secret.scope());
-    // A node that pulls a layer makes the platform fetch it.
+    // Without an actor, a node pulled a layer and the platform fetches it.
     let actor = match &cx.actor {
         Some(_) => actor_of(cx),
         None => Actor { kind: "platform".to_owned(), id: "platform".to_owned(), name: "platform".to_owned() },
@@ -128,7 +129,7 @@ async fn record_use(cx: &Cx, secret: &ProjectSecret, source: &ExternalSource) ->
     let data = json!({"name": secret.name, "secret_id": secret.id, "revision": secret.revision,
         "registry": source.registry, "repository": source.repository});
     let event = Draft {
-        id: platform.world.id::<EventId>(),
+        id: platform.env.id::<EventId>(),
         event_type: EventType::SecretUsed.as_str().to_owned(),
         subject: crate::secret::path(secret),
         at: cx.now,
@@ -139,7 +140,7 @@ async fn record_use(cx: &Cx, secret: &ProjectSecret, source: &ExternalSource) ->
         data: data.clone(),
     };
     let entry = Entry {
-        id: platform.world.id::<AuditId>(),
+        id: platform.env.id::<AuditId>(),
         at: cx.now,
         actor,
         action: "secret.use".to_owned(),
@@ -155,9 +156,9 @@ async fn record_use(cx: &Cx, secret: &ProjectSecret, source: &ExternalSource) ->
     let entry = serde_json::to_string(&entry).expect("an audit entry is JSON");
     let events = serde_json::to_string(&[event]).expect("events are JSON");
     let mut tx = platform.store.begin().await.map_err(refuse)?;
-    tx.unsealed_insert(platform.world.uuid(), &scope.chain(), &entry, &events).await.map_err(refuse)?;
+    tx.outbox_append(platform.env.uuid(), &scope.chain(), &entry, &events).await.map_err(refuse)?;
     tx.commit().await.map_err(refuse)?;
-    platform.unsealed.notify_one();
+    platform.outbox.notify_one();
     Ok(())
 }
 

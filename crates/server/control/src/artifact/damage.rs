@@ -1,4 +1,4 @@
-//! Content that is not what its digest says: found by reading, taken out of use, and said.
+//! Detection of content that does not match its digest: it is taken out of use and reported.
 
 use muster_api::{Code, Problem};
 use muster_ids::RepositoryId;
@@ -8,7 +8,7 @@ use crate::Cx;
 use crate::refuse::{Result, refuse};
 use crate::registry::storage;
 
-/// A short blob of a repository, whole and compared with its digest; none if it is not there, too long or damaged.
+/// Reads a short blob of a repository and verifies its digest; returns none if it is missing, too long or damaged.
 pub(super) async fn read_short(
     cx: &Cx,
     repository: RepositoryId,
@@ -34,7 +34,7 @@ pub(super) async fn read_short(
     }
 }
 
-/// Reads every byte that a manifest leads to. What is damaged is taken out of use, so that a push brings it anew.
+/// Verifies all content that a manifest references. Damaged blobs are quarantined, so that the next push replaces them.
 pub(super) async fn check(cx: &Cx, repository: RepositoryId, digest: &str) -> Result<()> {
     let store = &cx.platform.store;
     let mut waiting = vec![digest.to_owned()];
@@ -55,7 +55,7 @@ pub(super) async fn check(cx: &Cx, repository: RepositoryId, digest: &str) -> Re
 
 async fn check_blob(cx: &Cx, repository: RepositoryId, text: &str) -> Result<()> {
     let place = cx.platform.store.repository_blob(repository, text).await.map_err(refuse)?;
-    // What another registry has is compared when it comes.
+    // Content in an external registry is verified when it is fetched.
     let Some((size, file)) = place.and_then(|place| Some((place.size, place.file?))) else { return Ok(()) };
     let Ok(digest) = text.parse::<Digest>() else { return Ok(()) };
     let size = u64::try_from(size).unwrap_or_default();

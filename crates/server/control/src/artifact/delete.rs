@@ -1,4 +1,4 @@
-//! Remove an artifact that is a draft or retired, with its manifest and tags; what its blobs take comes back by collection.
+//! Delete a draft or retired artifact, with its manifest and tags. Garbage collection reclaims its blobs.
 
 use std::collections::BTreeMap;
 
@@ -47,6 +47,6 @@ pub async fn delete(cx: &Cx, project: &str, reference: &str) -> Result<Commit> {
             Ok(Answer::new(&removed_view(&artifact.id, BTreeMap::new())))
         })
     });
-    // Its manifest may be remembered.
+    // Its manifest may be cached.
     Ok(commit.before(&before).revokes().event(cx, EventType::ArtifactDeleted, subject, told))
 }

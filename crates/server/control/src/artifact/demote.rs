@@ -1,4 +1,4 @@
-//! Take an artifact a step back or out.
+//! Demote or retire an artifact.
 
 use muster_api::artifact::ArtifactDemote;
 use muster_authz::Permission;

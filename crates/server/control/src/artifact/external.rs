@@ -1,9 +1,9 @@
-//! Other registries: content that they have, by digest, with a project's own credential.
+//! External registries: content referenced by digest and read with a project's own credential.
 //!
-//! Documents (manifests, configs, signatures) are read when the content is published; layers when a node first needs them. All of
-//! it is compared with its digest on the way in, so that another registry is trusted in nothing. Addresses that lead inside the
-//! operator's network are not called, whatever a name resolves to at that moment, and no redirect is followed but for a blob, by
-//! the same rule and without the credential. The credential is sent after a challenge, to the very host that it is for.
+//! Documents (manifests, configs, signatures) are read on publish; layers when a node first needs them. Everything is
+//! verified against its digest on the way in, so external registries need not be trusted. Addresses inside the operator's
+//! network are never called, whatever a name resolves to at that moment. Redirects are followed only for blobs, under the
+//! same rule and without the credential. The credential is sent only after a challenge, and only to the host that it is for.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -29,26 +29,26 @@ use crate::refuse::{Result, refuse};
 use crate::registry::{Answered, Visit, manifest_row, stored};
 use crate::{Cx, outbound};
 
-/// What we ask other registries for.
+/// Media types requested from external registries.
 const MANIFESTS: &str = "application/vnd.oci.image.manifest.v1+json, application/vnd.oci.image.index.v1+json, \
     application/vnd.docker.distribution.manifest.v2+json, application/vnd.docker.distribution.manifest.list.v2+json";
-/// An index leads to so many manifests at most.
+/// Maximum number of manifests in an index.
 const MOST_MANIFESTS: usize = 64;
-/// Redirects of a blob that are followed.
+/// Maximum number of redirects of a blob.
 const MOST_REDIRECTS: usize = 3;
-/// A blob that takes longer is not waited for: a terabyte comes in that time at 100 MB/s.
+/// Download timeout of a blob: a terabyte at 100 MB/s.
 const LONGEST_DOWNLOAD: Duration = Duration::from_secs(3 * 3600);
 
-/// Another registry, as we call it.
+/// Client of an external registry.
 struct Caller {
     cx: Cx,
     client: Client,
     base: Url,
     source: ExternalSource,
     credential: Option<Credential>,
-    /// The registry asked for the credential itself.
+    /// Whether the registry demanded basic authentication.
     wants_basic: bool,
-    /// What the registry's token service gave us.
+    /// Token from the registry's token service.
     bearer: Option<Zeroizing<String>>,
     private: bool,
 }
@@ -81,7 +81,7 @@ impl Caller {
         self.base.join(&format!("/v2/{}/{kind}/{reference}", self.source.repository)).map_err(failed)
     }
 
-    /// Asks without a credential, and once more with what the registry's challenge wants.
+    /// Sends the request without a credential, and once more with the one that the registry's challenge demands.
     async fn get(&mut self, url: Url, accept: &str) -> Result<Response> {
         let response = self.send(&url, accept).await?;
         if response.status() != StatusCode::UNAUTHORIZED || self.bearer.is_some() || self.wants_basic {
@@ -119,15 +119,15 @@ impl Caller {
         request.send().await.map_err(|error| failed(without_url(error)))
     }
 
-    /// The header that shows the credential; its use is in the audit from here on.
+    /// Returns the header with the credential and audits that use.
     async fn basic(&mut self) -> Result<Option<Zeroizing<String>>> {
         let Some(credential) = &mut self.credential else { return Ok(None) };
         let text = credential.reveal(&self.cx, &self.source).await?;
         Ok(Some(Zeroizing::new(format!("Basic {}", STANDARD.encode(text)))))
     }
 
-    /// Fetches a token from where the registry says. A credential is sent there only if that is the registry's own host, since a
-    /// registry that is taken over, or a publisher's, would name one that collects credentials.
+    /// Fetches a token from the realm in the challenge. The credential is sent only to the registry's own host: a
+    /// compromised or malicious registry would name one that collects credentials.
     async fn token(&mut self, challenge: &str) -> Result<Zeroizing<String>> {
         let part = |name: &str| {
             let at = challenge.find(&format!("{name}=\""))? + name.len() + 2;
@@ -158,7 +158,7 @@ impl Caller {
         Ok(Zeroizing::new(token.ok_or_else(|| failed("it gave no token"))?.to_owned()))
     }
 
-    /// A document, compared with its digest.
+    /// Fetches a document and verifies its digest.
     async fn document(&mut self, kind: &str, digest: &Digest, accept: &str) -> Result<Vec<u8>> {
         let url = self.url(kind, &digest.to_string())?;
         let response = self.follow(url, accept).await?;
@@ -170,7 +170,7 @@ impl Caller {
         Ok(bytes)
     }
 
-    /// Blobs are often elsewhere. Where to is checked like any address, and the credential stays here.
+    /// Follows the redirects of a blob. Each target is validated like any address and receives no credential.
     async fn follow(&mut self, url: Url, accept: &str) -> Result<Response> {
         let mut response = self.get(url, accept).await?;
         for _ in 0..MOST_REDIRECTS {
@@ -194,7 +194,7 @@ impl Caller {
     }
 }
 
-/// An error without the address: a redirect's address may hold a signature.
+/// Returns the error without its URL: a redirect's URL may hold a signature.
 fn without_url(error: reqwest::Error) -> reqwest::Error {
     error.without_url()
 }
@@ -219,8 +219,8 @@ fn host_of(registry: &str) -> Result<RegistryHost> {
     })
 }
 
-/// Takes a reference to content of another registry into a repository: its manifests and configs are read now, and its layers are
-/// written down as content that can be had.
+/// Adds a reference to content of an external registry to a repository: manifests and configs are read now, and layers are
+/// recorded as available there.
 pub(super) async fn reference(
     cx: &Cx,
     scope: Scope,
@@ -267,11 +267,11 @@ pub(super) async fn reference(
     }
     let mut tx = cx.platform.store.begin().await.map_err(refuse)?;
     let made = tx
-        .repository_ensure(cx.platform.world.id(), tenant, project, repository, cx.now)
+        .repository_ensure(cx.platform.env.id(), tenant, project, repository, cx.now)
         .await
         .map_err(refuse)?;
     tx.commit().await.map_err(refuse)?;
-    // Children before those that need them.
+    // Children before their parents.
     for (digest, manifest, bytes) in read.into_iter().rev() {
         keep(cx, &mut caller, made.id, &source, digest, &manifest, bytes).await?;
     }
@@ -287,7 +287,7 @@ async fn keep(
     manifest: &Manifest,
     bytes: Vec<u8>,
 ) -> Result<()> {
-    // The config is short, and staging reads it.
+    // The config is short, and staging needs it.
     let mut config_file = None;
     if let Some(config) = &manifest.config {
         let content = caller.document("blobs", &config.digest, "*/*").await?;
@@ -329,12 +329,12 @@ async fn keep(
     tx.commit().await.map_err(refuse)
 }
 
-/// Downloads that are under way, each for one blob of one repository. A blob of another repository is not waited for: a slow
-/// registry of one project would hold up the others.
+/// Downloads in progress, by repository and blob. Requests do not wait for the same blob of another repository: one
+/// project's slow registry would delay the others.
 pub(crate) type Fetches = Mutex<HashMap<(RepositoryId, Digest), Arc<tokio::sync::Mutex<()>>>>;
 
-/// Fetches a blob that a repository has only by reference, or whose file was damaged, and keeps it; says where it is now. None
-/// if no other registry has it. Of several that ask at once, one downloads and the others wait for it.
+/// Fetches a blob that a repository has only by reference, or that was damaged, and stores it. Returns its new place, or
+/// none if no external registry has it. Of several concurrent requests one downloads and the others wait for it.
 pub(crate) async fn fetch(cx: &Cx, visit: &Visit, digest: &Digest, size: i64) -> Answered<Option<BlobPlace>> {
     let (repository, text) = (visit.repository()?, digest.to_string());
     let store = &cx.platform.store;
@@ -354,7 +354,7 @@ pub(crate) async fn fetch(cx: &Cx, visit: &Visit, digest: &Digest, size: i64) ->
         }
     };
     let mut fetches = cx.platform.fetches.lock().expect("no holder of this lock can panic");
-    // The map and this request: nobody else waits.
+    // Only the map and this request hold it: no other request waits.
     if fetches.get(&key).is_some_and(|turn| Arc::strong_count(turn) <= 2) {
         fetches.remove(&key);
     }

@@ -5,7 +5,7 @@ use muster_authz::Permission;
 use super::{found, policy_of, view};
 use crate::{Answer, Cx, Result};
 
-/// Answers `artifact_get`.
+/// Handles `artifact_get`.
 pub async fn get(cx: &Cx, project: &str, reference: &str) -> Result<Answer> {
     let (project, scope) = cx.project_scope(project).await?;
     cx.authorize(Permission::ArtifactGet, scope, "artifact")?;

@@ -1,4 +1,4 @@
-//! What lint says of an artifact.
+//! Lint of an artifact.
 
 use muster_api::artifact::LintFinding;
 use muster_model::artifact::Artifact;
@@ -9,7 +9,7 @@ use super::damage::read_short;
 use crate::Cx;
 use crate::refuse::{Result, refuse};
 
-/// Lints a manifest, or each of an index.
+/// Lints a manifest, or each manifest of an index.
 pub(super) async fn findings(cx: &Cx, artifact: &Artifact) -> Result<Vec<LintFinding>> {
     let store = &cx.platform.store;
     let mut found = Vec::new();

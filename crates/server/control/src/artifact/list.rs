@@ -10,7 +10,7 @@ use crate::refuse::refuse;
 use crate::tenant::selector;
 use crate::{Answer, Cx, Result};
 
-/// Answers `artifact_list`.
+/// Handles `artifact_list`.
 pub async fn list(cx: &Cx, project: &str, query: ArtifactListQuery) -> Result<Answer> {
     let (project, scope) = cx.project_scope(project).await?;
     cx.authorize(Permission::ArtifactList, scope, "project")?;

@@ -1,4 +1,4 @@
-//! Artifacts: what is published, whose signatures count on it, and how far it may be used.
+//! Artifacts: published content, the signatures that count for it, and its state.
 
 pub(crate) mod credential;
 mod damage;
@@ -37,7 +37,7 @@ pub(crate) use start::{Start, ensure_release_startable, ensure_startable, ensure
 pub(crate) use trust::{judged, policy_of};
 pub use verify::verify;
 
-/// Its path.
+/// Returns its path.
 pub(crate) fn path(artifact: &Artifact) -> String {
     format!("/v1/projects/{}/artifacts/{}", artifact.project_id, artifact.id)
 }
@@ -65,7 +65,7 @@ pub(crate) fn state_of(state: api::ArtifactState) -> ArtifactState {
 }
 
 fn verdict_view(verdict: &Verdict, policy: i64, present: i64) -> api::Verdict {
-    // What was found under an older edition says nothing of the present keys: who decides looks again, and so should who reads.
+    // A verdict under an older policy does not cover the current keys: decisions verify again, and so should the reader.
     let over = if policy == present {
         ""
     } else {
@@ -86,7 +86,7 @@ fn verdict_view(verdict: &Verdict, policy: i64, present: i64) -> api::Verdict {
     }
 }
 
-/// As everybody sees it.
+/// Returns the view, which is the same for all callers.
 pub(crate) fn view(artifact: &Artifact, policy: &TrustPolicy) -> api::Artifact {
     let retirable =
         (artifact.state == ArtifactState::Deprecated).then(|| retirable_at(artifact, policy)).flatten();
@@ -120,12 +120,12 @@ pub(crate) fn view(artifact: &Artifact, policy: &TrustPolicy) -> api::Artifact {
     }
 }
 
-/// A release that is made of an artifact, in words.
+/// Describes a release made of an artifact.
 fn release_words(release: &muster_db::ArtifactRelease) -> String {
     format!("the release {} of the app {}", release.name, release.app)
 }
 
-/// An artifact of a project, by id, by `repository@sha256:…` or by `repository:tag`.
+/// Returns an artifact of a project, by id, by `repository@sha256:…` or by `repository:tag`.
 pub(crate) async fn found(cx: &Cx, project: ProjectId, reference: &str) -> Result<Artifact> {
     let store = &cx.platform.store;
     let absent = || Problem::not_found("artifact");

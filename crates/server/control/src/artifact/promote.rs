@@ -1,4 +1,4 @@
-//! Take an artifact a step forward.
+//! Promote an artifact.
 
 use muster_api::artifact::ArtifactPromote;
 use muster_api::{Code, Problem};
@@ -32,7 +32,7 @@ pub async fn promote(cx: &Cx, project: &str, reference: &str, body: ArtifactProm
     .await
 }
 
-/// The evidence that a cell of this very digest ran, collected by its node's agent. The cell may be gone since.
+/// Returns the agent's evidence that a cell of this exact digest ran. The cell may be gone since.
 async fn smoked(cx: &Cx, project: &str, cell: &str, artifact: &Artifact) -> Result<WitnessId> {
     let wrong = |why: String| Problem::field("/smoke_cell", why);
     let cell = cx.cell(project, cell).await.map_err(|problem| match problem.code {

@@ -1,4 +1,4 @@
-//! Publish content of a repository, or of another registry, as an artifact.
+//! Publish content of a repository, or of an external registry, as an artifact.
 
 use muster_api::artifact::ArtifactPublish;
 use muster_api::{Code, Problem};
@@ -16,8 +16,7 @@ use crate::registry::published;
 use crate::tenant::checked_labels;
 use crate::{Answer, Commit, Cx, Result};
 
-/// Prepares `artifact_publish`. Its signatures are looked at; what was published before stays what it is, but for line and labels
-/// of a draft.
+/// Prepares `artifact_publish` and verifies its signatures. Publishing again changes only the line and labels of a draft.
 pub async fn publish(cx: &Cx, project: &str, body: ArtifactPublish) -> Result<Commit> {
     let (project_id, scope) = cx.project_scope(project).await?;
     cx.authorize(Permission::ArtifactPublish, scope, "project")?;

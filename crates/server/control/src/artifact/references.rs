@@ -1,4 +1,4 @@
-//! Everything that hangs on an artifact, from signature to running cell.
+//! Show everything that depends on an artifact, from signatures to running cells.
 
 use muster_api::artifact::{ArtifactChange, ArtifactReferences, CellReference, SignatureReference};
 use muster_authz::Permission;
@@ -9,10 +9,10 @@ use super::{found, lint, policy_of, state_view, view};
 use crate::refuse::refuse;
 use crate::{Answer, Cx, Result};
 
-/// So many signatures are shown; the registry's own list of referrers has them all.
+/// Maximum number of listed signatures; the registry's referrers list has all.
 const MOST_SIGNATURES: i64 = 1000;
 
-/// Answers `artifact_references`.
+/// Handles `artifact_references`.
 pub async fn references(cx: &Cx, project: &str, reference: &str) -> Result<Answer> {
     let (project, scope) = cx.project_scope(project).await?;
     cx.authorize(Permission::ArtifactReferences, scope, "artifact")?;

@@ -1,4 +1,4 @@
-//! Whether something may start from an artifact: how far the artifact has come, and whose signature counts on it.
+//! Checks whether an artifact may be started: its state, and the signatures on it.
 
 use std::collections::BTreeSet;
 
@@ -12,16 +12,16 @@ use super::{judged, policy_of};
 use crate::Cx;
 use crate::refuse::{Result, refuse};
 
-/// What starts.
+/// Kind of a start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Start {
-    /// Something new: an instance, an instance's first cells of another release, a cell.
+    /// Something new: an instance, the first cells of a new release in an instance, a cell.
     New,
-    /// More of, or again, what an instance runs already. An artifact that was deprecated since is good enough for that.
+    /// Another or a restarted cell of a running release. A deprecated artifact is allowed.
     Existing,
 }
 
-/// Goes on only if the artifact may start, and a signature on it counts where its project demands one.
+/// Ensures that the artifact may start, and is signed by a trusted key where its project requires that.
 pub(crate) async fn ensure_startable(cx: &Cx, artifact: &Artifact, start: Start) -> Result<()> {
     let may_start = match start {
         Start::New => artifact.state.may_start(),
@@ -34,14 +34,14 @@ pub(crate) async fn ensure_startable(cx: &Cx, artifact: &Artifact, start: Start)
     ensure_trusted(cx, artifact).await
 }
 
-/// Goes on only if a signature on an artifact counts, where its project demands one.
+/// Ensures that an artifact is signed by a trusted key, where its project requires that.
 pub(crate) async fn ensure_trusted(cx: &Cx, artifact: &Artifact) -> Result<()> {
     let policy = policy_of(cx, artifact.project_id).await?;
     let verdict = judged(cx, artifact, &policy).await?;
     let is_known = artifact.policy == Some(policy.policy)
         && artifact.verdict.as_ref().is_some_and(|known| known.trust == verdict.trust);
     if !is_known {
-        // The engine decides by it once more, when the cell is made.
+        // The engine reads it again when it creates the cell.
         let mut tx = cx.platform.store.begin().await.map_err(refuse)?;
         tx.artifact_judged(artifact, &verdict, policy.policy).await.map_err(refuse)?;
         tx.commit().await.map_err(refuse)?;
@@ -58,7 +58,7 @@ pub(crate) async fn ensure_trusted(cx: &Cx, artifact: &Artifact) -> Result<()> {
     Ok(())
 }
 
-/// Goes on only if a release may start: with `components`, as far as these are made of artifacts, else all of it.
+/// Ensures that a release may start: the artifacts of `components` if given, otherwise all of them.
 pub(crate) async fn ensure_release_startable(
     cx: &Cx,
     release: AppVersionId,

@@ -1,4 +1,5 @@
-//! One step of an artifact through its states: everything is looked at, the pure planner decides, and the door writes.
+//! One state transition of an artifact: read all inputs, let the pure planner decide, and write through the command
+//! pipeline.
 
 use muster_api::{Code, Problem};
 use muster_db::{ArtifactRelease, StoreError};
@@ -13,15 +14,15 @@ use crate::commit::{WriteError, target};
 use crate::refuse::{Result, refuse};
 use crate::{Answer, Commit, Cx};
 
-/// A step, as it was asked for.
+/// A requested transition.
 pub(super) struct Asked {
     pub(super) step: Step,
     pub(super) reason: String,
-    /// The evidence of a smoke test, where one was named.
+    /// Evidence of a smoke test, if one was named.
     pub(super) smoke: Option<muster_ids::WitnessId>,
 }
 
-/// Prepares the step.
+/// Prepares the transition.
 pub(super) async fn take(cx: &Cx, artifact: Artifact, asked: Asked) -> Result<Commit> {
     let store = &cx.platform.store;
     let policy = super::policy_of(cx, artifact.project_id).await?;
@@ -141,20 +142,20 @@ fn commit(
     let retires = after.state == ArtifactState::Retired;
     let commit = Commit::new(scope, named, move |tx| {
         Box::pin(async move {
-            // The one that is active makes room first: the index lets a line have one.
+            // Supersede the active artifact first: a unique index allows one per line.
             if let Some((old, new, changed)) = &superseded {
                 tx.artifact_move(old, new, now).await.map_err(raced)?;
                 tx.artifact_change(old.id, changed).await?;
             }
             tx.artifact_move(&before, &after, now).await.map_err(raced)?;
             tx.artifact_change(before.id, &change_of_it).await?;
-            // Whoever starts something from it looks at its state in the same way, so one of the two sees the other.
+            // A start checks the artifact's state under the same lock, so one of the two transactions detects the other.
             let cells = if retires { tx.artifact_cells_now(before.id).await? } else { Vec::new() };
             if let Some(cell) = cells.first() {
                 let why = format!("it is still needed: the cell {cell} was made from it");
                 return Err(Problem::new(Code::InvalidState, why).into());
             }
-            // The same with releases: one that is promoted at this moment holds its artifacts until it is written.
+            // The same for releases: a concurrent promotion locks its artifacts until it commits.
             let falls =
                 retires || (before.state, after.state) == (ArtifactState::Canary, ArtifactState::Staged);
             let releases = if falls { tx.artifact_releases_now(before.id).await? } else { Vec::new() };
@@ -178,7 +179,7 @@ fn commit(
     commit.detail(of_it)
 }
 
-/// Somebody else changed it, or another of its line became active, since it was looked at.
+/// Maps a lost race to an error: the artifact changed, or another of its line became active, since it was read.
 pub(super) fn raced(error: StoreError) -> WriteError {
     match error {
         StoreError::Stale | StoreError::Conflict(_) => Problem::new(

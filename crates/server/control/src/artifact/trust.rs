@@ -1,4 +1,4 @@
-//! What a project's keys say of an artifact: the signatures that the registry has for its digest, examined one after the other.
+//! Trust in an artifact: verification of the registry's signatures for its digest against the project's keys.
 
 use muster_api::{Code, Problem};
 use muster_ids::{ProjectId, RepositoryId};
@@ -9,13 +9,13 @@ use muster_trust::{Digest, Examination, Signature, TrustedKey, bundle, simple};
 use crate::Cx;
 use crate::refuse::{Result, refuse};
 
-/// What a project demands, also where nobody ever set it.
+/// Returns a project's trust policy, or the default if none was set.
 pub(crate) async fn policy_of(cx: &Cx, project: ProjectId) -> Result<TrustPolicy> {
     Ok(cx.platform.store.trust_policy_lookup(project).await.map_err(refuse)?.unwrap_or_default())
 }
 
-/// The verdict on an artifact under the present edition of the project's keys and rules. One that is trusted stays so for as long
-/// as that edition does; anything less is looked at again, since a signature may have come.
+/// Returns the verdict on an artifact under the project's current keys and rules. A trusted verdict is cached until these
+/// change; any other is evaluated again, since a signature may have been added.
 pub(crate) async fn judged(cx: &Cx, artifact: &Artifact, policy: &TrustPolicy) -> Result<Verdict> {
     if let Some(known) = &artifact.verdict
         && known.trust == Trust::Trusted
@@ -26,7 +26,7 @@ pub(crate) async fn judged(cx: &Cx, artifact: &Artifact, policy: &TrustPolicy) -
     judge(cx, artifact).await
 }
 
-/// The same, without believing anything that was found before.
+/// Evaluates an artifact's signatures without the cached verdict.
 pub(super) async fn judge(cx: &Cx, artifact: &Artifact) -> Result<Verdict> {
     let mut keys = Vec::new();
     for key in cx.platform.store.key_of_project(artifact.project_id).await.map_err(refuse)? {
@@ -70,7 +70,7 @@ fn verdict(cx: &Cx, trust: Trust, reason: Option<&str>, says: String) -> Verdict
     Verdict { trust, reason, says, key_id: None, signature: None, checked_at: cx.now }
 }
 
-/// The files of an artifact that is made of files: names and digests.
+/// Returns names and digests of the files of a file artifact.
 async fn files(cx: &Cx, artifact: &Artifact) -> Result<Option<Vec<(String, Digest)>>> {
     if artifact.kind != ArtifactKind::Blob {
         return Ok(None);
@@ -81,12 +81,12 @@ async fn files(cx: &Cx, artifact: &Artifact) -> Result<Option<Vec<(String, Diges
     Ok(manifest.layers.iter().map(|layer| Some((layer.title()?.to_owned(), layer.digest))).collect())
 }
 
-/// So many rows of signatures are read at once.
+/// Number of signature rows read at once.
 const PAGE: i64 = 100;
-/// So many bytes of signatures are held at once.
+/// Maximum bytes of signatures held in memory.
 const HELD: usize = 4 << 20;
 
-/// Examines the signatures that the repository has for a digest, until one of them is good.
+/// Verifies a repository's signatures for a digest until one of them is valid.
 struct Examiner<'c> {
     cx: &'c Cx,
     repository: RepositoryId,
@@ -95,7 +95,7 @@ struct Examiner<'c> {
 }
 
 impl Examiner<'_> {
-    /// Those that refer to it. All of them: anybody who may push adds bad ones, in any order.
+    /// Verifies the referrers. It reads all of them: any client with push permission can add invalid ones, in any order.
     async fn examine_bundles(&mut self, digest: &Digest) -> Result<()> {
         let (store, digest) = (&self.cx.platform.store, digest.to_string());
         let mut after = String::new();
@@ -119,7 +119,8 @@ impl Examiner<'_> {
         Ok(())
     }
 
-    /// Those that cosign tags. Moving the tag is a right of its own, so only who has that adds to them.
+    /// Verifies the signatures under the cosign tag. Moving that tag needs a permission of its own, so only its holders can
+    /// add to them.
     async fn examine_tagged(&mut self, digest: &Digest) -> Result<()> {
         let tagged = self.cx.platform.store.manifest_by_tag(self.repository, &simple::tag(digest)).await;
         let layers = tagged.map_err(refuse)?.and_then(|manifest| simple::layers(&manifest.content).ok());
@@ -142,7 +143,7 @@ impl Examiner<'_> {
         if bytes < HELD { Ok(()) } else { self.examine_waiting().await }
     }
 
-    /// Strangers may attach long signatures, and each is hashed for each key: not where requests wait for their turn.
+    /// Verifies on a blocking thread: untrusted clients may attach long signatures, and each is hashed once per key.
     async fn examine_waiting(&mut self) -> Result<()> {
         let waiting = std::mem::take(&mut self.waiting);
         if waiting.is_empty() {
@@ -160,7 +161,7 @@ impl Examiner<'_> {
     }
 }
 
-/// A short blob, whole. What is too long for a signature is none.
+/// Reads a short blob. A blob that is too long to be a signature counts as none.
 async fn document(cx: &Cx, repository: RepositoryId, digest: &str) -> Result<Option<Vec<u8>>> {
     super::damage::read_short(cx, repository, digest, muster_trust::MOST_BUNDLE as u64).await
 }

@@ -1,4 +1,4 @@
-//! Look at an artifact now: every byte, and every signature.
+//! Verify an artifact now: all content and all signatures.
 
 use muster_api::artifact::ArtifactVerify;
 use muster_authz::Permission;

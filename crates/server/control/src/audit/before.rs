@@ -1,9 +1,9 @@
-//! The values before a change, in the audit's detail of every command that changes something.
+//! Previous values in the audit entries of all commands that change something.
 
 use serde_json::{Map, Value};
 
-/// Commands whose entries have no values before, each with the reason. Every other command gives them
-/// (`Commit::before`, or `before` in its detail); the door asserts that in debug builds, so that no test passes without.
+/// Commands without previous values in their entries, each with the reason. Every other command supplies them
+/// (`Commit::before`, or `before` in its detail); debug builds assert that, so that a missing one fails the tests.
 pub const WITHOUT_BEFORE: &[(&str, &str)] = &[
     ("session.create", "makes a session"),
     ("session.delete", "ends the session of the request, which is the target"),
@@ -39,7 +39,8 @@ pub const WITHOUT_BEFORE: &[(&str, &str)] = &[
 /// Members that change with every write.
 const BOOKKEEPING: &[&str] = &["version", "updated_at"];
 
-/// The detail of a command's entry: what the command tells, and the values before. `answer` is what the caller gets.
+/// Returns the detail of a command's audit entry: the command's own detail and the previous values. `answer` is the response
+/// body.
 pub(crate) fn audit_detail(action: &str, mut detail: Value, before: Option<Value>, answer: &Value) -> Value {
     if detail.get("before").is_none()
         && let Some(before) = before
@@ -56,7 +57,7 @@ pub(crate) fn audit_detail(action: &str, mut detail: Value, before: Option<Value
     detail
 }
 
-/// Names what had no value before: an event leaves it out, and the audit says that it was absent.
+/// Adds null for members without a previous value: events omit them, and the audit records that they were absent.
 fn fill_absent(detail: &mut Value) {
     let changed: Vec<String> =
         detail["changed"].as_object().map(|changed| changed.keys().cloned().collect()).unwrap_or_default();
@@ -67,8 +68,8 @@ fn fill_absent(detail: &mut Value) {
     }
 }
 
-/// The members of a resource that `after` shows otherwise, as they were; one that was absent is null. All of them where
-/// `after` is not a resource: it was removed, or an operation works on it from now on.
+/// Returns the previous values of the members that differ in `after`; an absent one is null. Returns all of them if `after`
+/// is not a resource: it was deleted, or an operation continues the work.
 fn difference(before: Value, after: &Value) -> Value {
     let (Value::Object(before), Some(after)) =
         (&before, after.as_object().filter(|_| after["version"].is_i64()))

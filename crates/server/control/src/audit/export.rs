@@ -1,4 +1,4 @@
-//! A whole chain as lines of JSON, in pages from the database, so that its length does not matter.
+//! Export a chain as JSON lines, read page by page, so that memory use does not depend on its length.
 
 use futures::Stream;
 use muster_api::audit::AuditChainQuery;
@@ -11,7 +11,7 @@ use crate::refuse::{Result, refuse};
 
 const PAGE: i64 = 500;
 
-/// Opens `audit_export`: a line an entry, up to what is sealed when it starts.
+/// Opens `audit_export`: one line per entry, up to the head at the start of the export.
 pub async fn export(
     cx: &Cx,
     query: AuditChainQuery,

@@ -1,4 +1,4 @@
-//! The end of a chain, as far as it is sealed.
+//! Show the sealed head of a chain.
 
 use muster_api::audit::{AuditChainQuery, AuditHead};
 use muster_authz::Permission;
@@ -7,7 +7,7 @@ use super::chain;
 use crate::refuse::{Result, refuse};
 use crate::{Answer, Cx};
 
-/// Answers `audit_head`.
+/// Handles `audit_head`.
 pub async fn head(cx: &Cx, query: AuditChainQuery) -> Result<Answer> {
     let scope = chain(cx, query.tenant.as_deref(), None, Permission::AuditHead).await?;
     let head = cx.platform.store.audit_head(&scope.chain()).await.map_err(refuse)?;

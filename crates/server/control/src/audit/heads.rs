@@ -1,5 +1,5 @@
-//! Signed heads of the audit's chains, kept where the operator says: a chain that was rewritten in the database contradicts
-//! the heads that were signed before. The key is in a file, never in the database.
+//! Signed heads of the audit chains, stored at a place of the operator's choice: a chain rewritten in the database
+//! contradicts the heads signed before. The key is in a file, never in the database.
 
 use std::collections::HashMap;
 use std::io::Write as _;
@@ -19,39 +19,39 @@ use zeroize::Zeroizing;
 
 use crate::{Platform, outbound};
 
-/// How long a server that is not heard of keeps others from signing.
+/// Lease duration: the time after which another server may take over signing.
 const LEASE: SignedDuration = SignedDuration::from_secs(30);
-/// How often a server without the lease asks for it, and one with it extends it.
+/// Interval at which a server acquires or extends the lease.
 const EXTEND: Duration = Duration::from_secs(10);
 
-/// Why heads cannot be signed or kept.
+/// Errors of signing and storing heads.
 #[derive(Debug, thiserror::Error)]
 pub enum AuditHeadsError {
-    /// The key's file cannot be read or written.
+    /// The key file cannot be read or written.
     #[error("the audit's signing key {path}: {error}")]
     File {
-        /// Which.
+        /// Path of the file.
         path: PathBuf,
-        /// Why.
+        /// Cause.
         error: std::io::Error,
     },
-    /// Others can read the file.
+    /// The key file is accessible to others.
     #[error("the audit's signing key {path} can be read by others (mode {mode:o}): run `chmod 600 {path}`")]
     Exposed {
-        /// Which.
+        /// Path of the file.
         path: PathBuf,
-        /// Its mode.
+        /// Mode of the file.
         mode: u32,
     },
-    /// The file holds no key.
+    /// The file holds no valid key.
     #[error("the audit's signing key {path}: {why}")]
     NoKey {
-        /// Which.
+        /// Path of the file.
         path: PathBuf,
-        /// Why.
+        /// Cause.
         why: String,
     },
-    /// The setting names neither a file nor a URL that may be called.
+    /// The setting is neither a file nor an allowed URL.
     #[error("audit.heads_to: {0}")]
     Destination(String),
 }
@@ -63,7 +63,7 @@ pub struct AuditKey {
 }
 
 impl AuditKey {
-    /// Reads the key; makes one where there is none, with its public half beside it (`.pub`) for those who verify.
+    /// Loads the key; generates one if the file does not exist, with its public key beside it (`.pub`) for verifiers.
     pub fn open(path: &Path) -> Result<Self, AuditHeadsError> {
         let failed = |error| AuditHeadsError::File { path: path.to_owned(), error };
         if !path.exists() {
@@ -73,7 +73,7 @@ impl AuditKey {
                     write_new(&path.with_added_extension("pub"), fresh.public().to_pem().as_bytes(), 0o644)
                         .or_else(|error| if is_there(&error) { Ok(()) } else { Err(failed(error)) })?
                 }
-                // Another server of the same folder was first.
+                // Another server with the same directory was first.
                 Err(error) if is_there(&error) => {}
                 Err(error) => return Err(failed(error)),
             }
@@ -106,7 +106,7 @@ fn is_there(error: &std::io::Error) -> bool {
     error.kind() == std::io::ErrorKind::AlreadyExists
 }
 
-/// Whole or not at all: another server that opens it at the same moment must not read half a key.
+/// Creates a file atomically: another server that opens it at the same moment must not read half a key.
 fn write_new(path: &Path, text: &[u8], mode: u32) -> std::io::Result<()> {
     let part = path.with_added_extension(format!("{}.new", std::process::id()));
     let mut file =
@@ -117,34 +117,34 @@ fn write_new(path: &Path, text: &[u8], mode: u32) -> std::io::Result<()> {
     linked
 }
 
-/// A head as it is kept: one line of JSON.
+/// A stored head: one line of JSON.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct SignedHead {
     /// The chain.
     pub chain: String,
-    /// The last number.
+    /// Sequence number of the last entry.
     pub sequence: i64,
-    /// Its hash.
+    /// Hash of the last entry.
     pub hash: String,
-    /// When it was signed.
+    /// Signing time.
     pub signed_at: Timestamp,
-    /// The fingerprint of the public key.
+    /// Fingerprint of the public key.
     pub key_id: String,
-    /// The signature, base 64.
+    /// Signature in base64.
     pub signature: String,
 }
 
-/// Where heads are kept.
+/// Destination for signed heads.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum HeadsDestination {
-    /// A file that is appended to.
+    /// File to append to.
     File(PathBuf),
-    /// A receiver that lines are posted to.
+    /// URL to post lines to.
     Url(String),
 }
 
 impl HeadsDestination {
-    /// Reads the setting; none if it is empty. A URL follows the rules of webhooks.
+    /// Parses the setting; returns none if it is empty. A URL follows the rules of webhooks.
     pub fn parse(text: &str, private: bool) -> Result<Option<Self>, AuditHeadsError> {
         if text.is_empty() {
             return Ok(None);
@@ -184,7 +184,7 @@ impl HeadsDestination {
     }
 }
 
-/// Append alone, so that the file may be on storage that lets nothing be overwritten.
+/// Appends only, so that the file may be on append-only storage.
 fn append(path: &Path, lines: &[u8]) -> std::io::Result<()> {
     let mut file = std::fs::OpenOptions::new().append(true).create(true).mode(0o600).open(path)?;
     file.write_all(lines)?;
@@ -192,7 +192,7 @@ fn append(path: &Path, lines: &[u8]) -> std::io::Result<()> {
 }
 
 impl Platform {
-    /// Signs the heads that have moved on and keeps them, until told to stop. One server per database does it.
+    /// Signs and stores changed heads until stopped. One server per database does so at a time.
     pub async fn run_audit_heads(self: Arc<Self>, mut stop: tokio::sync::watch::Receiver<bool>) {
         let Some(destination) = self.options.audit_heads_to.clone() else { return };
         let client = match outbound::client(self.options.webhooks_to_private) {
@@ -222,7 +222,7 @@ impl Platform {
     }
 
     async fn audit_heads_lease(&self, held: Option<Lease>) -> Option<Lease> {
-        let now = self.world.now();
+        let now = self.env.now();
         let Some(lease) = held else {
             let holder = self.replica.to_string();
             return self.store.lease_acquire("audit_heads", &holder, LEASE, now).await.unwrap_or(None);
@@ -242,7 +242,7 @@ impl Platform {
         kept: &mut HashMap<String, i64>,
     ) -> Result<(), String> {
         let heads = self.store.audit_heads().await.map_err(|error| error.to_string())?;
-        let now = self.world.now();
+        let now = self.env.now();
         let moved = heads.iter().filter(|head| kept.get(&head.chain) != Some(&head.sequence));
         let signed: Vec<SignedHead> = moved.map(|head| self.audit_key.sign(head, now)).collect();
         if signed.is_empty() {

@@ -1,4 +1,4 @@
-//! A page of a chain.
+//! List the entries of a chain.
 
 use muster_api::audit::AuditListQuery;
 use muster_authz::Permission;
@@ -9,7 +9,7 @@ use super::chain;
 use crate::refuse::{Result, refuse};
 use crate::{Answer, Cx};
 
-/// Answers `audit_list`.
+/// Handles `audit_list`.
 pub async fn list(cx: &Cx, query: AuditListQuery) -> Result<Answer> {
     let scope = chain(cx, query.tenant.as_deref(), query.project.as_deref(), Permission::AuditList).await?;
     let after = query.after.unwrap_or(0);

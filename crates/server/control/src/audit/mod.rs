@@ -1,4 +1,4 @@
-//! The audit: who asked for what, with what result.
+//! The audit: actor, action and result of every command.
 
 mod before;
 mod export;
@@ -23,7 +23,8 @@ use serde_json::value::RawValue;
 use crate::Cx;
 use crate::refuse::{Result, refuse};
 
-/// The chain that a request names. A removed tenant's chain stays, and operators can still read it by the tenant's id.
+/// Resolves the chain of a request. The chain of a deleted tenant remains, and operators can still read it by the tenant's
+/// id.
 async fn chain(
     cx: &Cx,
     tenant: Option<&str>,
@@ -41,7 +42,7 @@ async fn chain(
     Ok(scope)
 }
 
-/// An entry on the wire. The record stands there letter for letter as it was hashed, so that anybody can hash it again.
+/// An entry on the wire. The record is byte for byte the hashed one, so that a client can verify the hash.
 #[derive(serde::Serialize)]
 struct Line<'e> {
     chain: &'e str,

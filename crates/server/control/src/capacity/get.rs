@@ -1,4 +1,4 @@
-//! Show what the project can get now.
+//! Show the capacity available to the project now.
 
 use jiff::Timestamp;
 use muster_api::capacity::{
@@ -14,7 +14,7 @@ use super::weigh::{Question, by_gpus, change, largest, least, left, nearest, nod
 use crate::refuse::refuse;
 use crate::{Answer, Cx, Result};
 
-/// Answers `capacity_get`.
+/// Handles `capacity_get`.
 pub async fn get(cx: &Cx, project: &str, query: CapacityQuery) -> Result<Answer> {
     let (project, scope) = cx.project_scope(project).await?;
     cx.authorize(Permission::CapacityGet, scope, "project")?;
@@ -50,7 +50,7 @@ pub async fn get(cx: &Cx, project: &str, query: CapacityQuery) -> Result<Answer>
     Ok(Answer::new(&report))
 }
 
-/// What there is to say beside the resource that is short: that no node is large enough, or that those that are keep silent.
+/// Explains a shortage beyond the scarce resource: no node is large enough, or the nodes that are do not send heartbeats.
 async fn explain(cx: &Cx, question: &Question, short: String, heard_since: Timestamp) -> Result<String> {
     let store = &cx.platform.store;
     let largest = store.largest_nodes(&question.need).await.map_err(refuse)?;
@@ -69,8 +69,8 @@ async fn explain(cx: &Cx, question: &Question, short: String, heard_since: Times
     })
 }
 
-/// What would fit in its place. It is cut down to what the quota leaves first, and only if that is not enough, to what any
-/// one node has: each cut is a question of its own, for which the store counts anew.
+/// Returns the nearest request that would fit. It is reduced to the remaining quota first, and only if that is not enough,
+/// to the largest free node: each reduction is a new query.
 async fn instead(
     store: &Store,
     question: &Question,

@@ -1,4 +1,4 @@
-//! Capacity: what a project can get now. Nobody is told which nodes there are.
+//! Capacity available to a project. Individual nodes are never disclosed.
 
 mod get;
 mod outlook;
@@ -15,7 +15,7 @@ pub(crate) use request::{ensure_possible, with_defaults};
 use muster_api::capacity as api;
 use muster_model::node::Capacity;
 
-/// Amounts on the wire.
+/// Converts amounts to the API type.
 pub(crate) fn amounts(capacity: &Capacity) -> api::Capacity {
     let Capacity { gpus, cpus, memory_mb, disk_mb } = *capacity;
     api::Capacity { gpus, cpus, memory_mb, disk_mb }

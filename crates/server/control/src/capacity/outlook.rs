@@ -1,7 +1,7 @@
-//! Whether there is room now for the allocations that a plan makes, and which resource is short. Nothing is claimed: a claim
-//! is only sure once it is made.
+//! Forecast for the allocations of a plan: whether they fit now, and which resource is short. Nothing is reserved: only a
+//! claim is definite.
 
-use muster_api::operations::Plan;
+use muster_api::operation::Plan;
 use muster_ids::ProjectId;
 use muster_model::node::Capacity;
 use muster_model::placement::{Resource, rooms_of, shortage, take_from};
@@ -9,16 +9,16 @@ use muster_model::placement::{Resource, rooms_of, shortage, take_from};
 use crate::Cx;
 use crate::refuse::{Result, refuse};
 
-/// Allocations of one size that a plan makes.
+/// Allocations of one size in a plan.
 pub(crate) struct PlannedAllocations<'p> {
-    /// The component that they are for; empty where they are for nothing else.
+    /// Component that they are for; empty if none.
     pub(crate) component: &'p str,
     pub(crate) count: i64,
     pub(crate) each: Capacity,
     pub(crate) exclusive: bool,
 }
 
-/// Writes into a plan whether all of this can be had now, by quota and by nodes, and what is short otherwise.
+/// Records in a plan whether all allocations fit now, by quota and by nodes, and the shortage otherwise.
 pub(crate) async fn foresee(
     cx: &Cx,
     project: ProjectId,
@@ -64,7 +64,7 @@ async fn shortfall(
     Ok(None)
 }
 
-/// How many allocations, and how much of everything.
+/// Returns the number of allocations and their total capacity.
 pub(crate) fn total(planned: &[PlannedAllocations<'_>]) -> (i64, Capacity) {
     let mut sum = Capacity::default();
     for group in planned {

@@ -1,5 +1,5 @@
-//! What a request for capacity means: its defaults, and whether any node could ever meet it. `capacity` and
-//! `allocation create` share both, so that what one answers the other does.
+//! Interpretation of a capacity request: its defaults, and whether any node could ever satisfy it. `capacity` and
+//! `allocation create` share both, so that their answers agree.
 
 use muster_api::Problem;
 use muster_db::LargestNodes;
@@ -9,7 +9,7 @@ use muster_model::placement::Resource;
 use crate::Cx;
 use crate::refuse::{Result, refuse};
 
-/// What is meant where an amount is not given.
+/// Applies the defaults for missing amounts.
 pub(crate) fn with_defaults(
     gpus: Option<i64>,
     cpus: Option<i64>,
@@ -24,8 +24,8 @@ pub(crate) fn with_defaults(
     }
 }
 
-/// Refuses a need that no node could meet with nothing held of it: such a request would wait for ever. Where there is no node
-/// at all, nothing is known of those to come, and nothing is refused.
+/// Rejects a need that no node could satisfy even when empty: such a request would wait forever. Without any node nothing is
+/// known about future ones, and nothing is rejected.
 pub(crate) async fn ensure_possible(
     cx: &Cx,
     need: &Capacity,
@@ -38,7 +38,7 @@ pub(crate) async fn ensure_possible(
     }
 }
 
-/// Why no node could ever meet a need: pure.
+/// Returns the reason why no node could ever satisfy a need. Pure.
 pub(super) fn impossible(need: &Capacity, largest: &LargestNodes) -> Option<(Resource, String)> {
     if largest.nodes == 0 || largest.large_enough > 0 {
         return None;

@@ -1,4 +1,4 @@
-//! Whether a project could get an allocation now, and which resource is short if not.
+//! Checks whether a project could get an allocation now, and which resource is short if not.
 
 use muster_api::capacity::AllocationShape;
 use muster_ids::{NodeId, ProjectId};
@@ -8,7 +8,7 @@ use super::weigh::{Question, obstacle};
 use crate::Cx;
 use crate::refuse::{Result, refuse};
 
-/// Why there is no room for it now, if there is none. `but` is a node that does not count.
+/// Returns the shortage, if there is one. `but` is a node to exclude.
 pub(crate) async fn shortage(
     cx: &Cx,
     project: ProjectId,

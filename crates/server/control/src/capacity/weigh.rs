@@ -1,15 +1,14 @@
-//! Whether a question fits what there is, why not, and what would: pure, over what the store counted.
+//! Evaluation of a capacity query: whether it fits, why not, and the nearest that would. Pure, over the store's counts.
 //!
-//! The store counts nodes by kind (`Fit`) and not one by one, so that an answer costs one statement however many nodes
-//! there are. Which GPUs can be had follows from the kind alone; the rest was compared by the store, for the very need
-//! that it was asked about.
+//! The store counts nodes by kind (`Fit`) instead of one by one, so that an answer costs one statement for any number of
+//! nodes. The kind alone determines the available GPUs; the store has compared the other resources for the queried need.
 
 use muster_api::capacity::{AllocationShape, CapacityByGpus, CapacityReason, QuotaLeft};
 use muster_db::Quota;
 use muster_model::node::Capacity;
 use muster_model::placement::{Ask, Resource, Room, Shortage, Strategy, ask_for, cost, shortage};
 
-/// What is asked about.
+/// A capacity query.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Question {
     pub(super) shape: AllocationShape,
@@ -21,19 +20,19 @@ impl Question {
         ask_for(&self.need, self.shape == AllocationShape::Baremetal, Strategy::Pack)
     }
 
-    /// Whether a kind of node could be given in this shape at all, however few GPUs are asked for.
+    /// Reports whether a kind of node could be allocated in this shape at all, for any number of GPUs.
     fn admits(&self, room: &Room) -> bool {
         cost(room.fit, &Ask { gpus: 0, ..self.ask() }).is_some()
     }
 }
 
-/// How many nodes could take it now.
+/// Returns the number of nodes that could take it now.
 pub(super) fn nodes(question: &Question, rooms: &[Room]) -> i64 {
     let ask = question.ask();
     rooms.iter().filter(|room| cost(room.fit, &ask).is_some()).map(|room| room.nodes).sum()
 }
 
-/// The most of each thing that one node could give in this shape.
+/// Returns the largest amount of each resource that one node could give in this shape.
 pub(super) fn largest(question: &Question, rooms: &[Room]) -> Capacity {
     rooms.iter().filter(|room| question.admits(room)).fold(Capacity::default(), |largest, room| Capacity {
         gpus: largest.gpus.max(room.most.gpus),
@@ -43,7 +42,7 @@ pub(super) fn largest(question: &Question, rooms: &[Room]) -> Capacity {
     })
 }
 
-/// How many nodes could give one GPU, two, and so on, with the rest of the question beside them.
+/// Returns how many nodes could give one GPU, two, and so on, together with the other resources of the query.
 pub(super) fn by_gpus(question: &Question, rooms: &[Room]) -> Vec<CapacityByGpus> {
     let rooms: Vec<&Room> = rooms.iter().filter(|room| question.admits(room) && room.nodes > 0).collect();
     let most = rooms.iter().map(|room| room.fit.gpus).max().unwrap_or(0);
@@ -59,7 +58,7 @@ pub(super) fn by_gpus(question: &Question, rooms: &[Room]) -> Vec<CapacityByGpus
         .collect()
 }
 
-/// What a quota leaves. A project above a limit that was lowered has nothing left, not less than nothing.
+/// Returns the remaining quota. A project above a lowered limit has zero left, not a negative amount.
 pub(super) fn left(quota: &Quota) -> QuotaLeft {
     let left = |most: Option<i64>, used: i64| most.map(|most| (most - used).max(0));
     QuotaLeft {
@@ -71,7 +70,7 @@ pub(super) fn left(quota: &Quota) -> QuotaLeft {
     }
 }
 
-/// Why it cannot be had now, in a word and in a sentence; `None` when it can.
+/// Returns why it does not fit now, as a code and a message; `None` if it does.
 pub(super) fn obstacle(
     question: &Question,
     rooms: &[Room],
@@ -93,7 +92,7 @@ pub(super) fn obstacle(
     Some((reason, short.to_string()))
 }
 
-/// How much of a resource a quota leaves; no limit if absent.
+/// Returns the remaining quota of a resource; `None` means unlimited.
 fn left_of(quota: &QuotaLeft, resource: Resource) -> Option<i64> {
     match resource {
         Resource::Gpus => quota.gpus,
@@ -103,8 +102,8 @@ fn left_of(quota: &QuotaLeft, resource: Resource) -> Option<i64> {
     }
 }
 
-/// The question cut down to what the quota leaves and, if `rooms` are given, to what any one node has. `None` where
-/// nothing would be left of a thing that was asked for.
+/// Reduces the query to the remaining quota and, if `rooms` are given, to the largest free node. Returns `None` where
+/// nothing would remain of a requested resource.
 pub(super) fn least(question: &Question, quota: &QuotaLeft, rooms: Option<&[Room]>) -> Option<Question> {
     if quota.allocations == Some(0) {
         return None;
@@ -122,8 +121,8 @@ pub(super) fn least(question: &Question, quota: &QuotaLeft, rooms: Option<&[Room
     Some(cut)
 }
 
-/// The question that fits and differs least: itself, or with less of one thing, or else in a slice instead of a whole
-/// node. Of several, the one that gives up the smallest part of what was asked for. `rooms` were counted for its need.
+/// Returns the closest query that fits: itself, one with less of one resource, or a slice instead of a whole node. Of
+/// several it picks the smallest relative reduction. `rooms` were counted for its need.
 pub(super) fn nearest(question: &Question, rooms: &[Room]) -> Option<Question> {
     if nodes(question, rooms) > 0 {
         return Some(*question);
@@ -149,7 +148,7 @@ pub(super) fn nearest(question: &Question, rooms: &[Room]) -> Option<Question> {
     })
 }
 
-/// The difference between two questions in words: `4 GPUs instead of 8`.
+/// Describes the difference between two queries: `4 GPUs instead of 8`.
 pub(super) fn change(asked: &Question, other: &Question) -> String {
     let mut changes: Vec<String> = Resource::ALL
         .into_iter()
@@ -168,10 +167,10 @@ mod tests {
     use super::*;
     use muster_model::placement::{Fit, FreeNode, rooms_of};
 
-    /// One node: how many GPUs are free, the most of them in one island, and CPUs, memory and disk.
+    /// A node: whether it is whole, its free GPUs, the most of them in one island, and CPUs, memory and disk.
     type Node = (bool, u8, u8, [i64; 3]);
 
-    /// What the store would count for a need.
+    /// Returns the store's counts for a need.
     fn rooms(fleet: &[Node], need: &Capacity) -> Vec<Room> {
         let node = |(whole, gpus, island, [cpus, memory_mb, disk_mb]): &Node| {
             let free =
@@ -190,7 +189,7 @@ mod tests {
     const NO_LIMIT: QuotaLeft =
         QuotaLeft { allocations: None, gpus: None, cpus: None, memory_mb: None, disk_mb: None };
 
-    /// A whole node, one half taken, and one with many CPUs and a single GPU.
+    /// An empty node, a half-used one, and one with many CPUs and a single GPU.
     const FLEET: [Node; 3] =
         [(true, 8, 8, [64, 512, 100]), (false, 4, 2, [64, 256, 100]), (false, 1, 1, [256, 64, 100])];
 
@@ -243,10 +242,10 @@ mod tests {
     #[test]
     fn the_smallest_change_is_the_one_that_gives_up_the_smallest_part() {
         assert_eq!(would_fit(&slice(8, 0, 0), &FLEET[1..]).as_deref(), Some("4 GPUs instead of 8"));
-        // 65 CPUs are at a node with one GPU, or 64 of them at one with eight.
+        // A node with one GPU has 65 CPUs; one with eight GPUs has 64.
         assert_eq!(would_fit(&slice(8, 65, 0), &FLEET).as_deref(), Some("64 CPUs instead of 65"));
         assert_eq!(would_fit(&slice(2, 200, 0), &FLEET).as_deref(), Some("1 GPU instead of 2"));
-        // Neither is reached by less of one thing: all the memory is where the CPUs are not.
+        // Less of one resource is not enough: no node has both the memory and the CPUs.
         assert_eq!(would_fit(&slice(9, 300, 600), &FLEET), None);
         let whole = Question { shape: AllocationShape::Baremetal, ..slice(4, 0, 0) };
         let change = would_fit(&whole, &FLEET[1..]);
@@ -294,7 +293,7 @@ mod tests {
             })
         }
 
-        /// Node by node, without a thought for kinds.
+        /// Checks node by node, without kinds.
         fn brute_force(question: &Question, fleet: &[Node]) -> i64 {
             let need = [question.need.cpus, question.need.memory_mb, question.need.disk_mb];
             let whole = question.shape == AllocationShape::Baremetal;

@@ -1,23 +1,23 @@
-//! Whether what a cell should be made of makes sense: pure, and by field, so that whoever wrote it finds the place.
+//! Validation of a cell specification. Pure, and reports the field of the fault.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
 
 use muster_wire::cell::{CellSpec, Probe, ProbeBy, Root, SecretFile, Service};
 
-/// The ports of a node that may lead to cells: none that a service of the node itself would listen at.
+/// Node ports that may be forwarded to cells; no service of the node itself listens in this range.
 pub(super) const NODE_PORTS: RangeInclusive<u16> = 30_000..=32_767;
 
-/// Directories that the platform makes itself in every cell.
+/// Directories that the platform creates in every cell.
 const OURS: &[&str] = &["/proc", "/sys", "/dev", "/etc/muster", "/run/muster"];
-/// So many secrets a cell is given at most.
+/// Maximum number of secrets per cell.
 const MOST_SECRETS: usize = 64;
-/// All files together may be so long.
+/// Maximum total size of the files.
 const FILES: usize = 512 * 1024;
-/// Everything but the files, as JSON. The engine holds a specification several times for each operation that it works on.
+/// Maximum size of the specification without files, as JSON. The engine holds several copies per operation.
 const REST: usize = 128 * 1024;
 
-/// What is wrong first, as a field and a sentence.
+/// Returns the first fault, as a field and a message.
 pub(super) fn fault(spec: &CellSpec, gpus: i64) -> Option<(String, String)> {
     root(&spec.root)
         .or_else(|| services(&spec.services))
@@ -31,7 +31,7 @@ pub(super) fn fault(spec: &CellSpec, gpus: i64) -> Option<(String, String)> {
         .or_else(|| rest(spec))
 }
 
-/// What is wrong first, as a field and a sentence.
+/// First fault, as a field and a message.
 pub(crate) type Fault = Option<(String, String)>;
 
 fn root(root: &Root) -> Fault {
@@ -61,7 +61,7 @@ fn services(services: &[Service]) -> Fault {
         if let Some(why) = command_fault(&service.command) {
             return Some((at("command"), why));
         }
-        // The root is no place to write to or to mount on, but a place to be.
+        // `/` is no place to write to or mount on, but a valid working directory.
         let directory = service.working_directory.as_deref().filter(|directory| *directory != "/");
         if let Some(why) = directory.and_then(path_fault) {
             return Some((at("working_directory"), why));
@@ -86,7 +86,7 @@ fn services(services: &[Service]) -> Fault {
     })
 }
 
-/// A service that waits for itself, by way of others.
+/// Returns a service that depends on itself, directly or through others.
 fn circle(services: &[Service]) -> Option<usize> {
     let mut started: BTreeSet<&str> = BTreeSet::new();
     loop {
@@ -116,7 +116,7 @@ fn probe(probe: &Probe) -> Option<String> {
     }
 }
 
-/// What is wrong with a command.
+/// Validates a command.
 pub(crate) fn command_fault(command: &[String]) -> Option<String> {
     match command.first() {
         None => Some("name at least the program".to_owned()),
@@ -131,7 +131,7 @@ pub(crate) fn command_fault(command: &[String]) -> Option<String> {
     }
 }
 
-/// What is wrong with an environment, by the name in it.
+/// Validates an environment and reports the faulty name.
 pub(crate) fn environment(field: &str, environment: &BTreeMap<String, String>) -> Fault {
     environment.iter().find_map(|(name, value)| {
         let first = name.bytes().next().is_some_and(|byte| byte.is_ascii_alphabetic() || byte == b'_');
@@ -184,7 +184,7 @@ fn state(directories: &[String]) -> Fault {
     })
 }
 
-/// Nobody would remove what cells that come and go by themselves share.
+/// Rejects shared directories of bare cells, since nothing would remove them with the last cell.
 fn shared(directories: &[String]) -> Fault {
     let why = "only the members of an app share directories: its manifest names them";
     (!directories.is_empty()).then(|| ("/spec/shared".to_owned(), why.to_owned()))
@@ -241,7 +241,7 @@ fn secrets(spec: &CellSpec) -> Fault {
     })
 }
 
-/// Why a text is no path that names one place and nothing else.
+/// Validates that a path is absolute and normalized.
 pub(crate) fn path_fault(path: &str) -> Option<String> {
     let Some(rest) = path.strip_prefix('/') else { return Some("a path begins with /".to_owned()) };
     if path.contains('\0') || path.len() > 4096 {
@@ -256,7 +256,7 @@ pub(crate) fn ours(path: &str) -> Option<String> {
     Some(format!("{kept} is made by the platform"))
 }
 
-/// Whether `path` is `parent` or lies in it.
+/// Reports whether `path` is `parent` or lies in it.
 fn within(path: &str, parent: &str) -> bool {
     path.strip_prefix(parent).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
@@ -273,7 +273,7 @@ mod tests {
         serde_json::from_value(spec).unwrap()
     }
 
-    /// Each value is allowed, and all of them together are too long.
+    /// Each value is allowed, but together they are too long.
     fn long_environment() -> serde_json::Value {
         (0..5)
             .map(|n| (format!("V{n}"), json!("x".repeat(32 * 1024))))

@@ -1,9 +1,9 @@
-//! Make a cell in an allocation.
+//! Create a cell in an allocation.
 
 use std::collections::BTreeMap;
 
 use muster_api::cell::CellCreate;
-use muster_api::operations::Started;
+use muster_api::operation::Started;
 use muster_api::{Code, Problem};
 use muster_authz::Permission;
 use muster_db::{StoreError, Tx};
@@ -26,9 +26,9 @@ use crate::secret::{Named, named};
 use crate::tenant::checked_labels;
 use crate::{Answer, Commit, Cx, operation};
 
-/// So many cells an allocation holds at most: each costs the node a few processes that no limit of the allocation's counts.
+/// Maximum number of cells per allocation: each costs the node a few processes outside the allocation's limits.
 const MOST_CELLS: usize = 64;
-/// The network of a project's bare cells.
+/// Network of a project's bare cells.
 const NETWORK: &str = "default";
 
 /// Prepares `cell_create`.
@@ -55,8 +55,8 @@ pub async fn create(cx: &Cx, project: &str, body: CellCreate) -> Result<Commit> 
         return Err(Problem::field("/ready_until", "it is in the past"));
     }
     let deadline_at = body.ready_until.unwrap_or(cx.now + cx.platform.engine.timing().create);
-    let world = &cx.platform.world;
-    let (id, operation_id): (CellId, OperationId) = (world.id(), world.id());
+    let env = &cx.platform.env;
+    let (id, operation_id): (CellId, OperationId) = (env.id(), env.id());
     let tenant_id = scope.tenant().ok_or_else(|| Problem::not_found("project"))?;
     let plan = operation::plan(&CREATE, &[id.to_string()], deadline_at);
     let subject = target("cell", id, &body.name);
@@ -71,7 +71,7 @@ pub async fn create(cx: &Cx, project: &str, body: CellCreate) -> Result<Commit> 
         project_id,
         allocation_id: allocation.id,
         node_id,
-        network_id: world.id::<NetworkId>(),
+        network_id: env.id::<NetworkId>(),
         name: body.name,
         labels: checked_labels(body.labels)?,
         spec: json!(body.spec),
@@ -99,8 +99,8 @@ pub async fn create(cx: &Cx, project: &str, body: CellCreate) -> Result<Commit> 
             subject_kind: "cell",
             subject_id: id.uuid(),
             subject_name: cell.name.clone(),
-            touches: vec![id.uuid()],
-            shares: Vec::new(),
+            exclusive_locks: vec![id.uuid()],
+            shared_locks: Vec::new(),
             asked_by: operation::asked_by(cx),
             correlation_id: cx.correlation_id.clone(),
             input: json!({}),
@@ -136,7 +136,7 @@ pub async fn create(cx: &Cx, project: &str, body: CellCreate) -> Result<Commit> 
     Ok(commit.wakes_engine().event(cx, EventType::CellRequested, subject_path, told))
 }
 
-/// The project's secrets that a cell names, each with the first place that does. Only what is there can be named.
+/// Returns the project secrets that a cell names, each with the index of its first use. A missing secret is an error.
 async fn named_secrets(cx: &Cx, project: ProjectId, spec: &CellSpec) -> Result<Vec<(usize, SecretId)>> {
     let mut held: Vec<(usize, SecretId)> = Vec::new();
     for (index, given) in spec.secrets.iter().enumerate() {
@@ -148,12 +148,12 @@ async fn named_secrets(cx: &Cx, project: ProjectId, spec: &CellSpec) -> Result<V
             Named::Project(_) | Named::Runtime(_) => {}
         }
     }
-    // Always in the same order, so that two commands never wait for each other.
+    // Lock in a fixed order, so that two commands cannot deadlock.
     held.sort_by_key(|(_, id)| *id);
     Ok(held)
 }
 
-/// From here on the secret cannot be removed while the cell lives.
+/// Locks the secret. From here on it cannot be deleted while the cell lives.
 async fn hold_secret(tx: &mut Tx, index: usize, id: SecretId) -> std::result::Result<(), WriteError> {
     match tx.secret_hold(id).await {
         Err(StoreError::Gone(_)) => Err(no_secret(index).into()),
@@ -166,8 +166,8 @@ fn no_secret(index: usize) -> Problem {
     Problem::field(format!("/spec/secrets/{index}/secret"), why)
 }
 
-/// The artifact that an image is, if the project has it: one that may start, and on which a signature counts where the project
-/// demands one. What the project does not have must be on the node already, put there by its operator.
+/// Returns the artifact of an image, if the project has it and it may start (trusted, where the project requires
+/// signatures). Any other image must already be on the node, put there by its operator.
 async fn startable(cx: &Cx, project: ProjectId, root: &Root) -> Result<Option<ArtifactId>> {
     let Root::Image(digest) = root else { return Ok(None) };
     let found = cx.platform.store.artifact_of_project(project, digest).await.map_err(refuse)?;
@@ -180,7 +180,7 @@ fn network_full() -> Problem {
     Problem::new(Code::QuotaExceeded, "every address of the project's network is taken: destroy a cell first")
 }
 
-/// Gives the cell the node's ports that it asks for, or some that are free.
+/// Assigns the requested node ports, or free ones.
 async fn take_ports(
     tx: &mut Tx,
     allocation: &Allocation,

@@ -8,7 +8,7 @@ use muster_engine::cell::DESTROY;
 use super::act;
 use crate::{Commit, Cx, Result};
 
-/// Prepares `cell_destroy`. Whatever else is under way on it is superseded: to destroy must always be possible.
+/// Prepares `cell_destroy`. It supersedes every open operation on the cell: destroying must always be possible.
 pub async fn destroy(cx: &Cx, project: &str, reference: &str, body: CellAct) -> Result<Commit> {
     let cell = cx.cell(project, reference).await?;
     cx.authorize(Permission::CellDestroy, cell.scope(), "cell")?;

@@ -11,7 +11,7 @@ use super::{state_of, view};
 use crate::tenant::selector;
 use crate::{Answer, Cx, Result};
 
-/// Answers `cell_list`.
+/// Handles `cell_list`.
 pub async fn list(cx: &Cx, reference: &str, query: CellListQuery) -> Result<Answer> {
     let (project, scope) = cx.project_scope(reference).await?;
     cx.authorize(Permission::CellList, scope, "project")?;

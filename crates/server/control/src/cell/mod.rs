@@ -1,17 +1,17 @@
-//! Cells. The commands record what is wanted; the engine does it.
+//! Cells. The commands record the desired state; the engine provisions it.
 
+mod archived_logs;
 pub(crate) mod check;
 mod create;
 mod destroy;
 mod get;
-mod kept_logs;
 mod list;
 mod restart;
 
+pub use archived_logs::archived_logs;
 pub use create::create;
 pub use destroy::destroy;
 pub use get::get;
-pub use kept_logs::kept_logs;
 pub use list::list;
 pub use restart::restart;
 
@@ -60,7 +60,7 @@ fn state_of(state: api::CellState) -> CellState {
     }
 }
 
-/// With its address and its ports, which have to be looked up.
+/// Returns the view with its address and ports, which need queries.
 pub(crate) async fn view(cx: &Cx, cell: &Cell) -> Result<api::Cell> {
     let store = &cx.platform.store;
     let network = store.network_lookup(cell.network_id).await.map_err(refuse)?;
@@ -104,7 +104,7 @@ pub(crate) async fn view(cx: &Cx, cell: &Cell) -> Result<api::Cell> {
     })
 }
 
-/// How a cell does: what is true of a member's cell, without an adapter to ask.
+/// Assesses a cell's health by the rules for a member's cell, without an adapter.
 async fn assess(cx: &Cx, cell: &Cell, observed: Option<&CellObservation>) -> Result<Assessment> {
     let unknown = Assessment {
         health: Health::Unknown,
@@ -133,7 +133,7 @@ async fn assess(cx: &Cx, cell: &Cell, observed: Option<&CellObservation>) -> Res
         adapter_silent_at: None,
         before: None,
     };
-    // Nothing follows from how long a service of a bare cell is away: its owner decides.
+    // The downtime of a bare cell's service has no consequence: its owner decides.
     let bounds = Bounds { restart: SignedDuration::MAX, ..crate::health::bounds(cx) };
     Ok(assess_member(&facts, bounds, cx.now))
 }
@@ -164,7 +164,7 @@ pub(crate) fn service_status(observed: &ServiceObservation) -> api::ServiceStatu
     }
 }
 
-/// What the commands that start an operation on a cell have in common.
+/// Prepares an operation on a cell; shared by all commands that start one.
 async fn act(
     cx: &Cx,
     cell: Cell,
@@ -205,8 +205,8 @@ async fn act(
     ))
 }
 
-/// Goes on only if the cell is nobody's, or its member is gone: a member whose cell goes or is made anew behind its back would be
-/// called active on evidence of what is not there any more, and nobody would have asked its quorum.
+/// Ensures that the cell belongs to no living member: destroying or re-creating it directly would leave its member active on
+/// stale evidence, without a quorum check.
 async fn not_a_members(cx: &Cx, cell: &Cell, definition: &Definition) -> Result<()> {
     let Some(id) = cell.member_id else { return Ok(()) };
     let member = cx.platform.store.member_lookup(id).await.map_err(refuse)?;

@@ -1,4 +1,4 @@
-//! Make a cell anew in its place.
+//! Re-create a cell in place.
 
 use muster_api::cell::CellAct;
 use muster_api::{Code, Problem};
@@ -19,7 +19,7 @@ pub async fn restart(cx: &Cx, project: &str, reference: &str, body: CellAct) -> 
         let detail = format!("only a running cell can be restarted; it is {}", cell.state);
         return Err(Problem::new(Code::InvalidState, detail));
     }
-    // Before anything is stopped: a node would refuse to make it anew, and then it would be down.
+    // Verify before stopping anything: the node would refuse to re-create it, and the cell would be down.
     if let Some(id) = cell.artifact_id {
         let artifact = cx.platform.store.artifact_lookup(id).await.map_err(refuse)?;
         let artifact = artifact.ok_or_else(|| Problem::not_found("artifact"))?;

@@ -1,4 +1,4 @@
-//! Show an entitlement, to the project that has it and to the one that publishes the app.
+//! Show an entitlement, to the consumer's and the publisher's project.
 
 use muster_api::Problem;
 use muster_authz::Permission;
@@ -6,7 +6,7 @@ use muster_authz::Permission;
 use super::{anywhere, view};
 use crate::{Answer, Cx, Result};
 
-/// Answers `entitlement_get`.
+/// Handles `entitlement_get`.
 pub async fn get(cx: &Cx, project: &str, reference: &str) -> Result<Answer> {
     let (project, scope) = cx.project_scope(project).await?;
     cx.authorize(Permission::EntitlementGet, scope, "entitlement")?;

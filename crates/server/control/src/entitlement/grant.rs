@@ -1,4 +1,4 @@
-//! Let a project launch an app, and consent to who operates it there.
+//! Grant a project the right to launch an app, and consent to its operator.
 
 use std::collections::BTreeSet;
 
@@ -21,14 +21,14 @@ use crate::refuse::{Result, refuse};
 use crate::service_account::allow_list;
 use crate::{Answer, Commit, Cx};
 
-/// Prepares `entitlement_grant`. Granted again it is renewed: after a revocation, or because a newer release asks for something
-/// else. Until then what runs keeps what was consented to.
+/// Prepares `entitlement_grant`. Granting again renews it: after a revocation, or because a newer release needs other
+/// permissions. Until then running instances keep the granted ones.
 pub async fn grant(cx: &Cx, project: &str, body: EntitlementGrant) -> Result<Commit> {
     let (project, scope) = cx.project_scope(project).await?;
     cx.authorize(Permission::EntitlementGrant, scope, "project")?;
     let app = found_app(cx, scope, &body.app).await?.app;
     let asked = asked_for(cx, project, &app).await?;
-    // A dry run promises nothing that the grant would refuse.
+    // A dry run validates everything that the grant would reject.
     let permissions = allow_list(cx, scope, "/consent", asked.clone())?;
     if body.dry_run.unwrap_or(false) {
         let told = json!({"dry_run": true, "app": app.slug});
@@ -46,7 +46,8 @@ pub async fn grant(cx: &Cx, project: &str, body: EntitlementGrant) -> Result<Com
     }
 }
 
-/// What the app's adapter would be given: the contract's own permissions, and what the release asks for that starts here.
+/// Returns the permissions of the app's adapter: those of the contract, and those requested by the release that would start
+/// here.
 async fn asked_for(cx: &Cx, project: ProjectId, app: &App) -> Result<Vec<String>> {
     let store = &cx.platform.store;
     let active = store.app_version_in_state(project, app.id, ArtifactState::Active).await.map_err(refuse)?;
@@ -65,7 +66,7 @@ async fn asked_for(cx: &Cx, project: ProjectId, app: &App) -> Result<Vec<String>
     Ok(all.into_iter().collect())
 }
 
-/// Consent is to exactly what is asked for: whoever gives more or less has not read it.
+/// Ensures that the consent matches the requested permissions exactly: a longer or shorter list was not read by the user.
 fn consented(asked: &[String], consent: Option<&[String]>) -> Result<()> {
     let given = consent.unwrap_or_default();
     let mut errors: Vec<FieldError> = given
@@ -90,12 +91,12 @@ fn consented(asked: &[String], consent: Option<&[String]>) -> Result<()> {
     Err(Problem::new(Code::InvalidRequest, says).with_errors(errors))
 }
 
-/// The first time: an account is made for the app's adapter.
+/// Prepares the first grant: creates an account for the app's adapter.
 async fn make(cx: &Cx, scope: Scope, app: App, permissions: Vec<String>) -> Result<Commit> {
     let (tenant_id, project_id) =
         scope.tenant().zip(scope.project()).ok_or_else(|| Problem::not_found("project"))?;
     let account = ServiceAccount {
-        id: cx.platform.world.id::<ServiceAccountId>(),
+        id: cx.platform.env.id::<ServiceAccountId>(),
         tenant_id,
         project_id,
         name: format!("app-{}", app.slug),
@@ -116,7 +117,7 @@ async fn make(cx: &Cx, scope: Scope, app: App, permissions: Vec<String>) -> Resu
         return Err(Problem::new(Code::NameTaken, says));
     }
     let entitlement = Entitlement {
-        id: cx.platform.world.id::<EntitlementId>(),
+        id: cx.platform.env.id::<EntitlementId>(),
         tenant_id,
         project_id,
         app_id: app.id,
@@ -131,7 +132,7 @@ async fn make(cx: &Cx, scope: Scope, app: App, permissions: Vec<String>) -> Resu
     Ok(commit(cx, scope, app, entitlement, Account::Made(account)))
 }
 
-/// Again: the same entitlement with what is consented to now.
+/// Prepares a renewal with the permissions consented to now.
 async fn renew(
     cx: &Cx,
     scope: Scope,
@@ -161,7 +162,7 @@ async fn renew(
     Ok(commit(cx, scope, app, entitlement, Account::Changed(account)).before(&before))
 }
 
-/// The account of the app's adapter.
+/// Account of the app's adapter.
 enum Account {
     Made(ServiceAccount),
     Changed(ServiceAccount),
@@ -188,11 +189,11 @@ fn commit(cx: &Cx, scope: Scope, app: App, entitlement: Entitlement, account: Ac
             Ok(Answer::new(&Granted { entitlement: Some(view(&entitlement, &app.slug)), permissions }))
         })
     });
-    // What the account had may be less now.
+    // The account's permissions may have shrunk.
     commit.revokes().event(cx, EventType::EntitlementGranted, subject, told)
 }
 
-/// Somebody else granted or revoked it at this moment, or the app went.
+/// Maps a lost race to an error: the entitlement, its account or the app changed meanwhile.
 fn raced(error: StoreError) -> WriteError {
     match error {
         StoreError::Conflict(_) | StoreError::Stale | StoreError::Gone(_) => Problem::new(

@@ -1,4 +1,4 @@
-//! List what a project may launch, or who may launch what it publishes.
+//! List a project's entitlements, or those to the apps that it publishes.
 
 use muster_api::entitlement::{EntitlementListQuery, EntitlementPage};
 use muster_authz::Permission;
@@ -8,7 +8,7 @@ use super::view;
 use crate::refuse::refuse;
 use crate::{Answer, Cx, Result};
 
-/// Answers `entitlement_list`.
+/// Handles `entitlement_list`.
 pub async fn list(cx: &Cx, project: &str, query: EntitlementListQuery) -> Result<Answer> {
     let (project, scope) = cx.project_scope(project).await?;
     cx.authorize(Permission::EntitlementList, scope, "project")?;

@@ -1,4 +1,4 @@
-//! Entitlements: a project's right to launch an app, and its consent to who operates it there.
+//! Entitlements: a project's right to launch an app, and its consent to the app's operator there.
 
 mod get;
 mod grant;
@@ -19,7 +19,7 @@ use muster_model::app::Entitlement;
 use crate::Cx;
 use crate::refuse::{Result, refuse};
 
-/// Its path, under the consumer's project.
+/// Returns its path, under the consumer's project.
 pub(crate) fn path(entitlement: &Entitlement) -> String {
     format!("/v1/projects/{}/entitlements/{}", entitlement.project_id, entitlement.id)
 }
@@ -40,16 +40,16 @@ fn view(entitlement: &Entitlement, app: &str) -> api::Entitlement {
     }
 }
 
-/// An entitlement by id, wherever it is: the caller says whose it may be.
+/// Returns an entitlement by id from any project: the caller checks which projects may access it.
 pub(crate) async fn anywhere(cx: &Cx, reference: &str) -> Result<FoundEntitlement> {
     let absent = || Problem::not_found("entitlement");
     let id: EntitlementId = reference.parse().map_err(|_| absent())?;
     cx.platform.store.entitlement_lookup(id).await.map_err(refuse)?.ok_or_else(absent)
 }
 
-/// Refuses what a person would do by hand with an account that an entitlement made: its allow list is what was consented to, and
-/// its tokens are the short-lived ones that the publisher's adapter has minted. A revoked entitlement holds its account for as
-/// long as something lives that it operates.
+/// Rejects manual changes to an account that an entitlement created: its allow list is the granted consent, and its tokens
+/// are the short-lived ones minted by the publisher's adapter. A revoked entitlement keeps its account while something that
+/// it operates lives.
 pub(crate) async fn not_by_hand(cx: &Cx, account: ServiceAccountId) -> Result<()> {
     let Some(found) = cx.platform.store.entitlement_of_account(account).await.map_err(refuse)? else {
         return Ok(());
@@ -72,7 +72,7 @@ pub(crate) async fn not_by_hand(cx: &Cx, account: ServiceAccountId) -> Result<()
     Err(Problem::new(Code::InvalidState, says))
 }
 
-/// Refuses a token of an operator's account that is not minted: minted ones live for 15 minutes, and no other way leads around
+/// Rejects a token of an operator's account that was not minted: minted tokens live for 15 minutes, and nothing may bypass
 /// that.
 pub(crate) async fn not_minted_by_hand(cx: &Cx, account: ServiceAccountId) -> Result<()> {
     match cx.platform.store.entitlement_of_account(account).await.map_err(refuse)? {

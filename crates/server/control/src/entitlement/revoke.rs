@@ -1,4 +1,4 @@
-//! Let nothing new be launched; what runs stays operable until it is decommissioned.
+//! Revoke an entitlement: nothing new can be launched, but running instances stay operable until they are decommissioned.
 
 use muster_api::entitlement::EntitlementRevoke;
 use muster_api::{Code, Problem};
@@ -10,8 +10,8 @@ use super::{anywhere, path, view};
 use crate::commit::target;
 use crate::{Answer, Commit, Cx, Result};
 
-/// Prepares `entitlement_revoke`. Only the project that has it revokes it. Where nothing lives that it operates, the account is
-/// shut out at once, with every token of it; with `cut_off` also where something lives.
+/// Prepares `entitlement_revoke`. Only the project that holds it can revoke it. If nothing that it operates is left, the
+/// account and all of its tokens are disabled at once; with `cut_off` in any case.
 pub async fn revoke(cx: &Cx, project: &str, reference: &str, body: EntitlementRevoke) -> Result<Commit> {
     let (project, scope) = cx.project_scope(project).await?;
     cx.authorize(Permission::EntitlementRevoke, scope, "entitlement")?;

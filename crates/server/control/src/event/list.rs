@@ -1,4 +1,4 @@
-//! A page of a stream.
+//! List the events of a stream.
 
 use muster_api::event::{EventListQuery, EventPage};
 use muster_authz::Permission;
@@ -8,7 +8,7 @@ use super::view;
 use crate::refuse::refuse;
 use crate::{Answer, Cx, Result};
 
-/// Answers `event_list`.
+/// Handles `event_list`.
 pub async fn list(cx: &Cx, query: EventListQuery) -> Result<Answer> {
     let scope = cx.scope(query.tenant.as_deref(), query.project.as_deref()).await?;
     cx.authorize(Permission::EventList, scope, "stream")?;

@@ -1,4 +1,4 @@
-//! Events: a page of a stream, or its live end.
+//! Events: a page of a stream, or live streaming.
 
 mod list;
 mod stream;
@@ -10,7 +10,7 @@ use muster_api::event as api;
 use muster_model::Scope;
 use muster_model::event::Event;
 
-/// The event as the stream of `scope` shows it; `None` if it is not part of that stream.
+/// Returns the event as part of the stream of `scope`; `None` if it does not belong to that stream.
 pub(crate) fn view(event: &Event, scope: Scope) -> Option<api::Event> {
     let draft = &event.draft;
     Some(api::Event {

@@ -1,4 +1,4 @@
-//! The live end of a stream: what is kept first, then what happens, without a gap between the two.
+//! Live event streaming: stored events first, then new ones, without a gap.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,18 +15,18 @@ use super::view;
 use crate::refuse::{Result, refuse};
 use crate::{Authenticated, Cx};
 
-/// What a stream says.
+/// An item of a stream.
 #[derive(Debug, Clone)]
 pub enum Item {
     /// An event.
     Event(Box<View>),
-    /// The asked place is no longer kept; the stream goes on after this number.
+    /// The requested position is no longer stored; the stream continues after this number.
     Reset(i64),
-    /// The server ends the stream, and why.
+    /// The server ends the stream, for this reason.
     End(String),
 }
 
-/// How often the right to listen is checked again: within the five seconds in which a revoked credential must be dead.
+/// Interval at which the credential is revalidated, within the five-second limit for revocation.
 const CHECK: Duration = Duration::from_secs(2);
 
 struct Follow {
@@ -36,9 +36,9 @@ struct Follow {
     last: i64,
     live: broadcast::Receiver<Arc<Event>>,
     stopping: tokio::sync::watch::Receiver<bool>,
-    /// Events read from the database that were not handed out yet.
+    /// Events read from the database and not yet returned.
     kept: std::collections::VecDeque<View>,
-    /// Whether the database may hold more than was read.
+    /// Whether the database may hold further events.
     behind: bool,
     checked: std::time::Instant,
     ended: bool,
@@ -61,7 +61,7 @@ impl Drop for Counted {
     }
 }
 
-/// Opens `event_stream`. `secret` is the credential, to be checked again while the stream lives.
+/// Opens `event_stream`. `secret` is the credential, which is revalidated while the stream is open.
 pub async fn stream(
     cx: &Cx,
     query: EventStreamQuery,
@@ -71,7 +71,7 @@ pub async fn stream(
     let scope = cx.scope(query.tenant.as_deref(), query.project.as_deref()).await?;
     cx.authorize(Permission::EventStream, scope, "stream")?;
     let opened = cx.open(crate::limits::Open::Events)?;
-    // Subscribed before the database is read: what is sealed in between comes twice and is dropped by its number.
+    // Subscribe before reading the database: events sealed in between arrive twice and are deduplicated by number.
     let live = cx.platform.tail.subscribe();
     let (newest, pruned) = cx.platform.store.event_stream_head(scope).await.map_err(refuse)?;
     let asked = last_event_id.or(query.after);
@@ -129,11 +129,11 @@ impl Follow {
                 _ = self.stopping.wait_for(|stopping| *stopping) => Ok(Err(broadcast::error::RecvError::Closed)),
             };
             match happened {
-                // Nothing happened: time to check the right to listen.
+                // No event: time to revalidate the credential.
                 Err(_) => {}
                 Ok(Ok(event)) => match event.sequence_in(self.scope) {
                     Some(sequence) if sequence == self.last + 1 => self.kept.extend(view(&event, self.scope)),
-                    // A number was jumped over: the database has it.
+                    // A number was skipped: read it from the database.
                     Some(sequence) if sequence > self.last => self.behind = true,
                     Some(_) | None => {}
                 },
@@ -156,7 +156,7 @@ impl Follow {
 
     async fn still_allowed(&mut self) -> std::result::Result<(), String> {
         self.checked = std::time::Instant::now();
-        let now = self.cx.platform.world.now();
+        let now = self.cx.platform.env.now();
         let actor: Arc<Authenticated> =
             self.cx.platform.authenticate(&self.secret, now).await.map_err(|problem| problem.detail)?;
         self.cx.actor = Some(actor);

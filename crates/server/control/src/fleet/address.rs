@@ -1,5 +1,5 @@
-//! The address under which other nodes reach a node. Tenants' packets go there, so an operator approves it like hardware: an
-//! agent's word alone moves nothing once the node is approved.
+//! The address under which other nodes reach a node. Tenants' packets go there, so an operator approves it like hardware:
+//! once the node is approved, its agent alone cannot change it.
 
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use crate::Cx;
 use crate::commit::told;
 
-/// The address that an agent reports, if it is one.
+/// Validates the address that an agent reports.
 pub(super) fn validate_address(address: Option<&str>) -> crate::Result<()> {
     match address.map(str::parse::<Ipv4Addr>) {
         Some(Err(_)) => Err(Problem::field("/address", "it is not an IPv4 address")),
@@ -20,8 +20,8 @@ pub(super) fn validate_address(address: Option<&str>) -> crate::Result<()> {
     }
 }
 
-/// Writes down what the agent reports. A node that was approved before it reported any takes the first one; any other waits
-/// for an operator, and the event tells of it once.
+/// Records the reported address. A node that was approved before it reported one adopts the first; any other change waits
+/// for an operator, with one event.
 pub(super) async fn report_address(
     cx: &Cx,
     tx: &mut Tx,
@@ -43,7 +43,7 @@ pub(super) async fn report_address(
         return Ok(None);
     }
     let holder = tx.node_with_address(reported).await?.filter(|holder| *holder != node.id);
-    // The first report of a node that waits for its approval anyway is no change, unless the address is another node's.
+    // The first report of an unapproved node is no change, unless the address belongs to another node.
     if node.approved_at.is_none() && holder.is_none() {
         return Ok(None);
     }
@@ -57,7 +57,8 @@ pub(super) async fn report_address(
     Ok(Some((EventType::NodeAddressChanged, data)))
 }
 
-/// Whether a connection came from another address than the reported one. Behind NAT that is right, and on one machine too.
+/// Reports whether a connection came from another address than the reported one. That is normal behind NAT and on a single
+/// machine.
 fn is_elsewhere(peer: IpAddr, reported: &str) -> bool {
     peer.is_ipv4() && !peer.is_loopback() && peer.to_string() != reported
 }

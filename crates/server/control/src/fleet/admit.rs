@@ -1,5 +1,5 @@
-//! Whether an agent is listened to. Asked of the store with every request: a retired node is refused at once, whatever its
-//! certificate says, and so is a certificate that was replaced.
+//! Admission of agents, checked in the store on every request: a retired node is rejected at once, whatever its certificate,
+//! and so is a replaced certificate.
 
 use muster_api::{Code, Problem};
 use muster_db::{KeyHash, Standing};
@@ -9,19 +9,19 @@ use crate::authority::Identity;
 use crate::refuse::{Result, refuse};
 use crate::{Cx, Platform};
 
-/// An agent that is listened to.
+/// An admitted agent.
 #[derive(Debug, Clone, Copy)]
 pub struct Admitted {
-    /// Whose.
+    /// Its node.
     pub node: NodeId,
-    /// With which key.
+    /// Hash of its key.
     pub(super) key: KeyHash,
     pub(super) standing: Standing,
 }
 
-/// Lets an agent with this certificate in.
+/// Admits an agent with this certificate.
 pub async fn admit(cx: &Cx, identity: Identity) -> Result<Admitted> {
-    // The handshake held it to the clock, but a connection may outlive the certificate it was made with.
+    // The handshake checked the expiry, but a connection may outlive its certificate.
     if identity.until <= cx.now {
         return Err(Problem::new(
             Code::Unauthenticated,
@@ -32,7 +32,7 @@ pub async fn admit(cx: &Cx, identity: Identity) -> Result<Admitted> {
 }
 
 pub(super) async fn look_up(platform: &Platform, node: NodeId, key: KeyHash) -> Result<Admitted> {
-    let standing = platform.store.node_standing(node, platform.world.now()).await.map_err(refuse)?;
+    let standing = platform.store.node_standing(node, platform.env.now()).await.map_err(refuse)?;
     let standing = standing.filter(|standing| !standing.retired).ok_or_else(retired)?;
     if standing.key == Some(key) {
         if standing.previous_key.is_some() {
@@ -44,7 +44,7 @@ pub(super) async fn look_up(platform: &Platform, node: NodeId, key: KeyHash) -> 
     Ok(Admitted { node, key, standing })
 }
 
-/// The answer to a renewal has arrived, and what it carried is in use: the certificate before it is over.
+/// Completes a renewal: the new certificate is in use, so the previous one becomes invalid.
 async fn settle(platform: &Platform, node: NodeId, key: KeyHash) -> Result<()> {
     let mut tx = platform.store.begin().await.map_err(refuse)?;
     tx.node_settled(node, key).await.map_err(refuse)?;
@@ -67,7 +67,7 @@ pub(super) fn retired() -> Problem {
 }
 
 impl Admitted {
-    /// Goes on only with the agent that said hello last.
+    /// Ensures that the request comes from the agent with the newest session.
     pub(super) fn current(&self, session: i64) -> Result<()> {
         if session == self.standing.session {
             return Ok(());
@@ -82,7 +82,7 @@ impl Admitted {
         ))
     }
 
-    /// Goes on only if the node counts as reachable: after an absence the first thing to know is what is on it.
+    /// Ensures that the node is reachable: after an absence its inventory must be reported first.
     pub(super) fn reachable(&self) -> Result<()> {
         if !self.standing.unreachable {
             return Ok(());

@@ -1,4 +1,4 @@
-//! Who was heard, written down for all nodes at once: a commit for each heartbeat would be most of a large fleet's load.
+//! Batches heartbeats into one statement; a commit per heartbeat would dominate load.
 
 use std::sync::Arc;
 
@@ -9,24 +9,24 @@ use super::Fleet;
 use crate::Platform;
 
 impl Fleet {
-    /// Notes that a node was heard.
+    /// Records a node's heartbeat.
     pub(super) fn hear(&self, node: NodeId) {
         self.seen.lock().expect("no holder of this lock can panic").insert(node);
     }
 
-    /// Notes that a node confirmed the status of its cells.
+    /// Records that a node confirmed the status of its cells.
     pub(super) fn confirm(&self, node: NodeId) {
         self.confirmed.lock().expect("no holder of this lock can panic").insert(node);
     }
 
-    /// When it last could not be written down who was heard.
+    /// Returns the time of the last failed heartbeat write.
     pub(super) fn deaf_at(&self) -> Option<Timestamp> {
         *self.deaf_at.lock().expect("no holder of this lock can panic")
     }
 }
 
 impl Platform {
-    /// Writes heartbeats down twice in a heartbeat's time, until told to stop.
+    /// Writes heartbeats twice per heartbeat interval, until stopped.
     pub async fn run_heartbeats(self: Arc<Self>, mut stop: tokio::sync::watch::Receiver<bool>) {
         let every = self.options.heartbeat / 2;
         while !*stop.borrow() {
@@ -38,8 +38,8 @@ impl Platform {
         }
     }
 
-    /// What cannot be written is dropped: who lives is heard again before the next time, and who does not must not look
-    /// alive later. That nobody could be heard is kept in mind instead (`loss.rs`).
+    /// Writes pending heartbeats, and drops them on failure: a living node sends another before the next flush, and a dead
+    /// one must not look alive later. The failure is recorded instead (`loss.rs`).
     async fn flush_heartbeats(&self) {
         let seen = std::mem::take(&mut *self.fleet.seen.lock().expect("no holder of this lock can panic"));
         if seen.is_empty() {
@@ -49,13 +49,13 @@ impl Platform {
         let confirmed =
             std::mem::take(&mut *self.fleet.confirmed.lock().expect("no holder of this lock can panic"));
         let confirmed: Vec<NodeId> = confirmed.into_iter().collect();
-        let now = self.world.now();
+        let now = self.env.now();
         match self.store.heartbeat_write(&nodes, &confirmed, now).await {
             Ok(()) => drop(self.metrics.heartbeats.inc_by(nodes.len() as u64)),
             Err(error) => {
                 tracing::warn!(%error, nodes = nodes.len(), "heartbeats could not be written down");
                 let mut deaf_at = self.fleet.deaf_at.lock().expect("no holder of this lock can panic");
-                *deaf_at = Some(self.world.now());
+                *deaf_at = Some(self.env.now());
             }
         }
     }

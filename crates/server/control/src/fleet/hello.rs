@@ -1,4 +1,4 @@
-//! An agent takes up its node's identity, and says what is on the node.
+//! An agent starts a session for its node and reports the node's contents.
 
 use std::collections::BTreeSet;
 
@@ -24,10 +24,10 @@ use crate::health::store_report;
 use crate::operation::take_up;
 use crate::refuse::{Result, refuse};
 
-/// So many changes and places are told of; an event is to be read.
+/// Maximum number of changes and sandboxes in an event.
 const TOLD: usize = 50;
 
-/// The places that must not be there: of no allocation that lives on this node, or of another incarnation than its own.
+/// Returns the orphaned sandboxes: of no live allocation on this node, or stale copies of another incarnation.
 fn ghosts(places: &[Place], live: &[Allocation]) -> Vec<Place> {
     let known = |place: &&Place| {
         live.iter().any(|held| held.id == place.allocation_id && held.incarnation == place.incarnation)
@@ -36,7 +36,7 @@ fn ghosts(places: &[Place], live: &[Allocation]) -> Vec<Place> {
     ghosts.into_iter().cloned().collect()
 }
 
-/// The cells that must not be there, in places that may: of no cell that lives there, or of another incarnation.
+/// Returns the orphaned cells in valid sandboxes: of no live cell there, or stale copies of another incarnation.
 fn ghost_cells(found: &[CellPlace], places: &[Place], live: &[Cell]) -> Vec<CellPlace> {
     let known = |place: &CellPlace| {
         live.iter().any(|cell| {
@@ -45,16 +45,16 @@ fn ghost_cells(found: &[CellPlace], places: &[Place], live: &[Cell]) -> Vec<Cell
                 && cell.incarnation == place.incarnation
         })
     };
-    // A place that goes takes its cells along.
+    // Removing a sandbox removes its cells.
     let going = |cell: &CellPlace| places.iter().any(|place| place.allocation_id == cell.allocation_id);
     let ghosts: BTreeSet<&CellPlace> = found.iter().filter(|cell| !known(cell) && !going(cell)).collect();
     ghosts.into_iter().cloned().collect()
 }
 
-/// A cell that came to run so lately may have done so after the agent listed what is there.
+/// A cell that started more recently may be missing from the agent's list.
 const SETTLED: SignedDuration = SignedDuration::from_secs(30);
 
-/// The cells that should run and are not on the node. After a start of the machine none can have come to run meanwhile.
+/// Returns the cells that should run but are missing on the node. After a reboot, none can have started in the meantime.
 fn missing_cells<'c>(found: &[CellPlace], live: &'c [Cell], rebooted: bool, now: Timestamp) -> Vec<&'c Cell> {
     let there = |cell: &Cell| {
         found.iter().any(|place| place.cell_id == cell.id && place.incarnation == cell.incarnation)
@@ -63,7 +63,7 @@ fn missing_cells<'c>(found: &[CellPlace], live: &'c [Cell], rebooted: bool, now:
     live.iter().filter(|cell| cell.state == CellState::Running && settled(cell) && !there(cell)).collect()
 }
 
-/// Whether the machine was started since its agent said hello last.
+/// Reports whether the machine rebooted since its agent's last session.
 fn was_rebooted(node: &Node, found: &Inventory) -> bool {
     let before = node.inventory["boot_id"].as_str().unwrap_or_default();
     !before.is_empty() && !found.boot_id.is_empty() && before != found.boot_id
@@ -80,17 +80,17 @@ fn not_there(cell: &Cell, boot_id: &str) -> CellReport {
     }
 }
 
-/// Carries out `hello`.
+/// Handles `hello`.
 pub async fn hello(cx: &Cx, agent: &Admitted, body: Hello) -> Result<Welcome> {
     let platform = &cx.platform;
     let store = &platform.store;
     validate_address(body.address.as_deref())?;
     let node = store.node_lookup(agent.node).await.map_err(refuse)?.ok_or_else(retired)?;
-    // A place is made only after its allocation is written down, so what was read before the transaction can take a place
-    // that has just become a ghost for a living one, which the engine destroys anyway, but never the other way about.
+    // A sandbox is created only after its allocation is committed. So data read before the transaction may take a sandbox
+    // that was just orphaned for a live one, which the engine destroys anyway, but never a live one for an orphan.
     let live = store.allocation_live_on(node.id).await.map_err(refuse)?;
     let found = slots::discovered(
-        &platform.world,
+        &platform.env,
         node.id,
         &body.inventory,
         &store.slot_list(node.id).await.map_err(refuse)?,
@@ -102,11 +102,11 @@ pub async fn hello(cx: &Cx, agent: &Admitted, body: Hello) -> Result<Welcome> {
     let mut events: Vec<(EventType, Value)> = Vec::new();
     if !ghost_cells.is_empty() {
         let shown: Vec<&CellPlace> = ghost_cells.iter().take(TOLD).collect();
-        events.push((EventType::NodeGhostsFound, json!({"count": ghost_cells.len(), "cells": shown})));
+        events.push((EventType::NodeOrphansFound, json!({"count": ghost_cells.len(), "cells": shown})));
     }
     if !ghosts.is_empty() {
         let shown: Vec<&Place> = ghosts.iter().take(TOLD).collect();
-        events.push((EventType::NodeGhostsFound, json!({"count": ghosts.len(), "places": shown})));
+        events.push((EventType::NodeOrphansFound, json!({"count": ghosts.len(), "places": shown})));
     }
     events.extend(inventory_changed(&node, &body.inventory, &digest));
     let clean = ghosts.is_empty() && ghost_cells.is_empty();
@@ -122,13 +122,13 @@ pub async fn hello(cx: &Cx, agent: &Admitted, body: Hello) -> Result<Welcome> {
     let written = async {
         let inventory = json!(body.inventory);
         let session = tx.node_hello(node.id, &body.agent_version, inventory, &digest, clean, cx.now).await?;
-        // With the return itself: what is written down with the next heartbeats would come too late for a look at who is lost.
+        // In the same transaction as the return: the next heartbeat flush would be too late for the loss detection.
         tx.heartbeat_note(&[node.id], cx.now).await?;
         tx.task_requeue(node.id).await?;
         if let Some(address) = &body.address
             && let Some(changed) = report_address(cx, &mut tx, &node, address).await?
         {
-            // First: the audit's entry shows the first.
+            // First, because the audit entry contains the first event.
             events.insert(0, changed);
         }
         tx.node_shared_files(node.id, body.shared_files.as_deref()).await?;
@@ -136,11 +136,11 @@ pub async fn hello(cx: &Cx, agent: &Admitted, body: Hello) -> Result<Welcome> {
         if clean && tx.node_back(node.id, cx.now).await? {
             let since = node.unreachable_since;
             events.push((EventType::NodeReachable, json!({"name": node.name, "unreachable_since": since})));
-            // What was cut off meanwhile and stays is known to its neighbours again.
+            // Cells that were fenced off and survive are announced to their neighbours again.
             if tx.cell_let_in_on(node.id, cx.now).await? {
                 tx.wanted_raise_node(node.id).await?;
             }
-            let waits = tx.operation_parked_on(node.id).await?;
+            let waits = tx.operation_blocked_on(node.id).await?;
             taken_up = take_up(cx, &mut tx, waits).await?;
         }
         if !events.is_empty() {
@@ -153,12 +153,12 @@ pub async fn hello(cx: &Cx, agent: &Admitted, body: Hello) -> Result<Welcome> {
                 correlation_id: &cx.correlation_id,
                 at: cx.now,
             };
-            platform.tell(&mut tx, news).await?;
+            platform.outbox_append(&mut tx, news).await?;
         }
         for cell in &missing {
             store_report(cx, &mut tx, node.id, not_there(cell, &body.inventory.boot_id)).await?;
         }
-        // Last: operations are locked before instances. What runs here is assessed anew, with what was just learnt of it.
+        // Last: operations are locked before instances. Instances on this node are assessed again with the new reports.
         tx.instances_assess_on(node.id, cx.now).await?;
         Ok((session, frees))
     };
@@ -179,9 +179,9 @@ pub async fn hello(cx: &Cx, agent: &Admitted, body: Hello) -> Result<Welcome> {
 
 fn welcomed(cx: &Cx, node: &Node, session: i64, ghosts: usize) {
     let platform = &cx.platform;
-    platform.unsealed.notify_one();
+    platform.outbox.notify_one();
     platform.fleet.hear(node.id);
-    // A poll of the agent before this one ends now.
+    // Ends a poll of the previous agent.
     platform.fleet.wake(node.id);
     if ghosts == 0 {
         tracing::info!(node = %node.id, name = node.name, session, "an agent said hello");
@@ -191,12 +191,12 @@ fn welcomed(cx: &Cx, node: &Node, session: i64, ghosts: usize) {
     }
 }
 
-/// `Fenced` from a node's row means that it was retired meanwhile.
+/// Maps a store error. `Fenced` on a node's row means that it was retired meanwhile.
 pub(super) fn not_ours(error: StoreError) -> Problem {
     if matches!(error, StoreError::Fenced) { retired() } else { refuse(error) }
 }
 
-/// Tells of hardware that is not what was approved, when it was not told of before.
+/// Returns an event for hardware that differs from the approved inventory, unless the difference was reported before.
 pub(super) fn inventory_changed(node: &Node, found: &Inventory, digest: &str) -> Option<(EventType, Value)> {
     let approved = node.approved_digest.as_deref()?;
     if approved == digest || node.inventory_digest == digest {
@@ -212,26 +212,25 @@ pub(super) fn inventory_changed(node: &Node, found: &Inventory, digest: &str) ->
 
 #[cfg(test)]
 mod tests {
-    use muster_ids::{AllocationId, CellId, World};
+    use muster_ids::{AllocationId, CellId, Env};
     use muster_model::Labels;
     use muster_model::node::Capacity;
 
     use super::*;
 
-    fn held(world: &World) -> Allocation {
-        let asked =
-            Allocation::requested(world.id(), world.id(), world.id(), "a", Capacity::default(), world.now());
+    fn held(env: &Env) -> Allocation {
+        let asked = Allocation::requested(env.id(), env.id(), env.id(), "a", Capacity::default(), env.now());
         Allocation { incarnation: 2, ..asked }
     }
 
-    fn cell(world: &World, allocation: &Allocation) -> Cell {
+    fn cell(env: &Env, allocation: &Allocation) -> Cell {
         Cell {
-            id: world.id(),
+            id: env.id(),
             tenant_id: allocation.tenant_id,
             project_id: allocation.project_id,
             allocation_id: allocation.id,
-            node_id: world.id(),
-            network_id: world.id(),
+            node_id: env.id(),
+            network_id: env.id(),
             name: "shell".to_owned(),
             labels: Labels::new(),
             spec: json!({}),
@@ -247,8 +246,8 @@ mod tests {
             running_witness_id: None,
             gone_witness_id: None,
             operation_id: None,
-            created_at: world.now(),
-            updated_at: world.now(),
+            created_at: env.now(),
+            updated_at: env.now(),
             version: 1,
         }
     }
@@ -259,30 +258,30 @@ mod tests {
 
     #[test]
     fn a_place_that_nobody_has_or_of_another_incarnation_is_a_ghost() {
-        let world = World::for_tests(1);
-        let live = held(&world);
+        let env = Env::for_tests(1);
+        let live = held(&env);
         let place = |allocation_id, incarnation| Place { allocation_id, incarnation };
         let (own, older) = (place(live.id, 2), place(live.id, 1));
-        let (newer, strange) = (place(live.id, 3), place(world.id(), 2));
+        let (newer, strange) = (place(live.id, 3), place(env.id(), 2));
         let all = [own, older.clone(), newer.clone(), strange.clone(), strange.clone()];
-        let mut ghosts_found = [older, newer, strange];
-        ghosts_found.sort();
-        assert_eq!(ghosts(&all, &[live]), ghosts_found);
+        let mut orphans_found = [older, newer, strange];
+        orphans_found.sort();
+        assert_eq!(ghosts(&all, &[live]), orphans_found);
     }
 
     #[test]
     fn a_cell_is_a_ghost_unless_it_is_the_one_that_lives_in_that_very_place() {
-        let world = World::for_tests(1);
-        let allocation = held(&world);
-        let live = cell(&world, &allocation);
-        let elsewhere: AllocationId = world.id();
+        let env = Env::for_tests(1);
+        let allocation = held(&env);
+        let live = cell(&env, &allocation);
+        let elsewhere: AllocationId = env.id();
         let own = found(allocation.id, live.id, 3);
         assert_eq!(ghost_cells(std::slice::from_ref(&own), &[], std::slice::from_ref(&live)), []);
         for ghost in [
             found(allocation.id, live.id, 2),
             found(allocation.id, live.id, 4),
             found(elsewhere, live.id, 3),
-            found(allocation.id, world.id(), 3),
+            found(allocation.id, env.id(), 3),
         ] {
             let all = [own.clone(), ghost.clone(), ghost.clone()];
             assert_eq!(ghost_cells(&all, &[], std::slice::from_ref(&live)), [ghost]);
@@ -291,9 +290,9 @@ mod tests {
 
     #[test]
     fn a_place_that_goes_takes_its_cells_along() {
-        let world = World::for_tests(1);
-        let (going, staying): (AllocationId, AllocationId) = (world.id(), world.id());
-        let all = [found(going, world.id(), 1), found(staying, world.id(), 1)];
+        let env = Env::for_tests(1);
+        let (going, staying): (AllocationId, AllocationId) = (env.id(), env.id());
+        let all = [found(going, env.id(), 1), found(staying, env.id(), 1)];
         let places = [Place { allocation_id: going, incarnation: 1 }];
         assert_eq!(ghost_cells(&all, &places, &[]), all[1..]);
     }

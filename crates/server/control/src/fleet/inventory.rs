@@ -1,4 +1,4 @@
-//! What a machine has now, when that changed while its agent ran.
+//! Report of an inventory that changed while the agent was running.
 
 use muster_wire::wire::{Changed, Noted};
 use serde_json::json;
@@ -9,7 +9,7 @@ use super::{slots, tell};
 use crate::Cx;
 use crate::refuse::{Result, refuse};
 
-/// Carries out `inventory`.
+/// Handles `inventory`.
 pub async fn inventory(cx: &Cx, agent: &Admitted, body: Changed) -> Result<Noted> {
     agent.current(body.session)?;
     let platform = &cx.platform;
@@ -17,7 +17,7 @@ pub async fn inventory(cx: &Cx, agent: &Admitted, body: Changed) -> Result<Noted
     platform.fleet.hear(agent.node);
     let node = store.node_lookup(agent.node).await.map_err(refuse)?.ok_or_else(retired)?;
     let known = store.slot_list(node.id).await.map_err(refuse)?;
-    let found = slots::discovered(&platform.world, node.id, &body.inventory, &known);
+    let found = slots::discovered(&platform.env, node.id, &body.inventory, &known);
     let digest = body.inventory.hardware_digest();
     let told = inventory_changed(&node, &body.inventory, &digest);
     let mut tx = store.begin().await.map_err(refuse)?;
@@ -34,7 +34,7 @@ pub async fn inventory(cx: &Cx, agent: &Admitted, body: Changed) -> Result<Noted
             correlation_id: &cx.correlation_id,
             at: cx.now,
         };
-        platform.tell(&mut tx, news).await.map(|()| frees)
+        platform.outbox_append(&mut tx, news).await.map(|()| frees)
     };
     let frees = match written.await {
         Ok(frees) => frees,
@@ -44,7 +44,7 @@ pub async fn inventory(cx: &Cx, agent: &Admitted, body: Changed) -> Result<Noted
         }
     };
     tx.commit().await.map_err(refuse)?;
-    platform.unsealed.notify_one();
+    platform.outbox.notify_one();
     if frees {
         platform.engine.wake.notify_one();
     }

@@ -1,5 +1,5 @@
-//! A machine joins with a one-time token, and becomes a node with a certificate: a new one, or one that the token names and
-//! whose machine has lost its own.
+//! A machine joins with a one-time token and becomes a node with a certificate: a new node, or one that the token names
+//! because its machine has lost its certificate.
 
 use std::time::Duration;
 
@@ -16,12 +16,12 @@ use crate::Cx;
 use crate::authority::{self, Issued};
 use crate::refuse::{Result, refuse};
 
-/// So many names are tried, and so often is looked who was faster, before a machine is told to ask again.
+/// Maximum number of attempts to find a free name or the winner of a race, before the machine must retry.
 const ATTEMPTS: u32 = 30;
-/// How long another's commit takes as a rule.
+/// Typical duration of a concurrent commit.
 const COMMITTED: Duration = Duration::from_millis(5);
 
-/// One answer for a token that never was, is used up or is over: whoever guesses learns nothing.
+/// Returns the one error for unknown, used and expired tokens, so that guessing reveals nothing.
 fn refused() -> Problem {
     Problem::new(
         Code::Unauthenticated,
@@ -29,13 +29,13 @@ fn refused() -> Problem {
     )
 }
 
-/// Carries out `join`. Whoever did not hear the answer asks again: the same token with the same key is the same node, until
-/// the token's time is over.
+/// Handles `join`. A machine that did not receive the response retries: the same token with the same key yields the same
+/// node until the token expires.
 pub async fn join(cx: &Cx, body: Join) -> Result<Joined> {
     let secret =
         Secret::parse(&body.token).filter(|secret| secret.is(TokenKind::Join)).ok_or_else(refused)?;
     let platform = &cx.platform;
-    let fresh: NodeId = platform.world.id();
+    let fresh: NodeId = platform.env.id();
     let mut issued: Option<Issued> = None;
     let mut names = 1;
     for attempt in 1..=ATTEMPTS {
@@ -47,11 +47,11 @@ pub async fn join(cx: &Cx, body: Join) -> Result<Joined> {
         let node = enrolment.node_id.unwrap_or(fresh);
         let certificate = match issued.take() {
             Some(issued) => issued,
-            // Signed only for a token that holds: a signature is work, and strangers get none of it.
+            // Sign only for a valid token, so that unauthenticated clients cannot cause that work.
             None => authority::issue_node(platform, &body.csr, node, cx.now).await?,
         };
         let name = enrolment.node_name.clone().unwrap_or_else(|| {
-            numbered(&fitting(&body.name), names, || muster_model::hex::encode(&platform.world.bytes::<3>()))
+            numbered(&fitting(&body.name), names, || muster_model::hex::encode(&platform.env.bytes::<3>()))
         });
         let written = match enrolment.node_id {
             Some(_) => take_up(cx, node, &enrolment, &certificate).await,
@@ -59,11 +59,11 @@ pub async fn join(cx: &Cx, body: Join) -> Result<Joined> {
         };
         match written {
             Ok(name) => {
-                platform.unsealed.notify_one();
+                platform.outbox.notify_one();
                 return Ok(joined(cx, node, name, certificate));
             }
-            // Somebody else was faster with the same token. Who that was, the next look tells, as soon as it is committed: it may
-            // have been this very machine.
+            // A concurrent request used the same token. The next read shows its result once committed; it may have been this
+            // very machine.
             Err(StoreError::Fenced) => {
                 issued = Some(certificate);
                 tokio::time::sleep(COMMITTED * attempt).await;
@@ -104,14 +104,14 @@ fn unheard(error: StoreError) -> Problem {
 fn joined(cx: &Cx, node: NodeId, name: String, issued: Issued) -> Joined {
     let platform = &cx.platform;
     platform.fleet.hear(node);
-    // A poll of whoever was this node until now ends.
+    // Ends a poll of the previous machine of this node.
     platform.fleet.wake(node);
     let Issued { certificate, authority, .. } = issued;
     Joined { node_id: node, name, certificate, authority, renew_after_seconds: renew::after(platform) }
 }
 
-/// The token was used. The same key again is a machine that did not hear the answer; it gets another certificate, unless the
-/// node has another key by now.
+/// Handles a token that was already used. The same key means a retry after a lost response; it gets another certificate,
+/// unless the node has a newer key.
 async fn repeated(cx: &Cx, node: NodeId, used_with: KeyHash, body: &Join) -> Result<Joined> {
     let platform = &cx.platform;
     if authority::requested(&body.csr)? != used_with {
@@ -132,7 +132,7 @@ async fn repeated(cx: &Cx, node: NodeId, used_with: KeyHash, body: &Join) -> Res
     Ok(joined(cx, node, known.name, issued))
 }
 
-/// A machine takes up a node that was there before, and the token is used up, or neither. The answer is the node's name.
+/// Attaches a machine to an existing node and consumes the token, in one transaction. Returns the node's name.
 async fn take_up(cx: &Cx, node: NodeId, enrolment: &Enrolment, issued: &Issued) -> muster_db::Result<String> {
     let platform = &cx.platform;
     let mut tx = platform.store.begin().await?;
@@ -148,7 +148,7 @@ async fn take_up(cx: &Cx, node: NodeId, enrolment: &Enrolment, issued: &Issued) 
             correlation_id: &cx.correlation_id,
             at: cx.now,
         };
-        platform.tell(&mut tx, news).await.map(|()| name)
+        platform.outbox_append(&mut tx, news).await.map(|()| name)
     };
     match written.await {
         Ok(name) => tx.commit().await.map(|()| name),
@@ -159,7 +159,7 @@ async fn take_up(cx: &Cx, node: NodeId, enrolment: &Enrolment, issued: &Issued) 
     }
 }
 
-/// The node is there and the token used up, or neither.
+/// Creates the node and consumes the token, in one transaction.
 async fn write(
     cx: &Cx,
     node: NodeId,
@@ -179,7 +179,7 @@ async fn write(
         certificate_until: issued.until,
         at: cx.now,
     };
-    let found = slots::discovered(&platform.world, node, &body.inventory, &[]);
+    let found = slots::discovered(&platform.env, node, &body.inventory, &[]);
     let told = json!({"name": name, "enrolment_id": enrolment.id, "gpus": found.len()});
     let mut tx = platform.store.begin().await?;
     let written = async {
@@ -196,7 +196,7 @@ async fn write(
             correlation_id: &cx.correlation_id,
             at: cx.now,
         };
-        platform.tell(&mut tx, news).await
+        platform.outbox_append(&mut tx, news).await
     };
     match written.await {
         Ok(()) => tx.commit().await,
@@ -207,7 +207,7 @@ async fn write(
     }
 }
 
-/// A machine's name for itself as a name of ours: its first label, in the letters that a name may have.
+/// Converts a host name to a valid node name: its first label, in the allowed characters.
 fn fitting(text: &str) -> String {
     let label = text.split('.').next().unwrap_or_default().to_lowercase();
     let allowed = |letter: char| letter.is_ascii_lowercase() || letter.is_ascii_digit();
@@ -217,7 +217,7 @@ fn fitting(text: &str) -> String {
     if text.is_empty() { "node".to_owned() } else { text.to_owned() }
 }
 
-/// The name itself, then with a number, then with letters by chance: many may join under one name at once.
+/// Returns the name itself, then with a number, then with a random suffix: many machines may join under one name at once.
 fn numbered(name: &str, attempt: usize, chance: impl FnOnce() -> String) -> String {
     let suffix = match attempt {
         1 => return name.to_owned(),

@@ -1,15 +1,15 @@
-//! When a node counts as lost. A mistake here declares healthy machines unreachable, so the first suspect is ourselves.
+//! Detection of lost nodes. A mistake here declares healthy machines unreachable, so the server suspects itself first.
 //!
-//! The rules, which `verdicts` holds:
-//! - A node is lost when it was not heard for three heartbeats. Its members are not gone by that: it is only not heard.
-//! - Silence counts only from when we could have heard: from the start of this server, from the taking of the lease, and
-//!   from the last time that the database did not answer, heartbeats could not be written or this loop itself stood still.
-//!   So there is no verdict within three heartbeats of any of these.
-//! - When more than a fifth of the nodes, and more than two, would be lost at once, the fault is presumed ours: nobody is
-//!   declared lost, and operators are told. This is looked at anew each time. After ten more heartbeats of the same
-//!   silence it is real, whatever its cause, and those who kept silent that long are lost.
+//! The rules, implemented by `verdicts`:
+//! - A node is lost after three missed heartbeats. Its members are not considered dead: the node is only unreachable.
+//! - Silence counts only from when heartbeats could have been received: from the start of this server, from acquiring the
+//!   lease, and from the last time that the database failed, heartbeats could not be written or this loop stalled. So no
+//!   node is declared lost within three heartbeats of any of these.
+//! - If more than a fifth of the nodes, and more than two, would be lost at once, the server suspects itself: it declares
+//!   none of them lost and alerts the operators. Each round evaluates this again. After ten more heartbeats of the same
+//!   silence the loss is real, whatever its cause, and the nodes that were silent that long are lost.
 //!
-//! A node comes back by saying hello, because what is on it must be looked at first.
+//! A node returns with a hello, because its contents must be verified first.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -25,29 +25,29 @@ use serde_json::json;
 use super::tell;
 use crate::Platform;
 
-/// Heartbeats of silence after which a node is lost.
+/// Number of missed heartbeats after which a node is lost.
 const SILENCE: i32 = 3;
-/// Heartbeats of silence after which it is lost even if many are silent with it.
+/// Number of missed heartbeats after which a node is lost even in a mass loss.
 const SILENCE_OF_MANY: i32 = SILENCE + 10;
-/// So many are declared lost in one transaction; the others a few seconds later.
+/// Maximum number of nodes declared lost in one transaction; the others follow a few seconds later.
 const AT_ONCE: usize = 500;
 
-/// What to make of the silence.
+/// Result of evaluating the nodes' silence.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Verdict {
-    /// Nodes that are lost.
+pub struct LossDecision {
+    /// Lost nodes.
     pub lost: Vec<NodeId>,
-    /// How many are silent and not declared lost, because the fault is presumed ours.
+    /// Number of silent nodes that are not declared lost, because the server suspects itself.
     pub presumed_ours: Option<usize>,
 }
 
-/// Judges the silence of nodes. Pure; `good_since` is since when we could have heard them.
+/// Evaluates the silence of nodes. Pure; `good_since` is the time since which heartbeats could be received.
 pub fn verdicts(
     heard: &[Heard],
     now: Timestamp,
     good_since: Timestamp,
     heartbeat: SignedDuration,
-) -> Verdict {
+) -> LossDecision {
     let silence = |node: &Heard| now.duration_since(node.seen_at.map_or(good_since, |at| at.max(good_since)));
     let present: Vec<&Heard> = heard.iter().filter(|node| node.unreachable_since.is_none()).collect();
     let silent_for = |heartbeats: i32| {
@@ -56,11 +56,11 @@ pub fn verdicts(
     };
     let silent = silent_for(SILENCE);
     if silent.len() <= 2 || silent.len() * 5 <= present.len() {
-        return Verdict { lost: silent, presumed_ours: None };
+        return LossDecision { lost: silent, presumed_ours: None };
     }
     let lost = silent_for(SILENCE_OF_MANY);
     let presumed_ours = Some(silent.len() - lost.len()).filter(|count| *count > 0);
-    Verdict { lost, presumed_ours }
+    LossDecision { lost, presumed_ours }
 }
 
 struct Watch {
@@ -68,16 +68,16 @@ struct Watch {
     lease: Option<Lease>,
     good_since: Timestamp,
     looked_at: Timestamp,
-    /// When operators were last told that the fault is presumed ours.
+    /// Time of the last alert about a suspected mass loss.
     told_at: Option<Timestamp>,
-    /// Nodes that answer without confirming the status of their cells.
+    /// Nodes that send heartbeats without confirming the status of their cells.
     unconfirmed: HashSet<NodeId>,
 }
 
 impl Platform {
-    /// Looks for lost nodes until told to stop; one replica at a time does.
+    /// Detects lost nodes until stopped, on one replica at a time.
     pub async fn run_loss(self: Arc<Self>, mut stop: tokio::sync::watch::Receiver<bool>) {
-        let now = self.world.now();
+        let now = self.env.now();
         let every = self.options.heartbeat / 2;
         let mut watch = Watch {
             platform: self.clone(),
@@ -93,7 +93,7 @@ impl Platform {
                 _ = stop.changed() => break,
             }
             if let Err(error) = watch.round(every).await {
-                watch.good_since = self.world.now();
+                watch.good_since = self.env.now();
                 if !matches!(error, StoreError::Fenced) {
                     tracing::warn!(%error, "lost nodes are looked for again, once we can hear for a while");
                 }
@@ -110,8 +110,8 @@ impl Watch {
     async fn round(&mut self, every: Duration) -> Result<(), StoreError> {
         let platform = self.platform.clone();
         let heartbeat = platform.heartbeat();
-        let now = platform.world.now();
-        // Whoever was asleep has heard nobody meanwhile.
+        let now = platform.env.now();
+        // A stalled loop received no heartbeats meanwhile.
         let late = SignedDuration::try_from(every).unwrap_or(heartbeat) + heartbeat;
         if now.duration_since(self.looked_at) > late {
             self.good_since = now;
@@ -134,7 +134,7 @@ impl Watch {
         self.reassess_unconfirmed(&heard, now).await
     }
 
-    /// Has the instances assessed on nodes that began or ceased to confirm the status of their cells.
+    /// Schedules an assessment of the instances on nodes that started or stopped confirming the status of their cells.
     async fn reassess_unconfirmed(&mut self, heard: &[Heard], now: Timestamp) -> Result<(), StoreError> {
         let bound = self.platform.heartbeat() * SILENCE;
         let is_stale = |node: &&Heard| node.confirmed_at.is_some_and(|at| now.duration_since(at) > bound);
@@ -155,11 +155,11 @@ impl Watch {
         &mut self,
         lease: &Lease,
         heard: &[Heard],
-        verdict: &Verdict,
+        verdict: &LossDecision,
         now: Timestamp,
     ) -> Result<(), StoreError> {
         let platform = &self.platform;
-        let correlation_id = muster_model::hex::encode(&platform.world.bytes::<16>());
+        let correlation_id = muster_model::hex::encode(&platform.env.bytes::<16>());
         let window = platform.heartbeat() * SILENCE;
         let tells =
             verdict.presumed_ours.filter(|_| self.told_at.is_none_or(|at| now.duration_since(at) >= window));
@@ -183,7 +183,7 @@ impl Watch {
                 correlation_id: &correlation_id,
                 at: now,
             };
-            platform.tell(&mut tx, news).await?;
+            platform.outbox_append(&mut tx, news).await?;
         }
         if let Some(silent) = tells {
             let present = heard.iter().filter(|node| node.unreachable_since.is_none()).count();
@@ -192,19 +192,22 @@ impl Watch {
                 action: "fleet.presume_ours",
                 target: Target { kind: "fleet".to_owned(), id: "fleet".to_owned(), name: None },
                 subject: "/v1/nodes".to_owned(),
-                events: vec![(EventType::FleetLossPresumedOurs, json!({"silent": silent, "nodes": present}))],
+                events: vec![(
+                    EventType::FleetMassLossSuspected,
+                    json!({"silent": silent, "nodes": present}),
+                )],
                 correlation_id: &correlation_id,
                 at: now,
             };
-            platform.tell(&mut tx, news).await?;
+            platform.outbox_append(&mut tx, news).await?;
         }
         tx.commit().await?;
         if lost > 0 || tells.is_some() {
-            platform.unsealed.notify_one();
+            platform.outbox.notify_one();
         }
         platform.metrics.nodes_lost.inc_by(lost);
         if let Some(silent) = tells {
-            platform.metrics.loss_presumed_ours.inc();
+            platform.metrics.mass_loss_suspected.inc();
             tracing::warn!(
                 silent,
                 "many nodes fell silent at once: the fault is presumed ours, none is declared lost"

@@ -1,9 +1,8 @@
-//! The agents' side of the server: joining, being heard, fetching work and reporting on it, and what it means when a node
-//! is not heard any more.
+//! The agents' side of the server: joining, heartbeats, fetching and reporting tasks, and detecting lost nodes.
 //!
-//! These are machine operations: fenced by session, incarnation and generation instead of an idempotency key, and in the
-//! audit only when something came of them. What this module keeps in memory may be lost with the server: who waits in a
-//! poll, and who was heard since the last time that was written down.
+//! These are machine requests: fenced by session, incarnation and generation instead of an idempotency key, and audited only
+//! when they have an effect. The in-memory state of this module may be lost with the server: waiting polls, and heartbeats
+//! since the last flush.
 
 mod address;
 mod admit;
@@ -33,7 +32,7 @@ pub use admit::{Admitted, admit};
 pub use hello::hello;
 pub use inventory::inventory;
 pub use join::join;
-pub use loss::{Verdict, verdicts};
+pub use loss::{LossDecision, verdicts};
 pub use observe::observe;
 pub use poll::poll;
 pub use renew::renew;
@@ -43,25 +42,25 @@ pub use secret::secret;
 use crate::authority::Authority;
 use polls::Polls;
 
-/// What a server keeps in mind of the fleet.
+/// In-memory state of the fleet.
 #[derive(Default)]
 pub struct Fleet {
-    /// Wakes the engine of this server: an agent reported on a task, and its operation is due. One permit is kept, so an
-    /// engine that was busy meanwhile does not miss it.
+    /// Wakes this server's engine: an agent reported on a task, and its operation is due. One permit is stored, so a busy
+    /// engine does not miss it.
     pub operations: Notify,
     polls: Polls,
-    /// Who was heard since the last flush.
+    /// Nodes with a heartbeat since the last flush.
     seen: Mutex<HashSet<NodeId>>,
-    /// Whose agents confirmed the status of their cells since then.
+    /// Nodes that confirmed the status of their cells since the last flush.
     confirmed: Mutex<HashSet<NodeId>>,
-    /// When it last could not be written down who was heard.
+    /// Time of the last failed heartbeat write.
     deaf_at: Mutex<Option<Timestamp>>,
     pub(crate) authority: OnceCell<Authority>,
 }
 
 impl Fleet {
-    /// Has the polls of a node's agent look at once, instead of when the next look is due: a task was queued for it, or its
-    /// standing has changed. Other replicas notice by themselves, within 150 ms and a second.
+    /// Wakes the polls of a node's agent at once, instead of at the next poll of the database: a task was queued for it, or
+    /// its standing changed. Other replicas notice by themselves, within 150 ms and a second.
     pub fn wake(&self, node: NodeId) {
         self.polls.wake(node);
     }

@@ -1,5 +1,5 @@
-//! An agent reports the status of cells that changed. What is reported of another incarnation, or of a cell that is not on its
-//! node, is refused and dropped.
+//! Agents report changed cell status. Reports on another incarnation, or on a cell of another node, are rejected and
+//! dropped.
 
 use std::collections::BTreeSet;
 
@@ -13,10 +13,10 @@ use crate::Cx;
 use crate::health::store_report;
 use crate::refuse::{Result, refuse};
 
-/// So much of each text is stored.
+/// Maximum stored length of each text.
 const MOST: usize = 500;
 
-/// Carries out `observe`, and has the health of the instances assessed whose members' cells changed.
+/// Handles `observe`, and schedules a health assessment of the affected instances.
 pub async fn observe(cx: &Cx, agent: &Admitted, body: Observations) -> Result<Observed> {
     agent.current(body.session)?;
     let platform = &cx.platform;
@@ -40,7 +40,7 @@ pub async fn observe(cx: &Cx, agent: &Admitted, body: Observations) -> Result<Ob
         return Err(super::hello::not_ours(error));
     }
     tx.commit().await.map_err(refuse)?;
-    platform.unsealed.notify_one();
+    platform.outbox.notify_one();
     platform.assess_all(instances.into_iter().collect()).await;
     Ok(Observed { refused })
 }

@@ -1,4 +1,4 @@
-//! An agent is there, and waits for work.
+//! Agents poll for tasks.
 
 use std::pin::pin;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use super::wanted::wanted;
 use crate::refuse::{Result, refuse};
 use crate::{Cx, Platform};
 
-/// So many tasks go out with one answer.
+/// Maximum number of tasks per response.
 const MOST: i64 = 16;
 
 /// Counts a poll while it waits.
@@ -32,7 +32,7 @@ impl Drop for Counted<'_> {
     }
 }
 
-/// Carries out `poll`: a heartbeat first, then whatever work there is, now or within the time that the agent waits.
+/// Handles `poll`: records a heartbeat, then returns available tasks, now or within the requested wait.
 pub async fn poll(cx: &Cx, agent: &Admitted, body: Poll) -> Result<Work> {
     agent.current(body.session)?;
     agent.reachable()?;
@@ -51,12 +51,12 @@ pub async fn poll(cx: &Cx, agent: &Admitted, body: Poll) -> Result<Work> {
     let _counted = Counted::new(platform);
     let mut agent = *agent;
     loop {
-        // Before the look, so that what is queued during it is not slept over.
+        // Subscribe before the query, so that a task queued meanwhile wakes this request.
         let mut woken = pin!(seat.notify.notified());
         woken.as_mut().enable();
         let behind = agent.standing.clean && agent.standing.wanted > body.revision;
         let wanted = match behind && !body.tasks_only {
-            true => Some(wanted(&platform.store, agent.node, platform.world.now()).await.map_err(refuse)?),
+            true => Some(wanted(&platform.store, agent.node, platform.env.now()).await.map_err(refuse)?),
             false => None,
         };
         let tasks = match agent.standing.clean && agent.standing.waiting {
@@ -72,7 +72,7 @@ pub async fn poll(cx: &Cx, agent: &Admitted, body: Poll) -> Result<Work> {
         tokio::select! {
             () = woken => {}
             () = &mut over => return Ok(nothing()),
-            // The agent asks another replica then, instead of holding this one up.
+            // The agent retries on another replica and does not delay this one's shutdown.
             _ = stopping.changed() => return Ok(nothing()),
         }
         agent = look_up(platform, agent.node, agent.key).await?;
@@ -85,26 +85,26 @@ fn nothing() -> Work {
     Work { tasks: Vec::new(), wanted: None }
 }
 
-/// Writes down how far the agent has followed, and has those looked at that may wait for it. Should that be lost, they look by
+/// Records the agent's observed revision, and wakes operations that may wait for it. If the wake-up is lost, they poll by
 /// themselves.
 async fn applied(platform: &Platform, node: NodeId, revision: i64) -> Result<()> {
     let mut tx = platform.store.begin().await.map_err(refuse)?;
     tx.wanted_applied(node, revision).await.map_err(refuse)?;
     tx.commit().await.map_err(refuse)?;
     let mut tx = platform.store.begin().await.map_err(refuse)?;
-    tx.wanted_wake(node, platform.world.now()).await.map_err(refuse)?;
+    tx.wanted_wake(node, platform.env.now()).await.map_err(refuse)?;
     tx.commit().await.map_err(refuse)?;
     platform.fleet.operations.notify_one();
     Ok(())
 }
 
 async fn deliver(platform: &Platform, agent: &Admitted, session: i64) -> Result<Vec<Wired>> {
-    let now = platform.world.now();
+    let now = platform.env.now();
     let tasks = platform.store.task_deliver(agent.node, session, now, MOST).await.map_err(refuse)?;
     Ok(tasks.into_iter().filter_map(wired).collect())
 }
 
-/// A task as it stands on the wire. One that cannot be read stays where it is until it expires, and holds up no other.
+/// Converts a task to the wire format. An unreadable task stays until it expires and delays no other.
 fn wired(task: Task) -> Option<Wired> {
     let kind = serde_json::from_value::<TaskKind>(task.kind.as_str().into());
     let details = serde_json::from_value::<Details>(task.payload);

@@ -1,8 +1,8 @@
-//! Who waits in a poll at this server, and what wakes them.
+//! Polls waiting at this server, and their wake-ups.
 //!
-//! A task that this server queued wakes its node's poll at once; for those of other replicas one read for all waiting
-//! nodes looks every 150 ms. A read for each poll was rejected: with a thousand nodes it is a thousand times the load for
-//! the same answer.
+//! A task queued by this server wakes its node's poll at once; for tasks of other replicas one query serves all waiting
+//! nodes every 150 ms. A query per poll was rejected: with a thousand nodes it is a thousand times the load for the same
+//! answer.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -14,19 +14,19 @@ use tokio::sync::Notify;
 
 use crate::Platform;
 
-/// How often to look for tasks.
+/// Interval of the query for tasks.
 const LOOK: Duration = Duration::from_millis(150);
-/// How often to look whether those who wait are still to be listened to.
+/// Interval of the query for the standing of waiting nodes.
 const STANDING: Duration = Duration::from_millis(500);
 
-/// The polls of one node. As a rule there is one.
+/// The polls of one node, normally one.
 struct Waiting {
     notify: Arc<Notify>,
-    /// The session of the one that came last.
+    /// Session of the latest poll.
     session: i64,
-    /// Whether it may be given work.
+    /// Whether it may receive tasks.
     clean: bool,
-    /// What it has of what its node should have.
+    /// Observed revision of the node's desired state.
     revision: i64,
     count: usize,
 }
@@ -34,11 +34,11 @@ struct Waiting {
 #[derive(Default)]
 pub(super) struct Polls {
     waiting: Mutex<HashMap<NodeId, Waiting>>,
-    /// Somebody has begun to wait.
+    /// Notified when a poll begins to wait.
     entered: Notify,
 }
 
-/// A place in the queue; given up when dropped, also when the agent hangs up.
+/// A waiting poll's registration; released on drop, also when the agent disconnects.
 pub(super) struct Seat<'p> {
     polls: &'p Polls,
     node: NodeId,
@@ -72,7 +72,7 @@ impl Polls {
             count: 0,
         });
         if here.session != standing.session {
-            // The older agent's poll has no business here any more.
+            // The previous agent's poll is outdated.
             here.notify.notify_waiters();
         }
         (here.session, here.clean, here.revision) = (standing.session, standing.clean, revision);
@@ -100,7 +100,7 @@ impl Polls {
         self.lock().keys().copied().collect()
     }
 
-    /// Wakes those who must not wait any longer; they find out why by themselves.
+    /// Wakes polls that must not wait any longer; they determine the reason themselves.
     fn wake_outdated(&self, asked: &[NodeId], standings: &HashMap<NodeId, Standing>) {
         let waiting = self.lock();
         for (node, here) in asked.iter().filter_map(|node| Some((node, waiting.get(node)?))) {
@@ -118,7 +118,7 @@ impl Polls {
 }
 
 impl Platform {
-    /// Wakes polls until dropped; rests while nobody waits.
+    /// Wakes polls until dropped; idles while none waits.
     pub async fn run_polls(self: Arc<Self>) {
         let polls = &self.fleet.polls;
         let mut looked = Instant::now();
@@ -127,7 +127,7 @@ impl Platform {
                 polls.entered.notified().await;
             }
             tokio::time::sleep(LOOK).await;
-            match self.store.task_nodes_waiting(self.world.now()).await {
+            match self.store.task_nodes_waiting(self.env.now()).await {
                 Ok(nodes) => polls.wake_for_work(&nodes),
                 Err(error) => tracing::debug!(%error, "waiting tasks are looked for again"),
             }

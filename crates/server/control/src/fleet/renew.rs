@@ -1,4 +1,4 @@
-//! Another certificate for a node, before the present one ends.
+//! Renewal of a node's certificate before it expires.
 
 use muster_db::StoreError;
 use muster_wire::wire::{Renew, Renewed};
@@ -8,12 +8,12 @@ use crate::authority;
 use crate::refuse::{Result, refuse};
 use crate::{Cx, Platform};
 
-/// Half of its life: a server that cannot be reached for hours costs no node its identity.
+/// Returns half of the lifetime: a server outage of hours must not cost a node its identity.
 pub(super) fn after(platform: &Platform) -> u64 {
     u64::try_from(platform.options.node_certificate.as_secs() / 2).unwrap_or(0)
 }
 
-/// Carries out `renew`. It needs no session: an agent may renew before it says hello.
+/// Handles `renew`. It needs no session: an agent may renew before its hello.
 pub async fn renew(cx: &Cx, agent: &Admitted, body: Renew) -> Result<Renewed> {
     let platform = &cx.platform;
     let issued = authority::issue_node(platform, &body.csr, agent.node, cx.now).await?;
@@ -22,7 +22,7 @@ pub async fn renew(cx: &Cx, agent: &Admitted, body: Renew) -> Result<Renewed> {
         Ok(()) => tx.commit().await.map_err(refuse)?,
         Err(StoreError::Fenced) => {
             tx.rollback().await;
-            // The node was retired meanwhile, or has another certificate; whichever it is, it is said.
+            // The node was retired or has another certificate; return the matching error.
             return Err(look_up(platform, agent.node, agent.key).await.err().unwrap_or_else(replaced));
         }
         Err(error) => return Err(refuse(error)),

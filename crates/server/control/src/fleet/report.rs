@@ -1,4 +1,4 @@
-//! An agent says what became of its tasks.
+//! Agents report the results of their tasks.
 
 use muster_db::{StoreError, TaskReport};
 use muster_model::task::{Task, TaskKind, TaskState};
@@ -11,7 +11,7 @@ use crate::Cx;
 use crate::adapter_task::PREFIX;
 use crate::refuse::{Result, refuse};
 
-/// Carries out `report`. Each is taken by itself: one that comes too late does not hold up the others.
+/// Handles `report`. Each report is processed by itself: a stale one does not delay the others.
 pub async fn report(cx: &Cx, agent: &Admitted, body: Reports) -> Result<Heard> {
     agent.current(body.session)?;
     let platform = &cx.platform;
@@ -28,7 +28,7 @@ pub async fn report(cx: &Cx, agent: &Admitted, body: Reports) -> Result<Heard> {
             message: report.message,
         };
         match take(cx, agent, body.session, &said).await {
-            // Nobody may wait for it.
+            // There may be no waiting receiver.
             Ok(For::Adapter) => drop(platform.tasks_ended.send(id)),
             Ok(For::Engine) => platform.fleet.operations.notify_one(),
             Err(StoreError::Fenced) => {
@@ -36,7 +36,7 @@ pub async fn report(cx: &Cx, agent: &Admitted, body: Reports) -> Result<Heard> {
                 tracing::warn!(node = %agent.node, task = %id, "a report came too late and was not taken");
                 refused.push(id);
             }
-            // What was taken so far is taken; the agent repeats all of it, and finds those taken already.
+            // Earlier reports are committed; the agent retries all of them, and those are recognized as repeats.
             Err(error) => return Err(refuse(error)),
         }
     }
@@ -50,15 +50,15 @@ fn ended(report: &Report) -> TaskState {
     }
 }
 
-/// Who waits for the end of a task.
+/// Owner of a task's result.
 enum For {
     Engine,
     Adapter,
 }
 
-/// The report and the waking of its operation, together. The operation's row comes first, as in the engine: two
-/// transactions that take rows in opposite orders would lock each other out. The session is looked at again at the end: a
-/// newer agent may have said hello since this one was let in, and then the task is its to report on.
+/// Stores the report and wakes its operation, in one transaction. Locks the operation's row first, in the engine's order:
+/// opposite lock orders would deadlock. Checks the session again at the end: a newer agent may have started a session since,
+/// and then the task is its to report on.
 async fn take(cx: &Cx, agent: &Admitted, session: i64, said: &TaskReport) -> muster_db::Result<For> {
     let store = &cx.platform.store;
     let task = store.task_lookup(said.id).await?.ok_or(StoreError::Fenced)?;
@@ -68,8 +68,8 @@ async fn take(cx: &Cx, agent: &Admitted, session: i64, said: &TaskReport) -> mus
     }
     let mut tx = store.begin().await?;
     let written = async {
-        // Behind a stream there is no operation: who waits for it sees the agent come. What an adapter asked for is no news to
-        // the engine before the adapter says so.
+        // A stream has no operation: its client waits for the agent's connection. An adapter's task concerns the engine only
+        // once the adapter reports.
         if task.kind != TaskKind::Stream && matches!(waits, For::Engine) {
             tx.operation_wake(task.operation_id, cx.now).await?;
         }
@@ -85,7 +85,7 @@ async fn take(cx: &Cx, agent: &Admitted, session: i64, said: &TaskReport) -> mus
     }
 }
 
-/// An agent that did not hear the answer says the same again; that is no stale report.
+/// Reports whether this is a retry of a report with a lost response. Such a retry is not stale.
 fn said_before(task: &Task, agent: &Admitted, said: &TaskReport) -> bool {
     task.node_id == agent.node
         && (task.incarnation, task.generation) == (said.incarnation, said.generation)

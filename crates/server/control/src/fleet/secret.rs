@@ -1,10 +1,11 @@
-//! A node is told a secret of a cell that it was ordered to make, or that a task of its own wants written into one.
+//! Delivery of secrets to nodes: for a cell that the node was ordered to create, or for a task that writes one into a cell.
 //!
-//! Unlike the other requests of agents this is a command: each delivery is in the audit of the cell's tenant, and told in its
-//! project's stream, in the transaction that found the cell still to be this incarnation on this node. The content is told only
-//! after that has committed.
+//! Unlike other agent requests this is a command: each delivery is audited in the cell's tenant and published in its
+//! project's stream, in the transaction that verified the cell's incarnation and node. The content is returned only after
+//! that commit.
 //!
-//! Whatever is wrong, the answer is the same: an agent that asks for what is not its own learns nothing, not even what there is.
+//! Every failure returns the same error: an agent that requests a secret of another node learns nothing, not even whether it
+//! exists.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -37,7 +38,7 @@ fn absent() -> Problem {
     Problem::not_found("secret of this incarnation of a cell on this node")
 }
 
-/// Carries out `secret`.
+/// Handles `secret`.
 pub async fn secret(cx: &Cx, agent: &Admitted, body: SecretAsk) -> Result<SecretTold> {
     agent.current(body.session)?;
     agent.reachable()?;
@@ -51,7 +52,7 @@ pub async fn secret(cx: &Cx, agent: &Admitted, body: SecretAsk) -> Result<Secret
             return Err(problem);
         }
     };
-    cx.platform.unsealed.notify_one();
+    cx.platform.outbox.notify_one();
     Ok(told)
 }
 
@@ -68,7 +69,7 @@ async fn tried(cx: &Cx, agent: &Admitted, body: &SecretAsk) -> Result<SecretTold
     }
 }
 
-/// The content of one of the cell's files.
+/// Returns the content of one of the cell's files.
 async fn deliver(cx: &Cx, agent: &Admitted, session: i64, cell: &Cell, file: &str) -> Result<SecretTold> {
     let platform = &cx.platform;
     let spec: CellSpec = serde_json::from_value(cell.spec.clone())
@@ -95,8 +96,8 @@ async fn deliver(cx: &Cx, agent: &Admitted, session: i64, cell: &Cell, file: &st
     Ok(SecretTold { value: value.to_string() })
 }
 
-/// What a task that the agent has, and has not answered yet, wants written under this name into this incarnation of the cell. A
-/// task that is over opens nothing any more.
+/// Returns the secret file that an open task of the agent writes under this name into this incarnation of the cell. An ended
+/// task grants no access.
 async fn by_task(cx: &Cx, agent: &Admitted, cell: &Cell, file: &str) -> Result<Option<SecretFile>> {
     let tasks = cx.platform.store.task_open_on(agent.node).await.map_err(refuse)?;
     let named = |task: Task| {
@@ -111,11 +112,11 @@ async fn by_task(cx: &Cx, agent: &Admitted, cell: &Cell, file: &str) -> Result<O
         };
         files.secrets.into_iter().find(|given| given.file == file)
     };
-    // The last one counts, as it would for the file.
+    // The last task counts, as it does for the file.
     Ok(tasks.into_iter().rev().find_map(named))
 }
 
-/// A sealed content, and what is told of its delivery.
+/// A sealed content, and the event data of its delivery.
 struct Delivery {
     context: String,
     sealed: Vec<u8>,
@@ -138,7 +139,7 @@ impl Delivery {
         }
     }
 
-    /// Nothing where it was erased since it was found.
+    /// Returns none if it was erased meanwhile.
     fn of_runtime(cell: &Cell, file: &str, found: RuntimeSecret) -> Option<Self> {
         Some(Self {
             context: RuntimeSecret::context(found.id),
@@ -153,8 +154,8 @@ impl Delivery {
     }
 }
 
-/// A credential to read the repository that the cell's image is in. One that was issued before is over with it: its answer was
-/// lost, or the agent began anew.
+/// Issues a credential for the repository of the cell's image. It supersedes an earlier one: the response was lost, or the
+/// agent restarted.
 async fn issue(cx: &Cx, agent: &Admitted, session: i64, cell: &Cell) -> Result<SecretTold> {
     let platform = &cx.platform;
     let repository = match pulled_by_task(cx, agent, cell).await? {
@@ -165,7 +166,7 @@ async fn issue(cx: &Cx, agent: &Admitted, session: i64, cell: &Cell) -> Result<S
             artifact.ok_or_else(absent)?.repository_id
         }
     };
-    let Pull { secret, token } = pull(&platform.world, cell, cell.name.clone(), repository, cx.now);
+    let Pull { secret, token } = pull(&platform.env, cell, cell.name.clone(), repository, cx.now);
     let news = News {
         event: EventType::RuntimeSecretIssued,
         target: target("runtime_secret", secret.id, &secret.name),
@@ -177,7 +178,7 @@ async fn issue(cx: &Cx, agent: &Admitted, session: i64, cell: &Cell) -> Result<S
     Ok(SecretTold { value: value.to_string() })
 }
 
-/// The repository that a task of the agent's pulls from for the next incarnation of the cell, while that task is under way.
+/// Returns the repository that an open task of the agent pulls from for the next incarnation of the cell.
 async fn pulled_by_task(cx: &Cx, agent: &Admitted, cell: &Cell) -> Result<Option<RepositoryId>> {
     let tasks = cx.platform.store.task_open_on(agent.node).await.map_err(refuse)?;
     let pulled = |task: Task| {
@@ -196,7 +197,7 @@ async fn pulled_by_task(cx: &Cx, agent: &Admitted, cell: &Cell) -> Result<Option
     Ok(Some(found.ok_or_else(absent)?.id))
 }
 
-/// What happened, as it is told.
+/// An event to publish.
 struct News {
     event: EventType,
     target: Target,
@@ -204,8 +205,8 @@ struct News {
     data: Value,
 }
 
-/// The audit entry and the event, with the credential where one is issued; none of them unless the agent is still the node's and
-/// the cell still this incarnation.
+/// Writes the audit entry and the event, and the credential if one is issued, provided that the agent is still the node's
+/// and the cell's incarnation is unchanged.
 async fn write(
     cx: &Cx,
     agent: &Admitted,
@@ -225,7 +226,8 @@ async fn write(
             }
             tx.runtime_secret_insert(secret).await?;
         }
-        // After the cell's row, as in the engine: a newer agent may have said hello since this one was let in.
+        // After the cell's row, in the engine's lock order: a newer agent may have started a session since this one was
+        // admitted.
         tx.node_in_session(agent.node, session).await?;
         let news = tell::News {
             actor: tell::agent(agent.node, &node.name),
@@ -250,15 +252,15 @@ async fn write(
     }
 }
 
-/// An agent that asks for what it is not told is in the platform's audit: the first time in a minute at once, then counted. What
-/// it asked for is its own word, so the tenant that the cell may be of is not troubled with it.
+/// Audits a rejected request in the platform's chain: the first of each minute at once, further ones counted. The request is
+/// unverified, so it does not appear in the audit of the cell's supposed tenant.
 async fn note_refusal(cx: &Cx, agent: &Admitted, body: &SecretAsk) {
     let platform = &cx.platform;
     let write = async {
         let node = platform.store.node_lookup(agent.node).await?;
         let name = node.map(|node| node.name).unwrap_or_default();
         let entry = Entry {
-            id: platform.world.id::<AuditId>(),
+            id: platform.env.id::<AuditId>(),
             at: cx.now,
             actor: tell::agent(agent.node, &name),
             action: ACTION.to_owned(),
@@ -273,11 +275,11 @@ async fn note_refusal(cx: &Cx, agent: &Admitted, body: &SecretAsk) {
         };
         let minute = cx.now.as_second() / SignedDuration::from_mins(1).as_secs();
         let mut tx = platform.store.begin().await?;
-        tx.refusal_count(&entry, minute, platform.world.uuid()).await?;
+        tx.refusal_count(&entry, minute, platform.env.uuid()).await?;
         tx.commit().await
     };
     match write.await {
-        Ok(()) => platform.unsealed.notify_one(),
+        Ok(()) => platform.outbox.notify_one(),
         Err(error) => tracing::warn!(%error, node = %agent.node, "a refusal could not be audited"),
     }
 }

@@ -1,9 +1,9 @@
-//! The slots that an inventory shows. A discovered slot is only told of; an operator's approval makes it usable. One whose
-//! device is not there any more is kept from everybody until it is.
+//! Slots in an inventory. A discovered slot is only reported; an operator's approval makes it usable. A slot with a missing
+//! device cannot be allocated until the device returns.
 
 use jiff::Timestamp;
 use muster_db::{Presence, Tx};
-use muster_ids::{NodeId, SlotId, World};
+use muster_ids::{Env, NodeId, SlotId};
 use muster_model::audit::Target;
 use muster_model::event::EventType;
 use muster_model::node::{Node, Slot, SlotState};
@@ -13,14 +13,14 @@ use serde_json::json;
 use super::tell;
 use crate::Cx;
 
-/// So many of those who wait in line are looked at when slots can be used again.
+/// Number of queued operations to wake when slots become usable.
 const IN_LINE: i64 = 8;
 
-/// What has to be written so that every GPU of `found` is known. What is approved or quarantined stays as it is: its facts
-/// change with the approval of the difference, not before.
-pub(super) fn discovered(world: &World, node: NodeId, found: &Inventory, known: &[Slot]) -> Vec<Slot> {
+/// Returns the slots to write for the GPUs of `found`. Approved and quarantined slots stay unchanged: their facts change
+/// only when the difference is approved.
+pub(super) fn discovered(env: &Env, node: NodeId, found: &Inventory, known: &[Slot]) -> Vec<Slot> {
     let slots = found.gpus.iter().map(|gpu| Slot {
-        id: world.id(),
+        id: env.id(),
         node_id: node,
         kind: "gpu".to_owned(),
         device: gpu.uuid.clone(),
@@ -44,9 +44,8 @@ pub(super) fn discovered(world: &World, node: NodeId, found: &Inventory, known: 
         .collect()
 }
 
-/// Writes down what was found, which devices are not there any more and which are there again, and tells of the slots that
-/// are lost or won by that. The node's row is locked by the request that brings the inventory. The answer says whether
-/// somebody who waits in line may get something now.
+/// Records discovered, missing and returned devices, and publishes the affected slots. The calling request holds the lock on
+/// the node's row. Returns whether a queued operation may be able to claim something now.
 pub(super) async fn write(
     tx: &mut Tx,
     cx: &Cx,
@@ -56,7 +55,7 @@ pub(super) async fn write(
     discovered: &[Slot],
 ) -> muster_db::Result<bool> {
     let devices = inventory.gpus.iter().map(|gpu| gpu.uuid.as_str()).collect();
-    // First, because a device that was retired and comes back is missing until then.
+    // First, because a retired device that returns counts as missing until then.
     let Presence { lost, found } = tx.slot_presence(node.id, &devices, cx.now).await?;
     add(tx, discovered, cx.now).await?;
     for (id, device) in &lost {
@@ -99,5 +98,5 @@ async fn tell_of(
         correlation_id: &cx.correlation_id,
         at: cx.now,
     };
-    cx.platform.tell(tx, news).await
+    cx.platform.outbox_append(tx, news).await
 }

@@ -1,4 +1,4 @@
-//! What happened to a node, as an audit entry with its events, in the transaction in which it happened.
+//! Events about nodes: an audit entry with its events, in the transaction of the change.
 
 use jiff::Timestamp;
 use muster_db::Tx;
@@ -10,55 +10,55 @@ use serde_json::{Value, json};
 
 use crate::Platform;
 
-/// Something to tell.
+/// An audit entry and its events.
 pub(super) struct News<'n> {
-    /// Who did it: the node's agent, or the platform.
+    /// Actor: the node's agent, or the platform.
     pub(super) actor: Actor,
-    /// What, as `noun.verb`.
+    /// Action as `noun.verb`.
     pub(super) action: &'n str,
-    /// On what.
+    /// Target of the action.
     pub(super) target: Target,
-    /// Where it stands in the API.
+    /// API path of the subject.
     pub(super) subject: String,
-    /// What it tells; the first one's data is also the detail of the audit entry.
+    /// Events; the data of the first is also the detail of the audit entry.
     pub(super) events: Vec<(EventType, Value)>,
-    /// The thread.
+    /// Correlation id.
     pub(super) correlation_id: &'n str,
-    /// When.
+    /// Time of the change.
     pub(super) at: Timestamp,
 }
 
-/// A node's agent, as an actor.
+/// Returns a node's agent as an actor.
 pub(super) fn agent(node: NodeId, name: &str) -> Actor {
     Actor { kind: "node".to_owned(), id: node.to_string(), name: name.to_owned() }
 }
 
-/// The platform, as an actor.
+/// Returns the platform as an actor.
 pub(super) fn platform() -> Actor {
     Actor { kind: "platform".to_owned(), id: "platform".to_owned(), name: "platform".to_owned() }
 }
 
-/// A node, as what was acted on.
+/// Returns a node as a target.
 pub(super) fn target(node: NodeId, name: &str) -> Target {
     Target { kind: "node".to_owned(), id: node.to_string(), name: Some(name.to_owned()) }
 }
 
-/// Where a node stands in the API.
+/// Returns the API path of a node.
 pub(super) fn subject(node: NodeId) -> String {
     format!("/v1/nodes/{node}")
 }
 
 impl Platform {
-    /// Writes it beside what happened; the sealer is to be woken after the commit.
-    pub(super) async fn tell(&self, tx: &mut Tx, news: News<'_>) -> muster_db::Result<()> {
+    /// Appends it to the outbox; the caller wakes the sealer after the commit.
+    pub(super) async fn outbox_append(&self, tx: &mut Tx, news: News<'_>) -> muster_db::Result<()> {
         self.tell_in(tx, Scope::Platform, news).await
     }
 
-    /// The same for what belongs to a tenant: its audit has it, and its project's stream.
+    /// Appends it to the outbox of a tenant: to its audit and its project's stream.
     pub(super) async fn tell_in(&self, tx: &mut Tx, scope: Scope, news: News<'_>) -> muster_db::Result<()> {
-        let world = &self.world;
+        let env = &self.env;
         let entry = Entry {
-            id: world.id::<AuditId>(),
+            id: env.id::<AuditId>(),
             at: news.at,
             actor: news.actor,
             action: news.action.to_owned(),
@@ -75,7 +75,7 @@ impl Platform {
             .events
             .into_iter()
             .map(|(event_type, data)| Draft {
-                id: world.id::<EventId>(),
+                id: env.id::<EventId>(),
                 event_type: event_type.as_str().to_owned(),
                 subject: news.subject.clone(),
                 at: news.at,
@@ -87,6 +87,6 @@ impl Platform {
             })
             .collect();
         let (entry, events) = (json!(entry).to_string(), json!(events).to_string());
-        tx.unsealed_insert(world.uuid(), &scope.chain(), &entry, &events).await
+        tx.outbox_append(env.uuid(), &scope.chain(), &entry, &events).await
     }
 }

@@ -1,7 +1,4 @@
-//! What a node should have beside its places: the networks of its cells with everybody in them, and their people.
-//!
-//! It is read off the tables whenever an agent is behind, whole, and never kept: an agent that missed any number of changes,
-//! or lost everything, is right again after one answer.
+//! Desired state of a node beside its sandboxes: the networks of its cells with all neighbours, and the users of its cells.
 
 use std::collections::HashMap;
 
@@ -11,7 +8,7 @@ use muster_ids::NodeId;
 use muster_model::Login;
 use muster_wire::cell::{CellPeople, Neighbour, NetworkState, Wanted, WantedPerson};
 
-/// Reads it. The number is read first: what changes meanwhile is told again.
+/// Reads the desired state. The revision is read first: concurrent changes are sent again.
 pub(super) async fn wanted(store: &Store, node: NodeId, now: Timestamp) -> Result<Wanted> {
     let (revision, _) = store.wanted(node).await?;
     let mut networks = Vec::new();
@@ -22,7 +19,7 @@ pub(super) async fn wanted(store: &Store, node: NodeId, now: Timestamp) -> Resul
                 cell_id: member.cell_id,
                 name: member.name,
                 address: network.address(member.host)?.to_string(),
-                // A node that is reached by nobody, as simulated ones are, is nobody's neighbour.
+                // A node without an address, such as a simulated one, is no neighbour.
                 node_address: member.node_address?,
             })
         });
@@ -52,7 +49,7 @@ pub(super) async fn wanted(store: &Store, node: NodeId, now: Timestamp) -> Resul
     Ok(Wanted { revision, networks, people, keys: keys.list })
 }
 
-/// Every key once. A project with many keys and many cells would otherwise send the product of both.
+/// SSH keys, each listed once. Many keys times many cells would otherwise multiply the response.
 #[derive(Default)]
 struct Keys {
     list: Vec<String>,

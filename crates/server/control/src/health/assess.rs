@@ -1,4 +1,4 @@
-//! Assesses the health of one instance and its members, and writes down what changed.
+//! Assesses the health of an instance and its members, and records changes.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,20 +14,21 @@ use serde_json::json;
 
 use super::repair;
 use crate::instance::{manifest_of, standings};
-use crate::telling::Told;
+use crate::outbox::EventDraft;
 use crate::{Cx, instance, member};
 
-/// A service may be away for so long before its member counts as broken.
+/// Maximum downtime of a service before its member counts as broken.
 const RESTART: SignedDuration = SignedDuration::from_secs(30);
-/// A node confirms its cells with each poll; one that has not for so many heartbeats does not confirm them.
+/// Number of heartbeats without confirmation after which a node's cells count as unconfirmed. A node confirms them with each
+/// poll.
 pub(crate) const CONFIRM_HEARTBEATS: i32 = 3;
 
-/// What came of an assessment.
+/// Result of an assessment.
 #[derive(Default)]
 pub(crate) struct Assessed {
     /// Events to append.
-    pub(crate) told: Vec<Told>,
-    /// Whether an operation was opened.
+    pub(crate) told: Vec<EventDraft>,
+    /// Whether an operation was submitted.
     pub(crate) opened: bool,
 }
 
@@ -39,14 +40,14 @@ pub(super) struct MemberAssessed {
     changed: bool,
 }
 
-/// What was read before the transaction: it changes rarely, and what is said there of an older incarnation does not count.
+/// Data read before the transaction: it changes rarely, and facts about an older incarnation are ignored.
 pub(crate) struct Facts {
     pub(crate) manifest: Manifest,
     pub(crate) places: Vec<MemberPlace>,
 }
 
 impl Facts {
-    /// Reads them.
+    /// Reads the facts.
     pub(crate) async fn read(cx: &Cx, instance: &Instance) -> crate::refuse::Result<Self> {
         let (_, manifest) = manifest_of(cx, instance, instance.app_version_id).await?;
         let places = cx.platform.store.member_places(instance.id).await.map_err(crate::refuse::refuse)?;
@@ -57,13 +58,13 @@ impl Facts {
         self.manifest.artifact_kind != AppKind::Launchable
     }
 
-    /// After so long without a report its adapter counts as silent: two missed looks and a little.
+    /// Returns the time without a report after which the adapter counts as silent: two missed reconciles and a margin.
     pub(crate) fn silence(&self, wish_seconds: Option<i64>) -> SignedDuration {
         let every = wish_seconds.unwrap_or(self.manifest.reconcile_seconds.into());
         SignedDuration::from_secs(every.max(i64::from(self.manifest.reconcile_seconds)) * 2 + 5)
     }
 
-    /// Whether an assessment would change nothing: then none is written, and no lock taken.
+    /// Reports whether an assessment would change nothing: then nothing is written and no lock is taken.
     async fn is_settled(&self, cx: &Cx, instance: &Instance) -> muster_db::Result<bool> {
         let store = &cx.platform.store;
         let (silent_at, due_at) = store.instance_assessment(instance.id).await?;
@@ -118,12 +119,12 @@ impl Facts {
     }
 }
 
-/// How long each source may be silent.
+/// Returns the limits on the silence of each source.
 pub(crate) fn bounds(cx: &Cx) -> Bounds {
     Bounds { confirm: cx.platform.heartbeat() * CONFIRM_HEARTBEATS, restart: RESTART }
 }
 
-/// Assesses an instance that an agent or the watch names; writes only where something changed.
+/// Assesses an instance; writes only changes.
 pub(crate) async fn assess(cx: &Cx, id: InstanceId) -> crate::refuse::Result<()> {
     use crate::refuse::refuse;
     let store = &cx.platform.store;
@@ -141,7 +142,7 @@ pub(crate) async fn assess(cx: &Cx, id: InstanceId) -> crate::refuse::Result<()>
         let Assessed { told, opened } = assess_in(cx, &mut tx, &instance, &facts).await?;
         let news = !told.is_empty();
         if news {
-            cx.tell_as_platform(&mut tx, instance.scope(), told).await?;
+            cx.outbox_append_as_platform(&mut tx, instance.scope(), told).await?;
         }
         Ok::<_, StoreError>((news, opened))
     };
@@ -149,7 +150,7 @@ pub(crate) async fn assess(cx: &Cx, id: InstanceId) -> crate::refuse::Result<()>
         Ok((news, opened)) => {
             tx.commit().await.map_err(refuse)?;
             if news {
-                cx.platform.unsealed.notify_one();
+                cx.platform.outbox.notify_one();
             }
             if opened {
                 cx.platform.engine.wake.notify_one();
@@ -163,7 +164,7 @@ pub(crate) async fn assess(cx: &Cx, id: InstanceId) -> crate::refuse::Result<()>
     }
 }
 
-/// The statements, for an instance whose row is held.
+/// Writes the assessment of an instance that the caller has locked.
 pub(crate) async fn assess_in(
     cx: &Cx,
     tx: &mut Tx,
@@ -188,7 +189,7 @@ pub(crate) async fn assess_in(
             continue;
         }
         let mut one = facts.assess(member, silent_at, bounds, now);
-        // One that is out of work is not expected to do well; that its cell is dead is worth knowing all the same.
+        // A drained member need not be healthy, but a dead cell is still reported.
         if member.state == MemberState::Drained && !one.assessed.is_lost() {
             continue;
         }
@@ -205,7 +206,7 @@ pub(crate) async fn assess_in(
         }
         if one.assessed.is_lost() {
             if let (MemberState::Drained, Some(cell)) = (member.state, member.cell_id) {
-                // Its owner took it out of work: no policy puts it back.
+                // Its owner drained it: no restart policy resumes it.
                 tx.cell_restart_decide(cell, member.incarnation, false, now).await?;
             }
             fail_lost(tx, &mut one, &mut told, now).await?;
@@ -228,7 +229,7 @@ pub(crate) async fn assess_in(
     told.extend(repaired.told);
     if repaired.exhausted && below_minimum(&facts.manifest, &now_living, &repaired.busy) {
         fail_broken(tx, &now_living, &repaired.busy, &mut told, now).await?;
-        // Repairs counted into the row: what is moved on is what is there now.
+        // Repairs changed the row: use its current version.
         if let Some(held) = tx.instance_now(instance.id).await? {
             told.extend(fail_instance(tx, &held, message.as_deref(), now).await?);
         }
@@ -237,7 +238,7 @@ pub(crate) async fn assess_in(
     Ok(Assessed { told, opened: repaired.opened })
 }
 
-/// Whether the adapter counts as silent since this assessment.
+/// Reports whether the adapter became silent with this assessment.
 fn silence_begins(living: &[Member], assessed: &[MemberAssessed]) -> bool {
     let silent = Some(HealthReason::AdapterSilent);
     let was =
@@ -245,18 +246,19 @@ fn silence_begins(living: &[Member], assessed: &[MemberAssessed]) -> bool {
     assessed.iter().any(|one| one.changed && one.assessed.reason == silent) && !living.iter().any(was)
 }
 
-/// The living members with what was just written of them.
+/// Returns the living members, updated with the assessment.
 fn current(living: &[Member], assessed: &[MemberAssessed]) -> Vec<Member> {
     let newest: BTreeMap<MemberId, &Member> =
         assessed.iter().map(|one| (one.member.id, &one.member)).collect();
     living.iter().map(|member| newest.get(&member.id).copied().unwrap_or(member).clone()).collect()
 }
 
-/// Its cell is proved dead, so it is not active any more. A member that an operation works on is that operation's to move.
+/// Fails a member with a dead cell, which is not active any more. If an operation works on the member, that operation
+/// decides.
 async fn fail_lost(
     tx: &mut Tx,
     one: &mut MemberAssessed,
-    told: &mut Vec<Told>,
+    told: &mut Vec<EventDraft>,
     now: Timestamp,
 ) -> muster_db::Result<()> {
     if !tx.operation_touching_now(one.member.id.uuid()).await?.is_empty() {
@@ -272,7 +274,7 @@ async fn fail_member(
     member: &Member,
     reason: MemberFailure,
     message: Option<String>,
-    told: &mut Vec<Told>,
+    told: &mut Vec<EventDraft>,
     now: Timestamp,
 ) -> muster_db::Result<Member> {
     let after = Member {
@@ -288,8 +290,8 @@ async fn fail_member(
     Ok(Member { version: after.version + 1, ..after })
 }
 
-/// The rule for `running` to `failed`: the budget of repairs is spent, and a component is left with fewer members than it needs
-/// that are not proved broken. Silence never leads here, nor a service that still has time to restart, nor a member that an
+/// Reports whether a running instance must fail: the repair budget is spent, and a component has fewer members that are not
+/// broken than its minimum. Silence never causes this, nor a service that still has time to restart, nor a member that an
 /// operation works on.
 fn below_minimum(manifest: &Manifest, living: &[Member], busy: &BTreeSet<MemberId>) -> bool {
     manifest.components.iter().any(|component| {
@@ -302,12 +304,12 @@ fn below_minimum(manifest: &Manifest, living: &[Member], busy: &BTreeSet<MemberI
     })
 }
 
-/// The members that were broken when their instance failed fail with it: no repair comes to them any more.
+/// Fails the broken members together with their instance: no further repair follows.
 async fn fail_broken(
     tx: &mut Tx,
     living: &[Member],
     busy: &BTreeSet<MemberId>,
-    told: &mut Vec<Told>,
+    told: &mut Vec<EventDraft>,
     now: Timestamp,
 ) -> muster_db::Result<()> {
     let broken = living.iter().filter(|member| {
@@ -324,7 +326,7 @@ async fn fail_instance(
     held: &Instance,
     message: Option<&str>,
     now: Timestamp,
-) -> muster_db::Result<Vec<Told>> {
+) -> muster_db::Result<Vec<EventDraft>> {
     let reason = InstanceFailure::RepairsExhausted;
     let after = Instance {
         state: InstanceState::Failed,
@@ -337,7 +339,7 @@ async fn fail_instance(
     Ok(vec![(EventType::InstanceFailed, instance::path(held), data)])
 }
 
-/// Why an instance is not healthy: the first member that is not, or the component that lacks members.
+/// Returns why an instance is not healthy: its first unhealthy member, or the component that lacks members.
 fn why(health: Health, components: &[Component], living: &[Member]) -> Option<String> {
     if health == Health::Healthy {
         return None;
@@ -365,7 +367,7 @@ fn why(health: Health, components: &[Component], living: &[Member]) -> Option<St
     Some(format!("{} has {} of {} active members", short.key, active(&short.key), short.desired))
 }
 
-fn health_changed(one: &MemberAssessed) -> Told {
+fn health_changed(one: &MemberAssessed) -> EventDraft {
     let member = &one.member;
     let data = json!({"name": member.name, "component_key": member.component_key, "before": one.before,
                       "health": one.assessed.health, "reason": one.assessed.reason, "message": one.assessed.message,
@@ -373,7 +375,7 @@ fn health_changed(one: &MemberAssessed) -> Told {
     (EventType::MemberHealthChanged, member::path(member), data)
 }
 
-fn instance_changed(of: &Instance, health: Health, message: Option<&str>) -> Told {
+fn instance_changed(of: &Instance, health: Health, message: Option<&str>) -> EventDraft {
     let event = match health {
         Health::Healthy => EventType::InstanceHealthy,
         _ => EventType::InstanceHealthChanged,

@@ -1,7 +1,6 @@
-//! How instances and their members do, computed in one place from everything that reports on them: agents on cells, the loss
-//! watch on nodes, adapters on members. Whoever stores such a fact has the instance assessed (`assess.rs`); what changes by the
-//! passing of time alone is found by the watch (`watch.rs`). What follows from it is decided in `restart.rs`
-//! and `repair.rs`.
+//! Health of instances and members, computed in one place from all sources: agents on cells, loss detection on nodes,
+//! adapters on members. Storing such a fact triggers an assessment of the instance (`assess.rs`); changes through time alone
+//! are found by the watch (`watch.rs`). The consequences are decided in `restart.rs` and `repair.rs`.
 
 mod assess;
 mod observation;

@@ -1,5 +1,5 @@
-//! Stores what an agent reported of a cell, and says what changed by it: a bare cell that ended, a service in a crash loop. What
-//! the end of a member's cell means is assessed with its instance.
+//! Stores an agent's report on a cell and publishes the changes: a bare cell that ended, a service in a crash loop. The end
+//! of a member's cell is assessed with its instance.
 
 use muster_db::{CellReport, StoreError, Tx};
 use muster_ids::NodeId;
@@ -9,10 +9,10 @@ use muster_model::event::EventType;
 use muster_model::member::{Member, MemberState};
 use serde_json::json;
 
-use crate::telling::Told;
+use crate::outbox::EventDraft;
 use crate::{Cx, cell, member};
 
-/// Stores a report; says whether the cell is on that node, in that incarnation.
+/// Stores a report; returns whether the cell is on that node, in that incarnation.
 pub(crate) async fn store_report(
     cx: &Cx,
     tx: &mut Tx,
@@ -25,7 +25,7 @@ pub(crate) async fn store_report(
     let mut services = services.map_err(|_| StoreError::Corrupt("the services of a cell"))?;
     let exited = !report.alive && before.as_ref().is_none_or(|before| before.alive);
     let restarted = services.iter().any(|one| one.restarts_since(earlier(before.as_ref(), one)) > 0);
-    // Most reports say neither, and cost no more than their own row.
+    // Most reports contain neither, and cost only their own row.
     let of_cell = if exited || restarted { cell_and_member(tx, &report).await? } else { None };
     let at_work = of_cell.as_ref().is_some_and(|(cell, member)| is_at_work(cell, member.as_ref()));
     let mut looping = Vec::new();
@@ -44,13 +44,13 @@ pub(crate) async fn store_report(
     if let Some((cell, member)) = of_cell {
         let told = news(&cell, member.as_ref(), exited.then_some(&report), &looping);
         if !told.is_empty() {
-            cx.tell_as_platform(tx, cell.scope(), told).await?;
+            cx.outbox_append_as_platform(tx, cell.scope(), told).await?;
         }
     }
     Ok(true)
 }
 
-/// What was reported of the same service before.
+/// Returns the previous observation of the same service.
 fn earlier<'b>(
     before: Option<&'b CellObservation>,
     service: &ServiceObservation,
@@ -70,7 +70,7 @@ async fn cell_and_member(
     Ok(Some((cell, member)))
 }
 
-/// Whether everything in it was ready once. A member's cell runs before its adapter starts what it needs.
+/// Reports whether all services were ready once. A member's cell runs before its adapter starts them.
 fn is_at_work(cell: &Cell, member: Option<&Member>) -> bool {
     match member {
         Some(member) => {
@@ -85,7 +85,7 @@ fn news(
     member: Option<&Member>,
     exited: Option<&CellReport>,
     looping: &[ServiceObservation],
-) -> Vec<Told> {
+) -> Vec<EventDraft> {
     let mut told = Vec::new();
     let (event, path) = match member {
         Some(member) => (EventType::MemberCrashLoopDetected, member::path(member)),
@@ -96,7 +96,7 @@ fn news(
                           "exit": service.exit, "incarnation": cell.incarnation});
         told.push((event, path.clone(), data));
     }
-    // The end of a member's cell is that of the member, and is told with it.
+    // The end of a member's cell is published with the member.
     if let Some(report) = exited.filter(|_| cell.member_id.is_none() && cell.state == CellState::Running) {
         let data = json!({"name": cell.name, "incarnation": cell.incarnation, "message": report.message});
         told.push((EventType::CellExited, cell::path(cell), data));

@@ -1,6 +1,5 @@
-//! What is done about broken members, in the very transaction that assessed them. A member whose component has `restart: always`
-//! and whose cell ended is recovered, by the budget of its cell. Then a repair is proposed or opened: which of the two, and when
-//! no more, is decided by `muster_model::repair`.
+//! Repair of broken members, in the transaction that assessed them. A member with `restart: always` and an ended cell is
+//! recovered, within its cell's budget. Otherwise a repair is proposed or submitted, as `muster_model::repair` decides.
 
 use std::collections::BTreeSet;
 
@@ -22,31 +21,32 @@ use serde_json::{Value, json};
 use super::assess::Facts;
 use super::restart::{self, RestartDecision};
 use crate::member::successor::Successors;
-use crate::telling::Told;
+use crate::outbox::EventDraft;
 use crate::{Cx, instance, member};
 
-/// How long a replacement has.
+/// Deadline of a replacement.
 const WITHIN: SignedDuration = SignedDuration::from_hours(1);
 
-/// What was done.
+/// Result of a repair round.
 #[derive(Default)]
 pub(super) struct Repaired {
-    /// Whether a repair was opened.
+    /// Whether a repair was submitted.
     pub(super) opened: bool,
-    /// Whether members stay broken because the budget of repairs is spent.
+    /// Whether members stay broken because the repair budget is spent.
     pub(super) exhausted: bool,
-    /// Broken members that an operation works on: whether they stay broken is not known yet.
+    /// Broken members with an open operation: whether they stay broken is not known yet.
     pub(super) busy: BTreeSet<MemberId>,
-    pub(super) told: Vec<Told>,
+    pub(super) told: Vec<EventDraft>,
 }
 
-/// A member that does not work, and how it is repaired.
+/// A broken member, and how to repair it.
 struct Unwell<'m> {
     member: &'m Member,
     verb: Verb,
 }
 
-/// Where its cell is dead on a node that answers, it is made anew in its place, with its state; otherwise another takes over.
+/// Returns the repair verb. A member with a dead cell on a reachable node is recovered in place, with its state; any other
+/// is replaced.
 fn verb_for(member: &Member, manifest: &Manifest, unreachable: &BTreeSet<MemberId>) -> Verb {
     let lost = member.failure_reason == Some(MemberFailure::CellEnded)
         || member.health_reason == Some(HealthReason::CellExited);
@@ -56,7 +56,7 @@ fn verb_for(member: &Member, manifest: &Manifest, unreachable: &BTreeSet<MemberI
     }
 }
 
-/// A member that worked and is proved broken. One whose add failed was never counted in.
+/// Reports whether a member that was active is broken. A member with a failed add was never counted.
 pub(super) fn is_broken(member: &Member) -> bool {
     match member.state {
         MemberState::Active => {
@@ -68,7 +68,7 @@ pub(super) fn is_broken(member: &Member) -> bool {
     }
 }
 
-/// Decides what is done about the members that do not work, and does it.
+/// Decides on repairs of the broken members, and submits them.
 pub(super) async fn repair(
     cx: &Cx,
     tx: &mut Tx,
@@ -87,9 +87,9 @@ pub(super) async fn repair(
     if unwell.is_empty() {
         return Ok(Repaired::default());
     }
-    // What works on the instance as a whole comes to all of its members.
+    // An operation that locks the whole instance covers all of its members.
     let held = tx.operation_touching_now(of.id.uuid()).await?;
-    if held.iter().any(|operation| operation.touches.contains(&of.id.uuid())) {
+    if held.iter().any(|operation| operation.exclusive_locks.contains(&of.id.uuid())) {
         return Ok(Repaired::default());
     }
     let replacing = member::quorum::replacing(&held, &BTreeSet::new());
@@ -114,8 +114,8 @@ pub(super) async fn repair(
     Ok(Repaired { busy, ..repaired })
 }
 
-/// Recovers the members whose cell ended where their component says so; what happened, and whether one is being recovered. All of
-/// them at once: a reboot of a node ends many cells, and is no fault of any.
+/// Recovers members with an ended cell and a restart policy in their component. Returns the events, and whether any member
+/// is being recovered. All at once: a node's reboot ends many cells and is no fault of any of them.
 async fn restart_members(
     cx: &Cx,
     tx: &mut Tx,
@@ -123,7 +123,7 @@ async fn restart_members(
     facts: &Facts,
     unwell: &[Unwell<'_>],
     busy: &BTreeSet<MemberId>,
-) -> muster_db::Result<(Vec<Told>, bool)> {
+) -> muster_db::Result<(Vec<EventDraft>, bool)> {
     let (mut told, mut restarted) = (Vec::new(), false);
     if of.repair == RepairMode::Off {
         return Ok((told, restarted));
@@ -152,7 +152,7 @@ async fn restart_members(
     Ok((told, restarted))
 }
 
-/// Proposes or opens a repair of what is broken and not restarted.
+/// Proposes or submits a repair of the broken members that were not restarted.
 #[expect(clippy::too_many_arguments, reason = "everything that is known of the instance at this moment")]
 async fn decide(
     cx: &Cx,
@@ -213,7 +213,8 @@ async fn decide(
     }
 }
 
-/// A member that broke while an operation kept its repair from being announced is announced later, and each only once.
+/// Marks repairs as announced, each once. A member that broke during an operation that blocked the announcement is announced
+/// later.
 async fn announced(tx: &mut Tx, ids: &[MemberId]) -> muster_db::Result<()> {
     for id in ids {
         tx.member_repair_announced(*id).await?;
@@ -221,20 +222,20 @@ async fn announced(tx: &mut Tx, ids: &[MemberId]) -> muster_db::Result<()> {
     Ok(())
 }
 
-fn told(event: EventType, of: &Instance, member: &Member, verb: Verb) -> Told {
+fn told(event: EventType, of: &Instance, member: &Member, verb: Verb) -> EventDraft {
     let data = json!({"name": of.name, "member_id": member.id, "member": member.name, "incarnation": member.incarnation,
                       "message": member.health_message,
                       "advice": format!("muster member {} {} {}", verb.as_str(), of.name, member.name)});
     (event, instance::path(of), data)
 }
 
-/// Opens a repair that the instance's own repair mode asks for.
+/// Submits a repair, as the instance's repair mode demands.
 async fn open_repair(
     cx: &Cx,
     tx: &mut Tx,
     successors: &Successors,
     one: &Unwell<'_>,
-) -> muster_db::Result<Vec<Told>> {
+) -> muster_db::Result<Vec<EventDraft>> {
     let old = one.member;
     if one.verb == Verb::Recover {
         return Ok(vec![open_recover(cx, tx, old, asked_by_repair(), "repair").await?]);
@@ -248,14 +249,14 @@ async fn open_repair(
     Ok(told)
 }
 
-/// Has a member made anew in its place.
+/// Submits the recovery of a member in place.
 async fn open_recover(
     cx: &Cx,
     tx: &mut Tx,
     old: &Member,
     asked_by: AskedBy,
     what: &str,
-) -> muster_db::Result<Told> {
+) -> muster_db::Result<EventDraft> {
     let why = why_repaired(old);
     let input = json!({"reason": format!("{what}: {why}"), "force": false});
     let opened = open(&RECOVER, request(cx, old, asked_by, input));
@@ -273,13 +274,13 @@ fn why_repaired(member: &Member) -> String {
 
 fn request(cx: &Cx, old: &Member, asked_by: AskedBy, input: Value) -> Open {
     Open {
-        id: cx.platform.world.id::<OperationId>(),
+        id: cx.platform.env.id::<OperationId>(),
         scope: old.scope(),
         subject_kind: "member",
         subject_id: old.id.uuid(),
         subject_name: old.name.clone(),
-        touches: vec![old.id.uuid()],
-        shares: vec![old.instance_id.uuid()],
+        exclusive_locks: vec![old.id.uuid()],
+        shared_locks: vec![old.instance_id.uuid()],
         asked_by,
         correlation_id: cx.correlation_id.clone(),
         input,
@@ -289,7 +290,7 @@ fn request(cx: &Cx, old: &Member, asked_by: AskedBy, input: Value) -> Open {
     }
 }
 
-fn accepted(old: &Member, opened: &Operation, why: &str) -> Told {
+fn accepted(old: &Member, opened: &Operation, why: &str) -> EventDraft {
     let data = json!({"name": old.name, "kind": opened.kind, "operation_id": opened.id, "reason": why,
                       "asked_by": "platform"});
     (EventType::OperationAccepted, member::path(old), data)

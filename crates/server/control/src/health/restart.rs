@@ -1,9 +1,9 @@
-//! Makes cells anew that ended by themselves, where their policy says so: after a reboot of their node, or the death of their
+//! Restarts cells that ended by themselves, according to their policy: after a reboot of their node, or the death of their
 //! first process.
 //!
-//! The platform does it and not the agent, because an incarnation is raised by the server: a cell that came back under its old
-//! number could not be told from the old one. So each restart is an operation with its evidence. Of each incarnation that ended
-//! it is decided once (the primary key of `cell_restarts`), and each cell has a budget.
+//! The server does this instead of the agent, because it assigns incarnations: a cell restarted under its old number would
+//! be indistinguishable from the old one. So each restart is an operation with its evidence. Each ended incarnation is
+//! decided once (the primary key of `cell_restarts`), and each cell has a budget.
 
 use std::sync::Arc;
 
@@ -18,24 +18,24 @@ use muster_model::operation::AskedBy;
 use muster_model::repair::CELL_RESTARTS;
 use serde_json::json;
 
-use crate::telling::Told;
+use crate::outbox::EventDraft;
 use crate::{Cx, Platform, cell};
 
-/// So many are opened in one round; the others in the next.
+/// Maximum number of restarts per round; the others follow in the next.
 const AT_ONCE: i64 = 100;
 
-/// What the policy comes to for an incarnation that ended.
+/// Restart decision for an ended incarnation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum RestartDecision {
-    /// It is restarted now.
+    /// Restart it now.
     Restart,
-    /// Its budget is spent, as of now.
+    /// Its budget has just been spent.
     Suspend,
     /// It was decided before.
     Decided,
 }
 
-/// Decides about an incarnation that ended, once.
+/// Decides about an ended incarnation, once.
 pub(super) async fn decide(
     cx: &Cx,
     tx: &mut Tx,
@@ -50,13 +50,13 @@ pub(super) async fn decide(
     })
 }
 
-/// In whose name a restart is opened.
+/// Returns the requester of a restart.
 pub(super) fn asked_by_policy() -> AskedBy {
     AskedBy { kind: "platform".to_owned(), id: "platform".to_owned(), name: "restart".to_owned() }
 }
 
 impl Platform {
-    /// Restarts the bare cells that ended and whose policy says so. Those of members are restarted with their instance.
+    /// Restarts ended bare cells according to their policy. Members' cells are restarted with their instance.
     pub(super) async fn restart_cells(self: &Arc<Self>) -> Result<(), StoreError> {
         for ended in self.store.cell_to_restart(AT_ONCE).await? {
             let cx = self.own_cx();
@@ -64,12 +64,12 @@ impl Platform {
             match restart(&cx, &mut tx, &ended).await {
                 Ok(opened) => {
                     tx.commit().await?;
-                    self.unsealed.notify_one();
+                    self.outbox.notify_one();
                     if opened {
                         self.engine.wake.notify_one();
                     }
                 }
-                // One that cannot be restarted now does not hold up the others.
+                // One failed restart must not delay the others.
                 Err(error) => {
                     tx.rollback().await;
                     tracing::warn!(cell = %ended.id, %error, "a cell that ended was not restarted; trying again");
@@ -84,7 +84,7 @@ async fn restart(cx: &Cx, tx: &mut Tx, ended: &Cell) -> muster_db::Result<bool> 
     if !tx.operation_touching_now(ended.id.uuid()).await?.is_empty() {
         return Ok(false);
     }
-    let (opened, told): (bool, Told) = match decide(cx, tx, ended.id, ended.incarnation).await? {
+    let (opened, told): (bool, EventDraft) = match decide(cx, tx, ended.id, ended.incarnation).await? {
         RestartDecision::Decided => return Ok(false),
         RestartDecision::Suspend => {
             let data = json!({"name": ended.name, "incarnation": ended.incarnation,
@@ -93,23 +93,23 @@ async fn restart(cx: &Cx, tx: &mut Tx, ended: &Cell) -> muster_db::Result<bool> 
         }
         RestartDecision::Restart => (true, open_restart(cx, tx, ended).await?),
     };
-    cx.tell_as_platform(tx, ended.scope(), vec![told]).await?;
+    cx.outbox_append_as_platform(tx, ended.scope(), vec![told]).await?;
     Ok(opened)
 }
 
-async fn open_restart(cx: &Cx, tx: &mut Tx, ended: &Cell) -> muster_db::Result<Told> {
+async fn open_restart(cx: &Cx, tx: &mut Tx, ended: &Cell) -> muster_db::Result<EventDraft> {
     let reason = "its restart policy is `always`, and it ended";
     let within: SignedDuration = cx.platform.engine.timing().create;
     let opened = open(
         &RESTART,
         Open {
-            id: cx.platform.world.id::<OperationId>(),
+            id: cx.platform.env.id::<OperationId>(),
             scope: ended.scope(),
             subject_kind: "cell",
             subject_id: ended.id.uuid(),
             subject_name: ended.name.clone(),
-            touches: vec![ended.id.uuid()],
-            shares: Vec::new(),
+            exclusive_locks: vec![ended.id.uuid()],
+            shared_locks: Vec::new(),
             asked_by: asked_by_policy(),
             correlation_id: cx.correlation_id.clone(),
             input: json!({"reason": reason}),

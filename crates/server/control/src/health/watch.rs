@@ -1,5 +1,4 @@
-//! Finds the instances whose health has to be assessed: those with members that changed, and those whose facts became too old.
-//! One replica at a time does.
+//! Finds the instances to assess: those with changed members, and those with outdated facts. One replica at a time does so.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,20 +12,20 @@ use crate::{Cx, Platform};
 
 const EVERY: Duration = Duration::from_secs(1);
 const LEASE: SignedDuration = SignedDuration::from_secs(10);
-/// What was committed late, or under another replica's clock, is found by looking back for so long.
+/// Overlap with the previous round, to catch late commits and clock skew between replicas.
 const LOOK_BACK: SignedDuration = SignedDuration::from_secs(5);
-/// So many are assessed in one round; the others in the next.
+/// Maximum number of assessments per round; the others follow in the next.
 const AT_ONCE: i64 = 500;
 
 struct Watch {
     platform: Arc<Platform>,
     lease: Option<Lease>,
-    /// Members that changed before this have been seen to.
+    /// Members changed before this time have been assessed.
     since: Option<Timestamp>,
 }
 
 impl Platform {
-    /// Assesses what has to be until told to stop.
+    /// Assesses due instances until stopped.
     pub async fn run_health(self: Arc<Self>, mut stop: tokio::sync::watch::Receiver<bool>) {
         let mut watch = Watch { platform: self.clone(), lease: None, since: None };
         while !*stop.borrow() {
@@ -46,19 +45,19 @@ impl Platform {
         }
     }
 
-    /// A request of the platform's own.
+    /// Returns a request context for the platform itself.
     pub(crate) fn own_cx(self: &Arc<Self>) -> Cx {
         Cx {
             platform: self.clone(),
             actor: None,
-            correlation_id: muster_model::hex::encode(&self.world.bytes::<16>()),
-            now: self.world.now(),
+            correlation_id: muster_model::hex::encode(&self.env.bytes::<16>()),
+            now: self.env.now(),
             if_match: None,
             address: None,
         }
     }
 
-    /// Assesses instances, each in a transaction of its own: one that fails does not hold up the others.
+    /// Assesses instances, each in a transaction of its own: one failure must not delay the others.
     pub(crate) async fn assess_all(self: &Arc<Self>, instances: Vec<InstanceId>) {
         for id in instances {
             if let Err(problem) = assess(&self.own_cx(), id).await {
@@ -71,7 +70,7 @@ impl Platform {
 impl Watch {
     async fn round(&mut self) -> Result<(), StoreError> {
         let platform = self.platform.clone();
-        let now = platform.world.now();
+        let now = platform.env.now();
         if self.lease.is_none() {
             let holder = platform.replica.to_string();
             self.lease = platform.store.lease_acquire("health", &holder, LEASE, now).await?;
@@ -81,7 +80,7 @@ impl Watch {
         tx.lease_extend(&lease, now).await?;
         tx.commit().await?;
         let due = match self.since {
-            // Whoever takes over looks at everything once.
+            // A new lease holder assesses everything once.
             None => platform.store.instances_running().await?,
             Some(since) => platform.store.instances_to_assess(since - LOOK_BACK, now, AT_ONCE).await?,
         };

@@ -1,9 +1,9 @@
-//! Have an instance be as this says: launch it, or upgrade and scale the one with this name. One difference at a time; what is as
-//! it should be is left alone.
+//! Apply a specification: launch the instance, or upgrade and scale the existing one of this name. One difference at a time;
+//! everything that already matches is left alone.
 
 use jiff::SignedDuration;
 use muster_api::instance::{ComponentAsk, InstanceCreate, InstanceScale, InstanceUpdate, InstanceUpgrade};
-use muster_api::operations::{Plan, Started};
+use muster_api::operation::{Plan, Started};
 use muster_api::{Code, Problem};
 use muster_authz::Permission;
 use muster_manifest::Manifest;
@@ -38,7 +38,7 @@ pub async fn apply(cx: &Cx, project: &str, body: InstanceCreate) -> Result<Commi
         return Err(Problem::new(Code::NameTaken, why));
     }
     running(&instance, "changed by applying")?;
-    // What it has already may be over by now, and is left as it is.
+    // The current expiry may be in the past by now, and is left unchanged.
     let expires_at = body.expires_at.filter(|time| Some(*time) != instance.expires_at);
     if expires_at.is_some_and(|time| time <= cx.now) {
         return Err(Problem::field("/expires_at", "it is in the past"));
@@ -59,13 +59,13 @@ pub async fn apply(cx: &Cx, project: &str, body: InstanceCreate) -> Result<Commi
         InstanceUpdate { labels: body.labels, protected: body.protected, expires_at, repair: body.repair };
     let (after, told) = updated(cx, &instance, settings)?;
     let is_settled = after == instance;
-    // What comes next finds the instance as this leaves it.
+    // The following change applies to the instance as this one leaves it.
     let next = Instance { version: instance.version + i64::from(!is_settled), ..after.clone() };
     let dry_run = body.dry_run.unwrap_or(false);
     let commit = if upgrades {
         let remains: Vec<String> = scales.iter().map(remaining).collect();
         let upgrade = InstanceUpgrade {
-            // Where only the configuration differs, the release stays.
+            // If only the configuration differs, the release stays.
             app_version: Some(body.app_version.unwrap_or_else(|| instance.app_version_id.to_string())),
             config: body.config,
             reason: Some("applied".to_owned()),
@@ -90,11 +90,11 @@ pub async fn apply(cx: &Cx, project: &str, body: InstanceCreate) -> Result<Commi
     let (now, subject) = (cx.now, path(&instance));
     let detail = commit.detail.clone();
     let mut commit = commit.event(cx, EventType::InstanceUpdated, subject, told.clone()).detail(detail);
-    // The settings' values before, beside those of the operation.
+    // Previous values of the settings, beside those of the operation.
     if let (Some(Value::Object(all)), Value::Object(settings)) = (&mut commit.before, &told["before"]) {
         all.extend(settings.clone());
     }
-    Ok(commit.after(move |tx| {
+    Ok(commit.prepend(move |tx| {
         Box::pin(async move {
             tx.instance_move(&instance, &after, now).await?;
             Ok(())
@@ -102,7 +102,7 @@ pub async fn apply(cx: &Cx, project: &str, body: InstanceCreate) -> Result<Commi
     }))
 }
 
-/// Goes on only if nothing is asked to be otherwise that stays as it was made.
+/// Rejects changes to immutable properties.
 fn stays(
     instance: &Instance,
     manifest: &Manifest,
@@ -120,7 +120,7 @@ fn stays(
         let Some(component) = components.iter().find(|component| component.key == ask.component_key) else {
             continue;
         };
-        // More members are made with what this asks for; those that are there keep what they were made with.
+        // New members are created with the requested capacity; existing ones keep theirs.
         let grows = ask.count.is_some_and(|count| count > component.desired);
         let wanted = ask.capacity.map(amounts_of);
         if !grows && wanted.is_some_and(|wanted| Some(wanted) != asks(manifest, component)) {
@@ -132,7 +132,7 @@ fn stays(
     Ok(())
 }
 
-/// The components that should have another number of members than they have.
+/// Returns the components with a different desired number of members.
 fn differing(components: &[Component], asked: &[ComponentAsk]) -> Vec<ComponentAsk> {
     let has = |key: &str| components.iter().find(|component| component.key == key).map_or(0, |of| of.desired);
     let differs = |ask: &&ComponentAsk| ask.count.is_some_and(|count| count != has(&ask.component_key));
@@ -144,12 +144,12 @@ fn remaining(ask: &ComponentAsk) -> String {
     format!("{} is to have {count} members: apply the same again when this is done", ask.component_key)
 }
 
-/// No member of it changes.
+/// Prepares a command that changes no member.
 fn nothing(cx: &Cx, instance: &Instance, told: &Value) -> Commit {
     let plan = Plan {
         kind: "instance.apply".to_owned(),
         steps: Vec::new(),
-        touches: Vec::new(),
+        locks: Vec::new(),
         capacity: None,
         fits_now: None,
         items: Vec::new(),

@@ -1,4 +1,4 @@
-//! Which members go when fewer are wanted. Pure.
+//! Selection of members to remove in a scale-down. Pure.
 
 use std::cmp::Reverse;
 
@@ -6,16 +6,16 @@ use jiff::Timestamp;
 use muster_model::instance::Health;
 use muster_model::member::{Member, MemberState};
 
-/// The members of a component that go when `fewer` are wanted and `desired` are left to be: those that failed go first, as far as
-/// they are among those that are wanted at all; of the others those that are missed least, which are those that do not work, then
-/// those that are out of work, then those that have not come yet, and then those that work. Among equals those go first that do
-/// nothing, then those whose work is over first, as their adapter last said; of whom nobody knows that, they come after these;
-/// and then the newest. What is on its way out already is not chosen.
+/// Selects the members of a component to remove, for `fewer` members and `desired` remaining ones. Failed members go first,
+/// as far as they count toward the desired number. The others are ordered by importance: unhealthy, then drained, then not
+/// yet active, then working. Among equals, idle members come first, then by the end of their work in the adapter's last
+/// report, with unknown ends last, and then the newest. Members that are already being removed are not selected.
 pub(crate) fn removed(mut members: Vec<Member>, fewer: usize, desired: usize, now: Timestamp) -> Vec<Member> {
     members.retain(|member| !matches!(member.state, MemberState::Removing | MemberState::Removed));
     let (mut failed, mut others): (Vec<Member>, Vec<Member>) =
         members.into_iter().partition(|member| member.state == MemberState::Failed);
-    // One whose add failed was taken back from what is wanted when it did: it must not stand in for one that works.
+    // A member with a failed add was already subtracted from the desired number: it must not be removed in place of a
+    // working one.
     let too_many = others.len().saturating_sub(desired).min(fewer);
     let missed = |member: &Member| match (member.state, member.known_health()) {
         (MemberState::Active, Health::Unhealthy) => 0,
@@ -31,7 +31,7 @@ pub(crate) fn removed(mut members: Vec<Member>, fewer: usize, desired: usize, no
     failed
 }
 
-/// When it is free, in the order in which members go.
+/// When a member becomes free, in the order of removal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Free {
     Now,
@@ -47,7 +47,8 @@ fn free(member: &Member, now: Timestamp) -> Free {
     }
 }
 
-/// The number in its name, which grows with every member of its component. Of those that one command asked for, the ids say less.
+/// Returns the number in its name, which grows with every member of its component. Ids are less precise for members of one
+/// command.
 fn number(member: &Member) -> i64 {
     member.name.rsplit('-').next().and_then(|number| number.parse().ok()).unwrap_or_default()
 }
@@ -55,7 +56,7 @@ fn number(member: &Member) -> i64 {
 #[cfg(test)]
 mod tests {
     use jiff::SignedDuration;
-    use muster_ids::World;
+    use muster_ids::Env;
     use proptest::prelude::*;
 
     use super::*;
@@ -63,10 +64,10 @@ mod tests {
 
     #[test]
     fn those_that_are_missed_least_go_first() {
-        let world = World::for_tests(1);
+        let env = Env::for_tests(1);
         let of = |number, state, health| Member {
             name: format!("a-worker-{number}"),
-            ..member(&world, state, health)
+            ..member(&env, state, health)
         };
         let old = of(9, MemberState::Active, Health::Healthy);
         let unhealthy = of(2, MemberState::Active, Health::Unhealthy);
@@ -85,7 +86,7 @@ mod tests {
             gone,
         ];
         let order = |fewer, desired| -> Vec<_> {
-            removed(all.clone(), fewer, desired, world.now()).into_iter().map(|member| member.id).collect()
+            removed(all.clone(), fewer, desired, env.now()).into_iter().map(|member| member.id).collect()
         };
         assert_eq!(order(5, 0), [unhealthy.id, drained.id, coming.id, new.id, old.id]);
         assert_eq!(order(6, 0), [failed.id, unhealthy.id, drained.id, coming.id, new.id, old.id]);
@@ -95,12 +96,12 @@ mod tests {
 
     #[test]
     fn of_those_that_work_the_one_goes_whose_work_is_over_first() {
-        let world = World::for_tests(2);
-        let now = world.now();
+        let env = Env::for_tests(2);
+        let now = env.now();
         let of = |number, seconds: Option<i64>| Member {
             name: format!("a-worker-{number}"),
             free_at: seconds.map(|seconds| now + SignedDuration::from_secs(seconds)),
-            ..member(&world, MemberState::Active, Health::Healthy)
+            ..member(&env, MemberState::Active, Health::Healthy)
         };
         let long = of(7, Some(3600));
         let short = of(2, Some(60));
@@ -113,26 +114,26 @@ mod tests {
         let order: Vec<_> = removed(all, 6, 0, now).into_iter().map(|member| member.name).collect();
         let expected = [just, idle, short, long, unknown, older].map(|member| member.name);
         assert_eq!(order, expected, "idle, newest first; then by the end; then those of whom nobody knows");
-        // What does not work is missed less, however long it would have gone on.
+        // A broken member is removed first, however long its work would last.
         let broken = Member { health: Health::Unhealthy, ..of(1, Some(7200)) };
         let order = removed(vec![of(2, Some(-5)), broken.clone()], 1, 1, now);
         assert_eq!(order[0].id, broken.id);
     }
 
     proptest! {
-        /// Whoever goes is free no later than any equal that stays; one of whom nobody knows it is free last.
+        /// A removed member is free no later than any equal that stays; an unknown end counts as last.
         #[test]
         fn nobody_goes_before_an_equal_that_is_free_earlier(ends in prop::collection::vec(prop::option::of(-100..100_i64), 1..20), fewer in 0..20_usize) {
-            let world = World::for_tests(6);
-            let now = world.now();
+            let env = Env::for_tests(6);
+            let now = env.now();
             let all: Vec<Member> = ends.iter().map(|end| Member {
                 free_at: end.map(|seconds| now + SignedDuration::from_secs(seconds)),
-                ..member(&world, MemberState::Active, Health::Healthy)
+                ..member(&env, MemberState::Active, Health::Healthy)
             }).collect();
             let desired = all.len().saturating_sub(fewer);
             let going = removed(all.clone(), fewer, desired, now);
             prop_assert_eq!(going.len(), fewer.min(all.len()));
-            // Whoever does nothing is free now, however long that has been so.
+            // An idle member is free now, however long it has been idle.
             let end = |one: &Member| one.free_at.map_or(i64::MAX, |at| (at.as_second() - now.as_second()).max(0));
             let last = going.iter().map(end).max().unwrap_or(0);
             let stays = all.iter().filter(|one| going.iter().all(|gone| gone.id != one.id));
@@ -141,12 +142,12 @@ mod tests {
             }
         }
 
-        /// As many stay as are wanted, where there are so many; and none that works goes while one that does not stays.
+        /// The desired number stays, if there are as many; and no working member goes while one that does not work stays.
         #[test]
         fn none_that_works_goes_before_one_that_does_not(states in prop::collection::vec(0..9_usize, 0..20), fewer in 0..20_usize, desired in 0..20_usize) {
-            let world = World::for_tests(5);
-            let all: Vec<Member> = states.iter().map(|at| member(&world, MemberState::ALL[*at], Health::Healthy)).collect();
-            let going = removed(all.clone(), fewer, desired, world.now());
+            let env = Env::for_tests(5);
+            let all: Vec<Member> = states.iter().map(|at| member(&env, MemberState::ALL[*at], Health::Healthy)).collect();
+            let going = removed(all.clone(), fewer, desired, env.now());
             prop_assert!(going.len() <= fewer);
             let could = |one: &&Member| !matches!(one.state, MemberState::Removing | MemberState::Removed | MemberState::Failed);
             let stays = |one: &&Member| going.iter().all(|gone| gone.id != one.id);

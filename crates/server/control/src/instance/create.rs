@@ -1,4 +1,4 @@
-//! Launch an app.
+//! Launch an instance of an app.
 
 use muster_api::instance::InstanceCreate;
 use muster_authz::Permission;

@@ -1,5 +1,5 @@
-//! Take an instance down, and see that nothing of it is left. Whatever else is under way on it is superseded: this must always be
-//! possible.
+//! Decommission an instance, and verify that nothing of it is left. It supersedes every open operation on the instance: this
+//! must always be possible.
 
 use jiff::{SignedDuration, Timestamp};
 use muster_api::instance::InstanceAct;
@@ -17,7 +17,7 @@ use crate::operation::{Begin, begin, deadline, part_of};
 use crate::refuse::{Result, refuse};
 use crate::{Commit, Cx};
 
-/// How long it has, if nothing is said.
+/// Default time limit.
 pub(crate) const WITHIN: SignedDuration = SignedDuration::from_hours(2);
 
 /// Prepares `instance_decommission`.
@@ -39,7 +39,7 @@ pub async fn decommission(cx: &Cx, project: &str, reference: &str, body: Instanc
         tokio::try_join!(store.operation_touching(instance.id.uuid()), store.member_living(instance.id))
             .map_err(refuse)?;
     let dry_run = body.dry_run.unwrap_or(false);
-    // By force one that is not forced, or is blocked, is superseded.
+    // A forced decommission supersedes one that is not forced, or is blocked.
     let same = touching.iter().find(|operation| operation.kind == DECOMMISSION.kind);
     let again = |same: &Operation| force && (same.input["force"] != json!(true) || is_blocked(same));
     if let Some(same) = same.filter(|same| !dry_run && !again(same)) {
@@ -58,8 +58,8 @@ pub async fn decommission(cx: &Cx, project: &str, reference: &str, body: Instanc
         subject: instance.id.to_string(),
         name: instance.name.clone(),
         path: path(&instance),
-        touches: vec![instance.id.uuid()],
-        shares: Vec::new(),
+        exclusive_locks: vec![instance.id.uuid()],
+        shared_locks: Vec::new(),
         items: living.iter().map(part_of).collect(),
         input: json!({"force": force, "reason": reason}),
         deadline_at,
@@ -76,8 +76,8 @@ pub async fn decommission(cx: &Cx, project: &str, reference: &str, body: Instanc
     if dry_run {
         return Ok(commit);
     }
-    // Somebody may have protected it since it was looked at.
-    Ok(commit.unless(move |tx| {
+    // It may have been protected since it was read.
+    Ok(commit.check_before_commit(move |tx| {
         Box::pin(async move {
             let now = tx.instance_hold(instance.id).await?;
             unprotected(now.as_ref().unwrap_or(&instance))?;
@@ -86,13 +86,13 @@ pub async fn decommission(cx: &Cx, project: &str, reference: &str, body: Instanc
     }))
 }
 
-/// Whether it is blocked, or one of its members is.
+/// Reports whether it is blocked, or one of its items is.
 fn is_blocked(operation: &Operation) -> bool {
-    operation.state == OperationState::Parked
-        || operation.items.iter().any(|item| item.state == ItemState::Parked)
+    operation.state == OperationState::Blocked
+        || operation.items.iter().any(|item| item.state == ItemState::Blocked)
 }
 
-/// Goes on only if nobody protects it.
+/// Ensures that the instance is not protected.
 fn unprotected(instance: &Instance) -> Result<()> {
     if !instance.protected {
         return Ok(());
@@ -102,11 +102,12 @@ fn unprotected(instance: &Instance) -> Result<()> {
     Err(Problem::new(Code::InvalidState, why))
 }
 
-/// What holds the instance, alone or beside others: all of it would have to end first otherwise, and what is to be taken down is
-/// not grown or mended before.
+/// Returns the operations that lock the instance, exclusively or shared: the decommission would have to wait for all of
+/// them, and an instance to be removed must not be scaled or repaired first.
 pub(crate) fn in_the_way(instance: &Instance, touching: Vec<Operation>) -> Vec<Operation> {
     let holds = |operation: &Operation| {
-        operation.touches.contains(&instance.id.uuid()) || operation.shares.contains(&instance.id.uuid())
+        operation.exclusive_locks.contains(&instance.id.uuid())
+            || operation.shared_locks.contains(&instance.id.uuid())
     };
     touching.into_iter().filter(holds).collect()
 }

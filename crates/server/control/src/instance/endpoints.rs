@@ -1,9 +1,9 @@
-//! Show where an instance can be reached: the ports of its manifest at each of its active members.
+//! Show an instance's endpoints: the ports of its manifest at each active member.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
-use muster_api::instance::{Endpoint, Endpoints};
+use muster_api::instance::{InstanceEndpoint, InstanceEndpoints};
 use muster_authz::Permission;
 use muster_db::MemberPlace;
 use muster_manifest::{Expose, Manifest};
@@ -15,7 +15,7 @@ use super::manifest_of;
 use crate::refuse::refuse;
 use crate::{Answer, Cx, Result};
 
-/// Answers `instance_endpoints`.
+/// Handles `instance_endpoints`.
 pub async fn endpoints(cx: &Cx, project: &str, reference: &str) -> Result<Answer> {
     let instance = cx.instance(project, reference).await?;
     cx.authorize(Permission::InstanceEndpoints, instance.scope(), "instance")?;
@@ -36,7 +36,7 @@ pub async fn endpoints(cx: &Cx, project: &str, reference: &str) -> Result<Answer
         else {
             continue;
         };
-        // What a member really runs says which ports it has.
+        // The release that a member actually runs determines its ports.
         let version = member.app_version_id.unwrap_or(instance.app_version_id);
         if let Entry::Vacant(place) = manifests.entry(version) {
             place.insert(manifest_of(cx, &instance, version).await?.1);
@@ -47,7 +47,7 @@ pub async fn endpoints(cx: &Cx, project: &str, reference: &str) -> Result<Answer
         };
         endpoints.extend(at(member, place, &address.to_string(), &manifests[&version], &ports));
     }
-    Ok(Answer::new(&Endpoints { endpoints }))
+    Ok(Answer::new(&InstanceEndpoints { endpoints }))
 }
 
 fn at(
@@ -56,13 +56,13 @@ fn at(
     address: &str,
     manifest: &Manifest,
     node_ports: &[NodePort],
-) -> Vec<Endpoint> {
+) -> Vec<InstanceEndpoint> {
     let Some(component) = manifest.component(&member.component_key) else { return Vec::new() };
     let endpoint = |port: &muster_manifest::Port| {
         let protocol = json!(port.protocol).as_str().unwrap_or("tcp").to_owned();
         let leads = |node: &&NodePort| node.cell_port == i64::from(port.port) && node.protocol == protocol;
         let node_port = node_ports.iter().find(leads).filter(|_| port.expose == Expose::Node);
-        Endpoint {
+        InstanceEndpoint {
             name: port.name.clone(),
             member: member.name.clone(),
             component_key: member.component_key.clone(),

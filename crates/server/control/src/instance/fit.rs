@@ -1,4 +1,4 @@
-//! Whether an instance fits where it is to be, asked with the very members and allocations, before anything is spent.
+//! Checks whether an instance fits, with its actual members and allocations, before anything is provisioned.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ use crate::Cx;
 use crate::app::site;
 use crate::refuse::{Result, refuse};
 
-/// Members of one component that are to be somewhere: in an allocation that the project holds, or each in one that is made.
+/// Members of one component to place: in an allocation of the project, or each in a new one.
 pub(crate) struct Group<'g> {
     pub(crate) component: &'g str,
     pub(crate) count: i64,
@@ -22,7 +22,7 @@ pub(crate) struct Group<'g> {
     pub(crate) allocation: Option<&'g Allocation>,
 }
 
-/// The allocations that these members are in.
+/// Returns the allocations of these members.
 fn places(groups: &[Group<'_>]) -> Vec<Place> {
     let mut places = Vec::new();
     let mut held: BTreeMap<AllocationId, Place> = BTreeMap::new();
@@ -43,7 +43,7 @@ fn places(groups: &[Group<'_>]) -> Vec<Place> {
     places
 }
 
-/// The allocations of the project's own that members are in.
+/// Returns the project's own allocations that contain members.
 pub(crate) async fn held(cx: &Cx, living: &[Member]) -> Result<BTreeMap<AllocationId, Allocation>> {
     let store = &cx.platform.store;
     let mut held: BTreeMap<AllocationId, Allocation> = BTreeMap::new();
@@ -55,7 +55,7 @@ pub(crate) async fn held(cx: &Cx, living: &[Member]) -> Result<BTreeMap<Allocati
     Ok(held)
 }
 
-/// The members that are there, each where it is.
+/// Returns the existing members, each with its allocation.
 pub(crate) fn standing<'g>(
     manifest: &Manifest,
     components: &[Component],
@@ -71,7 +71,8 @@ pub(crate) fn standing<'g>(
     living.into_iter().filter_map(group).collect()
 }
 
-/// Whether they fit in allocations of this shape; otherwise why not, and the smallest change that would help.
+/// Checks whether they fit in allocations of this shape; otherwise returns the reason and the smallest change that would
+/// help.
 pub(crate) fn fits(
     cx: &Cx,
     manifest: &Manifest,
@@ -86,7 +87,7 @@ pub(crate) fn fits(
     Err(Problem::new(Code::Incompatible, format!("{}{change}", answer.reasons.join("; "))))
 }
 
-/// The shape that is meant.
+/// Converts a shape.
 pub(crate) fn shape_of(shape: AllocationShape) -> Shape {
     match shape {
         AllocationShape::Baremetal => Shape::Baremetal,
@@ -94,7 +95,7 @@ pub(crate) fn shape_of(shape: AllocationShape) -> Shape {
     }
 }
 
-/// Goes on only if members can go into an allocation of the project.
+/// Ensures that members can be placed in an allocation of the project.
 pub(crate) fn holds_members(field: &str, allocation: &Allocation) -> Result<()> {
     if allocation.state == AllocationState::Active {
         return Ok(());

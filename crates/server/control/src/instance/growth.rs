@@ -1,6 +1,6 @@
-//! Members that a launch, a scale or an add makes: whether they could ever be had, and what a dry run says of them.
+//! New members of a launch, scale or add: whether they could ever be provisioned, and their part of the plan.
 
-use muster_api::operations::{Plan, PlannedMembers, PlannedPull};
+use muster_api::operation::{Plan, PlannedMembers, PlannedPull};
 use muster_api::{Code, Problem};
 use muster_engine::member::of;
 use muster_ids::{AppVersionId, ProjectId};
@@ -10,7 +10,7 @@ use crate::Cx;
 use crate::capacity::{PlannedAllocations, ensure_possible, foresee, total};
 use crate::refuse::{Result, refuse};
 
-/// A node pulls and unpacks so many bytes in a second, on a slow day.
+/// Conservative estimate of the bytes per second that a node pulls and unpacks.
 const PULLED_A_SECOND: i64 = 50_000_000;
 
 /// New members of one component.
@@ -18,9 +18,9 @@ pub(crate) struct Growth<'g> {
     pub(crate) component: &'g Component,
     pub(crate) count: i64,
     pub(crate) each: Capacity,
-    /// Whether each gets an allocation of its own; otherwise they go into one that the project holds.
+    /// Whether each gets an allocation of its own; otherwise they share one of the project.
     pub(crate) makes_room: bool,
-    /// Where the caller named the capacity, if they did.
+    /// JSON pointer to the capacity in the request, if given.
     pub(crate) pointer: Option<String>,
 }
 
@@ -40,8 +40,8 @@ fn planned<'g>(growth: &'g [Growth<'g>], exclusive: bool) -> Vec<PlannedAllocati
     .collect()
 }
 
-/// Goes on only if nodes and quota could give all of this. Where the same command also gives something back, the quota is left
-/// to each member's own claim.
+/// Ensures that nodes and quota could satisfy all of it. If the same command also frees resources, the quota is checked by
+/// each member's own claim.
 pub(crate) async fn ensure_can_grow(
     cx: &Cx,
     project: ProjectId,
@@ -66,8 +66,8 @@ pub(crate) async fn ensure_can_grow(
     }
 }
 
-/// What a plan says of its new members: how many, how long that takes and, in a dry run, whether there is room and what has to
-/// be pulled. `existing` is what it touches that is there already: what has yet to be made has no ids to be shown.
+/// Adds the new members to a plan: their number, the expected duration and, in a dry run, whether they fit now and the
+/// images to pull. `existing` are the resources it affects that already exist: new ones have no ids yet.
 pub(crate) async fn plan_growth(
     cx: &Cx,
     project: ProjectId,
@@ -90,7 +90,7 @@ pub(crate) async fn plan_growth(
         plan.expected_seconds += seconds(waves.len().saturating_mul(add.steps.len()));
     }
     let Some(existing) = dry_run else { return Ok(()) };
-    plan.touches = existing;
+    plan.locks = existing;
     let made = planned(growth, exclusive);
     if !made.is_empty() {
         foresee(cx, project, &made, plan).await?;
@@ -105,7 +105,7 @@ fn seconds(count: usize) -> u32 {
     u32::try_from(count).unwrap_or(u32::MAX)
 }
 
-/// The images of new members that no cell runs from now.
+/// Returns the images of new members that no cell uses yet.
 async fn pulls(cx: &Cx, release: AppVersionId, grown: &[&Growth<'_>]) -> Result<Vec<PlannedPull>> {
     let store = &cx.platform.store;
     let mut pulls: Vec<PlannedPull> = Vec::new();

@@ -1,5 +1,5 @@
-//! What a launch comes to: the release, the configuration, the components and where their members go, all checked before
-//! anything is written; then the rows, and the operation that brings it about.
+//! Launch of an instance: release, configuration, components and placement are validated before anything is written; then
+//! the rows and the operation.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -31,10 +31,10 @@ use crate::secret::named;
 use crate::tenant::checked_labels;
 use crate::{Commit, Cx, app};
 
-/// The network of a project's bare cells has this name, and each instance's network has the instance's.
+/// Reserved name: an instance's network has the instance's name, and this is the network of a project's bare cells.
 const NOT_A_NAME: &str = "default";
 
-/// Prepares it, for whoever may.
+/// Prepares a launch; the caller has authorized it.
 pub(super) async fn launch(cx: &Cx, project: &str, body: InstanceCreate) -> Result<Commit> {
     let (project_id, scope) = cx.project_scope(project).await?;
     let tenant_id = scope.tenant().ok_or_else(|| Problem::not_found("project"))?;
@@ -57,9 +57,9 @@ pub(super) async fn launch(cx: &Cx, project: &str, body: InstanceCreate) -> Resu
     let shape = shape(cx, &manifest, body.shape.map(super::shape_in), &parts)?;
     let growth: Vec<Growth<'_>> = parts.iter().map(Part::growth).collect();
     ensure_can_grow(cx, project_id, &growth, false).await?;
-    let world = &cx.platform.world;
+    let env = &cx.platform.env;
     let instance = Instance {
-        id: world.id::<InstanceId>(),
+        id: env.id::<InstanceId>(),
         tenant_id,
         project_id,
         app_id: app.id,
@@ -71,7 +71,7 @@ pub(super) async fn launch(cx: &Cx, project: &str, body: InstanceCreate) -> Resu
         labels: checked_labels(body.labels)?,
         config,
         operator_account_id: entitlement.operator_account_id,
-        network_id: world.id::<NetworkId>(),
+        network_id: env.id::<NetworkId>(),
         topology_mode: None,
         shape: shape.as_str().to_owned(),
         state: InstanceState::Created,
@@ -95,7 +95,7 @@ pub(super) async fn launch(cx: &Cx, project: &str, body: InstanceCreate) -> Resu
     };
     let ids: BTreeMap<String, Vec<MemberId>> = parts
         .iter()
-        .map(|part| (part.said.key.clone(), (0..part.count).map(|_| world.id()).collect()))
+        .map(|part| (part.said.key.clone(), (0..part.count).map(|_| env.id()).collect()))
         .collect();
     let mut touched = vec![instance.id.to_string()];
     touched.extend(ids.values().flatten().map(ToString::to_string));
@@ -117,8 +117,8 @@ pub(super) async fn launch(cx: &Cx, project: &str, body: InstanceCreate) -> Resu
         subject: instance.id.to_string(),
         name: instance.name.clone(),
         path: path(&instance),
-        touches: vec![instance.id.uuid()],
-        shares: Vec::new(),
+        exclusive_locks: vec![instance.id.uuid()],
+        shared_locks: Vec::new(),
         items: Vec::new(),
         input,
         deadline_at,
@@ -133,7 +133,7 @@ pub(super) async fn launch(cx: &Cx, project: &str, body: InstanceCreate) -> Resu
     Ok(begin(cx, begun, move |tx, operation| Box::pin(write.write(tx, operation))))
 }
 
-/// The project's right to launch the app.
+/// Returns the project's entitlement to launch the app.
 async fn entitled(cx: &Cx, project: ProjectId, app: &App) -> Result<Entitlement> {
     let found = cx.platform.store.entitlement_of_app(project, app.id).await.map_err(refuse)?;
     let entitlement = found.map(|found| found.entitlement).filter(|found| found.revoked_at.is_none());
@@ -148,7 +148,7 @@ fn not_entitled(app: &str) -> Problem {
     Problem::new(Code::PermissionDenied, why)
 }
 
-/// Goes on only if the configuration is what the release's schema says.
+/// Validates the configuration against the release's schema.
 pub(super) fn configured(manifest: &Manifest, config: &Value) -> Result<()> {
     let faults: Vec<FieldError> = check_config(manifest, config)
         .into_iter()
@@ -164,7 +164,7 @@ pub(super) fn configured(manifest: &Manifest, config: &Value) -> Result<()> {
     }
 }
 
-/// Goes on only if the project has the secrets that the release's members are given.
+/// Ensures that the project has the secrets that the release's members need.
 pub(super) async fn needs_secrets(cx: &Cx, project: ProjectId, manifest: &Manifest) -> Result<()> {
     let secrets: BTreeSet<&str> = manifest
         .components
@@ -192,15 +192,15 @@ fn declared(manifest: &Manifest) -> RepairMode {
     }
 }
 
-/// A component as it is asked for.
+/// A component of the launch.
 struct Part {
     said: Said,
     count: i64,
     each: Capacity,
-    /// What its owner said that each asks for, where that is not the manifest's.
+    /// Capacity per member, where the request overrides the manifest.
     overridden: Option<Capacity>,
     allocation: Option<Allocation>,
-    /// Where the caller named its capacity, if they did.
+    /// JSON pointer to the capacity in the request, if given.
     pointer: Option<String>,
 }
 
@@ -216,7 +216,7 @@ impl Part {
     }
 }
 
-/// Every component of the manifest, with what the caller says of it.
+/// Returns every component of the manifest, merged with the request.
 async fn parts(cx: &Cx, project: &str, manifest: &Manifest, asked: &[ComponentAsk]) -> Result<Vec<Part>> {
     let mut seen = BTreeSet::new();
     for (index, ask) in asked.iter().enumerate() {
@@ -260,7 +260,7 @@ async fn parts(cx: &Cx, project: &str, manifest: &Manifest, asked: &[ComponentAs
     Ok(parts)
 }
 
-/// Goes on only if a component may have so many members.
+/// Validates the number of members of a component.
 pub(super) fn within(field: &str, said: &Said, count: i64) -> Result<()> {
     let allowed = said.count;
     if (allowed.min..=allowed.max).contains(&count) {
@@ -270,10 +270,10 @@ pub(super) fn within(field: &str, said: &Said, count: i64) -> Result<()> {
     Err(Problem::field(field, why))
 }
 
-/// More of anything than any node has, and little enough to be added up.
+/// Upper limit of any amount: more than any node has, and small enough to be summed up.
 const MOST: i64 = 1 << 40;
 
-/// Goes on only if something can run in so little, and somewhere.
+/// Validates a member's capacity: at least the minimum to run, at most what a node could have.
 pub(crate) fn enough(field: &str, capacity: muster_api::capacity::Capacity) -> Result<Capacity> {
     let amounts = amounts_of(capacity);
     let wrong = |what: &str, why: &str| Err(Problem::field(format!("{field}/{what}"), why));
@@ -290,8 +290,7 @@ pub(crate) fn enough(field: &str, capacity: muster_api::capacity::Capacity) -> R
     }
 }
 
-/// The shape that the instance is in: the one that is asked for, that of the allocations that are named, or a slice if that
-/// fits.
+/// Returns the instance's shape: the requested one, that of the named allocations, or a slice if that fits.
 fn shape(cx: &Cx, manifest: &Manifest, asked: Option<Shape>, parts: &[Part]) -> Result<Shape> {
     let groups: Vec<Group<'_>> = parts
         .iter()
@@ -326,7 +325,7 @@ fn shape(cx: &Cx, manifest: &Manifest, asked: Option<Shape>, parts: &[Part]) -> 
     }
 }
 
-/// What the platform makes room for.
+/// Returns the total capacity of the new allocations.
 fn made(parts: &[Part]) -> muster_api::capacity::Capacity {
     let mut sum = muster_api::capacity::Capacity::default();
     for part in parts.iter().filter(|part| part.allocation.is_none()) {
@@ -404,7 +403,7 @@ impl Write {
     }
 }
 
-/// A name that another has, said so that one knows which.
+/// Maps a name conflict to an error that includes the name.
 fn taken(error: StoreError, name: &str) -> crate::commit::WriteError {
     match error {
         StoreError::Conflict(_) => {

@@ -15,7 +15,7 @@ use crate::refuse::refuse;
 use crate::tenant::selector;
 use crate::{Answer, Cx, Result};
 
-/// Answers `instance_list`.
+/// Handles `instance_list`.
 pub async fn list(cx: &Cx, project: &str, query: InstanceListQuery) -> Result<Answer> {
     let (project, scope) = cx.project_scope(project).await?;
     cx.authorize(Permission::InstanceList, scope, "project")?;
@@ -28,7 +28,7 @@ pub async fn list(cx: &Cx, project: &str, query: InstanceListQuery) -> Result<An
     Ok(Answer::new(&InstancePage { items: views(cx, project, &items).await?, next_page_token }))
 }
 
-/// With their topologies, read for the whole page at once: many of them run the same few releases.
+/// Returns the views with topologies, read for the whole page at once: many instances run the same few releases.
 async fn views(cx: &Cx, project: ProjectId, page: &[Instance]) -> Result<Vec<api::Instance>> {
     let (Some(first), Some(last)) = (page.first(), page.last()) else { return Ok(Vec::new()) };
     let (store, between) = (&cx.platform.store, (first.id, last.id));

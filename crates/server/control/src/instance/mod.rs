@@ -1,4 +1,4 @@
-//! Instances: apps that run in a project. The commands record what is wanted; the engine does it.
+//! Instances: apps that run in a project. The commands record the desired state; the engine provisions it.
 
 mod apply;
 mod choose;
@@ -49,8 +49,8 @@ pub(crate) fn path(instance: &Instance) -> String {
     format!("/v1/projects/{}/app-instances/{}", instance.project_id, instance.id)
 }
 
-/// A release that an instance runs, ran or is to run, with its manifest. Whether it may still be used otherwise does not matter
-/// to what runs.
+/// Returns a past, current or future release of an instance, with its manifest. The release's state does not matter to
+/// running members.
 pub(crate) async fn manifest_of(
     cx: &Cx,
     instance: &Instance,
@@ -63,19 +63,19 @@ pub(crate) async fn manifest_of(
     Ok((release, manifest))
 }
 
-/// What each member of a component asks for: what its owner said, or else the manifest.
+/// Returns the capacity per member of a component: the instance's override, or else the manifest's.
 pub(crate) fn asks(manifest: &Manifest, component: &Component) -> Option<Capacity> {
     let said = component.capacity.clone().and_then(|capacity| serde_json::from_value(capacity).ok());
     said.or_else(|| Some(manifest.component(&component.key)?.capacity))
 }
 
-/// Something that is counted: a member by itself, or many of a kind.
+/// Something to count: a single member, or a group of equal ones.
 pub(crate) trait Counted {
-    /// Of which component.
+    /// Its component.
     fn component(&self) -> &str;
-    /// In which state.
+    /// Its state.
     fn state(&self) -> MemberState;
-    /// How it does, as far as anybody knows.
+    /// Its last known health.
     fn health(&self) -> Health;
 }
 
@@ -107,7 +107,7 @@ impl Counted for MemberCount {
     }
 }
 
-/// How the components of an instance stand.
+/// Returns the state of an instance's components.
 pub(crate) fn standings<'c, C: Counted + 'c>(
     manifest: &Manifest,
     components: &[Component],
@@ -186,7 +186,7 @@ fn repair_of(mode: api::RepairMode) -> RepairMode {
     }
 }
 
-/// The shape of allocations, by its word in the database.
+/// Parses the stored shape of allocations.
 pub(crate) fn shape(word: &str) -> AllocationShape {
     match word {
         "baremetal" => AllocationShape::Baremetal,
@@ -194,7 +194,7 @@ pub(crate) fn shape(word: &str) -> AllocationShape {
     }
 }
 
-/// The same as a manifest writes it.
+/// Parses the stored shape as the manifest's type.
 pub(crate) fn shape_word(word: &str) -> Shape {
     match word {
         "baremetal" => Shape::Baremetal,
@@ -209,13 +209,13 @@ fn shape_in(shape: AllocationShape) -> Shape {
     }
 }
 
-/// What a caller says that each member asks for.
+/// Converts the capacity in a request.
 pub(crate) fn amounts_of(capacity: muster_api::capacity::Capacity) -> Capacity {
     let muster_api::capacity::Capacity { gpus, cpus, memory_mb, disk_mb } = capacity;
     Capacity { gpus, cpus, memory_mb, disk_mb }
 }
 
-/// So many times as much.
+/// Multiplies a capacity.
 pub(crate) fn times(each: Capacity, count: i64) -> muster_api::capacity::Capacity {
     muster_api::capacity::Capacity {
         gpus: each.gpus.saturating_mul(count),
@@ -225,7 +225,7 @@ pub(crate) fn times(each: Capacity, count: i64) -> muster_api::capacity::Capacit
     }
 }
 
-/// The answer to whoever names a component that the release does not have.
+/// Returns the error for a component that the release does not have.
 pub(crate) fn unknown_component(field: &str, manifest: &Manifest, key: &str) -> Problem {
     let known: Vec<&str> = manifest.components.iter().map(|component| component.key.as_str()).collect();
     let why = format!(
@@ -242,7 +242,7 @@ fn amounts(capacity: Capacity) -> muster_api::capacity::Capacity {
     muster_api::capacity::Capacity { gpus, cpus, memory_mb, disk_mb }
 }
 
-/// With its topology, which has to be looked up.
+/// Returns the view with its topology, which needs queries.
 async fn view(cx: &Cx, instance: &Instance) -> Result<api::Instance> {
     let store = &cx.platform.store;
     let (components, counts) =

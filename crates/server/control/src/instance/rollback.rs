@@ -1,4 +1,4 @@
-//! Have an instance run the release that it ran before, configured as it was.
+//! Roll an instance back to its previous release and configuration.
 
 use jiff::SignedDuration;
 use muster_api::instance::InstanceAct;
@@ -13,7 +13,8 @@ use super::upgrade::{Roll, rolled};
 use crate::operation::deadline;
 use crate::{Commit, Cx, Result};
 
-/// Prepares `instance_rollback`. A deprecated release is a legal target: nothing new starts from it, but what ran can run again.
+/// Prepares `instance_rollback`. A deprecated release is a valid target: it starts nothing new, but may run again where it
+/// ran before.
 pub async fn rollback(cx: &Cx, project: &str, reference: &str, body: InstanceAct) -> Result<Commit> {
     let instance = cx.instance(project, reference).await?;
     cx.authorize(Permission::InstanceRollback, instance.scope(), "instance")?;
@@ -23,7 +24,7 @@ pub async fn rollback(cx: &Cx, project: &str, reference: &str, body: InstanceAct
         let why = "it has run no other release: there is nothing to go back to";
         return Err(Problem::new(Code::InvalidState, why));
     };
-    // It comes back as it was: the release and what it was configured with.
+    // Restore both the release and its configuration.
     let config = instance.previous_config.clone().filter(|config| *config != instance.config);
     if previous == instance.app_version_id && config.is_none() {
         let why = "it runs that release already, configured so: there is nothing to go back to";
@@ -47,7 +48,7 @@ pub async fn rollback(cx: &Cx, project: &str, reference: &str, body: InstanceAct
     rolled(cx, instance, roll, &[]).await
 }
 
-/// What cannot be forced is not pretended to be.
+/// Rejects `force`, which a rollback does not support.
 fn no_force(force: Option<bool>) -> Result<()> {
     match force {
         Some(true) => Err(Problem::field("/force", "only a decommission can be forced")),

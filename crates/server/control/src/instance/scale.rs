@@ -1,4 +1,4 @@
-//! Say how many members the components of an instance should have.
+//! Set the number of members of an instance's components.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -35,7 +35,7 @@ pub async fn scale(cx: &Cx, project: &str, reference: &str, body: InstanceScale)
     scaled(cx, project, instance, body).await
 }
 
-/// Prepares it, for whoever may.
+/// Prepares a scale; the caller has authorized it.
 pub(super) async fn scaled(
     cx: &Cx,
     project: &str,
@@ -72,7 +72,7 @@ pub(super) async fn scaled(
     let chosen = choose(cx.now, &manifest, &components, &changes, &living, &operations)?;
     let ids: BTreeMap<String, Vec<MemberId>> = changes
         .iter()
-        .map(|change| (change.key.clone(), (0..change.more.max(0)).map(|_| cx.platform.world.id()).collect()))
+        .map(|change| (change.key.clone(), (0..change.more.max(0)).map(|_| cx.platform.env.id()).collect()))
         .collect();
     let mut touched: Vec<String> = ids.values().flatten().map(ToString::to_string).collect();
     touched.extend(chosen.iter().map(|member| member.id.to_string()));
@@ -100,8 +100,8 @@ pub(super) async fn scaled(
         subject: instance.id.to_string(),
         name: instance.name.clone(),
         path: path(&instance),
-        touches: vec![instance.id.uuid()],
-        shares: Vec::new(),
+        exclusive_locks: vec![instance.id.uuid()],
+        shared_locks: Vec::new(),
         items: Vec::new(),
         input: json!({"app_version_id": instance.app_version_id, "shape": instance.shape, "capacity": capacity,
                       "reason": reason, "add": [], "remove": []}),
@@ -117,7 +117,7 @@ pub(super) async fn scaled(
     Ok(begin(cx, begun, move |tx, operation| Box::pin(write.write(tx, operation))))
 }
 
-/// Goes on only if the instance runs.
+/// Ensures that the instance is running.
 pub(super) fn running(instance: &Instance, what: &str) -> Result<()> {
     if instance.state == InstanceState::Running {
         return Ok(());
@@ -126,19 +126,19 @@ pub(super) fn running(instance: &Instance, what: &str) -> Result<()> {
     Err(Problem::new(Code::InvalidState, why))
 }
 
-/// What changes about a component.
+/// Change of a component.
 struct Change {
     key: String,
-    /// How many are wanted from now on.
+    /// New desired number of members.
     desired: i64,
-    /// So many more than before, or fewer.
+    /// Difference to the previous number; negative if fewer.
     more: i64,
     each: Capacity,
-    /// What its owner says from now on that each new one asks for.
+    /// New override of the capacity per new member.
     overridden: Option<Capacity>,
     allocation_id: Option<AllocationId>,
     allocation: Option<muster_model::allocation::Allocation>,
-    /// Where the caller named its capacity, if they did.
+    /// JSON pointer to the capacity in the request, if given.
     pointer: Option<String>,
 }
 
@@ -172,7 +172,7 @@ async fn change(
         Some(component) => {
             (component.desired, asks(manifest, component).unwrap_or(said.capacity), component.allocation_id)
         }
-        // The release has it, and the one before had not.
+        // The component is new in this release.
         None => (0, said.capacity, None),
     };
     let desired = ask.count.unwrap_or(was);
@@ -207,7 +207,7 @@ async fn change(
     Ok(Change { key: key.clone(), desired, more, each, overridden, allocation_id, allocation, pointer })
 }
 
-/// Goes on only if the instance as it would be fits together.
+/// Ensures that the resulting instance fits.
 async fn together(
     cx: &Cx,
     instance: &Instance,
@@ -220,7 +220,7 @@ async fn together(
         return Ok(());
     }
     let held = held(cx, living).await?;
-    // Those that go make room for nobody before they are gone.
+    // Members to be removed free no capacity before they are gone.
     let mut groups = standing(manifest, components, living, &held);
     for change in changes.iter().filter(|change| change.more > 0) {
         let allocation = change.allocation.as_ref();
@@ -229,7 +229,7 @@ async fn together(
     fits(cx, manifest, shape_word(&instance.shape), &groups)
 }
 
-/// Which members go; refused where the rest could not do without them.
+/// Selects the members to remove; returns an error if the component's quorum needs them.
 fn choose(
     now: Timestamp,
     manifest: &Manifest,
@@ -258,7 +258,7 @@ fn choose(
     Ok(chosen)
 }
 
-/// What the platform makes room for.
+/// Returns the total capacity of the new allocations.
 fn grown(changes: &[Change]) -> muster_api::capacity::Capacity {
     let mut sum = muster_api::capacity::Capacity::default();
     for change in changes.iter().filter(|change| change.allocation_id.is_none()) {
@@ -280,7 +280,7 @@ struct Write {
 }
 
 impl Write {
-    /// The components' rows are locked first, in the order of their keys; what is counted after that stays so.
+    /// Writes the change. Locks the components' rows first, in the order of their keys, so that the counts stay valid.
     async fn write(mut self, tx: &mut Tx, operation: &mut Operation) -> Wrote {
         self.changes.sort_by(|one, other| one.key.cmp(&other.key));
         let mut components = Vec::new();

@@ -37,7 +37,7 @@ pub async fn update(cx: &Cx, project: &str, reference: &str, body: InstanceUpdat
     Ok(commit.event(cx, EventType::InstanceUpdated, subject, told))
 }
 
-/// The instance as the settings say, and what is told of them.
+/// Returns the updated instance, and the event data.
 pub(super) fn updated(cx: &Cx, before: &Instance, body: InstanceUpdate) -> Result<(Instance, Value)> {
     let shown = json!({"labels": before.labels, "protected": before.protected, "expires_at": before.expires_at,
         "repair": repair(before.repair)});
@@ -50,7 +50,7 @@ pub(super) fn updated(cx: &Cx, before: &Instance, body: InstanceUpdate) -> Resul
             ("repair", body.repair.map(|mode| json!(mode))),
         ],
     );
-    // Both lead to a decommission, so they need the right to it.
+    // Both lead to a decommission, so they need the permission for it.
     if body.expires_at.is_some() || body.protected == Some(false) {
         cx.authorize(Permission::InstanceDecommission, before.scope(), "instance")?;
     }
@@ -61,7 +61,7 @@ pub(super) fn updated(cx: &Cx, before: &Instance, body: InstanceUpdate) -> Resul
     after.protected = body.protected.unwrap_or(after.protected);
     after.repair = body.repair.map_or(after.repair, repair_of);
     if let Some(time) = body.expires_at {
-        // A time that is over takes the expiry away: nothing is taken down behind anybody's back.
+        // A past time clears the expiry: an instance must not be decommissioned unexpectedly.
         after.expires_at = Some(time).filter(|time| *time > cx.now);
     }
     Ok((after, told))

@@ -1,4 +1,4 @@
-//! Have an instance run another release, or the same with another configuration.
+//! Upgrade an instance to another release, or change its configuration.
 
 use std::collections::BTreeSet;
 
@@ -36,12 +36,12 @@ pub async fn upgrade(cx: &Cx, project: &str, reference: &str, body: InstanceUpgr
     upgraded(cx, instance, body, &[]).await
 }
 
-/// The digest of a configuration: it tells two apart in the audit, which shows nobody's configuration.
+/// Returns the digest of a configuration, which distinguishes two of them in the audit without revealing either.
 fn config_digest(config: &Value) -> String {
     muster_model::hex::encode(&Sha256::digest(config.to_string()))
 }
 
-/// Prepares it, for whoever may. `remains` is what is left to do afterwards, a sentence each, for the plan.
+/// Prepares an upgrade; the caller has authorized it. `remains` describes the remaining changes, for the plan.
 pub(super) async fn upgraded(
     cx: &Cx,
     instance: Instance,
@@ -51,7 +51,7 @@ pub(super) async fn upgraded(
     running(&instance, "upgraded")?;
     let app = app::found(cx, instance.scope(), &instance.app_id.to_string()).await?.app;
     let wanted = body.app_version.as_deref();
-    // What it runs already starts nothing new, and can be configured even where nothing new may start from it.
+    // The current release starts nothing new, so it can be reconfigured in any state.
     let named = match wanted {
         Some(name) => Some(app_version::found(cx, instance.project_id, &app, name).await?.version),
         None => None,
@@ -83,21 +83,21 @@ pub(super) async fn upgraded(
     rolled(cx, instance, roll, remains).await
 }
 
-/// From one release to another, member by member.
+/// A rolling update from one release to another, member by member.
 pub(super) struct Roll {
     pub(super) definition: &'static Definition,
     pub(super) release: AppVersion,
     pub(super) manifest: Manifest,
-    /// The new configuration, where it changes.
+    /// New configuration, if it changes.
     pub(super) config: Option<Value>,
     pub(super) reason: String,
     pub(super) deadline_at: jiff::Timestamp,
-    /// Whether it is a way back, for which a release that starts nothing new is good enough.
+    /// Whether it is a rollback, which accepts a deprecated release.
     pub(super) returns: bool,
     pub(super) dry_run: bool,
 }
 
-/// Prepares it.
+/// Prepares a rolling update.
 pub(super) async fn rolled(cx: &Cx, instance: Instance, roll: Roll, remains: &[String]) -> Result<Commit> {
     let store = &cx.platform.store;
     let is_new = !roll.returns && roll.release.id != instance.app_version_id;
@@ -128,7 +128,7 @@ pub(super) async fn rolled(cx: &Cx, instance: Instance, roll: Roll, remains: &[S
     let mut touched = vec![instance.id.to_string()];
     touched.extend(members.iter().map(|member| member.id.to_string()));
     let mut plan = Begin::plan(roll.definition, &touched, roll.deadline_at);
-    plan.steps.extend(remains.iter().map(|says| muster_api::operations::PlannedStep {
+    plan.steps.extend(remains.iter().map(|says| muster_api::operation::PlannedStep {
         name: "remains".to_owned(),
         does: says.clone(),
         verifies: false,
@@ -142,8 +142,8 @@ pub(super) async fn rolled(cx: &Cx, instance: Instance, roll: Roll, remains: &[S
         subject: instance.id.to_string(),
         name: instance.name.clone(),
         path: path(&instance),
-        touches: vec![instance.id.uuid()],
-        shares: Vec::new(),
+        exclusive_locks: vec![instance.id.uuid()],
+        shared_locks: Vec::new(),
         items: members.into_iter().map(part_of).collect(),
         input: json!({"app_version_id": roll.release.id, "from": instance.app_version_id, "config": roll.config,
                       "shape": instance.shape, "reason": roll.reason}),
@@ -173,8 +173,8 @@ pub(super) async fn rolled(cx: &Cx, instance: Instance, roll: Roll, remains: &[S
     }))
 }
 
-/// Goes on only if nobody took a member out of work: it would be left behind with the old release. On the way back that is the
-/// lesser evil, because what does not work must not keep anybody from returning to what did.
+/// Ensures that no member is drained: it would stay on the old release. A rollback accepts that, because a broken release
+/// must not prevent the return to a working one.
 fn none_at_rest(living: &[Member], resting: &BTreeSet<MemberId>) -> Result<()> {
     let Some(member) = living.iter().find(|member| resting.contains(&member.id)) else { return Ok(()) };
     let why = format!(
@@ -184,8 +184,8 @@ fn none_at_rest(living: &[Member], resting: &BTreeSet<MemberId>) -> Result<()> {
     Err(Problem::new(Code::InvalidState, why))
 }
 
-/// Goes on only if what is there can become the other release: every component that has members is one of it and allows so many,
-/// and all of it fits where it is.
+/// Ensures that the existing members can move to the other release: it has every component with members and allows their
+/// number, and all of them fit where they are.
 fn suits(
     cx: &Cx,
     instance: &Instance,
@@ -219,7 +219,7 @@ fn suits(
             });
         }
     }
-    // Also one that failed and is not wanted: nobody could say any more what has to be seen before it is gone.
+    // Also a failed member that is not desired: its component's removal checks would no longer be known.
     let unknown = |member: &&Member| {
         member.state != MemberState::Removing && manifest.component(&member.component_key).is_none()
     };
@@ -230,18 +230,19 @@ fn suits(
         );
         return Err(Problem::new(Code::Incompatible, why));
     }
-    // Members in allocations that the project holds stay where they are.
+    // Members in the project's own allocations stay where they are.
     let all_made = components.iter().all(|component| component.allocation_id.is_none());
     if all_made { fits(cx, manifest, shape_word(&instance.shape), &groups) } else { Ok(()) }
 }
 
-/// What the way back takes over: it would wait for what does not come to its end otherwise, and that is why one goes back.
+/// Returns the upgrades that a rollback supersedes: it would otherwise wait for an upgrade that does not finish, which is
+/// the reason for the rollback.
 fn rolls(open: Vec<Operation>) -> Vec<Operation> {
     let is_roll = |operation: &Operation| [UPGRADE.kind, ROLLBACK.kind].contains(&operation.kind.as_str());
     open.into_iter().filter(is_roll).collect()
 }
 
-/// Goes on only if the same is not under way.
+/// Ensures that no such operation is already open.
 fn not_under_way(open: &[Operation], definition: &Definition, dry_run: bool) -> Result<()> {
     match open.iter().find(|operation| operation.kind == definition.kind) {
         Some(same) if !dry_run => {

@@ -1,4 +1,4 @@
-//! Trust a publisher's key.
+//! Add a trusted publisher key.
 
 use muster_api::key::KeyCreate;
 use muster_api::{Code, Problem};
@@ -25,7 +25,7 @@ pub async fn create(cx: &Cx, project: &str, body: KeyCreate) -> Result<Commit> {
         return Err(taken(&known));
     }
     let key = PublisherKey {
-        id: cx.platform.world.id(),
+        id: cx.platform.env.id(),
         tenant_id,
         project_id,
         name: body.name,
@@ -41,7 +41,7 @@ pub async fn create(cx: &Cx, project: &str, body: KeyCreate) -> Result<Commit> {
     let told = json!({"name": key.name, "fingerprint": key.fingerprint, "algorithm": key.algorithm});
     let commit = Commit::new(scope, named, move |tx| {
         Box::pin(async move {
-            // First, so that two changes of a project's keys come one after the other.
+            // First, to serialize changes of a project's keys.
             tx.trust_policy_raise(project_id).await?;
             tx.key_insert(&key).await?;
             Ok(Answer::new(&view(&key)))
@@ -50,7 +50,8 @@ pub async fn create(cx: &Cx, project: &str, body: KeyCreate) -> Result<Commit> {
     Ok(commit.event(cx, EventType::KeyCreated, subject, told))
 }
 
-/// A key under two names could be revoked under one of them and count under the other.
+/// Returns the error for a key that is already known. Under two names it could be revoked under one and still count under
+/// the other.
 fn taken(known: &PublisherKey) -> Problem {
     let detail = match known.revoked_at {
         None => format!("the project trusts this key already, as {}", known.name),

@@ -1,4 +1,4 @@
-//! List the keys that a project trusts or trusted.
+//! List a project's trusted and revoked keys.
 
 use muster_api::key::{KeyListQuery, KeyPage};
 use muster_authz::Permission;
@@ -8,7 +8,7 @@ use super::view;
 use crate::refuse::refuse;
 use crate::{Answer, Cx, Result};
 
-/// Answers `key_list`.
+/// Handles `key_list`.
 pub async fn list(cx: &Cx, project: &str, query: KeyListQuery) -> Result<Answer> {
     let (project, scope) = cx.project_scope(project).await?;
     cx.authorize(Permission::KeyList, scope, "project")?;

@@ -1,7 +1,7 @@
-//! Publishers' keys: whose signatures count in a project.
+//! Publisher keys: the keys with which signatures count in a project.
 //!
-//! A key is never removed, only revoked: a signature by it must stay tellable from a stranger's, and its name must not come to
-//! mean another key.
+//! A key is never deleted, only revoked: its signatures must stay distinguishable from those of unknown keys, and its name
+//! must not be reused for another key.
 
 mod create;
 mod get;
@@ -20,7 +20,7 @@ use muster_model::artifact::PublisherKey;
 use crate::Cx;
 use crate::refuse::{Result, refuse};
 
-/// A key of a project, by id or name.
+/// Returns a key of a project, by id or name.
 async fn found(cx: &Cx, project: ProjectId, reference: &str) -> Result<PublisherKey> {
     let store = &cx.platform.store;
     let found = match reference.parse::<KeyId>() {

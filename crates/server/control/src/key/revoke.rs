@@ -1,4 +1,4 @@
-//! Trust a key no more.
+//! Revoke a trusted key.
 
 use muster_api::key::KeyRevoke;
 use muster_api::{Code, Problem};

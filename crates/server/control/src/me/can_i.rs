@@ -1,4 +1,4 @@
-//! Ask whether something is allowed, and why. What may not be seen is answered like what is not there.
+//! Check whether an action is allowed, and why. An invisible scope is reported as not found.
 
 use muster_api::Problem;
 use muster_api::me::{CanI, CanIQuery};
@@ -6,7 +6,7 @@ use muster_authz::{Decision, Permission, decide};
 
 use crate::{Answer, Cx, Result};
 
-/// Answers `can_i`.
+/// Handles `can_i`.
 pub async fn can_i(cx: &Cx, query: CanIQuery) -> Result<Answer> {
     let permission = Permission::parse(&query.permission).ok_or_else(|| {
         Problem::field(

@@ -1,4 +1,4 @@
-//! Who am I, and what may I do.
+//! The caller's own identity and permissions.
 
 mod can_i;
 mod whoami;

@@ -1,4 +1,4 @@
-//! Show who the actor is to the platform.
+//! Show the caller's identity.
 
 use muster_api::me::{HeldRole, WhoAmI};
 use muster_authz::PrincipalKind;
@@ -6,7 +6,7 @@ use muster_authz::PrincipalKind;
 use crate::role_binding::role_view;
 use crate::{Answer, Cx, Result};
 
-/// Answers `whoami`.
+/// Handles `whoami`.
 pub async fn whoami(cx: &Cx) -> Result<Answer> {
     let actor = cx.authenticated()?;
     let (project_id, roles, permissions) = match &actor.principal.kind {

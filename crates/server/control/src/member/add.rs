@@ -62,7 +62,7 @@ pub async fn add(cx: &Cx, project: &str, reference: &str, body: MemberAdd) -> Re
     together(cx, &instance, &manifest, &components, (&key, count, each), named.as_ref()).await?;
     let growth = [Growth { component: said, count, each, makes_room: named.is_none(), pointer }];
     ensure_can_grow(cx, instance.project_id, &growth, false).await?;
-    let ids: Vec<MemberId> = (0..count).map(|_| cx.platform.world.id()).collect();
+    let ids: Vec<MemberId> = (0..count).map(|_| cx.platform.env.id()).collect();
     let (one, bulk) = of(Verb::Add);
     let definition = if ids.len() == 1 { one } else { bulk };
     let touched: Vec<String> = ids.iter().map(ToString::to_string).collect();
@@ -82,8 +82,8 @@ pub async fn add(cx: &Cx, project: &str, reference: &str, body: MemberAdd) -> Re
         subject: instance.id.to_string(),
         name: instance.name.clone(),
         path: instance::path(&instance),
-        touches: Vec::new(),
-        shares: vec![instance.id.uuid()],
+        exclusive_locks: Vec::new(),
+        shared_locks: vec![instance.id.uuid()],
         items: Vec::new(),
         input: json!({"app_version_id": instance.app_version_id, "capacity": each, "shape": instance.shape,
                       "reason": body.reason.unwrap_or_default()}),
@@ -100,7 +100,7 @@ pub async fn add(cx: &Cx, project: &str, reference: &str, body: MemberAdd) -> Re
             subject_kind: "member",
             subject_id: only.uuid(),
             subject: only.to_string(),
-            touches: vec![only.uuid()],
+            exclusive_locks: vec![only.uuid()],
             ..begun
         },
         _ => begun,
@@ -110,7 +110,7 @@ pub async fn add(cx: &Cx, project: &str, reference: &str, body: MemberAdd) -> Re
     Ok(begin(cx, begun, move |tx, operation| Box::pin(write.write(tx, operation))))
 }
 
-/// Goes on only if the component may have so many.
+/// Ensures that the component may have this many members.
 fn room(said: &Said, desired: i64) -> Result<()> {
     if desired <= said.count.max {
         return Ok(());
@@ -119,7 +119,7 @@ fn room(said: &Said, desired: i64) -> Result<()> {
     Err(Problem::field("/count", why))
 }
 
-/// A component that the instance's release has and the one before had not.
+/// Returns an empty component, for one that is new in the instance's release.
 fn bare(instance: &Instance, key: &str) -> Component {
     Component {
         instance_id: instance.id,
@@ -131,7 +131,7 @@ fn bare(instance: &Instance, key: &str) -> Component {
     }
 }
 
-/// Goes on only if the instance with these members fits together.
+/// Ensures that the instance with the new members fits.
 async fn together(
     cx: &Cx,
     instance: &Instance,

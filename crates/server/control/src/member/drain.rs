@@ -1,4 +1,4 @@
-//! Take members out of work, and see that none is left on them.
+//! Drain members, and verify that no work is left on them.
 
 use jiff::SignedDuration;
 use muster_api::member::MemberAct;

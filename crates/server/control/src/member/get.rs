@@ -6,7 +6,7 @@ use super::view;
 use crate::refuse::refuse;
 use crate::{Answer, Cx, Result};
 
-/// Answers `member_get`.
+/// Handles `member_get`.
 pub async fn get(cx: &Cx, project: &str, instance: &str, reference: &str) -> Result<Answer> {
     let instance = cx.instance(project, instance).await?;
     cx.authorize(Permission::MemberGet, instance.scope(), "instance")?;

@@ -11,7 +11,7 @@ use super::{state_of, view};
 use crate::refuse::refuse;
 use crate::{Answer, Cx, Result};
 
-/// Answers `member_list`.
+/// Handles `member_list`.
 pub async fn list(cx: &Cx, project: &str, instance: &str, query: MemberListQuery) -> Result<Answer> {
     let instance = cx.instance(project, instance).await?;
     cx.authorize(Permission::MemberList, instance.scope(), "instance")?;

@@ -1,4 +1,4 @@
-//! Members of instances. The commands record what is wanted; the engine does it.
+//! Members of instances. The commands record the desired state; the engine provisions it.
 
 mod add;
 mod drain;
@@ -38,9 +38,9 @@ use serde_json::json;
 
 use crate::adapter_step::object;
 use crate::instance::{health, shape};
-use crate::telling::Told;
+use crate::outbox::EventDraft;
 
-/// The members whose cells are dead, as their nodes' agents reported. They do not count as in work.
+/// Returns the members with a dead cell, as reported by their nodes' agents. They do not count as active.
 pub(crate) fn lost_members(places: &[MemberPlace]) -> BTreeSet<MemberId> {
     places.iter().filter(|place| place.dead_since.is_some()).map(|place| place.member_id).collect()
 }
@@ -122,21 +122,21 @@ fn view(member: &Member, network: Option<&Network>, place: Option<&MemberPlace>)
     }
 }
 
-/// A member that is asked for.
+/// A requested member.
 pub(crate) struct Wanted<'w> {
     pub(crate) id: MemberId,
     pub(crate) instance: &'w Instance,
     pub(crate) component_key: &'w str,
-    /// The number in its name.
+    /// Number in its name.
     pub(crate) ordinal: i64,
-    /// The allocation that its owner named.
+    /// Allocation named by its owner.
     pub(crate) allocation_id: Option<AllocationId>,
     pub(crate) operation_id: OperationId,
     pub(crate) correlation_id: &'w str,
     pub(crate) now: Timestamp,
 }
 
-/// Its row.
+/// Returns its row.
 pub(crate) fn requested(wanted: Wanted<'_>) -> Member {
     let instance = wanted.instance;
     Member {
@@ -174,8 +174,8 @@ pub(crate) fn requested(wanted: Wanted<'_>) -> Member {
     }
 }
 
-/// That it was asked for.
-pub(crate) fn requested_told(member: &Member) -> Told {
+/// Returns the event for a requested member.
+pub(crate) fn requested_told(member: &Member) -> EventDraft {
     let data = json!({"name": member.name, "component_key": member.component_key, "instance_id": member.instance_id,
                       "allocation_id": member.allocation_id, "operation_id": member.operation_id});
     (EventType::MemberRequested, path(member), data)
@@ -184,7 +184,7 @@ pub(crate) fn requested_told(member: &Member) -> Told {
 #[cfg(test)]
 pub(crate) mod tests {
     use muster_engine::{Open, open};
-    use muster_ids::World;
+    use muster_ids::Env;
     use muster_manifest::{Component, Manifest};
     use muster_model::Scope;
     use muster_model::operation::{AskedBy, Operation};
@@ -193,12 +193,12 @@ pub(crate) mod tests {
     use super::*;
 
     /// A member of the component `worker`.
-    pub(crate) fn member(world: &World, state: MemberState, health: Health) -> Member {
+    pub(crate) fn member(env: &Env, state: MemberState, health: Health) -> Member {
         Member {
-            id: world.id(),
-            tenant_id: world.id(),
-            project_id: world.id(),
-            instance_id: world.id(),
+            id: env.id(),
+            tenant_id: env.id(),
+            project_id: env.id(),
+            instance_id: env.id(),
             component_key: "worker".to_owned(),
             name: "a-worker-1".to_owned(),
             state,
@@ -223,8 +223,8 @@ pub(crate) mod tests {
             removed_witness_id: None,
             operation_id: None,
             correlation_id: String::new(),
-            created_at: world.now(),
-            updated_at: world.now(),
+            created_at: env.now(),
+            updated_at: env.now(),
             version: 1,
         }
     }
@@ -246,25 +246,25 @@ pub(crate) mod tests {
         manifest(key).components.remove(0)
     }
 
-    /// An operation of a kind, with nothing in it.
-    pub(crate) fn operation(world: &World, kind: &str) -> Operation {
+    /// An empty operation of a kind.
+    pub(crate) fn operation(env: &Env, kind: &str) -> Operation {
         let definition = muster_engine::definition(kind).expect("a known kind");
         open(
             definition,
             Open {
-                id: world.id(),
-                scope: Scope::Project(world.id(), world.id()),
+                id: env.id(),
+                scope: Scope::Project(env.id(), env.id()),
                 subject_kind: "instance",
                 subject_id: Uuid::nil(),
                 subject_name: String::new(),
-                touches: Vec::new(),
-                shares: Vec::new(),
+                exclusive_locks: Vec::new(),
+                shared_locks: Vec::new(),
                 asked_by: AskedBy { kind: "user".to_owned(), id: String::new(), name: String::new() },
                 correlation_id: String::new(),
                 input: json!({}),
-                deadline_at: world.now(),
+                deadline_at: env.now(),
                 parent_id: None,
-                now: world.now(),
+                now: env.now(),
             },
         )
     }

@@ -1,8 +1,8 @@
-//! What a replacement elsewhere would mean for a member, for plans: whether there is room for its successor, and what is lost.
+//! Forecast of a member's replacement, for plans: whether its successor fits, and which data is lost.
 
 use std::collections::BTreeSet;
 
-use muster_api::operations::{PlannedAction, PlannedItem};
+use muster_api::operation::{PlannedAction, PlannedItem};
 use muster_ids::{MemberId, NodeId};
 use muster_manifest::{Manifest, ReplaceOrder};
 use muster_model::instance::{Component, Instance};
@@ -13,22 +13,22 @@ use crate::capacity::shortage;
 use crate::instance::{asks, manifest_of, shape};
 use crate::{Cx, Result};
 
-/// What a plan needs to know of a replacement.
+/// Inputs for planning a replacement.
 pub(crate) struct Replacement<'r> {
     pub(crate) instance: &'r Instance,
-    /// Of the release that the instance should run.
+    /// Manifest of the instance's desired release.
     pub(crate) manifest: &'r Manifest,
     pub(crate) component: &'r Component,
     pub(crate) order: ReplaceOrder,
-    /// The successor goes into the allocation of the old one.
+    /// Whether the successor uses the same allocation.
     pub(crate) in_place: bool,
-    /// A node that does not count.
+    /// Node to exclude.
     pub(crate) but: Option<NodeId>,
-    /// What happens where there is no room.
+    /// Message about the consequence if there is no capacity.
     pub(crate) without_room: &'static str,
 }
 
-/// How each of these members of an instance would be replaced, on an order of its owner.
+/// Plans the replacement of these members, as requested by their owner.
 pub(super) async fn replaced_items(
     cx: &Cx,
     members: &[Member],
@@ -61,7 +61,7 @@ pub(super) async fn replaced_items(
     Ok(items)
 }
 
-/// How a replacement of this member would go.
+/// Plans the replacement of a member.
 pub(crate) async fn replaced_item(cx: &Cx, member: &Member, of: &Replacement<'_>) -> Result<PlannedItem> {
     let mut parts = vec![match of.order {
         ReplaceOrder::NewFirst => "its successor is active before it is removed".to_owned(),

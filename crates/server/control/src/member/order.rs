@@ -1,5 +1,5 @@
-//! What the orders about members have in common: who is meant, whether it can be asked of them now, whether the rest can do
-//! without them, and the operation that does it.
+//! Logic shared by all commands on members: resolving the members, checking their states and the quorum, and submitting the
+//! operation.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -28,27 +28,27 @@ use crate::operation::{Begin, begin, deadline, part_of};
 use crate::refuse::{Result, refuse};
 use crate::{Commit, Cx};
 
-/// A member as the audit shows it before the order.
+/// Returns a member for the audit's previous values.
 fn member_before(member: &Member) -> serde_json::Value {
     json!({"id": member.id, "name": member.name, "state": member.state})
 }
 
-/// An order.
+/// A command on members.
 pub(super) struct Order {
     pub(super) verb: Verb,
     pub(super) permission: Permission,
-    /// What it takes to have it done without waiting for work to go elsewhere.
+    /// Permission required for `force`, which does not wait for work to drain.
     pub(super) forced: Option<Permission>,
     pub(super) members: Vec<String>,
     pub(super) force: bool,
     pub(super) reason: Option<String>,
     pub(super) ready_until: Option<Timestamp>,
-    /// How long it has, if nothing is said.
+    /// Default time limit.
     pub(super) within: SignedDuration,
     pub(super) dry_run: bool,
 }
 
-/// Prepares it.
+/// Prepares the command.
 pub(super) async fn order(cx: &Cx, project: &str, reference: &str, order: Order) -> Result<Commit> {
     let instance = cx.instance(project, reference).await?;
     let permission = order.forced.filter(|_| order.force).unwrap_or(order.permission);
@@ -88,7 +88,7 @@ pub(super) async fn order(cx: &Cx, project: &str, reference: &str, order: Order)
     }
     let absent: BTreeSet<MemberId> = unheard.union(&lost).copied().collect();
     let taken = Taken::of(order.verb, &members, Others { going, absent, replaced });
-    // Once here, so that a dry run says the same; and once more in the transaction, where it counts.
+    // Checked here for dry runs, and again in the transaction, which decides.
     let now_leaving = quorum::leaving(&operations);
     for component in &components {
         taken.refuse(order.verb, &manifest, component, &living, &now_leaving)?;
@@ -112,8 +112,8 @@ pub(super) async fn order(cx: &Cx, project: &str, reference: &str, order: Order)
         subject: instance.id.to_string(),
         name: instance.name.clone(),
         path: instance::path(&instance),
-        touches: Vec::new(),
-        shares: vec![instance.id.uuid()],
+        exclusive_locks: Vec::new(),
+        shared_locks: vec![instance.id.uuid()],
         items: members.iter().map(part_of).collect(),
         input: json!({"reason": reason, "force": order.force}),
         deadline_at,
@@ -131,7 +131,7 @@ pub(super) async fn order(cx: &Cx, project: &str, reference: &str, order: Order)
             subject: only.id.to_string(),
             name: only.name.clone(),
             path: path(only),
-            touches: vec![only.id.uuid()],
+            exclusive_locks: vec![only.id.uuid()],
             items: Vec::new(),
             ..common
         },
@@ -163,7 +163,7 @@ pub(super) async fn order(cx: &Cx, project: &str, reference: &str, order: Order)
     Ok(begin(cx, begun, move |tx, operation| Box::pin(write.write(tx, operation))))
 }
 
-/// Goes on only if the app's members can be asked that.
+/// Ensures that the app supports the verb.
 pub(super) fn supported(manifest: &Manifest, verb: Verb) -> Result<()> {
     if manifest.supports(verb) {
         return Ok(());
@@ -179,7 +179,7 @@ pub(super) fn supported(manifest: &Manifest, verb: Verb) -> Result<()> {
     Err(Problem::new(Code::InvalidState, why))
 }
 
-/// Goes on only if the instance runs: before and after that its members come and go with it.
+/// Ensures that the instance is running: otherwise its members come and go with it.
 pub(super) fn runs(instance: &Instance) -> Result<()> {
     match instance.state {
         InstanceState::Running => Ok(()),
@@ -200,7 +200,7 @@ pub(super) fn runs(instance: &Instance) -> Result<()> {
     }
 }
 
-/// The members, each once and each able to be asked.
+/// Resolves the members, without duplicates and each in a suitable state.
 async fn meant(
     cx: &Cx,
     instance: &Instance,
@@ -225,27 +225,27 @@ async fn meant(
     Ok(members)
 }
 
-/// What is under way on the members of an order.
+/// Open operations on the members of a command.
 #[derive(Default)]
 struct UnderWay {
-    /// What it supersedes.
+    /// Operations to supersede.
     superseded: Vec<Operation>,
-    /// The members that a replacement works on.
+    /// Members that are being replaced.
     replaced: BTreeMap<MemberId, Replaced>,
 }
 
-/// How far a replacement of a member is.
+/// Progress of a member's replacement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Replaced {
-    /// Its successor has come.
+    /// Whether its successor has joined.
     arrived: bool,
-    /// Its removal has begun.
+    /// Whether its removal has begun.
     removal: bool,
 }
 
-/// What is under way on the members and is superseded: by force whatever else is done with one that is there, also where that is
-/// blocked; a member that is put back to work is not drained first. The same once more is refused, unless it is blocked and
-/// forced, and everything else waits for its turn.
+/// Returns the open operations on the members that the command supersedes. With force, these are all that work on an
+/// existing member, blocked ones included; a resume supersedes a drain. An identical command is rejected, unless it is
+/// blocked and forced; all other operations are queued behind.
 async fn under_way(cx: &Cx, members: &[Member], order: &Order) -> Result<UnderWay> {
     let store = &cx.platform.store;
     let mut found = UnderWay::default();
@@ -277,7 +277,7 @@ async fn under_way(cx: &Cx, members: &[Member], order: &Order) -> Result<UnderWa
                 "member.drain" | "member.remove" | "member.replace" | "member.resume" | "member.upgrade" => {
                     true
                 }
-                // One that comes as a part of something else is that operation's to take back.
+                // A child operation is rolled back by its parent.
                 "member.add" | "member.recover" => operation.parent_id.is_none(),
                 _ => false,
             };
@@ -290,20 +290,20 @@ async fn under_way(cx: &Cx, members: &[Member], order: &Order) -> Result<UnderWa
     Ok(found)
 }
 
-/// Whether an operation is blocked, or waits for a child that is.
+/// Reports whether an operation is blocked, or waits for a blocked child.
 async fn is_blocked(cx: &Cx, operation: &Operation) -> Result<bool> {
-    if operation.state == OperationState::Parked {
+    if operation.state == OperationState::Blocked {
         return Ok(true);
     }
     let children = cx.platform.store.operation_children(operation.id).await.map_err(refuse)?;
-    Ok(children.iter().any(|child| child.state == OperationState::Parked))
+    Ok(children.iter().any(|child| child.state == OperationState::Blocked))
 }
 
 fn on_its_way(member: &Member) -> String {
     format!("{} is on its way out already: `muster operation list` shows by which operation", member.name)
 }
 
-/// Goes on only if nobody is to take a member's place: it goes then, and is not put back to work.
+/// Ensures that a member is not being replaced: it will be removed, so it cannot be resumed.
 fn stays<'o>(member: &Member, mut operations: impl Iterator<Item = &'o Operation>) -> Result<()> {
     let replaces = |operation: &&Operation| {
         let named = operation.items.iter().any(|item| item.id == member.id.to_string());
@@ -325,7 +325,7 @@ fn stays<'o>(member: &Member, mut operations: impl Iterator<Item = &'o Operation
     }
 }
 
-/// Goes on only if a member runs what its instance runs: beside the others it must not do otherwise.
+/// Ensures that a member runs the same release as its instance: it must not join the others with another one.
 fn runs_the_same(member: &Member, instance: &Instance) -> Result<()> {
     if member.app_version_id == Some(instance.app_version_id) {
         return Ok(());
@@ -337,7 +337,8 @@ fn runs_the_same(member: &Member, instance: &Instance) -> Result<()> {
     Err(Problem::new(Code::InvalidState, why))
 }
 
-/// Why nobody is to take the place of these, if somebody else is to already: each would bring a new one.
+/// Returns an error message if one of these members is already being replaced: each replacement would create another
+/// successor.
 fn replaced_already(
     verb: Verb,
     members: &[Member],
@@ -352,24 +353,24 @@ fn replaced_already(
     ))
 }
 
-/// What is known of the other members, and of operations on them.
+/// Facts about the other members, and operations on them.
 #[derive(Debug, Clone, Default)]
 struct Others {
-    /// Those of which one fewer is wanted already, because another operation removes them.
+    /// Members that another operation removes and has already subtracted from the desired number.
     going: BTreeSet<MemberId>,
-    /// Those that do not count as in work: their nodes are unreachable, or their cells are dead.
+    /// Members that do not count as active: their nodes are unreachable, or their cells are dead.
     absent: BTreeSet<MemberId>,
-    /// Those that a replacement works on.
+    /// Members that are being replaced.
     replaced: BTreeMap<MemberId, Replaced>,
 }
 
-/// Which members an order takes out of work, and how many fewer are wanted after it, by component.
+/// Members that a command takes out of service, and the change of the desired numbers by component.
 struct Taken {
     without: BTreeSet<MemberId>,
     others: Others,
-    /// So many fewer are wanted, as this order writes it.
+    /// Reduction of the desired number as written by this command.
     fewer: BTreeMap<String, i64>,
-    /// So many fewer are wanted in the end: a replacement that is superseded leaves its successor, where that has come.
+    /// Final reduction of the desired number: a superseded replacement leaves its successor, if that has joined.
     in_the_end: BTreeMap<String, i64>,
 }
 
@@ -384,7 +385,8 @@ impl Taken {
             if verb != Verb::Remove || member.never_worked() || others.going.contains(&member.id) {
                 continue;
             }
-            // What is superseded counts its successor by itself, and a removal that has begun has counted its member out.
+            // A superseded replacement counts its own successor, and a removal that has begun has already subtracted its
+            // member.
             let replaced = others.replaced.get(&member.id);
             *written += i64::from(replaced.is_none_or(|replaced| !replaced.removal));
             *end += i64::from(replaced.is_none_or(|replaced| !replaced.arrived));
@@ -392,7 +394,7 @@ impl Taken {
         Self { without: members.iter().map(|member| member.id).collect(), others, fewer, in_the_end }
     }
 
-    /// Goes on only if the component can do without them.
+    /// Ensures that the component keeps its quorum without them.
     fn refuse(
         &self,
         verb: Verb,
@@ -416,7 +418,7 @@ impl Taken {
         }
         let out = match verb {
             Verb::Drain | Verb::Remove => true,
-            // Where the new one comes first, the old one goes when it is not needed any more.
+            // With the successor first, the old member is removed only once it is not needed any more.
             Verb::Replace => said.replace_order == ReplaceOrder::OldFirst,
             Verb::Add | Verb::Resume | Verb::Recover => false,
         };
@@ -429,8 +431,8 @@ impl Taken {
 }
 
 impl Taken {
-    /// Goes on only if no more members are wanted afterwards than the component may have: one that never worked is not counted,
-    /// and its successor, or itself once it works, is.
+    /// Ensures that the desired number stays within the component's maximum: a member that was never active is not counted,
+    /// but its successor is, and so is the member itself once it is active.
     fn ensure_count_within_max(
         &self,
         verb: Verb,
@@ -472,8 +474,8 @@ struct Write {
 }
 
 impl Write {
-    /// The components' rows are locked first, always in the same order: whoever counts their members at the same moment waits,
-    /// and then sees what this left.
+    /// Writes the command. Locks the components' rows first, in a fixed order: concurrent commands that count the members
+    /// wait, and then read the result.
     async fn write(self, tx: &mut Tx, operation: &mut Operation) -> crate::operation::Wrote {
         let mut components = Vec::new();
         for key in self.taken.fewer.keys() {
@@ -505,7 +507,7 @@ impl Write {
                 return Err(WriteError::from(Problem::new(Code::InvalidState, why)));
             }
         }
-        // One that failed since it was looked at was counted out by that.
+        // A member that failed since it was read has already been subtracted.
         let members: Vec<Member> = self
             .members
             .iter()
@@ -526,17 +528,17 @@ impl Write {
 
 #[cfg(test)]
 mod tests {
-    use muster_ids::World;
+    use muster_ids::Env;
     use muster_model::instance::Health;
     use muster_model::member::MemberState;
 
     use super::*;
     use crate::member::tests::member;
 
-    /// How many fewer are wanted by what an order writes, and in the end.
+    /// Returns the reduction of the desired number as written by a command, and the final one.
     fn counts(state: MemberState, others: impl FnOnce(MemberId) -> Others) -> (i64, i64) {
-        let world = World::for_tests(1);
-        let one = Member { active_witness_id: Some(world.id()), ..member(&world, state, Health::Healthy) };
+        let env = Env::for_tests(1);
+        let one = Member { active_witness_id: Some(env.id()), ..member(&env, state, Health::Healthy) };
         let taken = Taken::of(Verb::Remove, std::slice::from_ref(&one), others(one.id));
         (taken.fewer["worker"], taken.in_the_end["worker"])
     }
@@ -552,7 +554,8 @@ mod tests {
         let active = MemberState::Active;
         assert_eq!(counts(active, |_| Others::default()), (1, 1));
         assert_eq!(counts(active, |id| Others { going: BTreeSet::from([id]), ..Others::default() }), (0, 0));
-        // What is superseded adds one for a successor that has come, and takes one for a removal whose successor has not.
+        // A superseded replacement adds one for a successor that has joined, and subtracts one for a removal without a
+        // successor.
         assert_eq!(counts(active, replaced(true, false)), (1, 0));
         assert_eq!(counts(MemberState::Draining, replaced(true, true)), (0, 0));
         assert_eq!(counts(MemberState::Draining, replaced(false, true)), (0, 1));

@@ -1,5 +1,4 @@
-//! Whether a component can do without some of its members: the rule is `muster_model::quorum`, and what is needed is what the
-//! manifest says.
+//! Quorum check of a component: the rule is `muster_model::quorum`, and the manifest declares the required number.
 
 use std::collections::BTreeSet;
 
@@ -9,8 +8,8 @@ use muster_model::member::Member;
 use muster_model::quorum::Need;
 pub(crate) use muster_model::quorum::{going, leaving, replacing};
 
-/// Why a component cannot do without these members, if it cannot. `out` are those that do not count: they are on their way out,
-/// or nobody hears from their nodes.
+/// Returns why a component cannot lose these members, if it cannot. `out` are members that do not count: they are being
+/// removed, or their nodes are unreachable.
 pub(crate) fn fault(
     component: &Component,
     desired: i64,
@@ -25,7 +24,7 @@ pub(crate) fn fault(
 
 #[cfg(test)]
 mod tests {
-    use muster_ids::World;
+    use muster_ids::Env;
     use muster_manifest::Quorum;
     use muster_model::instance::Health;
     use muster_model::member::MemberState;
@@ -38,9 +37,8 @@ mod tests {
 
     #[test]
     fn a_majority_stays_at_work() {
-        let world = World::for_tests(1);
-        let three: Vec<Member> =
-            (0..3).map(|_| member(&world, MemberState::Active, Health::Healthy)).collect();
+        let env = Env::for_tests(1);
+        let three: Vec<Member> = (0..3).map(|_| member(&env, MemberState::Active, Health::Healthy)).collect();
         let with = Component { quorum: Some(Quorum::Majority), ..component("worker") };
         let set = |ids: &[usize]| ids.iter().map(|at| three[*at].id).collect::<BTreeSet<_>>();
         let none = BTreeSet::new();
@@ -52,10 +50,10 @@ mod tests {
 
     #[test]
     fn what_does_not_work_can_always_go() {
-        let world = World::for_tests(1);
+        let env = Env::for_tests(1);
         let mut three: Vec<Member> =
-            (0..2).map(|_| member(&world, MemberState::Active, Health::Unhealthy)).collect();
-        three.push(member(&world, MemberState::Active, Health::Healthy));
+            (0..2).map(|_| member(&env, MemberState::Active, Health::Unhealthy)).collect();
+        three.push(member(&env, MemberState::Active, Health::Healthy));
         let with = Component { quorum: Some(Quorum::Majority), ..component("worker") };
         let broken: BTreeSet<MemberId> = three[..2].iter().map(|member| member.id).collect();
         assert_eq!(fault(&with, 3, &three, &BTreeSet::new(), &broken), None);
@@ -65,9 +63,9 @@ mod tests {
 
     #[test]
     fn bulk_and_scale_take_members_out_before_their_parts_are_opened() {
-        let world = World::for_tests(1);
-        let (one, two): (MemberId, MemberId) = (world.id(), world.id());
-        let mut bulk = crate::member::tests::operation(&world, "members.drain");
+        let env = Env::for_tests(1);
+        let (one, two): (MemberId, MemberId) = (env.id(), env.id());
+        let mut bulk = crate::member::tests::operation(&env, "members.drain");
         let part = |id: MemberId, state| Item {
             id: id.to_string(),
             name: String::new(),
@@ -77,19 +75,19 @@ mod tests {
         };
         bulk.items = vec![part(one, ItemState::Pending), part(two, ItemState::Failed)];
         assert_eq!(leaving(&[bulk.clone()]), BTreeSet::from([one]));
-        let mut scale = crate::member::tests::operation(&world, "instance.scale");
+        let mut scale = crate::member::tests::operation(&env, "instance.scale");
         scale.input = json!({"remove": [two]});
         assert_eq!(going(&[bulk.clone(), scale.clone()]), BTreeSet::from([two]));
         assert_eq!(leaving(&[bulk, scale]), BTreeSet::from([one, two]));
-        assert_eq!(leaving(&[crate::member::tests::operation(&world, "member.resume")]), BTreeSet::new());
+        assert_eq!(leaving(&[crate::member::tests::operation(&env, "member.resume")]), BTreeSet::new());
     }
 
     proptest! {
-        /// Whatever order members are taken out in, those that are let go one after the other never break the quorum.
+        /// In any order of removal, members removed one after the other never break the quorum.
         #[test]
         fn one_after_the_other_never_breaks_it(count in 1..8_usize, order in prop::collection::vec(0..8_usize, 1..16)) {
-            let world = World::for_tests(3);
-            let all: Vec<Member> = (0..count).map(|_| member(&world, MemberState::Active, Health::Healthy)).collect();
+            let env = Env::for_tests(3);
+            let all: Vec<Member> = (0..count).map(|_| member(&env, MemberState::Active, Health::Healthy)).collect();
             let with = Component { quorum: Some(Quorum::Majority), ..component("worker") };
             let desired = i64::try_from(count).unwrap();
             let mut out = BTreeSet::new();

@@ -1,4 +1,4 @@
-//! Make failed members anew where they are.
+//! Recover failed members in place.
 
 use jiff::SignedDuration;
 use muster_api::member::MemberAct;

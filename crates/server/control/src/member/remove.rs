@@ -1,4 +1,4 @@
-//! Drain and remove members, and see that nothing is left of them.
+//! Drain and remove members, and verify that nothing of them is left.
 
 use jiff::SignedDuration;
 use muster_api::member::MemberTake;

@@ -1,4 +1,4 @@
-//! Have new members take the place of these.
+//! Replace members with new ones.
 
 use jiff::SignedDuration;
 use muster_api::member::MemberTake;

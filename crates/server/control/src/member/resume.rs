@@ -1,4 +1,4 @@
-//! Put drained members back to work. One that is still being drained is not drained first.
+//! Resume drained members. A drain in progress is superseded.
 
 use jiff::SignedDuration;
 use muster_api::member::MemberAct;

@@ -1,4 +1,4 @@
-//! Who takes a member's place: the row of the new one, and what the operation is told.
+//! Successors of replaced members: their rows, and the operation's input.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,25 +14,25 @@ use serde_json::{Value, json};
 use super::{Wanted, requested, requested_told};
 use crate::Cx;
 use crate::instance::asks;
-use crate::telling::Told;
+use crate::outbox::EventDraft;
 
-/// What a replacement of members of one instance needs to know.
+/// Context for replacing members of one instance.
 pub(crate) struct Successors {
     pub(crate) instance: Instance,
     pub(crate) manifest: Manifest,
     pub(crate) components: Vec<Component>,
-    /// Members whose nodes nobody hears from: what takes their place goes elsewhere.
+    /// Members on unreachable nodes; their successors are placed elsewhere.
     pub(crate) unreachable: BTreeSet<MemberId>,
 }
 
 impl Successors {
-    /// The members whose nodes nobody hears from.
+    /// Returns the members on unreachable nodes.
     pub(crate) fn unreachable(places: &[MemberPlace]) -> BTreeSet<MemberId> {
         let lost = places.iter().filter(|place| place.unreachable_since.is_some());
         lost.map(|place| place.member_id).collect()
     }
 
-    /// What the operation is told of what the new ones get: by component, as members of several may be replaced at once.
+    /// Returns the operation's input for the successors, by component, as members of several may be replaced at once.
     pub(crate) fn input(&self, force: bool, reason: &str) -> Value {
         let capacity: BTreeMap<&str, Value> = self
             .components
@@ -43,13 +43,14 @@ impl Successors {
                "force": force, "reason": reason})
     }
 
-    /// In an allocation that the project holds the place is taken over, if its node is heard; otherwise the platform makes one.
+    /// Returns the successor's allocation: the same one if it is the project's own and its node is reachable, otherwise
+    /// none, and the platform creates one.
     fn goes_into(&self, old: &Member) -> Option<AllocationId> {
         old.allocation_id.filter(|_| !old.allocation_made && !self.unreachable.contains(&old.id))
     }
 
-    /// Writes the new ones down, and names them in the operation. Says what is told of them. Where a replacement that is
-    /// superseded has brought a successor already, that one is kept: another would be one more than its component may have.
+    /// Inserts the successors and names them in the operation. Returns the events. If a superseded replacement has already
+    /// created a successor that joined, that one is kept: another would exceed the component's maximum.
     pub(crate) async fn write(
         &self,
         cx: &Cx,
@@ -57,18 +58,18 @@ impl Successors {
         operation: &mut Operation,
         old: &[Member],
         superseded: &[Operation],
-    ) -> Result<Vec<Told>> {
+    ) -> Result<Vec<EventDraft>> {
         let (mut told, mut named) = (Vec::new(), BTreeMap::new());
         for old in old {
             if let Some(successor) = arrived(tx, old, superseded).await? {
                 named.insert(old.id.to_string(), successor);
                 continue;
             }
-            // One that never worked is not among those that are wanted; whoever takes its place is.
+            // A member that was never active is not part of the desired number; its successor is.
             let more = i64::from(old.never_worked());
             let component = tx.component_want(self.instance.id, &old.component_key, more, 1).await?;
             let new = requested(Wanted {
-                id: cx.platform.world.id(),
+                id: cx.platform.env.id(),
                 instance: &self.instance,
                 component_key: &old.component_key,
                 ordinal: component.last_ordinal,
@@ -89,7 +90,7 @@ impl Successors {
     }
 }
 
-/// The successor of a member that a superseded replacement has brought, if it has come.
+/// Returns the successor that a superseded replacement has created, if it has joined.
 async fn arrived(tx: &mut Tx, old: &Member, superseded: &[Operation]) -> Result<Option<MemberId>> {
     let replaces =
         |operation: &&Operation| operation.kind == "member.replace" && operation.subject_id == old.id.uuid();

@@ -1,19 +1,19 @@
-//! Whether a member is in a state in which something can be asked of it. Pure: a sentence for each that is not.
+//! Checks whether a verb is allowed in a member's state. Pure: returns a message if not.
 
 use muster_manifest::Verb;
 use muster_model::instance::Health;
 use muster_model::member::{Member, MemberState};
 
-/// What else is known when something is asked of a member.
+/// Further facts for the check.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Circumstances {
-    /// Its cell is dead.
+    /// Whether its cell is dead.
     pub(super) lost: bool,
-    /// It is asked for by force.
+    /// Whether the command is forced.
     pub(super) forced: bool,
 }
 
-/// Why it cannot be asked that, if it cannot.
+/// Returns why the verb is not allowed, if it is not.
 pub(super) fn fault(verb: Verb, member: &Member, known: Circumstances) -> Option<String> {
     let (name, state) = (&member.name, member.state);
     let broken = known.lost || member.known_health() == Health::Unhealthy;
@@ -27,7 +27,7 @@ pub(super) fn fault(verb: Verb, member: &Member, known: Circumstances) -> Option
         Verb::Remove => (
             match state {
                 MemberState::Removed => false,
-                // Its removal may be blocked: by force another goes on where that one is.
+                // Its removal may be blocked; a forced one continues from there.
                 MemberState::Removing => known.forced,
                 _ => true,
             },
@@ -50,20 +50,19 @@ pub(super) fn fault(verb: Verb, member: &Member, known: Circumstances) -> Option
 
 #[cfg(test)]
 mod tests {
-    use muster_ids::World;
+    use muster_ids::Env;
 
     use super::*;
     use crate::member::tests::member;
 
-    /// The states in which a member that does well can be asked each thing.
+    /// The states in which each verb is allowed for a healthy member.
     #[test]
     fn every_verb_in_every_state() {
-        let world = World::for_tests(1);
+        let env = Env::for_tests(1);
         let can = |verb| {
             let known = Circumstances::default();
-            let suits = |state: &&MemberState| {
-                fault(verb, &member(&world, **state, Health::Healthy), known).is_none()
-            };
+            let suits =
+                |state: &&MemberState| fault(verb, &member(&env, **state, Health::Healthy), known).is_none();
             MemberState::ALL.iter().filter(suits).map(|state| state.as_str()).collect::<Vec<_>>().join(" ")
         };
         assert_eq!(can(Verb::Drain), "active");
@@ -72,18 +71,15 @@ mod tests {
         assert_eq!(can(Verb::Replace), "active draining drained failed");
         assert_eq!(can(Verb::Recover), "failed");
         let known = Circumstances::default();
-        assert_eq!(
-            fault(Verb::Recover, &member(&world, MemberState::Active, Health::Unhealthy), known),
-            None
-        );
+        assert_eq!(fault(Verb::Recover, &member(&env, MemberState::Active, Health::Unhealthy), known), None);
     }
 
     #[test]
     fn one_with_a_dead_cell_is_recovered_and_a_blocked_removal_is_forced() {
-        let world = World::for_tests(1);
+        let env = Env::for_tests(1);
         let lost = Circumstances { lost: true, forced: false };
         let forced = Circumstances { lost: false, forced: true };
-        let healthy = |state| member(&world, state, Health::Healthy);
+        let healthy = |state| member(&env, state, Health::Healthy);
         assert_eq!(fault(Verb::Recover, &healthy(MemberState::Active), lost), None);
         for verb in [Verb::Drain, Verb::Remove, Verb::Replace] {
             assert_eq!(fault(verb, &healthy(MemberState::Active), lost), None);
@@ -95,7 +91,7 @@ mod tests {
 
     #[test]
     fn what_was_said_of_another_incarnation_is_no_reason_to_make_it_anew() {
-        let mut healed = member(&World::for_tests(1), MemberState::Active, Health::Unhealthy);
+        let mut healed = member(&Env::for_tests(1), MemberState::Active, Health::Unhealthy);
         healed.incarnation += 1;
         assert!(fault(Verb::Recover, &healed, Circumstances::default()).is_some());
     }

@@ -7,7 +7,7 @@ use super::view;
 use crate::refuse::refuse;
 use crate::{Answer, Cx, Result};
 
-/// Answers `network_list`.
+/// Handles `network_list`.
 pub async fn list(cx: &Cx, project: &str) -> Result<Answer> {
     let (project, scope) = cx.project_scope(project).await?;
     cx.authorize(Permission::NetworkList, scope, "project")?;

@@ -1,4 +1,4 @@
-//! Networks. They are made with the first cell in them, and shown.
+//! Networks. They are created with the first cell in them; the API only reads them.
 
 mod get;
 mod list;

@@ -1,5 +1,5 @@
-//! Approve a node's hardware, so that it can be used. The operator names what was looked at by its digest, so that nobody
-//! approves what an agent reported a moment later.
+//! Approve a node's hardware, so that it can be used. The operator names the reviewed inventory by its digest, so that a
+//! later report of the agent cannot be approved by accident.
 
 use muster_api::node::NodeApprove;
 use muster_api::{Code, Problem};
@@ -21,7 +21,7 @@ pub async fn approve(cx: &Cx, reference: &str, body: NodeApprove) -> Result<Comm
     cx.authorize(Permission::NodeApprove, Scope::Platform, "node")?;
     let node = cx.node(reference).await?;
     still_ours(&node)?;
-    // Before the version, which has moved on too: this says what it was that changed.
+    // Before the version check, which would also fail: this error explains the change.
     if node.inventory_digest != body.digest {
         return Err(changed_since(&node));
     }
@@ -55,7 +55,7 @@ pub async fn approve(cx: &Cx, reference: &str, body: NodeApprove) -> Result<Comm
                 return Err(still_held(device, *allocation).into());
             }
             for gpu in plan.usable {
-                tx.slot_upsert(&slot_of(&node, gpu, platform.world.id()), now).await?;
+                tx.slot_upsert(&slot_of(&node, gpu, platform.env.id()), now).await?;
             }
             for slot in plan.gone {
                 tx.slot_set_state(slot, SlotState::Retired, None, None, now).await?;
@@ -103,13 +103,13 @@ fn too_little(node: &Node) -> Problem {
     )
 }
 
-/// What an approval does to a node's slots.
+/// Effect of an approval on a node's slots.
 struct Plan<'f> {
-    /// GPUs that are there; each gets a slot, or the one it has is brought up to date.
+    /// Present GPUs; each gets a slot, or its existing slot is updated.
     usable: &'f [Gpu],
-    /// Slots whose device is not there any more.
+    /// Slots with a missing device.
     gone: Vec<SlotId>,
-    /// Devices that are not there any more, and who holds them all the same.
+    /// Missing devices that are still allocated, with their allocations.
     held: Vec<(String, AllocationId)>,
 }
 
@@ -147,7 +147,7 @@ fn slot_of(node: &Node, gpu: &Gpu, id: SlotId) -> Slot {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use muster_ids::World;
+    use muster_ids::Env;
 
     fn gpu(uuid: &str) -> Gpu {
         Gpu {
@@ -165,10 +165,10 @@ mod tests {
         }
     }
 
-    fn slot(world: &World, device: &str, state: SlotState, held: bool) -> Slot {
+    fn slot(env: &Env, device: &str, state: SlotState, held: bool) -> Slot {
         Slot {
-            id: world.id(),
-            node_id: world.id(),
+            id: env.id(),
+            node_id: env.id(),
             kind: "gpu".to_owned(),
             device: device.to_owned(),
             ordinal: 0,
@@ -178,24 +178,24 @@ mod tests {
             island: 0,
             state,
             reason: None,
-            allocation_id: held.then(|| world.id()),
+            allocation_id: held.then(|| env.id()),
             version: 1,
         }
     }
 
     #[test]
     fn slots_whose_device_is_gone_are_retired_unless_somebody_holds_them() {
-        let world = World::for_tests(1);
+        let env = Env::for_tests(1);
         let found = Inventory { gpus: vec![gpu("a"), gpu("b")], ..Inventory::default() };
         let slots = [
-            slot(&world, "a", SlotState::Approved, true),
-            slot(&world, "b", SlotState::Discovered, false),
-            slot(&world, "c", SlotState::Quarantined, false),
-            slot(&world, "d", SlotState::Retired, false),
+            slot(&env, "a", SlotState::Approved, true),
+            slot(&env, "b", SlotState::Discovered, false),
+            slot(&env, "c", SlotState::Quarantined, false),
+            slot(&env, "d", SlotState::Retired, false),
         ];
         let free = plan(&found, &slots);
         assert_eq!((free.usable.len(), free.gone, free.held.len()), (2, vec![slots[2].id], 0));
-        let held = plan(&found, &[slot(&world, "c", SlotState::Approved, true)]);
+        let held = plan(&found, &[slot(&env, "c", SlotState::Approved, true)]);
         assert_eq!(held.held[0].0, "c");
     }
 }

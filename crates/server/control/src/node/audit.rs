@@ -1,4 +1,4 @@
-//! Compare a node with what is written of it.
+//! Audit a node: compare its contents with the database.
 
 use muster_api::node::NodeAudit;
 use muster_api::{Code, Problem};
@@ -19,7 +19,7 @@ pub async fn audit(cx: &Cx, reference: &str, body: NodeAudit) -> Result<Commit> 
     if node.retired_at.is_some() {
         return Err(Problem::new(Code::InvalidState, "it is retired"));
     }
-    let mend = body.mend.unwrap_or(false);
+    let repair = body.repair.unwrap_or(false);
     let deadline_at = cx.now + cx.platform.engine.timing().create;
     Ok(start(
         cx,
@@ -30,9 +30,9 @@ pub async fn audit(cx: &Cx, reference: &str, body: NodeAudit) -> Result<Commit> 
             subject_id: node.id.uuid(),
             subject: node.id.to_string(),
             path: super::path(&node),
-            input: json!({"mend": mend}),
+            input: json!({"repair": repair}),
             deadline_at,
-            told: json!({"name": node.name, "mend": mend}),
+            told: json!({"name": node.name, "repair": repair}),
             before: json!({"state": node.state, "cordoned": node.cordoned, "draining": node.draining}),
             capacity: None,
             supersedes: Vec::new(),

@@ -1,4 +1,4 @@
-//! Keep new work from a node.
+//! Cordon a node, so that it takes no new work.
 
 use muster_api::node::NodeReason;
 use muster_api::{Code, Problem};

@@ -1,8 +1,8 @@
-//! Empty a node.
+//! Drain a node.
 
 use jiff::SignedDuration;
 use muster_api::node::NodeDrain;
-use muster_api::operations::Started;
+use muster_api::operation::Started;
 use muster_api::{Code, Problem};
 use muster_authz::Permission;
 use muster_engine::node::DRAIN;

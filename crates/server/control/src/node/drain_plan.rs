@@ -1,6 +1,6 @@
-//! What a drain would do with each member and each allocation on its node. It decides as the drain itself does.
+//! Plan of a drain: the action for each member and allocation on the node. It decides as the drain itself does.
 
-use muster_api::operations::{PlannedAction, PlannedItem};
+use muster_api::operation::{PlannedAction, PlannedItem};
 use muster_db::StoreError;
 use muster_engine::node::{DrainMode, MemberFate, member_fate};
 use muster_ids::TypedId as _;
@@ -12,7 +12,7 @@ use crate::instance::manifest_of;
 use crate::member::moved::{Replacement, replaced_item};
 use crate::refuse::{Result, refuse};
 
-/// What would become of what is on the node.
+/// Plans the actions for the node's members and allocations.
 pub(super) async fn planned_items(cx: &Cx, node: &Node, force: bool) -> Result<Vec<PlannedItem>> {
     let store = &cx.platform.store;
     let mode = DrainMode { force, unreachable: node.unreachable_since.is_some() };
@@ -22,7 +22,7 @@ pub(super) async fn planned_items(cx: &Cx, node: &Node, force: bool) -> Result<V
         items.push(planned_member(cx, node, member, mode).await?);
     }
     for allocation in store.allocation_live_on(node.id).await.map_err(refuse)? {
-        // What was made for a member goes with it.
+        // An allocation made for a member is released with it.
         if members.iter().any(|member| member.allocation_made && member.allocation_id == Some(allocation.id))
         {
             continue;

@@ -1,5 +1,5 @@
-//! Give one machine the right to join, once: as a new node, or as one whose machine has lost its certificate or its disk.
-//! What a new one may do afterwards is decided by `approve`; an old one is what it was.
+//! Enrol one machine, once: as a new node, or as an existing one after the loss of its certificate or disk. A new node needs
+//! an approval (`approve`) before use; an existing one keeps its own.
 
 use jiff::SignedDuration;
 use muster_api::node::{NodeEnrol, NodeEnrolment};
@@ -20,7 +20,7 @@ use crate::refuse::refuse;
 use crate::tenant::checked_labels;
 use crate::{Answer, Commit, Cx, Result};
 
-/// How long a right to join can be used if nobody says otherwise.
+/// Default lifetime of a join token in seconds.
 const LIFETIME: u32 = 3600;
 
 /// Prepares `node_enrol`.
@@ -33,9 +33,9 @@ pub async fn enrol(cx: &Cx, body: NodeEnrol) -> Result<Commit> {
     if let Some(name) = &body.name {
         refuse_taken(cx, name).await?;
     }
-    let secret = Secret::make(TokenKind::Join, &cx.platform.world);
+    let secret = Secret::make(TokenKind::Join, &cx.platform.env);
     let enrolment = Enrolment {
-        id: cx.platform.world.id::<EnrolmentId>(),
+        id: cx.platform.env.id::<EnrolmentId>(),
         node_name: node.as_ref().map(|node| node.name.clone()).or(body.name),
         labels: checked_labels(body.labels)?,
         node_id: node.as_ref().map(|node| node.id),
@@ -56,10 +56,10 @@ pub async fn enrol(cx: &Cx, body: NodeEnrol) -> Result<Commit> {
     };
     let mut command = command(&cx.platform.options.nodes_url, &shown.ca_sha256);
     if enrolment.node_id.is_some() {
-        // What the machine may still have of its old identity goes.
+        // Removes leftovers of the machine's old identity.
         command.push_str(" --force");
     }
-    // The token stays out of it: command lines can be read by everybody on the machine.
+    // The token is not part of it: other users of the machine can read command lines.
     shown.command = command;
     let told = told(&[
         ("name", enrolment.node_name.as_ref().map(|name| json!(name))),
@@ -76,7 +76,7 @@ pub async fn enrol(cx: &Cx, body: NodeEnrol) -> Result<Commit> {
     Ok(commit.event(cx, EventType::NodeEnrolmentIssued, "/v1/nodes".to_owned(), told))
 }
 
-/// The node that is to be given a new certificate.
+/// Returns the node that gets a new certificate.
 async fn existing(cx: &Cx, reference: &str, body: &NodeEnrol) -> Result<Node> {
     let both =
         |pointer: &str| Err(Problem::field(pointer, "an existing node keeps what it has: leave this out"));
@@ -94,7 +94,7 @@ async fn existing(cx: &Cx, reference: &str, body: &NodeEnrol) -> Result<Node> {
     Ok(node)
 }
 
-/// The unique index decides when the machine joins; whoever is told only then has walked to it for nothing.
+/// Rejects a taken name early. The unique index decides only when the machine joins, which is late for the operator.
 async fn refuse_taken(cx: &Cx, name: &str) -> Result<()> {
     match cx.platform.store.node_by_name(name).await.map_err(refuse)? {
         None => Ok(()),

@@ -1,4 +1,4 @@
-//! Show a node: its state, its hardware, what of that is not what was approved, and who holds it.
+//! Show a node: its state, hardware, unapproved differences and holders.
 
 use muster_authz::Permission;
 use muster_model::Scope;
@@ -8,7 +8,7 @@ use super::{inventory, view};
 use crate::refuse::refuse;
 use crate::{Answer, Cx, Result, slot};
 
-/// Answers `node_get`.
+/// Handles `node_get`.
 pub async fn get(cx: &Cx, reference: &str) -> Result<Answer> {
     cx.authorize(Permission::NodeGet, Scope::Platform, "node")?;
     let node = cx.node(reference).await?;

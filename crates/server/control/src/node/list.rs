@@ -11,7 +11,7 @@ use crate::refuse::refuse;
 use crate::tenant::selector;
 use crate::{Answer, Cx, Result};
 
-/// Answers `node_list`.
+/// Handles `node_list`.
 pub async fn list(cx: &Cx, query: NodeListQuery) -> Result<Answer> {
     cx.authorize(Permission::NodeList, Scope::Platform, "node")?;
     let wanted = NodeState::ALL.iter().copied().find(|known| Some(state(*known)) == query.state);

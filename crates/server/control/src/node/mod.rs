@@ -1,4 +1,4 @@
-//! Nodes, as operators see them. What their agents say is in `fleet`.
+//! Nodes, from the operators' side. The agents' requests are in `fleet`.
 
 mod approve;
 mod audit;
@@ -36,10 +36,10 @@ use crate::capacity::amounts;
 use crate::commit::WriteError;
 use crate::refuse::{Result, refuse};
 
-/// How many of those who wait in line are looked at when a node can be used: about as many as one could take.
+/// Number of queued operations to wake when a node becomes usable: about as many as one node could take.
 const IN_LINE: i64 = 64;
 
-/// A node as lists and commands show it; `get` adds what only the one who looks closely wants.
+/// Returns a node's view for lists and commands; `get` adds details.
 pub(crate) fn view(node: &Node) -> api::Node {
     api::Node {
         id: node.id,
@@ -74,12 +74,12 @@ pub(crate) fn view(node: &Node) -> api::Node {
     }
 }
 
-/// Whether its agent reports an address that is not the approved one.
+/// Reports whether its agent reports an address other than the approved one.
 fn has_other_address(node: &Node) -> bool {
     node.reported_address.is_some() && node.reported_address != node.address
 }
 
-/// Goes on only if `address` is what the agent reports: an operator approves what was looked at.
+/// Ensures that `address` is the one the agent reports: an operator approves exactly what was reviewed.
 fn ensure_reported(node: &Node, address: &str) -> Result<()> {
     if node.reported_address.as_deref() == Some(address) {
         return Ok(());
@@ -88,7 +88,7 @@ fn ensure_reported(node: &Node, address: &str) -> Result<()> {
     Err(Problem::field("/address", format!("the agent of {} reports another address: {reported}", node.name)))
 }
 
-/// Has other nodes use the address that the agent reports.
+/// Makes other nodes use the reported address.
 async fn pin_address(tx: &mut Tx, node: &Node) -> std::result::Result<(), WriteError> {
     let Some(address) = node.reported_address.as_deref().filter(|_| has_other_address(node)) else {
         return Ok(());
@@ -121,12 +121,12 @@ pub(crate) fn path(node: &Node) -> String {
     format!("/v1/nodes/{}", node.id)
 }
 
-/// A stored inventory. It was checked when it came in, so one that cannot be read is damage.
+/// Parses a stored inventory. It was validated on input, so a parse error means corruption.
 fn inventory(stored: &Value) -> Result<Inventory> {
     Inventory::deserialize(stored).map_err(|_| refuse(StoreError::Corrupt("an inventory")))
 }
 
-/// What can be done to a node that is not ours any more: nothing.
+/// Ensures that a node is not retired.
 fn still_ours(node: &Node) -> Result<()> {
     if node.retired_at.is_none() {
         return Ok(());
@@ -137,7 +137,7 @@ fn still_ours(node: &Node) -> Result<()> {
     ))
 }
 
-/// Refuses a second operation on a node: two intents about one machine are for a person to sort out.
+/// Ensures that no other operation is open on a node: conflicting intents are resolved by an operator.
 async fn none_under_way(cx: &Cx, node: &Node) -> Result<()> {
     let under_way = cx.platform.store.operation_open_on(node.id.uuid()).await.map_err(refuse)?;
     match under_way.first() {

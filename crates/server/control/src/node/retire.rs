@@ -1,4 +1,4 @@
-//! Take an empty node out of the fleet.
+//! Retire an empty node.
 
 use muster_api::node::NodeRetire;
 use muster_api::{Code, Problem};

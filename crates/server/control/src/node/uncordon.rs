@@ -1,4 +1,4 @@
-//! Let a node take new work again.
+//! Uncordon a node, so that it takes new work again.
 
 use muster_api::node::NodeReason;
 use muster_api::{Code, Problem};

@@ -1,10 +1,10 @@
-//! What the commands on instances and members have in common: an operation with parts, opened together with the rows that it
-//! works on.
+//! Logic shared by the commands on instances and members: an operation with children, submitted together with the rows that
+//! it works on.
 
 use futures::future::BoxFuture;
 use jiff::{SignedDuration, Timestamp};
 use muster_api::Problem;
-use muster_api::operations::{Plan, Started};
+use muster_api::operation::{Plan, Started};
 use muster_db::Tx;
 use muster_engine::{Definition, Open, open, supersede};
 use muster_ids::OperationId;
@@ -17,53 +17,53 @@ use uuid::Uuid;
 
 use super::{asked_by, path, plan, started};
 use crate::commit::{WriteError, target};
+use crate::outbox::EventDraft;
 use crate::refuse::Result;
-use crate::telling::Told;
 use crate::{Answer, Commit, Cx};
 
-/// An operation to be opened.
+/// A request for an operation.
 pub(crate) struct Begin {
     pub(crate) definition: &'static Definition,
     pub(crate) scope: Scope,
     /// `member` or `instance`.
     pub(crate) subject_kind: &'static str,
     pub(crate) subject_id: Uuid,
-    /// The same as people write it.
+    /// Id of the subject in text form.
     pub(crate) subject: String,
     pub(crate) name: String,
     pub(crate) path: String,
-    /// What it holds alone.
-    pub(crate) touches: Vec<Uuid>,
-    /// What it holds beside others.
-    pub(crate) shares: Vec<Uuid>,
+    /// Exclusive locks.
+    pub(crate) exclusive_locks: Vec<Uuid>,
+    /// Shared locks.
+    pub(crate) shared_locks: Vec<Uuid>,
     pub(crate) items: Vec<Item>,
     pub(crate) input: Value,
     pub(crate) deadline_at: Timestamp,
-    /// What the event and the audit say beside the operation itself.
+    /// Data of the event and the audit entry, beside the operation itself.
     pub(crate) told: Value,
-    /// The values before it, for the audit; none for something new.
+    /// Previous values, for the audit; none for a new resource.
     pub(crate) before: Option<Value>,
-    /// The event that tells of it; of an operation that was accepted, if nothing else fits.
+    /// Event type; the acceptance of an operation, if no other fits.
     pub(crate) event: EventType,
-    /// What is under way and is taken over.
+    /// Open operations to supersede.
     pub(crate) supersedes: Vec<Operation>,
-    /// The plan that is shown.
+    /// Plan in the response.
     pub(crate) plan: Plan,
     pub(crate) dry_run: bool,
 }
 
 impl Begin {
-    /// The plan that would be shown.
+    /// Returns the plan.
     pub(crate) fn plan(definition: &Definition, touched: &[String], deadline_at: Timestamp) -> Plan {
         plan(definition, touched, deadline_at)
     }
 }
 
-/// What the rows' own statements tell, or why they were not written.
-pub(crate) type Wrote = std::result::Result<Vec<Told>, WriteError>;
+/// Events of the rows' statements, or the error.
+pub(crate) type Wrote = std::result::Result<Vec<EventDraft>, WriteError>;
 
-/// Prepares it. `rows` are the statements that go before: they may still change what the operation is told and what its parts
-/// are, because only the transaction knows some of that (the numbers in names, above all).
+/// Prepares the operation. `rows` are the statements that run first: they may still change the operation's input and items,
+/// because only the transaction knows some of their values (the numbers in names, above all).
 pub(crate) fn begin<W>(cx: &Cx, begin: Begin, rows: W) -> Commit
 where
     W: for<'t> FnOnce(&'t mut Tx, &'t mut Operation) -> BoxFuture<'t, Wrote> + Send + 'static,
@@ -75,7 +75,7 @@ where
         let commit = Commit::new(scope, named, move |_| Box::pin(async move { Ok(answer) }));
         return commit.detail(json!({"dry_run": true}));
     }
-    let id: OperationId = cx.platform.world.id();
+    let id: OperationId = cx.platform.env.id();
     let mut opened = open(
         begin.definition,
         Open {
@@ -84,8 +84,8 @@ where
             subject_kind: begin.subject_kind,
             subject_id: begin.subject_id,
             subject_name: begin.name,
-            touches: begin.touches,
-            shares: begin.shares,
+            exclusive_locks: begin.exclusive_locks,
+            shared_locks: begin.shared_locks,
             asked_by: asked_by(cx),
             correlation_id: cx.correlation_id.clone(),
             input: begin.input,
@@ -102,7 +102,7 @@ where
     if !supersedes.is_empty() {
         told["supersedes"] = json!(supersedes.iter().map(|old| old.id).collect::<Vec<_>>());
     }
-    let ended: Vec<Told> = supersedes
+    let ended: Vec<EventDraft> = supersedes
         .iter()
         .map(|old| {
             let data =
@@ -115,11 +115,11 @@ where
         Box::pin(async move {
             let mut news = rows(tx, &mut opened).await?;
             for old in &supersedes {
-                supersede(tx, &teller.platform.world, old, &mut opened, now).await?;
+                supersede(tx, &teller.platform.env, old, &mut opened, now).await?;
             }
             tx.operation_open(&opened).await?;
             news.extend(ended);
-            teller.tell(tx, scope, None, news).await?;
+            teller.outbox_append(tx, scope, None, news).await?;
             Ok::<_, WriteError>(started(&opened, shown))
         })
     });
@@ -130,7 +130,7 @@ where
     commit.wakes_engine().event(cx, begin.event, begin.path, told)
 }
 
-/// A member as a part of an operation.
+/// Returns an operation's item for a member.
 pub(crate) fn part_of(member: &Member) -> Item {
     Item {
         id: member.id.to_string(),
@@ -141,7 +141,7 @@ pub(crate) fn part_of(member: &Member) -> Item {
     }
 }
 
-/// When an operation must have ended: when its owner says, or so long from now.
+/// Returns an operation's deadline: the requested one, or the default.
 pub(crate) fn deadline(cx: &Cx, given: Option<Timestamp>, otherwise: SignedDuration) -> Result<Timestamp> {
     if given.is_some_and(|time| time <= cx.now) {
         return Err(Problem::field("/ready_until", "it is in the past"));

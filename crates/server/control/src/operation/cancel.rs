@@ -1,6 +1,6 @@
-//! Ask for the end of an operation.
+//! Request the cancellation of an operation.
 
-use muster_api::operations::OperationCancel;
+use muster_api::operation::OperationCancel;
 use muster_api::{Code, Problem};
 use muster_authz::Permission;
 use muster_engine::definition;
@@ -12,7 +12,7 @@ use super::{path, view_for};
 use crate::commit::target;
 use crate::{Answer, Commit, Cx, Result};
 
-/// Prepares `operation_cancel`. The engine does the rest: what was done is undone first.
+/// Prepares `operation_cancel`. The engine rolls back the completed steps first.
 pub async fn cancel(cx: &Cx, reference: &str, body: OperationCancel) -> Result<Commit> {
     let mut operation = cx.operation(reference).await?;
     cx.authorize(Permission::OperationCancel, operation.scope(), "operation")?;
@@ -20,8 +20,8 @@ pub async fn cancel(cx: &Cx, reference: &str, body: OperationCancel) -> Result<C
     if operation.state.is_final() {
         return Err(invalid(format!("it has ended: it is {}", operation.state)));
     }
-    if operation.state == OperationState::Parked {
-        return Err(invalid("it is parked: unblock it with one of its choices".to_owned()));
+    if operation.state == OperationState::Blocked {
+        return Err(invalid("it is blocked: unblock it with one of its choices".to_owned()));
     }
     let kind = definition(&operation.kind);
     if kind.is_none_or(|kind| !kind.cancellable || kind.is_past_return(&operation)) {

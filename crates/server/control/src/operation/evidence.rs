@@ -1,18 +1,18 @@
-//! Evidence as answers show it: it speaks of the thing itself, does not contradict itself, and shows no paths and process
-//! numbers of nodes to anybody but operators.
+//! Evidence in responses: limited to the subject itself, free of contradictions, and without the nodes' paths and process
+//! ids, except for operators.
 
 use muster_model::witness::{Transition, Witness};
 use serde_json::{Map, Value, json};
 
-/// Stands for a path of the node's own file system.
+/// Placeholder for a path in the node's own file system.
 const HIDDEN: &str = "(path on the node)";
-/// Members whose texts come from inside the tenant's own cell, or are the tenant's to know.
+/// Members with text from inside the tenant's own cell, or that the tenant may read.
 const OF_THE_CELL: [&str; 8] =
     ["exec", "expect", "stdout", "stderr", "services", "devices", "residue", "statement"];
-/// Where nodes keep what is theirs, whatever their settings say.
+/// Directories of nodes, independent of their settings.
 const OF_THE_NODE: [&str; 4] = ["/proc/", "/sys/", "/var/lib/muster", "/run/muster"];
 
-/// What was checked and what was found, for an answer.
+/// Returns the checks and findings for a response.
 pub(crate) fn evidence(witness: &Witness, to_operator: bool) -> Map<String, Value> {
     let mut evidence = json!({"checked": checked(&witness.checked), "found": found(witness)});
     if !to_operator {
@@ -21,7 +21,7 @@ pub(crate) fn evidence(witness: &Witness, to_operator: bool) -> Map<String, Valu
     evidence.as_object().cloned().unwrap_or_default()
 }
 
-/// The checks in one list: those that a step handed on are no value of another one.
+/// Flattens the checks into one list: those passed on by a step are no value of another one.
 fn checked(stored: &Value) -> Value {
     let Some(checks) = stored.as_array() else { return stored.clone() };
     let flat = checks.iter().flat_map(|check| match check["found"]["checked"].as_array() {
@@ -34,8 +34,8 @@ fn checked(stored: &Value) -> Value {
     flat.collect()
 }
 
-/// The findings about the very thing. An agent's answer about a cell also has the fields of an allocation, all of them empty: they
-/// would say that it is not there.
+/// Returns the findings about the subject itself. An agent's answer about a cell also has the fields of an allocation, all
+/// empty, which would read as if it did not exist.
 fn found(witness: &Witness) -> Value {
     let mut found = match &witness.result["cell"] {
         Value::Object(cell) => Value::Object(cell.clone()),
@@ -45,7 +45,7 @@ fn found(witness: &Witness) -> Value {
     if fields.get("checked") == Some(&witness.checked) {
         fields.remove("checked");
     }
-    // Destroyed is not wiped yet: what an allocation held is wiped by the steps after this one.
+    // Destroyed is not wiped yet: the following steps wipe an allocation's devices.
     if witness.transition == Transition::Gone
         && let Some(residue) = fields.remove("residue")
         && residue.as_array().is_some_and(|devices| !devices.is_empty())
@@ -55,7 +55,7 @@ fn found(witness: &Witness) -> Value {
     found
 }
 
-/// Hides what only operators may know of a node.
+/// Removes details of a node that only operators may read.
 fn hide_node(value: &mut Value) {
     match value {
         Value::String(text) => *text = without_paths(text, |_| true),
@@ -81,14 +81,14 @@ fn drop_process_numbers(value: &mut Value) {
     }
 }
 
-/// A sentence of an operation without paths of the node. Paths inside cells stay: they are what a tenant has to fix.
+/// Removes the node's paths from an operation's message. Paths inside cells stay: the tenant needs them to fix the problem.
 pub(crate) fn without_node_paths(text: &str) -> String {
     without_paths(text, |path| {
         OF_THE_NODE.iter().any(|root| path.starts_with(root)) || path.split('/').any(is_of_the_platform)
     })
 }
 
-/// Whether a part of a path is an id of ours or a digest: nodes name their folders so, cells do not.
+/// Reports whether a path segment is a platform id or a digest: nodes name their directories this way, cells do not.
 fn is_of_the_platform(part: &str) -> bool {
     let is_id = |(kind, number): (&str, &str)| {
         ["alc", "cel", "net", "nod", "op", "tsk"].contains(&kind)
@@ -99,7 +99,7 @@ fn is_of_the_platform(part: &str) -> bool {
         || (part.len() == 64 && part.chars().all(|letter| letter.is_ascii_hexdigit()))
 }
 
-/// A text with those absolute paths hidden that `is_hidden` names.
+/// Replaces the absolute paths in a text that `is_hidden` selects.
 fn without_paths(text: &str, is_hidden: impl Fn(&str) -> bool) -> String {
     let is_inside = |letter: char| letter.is_ascii_alphanumeric() || "_./@:+-".contains(letter);
     let mut shown = String::with_capacity(text.len());
@@ -108,7 +108,7 @@ fn without_paths(text: &str, is_hidden: impl Fn(&str) -> bool) -> String {
         let before = rest[..at].chars().next_back().or_else(|| shown.chars().next_back());
         let length = rest[at..].find(|letter| !is_inside(letter)).unwrap_or(rest.len() - at);
         let path = rest[at..at + length].trim_end_matches(['.', ':']);
-        // A slash inside a word, an address or an alternative begins no path.
+        // A slash inside a word, an address or an alternative starts no path.
         let begins = path.len() > 1
             && before.is_none_or(|letter| !letter.is_ascii_alphanumeric() && !":/.".contains(letter));
         shown.push_str(&rest[..at]);
@@ -124,16 +124,16 @@ fn without_paths(text: &str, is_hidden: impl Fn(&str) -> bool) -> String {
 
 #[cfg(test)]
 mod tests {
-    use muster_ids::World;
+    use muster_ids::Env;
     use muster_model::witness::WitnessKind;
 
     use super::*;
 
     fn witness(transition: Transition, checked: Value, result: Value) -> Witness {
-        let world = World::for_tests(1);
+        let env = Env::for_tests(1);
         Witness {
-            id: world.id(),
-            subject_id: world.uuid(),
+            id: env.id(),
+            subject_id: env.uuid(),
             transition,
             kind: WitnessKind::Witnessed,
             incarnation: 1,
@@ -143,11 +143,11 @@ mod tests {
             actor_id: None,
             checked,
             result,
-            at: world.now(),
+            at: env.now(),
         }
     }
 
-    /// What the producers of evidence write, as their code has it; paths stand where a node's data directory would.
+    /// Evidence as written by its producers; paths are below a node's data directory.
     fn produced() -> Vec<Witness> {
         let cell_gone = json!({"present": false, "incarnation": 0, "devices": [], "amount": {}, "residue": [], "cell": {
             "present": false, "incarnation": 0, "pid": 0, "devices": [], "services": [], "left": [],

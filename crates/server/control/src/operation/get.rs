@@ -1,27 +1,27 @@
-//! Show an operation, and wait for its end if asked to.
+//! Show an operation, and optionally wait for its end.
 
 use std::time::Duration;
 
-use muster_api::operations::OperationGetQuery;
+use muster_api::operation::OperationGetQuery;
 use muster_authz::Permission;
 use muster_ids::OperationId;
 use muster_model::operation::{Operation, OperationState};
 use tokio::sync::broadcast;
 
-use super::blocked::blocked_by;
+use super::blocked_children::blocked_by;
 use super::{view_for, witness};
 use crate::refuse::{Result, refuse};
 use crate::{Answer, Cx};
 
-/// How soon a waiting request looks again by itself, and how seldom at last: the engine may be on another replica, whose commits
-/// wake nobody here.
+/// Shortest and longest poll interval of a waiting request: the engine may be on another replica, and its commits send no
+/// wake-up here.
 const SOON: Duration = Duration::from_millis(50);
 const SELDOM: Duration = Duration::from_millis(400);
 
-/// How often a waiting request checks its credential again: within the five seconds in which a revoked one must be dead.
+/// Interval at which a waiting request revalidates its credential, within the five-second limit for revocation.
 const RECHECK: Duration = Duration::from_secs(2);
 
-/// Answers `operation_get`.
+/// Handles `operation_get`.
 pub async fn get(cx: &Cx, reference: &str, query: OperationGetQuery) -> Result<Answer> {
     let mut operation = cx.operation(reference).await?;
     cx.authorize(Permission::OperationGet, operation.scope(), "operation")?;
@@ -30,10 +30,10 @@ pub async fn get(cx: &Cx, reference: &str, query: OperationGetQuery) -> Result<A
     let mut pause = SOON;
     let mut cx = cx.clone();
     let mut checked = tokio::time::Instant::now();
-    // Before the look, so that an end during it is not slept over.
+    // Subscribe before the query, so that an end during it wakes this request.
     let mut ended = cx.platform.ended.subscribe();
     while !rests(&operation) && tokio::time::Instant::now() < deadline {
-        // What was revoked meanwhile is not answered: a wait is longer than a revocation takes.
+        // A credential revoked during the wait gets no response: a wait may outlast a revocation.
         if checked.elapsed() >= RECHECK {
             cx = cx.again().await?;
             checked = tokio::time::Instant::now();
@@ -63,7 +63,8 @@ pub async fn get(cx: &Cx, reference: &str, query: OperationGetQuery) -> Result<A
     Ok(Answer::new(&view))
 }
 
-/// Waits for the end of an operation, as far as this server brings it about. Who fell behind looks.
+/// Waits for the end of an operation that this server's engine executes. A receiver that lagged behind returns at once, and
+/// the caller queries.
 async fn until(ended: &mut broadcast::Receiver<OperationId>, id: OperationId) {
     loop {
         match ended.recv().await {
@@ -74,5 +75,5 @@ async fn until(ended: &mut broadcast::Receiver<OperationId>, id: OperationId) {
 }
 
 fn rests(operation: &Operation) -> bool {
-    operation.state.is_final() || operation.state == OperationState::Parked
+    operation.state.is_final() || operation.state == OperationState::Blocked
 }

@@ -1,7 +1,7 @@
-//! List operations, finished and not.
+//! List operations, finished and unfinished.
 
 use muster_api::Problem;
-use muster_api::operations::{OperationListQuery, OperationPage};
+use muster_api::operation::{OperationListQuery, OperationPage};
 use muster_authz::Permission;
 use muster_db::OperationFilter;
 use muster_ids::{AllocationId, CellId, InstanceId, MemberId, NodeId, TypedId};
@@ -12,7 +12,7 @@ use super::view_for;
 use crate::refuse::refuse;
 use crate::{Answer, Cx, Result};
 
-/// Answers `operation_list`. Without a project it is a question about the whole platform.
+/// Handles `operation_list`. Without a project it lists those of the whole platform.
 pub async fn list(cx: &Cx, query: OperationListQuery) -> Result<Answer> {
     let (project, scope) = match &query.project {
         Some(project) => {
@@ -52,7 +52,7 @@ fn uuid_of<I: TypedId + std::str::FromStr>(text: &str) -> Option<uuid::Uuid> {
     text.parse::<I>().ok().map(TypedId::uuid)
 }
 
-fn state_of(state: muster_api::operations::OperationState) -> OperationState {
+fn state_of(state: muster_api::operation::OperationState) -> OperationState {
     OperationState::ALL
         .iter()
         .copied()

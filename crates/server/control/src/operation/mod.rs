@@ -1,19 +1,19 @@
-//! Operations, as everybody sees them.
+//! Operations in the API.
 
 mod begin;
-mod blocked;
+mod blocked_children;
 mod cancel;
 mod evidence;
 mod get;
 mod list;
+mod resolve;
 mod start;
 mod take_up;
-mod unblock;
 
 pub use cancel::cancel;
 pub use get::get;
 pub use list::list;
-pub use unblock::unblock;
+pub use resolve::resolve;
 
 pub(crate) use begin::{Begin, Wrote, begin, deadline, part_of};
 pub(crate) use start::{Start, start, start_with, started};
@@ -21,12 +21,12 @@ pub(crate) use take_up::take_up;
 
 use crate::Cx;
 use jiff::Timestamp;
-use muster_api::operations as api;
+use muster_api::operation as api;
 use muster_authz::PrincipalKind;
 use muster_engine::{Definition, Undo, definition};
 use muster_ids::TypedId as _;
 use muster_model::operation::{
-    AskedBy, Item, ItemState, Operation, OperationState, Parked, StepRecord, StepState, Unblock,
+    AskedBy, Blocked, Item, ItemState, Operation, OperationState, ResolveAction, StepRecord, StepState,
 };
 use muster_model::witness::{Witness, WitnessKind};
 
@@ -34,7 +34,7 @@ pub(crate) fn path(operation: &Operation) -> String {
     format!("/v1/operations/{}", operation.id)
 }
 
-/// Who asks, as an operation remembers it.
+/// Returns the requester, as an operation stores it.
 pub(crate) fn asked_by(cx: &Cx) -> AskedBy {
     match &cx.actor {
         Some(actor) => AskedBy {
@@ -50,8 +50,8 @@ pub(crate) fn asked_by(cx: &Cx) -> AskedBy {
     }
 }
 
-/// What an operation of this kind would do.
-pub(crate) fn plan(definition: &Definition, touches: &[String], deadline_at: Timestamp) -> api::Plan {
+/// Returns the plan of an operation of this kind.
+pub(crate) fn plan(definition: &Definition, exclusive_locks: &[String], deadline_at: Timestamp) -> api::Plan {
     let step = |step: &muster_engine::Step| api::PlannedStep {
         name: step.name.to_owned(),
         does: step.does.to_owned(),
@@ -61,7 +61,7 @@ pub(crate) fn plan(definition: &Definition, touches: &[String], deadline_at: Tim
     api::Plan {
         kind: definition.kind.to_owned(),
         steps: definition.steps.iter().map(step).collect(),
-        touches: touches.to_vec(),
+        locks: exclusive_locks.to_vec(),
         capacity: None,
         fits_now: None,
         items: Vec::new(),
@@ -74,7 +74,7 @@ pub(crate) fn plan(definition: &Definition, touches: &[String], deadline_at: Tim
     }
 }
 
-/// The id of what an operation works on, as people write it.
+/// Returns the subject's id in text form.
 fn subject_id(operation: &Operation) -> String {
     match operation.subject_kind.as_str() {
         "node" => muster_ids::NodeId::from_uuid(operation.subject_id).to_string(),
@@ -92,7 +92,7 @@ pub(crate) fn state(state: OperationState) -> api::OperationState {
         OperationState::Running => api::OperationState::Running,
         OperationState::Verifying => api::OperationState::Verifying,
         OperationState::Compensating => api::OperationState::Compensating,
-        OperationState::Parked => api::OperationState::Parked,
+        OperationState::Blocked => api::OperationState::Blocked,
         OperationState::Succeeded => api::OperationState::Succeeded,
         OperationState::Partial => api::OperationState::Partial,
         OperationState::Failed => api::OperationState::Failed,
@@ -132,7 +132,7 @@ fn item(item: &Item) -> api::Item {
         state: match item.state {
             ItemState::Pending => api::ItemState::Pending,
             ItemState::Running => api::ItemState::Running,
-            ItemState::Parked => api::ItemState::Parked,
+            ItemState::Blocked => api::ItemState::Blocked,
             ItemState::Succeeded => api::ItemState::Succeeded,
             ItemState::Failed => api::ItemState::Failed,
         },
@@ -141,19 +141,19 @@ fn item(item: &Item) -> api::Item {
     }
 }
 
-fn parked(parked: &Parked) -> api::Parked {
-    let choice = |choice: &Unblock| match choice {
-        Unblock::Retry => api::Unblock::Retry,
-        Unblock::Compensate => api::Unblock::Compensate,
-        Unblock::AcceptPartial => api::Unblock::AcceptPartial,
-        Unblock::Abandon => api::Unblock::Abandon,
+fn blocked_view(blocked: &Blocked) -> api::Blocked {
+    let action = |action: &ResolveAction| match action {
+        ResolveAction::Retry => api::ResolveAction::Retry,
+        ResolveAction::Compensate => api::ResolveAction::Compensate,
+        ResolveAction::AcceptPartial => api::ResolveAction::AcceptPartial,
+        ResolveAction::Abandon => api::ResolveAction::Abandon,
     };
-    api::Parked {
-        reason: parked.reason.clone(),
-        unblock_by: parked.unblock_by.clone(),
-        choices: parked.choices.iter().map(choice).collect(),
-        since: parked.since,
-        escalates_at: parked.escalates_at,
+    api::Blocked {
+        reason: blocked.reason.clone(),
+        resolvable_by: blocked.resolvable_by.clone(),
+        actions: blocked.actions.iter().map(action).collect(),
+        since: blocked.since,
+        escalates_at: blocked.escalates_at,
     }
 }
 
@@ -179,7 +179,7 @@ pub(crate) fn witness(to_operator: bool, witness: &Witness) -> api::Witness {
     }
 }
 
-/// The operation as its reader may see it: nobody but operators sees paths of nodes.
+/// Returns the operation's view for its reader: only operators get the nodes' paths.
 pub(crate) fn view_for(to_operator: bool, operation: &Operation) -> api::Operation {
     let mut view = view(operation);
     if to_operator {
@@ -190,8 +190,8 @@ pub(crate) fn view_for(to_operator: bool, operation: &Operation) -> api::Operati
     for said in [&mut view.waiting, &mut view.message].into_iter().chain(steps).chain(items) {
         *said = said.as_deref().map(evidence::without_node_paths);
     }
-    if let Some(parked) = &mut view.parked {
-        parked.reason = evidence::without_node_paths(&parked.reason);
+    if let Some(blocked) = &mut view.blocked {
+        blocked.reason = evidence::without_node_paths(&blocked.reason);
     }
     view
 }
@@ -213,7 +213,7 @@ pub(crate) fn view(operation: &Operation) -> api::Operation {
         steps: operation.steps.iter().map(|record| step(record, kind)).collect(),
         items: operation.items.iter().map(item).collect(),
         waiting: operation.waiting.clone(),
-        parked: operation.parked.as_ref().map(parked),
+        blocked: operation.blocked.as_ref().map(blocked_view),
         blocked_by: Vec::new(),
         reason: operation.reason.clone(),
         message: operation.message.clone(),

@@ -1,7 +1,7 @@
-//! What all commands that start an operation on something that exists have in common.
+//! Logic shared by all commands that start an operation on an existing resource.
 
 use jiff::Timestamp;
-use muster_api::operations::Started;
+use muster_api::operation::Started;
 use muster_engine::{Definition, Open, open, supersede};
 use muster_ids::OperationId;
 use muster_model::Scope;
@@ -14,35 +14,36 @@ use super::{asked_by, plan, view};
 use crate::commit::{WriteError, target};
 use crate::{Answer, Commit, Cx};
 
-/// An operation to be started.
+/// A request for an operation.
 pub(crate) struct Start {
     pub(crate) definition: &'static Definition,
     pub(crate) scope: Scope,
     /// `allocation` or `node`.
     pub(crate) subject_kind: &'static str,
     pub(crate) subject_id: Uuid,
-    /// The same as people write it.
+    /// Id of the subject in text form.
     pub(crate) subject: String,
     pub(crate) name: String,
     pub(crate) path: String,
     pub(crate) input: Value,
     pub(crate) deadline_at: Timestamp,
-    /// What the event and the audit say beside the operation itself.
+    /// Data of the event and the audit entry, beside the operation itself.
     pub(crate) told: Value,
-    /// The values before it, for the audit.
+    /// Previous values, for the audit.
     pub(crate) before: Value,
     pub(crate) capacity: Option<muster_api::capacity::Capacity>,
-    /// What is under way and is taken over.
+    /// Open operations to supersede.
     pub(crate) supersedes: Vec<Operation>,
     pub(crate) dry_run: bool,
 }
 
-/// Prepares it: the plan alone for a dry run, which passes the door like any command but leaves nothing.
+/// Prepares the operation. A dry run returns only the plan: it passes the command pipeline like any command but leaves no
+/// effect.
 pub(crate) fn start(cx: &Cx, start: Start) -> Commit {
     start_with(cx, start, Vec::new())
 }
 
-/// The same, with what it works on beside its subject, for the plan.
+/// Prepares the operation, with further affected resources for the plan.
 pub(crate) fn start_with(cx: &Cx, start: Start, others: Vec<String>) -> Commit {
     let Start { definition, scope, subject_kind, subject_id, name, input, deadline_at, supersedes, .. } =
         start;
@@ -56,7 +57,7 @@ pub(crate) fn start_with(cx: &Cx, start: Start, others: Vec<String>) -> Commit {
         let commit = Commit::new(scope, named, move |_| Box::pin(async move { Ok(answer) }));
         return commit.detail(json!({"dry_run": true}));
     }
-    let id: OperationId = cx.platform.world.id();
+    let id: OperationId = cx.platform.env.id();
     let mut opened = open(
         definition,
         Open {
@@ -65,8 +66,8 @@ pub(crate) fn start_with(cx: &Cx, start: Start, others: Vec<String>) -> Commit {
             subject_kind,
             subject_id,
             subject_name: name,
-            touches: vec![subject_id],
-            shares: Vec::new(),
+            exclusive_locks: vec![subject_id],
+            shared_locks: Vec::new(),
             asked_by: asked_by(cx),
             correlation_id: cx.correlation_id.clone(),
             input,
@@ -81,7 +82,7 @@ pub(crate) fn start_with(cx: &Cx, start: Start, others: Vec<String>) -> Commit {
     if !supersedes.is_empty() {
         told["supersedes"] = json!(supersedes.iter().map(|old| old.id).collect::<Vec<_>>());
     }
-    let (now, world) = (cx.now, cx.platform.world.clone());
+    let (now, env) = (cx.now, cx.platform.env.clone());
     let ended: Vec<(String, Value)> = supersedes
         .iter()
         .map(|old| {
@@ -93,7 +94,7 @@ pub(crate) fn start_with(cx: &Cx, start: Start, others: Vec<String>) -> Commit {
     let commit = Commit::new(scope, named, move |tx| {
         Box::pin(async move {
             for old in &supersedes {
-                supersede(tx, &world, old, &mut opened, now).await?;
+                supersede(tx, &env, old, &mut opened, now).await?;
             }
             tx.operation_open(&opened).await?;
             Ok::<_, WriteError>(started(&opened, shown))
@@ -105,7 +106,7 @@ pub(crate) fn start_with(cx: &Cx, start: Start, others: Vec<String>) -> Commit {
     commit.before(&start.before).wakes_engine().event(cx, EventType::OperationAccepted, start.path, told)
 }
 
-/// The answer of a command that started an operation.
-pub(crate) fn started(opened: &Operation, plan: muster_api::operations::Plan) -> Answer {
+/// Returns the response of a command that started an operation.
+pub(crate) fn started(opened: &Operation, plan: muster_api::operation::Plan) -> Answer {
     Answer::new(&Started { operation: Some(view(opened)), plan })
 }

@@ -1,5 +1,5 @@
-//! What is on its way out on a node, and could not go on, goes on by itself as soon as the node is heard again, or somebody's
-//! word stands in for it: nobody has to decide anything by that.
+//! Automatic resumption of blocked removals on a node, as soon as the node is reachable again or an operator's attestation
+//! replaces its evidence: no decision is needed.
 
 use muster_db::Tx;
 use muster_engine::{definition, go_on};
@@ -10,19 +10,19 @@ use serde_json::json;
 use super::path;
 use crate::Cx;
 
-/// Takes these up; says how many were parked indeed. Engine and sealer are to be woken after the commit.
-pub(crate) async fn take_up(cx: &Cx, tx: &mut Tx, parked: Vec<Operation>) -> muster_db::Result<usize> {
+/// Resumes these operations; returns how many were actually blocked. The caller wakes engine and sealer after the commit.
+pub(crate) async fn take_up(cx: &Cx, tx: &mut Tx, blocked: Vec<Operation>) -> muster_db::Result<usize> {
     let mut taken_up = 0;
-    for parked in parked {
-        let Some(mut fresh) = tx.operation_seize(parked.id).await? else { continue };
+    for blocked in blocked {
+        let Some(mut fresh) = tx.operation_seize(blocked.id).await? else { continue };
         let Some(kind) = definition(&fresh.kind) else { continue };
         if !go_on(&mut fresh, kind, cx.platform.engine.timing(), cx.now) {
             continue;
         }
         tx.operation_advance(&fresh, cx.now, None).await?;
-        let data = json!({"kind": fresh.kind, "operation_id": fresh.id, "choice": "retry", "statement": ""});
-        let told = (EventType::OperationUnblocked, path(&fresh), data);
-        cx.tell(tx, fresh.scope(), None, vec![told]).await?;
+        let data = json!({"kind": fresh.kind, "operation_id": fresh.id, "action": "retry", "statement": ""});
+        let told = (EventType::OperationResolveed, path(&fresh), data);
+        cx.outbox_append(tx, fresh.scope(), None, vec![told]).await?;
         taken_up += 1;
     }
     Ok(taken_up)

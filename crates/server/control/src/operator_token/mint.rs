@@ -1,4 +1,4 @@
-//! Get a short-lived token for an app's operator account in a consumer's project.
+//! Mint a short-lived token for an app's operator account in a consumer's project.
 
 use muster_api::entitlement::OperatorTokenMint;
 use muster_api::{Code, Problem};
@@ -10,16 +10,16 @@ use muster_model::token::{Secret, Subject, Token, TokenKind};
 use serde_json::{Value, json};
 
 use crate::commit::target;
-use crate::door::actor_of;
 use crate::entitlement::anywhere;
+use crate::pipeline::actor_of;
 use crate::token::{expiry, issuer, path, view};
 use crate::{Answer, Commit, Cx, Result};
 
-/// No token of an operator lives longer.
+/// Maximum lifetime of an operator's token in seconds.
 const LONGEST: u32 = 15 * 60;
 
-/// Prepares `operator_token_mint`. The publisher's chain has the command, as it has any other of its accounts; the consumer's
-/// chain and timeline are told in the same transaction, for it is there that the token opens something.
+/// Prepares `operator_token_mint`. The publisher's chain records the command, like any other of its accounts; the same
+/// transaction records it in the consumer's chain and timeline, since the token gives access there.
 pub async fn mint(cx: &Cx, project: &str, body: OperatorTokenMint) -> Result<Commit> {
     let (project, scope) = cx.project_scope(project).await?;
     cx.authorize(Permission::OperatorTokenMint, scope, "project")?;
@@ -30,9 +30,9 @@ pub async fn mint(cx: &Cx, project: &str, body: OperatorTokenMint) -> Result<Com
     }
     let seconds = body.expires_in_seconds.unwrap_or(LONGEST).min(LONGEST);
     let (expires_at, parent_id) = (expiry(cx, Some(seconds))?, issuer(cx)?);
-    let secret = Secret::make(TokenKind::ServiceAccount, &cx.platform.world);
+    let secret = Secret::make(TokenKind::ServiceAccount, &cx.platform.env);
     let token = Token {
-        id: cx.platform.world.id::<TokenId>(),
+        id: cx.platform.env.id::<TokenId>(),
         kind: TokenKind::ServiceAccount,
         subject: Subject::ServiceAccount(entitlement.operator_account_id),
         name: format!("minted by {}", cx.principal()?.name),
@@ -49,14 +49,14 @@ pub async fn mint(cx: &Cx, project: &str, body: OperatorTokenMint) -> Result<Com
         "publisher_project_id": entitlement.publisher_project_id});
     let (subject, named) = (path(&token), target("token", token.id, &token.name));
     let there = (entitlement.project_id != project).then(|| Telling {
-        id: cx.platform.world.uuid(),
+        id: cx.platform.env.uuid(),
         chain: entitlement.scope().chain(),
         entry: entry(cx, &entitlement, named.clone(), &told),
         event: event(cx, &entitlement, subject.clone(), &told),
     });
     let commit = Commit::new(scope, named, move |tx| {
         Box::pin(async move {
-            // Held until the end: a revocation at this moment waits, and then finds the token, whose account it shuts out.
+            // Locked until the commit: a concurrent revocation waits, and then finds the token and disables its account.
             if !tx.entitlement_start(entitlement.id).await?
                 && tx.entitlement_instances(entitlement.operator_account_id).await? == 0
             {
@@ -66,7 +66,7 @@ pub async fn mint(cx: &Cx, project: &str, body: OperatorTokenMint) -> Result<Com
             if let Some(Telling { id, chain, entry, event }) = there {
                 let entry = json!(entry).to_string();
                 let events = json!([event]).to_string();
-                tx.unsealed_insert(id, &chain, &entry, &events).await?;
+                tx.outbox_append(id, &chain, &entry, &events).await?;
             }
             Ok(Answer::new(&view(&token)).with_secret("secret", secret.reveal()))
         })
@@ -74,7 +74,7 @@ pub async fn mint(cx: &Cx, project: &str, body: OperatorTokenMint) -> Result<Com
     Ok(commit.event(cx, EventType::OperatorTokenMinted, subject, told))
 }
 
-/// What the consumer's project is told.
+/// Entry and event for the consumer's project.
 struct Telling {
     id: uuid::Uuid,
     chain: String,
@@ -91,7 +91,7 @@ fn revoked(app: &str) -> Problem {
 
 fn entry(cx: &Cx, entitlement: &muster_model::app::Entitlement, named: Target, told: &Value) -> Entry {
     Entry {
-        id: cx.platform.world.id::<AuditId>(),
+        id: cx.platform.env.id::<AuditId>(),
         at: cx.now,
         actor: actor_of(cx),
         action: Permission::OperatorTokenMint.as_str().to_owned(),
@@ -108,7 +108,7 @@ fn entry(cx: &Cx, entitlement: &muster_model::app::Entitlement, named: Target, t
 
 fn event(cx: &Cx, entitlement: &muster_model::app::Entitlement, subject: String, told: &Value) -> Draft {
     Draft {
-        id: cx.platform.world.id::<EventId>(),
+        id: cx.platform.env.id::<EventId>(),
         event_type: EventType::OperatorTokenMinted.as_str().to_owned(),
         subject,
         at: cx.now,

@@ -1,4 +1,4 @@
-//! Tokens for the accounts under which apps are operated in consumers' projects.
+//! Tokens for the accounts that operate apps in consumers' projects.
 
 mod mint;
 

@@ -1,4 +1,4 @@
-//! Make a project in a tenant.
+//! Create a project in a tenant.
 
 use muster_api::project::ProjectCreate;
 use muster_authz::Permission;
@@ -17,7 +17,7 @@ pub async fn create(cx: &Cx, tenant: &str, body: ProjectCreate) -> Result<Commit
     let tenant = cx.tenant(tenant).await?;
     cx.authorize(Permission::ProjectCreate, Scope::Tenant(tenant.id), "tenant")?;
     let project = Project {
-        id: cx.platform.world.id::<ProjectId>(),
+        id: cx.platform.env.id::<ProjectId>(),
         tenant_id: tenant.id,
         tenant_slug: tenant.slug,
         display_name: body.display_name.unwrap_or_else(|| body.name.clone()),

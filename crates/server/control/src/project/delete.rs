@@ -1,4 +1,4 @@
-//! Remove a project and, if asked, everything in it.
+//! Delete a project and, optionally, everything in it.
 
 use std::collections::BTreeMap;
 

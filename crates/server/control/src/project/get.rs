@@ -5,7 +5,7 @@ use muster_authz::Permission;
 use super::view;
 use crate::{Answer, Cx, Result};
 
-/// Answers `project_get`.
+/// Handles `project_get`.
 pub async fn get(cx: &Cx, reference: &str) -> Result<Answer> {
     let project = cx.project(reference).await?;
     cx.authorize(Permission::ProjectGet, project.scope(), "project")?;

@@ -1,4 +1,4 @@
-//! List the projects that the actor may see.
+//! List the projects visible to the actor.
 
 use muster_api::ListQuery;
 use muster_api::project::ProjectPage;
@@ -11,7 +11,8 @@ use crate::refuse::refuse;
 use crate::tenant::selector;
 use crate::{Answer, Cx, Result};
 
-/// Answers `project_list`. A person sees what their roles reach, so only an allow list can forbid the question itself.
+/// Handles `project_list`. A user's list contains only the projects within their roles, so only an allow list can forbid the
+/// request itself.
 pub async fn list(cx: &Cx, query: ListQuery) -> Result<Answer> {
     if let PrincipalKind::ServiceAccount { tenant, project, .. } = &cx.principal()?.kind {
         cx.authorize(Permission::ProjectList, Scope::Project(*tenant, *project), "project")?;

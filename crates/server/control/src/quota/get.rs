@@ -1,4 +1,4 @@
-//! Show what a project may hold, and what it holds.
+//! Show a project's quota and usage.
 
 use muster_authz::Permission;
 
@@ -6,7 +6,7 @@ use super::view;
 use crate::refuse::refuse;
 use crate::{Answer, Cx, Result};
 
-/// Answers `quota_get`.
+/// Handles `quota_get`.
 pub async fn get(cx: &Cx, project: &str) -> Result<Answer> {
     let (project, scope) = cx.project_scope(project).await?;
     cx.authorize(Permission::QuotaGet, scope, "project")?;

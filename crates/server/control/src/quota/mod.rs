@@ -1,4 +1,4 @@
-//! Quotas: what a project may hold at most, and what it holds.
+//! Quotas: a project's limits and usage.
 
 mod get;
 mod set;
@@ -29,8 +29,8 @@ fn view(project_id: ProjectId, quota: &Quota) -> api::Quota {
     }
 }
 
-/// A project has a quota before there is a row for it. The row, whoever makes it, begins as version 1; so that is what
-/// the caller saw.
+/// Returns the version. A project has a quota before its row exists; the row starts as version 1, so the caller is given
+/// that version.
 fn version(quota: &Quota) -> i64 {
     quota.version.max(1)
 }

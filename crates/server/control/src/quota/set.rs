@@ -1,4 +1,4 @@
-//! Limit what a project may hold.
+//! Set a project's quota.
 
 use muster_api::Problem;
 use muster_api::quota::{QuotaLimit, QuotaSet};
@@ -32,7 +32,7 @@ pub async fn set(cx: &Cx, project: &str, body: QuotaSet) -> Result<Commit> {
         ],
     );
     if body.unlimited.is_some() {
-        // A limit that is taken away is named in a list; all that were there before say which number it had.
+        // A removed limit is only listed by name, so the previous values include all limits.
         told["before"] = limits(&before);
     }
     let subject = format!("/v1/projects/{}/quota", project.id);
@@ -47,7 +47,7 @@ pub async fn set(cx: &Cx, project: &str, body: QuotaSet) -> Result<Commit> {
     Ok(commit.event(cx, EventType::QuotaSet, subject, told))
 }
 
-/// The limits alone.
+/// Returns the limits alone.
 fn limits(quota: &impl serde::Serialize) -> Value {
     let mut shown = json!(quota);
     if let Some(members) = shown.as_object_mut() {
@@ -56,8 +56,7 @@ fn limits(quota: &impl serde::Serialize) -> Value {
     shown
 }
 
-/// Puts the limits that are named in their place. Null would be the usual word for "none", but our JSON has no null:
-/// what is absent is unchanged, and what has no limit any more is named as such.
+/// Applies the given limits. Our JSON has no null: an absent limit is unchanged, and a removed one is named in a list.
 fn apply(quota: &mut Quota, body: &QuotaSet) -> Result<()> {
     let given = [
         (QuotaLimit::Allocations, body.max_allocations, &mut quota.max_allocations),

@@ -1,4 +1,4 @@
-//! Blobs of a repository: looking, reading, removing.
+//! Blobs of a repository: lookup, read and delete.
 
 use std::ops::Range;
 
@@ -15,21 +15,21 @@ use super::{Answered, Guest, Right, storage, stored, told, visit};
 use crate::commit::target;
 use crate::{Answer, Command, Commit, Cx, execute};
 
-/// A blob that can be read.
+/// A readable blob.
 #[derive(Debug, Clone)]
 pub struct Content {
-    /// How long it is.
+    /// Size in bytes.
     pub size: u64,
     file: String,
-    /// All of it, where it is short and was verified.
+    /// Full content, where it is short and verified.
     verified: Option<Bytes>,
 }
 
-/// A part of a blob.
+/// A range of a blob.
 pub enum ContentPart {
     /// In memory.
     Bytes(Bytes),
-    /// As it is read.
+    /// Streamed from storage.
     Stream(Reading),
 }
 
@@ -44,7 +44,7 @@ fn damaged(digest: &Digest) -> Refusal {
     Refusal::new(Code::BlobUnknown, why)
 }
 
-/// Looks for a blob, and checks it. What only other repositories have is not there, and takes as long to be not there.
+/// Looks a blob up and verifies it. A blob of other repositories only is reported as unknown, with the same timing.
 pub async fn blob_look(cx: &Cx, guest: &Guest, name: &Name, digest: &Digest) -> Answered<Content> {
     let visit = visit(cx, guest, name, Right::Pull).await?;
     let id = visit.repository()?;
@@ -55,7 +55,7 @@ pub async fn blob_look(cx: &Cx, guest: &Guest, name: &Name, digest: &Digest) -> 
     {
         return Ok(content);
     }
-    // It is elsewhere, or was damaged: the registry that it came from may have it still.
+    // It is external, or was damaged: its source registry may still have it.
     let fetched = crate::artifact::external::fetch(cx, &visit, digest, found.size).await?;
     let Some((size, file)) = fetched.and_then(|place| Some((place.size, place.file?))) else {
         return Err(damaged(digest));
@@ -63,7 +63,7 @@ pub async fn blob_look(cx: &Cx, guest: &Guest, name: &Name, digest: &Digest) -> 
     checked(cx, digest, size, file).await?.ok_or_else(|| damaged(digest))
 }
 
-/// Content that may be served; none if it is damaged.
+/// Returns servable content; none if it is damaged.
 async fn checked(cx: &Cx, digest: &Digest, size: i64, file: String) -> Answered<Option<Content>> {
     let size = u64::try_from(size).unwrap_or_default();
     match cx.platform.check_blob(digest, size, &file).await {
@@ -75,7 +75,7 @@ async fn checked(cx: &Cx, digest: &Digest, size: i64, file: String) -> Answered<
     }
 }
 
-/// Reads a part of a blob.
+/// Reads a range of a blob.
 pub async fn blob_read(cx: &Cx, content: &Content, range: Range<u64>) -> Answered<ContentPart> {
     if let Some(bytes) = &content.verified {
         let end = usize::try_from(range.end).unwrap_or(usize::MAX).min(bytes.len());
@@ -86,7 +86,7 @@ pub async fn blob_read(cx: &Cx, content: &Content, range: Range<u64>) -> Answere
     reading.map(ContentPart::Stream).map_err(|error| storage(&error))
 }
 
-/// Removes a blob from a repository that no manifest needs.
+/// Deletes a blob from a repository; no manifest may reference it.
 pub async fn blob_delete(cx: &Cx, guest: &Guest, name: &Name, digest: &Digest) -> Answered<()> {
     let visit = visit(cx, guest, name, Right::Delete).await?;
     let id = visit.repository()?;

@@ -1,39 +1,39 @@
-//! Garbage: content that nothing needs gives its disk back.
+//! Garbage collection of unreferenced content.
 //!
-//! In three steps, each safe against pushes under way and against being killed between any two: links from repositories to blobs
-//! that no manifest has needed for a while go; then rows of blobs that no repository has; then the files of those rows. A file's
-//! name is used once, so whoever pushes the same content meanwhile has another file and another row. What a crash leaves between
-//! the last two steps is a file that no row names, which is found by listing and looking.
+//! It has three steps, each safe against concurrent pushes and a crash between any two: delete links from repositories to
+//! blobs that no manifest has referenced for a while; then rows of blobs without a repository; then the files of those rows.
+//! File names are never reused, so a concurrent push of the same content gets another file and another row. A crash between
+//! the last two steps leaves a file without a row, which a listing of the files finds.
 
 use jiff::{SignedDuration, Timestamp};
 use muster_db::{Lease, StoreError};
 
 use crate::Platform;
 
-/// So many at a time, so that no transaction is long.
+/// Batch size, which keeps transactions short.
 const BATCH: i64 = 200;
-/// Extended on the way; after a crash nobody collects for so long.
+/// Lease duration, extended on the way; after a crash no other server collects for this long.
 const LEASE: SignedDuration = SignedDuration::from_secs(45);
-/// Files are listed so many at a time.
+/// Number of files listed at a time.
 const FILES: usize = 1000;
 
-/// What was found and removed.
+/// Number of removed items.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Collected {
     /// Links from repositories.
     pub links: u64,
     /// Blobs.
     pub blobs: u64,
-    /// Files that no row knew.
+    /// Files without a row.
     pub files: u64,
-    /// Uploads that nobody went on with.
+    /// Abandoned uploads.
     pub uploads: u64,
 }
 
 impl Platform {
-    /// Collects what is garbage now. The lease keeps two servers from doing the same work; correctness does not rest on it.
+    /// Collects garbage now. The lease keeps two servers from duplicating the work; correctness does not depend on it.
     pub async fn collect_garbage(&self, lease: Option<&Lease>) -> Result<Collected, StoreError> {
-        let now = self.world.now();
+        let now = self.env.now();
         let before = now - self.options.garbage_grace;
         let collected = Collected {
             links: self.collect_links(lease, before).await?,
@@ -47,13 +47,13 @@ impl Platform {
         Ok(collected)
     }
 
-    /// Looks for garbage every now and then, at one server at a time.
+    /// Collects garbage periodically, at one server at a time.
     pub async fn run_collector(self: std::sync::Arc<Self>) {
         let holder = self.replica.to_string();
         let length = LEASE;
         loop {
             tokio::time::sleep(self.options.garbage_every).await;
-            let lease = self.store.lease_acquire("collector", &holder, length, self.world.now()).await;
+            let lease = self.store.lease_acquire("collector", &holder, length, self.env.now()).await;
             let Ok(Some(lease)) = lease else { continue };
             if let Err(error) = self.collect_garbage(Some(&lease)).await {
                 tracing::warn!(%error, "garbage could not be collected; it is tried again");
@@ -71,9 +71,9 @@ impl Platform {
             for (repository, digest) in links {
                 let mut tx = self.store.begin().await?;
                 if let Some(lease) = lease {
-                    tx.lease_extend(lease, self.world.now()).await?;
+                    tx.lease_extend(lease, self.env.now()).await?;
                 }
-                // A manifest may have come to need it since the look: the foreign key has the last word.
+                // A manifest may reference it since the query: the foreign key decides.
                 match tx.garbage_link_delete(repository, &digest, before).await {
                     Ok(true) => {
                         tx.commit().await?;
@@ -105,7 +105,7 @@ impl Platform {
             for digest in digests {
                 let mut tx = self.store.begin().await?;
                 if let Some(lease) = lease {
-                    tx.lease_extend(lease, self.world.now()).await?;
+                    tx.lease_extend(lease, self.env.now()).await?;
                 }
                 let file = match tx.garbage_blob_delete(&digest).await {
                     Ok(file) => file,
@@ -132,7 +132,7 @@ impl Platform {
         }
     }
 
-    /// Files that no row knows. A fresh one is a push whose row is about to be written.
+    /// Removes files without a row. A recent one may belong to a push that is about to write its row.
     async fn collect_files(&self, lease: Option<&Lease>, now: Timestamp) -> Result<u64, StoreError> {
         let mut removed = 0;
         let mut after: Option<String> = None;
@@ -140,7 +140,7 @@ impl Platform {
         loop {
             if let Some(lease) = lease {
                 let mut tx = self.store.begin().await?;
-                tx.lease_extend(lease, self.world.now()).await?;
+                tx.lease_extend(lease, self.env.now()).await?;
                 tx.commit().await?;
             }
             let found = match self.blobs.files(after.as_deref(), FILES).await {
@@ -160,7 +160,7 @@ impl Platform {
                 false => self.store.blob_files_known(&old).await?.into_iter().collect(),
             };
             for file in old.iter().filter(|file| !known.contains(*file)) {
-                // Once more, as late as can be: the row of a slow push may have come since.
+                // Check again as late as possible: the row of a slow push may exist now.
                 if !self.store.blob_files_known(std::slice::from_ref(file)).await?.is_empty() {
                     continue;
                 }
@@ -187,7 +187,7 @@ impl Platform {
         };
         let mut removed = 0;
         for (owner, upload) in old {
-            // One that somebody writes to at this moment is left.
+            // An upload in progress is kept.
             if let Ok(true) = self.blobs.upload_cancel(owner, upload).await {
                 removed += 1;
             }
@@ -196,6 +196,7 @@ impl Platform {
     }
 }
 
-/// Between a file's last write and its row lie milliseconds; an hour is far beyond that, and nothing shorter than this is.
+/// Age limits of files without a row. Only milliseconds pass between a file's last write and its row; an hour is far beyond
+/// that, and the floor is the minimum.
 const FRESH: SignedDuration = SignedDuration::from_hours(1);
 const FLOOR: SignedDuration = SignedDuration::from_secs(10);

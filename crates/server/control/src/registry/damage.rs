@@ -1,8 +1,8 @@
-//! Damaged content: found when it is read, when the same content is pushed again, and by the scrubber.
+//! Damaged content: detected by reads, by pushes of the same content, and by the scrubber.
 //!
-//! The row forgets the file first and the file is put aside afterwards, so that a crash between the two leaves a file without a
-//! row, which the collector removes. From then on the next push of the right bytes, or the registry that the content came from,
-//! brings it anew, for every repository that has it.
+//! The row drops its file first and the file is moved aside afterwards, so that a crash between the two leaves a file
+//! without a row, which garbage collection removes. From then on the next push of the right bytes, or the source registry,
+//! restores the content for every repository that has it.
 
 use bytes::Bytes;
 use muster_db::StoreError;
@@ -15,30 +15,30 @@ use serde_json::json;
 
 use crate::Platform;
 
-/// Content up to this size is compared with its digest whenever it is read. Longer content is compared in length then, and in
-/// digest by the scrubber and by whoever reads it.
+/// Content up to this size is verified against its digest on every read. For longer content a read verifies the length; the
+/// scrubber and the client verify the digest.
 pub(crate) const VERIFIED_ON_READ: u64 = 1 << 20;
 
-/// Content that is as it should be, as far as a read checks.
+/// Content that passed the checks of a read.
 pub(crate) enum Checked {
-    /// Short, and verified.
+    /// Short content, verified by digest.
     Whole(Bytes),
-    /// Long, and of the right length.
+    /// Long content, verified by length.
     Long,
 }
 
-/// Why content cannot be served.
+/// Reason why content cannot be served.
 pub(crate) enum Unsound {
-    /// It is damaged, and was taken out of use.
+    /// It is damaged and has been quarantined.
     Damaged,
-    /// The storage did not answer.
+    /// The storage failed.
     Storage(StorageError),
-    /// The database did not.
+    /// The database failed.
     Store(StoreError),
 }
 
 impl Platform {
-    /// Checks content before it is served. What is damaged is taken out of use.
+    /// Verifies content before it is served. Damaged content is quarantined.
     pub(crate) async fn check_blob(
         &self,
         digest: &Digest,
@@ -60,7 +60,7 @@ impl Platform {
         Err(Unsound::Damaged)
     }
 
-    /// Takes a damaged file out of use: logged, counted, and an event for operators. Only the first to find it does so.
+    /// Quarantines a damaged file: logged, counted, and with an event for operators. Only the first detection does so.
     pub(crate) async fn quarantine_blob(
         &self,
         digest: &Digest,
@@ -68,27 +68,27 @@ impl Platform {
         damage: Damage,
         found_by: &'static str,
     ) -> Result<(), StoreError> {
-        let (now, text) = (self.world.now(), digest.to_string());
+        let (now, text) = (self.env.now(), digest.to_string());
         let mut tx = self.store.begin().await?;
         if !tx.blob_lost(&text, file).await? {
             tx.rollback().await;
             return Ok(());
         }
         let event = Draft {
-            id: self.world.id::<EventId>(),
+            id: self.env.id::<EventId>(),
             event_type: EventType::BlobDamaged.as_str().to_owned(),
             subject: format!("/registry/blobs/{text}"),
             at: now,
             tenant_id: None,
             project_id: None,
-            correlation_id: muster_model::hex::encode(&self.world.bytes::<16>()),
+            correlation_id: muster_model::hex::encode(&self.env.bytes::<16>()),
             actor_id: "platform".to_owned(),
             data: json!({"digest": text, "file": file, "damage": damage.to_string(), "found_by": found_by}),
         };
         let events = serde_json::to_string(&[event]).expect("events are JSON");
-        tx.unsealed_insert(self.world.uuid(), &Scope::Platform.chain(), "", &events).await?;
+        tx.outbox_append(self.env.uuid(), &Scope::Platform.chain(), "", &events).await?;
         tx.commit().await?;
-        self.unsealed.notify_one();
+        self.outbox.notify_one();
         self.metrics.damaged_blobs.inc();
         tracing::error!(
             %digest, file, %damage, found_by,

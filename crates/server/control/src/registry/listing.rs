@@ -1,4 +1,4 @@
-//! Lists: tags, referrers and the catalog. Each is cut to a page, however much was asked for.
+//! Lists of tags, referrers and the catalog, each limited to a page.
 
 use muster_db::Referrer;
 use muster_registry::Digest;
@@ -7,7 +7,7 @@ use muster_registry::path::Name;
 use super::{Answered, Guest, Right, stored, unknown, visit};
 use crate::Cx;
 
-/// The tags of a repository after `last`, one more than a page if there are.
+/// Returns the tags of a repository after `last`, up to `most`.
 pub async fn tags(cx: &Cx, guest: &Guest, name: &Name, last: &str, most: usize) -> Answered<Vec<String>> {
     let id = visit(cx, guest, name, Right::Pull).await?.repository()?;
     let most = i64::try_from(most).unwrap_or(i64::MAX);
@@ -15,7 +15,7 @@ pub async fn tags(cx: &Cx, guest: &Guest, name: &Name, last: &str, most: usize) 
     Ok(tags.into_iter().map(|tag| tag.name).collect())
 }
 
-/// A page of the manifests that speak of this one, and whether more follow.
+/// Returns a page of the manifests that refer to this one, and whether more follow.
 pub async fn referrers(
     cx: &Cx,
     guest: &Guest,
@@ -28,7 +28,7 @@ pub async fn referrers(
     let id = visit(cx, guest, name, Right::Pull).await?.repository()?;
     let (store, subject) = (&cx.platform.store, digest.to_string());
     let found = store.referrers(id, &subject, kind, last, most.into()).await.map_err(stored)?;
-    // A page may end early, when it has enough bytes: whether it was the last is asked for.
+    // A page may end early at its byte limit, so query whether more follow.
     let more = match found.last() {
         Some(last) => !store.referrers(id, &subject, kind, &last.digest, 1).await.map_err(stored)?.is_empty(),
         None => false,
@@ -36,8 +36,8 @@ pub async fn referrers(
     Ok((found, more))
 }
 
-/// The repositories of a service account's project after `last`. For people it is empty: which of their projects a client means
-/// cannot be said in this question, and `muster repository list` asks a better one.
+/// Returns the repositories of a service account's project after `last`. It is empty for users: this endpoint has no way to
+/// name one of their projects; `muster repository list` does.
 pub async fn catalog(cx: &Cx, guest: &Guest, last: &str, most: usize) -> Answered<Vec<String>> {
     let Guest::Actor { actor, .. } = guest else { return Err(unknown("_catalog")) };
     let muster_authz::PrincipalKind::ServiceAccount { project, tenant, .. } = actor.principal.kind else {

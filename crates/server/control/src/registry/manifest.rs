@@ -1,4 +1,5 @@
-//! Manifests: reading, pushing, removing. A push is a command: it is audited and told, and publishes what it gave a tag.
+//! Manifests: read, push and delete. A push is a command: it is audited, emits events, and publishes tagged content as an
+//! artifact.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -20,10 +21,10 @@ use super::{Answered, Guest, Right, Visit, stored, told, visit};
 use crate::commit::target;
 use crate::{Answer, Command, Commit, Cx, execute};
 
-/// The config of an image; whatever else a manifest's config is, it is files.
+/// Config media types of images; a manifest with any other config is a file artifact.
 const IMAGE_CONFIGS: [&str; 2] =
     ["application/vnd.oci.image.config.v1+json", "application/vnd.docker.container.image.v1+json"];
-/// The line of what was only pushed.
+/// Default line of pushed content.
 pub(crate) const MAIN: &str = "main";
 
 fn absent(reference: &str) -> Refusal {
@@ -37,7 +38,7 @@ fn text(reference: &Reference) -> String {
     }
 }
 
-/// A manifest, by digest or by what a tag names now.
+/// Returns a manifest, by digest or by tag.
 pub async fn get(
     cx: &Cx,
     guest: &Guest,
@@ -47,7 +48,7 @@ pub async fn get(
     let id = visit(cx, guest, name, Right::Pull).await?.repository()?;
     let store = &cx.platform.store;
     let key = (id, text(reference));
-    // Another server may have moved a tag a moment ago.
+    // Another server may have moved a tag just now.
     let alone = store.kind() == "sqlite" || matches!(reference, Reference::Digest(_));
     let edition = match cx.platform.manifests.recall(&key) {
         Ok(found) if alone => return Ok(found),
@@ -65,19 +66,19 @@ pub async fn get(
     Ok(found)
 }
 
-/// How many signatures of one artifact are taken, and how many bytes of them.
+/// Maximum number and total bytes of accepted signatures per artifact.
 const SIGNATURES_TAKEN: i64 = muster_trust::MOST_SIGNATURES as i64 - 96;
 const SIGNATURE_BYTES_TAKEN: i64 = muster_trust::MOST_SIGNATURE_BYTES as i64 - (4 << 20);
 
-/// What a push told.
+/// Result of a push.
 pub struct Pushed {
-    /// The digest of the manifest.
+    /// Digest of the manifest.
     pub digest: Digest,
-    /// What it speaks of.
+    /// Digest of the manifest that it refers to.
     pub subject: Option<Digest>,
 }
 
-/// Takes a manifest into a repository that has everything it needs, and lets a tag name it.
+/// Adds a manifest to a repository that has all of its content, and moves the tag.
 pub async fn push(
     cx: &Cx,
     guest: &Guest,
@@ -95,7 +96,8 @@ pub async fn push(
         return Err(Refusal::new(Code::DigestInvalid, why));
     }
     let manifest = Manifest::parse(&bytes, content_type).map_err(|error| error.refusal())?;
-    // An index of what is not here yet is its own repository's first push; everything else needs blobs, which made it.
+    // An index of missing manifests would be its repository's first push; everything else needs blobs, and pushing those has
+    // created it.
     let id = visit.repository()?;
     let total = needed(cx, id, &manifest).await? + i64::try_from(bytes.len()).unwrap_or(i64::MAX);
     let tag = match reference {
@@ -126,7 +128,7 @@ pub async fn push(
     let done = execute(cx, &command, Ok(commit)).await;
     cx.platform.manifests.forget();
     done.map_err(|problem| match problem.code {
-        // The foreign keys' word: what was there a moment ago was removed meanwhile.
+        // From the foreign keys: referenced content was deleted meanwhile.
         Problems::NotFound => Refusal::new(
             Code::ManifestBlobUnknown,
             "what the manifest needs is not in the repository: push it again",
@@ -136,8 +138,8 @@ pub async fn push(
     Ok(Pushed { digest, subject })
 }
 
-/// Of one artifact no more signatures are taken than are examined, some room for races included: so a good one that was taken is
-/// always found. One that is not taken is refused to its signer, and does not disappear among bad ones.
+/// Limits the signatures per artifact to the number that is verified, with a margin for races, so that every accepted valid
+/// signature is found. A rejected one is an error for its signer, instead of being lost among invalid ones.
 async fn ensure_few_signatures(cx: &Cx, id: RepositoryId, row: &Row) -> Answered<()> {
     let (Some(subject), Some(bundle::MEDIA_TYPE)) = (&row.subject, row.artifact_type.as_deref()) else {
         return Ok(());
@@ -192,7 +194,7 @@ fn commit(
     Ok(commit.event(cx, EventType::ManifestPushed, path, told_of))
 }
 
-/// Whether everything that a manifest needs is in the repository; bytes of all of it.
+/// Ensures that the repository has all content of a manifest; returns its total size.
 async fn needed(cx: &Cx, id: RepositoryId, manifest: &Manifest) -> Answered<i64> {
     let store = &cx.platform.store;
     let blobs: HashMap<String, u64> =
@@ -205,7 +207,7 @@ async fn needed(cx: &Cx, id: RepositoryId, manifest: &Manifest) -> Answered<i64>
     let mut total = 0_i64;
     for (digest, size) in &blobs {
         let found = had.get(digest).ok_or_else(|| missing(digest, "blob"))?;
-        // What is there by reference alone was never measured here.
+        // Content that is only referenced was never measured here.
         if *found >= 0 && u64::try_from(*found).ok() != Some(*size) {
             let why = format!("the blob {digest} has {found} bytes, and the manifest says {size}");
             return Err(Refusal::new(Code::SizeInvalid, why));
@@ -246,8 +248,8 @@ pub(crate) fn row(manifest: &Manifest, digest: &Digest, content: Vec<u8>, total_
     }
 }
 
-/// `sha256-….sig`, `.att`, `.sbom`: cosign's names for what speaks of another manifest; `sha256-…` alone is how older clients
-/// keep a list of referrers.
+/// Reports whether a tag is one of cosign's for artifacts that refer to a manifest: `sha256-….sig`, `.att`, `.sbom`;
+/// `sha256-…` alone is the referrers tag of older clients.
 fn is_signature_tag(tag: &str) -> bool {
     let Some(rest) = tag.strip_prefix("sha256-") else { return false };
     let hex = rest.split('.').next().unwrap_or_default();
@@ -266,7 +268,7 @@ fn draft(cx: &Cx, visit: &Visit, id: RepositoryId, manifest: &Manifest, row: &Ro
     (artifact, change)
 }
 
-/// A manifest as an artifact that was just published.
+/// Returns a newly published artifact for a manifest.
 pub(crate) fn published(
     cx: &Cx,
     scope: muster_model::Scope,
@@ -280,7 +282,7 @@ pub(crate) fn published(
         unreachable!("a repository belongs to a project")
     };
     Artifact {
-        id: cx.platform.world.id(),
+        id: cx.platform.env.id(),
         tenant_id,
         project_id,
         repository_id: repository.0,
@@ -304,7 +306,7 @@ pub(crate) fn published(
     }
 }
 
-/// Removes a tag, or a manifest that no index needs and that is no artifact in use, with all of its tags.
+/// Deletes a tag, or a manifest with all of its tags; no index may reference it and no artifact in use may be made of it.
 pub async fn delete(cx: &Cx, guest: &Guest, name: &Name, reference: &Reference) -> Answered<()> {
     let visit = visit(cx, guest, name, Right::Delete).await?;
     let id = visit.repository()?;
@@ -365,7 +367,7 @@ pub async fn delete(cx: &Cx, guest: &Guest, name: &Name, reference: &Reference) 
     done.map_err(|problem| if problem.code == Problems::NotFound { missing } else { told(problem) })
 }
 
-/// A row that something else refers to cannot go.
+/// Maps a foreign key error: a referenced row cannot be deleted.
 fn needed_by(error: StoreError) -> crate::commit::WriteError {
     match error {
         StoreError::Gone(_) => Problem::new(

@@ -1,9 +1,8 @@
-//! Manifests that were read lately. One is asked for by every node that pulls, and its bytes never change.
+//! Cache of recently read manifests. Every pulling node requests one, and its bytes never change.
 //!
-//! What is remembered is forgotten within two seconds, and at once where this server changes anything in the repository. With several
-//! servers on one database only digests are remembered: a tag that another server moved must be seen by the next request. A read
-//! that began before a change does not bring back what the change replaced: the edition that it began under is not the
-//! present one any more.
+//! Entries expire after two seconds, and at once when this server changes anything in the repository. With several servers
+//! on one database only digests are cached: a tag moved by another server must take effect on the next request. A read that
+//! started before a change must not restore the replaced value: its edition is no longer the current one.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -14,9 +13,9 @@ use muster_db::ManifestContent;
 use muster_ids::RepositoryId;
 
 const LIFETIME: Duration = Duration::from_secs(2);
-/// Bytes of all that is remembered.
+/// Maximum total size of the cache in bytes.
 const MOST: usize = 16 << 20;
-/// What one takes beside its content.
+/// Overhead per entry in bytes.
 const OVERHEAD: usize = 512;
 
 #[derive(Default)]
@@ -34,7 +33,7 @@ struct Held {
 }
 
 impl Manifests {
-    /// What is remembered; else the edition under which to read and remember.
+    /// Returns the cached manifest, or else the edition for the read.
     pub(crate) fn recall(&self, key: &Key) -> Result<Arc<ManifestContent>, u64> {
         let edition = self.edition.load(Ordering::Acquire);
         let held = self.held.lock().expect("no holder of this lock can panic");
@@ -44,7 +43,7 @@ impl Manifests {
         }
     }
 
-    /// Remembers what was read under this edition.
+    /// Caches a manifest that was read under this edition.
     pub(crate) fn remember(&self, edition: u64, key: Key, found: Arc<ManifestContent>) {
         let mut held = self.held.lock().expect("no holder of this lock can panic");
         if self.edition.load(Ordering::Acquire) != edition {
@@ -57,7 +56,7 @@ impl Manifests {
         held.found.insert(key, (Instant::now(), found));
     }
 
-    /// Something changed.
+    /// Invalidates the cache.
     pub(crate) fn forget(&self) {
         let mut held = self.held.lock().expect("no holder of this lock can panic");
         self.edition.fetch_add(1, Ordering::AcqRel);
@@ -68,7 +67,7 @@ impl Manifests {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use muster_ids::World;
+    use muster_ids::Env;
 
     fn manifest(text: &'static str) -> Arc<ManifestContent> {
         Arc::new(ManifestContent { digest: text.to_owned(), media_type: String::new(), content: text.into() })
@@ -76,7 +75,7 @@ mod tests {
 
     #[test]
     fn a_read_that_began_before_a_change_is_not_remembered() {
-        let (manifests, key) = (Manifests::default(), (World::for_tests(1).id(), "v1".to_owned()));
+        let (manifests, key) = (Manifests::default(), (Env::for_tests(1).id(), "v1".to_owned()));
         let edition = manifests.recall(&key).unwrap_err();
         manifests.forget();
         manifests.remember(edition, key.clone(), manifest("old"));

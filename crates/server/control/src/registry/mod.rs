@@ -1,8 +1,8 @@
-//! The registry's use-cases: what `/v2/` asks for, after authentication and before HTTP.
+//! Use cases of the registry: the requests of `/v2/`, after authentication and independent of HTTP.
 //!
-//! A repository is named by its project and its own name: `acme.ml/train`. Whoever may not see the project is told the same as
-//! if the repository did not exist. Uploads and blobs are the chatter of a push and are written down without audit; the push
-//! itself is its manifest, which goes through the door like any command.
+//! A repository is named by its project and its own name: `acme.ml/train`. A caller without access to the project gets the
+//! same error as for a missing repository. Uploads and blobs are parts of a push and are written without audit; the push of
+//! the manifest goes through the command pipeline like any command.
 
 mod blob;
 mod collect;
@@ -40,31 +40,31 @@ pub use token::{Granted, TokenAnswer};
 pub use upload::{Chunk, Started, append, cancel, finish, length, start};
 pub(crate) use upload::{keep, settle};
 
-/// The result of a use-case of the registry.
+/// Result of a registry use case.
 pub type Answered<T> = Result<T, Refusal>;
 
-/// Who comes to the registry.
+/// Caller of the registry.
 #[derive(Clone)]
 pub enum Guest {
-    /// Somebody, with all of their rights or with those that a registry's token names.
+    /// An actor, with all of its permissions or those of a registry token.
     Actor {
-        /// Who.
+        /// The actor.
         actor: Arc<Authenticated>,
-        /// What the token was issued for; everything if this is absent.
+        /// Scope of the token; unrestricted if absent.
         granted: Option<Granted>,
     },
-    /// A cell's node, with the right to read one repository.
+    /// The node of a cell, with pull permission for one repository.
     Pull(PullRight),
 }
 
-/// What somebody comes for.
+/// Requested access.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Right {
-    /// To read.
+    /// Read access.
     Pull,
-    /// To push.
+    /// Push access.
     Push,
-    /// To remove.
+    /// Delete access.
     Delete,
 }
 
@@ -77,7 +77,7 @@ impl Right {
         }
     }
 
-    /// The word in a token's scope.
+    /// Returns the action in a token's scope.
     pub fn word(self) -> &'static str {
         match self {
             Self::Pull => "pull",
@@ -87,14 +87,14 @@ impl Right {
     }
 }
 
-/// A repository that somebody may come to for what they came for. It may not be there yet.
+/// A repository, with the requested access granted. It may not exist yet.
 #[derive(Debug, Clone)]
 pub struct Visit {
     pub(crate) tenant: TenantId,
     pub(crate) project: ProjectId,
-    /// Its name in the project.
+    /// Name within the project.
     pub(crate) name: String,
-    /// Its whole name, as the client wrote it.
+    /// Full name, as in the request.
     pub(crate) path: String,
     pub(crate) id: Option<RepositoryId>,
 }
@@ -104,13 +104,13 @@ impl Visit {
         Scope::Project(self.tenant, self.project)
     }
 
-    /// The repository, where it must be there.
+    /// Returns the repository's id, or an error if it does not exist.
     pub(crate) fn repository(&self) -> Answered<RepositoryId> {
         self.id.ok_or_else(|| unknown(&self.path))
     }
 }
 
-/// The one answer for a repository that is not there and one that may not be seen.
+/// Returns the one error for missing and invisible repositories.
 pub(crate) fn unknown(path: &str) -> Refusal {
     Refusal::new(
         Code::NameUnknown,
@@ -120,7 +120,7 @@ pub(crate) fn unknown(path: &str) -> Refusal {
     )
 }
 
-/// A problem in the words of registries.
+/// Maps a problem to a registry error.
 pub fn told(problem: Problem) -> Refusal {
     let code = match problem.code {
         Problems::Unauthenticated => Code::Unauthorized,
@@ -138,7 +138,7 @@ pub(crate) fn stored(error: muster_db::StoreError) -> Refusal {
     told(refuse(error))
 }
 
-/// Storage that does not answer is the operator's to look at; a client is told to come again.
+/// Maps a storage error. The operator finds it in the log; the client is asked to retry.
 pub(crate) fn storage(error: &muster_registry::StorageError) -> Refusal {
     tracing::error!(%error, "the blobs' storage failed");
     if let muster_registry::StorageError::Storage { error, .. } = error
@@ -151,7 +151,7 @@ pub(crate) fn storage(error: &muster_registry::StorageError) -> Refusal {
         .with_status(503)
 }
 
-/// Lets somebody come to a repository for something.
+/// Authorizes access to a repository.
 pub async fn visit(cx: &Cx, guest: &Guest, name: &Name, right: Right) -> Answered<Visit> {
     let path = name.as_str();
     let (project, rest) = path.split_once('/').ok_or_else(|| unknown(path))?;
@@ -159,7 +159,7 @@ pub async fn visit(cx: &Cx, guest: &Guest, name: &Name, right: Right) -> Answere
     let (project, tenant) = place.ok_or_else(|| unknown(path))?;
     let scope = Scope::Project(tenant, project);
     if cx.principal().is_ok_and(|principal| !principal.sees(scope)) {
-        // What is not there is asked of the database each time; so is what may not be seen, or the time would tell them apart.
+        // A missing project always costs a query, so an invisible one must as well: timing would distinguish them.
         cx.platform.store.project_lookup(project).await.map_err(stored)?;
         return Err(unknown(path));
     }

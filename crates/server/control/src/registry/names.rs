@@ -1,7 +1,7 @@
-//! Which project and which repository a name means, remembered for two seconds: a push asks a dozen times.
+//! Projects and repositories by name, cached for two seconds: a push resolves them a dozen times.
 //!
-//! Only places are remembered, never rights. What is not there is not remembered, so that what was just made is found; a
-//! repository that was removed meanwhile is held by the foreign keys of what would be put into it.
+//! Only locations are cached, never permissions. Missing ones are not cached, so that a new one is found at once; if a
+//! repository is deleted meanwhile, foreign keys reject rows that would be added to it.
 
 use std::collections::HashMap;
 use std::sync::Mutex;
@@ -22,7 +22,7 @@ pub(crate) struct Names {
 }
 
 impl Names {
-    /// A project by id or by `tenant.name`. A bare name means nothing here: whose it is would depend on who asks.
+    /// Returns a project by id or by `tenant.name`. A bare name is not accepted: its meaning would depend on the caller.
     pub(crate) async fn project(
         &self,
         store: &Store,
@@ -42,7 +42,7 @@ impl Names {
         Ok(Some(place))
     }
 
-    /// A repository of a project.
+    /// Returns a repository of a project.
     pub(crate) async fn repository(
         &self,
         store: &Store,

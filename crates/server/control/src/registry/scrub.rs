@@ -1,7 +1,7 @@
-//! The scrubber: reads all content again, at a steady pace, and takes out of use what has become damaged.
+//! The scrubber: verifies all content at a steady pace, and quarantines damaged files.
 //!
-//! Reads verify short content by digest and long content by length alone: to hash a layer of gigabytes for each pull would cost
-//! more than the pull. The scrubber closes that gap within one pass over the disk.
+//! Reads verify short content by digest and long content only by length: hashing a layer of gigabytes on each pull would
+//! cost more than the pull. The scrubber closes that gap within one pass over the disk.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,24 +12,24 @@ use muster_registry::Digest;
 
 use crate::Platform;
 
-/// Rows are listed so many at a time.
+/// Number of rows listed at a time.
 const BATCH: i64 = 100;
-/// Extended with each file.
+/// Lease duration, extended with each file.
 const LEASE: SignedDuration = SignedDuration::from_mins(5);
 
-/// What a pass found.
+/// Result of a pass.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Scrubbed {
-    /// Files that were read.
+    /// Files read.
     pub files: u64,
-    /// Their bytes.
+    /// Bytes read.
     pub bytes: u64,
-    /// How many were damaged.
+    /// Damaged files.
     pub damaged: u64,
 }
 
 impl Platform {
-    /// Verifies all content after this digest. `pace` is how many bytes a second; none is as fast as the disk reads.
+    /// Verifies all content after this digest. `pace` is in bytes per second; none is as fast as the disk reads.
     pub async fn scrub_blobs(
         &self,
         lease: Option<&Lease>,
@@ -45,14 +45,15 @@ impl Platform {
             for row in rows {
                 if let Some(lease) = lease {
                     let mut tx = self.store.begin().await?;
-                    tx.lease_extend(lease, self.world.now()).await?;
+                    tx.lease_extend(lease, self.env.now()).await?;
                     tx.commit().await?;
                 }
                 let size = u64::try_from(row.size).unwrap_or_default();
                 let Ok(digest) = row.digest.parse::<Digest>() else { continue };
                 match self.blobs.check_content(&row.file, &digest, size).await {
                     Ok(None) => {}
-                    // The collector removes the file of a row that is gone; then nothing is updated, and nothing is damaged.
+                    // Garbage collection may have removed the file of a deleted row; then no row is updated, and nothing
+                    // counts as damaged.
                     Ok(Some(damage)) => {
                         self.quarantine_blob(&digest, &row.file, damage, "scrubber").await?;
                         scrubbed.damaged += 1;
@@ -69,16 +70,16 @@ impl Platform {
         }
     }
 
-    /// Scrubs for ever, at one server at a time.
+    /// Scrubs forever, at one server at a time.
     pub async fn run_scrubber(self: Arc<Self>) {
         let Some(pace) = self.options.scrub_pace else { return std::future::pending().await };
         let holder = self.replica.to_string();
-        // A server that is restarted often does not begin with the same files each time.
-        let [first] = self.world.bytes::<1>();
+        // A random start, so that a server that restarts often does not verify the same files each time.
+        let [first] = self.env.bytes::<1>();
         let mut after = format!("sha256:{first:02x}");
         loop {
             tokio::time::sleep(self.options.garbage_every).await;
-            let lease = self.store.lease_acquire("scrubber", &holder, LEASE, self.world.now()).await;
+            let lease = self.store.lease_acquire("scrubber", &holder, LEASE, self.env.now()).await;
             let Ok(Some(lease)) = lease else { continue };
             match self.scrub_blobs(Some(&lease), &after, Some(pace)).await {
                 Ok(scrubbed) => {

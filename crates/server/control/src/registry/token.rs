@@ -1,7 +1,7 @@
-//! Tokens of the registry: what clients fetch from `/v2/token` with a credential, and send from then on.
+//! Registry tokens: issued by `/v2/token` for a credential, and sent with the following requests.
 //!
-//! They are signed and short-lived, name what they are for, and carry the hash of the credential they were fetched with: that
-//! one is looked up with every request, so that a revoked credential takes its tokens along within seconds.
+//! They are signed, short-lived and scoped, and carry the hash of their credential, which every request looks up: a revoked
+//! credential invalidates its tokens within seconds.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -14,18 +14,18 @@ use super::{Guest, Right};
 use crate::refuse::{Result, refuse};
 use crate::{Cx, Platform};
 
-/// What every token of the registry begins with.
+/// Prefix of all registry tokens.
 const PREFIX: &str = "mst_reg_";
 const LIFETIME: SignedDuration = SignedDuration::from_mins(10);
-/// A token names so many repositories at most.
+/// Maximum number of repositories in a token.
 const MOST_SCOPES: usize = 50;
 
-/// What a token was issued for: repositories and rights.
+/// Scope of a token: repositories and actions.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Granted(Vec<(String, Vec<String>)>);
 
 impl Granted {
-    /// What a client asked for.
+    /// Creates a scope from a request.
     pub fn new(scopes: impl IntoIterator<Item = (String, Vec<String>)>) -> Self {
         Self(scopes.into_iter().take(MOST_SCOPES).collect())
     }
@@ -37,16 +37,16 @@ impl Granted {
     }
 }
 
-/// What `/v2/token` answers.
+/// Response of `/v2/token`.
 #[derive(Clone, Serialize)]
 pub struct TokenAnswer {
     /// The token.
     pub token: String,
-    /// The same, under the name of another standard.
+    /// The same token, under its OAuth 2.0 name.
     pub access_token: String,
-    /// For how many seconds it holds.
+    /// Lifetime in seconds.
     pub expires_in: i64,
-    /// Since when.
+    /// Time of issue.
     pub issued_at: Timestamp,
 }
 
@@ -62,7 +62,7 @@ fn refused(why: &str) -> Problem {
 }
 
 impl Platform {
-    /// Issues a token for what was asked for. Whether the actor may do that is decided when it is used.
+    /// Issues a token for the requested scope. Permissions are checked when it is used.
     pub async fn registry_token(&self, cx: &Cx, secret: &str, granted: Granted) -> Result<TokenAnswer> {
         let secret = Secret::parse(secret).ok_or_else(|| refused("this is not a token"))?;
         let hash = muster_model::hex::encode(&secret.hash());
@@ -80,7 +80,7 @@ impl Platform {
         Ok(aws_lc_rs::hmac::Key::new(aws_lc_rs::hmac::HMAC_SHA256, &key))
     }
 
-    /// Who presents this secret to the registry: a token of the registry, somebody's own, or a node's right to pull.
+    /// Resolves a secret for the registry: a registry token, an ordinary token, or a node's pull credential.
     pub async fn registry_guest(&self, secret: &str, now: Timestamp) -> Result<Guest> {
         if let Some(signed) = secret.strip_prefix(PREFIX) {
             return self.of_token(signed, now).await;

@@ -1,7 +1,7 @@
-//! Uploads: content comes, in one request or in several, and becomes a blob of a repository.
+//! Uploads: content arrives in one or several requests, and becomes a blob of a repository.
 //!
-//! An upload is a file under its repository's id and a random id of its own. No row knows it: its length is the file's, and
-//! what a crash leaves of it is swept by age. The row comes with the blob, in one commit.
+//! An upload is a file under its repository's id and a random id of its own. It has no row: its length is the file's, and
+//! leftovers of a crash are removed by age. The row is written with the blob, in one commit.
 
 use bytes::Bytes;
 use futures::Stream;
@@ -20,25 +20,25 @@ use super::{Answered, Guest, Right, Visit, storage, stored, told, visit};
 use crate::commit::target;
 use crate::{Answer, Command, Commit, Cx, execute};
 
-/// How an upload began.
+/// Result of starting an upload.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Started {
-    /// It waits for content.
+    /// The upload waits for content.
     Upload(Uuid),
-    /// The content was there already, in a repository that the actor may read.
+    /// The content was mounted from a repository that the actor may read.
     Mounted,
 }
 
-/// What comes of an upload in one request.
+/// Content of one upload request.
 pub struct Chunk<S> {
-    /// Where it belongs, if the client says so.
+    /// Offset, if the client sends one.
     pub offset: Option<u64>,
     /// The bytes.
     pub body: S,
 }
 
-/// Starts an upload; with `mount` (a digest and the repository that has it), takes the content over from there if the actor may
-/// read it there. Whether it is not there, or may not be read, makes no difference to the answer.
+/// Starts an upload; with `mount` (a digest and its repository) it mounts the content from there if the actor may read it.
+/// Missing and unreadable content yield the same response.
 pub async fn start(
     cx: &Cx,
     guest: &Guest,
@@ -51,18 +51,18 @@ pub async fn start(
     {
         return Ok(Started::Mounted);
     }
-    // Random in every bit: whoever knows one must not be able to guess another.
-    let upload = uuid::Builder::from_random_bytes(cx.platform.world.bytes()).into_uuid();
+    // Fully random: a known id must not help to guess another.
+    let upload = uuid::Builder::from_random_bytes(cx.platform.env.bytes()).into_uuid();
     let owner = visit.repository()?.uuid();
     cx.platform.blobs.upload_start(owner, upload).await.map_err(|error| storage(&error))?;
     Ok(Started::Upload(upload))
 }
 
-/// A repository is made by the first push to it.
+/// Creates the repository on the first push.
 async fn ensured(cx: &Cx, mut visit: Visit) -> Answered<Visit> {
     if visit.id.is_none() {
         let mut tx = cx.platform.store.begin().await.map_err(stored)?;
-        let id = cx.platform.world.id();
+        let id = cx.platform.env.id();
         let made = tx.repository_ensure(id, visit.tenant, visit.project, &visit.name, cx.now).await;
         let made = made.map_err(stored)?;
         tx.commit().await.map_err(stored)?;
@@ -79,7 +79,7 @@ async fn taken_over(cx: &Cx, guest: &Guest, visit: &Visit, digest: &Digest, from
     let there = cx.platform.store.repository_blob(source_id, &digest).await.map_err(stored)?;
     let Some(there) = there else { return Ok(false) };
     let Some(file) = &there.file else { return Ok(false) };
-    // What is damaged is not handed on: the client is to bring the right bytes.
+    // Damaged content is not mounted: the client uploads the right bytes.
     let size = u64::try_from(there.size).unwrap_or_default();
     match cx.platform.check_blob(parsed, size, file).await {
         Ok(_) => {}
@@ -92,7 +92,7 @@ async fn taken_over(cx: &Cx, guest: &Guest, visit: &Visit, digest: &Digest, from
     let detail = json!({"digest": digest, "from": source.path, "size": there.size});
     let commit = Commit::new(visit.scope(), target("repository", id, &visit.name), move |tx| {
         Box::pin(async move {
-            // The source may lose it at this moment; the foreign key decides.
+            // The source may delete it concurrently; the foreign key decides.
             tx.repository_blob_put(id, &digest_text, now).await?;
             Ok(Answer::new(&json!({})))
         })
@@ -137,14 +137,14 @@ fn refused(error: UploadError) -> Refusal {
     }
 }
 
-/// How much of an upload is there.
+/// Returns the length of an upload so far.
 pub async fn length(cx: &Cx, guest: &Guest, name: &Name, upload: Uuid) -> Answered<u64> {
     let visit = visit(cx, guest, name, Right::Push).await?;
     let found = cx.platform.blobs.upload_length(owner(&visit)?, upload).await;
     found.map_err(|error| storage(&error))?.ok_or_else(no_upload)
 }
 
-/// Appends to an upload; says how long it is now.
+/// Appends to an upload; returns its new length.
 pub async fn append<S, E>(cx: &Cx, guest: &Guest, name: &Name, upload: Uuid, chunk: Chunk<S>) -> Answered<u64>
 where
     S: Stream<Item = Result<Bytes, E>> + Send,
@@ -156,7 +156,7 @@ where
     blobs.upload_append(owner(&visit)?, upload, chunk.offset, most, chunk.body).await.map_err(refused)
 }
 
-/// Ends an upload, or brings all of it at once: the content becomes a blob of the repository if it has this digest.
+/// Finishes an upload, or uploads in a single request: the content becomes a blob of the repository if its digest matches.
 pub async fn finish<S, E>(
     cx: &Cx,
     guest: &Guest,
@@ -182,14 +182,14 @@ where
     keep(cx, &visit, digest, finished.map_err(refused)?).await
 }
 
-/// Writes down where the content is, and that the repository has it. Of two files with the same content the later one goes: it
-/// was never named by any row. But the file that counts is compared with the digest first: one that is lost or damaged is replaced
-/// by what came, for every repository that has it.
+/// Records the content's file, and that the repository has it. Of two files with the same content the later one is removed:
+/// no row ever named it. The recorded file is verified first: if it is lost or damaged, the new file replaces it for every
+/// repository that has it.
 pub(crate) async fn keep(cx: &Cx, visit: &Visit, digest: &Digest, finished: Finished) -> Answered<()> {
     settle(cx, visit.repository()?, digest, finished).await
 }
 
-/// The same, for a repository that is known by its id.
+/// Records the content for a repository given by id.
 pub(crate) async fn settle(
     cx: &Cx,
     id: muster_ids::RepositoryId,
@@ -198,10 +198,10 @@ pub(crate) async fn settle(
 ) -> Answered<()> {
     let blobs = &cx.platform.blobs;
     for _ in 0..2 {
-        let counts = record(cx, id, digest, &finished, cx.platform.world.now()).await.map_err(stored)?;
+        let counts = record(cx, id, digest, &finished, cx.platform.env.now()).await.map_err(stored)?;
         let counts = counts.unwrap_or_default();
         let damage = match counts == finished.file {
-            // Its content was verified when it came.
+            // Its content was verified on upload.
             true => blobs.check_length(&counts, finished.size).await,
             false => blobs.check_content(&counts, digest, finished.size).await,
         };
@@ -237,7 +237,7 @@ async fn record(
     Ok(counts)
 }
 
-/// Gives an upload up.
+/// Cancels an upload.
 pub async fn cancel(cx: &Cx, guest: &Guest, name: &Name, upload: Uuid) -> Answered<()> {
     let visit = visit(cx, guest, name, Right::Push).await?;
     match cx.platform.blobs.upload_cancel(owner(&visit)?, upload).await.map_err(refused)? {

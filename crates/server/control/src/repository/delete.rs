@@ -1,4 +1,4 @@
-//! Remove a repository and everything in it.
+//! Delete a repository and everything in it.
 
 use std::collections::BTreeMap;
 
@@ -44,6 +44,6 @@ pub async fn delete(cx: &Cx, project: &str, reference: &str) -> Result<Commit> {
             Ok(Answer::new(&removed_view(&repository.id, removed)))
         })
     });
-    // Its name may be remembered as a place that is gone.
+    // Its name may be cached.
     Ok(commit.before(&before).revokes().event(cx, EventType::RepositoryDeleted, path, told))
 }

@@ -8,7 +8,7 @@ use super::view;
 use crate::refuse::refuse;
 use crate::{Answer, Cx, Result};
 
-/// Answers `repository_list`.
+/// Handles `repository_list`.
 pub async fn list(cx: &Cx, project: &str, query: RepositoryListQuery) -> Result<Answer> {
     let (project, scope) = cx.project_scope(project).await?;
     cx.authorize(Permission::RepositoryList, scope, "project")?;

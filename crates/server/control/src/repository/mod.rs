@@ -1,4 +1,4 @@
-//! Repositories, as the API shows them. What is in them comes and goes by the registry's protocol.
+//! Repositories in the API. Their content is managed through the registry protocol.
 
 mod delete;
 mod get;
@@ -18,7 +18,7 @@ pub use get::get;
 pub use list::list;
 pub use tags::tags;
 
-/// A repository of a project, by id or name.
+/// Returns a repository of a project, by id or name.
 pub(crate) async fn found(cx: &Cx, project: ProjectId, reference: &str) -> Result<Repository> {
     let store = &cx.platform.store;
     let found = match reference.parse::<RepositoryId>() {

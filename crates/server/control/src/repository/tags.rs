@@ -7,7 +7,7 @@ use super::found;
 use crate::refuse::refuse;
 use crate::{Answer, Cx, Result};
 
-/// Answers `repository_tags`.
+/// Handles `repository_tags`.
 pub async fn tags(cx: &Cx, project: &str, reference: &str, query: RepositoryTagsQuery) -> Result<Answer> {
     let (project, scope) = cx.project_scope(project).await?;
     cx.authorize(Permission::RepositoryTags, scope, "repository")?;

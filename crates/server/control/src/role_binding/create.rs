@@ -1,4 +1,4 @@
-//! Give a person a role. Nobody gives one that reaches further than their own.
+//! Bind a role to a user. No actor can grant a role that exceeds their own scope.
 
 use muster_api::Problem;
 use muster_api::role_binding::{Role as ApiRole, RoleBindingCreate};
@@ -21,7 +21,7 @@ pub async fn create(cx: &Cx, body: RoleBindingCreate) -> Result<Commit> {
         ApiRole::ProjectViewer => Role::ProjectViewer,
     };
     let scope = cx.scope(body.tenant.as_deref(), body.project.as_deref()).await?;
-    // A role reaches exactly as far as its scope, so whoever may bind at a scope binds nothing above itself.
+    // A role is limited to its scope, so permission to bind at a scope never grants more than that.
     cx.authorize(Permission::RoleBindingCreate, scope, "scope")?;
     only_by_the_tenant(cx, scope)?;
     if !role.fits(scope) {
@@ -38,7 +38,7 @@ pub async fn create(cx: &Cx, body: RoleBindingCreate) -> Result<Commit> {
         return Err(Problem::field("/user", "there is no such person here"));
     }
     let binding = RoleBinding {
-        id: cx.platform.world.id::<RoleBindingId>(),
+        id: cx.platform.env.id::<RoleBindingId>(),
         user_id: user.id,
         user_email: user.email,
         role,

@@ -1,4 +1,4 @@
-//! Take a role away.
+//! Delete a role binding.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! List who holds which role.
+//! List role bindings.
 
 use muster_api::role_binding::{RoleBindingListQuery, RoleBindingPage};
 use muster_authz::Permission;
@@ -8,7 +8,7 @@ use super::view;
 use crate::refuse::refuse;
 use crate::{Answer, Cx, Result};
 
-/// Answers `role_binding_list`.
+/// Handles `role_binding_list`.
 pub async fn list(cx: &Cx, query: RoleBindingListQuery) -> Result<Answer> {
     let scope = cx.scope(query.tenant.as_deref(), query.project.as_deref()).await?;
     cx.authorize(Permission::RoleBindingList, scope, "scope")?;

@@ -38,7 +38,8 @@ pub(crate) fn view(binding: &RoleBinding) -> api::RoleBinding {
     }
 }
 
-/// Operators give and take roles of the platform and of tenants; a project's roles are its tenant's to give.
+/// Ensures that only the tenant's own admins change a project's roles; operators change those of the platform and of
+/// tenants.
 pub(crate) fn only_by_the_tenant(cx: &Cx, scope: Scope) -> Result<()> {
     if scope.project().is_none() || cx.holds(&[Role::TenantAdmin, Role::ProjectAdmin], scope) {
         return Ok(());

@@ -1,11 +1,11 @@
-//! Show issued material, without its content.
+//! Show a runtime secret, without its content.
 
 use muster_authz::Permission;
 
 use super::{found, view};
 use crate::{Answer, Cx, Result};
 
-/// Answers `runtime_secret_get`.
+/// Handles `runtime_secret_get`.
 pub async fn get(cx: &Cx, project: &str, reference: &str) -> Result<Answer> {
     let (project, scope) = cx.project_scope(project).await?;
     cx.authorize(Permission::RuntimeSecretGet, scope, "runtime secret")?;

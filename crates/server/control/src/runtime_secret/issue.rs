@@ -1,7 +1,7 @@
-//! Issue material for a purpose.
+//! Issue a runtime secret for a purpose.
 //!
-//! A credential to read a repository is kept as its hash alone, and ends with the incarnation of the cell that it is for. What
-//! members share to join each other must be given to cells that come later, so it is kept, sealed.
+//! A credential to pull from a repository is stored only as a hash, and expires with its cell's incarnation. A secret that
+//! members share to join each other is also needed by later cells, so it is stored, sealed.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -10,7 +10,7 @@ use muster_api::secret::RuntimeSecretIssue;
 use muster_api::{Code, Problem};
 use muster_authz::Permission;
 use muster_db::StoreError;
-use muster_ids::{InstanceId, ProjectId, RepositoryId, RuntimeSecretId, World};
+use muster_ids::{Env, InstanceId, ProjectId, RepositoryId, RuntimeSecretId};
 use muster_model::Scope;
 use muster_model::cell::{Cell, CellState};
 use muster_model::event::EventType;
@@ -24,9 +24,9 @@ use crate::commit::{WriteError, target};
 use crate::refuse::refuse;
 use crate::{Answer, Commit, Cx, Result};
 
-/// So long a credential to read a repository lasts.
+/// Lifetime of a pull credential.
 const PULL_LIFETIME: SignedDuration = SignedDuration::from_hours(1);
-/// So much randomness members share, if nobody says another amount.
+/// Default size of a shared bootstrap secret in bytes.
 const BOOTSTRAP_BYTES: i64 = 32;
 
 /// Prepares `runtime_secret_issue`.
@@ -64,7 +64,7 @@ async fn artifact_pull(
     if !matches!(cell.state, CellState::Requested | CellState::Provisioning | CellState::Running) {
         return Err(over(&cell));
     }
-    let Pull { secret, token } = pull(&cx.platform.world, &cell, body.name, repository_id, cx.now);
+    let Pull { secret, token } = pull(&cx.platform.env, &cell, body.name, repository_id, cx.now);
     let (subject, target) = (path(&secret), target("runtime_secret", secret.id, &secret.name));
     let told = facts(&secret, None);
     let commit = Commit::new(cell.scope(), target, move |tx| {
@@ -89,25 +89,25 @@ fn over(cell: &Cell) -> Problem {
     Problem::new(Code::InvalidState, detail)
 }
 
-/// A credential that was not told yet.
+/// A new pull credential.
 pub(crate) struct Pull {
-    /// The row.
+    /// Its row.
     pub(crate) secret: RuntimeSecret,
-    /// What is told, once.
+    /// The token, returned once.
     pub(crate) token: Secret,
 }
 
-/// The right of a cell's present incarnation to read a repository.
+/// Creates a credential for a cell's current incarnation to pull from a repository.
 pub(crate) fn pull(
-    world: &World,
+    env: &Env,
     cell: &Cell,
     name: String,
     repository_id: RepositoryId,
     now: Timestamp,
 ) -> Pull {
-    let token = Secret::make(TokenKind::Pull, world);
+    let token = Secret::make(TokenKind::Pull, env);
     let secret = RuntimeSecret {
-        id: world.id(),
+        id: env.id(),
         tenant_id: cell.tenant_id,
         project_id: cell.project_id,
         purpose: Purpose::ArtifactPull,
@@ -149,8 +149,8 @@ async fn cluster_bootstrap(
         None => None,
     };
     let platform = &cx.platform;
-    let id: RuntimeSecretId = platform.world.id();
-    let material = random(&platform.world, body.bytes.unwrap_or(BOOTSTRAP_BYTES));
+    let id: RuntimeSecretId = platform.env.id();
+    let material = random(&platform.env, body.bytes.unwrap_or(BOOTSTRAP_BYTES));
     let context = RuntimeSecret::context(id);
     let sealed = platform.envelope.seal(&platform.store, &scope.chain(), &context, &material).await?;
     let secret = RuntimeSecret {
@@ -182,7 +182,7 @@ async fn cluster_bootstrap(
     Ok(commit.event(cx, EventType::RuntimeSecretIssued, subject, told))
 }
 
-/// An instance of the project that lives and that the caller operates; whoever does not, finds none.
+/// Returns a live instance of the project that the caller operates; any other is reported as missing.
 async fn operated(cx: &Cx, project: ProjectId, id: InstanceId) -> Result<Instance> {
     let found = cx.platform.store.instance_lookup(id).await.map_err(refuse)?;
     let found = found.filter(|instance| {
@@ -192,12 +192,12 @@ async fn operated(cx: &Cx, project: ProjectId, id: InstanceId) -> Result<Instanc
     found.ok_or_else(|| Problem::field("/instance", "you operate no such instance in this project"))
 }
 
-fn random(world: &World, bytes: i64) -> Zeroizing<Vec<u8>> {
+fn random(env: &Env, bytes: i64) -> Zeroizing<Vec<u8>> {
     let length = usize::try_from(bytes).unwrap_or_default();
-    // Room for all of it at once: a buffer that grows leaves copies behind.
+    // Allocate the full length at once: a growing buffer leaves copies behind.
     let mut material = Zeroizing::new(Vec::with_capacity(length + 32));
     while material.len() < length {
-        material.extend_from_slice(&*Zeroizing::new(world.bytes::<32>()));
+        material.extend_from_slice(&*Zeroizing::new(env.bytes::<32>()));
     }
     material.truncate(length);
     material
@@ -209,15 +209,15 @@ mod tests {
 
     #[test]
     fn there_is_as_much_randomness_as_was_asked_for() {
-        let world = World::for_tests(1);
+        let env = Env::for_tests(1);
         for length in [16, 31, 32, 33, 4096] {
-            let material = random(&world, length);
+            let material = random(&env, length);
             assert_eq!(material.len(), usize::try_from(length).unwrap());
             assert!(
                 material.chunks(16).skip(1).all(|chunk| chunk != &material[..16]),
                 "{length} repeats itself"
             );
         }
-        assert_ne!(*random(&world, 32), *random(&world, 32));
+        assert_ne!(*random(&env, 32), *random(&env, 32));
     }
 }

@@ -1,4 +1,4 @@
-//! List issued material, without its contents.
+//! List runtime secrets, without their contents.
 
 use muster_api::secret::{RuntimeSecretListQuery, RuntimeSecretPage};
 use muster_authz::Permission;
@@ -9,7 +9,7 @@ use super::{purpose_of, view};
 use crate::refuse::refuse;
 use crate::{Answer, Cx, Result};
 
-/// Answers `runtime_secret_list`.
+/// Handles `runtime_secret_list`.
 pub async fn list(cx: &Cx, project: &str, query: RuntimeSecretListQuery) -> Result<Answer> {
     let (project, scope) = cx.project_scope(project).await?;
     cx.authorize(Permission::RuntimeSecretList, scope, "project")?;

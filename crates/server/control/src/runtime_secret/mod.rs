@@ -1,4 +1,4 @@
-//! Material that the platform issues for a purpose, to service accounts and to nodes.
+//! Runtime secrets: material that the platform issues for a purpose, to service accounts and to nodes.
 
 mod get;
 mod issue;
@@ -20,13 +20,13 @@ use crate::Cx;
 use crate::commit::told;
 use crate::refuse::{Result, refuse};
 
-/// What was issued in a project, by id: names are only for lists.
+/// Returns a runtime secret of a project by id: names are only for lists.
 async fn found(cx: &Cx, project: ProjectId, reference: &str) -> Result<RuntimeSecret> {
     let absent = || Problem::not_found("runtime secret");
     let id: RuntimeSecretId = reference.parse().map_err(|_| absent())?;
     let secret = cx.platform.store.runtime_secret_lookup(id).await.map_err(refuse)?;
     let secret = secret.filter(|secret| secret.project_id == project).ok_or_else(absent)?;
-    // To an app's adapter only what was issued for its own instances is there.
+    // An app's adapter can access only the secrets of its own instances.
     if cx.operates().is_some() {
         let instance = match secret.instance_id {
             Some(id) => cx.platform.store.instance_lookup(id).await.map_err(refuse)?,
@@ -57,7 +57,7 @@ fn purpose_of(purpose: api::Purpose) -> Purpose {
     }
 }
 
-/// What events and audit entries say of it.
+/// Returns the data for events and audit entries.
 pub(crate) fn facts(secret: &RuntimeSecret, reason: Option<&str>) -> Value {
     told(&[
         ("name", Some(json!(secret.name))),

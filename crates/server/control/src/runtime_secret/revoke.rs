@@ -1,5 +1,5 @@
-//! Revoke issued material. What was sealed is erased; what cells were given stays with them until they are made anew, or until
-//! the adapter of the instance gives them another: it is asked to look at once.
+//! Revoke a runtime secret. The sealed content is erased; cells keep their copies until they are re-created, or until the
+//! instance's adapter supplies another: a reconcile is requested at once.
 
 use muster_api::secret::RuntimeSecretRevoke;
 use muster_api::{Code, Problem};

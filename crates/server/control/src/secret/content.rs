@@ -1,4 +1,4 @@
-//! The content of a secret, as it comes in.
+//! Content of a secret in a request.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -8,10 +8,10 @@ use zeroize::Zeroizing;
 
 use crate::Result;
 
-/// So long a content may be: it is kept in the memory of every cell that is given it.
+/// Maximum size of a content: every cell that receives it holds it in memory.
 const LONGEST: usize = 65_536;
 
-/// The bytes that were meant. A refusal says what is wrong with them and repeats none.
+/// Decodes the content. Errors describe the problem and never repeat the content.
 pub(super) fn content(value: String, encoding: Option<Encoding>) -> Result<Zeroizing<Vec<u8>>> {
     let value = Zeroizing::new(value);
     let bytes = match encoding.unwrap_or_default() {

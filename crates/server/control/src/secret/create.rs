@@ -1,4 +1,4 @@
-//! Keep a secret for a project's apps.
+//! Create a secret for a project's apps.
 
 use muster_api::secret::SecretCreate;
 use muster_api::{Code, Problem};
@@ -31,7 +31,7 @@ pub async fn create(cx: &Cx, project: &str, body: SecretCreate) -> Result<Commit
     refuse_taken(cx, project_id, &body.name).await?;
     let tenant_id = scope.tenant().ok_or_else(|| Problem::not_found("project"))?;
     let platform = &cx.platform;
-    let id: SecretId = platform.world.id();
+    let id: SecretId = platform.env.id();
     let context = ProjectSecret::context(id, 1);
     let sealed = platform.envelope.seal(&platform.store, &scope.chain(), &context, &content).await?;
     let secret = ProjectSecret {
@@ -58,8 +58,8 @@ pub async fn create(cx: &Cx, project: &str, body: SecretCreate) -> Result<Commit
     Ok(commit.event(cx, EventType::SecretCreated, subject, told))
 }
 
-/// The unique index decides, but it cannot tell what to do: whoever makes a secret a second time mostly wants another content
-/// for the first.
+/// Rejects a taken name with a hint: the unique index decides, but its error cannot explain that a second create usually
+/// means a rotation.
 async fn refuse_taken(cx: &Cx, project: ProjectId, name: &str) -> Result<()> {
     match cx.platform.store.secret_by_name(project, name).await.map_err(refuse)? {
         None => Ok(()),

@@ -1,4 +1,4 @@
-//! Remove a secret that no living cell names.
+//! Delete a secret that no live cell uses.
 
 use std::collections::BTreeMap;
 

@@ -5,7 +5,7 @@ use muster_authz::Permission;
 use super::{found, view};
 use crate::{Answer, Cx, Result};
 
-/// Answers `secret_get`.
+/// Handles `secret_get`.
 pub async fn get(cx: &Cx, project: &str, reference: &str) -> Result<Answer> {
     let (project, scope) = cx.project_scope(project).await?;
     cx.authorize(Permission::SecretGet, scope, "secret")?;

@@ -8,7 +8,7 @@ use super::view;
 use crate::refuse::refuse;
 use crate::{Answer, Cx, Result};
 
-/// Answers `secret_list`.
+/// Handles `secret_list`.
 pub async fn list(cx: &Cx, project: &str, query: SecretListQuery) -> Result<Answer> {
     let (project, scope) = cx.project_scope(project).await?;
     cx.authorize(Permission::SecretList, scope, "project")?;

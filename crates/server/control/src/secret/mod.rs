@@ -1,5 +1,5 @@
-//! A project's own secrets. A content is opened here, in memory that is wiped, sealed, and forgotten; nothing that is told,
-//! audited, answered or logged holds any of it, not even its hash.
+//! A project's own secrets. Content is handled in zeroized memory, sealed and dropped; events, audit entries, responses and
+//! logs never contain any of it, not even its hash.
 
 mod content;
 mod create;
@@ -23,7 +23,7 @@ use muster_model::secret::ProjectSecret;
 use crate::Cx;
 use crate::refuse::{Result, refuse};
 
-/// A secret of a project, by id or name.
+/// Returns a secret of a project, by id or name.
 async fn found(cx: &Cx, project: ProjectId, reference: &str) -> Result<ProjectSecret> {
     let store = &cx.platform.store;
     let found = match reference.parse::<SecretId>() {

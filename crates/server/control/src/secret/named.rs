@@ -1,19 +1,20 @@
-//! What a cell means by the name of a secret: one of its project's own, by name or id, or material that was issued there, by id.
+//! Resolution of secret references in cells: a project secret by name or id, or a runtime secret by id.
 
 use jiff::Timestamp;
 use muster_db::Store;
 use muster_ids::{ProjectId, RuntimeSecretId, SecretId};
 use muster_model::secret::{ProjectSecret, Purpose, RuntimeSecret};
 
-/// A secret that a cell can be given.
+/// A secret that a cell can receive.
 pub(crate) enum Named {
-    /// The project's own.
+    /// A project secret.
     Project(ProjectSecret),
-    /// What members share, issued by the platform.
+    /// A shared runtime secret of members.
     Runtime(RuntimeSecret),
 }
 
-/// Finds it, if it is the project's and still holds. Credentials are nobody's to name: they are given to nodes alone.
+/// Returns the secret if it is the project's and still valid. Pull credentials cannot be referenced: only nodes receive
+/// them.
 pub(crate) async fn named(
     store: &Store,
     project: ProjectId,

@@ -1,4 +1,4 @@
-//! Give a secret another content.
+//! Rotate a secret: replace its content.
 
 use muster_api::secret::SecretRotate;
 use muster_authz::Permission;

@@ -1,4 +1,4 @@
-//! Make a service account.
+//! Create a service account.
 
 use muster_api::Problem;
 use muster_api::service_account::ServiceAccountCreate;
@@ -19,7 +19,7 @@ pub async fn create(cx: &Cx, project: &str, body: ServiceAccountCreate) -> Resul
     cx.authorize(Permission::ServiceAccountCreate, scope, "project")?;
     let tenant_id = scope.tenant().ok_or_else(|| Problem::not_found("project"))?;
     let account = ServiceAccount {
-        id: cx.platform.world.id::<ServiceAccountId>(),
+        id: cx.platform.env.id::<ServiceAccountId>(),
         tenant_id,
         project_id: project,
         name: body.name,

@@ -1,4 +1,4 @@
-//! Remove a service account and its tokens.
+//! Delete a service account and its tokens.
 
 use std::collections::BTreeMap;
 
@@ -28,7 +28,7 @@ pub async fn delete(cx: &Cx, project: &str, reference: &str) -> Result<Commit> {
         Box::pin(async move {
             let mut removed = BTreeMap::new();
             removed.insert("tokens", tx.token_delete_of_service_account(id).await?);
-            // An operator's account takes the revoked entitlement along that it was made for.
+            // An operator's account is deleted together with its revoked entitlement.
             removed.insert("entitlements", i64::from(tx.entitlement_delete_of_account(id).await?));
             removed.insert("adapters", counted(tx.adapter_delete_of_account(id).await?));
             tx.service_account_delete(id, version).await.map_err(|error| match error {

@@ -5,7 +5,7 @@ use muster_authz::Permission;
 use super::view;
 use crate::{Answer, Cx, Result};
 
-/// Answers `service_account_get`.
+/// Handles `service_account_get`.
 pub async fn get(cx: &Cx, project: &str, reference: &str) -> Result<Answer> {
     let (project, scope) = cx.project_scope(project).await?;
     cx.authorize(Permission::ServiceAccountGet, scope, "project")?;

@@ -10,7 +10,7 @@ use crate::refuse::refuse;
 use crate::tenant::selector;
 use crate::{Answer, Cx, Result};
 
-/// Answers `service_account_list`.
+/// Handles `service_account_list`.
 pub async fn list(cx: &Cx, project: &str, query: ListQuery) -> Result<Answer> {
     let (project, scope) = cx.project_scope(project).await?;
     cx.authorize(Permission::ServiceAccountList, scope, "project")?;

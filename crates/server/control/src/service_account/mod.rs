@@ -37,9 +37,9 @@ pub(crate) fn path(account: &ServiceAccount) -> String {
     format!("/v1/projects/{}/service-accounts/{}", account.project_id, account.id)
 }
 
-/// An allow list as it may stand: known permissions that such accounts can have, and that the giver has too. What no role
-/// holds, because no person may ever do it, is given by whoever may make accounts here. Sorted, once each, so that two lists
-/// that mean the same are the same.
+/// Validates an allow list: known permissions that service accounts can have and that the grantor holds too. Permissions
+/// that no role contains, because no user may ever use them, can be granted by any actor that may create accounts here. The
+/// result is sorted and deduplicated, so that equal lists compare equal.
 pub(crate) fn allow_list(cx: &Cx, scope: Scope, field: &str, words: Vec<String>) -> Result<Vec<String>> {
     let mut list = Vec::new();
     for (at, word) in words.into_iter().enumerate() {

@@ -1,4 +1,4 @@
-//! Change a service account's allow list or description, or shut it out.
+//! Change a service account's allow list or description, or disable it.
 
 use muster_api::service_account::ServiceAccountUpdate;
 use muster_authz::Permission;

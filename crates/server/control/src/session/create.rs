@@ -1,4 +1,5 @@
-//! Log in with a browser. Single sign-on joins here, as a second `LoginMethod`: everything after "who is it" stays.
+//! Log in with a browser. Single sign-on would be a second `LoginMethod` here: everything after the identification stays the
+//! same.
 
 use std::time::Instant;
 
@@ -14,12 +15,12 @@ use serde_json::json;
 use super::COOKIE;
 use crate::commit::target;
 use crate::refuse::refuse;
-use crate::{Answer, Commit, Cx, Result, Share, Verdict, password};
+use crate::{Answer, Commit, Cx, RateDecision, Result, Share, password};
 
-/// Attempts to log in as one person from one address, per second: a guesser's pace, not a person's. By address, so that a
-/// stranger who guesses cannot keep the person out.
+/// Login attempts per second for one account from one address: slow enough against guessing. Limited by address, so that an
+/// attacker cannot lock the user out.
 const ATTEMPTS: f64 = 0.2;
-/// The part of an address's share that may be logins that fail: one a second with the share that is set by default.
+/// Share of an address's rate limit that failed logins may use: one per second by default.
 const FAILURES: f64 = 0.02;
 
 /// Prepares `session_create`.
@@ -30,10 +31,10 @@ pub async fn create(cx: &Cx, body: SessionCreate) -> Result<Commit> {
             by_password(cx, body.tenant.as_deref(), &email, body.password).await?
         }
     };
-    let secret = Secret::make(TokenKind::Session, &cx.platform.world);
+    let secret = Secret::make(TokenKind::Session, &cx.platform.env);
     let length = cx.platform.options.session_length;
     let token = Token {
-        id: cx.platform.world.id::<TokenId>(),
+        id: cx.platform.env.id::<TokenId>(),
         kind: TokenKind::Session,
         subject: Subject::User(user.id),
         name: "browser session".to_owned(),
@@ -69,11 +70,11 @@ pub async fn create(cx: &Cx, body: SessionCreate) -> Result<Commit> {
     Ok(commit.acting_as(actor).event(cx, EventType::SessionCreated, subject, json!({"method": "password"})))
 }
 
-/// One sentence and one pace for a wrong tenant, a wrong address and a wrong password.
+/// Authenticates by password. A wrong tenant, address or password yields the same error in the same time.
 async fn by_password(cx: &Cx, tenant: Option<&str>, email: &str, given: String) -> Result<User> {
     let place = Share::of_address(cx.address);
     let attempts = format!("login {tenant:?} {email} at {place:?}");
-    if let Verdict::Wait(_) = cx.limits().take_from(attempts, ATTEMPTS, Instant::now()) {
+    if let RateDecision::Wait(_) = cx.limits().take_from(attempts, ATTEMPTS, Instant::now()) {
         return Err(Problem::new(
             Code::RateLimited,
             "too many attempts to log in with this address; wait a few seconds",
@@ -90,11 +91,11 @@ async fn by_password(cx: &Cx, tenant: Option<&str>, email: &str, given: String) 
             }
             let failures = format!("failed logins at {place:?}");
             match cx.limits().take_from(failures, cx.limits().address_rate() * FAILURES, Instant::now()) {
-                Verdict::Wait(_) => {
+                RateDecision::Wait(_) => {
                     let detail = "too many failed logins from your network address; wait a few seconds";
                     Err(Problem::new(Code::RateLimited, detail))
                 }
-                Verdict::Proceed => {
+                RateDecision::Proceed => {
                     let detail = "the tenant, the address or the password is wrong";
                     Err(Problem::new(Code::Unauthenticated, detail))
                 }
@@ -103,7 +104,7 @@ async fn by_password(cx: &Cx, tenant: Option<&str>, email: &str, given: String) 
     }
 }
 
-/// The person who is meant, if there is one: of the tenant that is named, or of those who run the platform.
+/// Returns the user, if there is one: of the named tenant, or of the platform.
 async fn person(cx: &Cx, tenant: Option<&str>, email: &str) -> Result<Option<User>> {
     let store = &cx.platform.store;
     let tenant = match tenant {
@@ -122,8 +123,8 @@ async fn person(cx: &Cx, tenant: Option<&str>, email: &str) -> Result<Option<Use
     store.user_by_email(tenant, email).await.map_err(refuse)
 }
 
-/// Leaves a failed login in the audit of the person's tenant, one line a person and minute. Not waited for: an address that
-/// exists must not answer later than one that does not.
+/// Audits a failed login in the user's tenant, with one entry per user and minute. It runs in the background: a known
+/// address must not answer later than an unknown one.
 fn note_failure(cx: &Cx, user: User) {
     let cx = cx.clone();
     tokio::spawn(async move {
@@ -132,9 +133,9 @@ fn note_failure(cx: &Cx, user: User) {
             "a login failed: the password is wrong, or the person is disabled",
         );
         let entry = Entry {
-            id: cx.platform.world.id::<AuditId>(),
+            id: cx.platform.env.id::<AuditId>(),
             at: cx.now,
-            // By the person's id, so that failures are counted for each person.
+            // The user's id, so that failures are counted per user.
             actor: Actor { kind: "anonymous".to_owned(), id: user.id.to_string(), name: String::new() },
             action: "session.create".to_owned(),
             outcome: Outcome::Refused,

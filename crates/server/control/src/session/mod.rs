@@ -6,5 +6,5 @@ mod delete;
 pub use create::create;
 pub use delete::delete;
 
-/// The cookie that carries a session.
+/// Name of the session cookie.
 pub const COOKIE: &str = "muster_session";

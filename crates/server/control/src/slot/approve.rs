@@ -1,4 +1,5 @@
-//! Let a slot be used on an operator's word. The platform has checked nothing, and the event and the audit say so.
+//! Approve a slot for use on an operator's decision. The platform has verified nothing, and the event and the audit record
+//! that.
 
 use muster_api::slot::SlotApprove;
 use muster_api::{Code, Problem};

@@ -1,4 +1,4 @@
-//! List a node's slots, with who holds them. A machine has a handful, so that they come in one page.
+//! List a node's slots, with their holders. A machine has few, so they fit on one page.
 
 use muster_api::slot::SlotPage;
 use muster_authz::Permission;
@@ -8,7 +8,7 @@ use super::view;
 use crate::refuse::refuse;
 use crate::{Answer, Cx, Result};
 
-/// Answers `slot_list`.
+/// Handles `slot_list`.
 pub async fn list(cx: &Cx, node: &str) -> Result<Answer> {
     cx.authorize(Permission::SlotList, Scope::Platform, "node")?;
     let node = cx.node(node).await?;

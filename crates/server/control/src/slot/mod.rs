@@ -40,7 +40,7 @@ fn path(slot: &Slot) -> String {
     format!("/v1/slots/{}", slot.id)
 }
 
-/// A slot as the transaction sees it, after its node was locked.
+/// Returns a slot as read in the transaction, after its node was locked.
 async fn current(tx: &mut Tx, seen: &Slot) -> Result<Slot, StoreError> {
     let gone = |id: SlotId| StoreError::Gone(id.to_string());
     let mut slots = tx.slots_of(seen.node_id).await?.into_iter();

@@ -1,4 +1,4 @@
-//! Keep everybody from a slot. One that is held stays with its holder; afterwards nobody gets it.
+//! Quarantine a slot. An allocated one stays with its holder; it is not allocated again afterwards.
 
 use muster_api::slot::SlotQuarantine;
 use muster_api::{Code, Problem};
@@ -12,8 +12,8 @@ use super::{current, path, view};
 use crate::commit::target;
 use crate::{Answer, Commit, Cx, Result};
 
-/// Prepares `slot_quarantine`. One that the platform quarantined by itself may be quarantined again: then a wipe that
-/// succeeds after all does not set it free.
+/// Prepares `slot_quarantine`. A slot that the platform quarantined by itself can be quarantined again: a late successful
+/// wipe then does not release it.
 pub async fn quarantine(cx: &Cx, reference: &str, body: SlotQuarantine) -> Result<Commit> {
     cx.authorize(Permission::SlotQuarantine, Scope::Platform, "slot")?;
     let seen = cx.slot(reference).await?;

@@ -1,4 +1,4 @@
-//! Add an SSH key to a project, or grant a person access to the cells of one allocation.
+//! Add an SSH key to a project, or grant a user access to the cells of one allocation.
 
 use muster_api::ssh_key::SshKeyCreate;
 use muster_api::{Code, Problem};
@@ -15,7 +15,7 @@ use crate::commit::target;
 use crate::refuse::refuse;
 use crate::{Answer, Commit, Cx, Result};
 
-/// Keys that one person may have in a project, and a project in all: every node with a cell of the project is sent them.
+/// Maximum number of keys per user and per project: every node with a cell of the project receives them.
 const MOST_OF_PERSON: i64 = 20;
 const MOST_OF_PROJECT: i64 = 500;
 
@@ -50,7 +50,7 @@ pub async fn create(cx: &Cx, project: &str, body: SshKeyCreate) -> Result<Commit
     }
     let tenant_id = scope.tenant().ok_or_else(|| Problem::not_found("project"))?;
     let key = SshKey {
-        id: cx.platform.world.id(),
+        id: cx.platform.env.id(),
         tenant_id,
         project_id,
         user_id,
@@ -76,8 +76,8 @@ pub async fn create(cx: &Cx, project: &str, body: SshKeyCreate) -> Result<Commit
     Ok(commit.event(cx, EventType::SshKeyCreated, subject, told))
 }
 
-/// The person the key is for. A grant to another person is bounded in place and time, and only for callers who could bind a
-/// role instead.
+/// Returns the user that the key is for. A grant to another user is limited to an allocation and a time, and requires the
+/// permission to bind a role.
 async fn owner(cx: &Cx, scope: Scope, caller: UserId, body: &SshKeyCreate) -> Result<UserId> {
     let Some(reference) = &body.user else { return Ok(caller) };
     let absent = || Problem::field("/user", "no such person in this tenant");

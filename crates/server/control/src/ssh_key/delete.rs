@@ -1,4 +1,4 @@
-//! Remove an SSH key from a project and its cells.
+//! Delete an SSH key from a project and its cells.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,7 @@ pub async fn delete(cx: &Cx, project: &str, reference: &str) -> Result<Commit> {
     cx.authorize(Permission::SshKeyDelete, scope, "SSH key")?;
     let key = found(cx, project, reference).await?;
     let id = key.id;
-    // One's own, or that of somebody whose roles one may take away.
+    // Only the user's own key, unless the actor may delete role bindings.
     if !matches!(cx.principal()?.kind, PrincipalKind::User { id, .. } if id == key.user_id) {
         cx.authorize(Permission::RoleBindingDelete, scope, "SSH key")?;
     }

@@ -1,4 +1,4 @@
-//! Remove SSH keys whose time or allocation has ended.
+//! Expiry of SSH keys, by time or with their allocation.
 
 use muster_db::{Lease, StoreError};
 use muster_model::cell::SshKey;
@@ -8,13 +8,14 @@ use serde_json::json;
 use super::path;
 use crate::Platform;
 
-/// Keys that one transaction removes.
+/// Maximum number of keys removed per transaction.
 const BATCH: i64 = 100;
 
 impl Platform {
-    /// Removes expired keys and tells the nodes that have them. Nodes are also never sent one that has expired meanwhile.
+    /// Removes expired keys and notifies the nodes that have them. Nodes are also never sent a key that has expired
+    /// meanwhile.
     pub(crate) async fn expire_ssh_keys(&self, lease: &Lease) -> Result<(), StoreError> {
-        let now = self.world.now();
+        let now = self.env.now();
         let expired = self.store.ssh_key_expired(now, BATCH).await?;
         if expired.is_empty() {
             return Ok(());
@@ -23,27 +24,27 @@ impl Platform {
         tx.lease_extend(lease, now).await?;
         for key in &expired {
             match tx.ssh_key_delete(key.id).await {
-                Err(StoreError::Gone(_)) => continue, // A person was faster.
+                Err(StoreError::Gone(_)) => continue, // Deleted by a user meanwhile.
                 result => result?,
             }
             tx.wanted_raise_people(key.tenant_id).await?;
             let drafts = json!([self.expired_event(key)]).to_string();
-            tx.unsealed_insert(self.world.uuid(), &key.scope().chain(), "", &drafts).await?;
+            tx.outbox_append(self.env.uuid(), &key.scope().chain(), "", &drafts).await?;
         }
         tx.commit().await?;
-        self.unsealed.notify_one();
+        self.outbox.notify_one();
         Ok(())
     }
 
     fn expired_event(&self, key: &SshKey) -> Draft {
         Draft {
-            id: self.world.id(),
+            id: self.env.id(),
             event_type: EventType::SshKeyExpired.as_str().to_owned(),
             subject: path(key),
-            at: self.world.now(),
+            at: self.env.now(),
             tenant_id: Some(key.tenant_id),
             project_id: Some(key.project_id),
-            correlation_id: muster_model::hex::encode(&self.world.bytes::<16>()),
+            correlation_id: muster_model::hex::encode(&self.env.bytes::<16>()),
             actor_id: "platform".to_owned(),
             data: json!({"name": key.name, "user_id": key.user_id, "fingerprint": key.fingerprint,
                          "allocation_id": key.allocation_id, "expires_at": key.expires_at}),

@@ -5,7 +5,7 @@ use muster_authz::Permission;
 use super::{found, view};
 use crate::{Answer, Cx, Result};
 
-/// Answers `ssh_key_get`.
+/// Handles `ssh_key_get`.
 pub async fn get(cx: &Cx, project: &str, reference: &str) -> Result<Answer> {
     let (project, scope) = cx.project_scope(project).await?;
     cx.authorize(Permission::SshKeyGet, scope, "SSH key")?;

@@ -8,7 +8,7 @@ use super::view;
 use crate::refuse::refuse;
 use crate::{Answer, Cx, Result};
 
-/// Answers `ssh_key_list`.
+/// Handles `ssh_key_list`.
 pub async fn list(cx: &Cx, project: &str, query: SshKeyListQuery) -> Result<Answer> {
     let (project, scope) = cx.project_scope(project).await?;
     cx.authorize(Permission::SshKeyList, scope, "project")?;

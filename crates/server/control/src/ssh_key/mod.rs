@@ -1,4 +1,4 @@
-//! SSH keys of people, for the cells of a project that ask for them.
+//! Users' SSH keys, for the cells of a project that accept them.
 
 mod create;
 mod delete;
@@ -19,7 +19,7 @@ use muster_model::cell::SshKey;
 use crate::Cx;
 use crate::refuse::{Result, refuse};
 
-/// A key of a project, by id.
+/// Returns a key of a project, by id.
 async fn found(cx: &Cx, project: ProjectId, reference: &str) -> Result<SshKey> {
     let absent = || Problem::not_found("SSH key");
     let id: SshKeyId = reference.parse().map_err(|_| absent())?;

@@ -1,4 +1,4 @@
-//! Reading a public key as OpenSSH writes it.
+//! Parser for public keys in OpenSSH format.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD};
@@ -14,17 +14,17 @@ const ALGORITHMS: &[&str] = &[
     "ssh-rsa",
 ];
 
-/// The longest key in bytes, with its algorithm.
+/// Maximum length of a key in bytes, with its algorithm.
 const LONGEST: usize = 2_048;
 
-/// A key without its comment and without options: nothing of it can say more than who may come in.
+/// A key without its comment and options: it can express nothing beyond access.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct PublicKey {
     pub(super) line: String,
     pub(super) fingerprint: String,
 }
 
-/// Reads the text of a `.pub` file.
+/// Parses the content of a `.pub` file.
 pub(super) fn parse(text: &str) -> Result<PublicKey, &'static str> {
     let text = text.trim();
     if text.lines().count() != 1 {
@@ -40,12 +40,12 @@ pub(super) fn parse(text: &str) -> Result<PublicKey, &'static str> {
     if !ALGORITHMS.contains(&algorithm) {
         return Err("it begins with its algorithm, such as ssh-ed25519; options are not allowed");
     }
-    // Every node with a cell of the project is sent it: an RSA key of 8,192 bits has 1,400 bytes.
+    // Every node with a cell of the project receives it: an RSA key of 8,192 bits has 1,400 bytes.
     if algorithm.len() + encoded.len() > LONGEST {
         return Err("the key is longer than 2048 bytes: use an Ed25519 key, or RSA of at most 8192 bits");
     }
     let bytes = STANDARD.decode(encoded).map_err(|_| "the second word is not base64")?;
-    // The key says its algorithm once more inside; a text put together of two keys is found here.
+    // The encoded key repeats its algorithm; this detects a text assembled from two keys.
     let named = bytes.get(4..4 + algorithm.len()).is_some_and(|inside| inside == algorithm.as_bytes());
     let length = bytes.first_chunk::<4>().map(|length| u32::from_be_bytes(*length) as usize);
     if !named || length != Some(algorithm.len()) || bytes.len() < algorithm.len() + 32 {
@@ -59,7 +59,7 @@ pub(super) fn parse(text: &str) -> Result<PublicKey, &'static str> {
 mod tests {
     use super::*;
 
-    /// Made with ssh-keygen; its private half was never kept.
+    /// Generated with ssh-keygen; its private key was never kept.
     const KEY: &str =
         "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIA0E2h3L3HJv6cqCgJ2oHfRnvC4TfZyXh8Hbqz2yq1m7 me@example";
 

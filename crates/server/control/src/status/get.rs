@@ -1,4 +1,4 @@
-//! Versions, health and replicas.
+//! Show versions, health and replicas.
 
 use jiff::SignedDuration;
 use muster_api::status::{Check, Replica, Status};
@@ -6,17 +6,17 @@ use muster_api::status::{Check, Replica, Status};
 use crate::refuse::{Result, refuse};
 use crate::{Answer, Cx};
 
-/// A replica that was silent for longer than this is not shown.
+/// Time without a heartbeat after which a replica is not listed.
 const SILENT: SignedDuration = SignedDuration::from_secs(30);
-/// More rows than this waiting for the sealer is a fault.
-const UNSEALED: i64 = 5_000;
+/// Maximum healthy size of the outbox.
+const OUTBOX_LIMIT: i64 = 5_000;
 
-/// Answers `status_get`.
+/// Handles `status_get`.
 pub async fn get(cx: &Cx) -> Result<Answer> {
     cx.authenticated()?;
     let store = &cx.platform.store;
     let schema_version = store.schema_version().await.map_err(refuse)?;
-    let unsealed = store.unsealed_count().await.map_err(refuse)?;
+    let outbox = store.outbox_count().await.map_err(refuse)?;
     let replicas = store.replica_list(cx.now - SILENT).await.map_err(refuse)?;
     let mut versions: Vec<&str> = replicas.iter().map(|replica| replica.version.as_str()).collect();
     versions.sort_unstable();
@@ -25,8 +25,8 @@ pub async fn get(cx: &Cx) -> Result<Answer> {
         Check { name: "database".to_owned(), ok: true, detail: format!("{} answers", store.kind()) },
         Check {
             name: "sealer".to_owned(),
-            ok: unsealed < UNSEALED,
-            detail: format!("{unsealed} rows wait to be sealed"),
+            ok: outbox < OUTBOX_LIMIT,
+            detail: format!("{outbox} rows wait to be sealed"),
         },
         Check {
             name: "versions".to_owned(),

@@ -1,4 +1,4 @@
-//! The platform at one look.
+//! Status of the platform.
 
 mod get;
 

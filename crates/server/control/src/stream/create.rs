@@ -1,4 +1,4 @@
-//! Ask for a terminal, a command or a transfer.
+//! Request a terminal, a command or a file transfer.
 
 use muster_api::stream::StreamCreate;
 use muster_authz::Permission;

@@ -1,4 +1,4 @@
-//! What asking for a stream comes to, whatever it is for.
+//! Logic shared by all stream requests.
 
 use jiff::SignedDuration;
 use muster_api::stream::Stream as View;
@@ -16,7 +16,7 @@ use crate::commit::target;
 use crate::refuse::refuse;
 use crate::{Answer, Commit, Cx, Result};
 
-/// Who asked has this long to join.
+/// Time limit for the requester to join.
 const JOIN_WITHIN: SignedDuration = SignedDuration::from_secs(60);
 
 pub(super) async fn grant(
@@ -35,7 +35,7 @@ pub(super) async fn grant(
         other => other,
     };
     let stream = Stream {
-        id: cx.platform.world.id::<StreamId>(),
+        id: cx.platform.env.id::<StreamId>(),
         tenant_id: cell.tenant_id,
         project_id: cell.project_id,
         cell_id: cell.id,
@@ -63,7 +63,8 @@ pub(super) async fn grant(
     Ok(commit.event(cx, EventType::StreamGranted, subject, told))
 }
 
-/// In a cell with people, a person is nobody else unless they say so. Whoever has no name there, as service accounts, is root.
+/// Sets the user that a command runs as. In a cell with users, a user runs as themselves unless requested otherwise; an
+/// actor without a login there, such as a service account, runs as root.
 async fn as_whom(cx: &Cx, cell: &Cell, command: Command) -> Result<Command> {
     let me = match cx.user_id() {
         Some(user) if cell.people && command.uid.is_none() => {
@@ -92,7 +93,7 @@ fn run_as(login: &Login, mut command: Command) -> Command {
     Command { uid: Some(login.uid), gid: command.gid.or(Some(login.uid)), ..command }
 }
 
-/// Whether anything can be done in a cell now. One that is still being made counts: that is when people want to look.
+/// Ensures that a cell can be used now. One that is still provisioning counts: that is when users want to inspect it.
 pub(super) fn usable(cell: &Cell) -> Result<()> {
     match cell.state {
         CellState::Provisioning | CellState::Running if cell.incarnation > 0 => Ok(()),
@@ -103,7 +104,7 @@ pub(super) fn usable(cell: &Cell) -> Result<()> {
     }
 }
 
-/// What schemas cannot say. Paths go to the node as they are, which resolves them inside the cell and nowhere else.
+/// Validates beyond the schema. Paths are passed to the node unchanged, which resolves them inside the cell only.
 fn check(what: &StreamWhat) -> Result<()> {
     let absolute = |pointer: &str, path: &str| match path.starts_with('/') && !path.contains('\0') {
         true => Ok(()),
@@ -136,8 +137,8 @@ fn check(what: &StreamWhat) -> Result<()> {
     }
 }
 
-/// What the audit and the event say. Both are read by more people than may run commands, so of a command's words only the
-/// program is told, and how many there are; of its variables only the names.
+/// Returns the data for the audit and the event. Both have more readers than may run commands, so they contain only a
+/// command's program, its number of arguments, and the names of its variables.
 fn told(what: &StreamWhat) -> Value {
     let mut told = json!(what);
     if let StreamWhat::Command(command) = what {

@@ -1,5 +1,4 @@
-//! Whether a stream may go on. Asked again and again while it lives: within five seconds of losing the right to it, whoever
-//! had it is out.
+//! Guard of an open stream, which revalidates it periodically: it ends within five seconds of losing its permission.
 
 use std::time::Duration;
 
@@ -10,12 +9,12 @@ use super::grant::usable;
 use super::join::Joined;
 use super::relay::Signs;
 
-/// As event streams do, and for the same promise.
+/// Interval of revalidation, as for event streams, within the five-second limit for revocation.
 const CHECK: Duration = Duration::from_secs(2);
-/// A stream on which nothing is said for so long was forgotten by somebody.
+/// Idle timeout.
 const IDLE: Duration = Duration::from_secs(4 * 3600);
 
-/// The right that a stream needs.
+/// Returns the permission that a stream needs.
 pub(super) fn permission(what: &StreamWhat) -> Permission {
     match what {
         StreamWhat::Logs(_) => Permission::StreamLogs,
@@ -23,7 +22,7 @@ pub(super) fn permission(what: &StreamWhat) -> Permission {
     }
 }
 
-/// Returns when the stream must end, and why.
+/// Returns when the stream must end, with the reason.
 pub(super) async fn guard(joined: &Joined, signs: &Signs) -> String {
     let mut stopping = joined.cx.platform.stopping.subscribe();
     loop {
@@ -45,7 +44,7 @@ pub(super) async fn guard(joined: &Joined, signs: &Signs) -> String {
 async fn allowed(joined: &Joined) -> crate::Result<()> {
     let mut cx = joined.cx.clone();
     let platform = &joined.cx.platform;
-    cx.actor = Some(platform.authenticate(&joined.secret, platform.world.now()).await?);
+    cx.actor = Some(platform.authenticate(&joined.secret, platform.env.now()).await?);
     cx.authorize(joined.permission, joined.stream.scope(), "stream")?;
     let cell = platform.store.cell_lookup(joined.cell.id).await.map_err(crate::refuse::refuse)?;
     let cell = cell.filter(|cell| cell.incarnation == joined.stream.incarnation);

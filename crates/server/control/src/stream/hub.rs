@@ -1,4 +1,4 @@
-//! Who waits at this server for a node's agent to join a stream, and how many streams a tenant has here.
+//! Streams waiting at this server for a node's agent to join, and stream counts per tenant.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -10,12 +10,12 @@ use super::end::End;
 use crate::Platform;
 
 struct Waiting {
-    /// Whose agent alone may join.
+    /// The only node with permission to join.
     node: NodeId,
     come: oneshot::Sender<End>,
 }
 
-/// The streams of a server. All of it is in memory: a stream does not outlive the server that carries it.
+/// Streams of a server, in memory only: a stream does not outlive its server.
 #[derive(Default)]
 pub struct Streams {
     waiting: Mutex<HashMap<StreamId, Waiting>>,
@@ -23,7 +23,7 @@ pub struct Streams {
 }
 
 impl Streams {
-    /// The place of whoever waits for this stream, for the agent of its node. It is given once; to anybody else nobody waits.
+    /// Returns the sender of a waiting stream to the agent of its node, once; other nodes get none.
     pub fn take(&self, stream: StreamId, node: NodeId) -> Option<oneshot::Sender<End>> {
         let mut waiting = self.waiting.lock().expect("no holder of this lock can panic");
         waiting.get(&stream).filter(|waiting| waiting.node == node)?;
@@ -35,7 +35,7 @@ impl Streams {
     }
 }
 
-/// A stream's place at this server: counted for its tenant, and, until the agent has come, waited for.
+/// A stream's registration at this server: counted for its tenant, and waiting until the agent joins.
 pub struct Seat {
     platform: Arc<Platform>,
     tenant: TenantId,
@@ -44,7 +44,7 @@ pub struct Seat {
 }
 
 impl Seat {
-    /// Takes a place; none when the tenant has as many as it may.
+    /// Registers a stream; returns none when the tenant has reached its limit.
     pub(super) fn take(
         platform: &Arc<Platform>,
         tenant: TenantId,

@@ -1,4 +1,4 @@
-//! Join a stream: its very asker, once, in time. Everything is decided here, before there is a socket to speak of.
+//! Join a stream: only its requester, once, within the time limit. All checks are done here, before there is a socket.
 
 use muster_api::{Code, Problem};
 use muster_authz::Permission;
@@ -13,10 +13,10 @@ use super::hub::Seat;
 use crate::Cx;
 use crate::refuse::{Result, refuse};
 
-/// A stream that was joined, and waits for its other end.
+/// A joined stream that waits for its other end.
 pub struct Joined {
     pub(super) cx: Cx,
-    /// The credential, to be asked about again.
+    /// Credential, for revalidation.
     pub(super) secret: String,
     pub(super) stream: Stream,
     pub(super) cell: Cell,
@@ -33,7 +33,7 @@ fn over(why: &str) -> Problem {
     Problem::new(Code::InvalidState, format!("the stream {why}: ask for another one"))
 }
 
-/// Answers `stream_join`.
+/// Handles `stream_join`.
 pub async fn join(cx: &Cx, reference: &str, secret: String) -> Result<Joined> {
     let store = &cx.platform.store;
     let id = reference.parse::<StreamId>().map_err(|_| absent())?;
@@ -63,7 +63,7 @@ pub async fn join(cx: &Cx, reference: &str, secret: String) -> Result<Joined> {
             ),
         )
     })?;
-    // The look above is for the words of the refusal; this decides.
+    // The check above is for a good error message; this one decides.
     let mut tx = store.begin().await.map_err(refuse)?;
     match tx.stream_join(id, &stream.actor_id, cx.now).await {
         Ok(()) => tx.commit().await.map_err(refuse)?,

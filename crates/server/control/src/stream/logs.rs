@@ -1,4 +1,4 @@
-//! Ask for what services wrote: a right of its own, because whoever may look may not therefore act.
+//! Request the logs of services. It has a permission of its own, because read access must not imply permission to act.
 
 use muster_authz::Permission;
 use muster_wire::stream::{Logs, StreamWhat};

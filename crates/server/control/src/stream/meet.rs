@@ -1,4 +1,4 @@
-//! Bringing the two ends of a stream together: the node is asked to come, and what it says is passed on until the end.
+//! Connects the two ends of a stream: requests the node's agent, and relays messages until the end.
 
 use std::time::Duration;
 
@@ -15,12 +15,12 @@ use super::guard::guard;
 use super::join::Joined;
 use super::relay::{Ended, Signs, relay};
 
-/// How long the node's agent has to come.
+/// Time limit for the node's agent to join.
 const COME_WITHIN: Duration = Duration::from_secs(20);
-/// For goodbyes to those who may not listen.
+/// Timeout for closing an end.
 const GOODBYE: Duration = Duration::from_secs(3);
 
-/// Carries a joined stream to its end. `user` is who joined it.
+/// Runs a joined stream to its end. `user` is the end of the client that joined.
 pub async fn meet(mut joined: Joined, mut user: End) {
     let signs = Signs::default();
     let ended = match called(&mut joined, &signs).await {
@@ -30,7 +30,7 @@ pub async fn meet(mut joined: Joined, mut user: End) {
                 ended = relay(&mut user, &mut node, &signs) => ended,
                 why = guard(&joined, &signs) => Ended::Broken(why),
             };
-            // The agent ends what it began when its socket closes, so it is told first.
+            // The agent stops the process when its socket closes, so close it first.
             let _ = tokio::time::timeout(GOODBYE, node.close()).await;
             ended
         }
@@ -39,7 +39,7 @@ pub async fn meet(mut joined: Joined, mut user: End) {
     tracing::info!(%stream, %cell, correlation_id, ?ended, "a stream is over");
     let goodbye = async {
         if let Ended::Broken(why) = ended {
-            // Who has gone meanwhile needs no reason.
+            // A client that has disconnected needs no reason.
             let _ = user.say(&Control::Failed { why }).await;
         }
         user.close().await;
@@ -47,14 +47,14 @@ pub async fn meet(mut joined: Joined, mut user: End) {
     let _ = tokio::time::timeout(GOODBYE, goodbye).await;
 }
 
-/// Asks the node's agent to come, and waits until it does.
+/// Requests the node's agent and waits until it joins.
 async fn called(joined: &mut Joined, signs: &Signs) -> std::result::Result<End, String> {
     if let Err(error) = queue(joined).await {
         tracing::warn!(%error, "a stream could not be asked for");
         return Err("the server cannot ask the node now: try again".to_owned());
     }
     joined.cx.platform.fleet.wake(joined.cell.node_id);
-    // Two borrows of one thing: the seat is waited on, the rest is looked at.
+    // Splits the borrow: this waits on the seat while the guard reads the rest.
     let (_, nobody) = tokio::sync::oneshot::channel();
     let comes = std::mem::replace(&mut joined.seat.comes, nobody);
     let come = tokio::select! {
@@ -84,10 +84,10 @@ async fn queue(joined: &Joined) -> Result<()> {
         address: platform.options.nodes_advertise.clone(),
         what: joined.what.clone(),
     };
-    let now = platform.world.now();
+    let now = platform.env.now();
     let within = SignedDuration::try_from(COME_WITHIN).unwrap_or_default();
     let task = Task {
-        id: platform.world.id(),
+        id: platform.env.id(),
         node_id: joined.cell.node_id,
         operation_id: OperationId::from_uuid(joined.stream.id.uuid()),
         key: "stream".to_owned(),
@@ -110,10 +110,10 @@ async fn queue(joined: &Joined) -> Result<()> {
     tx.commit().await
 }
 
-/// Nobody waits any more: an agent that comes later is not asked.
+/// Expires the request: an agent that polls later does not receive it.
 async fn expire(joined: &Joined) -> Result<()> {
     let platform = &joined.cx.platform;
     let mut tx = platform.store.begin().await?;
-    tx.task_expire_of(OperationId::from_uuid(joined.stream.id.uuid()), platform.world.now()).await?;
+    tx.task_expire_of(OperationId::from_uuid(joined.stream.id.uuid()), platform.env.now()).await?;
     tx.commit().await
 }

@@ -1,5 +1,5 @@
-//! Streams between people and cells: granted by a command, joined once, and carried between two sockets by the server that
-//! was joined. It looks at who speaks and at the first byte of each message, and keeps nothing of what is said.
+//! Streams between users and cells: granted by a command, joined once, and relayed between two sockets by the server that
+//! was joined. It inspects the sender and the first byte of each message, and stores no content.
 
 mod create;
 mod end;

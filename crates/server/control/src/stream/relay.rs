@@ -1,5 +1,5 @@
-//! Messages from one end to the other. Each direction has one message in hand and takes the next when that was sent, so a
-//! reader who is slow holds up the writer, and memory does not grow with what was not read.
+//! Relay of messages between the ends. Each direction holds one message and accepts the next after that was sent, so a slow
+//! reader applies backpressure to the writer, and memory use stays bounded.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -12,27 +12,27 @@ use tokio::time::{MissedTickBehavior, interval_at, sleep_until};
 use super::end::{End, Frame};
 
 const PING: Duration = Duration::from_secs(15);
-/// Who says nothing for four pings is gone.
+/// Time without a frame after which an end is lost: four pings.
 const SILENCE: Duration = Duration::from_secs(60);
 
-/// How a stream came to its end.
+/// Outcome of a stream.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Ended {
-    /// The cell said how it ended, and that was passed on.
-    Told,
-    /// Nobody is left to be told anything.
+    /// The cell reported its end, which was relayed.
+    EventDraft,
+    /// The client has disconnected.
     Left,
-    /// It cannot go on, and whoever joined it is to hear why.
+    /// It cannot continue; the client receives the reason.
     Broken(String),
 }
 
-/// Signs of life, as both directions and the guard see them.
+/// Signs of life, shared by both directions and the guard.
 #[derive(Debug)]
 pub(super) struct Signs {
     began: Instant,
-    /// Milliseconds after the beginning at which something was said last.
+    /// Milliseconds from the start to the last message.
     said: AtomicU64,
-    /// Whether a message waits to be taken, by the one who joined and by the node.
+    /// Whether a message waits to be accepted, by the client and by the node.
     stalled: [AtomicBool; 2],
 }
 
@@ -51,13 +51,13 @@ impl Signs {
         self.said.store(passed, Ordering::Relaxed);
     }
 
-    /// For how long nothing was said.
+    /// Returns the time since the last message.
     pub(super) fn idle(&self) -> Duration {
         self.began.elapsed().saturating_sub(Duration::from_millis(self.said.load(Ordering::Relaxed)))
     }
 }
 
-/// Carries messages both ways until either end is over.
+/// Relays messages both ways until either end closes.
 pub(super) async fn relay(user: &mut End, node: &mut End, signs: &Signs) -> Ended {
     tokio::select! {
         ended = carry(&mut user.source, &mut node.sink, signs, [USER, NODE], from_user) => ended,
@@ -65,7 +65,7 @@ pub(super) async fn relay(user: &mut End, node: &mut End, signs: &Signs) -> Ende
     }
 }
 
-/// What a message means for the stream.
+/// Handling of a message.
 enum Passes {
     On,
     /// It is the last one.
@@ -114,7 +114,7 @@ async fn carry(
         let frame = tokio::select! {
             frame = source.next() => frame,
             () = sleep_until(heard + SILENCE) => {
-                // Who does not take what we send may not have come to our pings yet; a connection that is truly gone fails.
+                // An end that does not read may not have reached our pings yet; a lost connection fails by itself.
                 if !signs.stalled[from].load(Ordering::Relaxed) {
                     return lost(from);
                 }
@@ -147,7 +147,7 @@ async fn carry(
         }
         signs.stalled[to].store(false, Ordering::Relaxed);
         if last {
-            return Ended::Told;
+            return Ended::EventDraft;
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Make a tenant, with its encryption key.
+//! Create a tenant, with its encryption key.
 
 use muster_api::tenant::TenantCreate;
 use muster_authz::Permission;
@@ -15,7 +15,7 @@ use crate::{Answer, Commit, Cx, Result};
 pub async fn create(cx: &Cx, body: TenantCreate) -> Result<Commit> {
     cx.authorize(Permission::TenantCreate, Scope::Platform, "tenant")?;
     let tenant = Tenant {
-        id: cx.platform.world.id::<TenantId>(),
+        id: cx.platform.env.id::<TenantId>(),
         display_name: body.display_name.unwrap_or_else(|| body.slug.clone()),
         slug: body.slug,
         labels: checked_labels(body.labels)?,
@@ -23,7 +23,7 @@ pub async fn create(cx: &Cx, body: TenantCreate) -> Result<Commit> {
         updated_at: cx.now,
         version: 1,
     };
-    let key = cx.platform.envelope.make(&cx.platform.world, &tenant.id.to_string(), 1)?;
+    let key = cx.platform.envelope.make(&cx.platform.env, &tenant.id.to_string(), 1)?;
     let (subject, told) = (path(&tenant), json!({"slug": tenant.slug}));
     let commit =
         Commit::new(Scope::Tenant(tenant.id), target("tenant", tenant.id, &tenant.slug), move |tx| {

@@ -1,4 +1,4 @@
-//! Remove a tenant and, if asked, everything in it. Its keys are destroyed; its audit chain stays.
+//! Delete a tenant and, optionally, everything in it. Its keys are destroyed; its audit chain remains.
 
 use std::collections::BTreeMap;
 
@@ -62,8 +62,8 @@ pub async fn delete(cx: &Cx, reference: &str, query: DeleteQuery) -> Result<Comm
     Ok(commit.before(&before).revokes().event(cx, EventType::TenantDeleted, subject, told))
 }
 
-/// What is on a node does not end because a row is removed: it is released first, which is witnessed. So no cascade
-/// reaches it.
+/// Rejects a delete while allocations are live: deleting a row does not free the node, which needs a witnessed release. So
+/// no cascade includes them.
 pub(crate) fn refuse_if_alive(noun: &str, alive: i64) -> Result<()> {
     if alive == 0 {
         return Ok(());
@@ -74,7 +74,7 @@ pub(crate) fn refuse_if_alive(noun: &str, alive: i64) -> Result<()> {
     Err(Problem::new(Code::NotEmpty, detail))
 }
 
-/// Neither does what runs.
+/// Rejects a delete while instances are live, for the same reason.
 pub(crate) fn refuse_if_running(noun: &str, running: i64) -> Result<()> {
     if running == 0 {
         return Ok(());
@@ -85,7 +85,7 @@ pub(crate) fn refuse_if_running(noun: &str, running: i64) -> Result<()> {
     Err(Problem::new(Code::NotEmpty, detail))
 }
 
-/// What others have of the apps that are published here is not the publisher's to end.
+/// Rejects a delete while other projects use apps published here: the publisher cannot end that.
 pub(crate) fn refuse_if_held(noun: &str, held: AppHolds) -> Result<()> {
     let AppHolds { entitlements, instances } = held;
     if entitlements == 0 && instances == 0 {
@@ -98,7 +98,7 @@ pub(crate) fn refuse_if_held(noun: &str, held: AppHolds) -> Result<()> {
     Err(Problem::new(Code::NotEmpty, detail))
 }
 
-/// An allocation that somebody asked for meanwhile holds on to its project by a foreign key.
+/// Maps a foreign key error: an allocation created meanwhile references its project.
 pub(crate) fn still_alive(noun: &str, error: StoreError) -> WriteError {
     match error {
         StoreError::Gone(_) => Problem::new(
@@ -114,7 +114,8 @@ pub(crate) fn counted(rows: u64) -> i64 {
     i64::try_from(rows).unwrap_or(i64::MAX)
 }
 
-/// Counting happened by deleting, inside the transaction that is rolled back here: no race can slip something in.
+/// Rejects a delete of a non-empty resource. The counts come from deleting inside the transaction that is rolled back here,
+/// so there is no race.
 pub(crate) fn refuse_if_not_empty(
     noun: &str,
     removed: &BTreeMap<&'static str, i64>,

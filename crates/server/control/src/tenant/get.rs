@@ -6,7 +6,7 @@ use muster_model::Scope;
 use super::view;
 use crate::{Answer, Cx, Result};
 
-/// Answers `tenant_get`.
+/// Handles `tenant_get`.
 pub async fn get(cx: &Cx, reference: &str) -> Result<Answer> {
     let tenant = cx.tenant(reference).await?;
     cx.authorize(Permission::TenantGet, Scope::Tenant(tenant.id), "tenant")?;

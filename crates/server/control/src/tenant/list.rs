@@ -10,7 +10,7 @@ use super::{selector, view};
 use crate::refuse::refuse;
 use crate::{Answer, Cx, Result};
 
-/// Answers `tenant_list`. Who administers no tenant is refused rather than shown an empty list.
+/// Handles `tenant_list`. An actor that administers no tenant gets an error rather than an empty list.
 pub async fn list(cx: &Cx, query: ListQuery) -> Result<Answer> {
     let visible_to = match &cx.principal()?.kind {
         PrincipalKind::User { .. } if cx.is_operator() => None,

@@ -37,7 +37,7 @@ pub(crate) fn path(tenant: &Tenant) -> String {
     format!("/v1/tenants/{}", tenant.id)
 }
 
-/// Labels as they came, if they can be kept.
+/// Validates labels.
 pub(crate) fn checked_labels(labels: Option<muster_api::Labels>) -> crate::Result<muster_model::Labels> {
     let labels = labels.unwrap_or_default().0;
     match muster_model::labels::fault(&labels) {
@@ -46,7 +46,7 @@ pub(crate) fn checked_labels(labels: Option<muster_api::Labels>) -> crate::Resul
     }
 }
 
-/// A list's label filter.
+/// Parses a list's label filter.
 pub(crate) fn selector(labels: Option<&str>) -> crate::Result<muster_model::LabelSelector> {
     muster_model::LabelSelector::parse(labels.unwrap_or_default())
         .map_err(|fault| muster_api::Problem::field("query/labels", fault))

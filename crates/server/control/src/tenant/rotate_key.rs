@@ -1,4 +1,4 @@
-//! Give a tenant a new encryption key, and seal what it has anew under it.
+//! Rotate a tenant's encryption key, and reseal its data.
 
 use muster_api::{Code, Problem};
 use muster_authz::Permission;
@@ -11,7 +11,7 @@ use crate::commit::target;
 use crate::refuse::refuse;
 use crate::{Answer, Commit, Cx, Result};
 
-/// Prepares `tenant_rotate_key`. The old versions stay, so that whatever is read meanwhile still opens.
+/// Prepares `tenant_rotate_key`. The old versions remain until the data is resealed, so that concurrent reads still succeed.
 pub async fn rotate_key(cx: &Cx, reference: &str) -> Result<Commit> {
     let mut tenant = cx.tenant(reference).await?;
     cx.authorize(Permission::TenantRotateKey, Scope::Tenant(tenant.id), "tenant")?;
@@ -19,7 +19,7 @@ pub async fn rotate_key(cx: &Cx, reference: &str) -> Result<Commit> {
     let owner = tenant.id.to_string();
     let newest = platform.store.sealing_key_newest(&owner).await.map_err(refuse)?;
     let newest = newest.ok_or_else(|| Problem::new(Code::InvalidState, "the tenant has no key"))?;
-    let key = platform.envelope.make(&platform.world, &owner, newest.key_version + 1)?;
+    let key = platform.envelope.make(&platform.env, &owner, newest.key_version + 1)?;
     tenant.updated_at = cx.now;
     tenant.version += 1;
     let told = json!({"key_version": key.key_version});

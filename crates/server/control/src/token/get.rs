@@ -5,7 +5,7 @@ use muster_authz::Permission;
 use super::view;
 use crate::{Answer, Cx, Result};
 
-/// Answers `token_get`.
+/// Handles `token_get`.
 pub async fn get(cx: &Cx, reference: &str) -> Result<Answer> {
     let (token, scope, own) = cx.token(reference).await?;
     if !own {

@@ -1,4 +1,5 @@
-//! Issue a token for oneself or for a service account. Nobody issues one for another person: that would be to become them.
+//! Issue a token for the caller or for a service account. No actor can issue one for another user: that would be
+//! impersonation.
 
 use muster_api::token::TokenIssue;
 use muster_api::{Code, Problem};
@@ -31,9 +32,9 @@ pub async fn issue(cx: &Cx, body: TokenIssue) -> Result<Commit> {
             return Err(Problem::new(Code::PermissionDenied, detail));
         }
     };
-    let secret = Secret::make(kind, &cx.platform.world);
+    let secret = Secret::make(kind, &cx.platform.env);
     let token = Token {
-        id: cx.platform.world.id::<TokenId>(),
+        id: cx.platform.env.id::<TokenId>(),
         kind,
         subject,
         name: body.name,

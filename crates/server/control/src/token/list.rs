@@ -1,4 +1,4 @@
-//! List tokens: one's own, a service account's, or another person's.
+//! List tokens: the caller's own, a service account's, or another user's.
 
 use muster_api::Problem;
 use muster_api::token::{TokenListQuery, TokenPage};
@@ -10,7 +10,7 @@ use super::view;
 use crate::refuse::refuse;
 use crate::{Answer, Cx, Result};
 
-/// Answers `token_list`.
+/// Handles `token_list`.
 pub async fn list(cx: &Cx, query: TokenListQuery) -> Result<Answer> {
     let subject = match (&query.service_account, &query.user, &cx.principal()?.kind) {
         (Some(_), Some(_), _) => {

@@ -19,11 +19,11 @@ use muster_model::token::{Subject, Token, TokenKind};
 
 use crate::{Cx, Result};
 
-/// How long a token lives if nobody says otherwise.
+/// Default lifetime of a token in seconds.
 const LIFETIME: u32 = 90 * 24 * 3600;
 
-/// When a token ends that the actor issues now: at most when the token ends that it acts with. Otherwise a short-lived token
-/// that leaks would make itself one that lasts. The session of a person, who gave a password, may issue longer ones.
+/// Returns the expiry of a token issued now: at most that of the actor's own token. Otherwise a leaked short-lived token
+/// could extend itself. A user's session, which required a password, may issue longer ones.
 pub(crate) fn expiry(cx: &Cx, seconds: Option<u32>) -> Result<Timestamp> {
     let wish = cx.now + SignedDuration::from_secs(i64::from(seconds.unwrap_or(LIFETIME)));
     let actor = cx.authenticated()?;
@@ -33,7 +33,8 @@ pub(crate) fn expiry(cx: &Cx, seconds: Option<u32>) -> Result<Timestamp> {
     })
 }
 
-/// The token that a token which the actor issues now ends with; none for a session, which ends with every logout.
+/// Returns the parent of a token issued now, which ends together with its parent; none for a session, which ends with every
+/// logout.
 pub(crate) fn issuer(cx: &Cx) -> Result<Option<TokenId>> {
     let actor = cx.authenticated()?;
     Ok((actor.token_kind != TokenKind::Session).then_some(actor.token_id))
@@ -50,7 +51,7 @@ pub(crate) fn view(token: &Token) -> api::Token {
             TokenKind::Personal => api::TokenKind::Personal,
             TokenKind::ServiceAccount => api::TokenKind::ServiceAccount,
             TokenKind::Session => api::TokenKind::Session,
-            // `TokenKind::ALL` is what the table can hold, and this is not in it.
+            // `TokenKind::ALL` lists the kinds in the table, without these.
             TokenKind::Pull | TokenKind::Join => {
                 unreachable!("a right to join is an enrolment, never a token of somebody")
             }

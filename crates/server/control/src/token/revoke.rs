@@ -1,4 +1,4 @@
-//! Revoke a token: it is dead on every replica within five seconds, and with it every stream that it opened.
+//! Revoke a token: it becomes invalid on every replica within five seconds, and so do the streams that it opened.
 
 use muster_api::{Code, Problem};
 use muster_authz::Permission;

@@ -1,4 +1,4 @@
-//! Replace a token by a new one; for a while both work, so that nothing that uses it has to stop.
+//! Rotate a token: for a while both the old and the new one work, so that clients need not stop.
 
 use jiff::SignedDuration;
 use muster_api::token::TokenRotate;
@@ -18,8 +18,8 @@ use crate::{Answer, Commit, Cx, Result};
 pub async fn rotate(cx: &Cx, reference: &str, body: TokenRotate) -> Result<Commit> {
     let (old, scope, own) = cx.token(reference).await?;
     let actor = cx.authenticated()?;
-    // A token replaces itself. To replace another of the same account is to take it over, which needs a right, or the session of
-    // the person it belongs to.
+    // A token may rotate itself. Rotating another of the same account takes it over, which needs the permission, or the
+    // session of its user.
     if own && actor.token_id != old.id && actor.token_kind != TokenKind::Session {
         cx.authorize(Permission::TokenRotate, scope, "token")?;
     }
@@ -44,9 +44,9 @@ pub async fn rotate(cx: &Cx, reference: &str, body: TokenRotate) -> Result<Commi
     let overlap = SignedDuration::from_secs(i64::from(body.overlap_seconds.unwrap_or(3600)));
     let ends_at = (cx.now + overlap).min(old.expires_at);
     let before = view(&old);
-    let secret = Secret::make(old.kind, &cx.platform.world);
+    let secret = Secret::make(old.kind, &cx.platform.env);
     let fresh = Token {
-        id: cx.platform.world.id::<TokenId>(),
+        id: cx.platform.env.id::<TokenId>(),
         hint: secret.hint(),
         created_at: cx.now,
         expires_at: expiry(cx, body.expires_in_seconds)?,

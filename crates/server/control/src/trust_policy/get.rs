@@ -1,11 +1,11 @@
-//! Show what a project demands of artifacts.
+//! Show a project's trust policy.
 
 use muster_authz::Permission;
 
 use super::{found, view};
 use crate::{Answer, Cx, Result};
 
-/// Answers `trust_policy_get`.
+/// Handles `trust_policy_get`.
 pub async fn get(cx: &Cx, project: &str) -> Result<Answer> {
     let (project, scope) = cx.project_scope(project).await?;
     cx.authorize(Permission::TrustPolicyGet, scope, "project")?;

@@ -1,4 +1,4 @@
-//! What a project demands of artifacts before they may be used.
+//! Trust policies: a project's requirements for artifacts.
 
 mod get;
 mod set;
@@ -14,7 +14,7 @@ use muster_model::artifact::{ArtifactState, TrustPolicy};
 use crate::Cx;
 use crate::refuse::{Result, refuse};
 
-/// What a project demands: a project has rules before there is a row for them.
+/// Returns a project's policy, or the default if it has no row yet.
 async fn found(cx: &Cx, project: ProjectId) -> Result<TrustPolicy> {
     let policy = cx.platform.store.trust_policy_lookup(project).await.map_err(refuse)?;
     Ok(policy.unwrap_or_default())

@@ -1,4 +1,4 @@
-//! Change what a project demands of artifacts.
+//! Change a project's trust policy.
 
 use muster_api::Problem;
 use muster_api::artifact::ArtifactState as Named;
@@ -38,7 +38,7 @@ pub async fn set(cx: &Cx, project: &str, body: TrustPolicySet) -> Result<Commit>
     Ok(commit.event(cx, EventType::TrustPolicyChanged, subject, told))
 }
 
-/// The rules with what was named in its place.
+/// Returns the policy with the given rules applied.
 fn applied(mut rules: TrustPolicy, body: &TrustPolicySet) -> Result<TrustPolicy> {
     if let Some(state) = body.unsigned_up_to {
         rules.unsigned_up_to = match state {
@@ -46,7 +46,7 @@ fn applied(mut rules: TrustPolicy, body: &TrustPolicySet) -> Result<TrustPolicy>
             Named::Staged => ArtifactState::Staged,
             Named::Canary => ArtifactState::Canary,
             Named::Active => ArtifactState::Active,
-            // Nothing new starts from such, signed or not: there is no way to it that a signature could bar.
+            // Nothing new starts from these states, signed or not, so a signature requirement would have no effect.
             Named::Deprecated | Named::Retired => {
                 return Err(Problem::field(
                     "/unsigned_up_to",

@@ -1,4 +1,4 @@
-//! Add a person.
+//! Create a user.
 
 use muster_api::user::UserCreate;
 use muster_api::{Code, Problem};
@@ -19,12 +19,12 @@ pub async fn create(cx: &Cx, body: UserCreate) -> Result<Commit> {
     let scope = cx.scope(body.tenant.as_deref(), None).await?;
     cx.authorize(Permission::UserCreate, scope, "tenant")?;
     let password_hash = match body.password {
-        Some(password) => Some(password::hash(&cx.platform.world, password).await?),
+        Some(password) => Some(password::hash(&cx.platform.env, password).await?),
         None => None,
     };
     let email = body.email.to_lowercase();
     let mut user = User {
-        id: cx.platform.world.id::<UserId>(),
+        id: cx.platform.env.id::<UserId>(),
         tenant_id: scope.tenant(),
         display_name: body.display_name.unwrap_or_else(|| email.clone()),
         email,

@@ -1,4 +1,4 @@
-//! Remove a person, with tokens, sessions and role bindings.
+//! Delete a user, with tokens, sessions and role bindings.
 
 use std::collections::BTreeMap;
 

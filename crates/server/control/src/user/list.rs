@@ -1,4 +1,4 @@
-//! List people: a tenant's, or everybody for operators.
+//! List users: a tenant's, or all of them for operators.
 
 use muster_api::user::{UserListQuery, UserPage};
 use muster_authz::Permission;
@@ -10,7 +10,7 @@ use crate::refuse::refuse;
 use crate::tenant::selector;
 use crate::{Answer, Cx, Result};
 
-/// Answers `user_list`.
+/// Handles `user_list`.
 pub async fn list(cx: &Cx, query: UserListQuery) -> Result<Answer> {
     let scope = match &query.tenant {
         Some(tenant) => Scope::Tenant(cx.tenant(tenant).await?.id),

@@ -1,4 +1,4 @@
-//! People.
+//! Users.
 
 mod create;
 mod delete;
@@ -43,7 +43,7 @@ pub(crate) fn path(user: &User) -> String {
     format!("/v1/users/{}", user.id)
 }
 
-/// Refuses what would leave the platform without anybody who can run it.
+/// Rejects a change that would leave the platform without an active operator.
 pub(crate) async fn keep_an_operator(tx: &mut Tx, leaving: UserId) -> Result<(), WriteError> {
     let operators = tx.operators_locked().await?;
     if operators.contains(&leaving) && operators.iter().all(|operator| *operator == leaving) {

@@ -1,4 +1,4 @@
-//! Set a password. Everything that was derived from the old one ends.
+//! Set a password. All sessions and tokens of the user end.
 
 use std::time::Instant;
 
@@ -10,9 +10,9 @@ use serde_json::json;
 
 use super::{path, view};
 use crate::commit::target;
-use crate::{Answer, Commit, Cx, Result, Verdict, password};
+use crate::{Answer, Commit, Cx, RateDecision, Result, password};
 
-/// Attempts to give the old password, per second: a guesser's pace, not a person's.
+/// Attempts to enter the current password, per second: slow enough against guessing.
 const ATTEMPTS: f64 = 0.2;
 
 /// Prepares `user_set_password`.
@@ -20,11 +20,11 @@ pub async fn set_password(cx: &Cx, reference: &str, body: UserSetPassword) -> Re
     let mut user = cx.user(reference).await?;
     let own = cx.user_id() == Some(user.id);
     if own {
-        // A stolen token must not be enough to take the account over.
+        // A stolen token must not be enough to take over the account.
         match &user.password_hash {
             Some(hash) => {
                 let attempts = format!("set password {}", user.id);
-                if let Verdict::Wait(_) = cx.limits().take_from(attempts, ATTEMPTS, Instant::now()) {
+                if let RateDecision::Wait(_) = cx.limits().take_from(attempts, ATTEMPTS, Instant::now()) {
                     let detail = "too many attempts to set this password; wait a few seconds";
                     return Err(Problem::new(Code::RateLimited, detail));
                 }
@@ -43,9 +43,9 @@ pub async fn set_password(cx: &Cx, reference: &str, body: UserSetPassword) -> Re
     } else {
         cx.authorize(Permission::UserSetPassword, user.scope(), "person")?;
     }
-    // That there was one, and no more.
+    // Record only whether there was one.
     let before = json!({"has_password": user.password_hash.is_some()});
-    user.password_hash = Some(password::hash(&cx.platform.world, body.password).await?);
+    user.password_hash = Some(password::hash(&cx.platform.env, body.password).await?);
     user.updated_at = cx.now;
     user.version += 1;
     let (subject, at) = (path(&user), cx.now);

@@ -1,4 +1,4 @@
-//! Change a person's entry, or shut the person out.
+//! Change a user's entry, or disable the user.
 
 use muster_api::user::UserUpdate;
 use muster_authz::Permission;

@@ -1,4 +1,4 @@
-//! Have events pushed to a URL. The signing key is made here, shown once, and kept sealed.
+//! Create a webhook that pushes events to a URL. The signing key is generated here, returned once, and stored sealed.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -17,7 +17,7 @@ use crate::refuse::refuse;
 use crate::tenant::checked_labels;
 use crate::{Answer, Commit, Cx, Result, outbound};
 
-/// Webhooks of one tenant, its projects' included.
+/// Maximum number of webhooks per tenant, including its projects.
 const MOST: i64 = 100;
 
 /// Prepares `webhook_create`.
@@ -26,11 +26,11 @@ pub async fn create(cx: &Cx, body: WebhookCreate) -> Result<Commit> {
     cx.authorize(Permission::WebhookCreate, scope, "scope")?;
     let platform = &cx.platform;
     outbound::check_url(&body.url, platform.options.webhooks_to_private)?;
-    let id: WebhookId = platform.world.id();
-    let key: [u8; 32] = platform.world.bytes();
+    let id: WebhookId = platform.env.id();
+    let key: [u8; 32] = platform.env.bytes();
     let sealed =
         platform.envelope.seal(&platform.store, &scope.chain(), &format!("webhook {id}"), &key).await?;
-    // It starts with what happens from now on.
+    // It starts with events from now on.
     let (cursor, _) = platform.store.event_stream_head(Scope::Platform).await.map_err(refuse)?;
     let webhook = Webhook {
         id,

@@ -1,4 +1,4 @@
-//! Remove a webhook.
+//! Delete a webhook.
 
 use std::collections::BTreeMap;
 
@@ -19,7 +19,7 @@ pub async fn delete(cx: &Cx, reference: &str) -> Result<Commit> {
     cx.expect_version(webhook.version)?;
     let (subject, told) = (path(&webhook), json!({"name": webhook.name}));
     let (id, version) = (webhook.id, webhook.version);
-    // The host alone: the rest of the address may hold a secret of the receiver.
+    // Only the host: the rest of the URL may hold a secret of the receiver.
     let before = json!({"name": webhook.name, "host": outbound::host(&webhook.url), "event_types": webhook.event_types,
         "labels": webhook.labels, "enabled": webhook.state == WebhookState::Enabled});
     let commit = Commit::new(webhook.scope, target("webhook", id, &webhook.name), move |tx| {

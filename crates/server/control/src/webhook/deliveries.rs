@@ -1,4 +1,4 @@
-//! Show what was sent to a webhook, and how it was answered.
+//! List a webhook's deliveries and their responses.
 
 use muster_api::webhook::{DeliveryListQuery, WebhookDelivery, WebhookDeliveryPage};
 use muster_authz::Permission;
@@ -7,7 +7,7 @@ use muster_ids::TypedId as _;
 use crate::refuse::refuse;
 use crate::{Answer, Cx, Result};
 
-/// Answers `webhook_deliveries`.
+/// Handles `webhook_deliveries`.
 pub async fn deliveries(cx: &Cx, reference: &str, query: DeliveryListQuery) -> Result<Answer> {
     let webhook = cx.webhook(reference).await?;
     cx.authorize(Permission::WebhookDeliveries, webhook.scope, "webhook")?;

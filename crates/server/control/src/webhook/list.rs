@@ -1,4 +1,4 @@
-//! List the webhooks of a place.
+//! List the webhooks of a scope.
 
 use muster_api::webhook::{WebhookListQuery, WebhookPage};
 use muster_authz::Permission;
@@ -8,7 +8,7 @@ use super::view;
 use crate::refuse::refuse;
 use crate::{Answer, Cx, Result};
 
-/// Answers `webhook_list`.
+/// Handles `webhook_list`.
 pub async fn list(cx: &Cx, query: WebhookListQuery) -> Result<Answer> {
     let scope = cx.scope(query.tenant.as_deref(), query.project.as_deref()).await?;
     cx.authorize(Permission::WebhookList, scope, "scope")?;

@@ -30,7 +30,7 @@ pub(crate) fn view(webhook: &Webhook) -> api::Webhook {
             WebhookState::Disabled => api::WebhookState::Disabled,
             WebhookState::Failing => api::WebhookState::Failing,
         },
-        // Its number in the platform's stream is nothing to a tenant, and would show how much others do.
+        // The position in the platform's stream is of no use to a tenant, and would reveal the activity of others.
         cursor: webhook.scope.tenant().is_none().then_some(webhook.cursor),
         attempts: webhook.attempts,
         failing_since: webhook.failing_since,

@@ -1,4 +1,4 @@
-//! Change a webhook, or switch it off or on.
+//! Change, enable or disable a webhook.
 
 use muster_api::webhook::WebhookUpdate;
 use muster_authz::Permission;

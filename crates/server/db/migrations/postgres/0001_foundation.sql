@@ -1,4 +1,5 @@
--- Identity, the door's own tables, and the sealed record. PostgreSQL is the reference; the SQLite folder mirrors it.
+-- Identity, the command record, the outbox, and the sealed audit log and events. PostgreSQL is the reference; the SQLite
+-- folder mirrors it.
 
 CREATE TABLE tenants (
     id UUID NOT NULL PRIMARY KEY,
@@ -8,7 +9,7 @@ CREATE TABLE tenants (
     created_at TIMESTAMPTZ NOT NULL,
     updated_at TIMESTAMPTZ NOT NULL,
     version BIGINT NOT NULL CHECK (version > 0),
-    -- The number of its next person; a number is never given twice.
+    -- The uid of its next user; a uid is never reused.
     next_uid BIGINT NOT NULL DEFAULT 30000 CHECK (next_uid BETWEEN 30000 AND 60000)
 );
 
@@ -27,7 +28,7 @@ CREATE UNIQUE INDEX projects_by_name ON projects (tenant_id, name);
 CREATE TABLE users (
     id UUID NOT NULL PRIMARY KEY,
     tenant_id UUID REFERENCES tenants (id),
-    -- Unique among the people of a tenant, and among those of the platform.
+    -- Unique among the users of a tenant, and among those of the platform.
     email TEXT NOT NULL,
     display_name TEXT NOT NULL,
     password_hash TEXT,
@@ -36,7 +37,7 @@ CREATE TABLE users (
     created_at TIMESTAMPTZ NOT NULL,
     updated_at TIMESTAMPTZ NOT NULL,
     version BIGINT NOT NULL CHECK (version > 0),
-    -- Who the person is inside of cells.
+    -- The user's login name inside cells.
     login TEXT,
     uid BIGINT,
     CHECK ((login IS NULL) = (tenant_id IS NULL) AND (uid IS NULL) = (tenant_id IS NULL))
@@ -68,7 +69,7 @@ CREATE UNIQUE INDEX role_bindings_of_project ON role_bindings (user_id, role, pr
 CREATE INDEX role_bindings_by_tenant ON role_bindings (tenant_id, id);
 CREATE INDEX role_bindings_by_project ON role_bindings (project_id, id);
 
--- The tenant is the project's; it needs no foreign key of its own, which would lock the tenant's row with every insert.
+-- The tenant is the project's; a foreign key of its own would lock the tenant's row with every insert.
 CREATE TABLE service_accounts (
     id UUID NOT NULL PRIMARY KEY,
     tenant_id UUID NOT NULL,
@@ -84,7 +85,7 @@ CREATE TABLE service_accounts (
 );
 CREATE UNIQUE INDEX service_accounts_by_name ON service_accounts (project_id, name);
 
--- Sessions are tokens of the kind 'ses'. Only hashes are kept.
+-- Sessions are tokens of the kind 'ses'. Only hashes are stored.
 CREATE TABLE tokens (
     id UUID NOT NULL PRIMARY KEY,
     kind TEXT NOT NULL CHECK (kind IN ('pat', 'sat', 'ses')),
@@ -97,7 +98,7 @@ CREATE TABLE tokens (
     expires_at TIMESTAMPTZ NOT NULL,
     revoked_at TIMESTAMPTZ,
     last_used_at TIMESTAMPTZ,
-    -- The token that issued it; it ends with that one. No foreign key: what a removed person issued stays.
+    -- The token that issued it; revoked with that one. No foreign key: tokens issued by a removed user stay.
     parent_id UUID,
     version BIGINT NOT NULL CHECK (version > 0),
     CHECK ((user_id IS NULL) <> (service_account_id IS NULL))
@@ -106,10 +107,10 @@ CREATE INDEX tokens_by_user ON tokens (user_id, id);
 CREATE INDEX tokens_by_service_account ON tokens (service_account_id, id);
 CREATE INDEX tokens_by_parent ON tokens (parent_id) WHERE parent_id IS NOT NULL;
 
--- One row per command that was carried out, in the transaction of its effect. No primary key: the unique index is the
--- guard, and the sabotage test drops it.
+-- One row per executed command, in the transaction of its effect. No primary key: the unique index is the guard, and the
+-- sabotage test drops it.
 CREATE TABLE idempotency (
-    -- SHA-256 of actor, route and key: one narrow column to keep unique instead of three wide ones.
+    -- SHA-256 of actor, route and key: one narrow unique column instead of three wide ones.
     key_hash BYTEA NOT NULL,
     request_hash BYTEA NOT NULL,
     status BIGINT NOT NULL,
@@ -121,15 +122,15 @@ CREATE TABLE idempotency (
 CREATE UNIQUE INDEX idempotency_once ON idempotency (key_hash);
 CREATE INDEX idempotency_by_age ON idempotency USING brin (created_at);
 
--- What a command leaves for the sealer: its audit entry as text, and its events.
-CREATE TABLE unsealed (
+-- The outbox: a command's audit entry as text, and its events, for the sealer.
+CREATE TABLE outbox (
     id UUID NOT NULL PRIMARY KEY,
     chain TEXT NOT NULL,
     entry TEXT NOT NULL,
     events TEXT NOT NULL
 );
 
--- Refusals of one actor, action and code within a minute, counted.
+-- Counts of refusals by actor, action and code within a minute.
 CREATE TABLE refusals (
     actor_id TEXT NOT NULL,
     action TEXT NOT NULL,
@@ -141,7 +142,7 @@ CREATE TABLE refusals (
     PRIMARY KEY (actor_id, action, code, minute)
 );
 
--- The counters of event streams and audit chains; only the sealer writes them.
+-- Counters of event streams and audit chains; written only by the sealer.
 CREATE TABLE streams (
     name TEXT NOT NULL PRIMARY KEY,
     sequence BIGINT NOT NULL,
@@ -196,7 +197,7 @@ CREATE TABLE replicas (
     seen_at TIMESTAMPTZ NOT NULL
 );
 
--- Keys that seal secrets, one line of versions per owner (a tenant's id, or 'platform'), each wrapped by a root key.
+-- Keys that seal secrets, a sequence of versions per owner (a tenant's id, or 'platform'), each wrapped by a root key.
 CREATE TABLE sealing_keys (
     owner TEXT NOT NULL,
     key_version BIGINT NOT NULL,

@@ -1,15 +1,15 @@
--- What apps are made of: the registry's content, whose signatures count, how far each artifact may be used; and secrets.
+-- The registry's content, trusted publisher keys, artifacts with their states, and secrets.
 
--- The blobs' folder that belongs to this database. A server that would not share it refuses to start.
+-- The blob folder that belongs to this database. A server with another folder refuses to start.
 CREATE TABLE blob_storage (
     one BIGINT NOT NULL PRIMARY KEY CHECK (one = 1),
     storage_id UUID NOT NULL,
-    -- How the folder knows whose it is.
+    -- The id by which the folder knows its database.
     database_id UUID NOT NULL
 );
 
--- Content by digest, once, whoever pushed it. `file` is unique for ever: removing an old one cannot take a newer push's.
--- What another registry has, and nobody needed yet, has no file.
+-- Content by digest, stored once for all repositories. `file` is never reused: removing an old file cannot remove that of a
+-- newer push. Content that so far only another registry has, has no file.
 CREATE TABLE blobs (
     digest TEXT NOT NULL PRIMARY KEY,
     size BIGINT NOT NULL CHECK (size >= 0),
@@ -27,13 +27,14 @@ CREATE TABLE repositories (
 );
 CREATE UNIQUE INDEX repositories_by_name ON repositories (project_id, name);
 
--- Which content a repository has. Whoever may read one repository learns nothing of what only others have.
+-- The content of each repository. Read access to one repository reveals nothing about the content of others.
 CREATE TABLE repository_blobs (
     repository_id UUID NOT NULL REFERENCES repositories (id),
     digest TEXT NOT NULL REFERENCES blobs (digest),
-    -- It has it by reference to another registry, and has not shown the content itself yet: what others pushed is not served for that.
+    -- Linked by reference to another registry, without the content having been pushed here: content pushed to other
+    -- repositories is not served for it.
     by_reference BOOLEAN NOT NULL,
-    -- For what it has by reference: the size that its own manifest declares. Another repository's word does not count.
+    -- For links by reference: the size that its own manifest declares, never that of another repository.
     size BIGINT CHECK (size >= 0),
     created_at TIMESTAMPTZ NOT NULL,
     PRIMARY KEY (repository_id, digest)
@@ -41,7 +42,7 @@ CREATE TABLE repository_blobs (
 CREATE INDEX repository_blobs_by_digest ON repository_blobs (digest);
 CREATE INDEX repository_blobs_by_age ON repository_blobs (created_at);
 
--- Where a repository's content comes from that is not here yet.
+-- External sources of a repository's content that is not stored here yet.
 CREATE TABLE external_sources (
     repository_id UUID NOT NULL REFERENCES repositories (id),
     digest TEXT NOT NULL,
@@ -59,14 +60,14 @@ CREATE TABLE manifests (
     subject TEXT,
     annotations JSONB NOT NULL,
     content BYTEA NOT NULL,
-    -- Bytes of everything it leads to, itself included.
+    -- Total bytes of the manifest and everything it refers to.
     total_size BIGINT NOT NULL CHECK (total_size >= 0),
     created_at TIMESTAMPTZ NOT NULL,
     PRIMARY KEY (repository_id, digest)
 );
 CREATE INDEX manifests_by_subject ON manifests (repository_id, subject) WHERE subject IS NOT NULL;
 
--- The law of the registry: no manifest without its blobs, and no blob goes while a manifest needs it.
+-- The invariant of the registry: no manifest without its blobs, and no blob is removed while a manifest needs it.
 CREATE TABLE manifest_blobs (
     repository_id UUID NOT NULL,
     manifest TEXT NOT NULL,
@@ -97,7 +98,7 @@ CREATE TABLE tags (
 );
 CREATE INDEX tags_by_digest ON tags (repository_id, digest);
 
--- Publishers' keys, and what a project demands.
+-- Publishers' keys, and a project's trust policy.
 CREATE TABLE publisher_keys (
     id UUID NOT NULL PRIMARY KEY,
     tenant_id UUID NOT NULL,
@@ -119,7 +120,7 @@ CREATE TABLE trust_policies (
     unsigned_up_to TEXT NOT NULL CHECK (unsigned_up_to IN ('draft', 'staged', 'canary', 'active')),
     smoke_to_stage BOOLEAN NOT NULL,
     grace_hours BIGINT NOT NULL CHECK (grace_hours >= 0),
-    -- Raised with every change of the rules or the keys: a verdict counts for one edition.
+    -- Bumped with every change of the rules or the keys: a verdict is valid for one edition.
     policy BIGINT NOT NULL CHECK (policy > 0),
     version BIGINT NOT NULL CHECK (version > 0)
 );
@@ -136,7 +137,7 @@ CREATE TABLE artifacts (
     line TEXT NOT NULL,
     state TEXT NOT NULL CHECK (state IN ('draft', 'staged', 'canary', 'active', 'deprecated', 'retired')),
     canary_percent BIGINT CHECK (canary_percent >= 1 AND canary_percent <= 100),
-    -- What was found of its signatures, and under which edition of the rules.
+    -- The result of signature verification, and the edition of the policy it is valid for.
     verdict JSONB,
     policy BIGINT,
     smoke_witness_id UUID REFERENCES witnesses (id),
@@ -147,7 +148,7 @@ CREATE TABLE artifacts (
     updated_at TIMESTAMPTZ NOT NULL,
     version BIGINT NOT NULL CHECK (version > 0),
     CHECK ((state = 'canary') = (canary_percent IS NOT NULL)),
-    -- Nothing goes beyond draft whose signatures were never looked at.
+    -- No artifact leaves draft before its signatures are verified.
     CHECK (state = 'draft' OR (verdict IS NOT NULL AND policy IS NOT NULL)),
     CHECK (state <> 'deprecated' OR deprecated_at IS NOT NULL),
     FOREIGN KEY (repository_id, digest) REFERENCES manifests (repository_id, digest)
@@ -155,10 +156,10 @@ CREATE TABLE artifacts (
 CREATE UNIQUE INDEX artifacts_by_digest ON artifacts (repository_id, digest);
 CREATE INDEX artifacts_by_project ON artifacts (project_id, id);
 CREATE INDEX artifacts_by_project_digest ON artifacts (project_id, digest);
--- The guard: a line has one active artifact at most.
+-- The guard: a line has at most one active artifact.
 CREATE UNIQUE INDEX artifacts_active ON artifacts (repository_id, line) WHERE state = 'active';
 
--- Every change of state, for as long as the artifact is known.
+-- Every state change, for as long as the artifact exists.
 CREATE TABLE artifact_changes (
     artifact_id UUID NOT NULL REFERENCES artifacts (id),
     number BIGINT NOT NULL,
@@ -170,7 +171,7 @@ CREATE TABLE artifact_changes (
     PRIMARY KEY (artifact_id, number)
 );
 
--- From which artifact a cell was made: what lives holds it.
+-- The artifact that a cell was created from; a live cell keeps it from being removed.
 ALTER TABLE cells ADD COLUMN artifact_id UUID REFERENCES artifacts (id);
 CREATE INDEX cells_by_artifact ON cells (artifact_id) WHERE state NOT IN ('gone', 'failed');
 
@@ -179,7 +180,7 @@ CREATE TABLE secrets (
     tenant_id UUID NOT NULL,
     project_id UUID NOT NULL REFERENCES projects (id),
     name TEXT NOT NULL,
-    -- The registry (host, and port) that it is a credential for; it is sent to no other.
+    -- The registry (host and port) that it is a credential for; it is sent to no other.
     registry TEXT,
     revision BIGINT NOT NULL CHECK (revision > 0),
     size BIGINT NOT NULL,
@@ -190,7 +191,7 @@ CREATE TABLE secrets (
 );
 CREATE UNIQUE INDEX secrets_by_name ON secrets (project_id, name);
 
--- What the platform issued. A credential is kept as its hash alone, other material sealed.
+-- Secrets issued by the platform. A credential is stored as a hash only, other material sealed.
 CREATE TABLE runtime_secrets (
     id UUID NOT NULL PRIMARY KEY,
     tenant_id UUID NOT NULL,

@@ -1,4 +1,4 @@
--- Apps of the catalog, what runs of them in projects, and the steps that adapters carry out.
+-- Apps of the catalog, their instances in projects, and adapter steps.
 
 CREATE TABLE apps (
     id UUID NOT NULL PRIMARY KEY,
@@ -13,7 +13,7 @@ CREATE TABLE apps (
     updated_at TIMESTAMPTZ NOT NULL,
     version BIGINT NOT NULL CHECK (version > 0)
 );
--- The catalog is one shelf: a slug means one app to everybody.
+-- The catalog is global: a slug names the same app for all projects.
 CREATE UNIQUE INDEX apps_by_slug ON apps (slug);
 CREATE INDEX apps_by_project ON apps (project_id, id);
 
@@ -36,11 +36,11 @@ CREATE TABLE app_versions (
     CHECK (state <> 'deprecated' OR deprecated_at IS NOT NULL)
 );
 CREATE UNIQUE INDEX app_versions_by_name ON app_versions (app_id, name);
--- The guards: an app has one active release and one canary at most.
+-- The guards: an app has at most one active release and one canary.
 CREATE UNIQUE INDEX app_versions_active ON app_versions (app_id) WHERE state = 'active';
 CREATE UNIQUE INDEX app_versions_canary ON app_versions (app_id) WHERE state = 'canary';
 
--- What a release is made of: what it refers to is not deleted, and is never behind it.
+-- The artifacts of a release: they cannot be deleted, and their states are never behind that of the release.
 CREATE TABLE app_version_artifacts (
     app_version_id UUID NOT NULL REFERENCES app_versions (id),
     name TEXT NOT NULL,
@@ -60,7 +60,7 @@ CREATE TABLE app_version_changes (
     PRIMARY KEY (app_version_id, number)
 );
 
--- A project's right to launch an app. Revoked, it starts nothing new, and is kept for what runs.
+-- A project's right to launch an app. A revoked one allows no launch, but is kept for running instances.
 CREATE TABLE entitlements (
     id UUID NOT NULL PRIMARY KEY,
     tenant_id UUID NOT NULL,
@@ -125,12 +125,12 @@ CREATE TABLE instances (
     reconciled_at TIMESTAMPTZ,
     health_message TEXT,
     health_since TIMESTAMPTZ,
-    -- When its adapter counts as silent, and when its health is assessed next because something gets too old.
+    -- When its adapter counts as silent, and when its health is assessed next because an observation becomes stale.
     adapter_silent_at TIMESTAMPTZ,
     assess_due_at TIMESTAMPTZ,
-    -- When a member last left without anybody having seen its end.
+    -- Time when a member last left without evidence of its end.
     unwitnessed_at TIMESTAMPTZ,
-    -- When a launch that failed had left nothing behind: from then on another instance may have its name.
+    -- Time when a failed launch was fully rolled back: another instance may use its name from then on.
     name_freed_at TIMESTAMPTZ,
     created_at TIMESTAMPTZ NOT NULL,
     updated_at TIMESTAMPTZ NOT NULL,
@@ -143,7 +143,7 @@ CREATE TABLE instances (
 );
 CREATE UNIQUE INDEX instances_by_name ON instances (project_id, name) WHERE state <> 'stopped' AND name_freed_at IS NULL;
 CREATE INDEX instances_by_project ON instances (project_id, id);
--- Also of those that are over: a name finds the one that lives, or else the last.
+-- Includes stopped instances: a name resolves to the live one, or else to the latest.
 CREATE INDEX instances_ever_by_name ON instances (project_id, name, id);
 CREATE INDEX instances_by_version ON instances (app_version_id) WHERE state <> 'stopped';
 CREATE INDEX instances_by_previous ON instances (previous_version_id) WHERE previous_version_id IS NOT NULL AND state <> 'stopped';
@@ -174,9 +174,9 @@ CREATE TABLE members (
     health_incarnation BIGINT NOT NULL,
     health_reason TEXT,
     health_since TIMESTAMPTZ,
-    -- Since when it was broken when its repair was last proposed or suspended: each time of being broken is announced once.
+    -- Start of the unhealthy period for which a repair was last proposed or suspended: each period is announced once.
     repair_announced_for TIMESTAMPTZ,
-    -- What its adapter said of this incarnation.
+    -- Reported by its adapter for this incarnation.
     free_at TIMESTAMPTZ,
     allocation_id UUID REFERENCES allocations (id),
     allocation_made BOOLEAN NOT NULL,
@@ -200,7 +200,7 @@ CREATE TABLE members (
     created_at TIMESTAMPTZ NOT NULL,
     updated_at TIMESTAMPTZ NOT NULL,
     version BIGINT NOT NULL CHECK (version > 0),
-    -- Nobody's word makes a member work or rest: only evidence of this very member does. Nobody attests that one is drained.
+    -- A member is active or drained only with evidence about this member; drained cannot be attested.
     CHECK (state <> 'active' OR (active_witness_id IS NOT NULL AND app_version_id IS NOT NULL)),
     CHECK (state <> 'drained' OR drained_witness_id IS NOT NULL),
     CHECK (state <> 'removed' OR removed_witness_id IS NOT NULL),
@@ -217,7 +217,7 @@ CREATE INDEX members_by_version ON members (app_version_id) WHERE state <> 'remo
 CREATE INDEX members_by_cell ON members (cell_id) WHERE cell_id IS NOT NULL;
 CREATE INDEX members_by_update ON members (updated_at);
 
--- The adapter's newest report on each member: one source of its health among others.
+-- The adapter's latest report on each member: one source of its health among others.
 CREATE TABLE member_reports (
     member_id UUID NOT NULL PRIMARY KEY REFERENCES members (id),
     incarnation BIGINT NOT NULL,
@@ -226,7 +226,7 @@ CREATE TABLE member_reports (
     at TIMESTAMPTZ NOT NULL
 );
 
--- What adapters are asked for. Finished ones go with the sweeper; a look on schedule goes with its end.
+-- Work queued for adapters. Finished steps are deleted by the sweeper, scheduled reconcile steps when they end.
 CREATE TABLE adapter_steps (
     id UUID NOT NULL PRIMARY KEY,
     tenant_id UUID NOT NULL,
@@ -244,7 +244,7 @@ CREATE TABLE adapter_steps (
     generation BIGINT NOT NULL CHECK (generation >= 0),
     holder TEXT NOT NULL,
     leased_until TIMESTAMPTZ,
-    -- It is offered from then on: an adapter may ask for patience.
+    -- Offered from this time on; an adapter can postpone it.
     due_at TIMESTAMPTZ NOT NULL,
     attempts BIGINT NOT NULL,
     message TEXT,
@@ -258,7 +258,7 @@ CREATE TABLE adapter_steps (
     CHECK ((state = 'leased') = (leased_until IS NOT NULL))
 );
 CREATE UNIQUE INDEX adapter_steps_once ON adapter_steps (operation_id, key) WHERE operation_id IS NOT NULL;
--- The guard: one look at an instance at a time.
+-- The guard: at most one open reconcile step per instance.
 CREATE UNIQUE INDEX adapter_steps_reconcile ON adapter_steps (instance_id) WHERE verb = 'reconcile' AND state IN ('queued', 'leased');
 CREATE INDEX adapter_steps_open ON adapter_steps (operator_account_id, id) WHERE state IN ('queued', 'leased');
 CREATE INDEX adapter_steps_by_instance ON adapter_steps (instance_id, id);
@@ -266,11 +266,11 @@ CREATE INDEX adapter_steps_by_project ON adapter_steps (project_id, id);
 CREATE INDEX adapter_steps_by_member ON adapter_steps (member_id) WHERE member_id IS NOT NULL;
 CREATE INDEX adapter_steps_by_age ON adapter_steps (finished_at) WHERE finished_at IS NOT NULL;
 
--- Whose cell it is, where it is a member's; and whether its neighbours were told to forget it.
+-- The member that the cell belongs to, if any; and whether the cell is hidden from its neighbours.
 ALTER TABLE cells ADD COLUMN member_id UUID REFERENCES members (id);
 CREATE INDEX cells_by_member ON cells (member_id) WHERE member_id IS NOT NULL;
 ALTER TABLE cells ADD COLUMN fenced BOOLEAN NOT NULL DEFAULT FALSE;
 
--- Material that members of an instance share is revoked with the instance.
+-- Material shared by the members of an instance is revoked with the instance.
 ALTER TABLE runtime_secrets ADD COLUMN instance_id UUID REFERENCES instances (id);
 CREATE INDEX runtime_secrets_by_instance ON runtime_secrets (instance_id) WHERE instance_id IS NOT NULL;

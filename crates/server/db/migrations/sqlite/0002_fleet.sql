@@ -1,6 +1,6 @@
 -- The same tables as in the PostgreSQL folder, in SQLite's types. A test compares the two.
 
--- Evidence. What is `active`, `released` or `retired` refers to a row in here, and to one that speaks of that very thing.
+-- Evidence. Every row that is `active`, `released` or `retired` refers to a witness about itself.
 CREATE TABLE witnesses (
     id TEXT NOT NULL PRIMARY KEY,
     subject_id TEXT NOT NULL,
@@ -14,13 +14,14 @@ CREATE TABLE witnesses (
     checked TEXT NOT NULL,
     result TEXT NOT NULL,
     at INTEGER NOT NULL,
-    -- An operator's word is told apart from what the platform saw.
+    -- Distinguishes an operator's attestation from a verification by the platform.
     CHECK ((kind = 'attested') = (actor_id IS NOT NULL)),
-    -- A dead cell proves that no work is on a member, and never that it works.
+    -- A dead cell proves that a member does no work, never that it works.
     CHECK (kind <> 'lost' OR (transition IN ('drained', 'removed') AND node_id IS NOT NULL)),
     CHECK (kind <> 'attested' OR transition <> 'drained')
 ) STRICT;
--- What refers to evidence also says for what, and where only the platform's own will do, of which kind.
+-- References to evidence include subject and transition, and also the kind where only the platform's own verification
+-- counts.
 CREATE UNIQUE INDEX witnesses_of_subject ON witnesses (id, subject_id, transition);
 CREATE UNIQUE INDEX witnesses_of_kind ON witnesses (id, subject_id, transition, kind);
 CREATE INDEX witnesses_by_subject ON witnesses (subject_id, at);
@@ -40,7 +41,7 @@ CREATE TABLE nodes (
     retired_at INTEGER,
     retired_witness_id TEXT,
     retired_transition TEXT NOT NULL GENERATED ALWAYS AS ('retired') STORED,
-    -- Made of the facts above and of nothing else, so that it cannot disagree with them.
+    -- Generated from the facts above, so that it cannot contradict them.
     state TEXT NOT NULL GENERATED ALWAYS AS (CASE
         WHEN retired_at IS NOT NULL THEN 'retired'
         WHEN unreachable_since IS NOT NULL THEN 'unreachable'
@@ -49,12 +50,12 @@ CREATE TABLE nodes (
         WHEN cordoned THEN 'cordoned'
         ELSE 'ready' END) STORED,
     session INTEGER NOT NULL,
-    -- Whether the agent of this session said hello without a ghost; it gets no work before.
+    -- Whether the agent of this session started without stale copies on the node; without that it gets no tasks.
     session_clean INTEGER NOT NULL,
     agent_version TEXT NOT NULL,
     certificate_until INTEGER NOT NULL,
-    -- SHA-256 of the key that the agent's certificate is for: another key opens nothing, and none at all opens nothing. The
-    -- one before it works until the new one was used, so that a renewal whose answer was lost costs nobody the node.
+    -- SHA-256 of the key of the agent's certificate; no other key is accepted, and NULL accepts none. The previous key stays
+    -- valid until the new one is used, so that a lost renewal response does not lock the node out.
     key_sha256 BLOB,
     previous_key_sha256 BLOB,
     gpus_total INTEGER NOT NULL,
@@ -67,7 +68,7 @@ CREATE TABLE nodes (
     disk_mb_free INTEGER NOT NULL,
     holders INTEGER NOT NULL CHECK (holders >= 0),
     exclusive INTEGER NOT NULL,
-    -- What it can still give, in the planner's words; nodes with the same number differ only by their ids.
+    -- Free capacity in the planner's encoding; nodes with the same value differ only by id.
     fit INTEGER NOT NULL,
     created_at INTEGER NOT NULL,
     updated_at INTEGER NOT NULL,
@@ -83,11 +84,11 @@ CREATE TABLE nodes (
 CREATE UNIQUE INDEX nodes_by_name ON nodes (name) WHERE retired_at IS NULL;
 CREATE INDEX nodes_by_fit ON nodes (fit, id) WHERE state = 'ready' AND NOT exclusive;
 
--- Heartbeats are written many at once, and apart from the wide rows that they would rewrite.
+-- Heartbeats are written in batches, apart from the wide node rows that they would rewrite.
 CREATE TABLE node_heartbeats (
     node_id TEXT NOT NULL PRIMARY KEY,
     seen_at INTEGER NOT NULL,
-    -- When the agent last confirmed that every cell is as it reported.
+    -- Time of the agent's latest confirmation that every cell is as reported.
     observed_at INTEGER
 ) STRICT;
 
@@ -105,24 +106,24 @@ CREATE TABLE slots (
     reason TEXT,
     -- The allocation after which it could not be verified as clean.
     quarantined_for TEXT,
-    -- Since when its device is not found on the node.
+    -- Time since which its device is missing on the node.
     missing_since INTEGER,
     created_at INTEGER NOT NULL,
     updated_at INTEGER NOT NULL,
     version INTEGER NOT NULL CHECK (version > 0),
     CHECK (reason IS NULL OR state = 'quarantined'),
-    -- What is quarantined without a reason is so only for as long as its device is missing.
+    -- A slot quarantined without a reason is so only while its device is missing.
     CHECK (state <> 'quarantined' OR reason IS NOT NULL OR missing_since IS NOT NULL),
-    -- Nobody gets a device that is not there.
+    -- A slot with a missing device cannot be allocated.
     CHECK (state <> 'approved' OR missing_since IS NULL)
 ) STRICT;
 CREATE UNIQUE INDEX slots_by_device ON slots (node_id, device);
 CREATE INDEX slots_by_quarantine ON slots (quarantined_for) WHERE quarantined_for IS NOT NULL;
 CREATE INDEX slots_by_node ON slots (node_id, ordinal);
 
--- One right to enrol one machine. Only the hash of its token is kept. The node is the one that joined with it, and is known
--- from the start where an existing one is given a new certificate. With the key it was used with it can be used again, because
--- an answer may be lost.
+-- A one-time right to enrol a node. Only the hash of its token is stored. `node_id` is the node that joined; for a new
+-- certificate of an existing node it is set from the start. With the same key the enrolment can be used again, because a
+-- response may be lost.
 CREATE TABLE enrolments (
     id TEXT NOT NULL PRIMARY KEY,
     hash BLOB NOT NULL UNIQUE,
@@ -192,7 +193,7 @@ CREATE INDEX allocations_on_node ON allocations (node_id) WHERE state NOT IN ('r
 CREATE INDEX allocations_in_line ON allocations (id) WHERE state = 'placing';
 CREATE INDEX allocations_by_expiry ON allocations (expires_at) WHERE state = 'active';
 
--- The states an allocation went through.
+-- The phases of an allocation.
 CREATE TABLE allocation_phases (
     allocation_id TEXT NOT NULL REFERENCES allocations (id),
     sequence INTEGER NOT NULL,
@@ -210,11 +211,11 @@ CREATE TABLE claims (
     claimed_at INTEGER NOT NULL,
     released_at INTEGER
 ) STRICT;
--- The guard: a slot has one live claim at most.
+-- The guard: a slot has at most one live claim.
 CREATE UNIQUE INDEX claims_live ON claims (slot_id) WHERE released_at IS NULL;
 CREATE INDEX claims_by_allocation ON claims (allocation_id);
 
--- What a project may hold at most, and what it holds. A limit below the use only keeps it from growing.
+-- A project's limits and usage. A limit below the usage only prevents growth.
 CREATE TABLE quotas (
     project_id TEXT NOT NULL PRIMARY KEY REFERENCES projects (id),
     max_allocations INTEGER,
@@ -230,8 +231,8 @@ CREATE TABLE quotas (
     version INTEGER NOT NULL CHECK (version > 0)
 ) STRICT;
 
--- Work that is not finished. Finished work leaves for `operations_finished`, so that this table stays as small as the
--- work that is under way.
+-- Unfinished operations. Finished ones move to `operations_finished`, so that this table stays as small as the work in
+-- progress.
 CREATE TABLE operations (
     id TEXT NOT NULL PRIMARY KEY,
     kind TEXT NOT NULL,
@@ -242,14 +243,14 @@ CREATE TABLE operations (
     subject_name TEXT NOT NULL,
     asked_by TEXT NOT NULL,
     correlation_id TEXT NOT NULL,
-    state TEXT NOT NULL CHECK (state IN ('accepted', 'running', 'verifying', 'compensating', 'parked', 'succeeded', 'partial', 'failed', 'cancelled', 'superseded')),
+    state TEXT NOT NULL CHECK (state IN ('accepted', 'running', 'verifying', 'compensating', 'blocked', 'succeeded', 'partial', 'failed', 'cancelled', 'superseded')),
     input TEXT NOT NULL,
-    touches TEXT NOT NULL,
-    shares TEXT NOT NULL,
+    exclusive_locks TEXT NOT NULL,
+    shared_locks TEXT NOT NULL,
     steps TEXT NOT NULL,
     items TEXT NOT NULL,
     waiting TEXT,
-    parked TEXT,
+    blocked TEXT,
     reason TEXT,
     message TEXT,
     cancel_requested INTEGER NOT NULL,
@@ -264,8 +265,8 @@ CREATE TABLE operations (
     created_at INTEGER NOT NULL,
     updated_at INTEGER NOT NULL,
     version INTEGER NOT NULL CHECK (version > 0),
-    -- What cannot go on says why; what ended is not in here.
-    CHECK ((state = 'parked') = (parked IS NOT NULL)),
+    -- A blocked operation has a reason; finished ones are not in this table.
+    CHECK ((state = 'blocked') = (blocked IS NOT NULL)),
     CHECK (state NOT IN ('succeeded', 'partial', 'failed', 'cancelled', 'superseded'))
 ) STRICT;
 CREATE INDEX operations_by_due ON operations (due_at);
@@ -273,16 +274,16 @@ CREATE INDEX operations_by_subject ON operations (subject_id, id);
 CREATE INDEX operations_by_project ON operations (project_id, id);
 CREATE INDEX operations_by_parent ON operations (parent_id) WHERE parent_id IS NOT NULL;
 
--- What an operation touches. `held` is the right to work on it: one holder a thing, or several that only share it.
-CREATE TABLE operation_touches (
+-- The locks of an operation. `held` means acquired: by one exclusive holder, or by several shared ones.
+CREATE TABLE operation_locks (
     operation_id TEXT NOT NULL REFERENCES operations (id),
     thing TEXT NOT NULL,
     held INTEGER NOT NULL,
     shared INTEGER NOT NULL,
     PRIMARY KEY (operation_id, thing)
 ) STRICT;
-CREATE UNIQUE INDEX operation_touches_held ON operation_touches (thing) WHERE held AND NOT shared;
-CREATE INDEX operation_touches_by_thing ON operation_touches (thing, operation_id);
+CREATE UNIQUE INDEX operation_locks_held ON operation_locks (thing) WHERE held AND NOT shared;
+CREATE INDEX operation_locks_by_thing ON operation_locks (thing, operation_id);
 
 CREATE TABLE operations_finished (
     id TEXT NOT NULL PRIMARY KEY,
@@ -290,7 +291,7 @@ CREATE TABLE operations_finished (
     subject_id TEXT NOT NULL,
     parent_id TEXT,
     kind TEXT NOT NULL,
-    state TEXT NOT NULL CHECK (state IN ('accepted', 'running', 'verifying', 'compensating', 'parked', 'succeeded', 'partial', 'failed', 'cancelled', 'superseded')),
+    state TEXT NOT NULL CHECK (state IN ('accepted', 'running', 'verifying', 'compensating', 'blocked', 'succeeded', 'partial', 'failed', 'cancelled', 'superseded')),
     finished_at INTEGER NOT NULL,
     document TEXT NOT NULL,
     CHECK (state IN ('succeeded', 'partial', 'failed', 'cancelled', 'superseded'))

@@ -1,34 +1,35 @@
 -- The same tables as in the PostgreSQL folder, in SQLite's types. A test compares the two.
 
--- Where other nodes send packets for its cells.
+-- The address to which other nodes send packets for its cells.
 ALTER TABLE nodes ADD COLUMN address TEXT;
--- The address that its agent reported last; another one than `address` waits for an operator.
+-- The address that its agent reported last; if it differs from `address`, it waits for an operator.
 ALTER TABLE nodes ADD COLUMN reported_address TEXT;
--- The address that its agent called from when it reported that.
+-- The peer address of the agent's connection when it reported that.
 ALTER TABLE nodes ADD COLUMN peer_address TEXT;
--- The guard: packets for one address go to one node.
+-- The guard: an address belongs to one node.
 CREATE UNIQUE INDEX nodes_by_address ON nodes (address) WHERE retired_at IS NULL;
--- Which file system it shares with other nodes, as its agent says: those with the same have the same one.
+-- The file system that it shares with other nodes, as reported by its agent; equal values mean the same file system.
 ALTER TABLE nodes ADD COLUMN shared_files TEXT;
 
--- What a node should have beside its places (networks, keys) is read off other tables; these numbers say when that has changed,
--- and how far its agent has followed. They stand apart from the wide rows of nodes, which placement locks.
+-- A node's desired networks and keys are derived from other tables; these revisions record when they changed and which
+-- revision the agent has applied. Separate from the wide node rows, which placement locks.
 CREATE TABLE node_wanted (
     node_id TEXT NOT NULL PRIMARY KEY REFERENCES nodes (id),
     wanted INTEGER NOT NULL,
     applied INTEGER NOT NULL
 ) STRICT;
 
--- One for the bare cells of a project; instances have theirs.
+-- One for the bare cells of a project; each instance has its own.
 CREATE TABLE networks (
     id TEXT NOT NULL PRIMARY KEY,
     tenant_id TEXT NOT NULL,
     project_id TEXT NOT NULL REFERENCES projects (id),
     name TEXT NOT NULL,
-    -- The number by which nodes tell its packets from others', which also decides its addresses.
+    -- The VXLAN network identifier, which also determines the addresses.
     vni INTEGER NOT NULL UNIQUE CHECK (vni > 0 AND vni < 16777216),
     subnet TEXT NOT NULL,
-    -- The file system of the nodes on which lies what its cells share; set with the first such cell, gone with the proof of its removal.
+    -- The nodes' file system for files shared by its cells; set with the first such cell, cleared when their removal is
+    -- verified.
     shared_files TEXT,
     created_at INTEGER NOT NULL,
     updated_at INTEGER NOT NULL,
@@ -47,7 +48,7 @@ CREATE TABLE cells (
     labels TEXT NOT NULL,
     spec TEXT NOT NULL,
     people INTEGER NOT NULL,
-    -- Its place among the addresses of its network, from 1.
+    -- Its host number within the network's subnet, from 1.
     host INTEGER NOT NULL CHECK (host > 0),
     state TEXT NOT NULL CHECK (state IN ('requested', 'provisioning', 'running', 'destroying', 'gone', 'failed')),
     incarnation INTEGER NOT NULL CHECK (incarnation >= 0),
@@ -68,13 +69,13 @@ CREATE TABLE cells (
     FOREIGN KEY (gone_witness_id, id, gone_transition) REFERENCES witnesses (id, subject_id, transition)
 ) STRICT;
 CREATE UNIQUE INDEX cells_by_name ON cells (project_id, name) WHERE state NOT IN ('gone', 'failed');
--- The guard: an address of a network has one living cell at most.
+-- The guard: an address of a network has at most one live cell.
 CREATE UNIQUE INDEX cells_by_address ON cells (network_id, host) WHERE state NOT IN ('gone', 'failed');
 CREATE INDEX cells_by_project ON cells (project_id, id);
 CREATE INDEX cells_by_allocation ON cells (allocation_id) WHERE state NOT IN ('gone', 'failed');
 CREATE INDEX cells_by_node ON cells (node_id) WHERE state NOT IN ('gone', 'failed');
 
--- The newest status of each cell, as its node's agent reported it: facts that age, apart from the state of the cell.
+-- The latest status of each cell as reported by its node's agent: observations that age, apart from the cell's state.
 CREATE TABLE cell_observations (
     cell_id TEXT NOT NULL PRIMARY KEY REFERENCES cells (id),
     incarnation INTEGER NOT NULL,
@@ -82,24 +83,24 @@ CREATE TABLE cell_observations (
     services TEXT NOT NULL,
     message TEXT,
     boot_id TEXT NOT NULL,
-    -- Since when it is alive, or dead.
+    -- Time since which it is alive, or dead.
     since INTEGER NOT NULL,
     observed_at INTEGER NOT NULL
 ) STRICT;
 
 CREATE INDEX cell_observations_dead ON cell_observations (cell_id) WHERE NOT alive;
 
--- What the restart policy of a cell decided when an incarnation of it ended: once for each, and so never two restarts for one end.
+-- The restart decision for each ended incarnation of a cell: one per incarnation, so that no end causes two restarts.
 CREATE TABLE cell_restarts (
     cell_id TEXT NOT NULL REFERENCES cells (id),
     incarnation INTEGER NOT NULL,
-    -- Whether a restart was opened; not so where its budget is spent, or the cell was out of work.
+    -- Whether a restart was submitted; false if its budget was exhausted or its member was drained.
     opened INTEGER NOT NULL,
     at INTEGER NOT NULL,
     PRIMARY KEY (cell_id, incarnation)
 ) STRICT;
 
--- Ports of nodes that lead to cells. One has one cell at most.
+-- Node ports that lead to cells. A port has at most one cell.
 CREATE TABLE node_ports (
     node_id TEXT NOT NULL REFERENCES nodes (id),
     protocol TEXT NOT NULL CHECK (protocol IN ('tcp', 'udp')),
@@ -110,7 +111,7 @@ CREATE TABLE node_ports (
 ) STRICT;
 CREATE INDEX node_ports_by_cell ON node_ports (cell_id);
 
--- The last of what the services of cells wrote that are gone.
+-- The archived tail of the service logs of removed cells.
 CREATE TABLE cell_logs (
     cell_id TEXT NOT NULL REFERENCES cells (id),
     incarnation INTEGER NOT NULL,
@@ -122,7 +123,7 @@ CREATE TABLE cell_logs (
 ) STRICT;
 CREATE INDEX cell_logs_by_age ON cell_logs (kept_at);
 
--- A key counts in all cells of its project, or is a grant: in those of one allocation, as a rule until a time.
+-- A key is valid in all cells of its project, or is a grant for those of one allocation, usually until a time.
 CREATE TABLE ssh_keys (
     id TEXT NOT NULL PRIMARY KEY,
     tenant_id TEXT NOT NULL,
@@ -143,7 +144,7 @@ CREATE UNIQUE INDEX ssh_keys_by_fingerprint ON ssh_keys (project_id, user_id, fi
 CREATE UNIQUE INDEX ssh_keys_by_grant ON ssh_keys (allocation_id, user_id, fingerprint) WHERE allocation_id IS NOT NULL;
 CREATE INDEX ssh_keys_by_expiry ON ssh_keys (expires_at) WHERE expires_at IS NOT NULL;
 
--- Terminals, commands and transfers that were granted and not joined yet. Who asked joins it once, and soon.
+-- Terminals, commands and transfers that were granted and not joined yet. The requesting actor joins once, and soon.
 CREATE TABLE cell_streams (
     id TEXT NOT NULL PRIMARY KEY,
     tenant_id TEXT NOT NULL,

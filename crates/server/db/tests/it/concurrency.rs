@@ -1,11 +1,11 @@
-//! Many connections at once on PostgreSQL: the promises that rest on its locks.
+//! Concurrent connections on PostgreSQL: the guarantees that depend on its locks.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::SignedDuration;
 use muster_db::{Result, Store, StoreError};
-use muster_ids::World;
+use muster_ids::Env;
 use muster_model::{Role, Scope, Tenant};
 use muster_testkit::Database;
 use tokio::sync::Barrier;
@@ -16,7 +16,7 @@ use crate::made::{self, put};
 
 pub(crate) const RACERS: usize = 16;
 
-/// Two replicas on one database.
+/// Opens two replicas on one database.
 pub(crate) async fn replicas(database: &Database) -> [Store; 2] {
     [database.open().await, database.open().await]
 }
@@ -46,7 +46,7 @@ async fn one_of_many_gets_the_lease_in_every_round() {
     for round in 1..=20 {
         let answers = race(&stores, |n, store| async move {
             let length = SignedDuration::from_secs(60);
-            store.lease_acquire("sealer", &format!("r{n}"), length, World::system().now()).await.unwrap()
+            store.lease_acquire("sealer", &format!("r{n}"), length, Env::system().now()).await.unwrap()
         })
         .await;
         let winners: Vec<_> = answers.into_iter().flatten().collect();
@@ -65,7 +65,7 @@ async fn one_of_many_uses_the_key() {
             let mut tx = store.begin().await.unwrap();
             tx.tenant_insert(&made::tenant(&format!("t{round}-{n}"))).await.unwrap();
             let door = made::door("usr_1", Some(&format!("k{round}")), Scope::Platform);
-            let first = tx.door_insert(&door).await.unwrap();
+            let first = tx.record_command(&door).await.unwrap();
             if first {
                 tx.commit().await.unwrap()
             } else {
@@ -75,7 +75,7 @@ async fn one_of_many_uses_the_key() {
         })
         .await;
         assert_eq!(answers.into_iter().filter(|first| *first).count(), 1, "round {round}");
-        assert_eq!(stores[0].unsealed_count().await.unwrap(), round);
+        assert_eq!(stores[0].outbox_count().await.unwrap(), round);
         let things = stores[0].tenant_list(made::FIRST, None, &made::selector("")).await.unwrap();
         assert_eq!(things.len() as i64, round, "the effect happened once");
     }
@@ -87,11 +87,11 @@ async fn a_repeat_waits_for_the_first_and_takes_over_when_that_fails() {
     let store = database.open().await;
     for (key, commits) in [("kept", true), ("given-up", false)] {
         let mut first = store.begin().await.unwrap();
-        assert!(first.door_insert(&made::door("usr_1", Some(key), Scope::Platform)).await.unwrap());
+        assert!(first.record_command(&made::door("usr_1", Some(key), Scope::Platform)).await.unwrap());
         let repeat = tokio::spawn({
             let store = store.clone();
             let door = made::door("usr_1", Some(key), Scope::Platform);
-            async move { put(&store, async |tx| tx.door_insert(&door).await).await.unwrap() }
+            async move { put(&store, async |tx| tx.record_command(&door).await).await.unwrap() }
         });
         tokio::time::sleep(Duration::from_millis(200)).await;
         assert!(!repeat.is_finished(), "it must not answer before it is known how the first ends");
@@ -152,7 +152,7 @@ async fn a_row_is_taken_by_one_sealer_only() {
     let mut left: Vec<_> = (0..100).map(|_| made::uuid()).collect();
     put(&stores[0], async |tx| {
         for id in &left {
-            tx.unsealed_insert(*id, "platform", "{}", "[]").await?;
+            tx.outbox_append(*id, "platform", "{}", "[]").await?;
         }
         Ok(())
     })
@@ -160,7 +160,7 @@ async fn a_row_is_taken_by_one_sealer_only() {
     .unwrap();
     let taken = race(&stores, |_, store| async move {
         let mut tx = store.begin().await.unwrap();
-        let rows = tx.unsealed_take(30).await.unwrap();
+        let rows = tx.outbox_take(30).await.unwrap();
         tx.commit().await.unwrap();
         rows.into_iter().map(|row| row.id).collect::<Vec<_>>()
     })
@@ -171,10 +171,10 @@ async fn a_row_is_taken_by_one_sealer_only() {
         left.swap_remove(at);
     }
     assert!(taken.len() >= 30);
-    assert_eq!(stores[0].unsealed_count().await.unwrap() as usize, left.len(), "none is lost");
+    assert_eq!(stores[0].outbox_count().await.unwrap() as usize, left.len(), "none is lost");
 }
 
-/// Two operators, each of whom wants to be the last: the second waits, and then sees that it is.
+/// Two operators that remove each other: the second removal waits, and then finds only one operator left.
 #[tokio::test(flavor = "multi_thread")]
 async fn two_removals_cannot_both_see_two_operators() {
     let database = Database::postgres();
@@ -210,7 +210,7 @@ async fn two_removals_cannot_both_see_two_operators() {
     assert_eq!(seen, [users[1].id]);
 }
 
-/// The same as a race, and with disabling instead of removing: somebody is always left.
+/// The same as a race, with disabling instead of removal: one operator always remains.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_last_operator_cannot_be_disabled_by_two_at_once() {
     let database = Database::postgres();

@@ -1,4 +1,4 @@
-//! Faults on purpose, at the one place where all writes pass.
+//! Fault injection at the single point that all writes pass.
 
 use muster_db::{Fault, Store, StoreError};
 use muster_model::{Scope, Tenant};
@@ -46,7 +46,7 @@ async fn any_statement_that_fails_leaves_nothing(store: Store) {
         assert_eq!(store.faults().struck(), round as u64 + 1);
         assert!(slugs(&store).await.is_empty(), "after statement {n}");
     }
-    // It strikes once; and a transaction of three statements has no fourth.
+    // It triggers once; and a transaction of three statements has no fourth.
     store.faults().arm(Fault::FailStatement(4));
     insert(&store, &three()).await.unwrap();
     assert_eq!(store.faults().struck(), 3);
@@ -104,15 +104,15 @@ async fn a_skipped_statement_is_a_planted_bug(store: Store) {
     assert_eq!(slugs(&store).await, ["a", "b", "c"]);
 }
 
-/// PostgreSQL writes both of the door's rows with one statement; the planted bug must be the same one there.
+/// PostgreSQL writes both rows of the command record with one statement; the injected bug must be the same there.
 async fn the_doors_second_row_can_be_skipped_alone(store: Store) {
-    store.faults().arm(Fault::Skip("UNSEALED_INSERT"));
+    store.faults().arm(Fault::Skip("OUTBOX_APPEND"));
     let door = made::door("usr_1", Some("k1"), Scope::Platform);
-    assert!(put(&store, async |tx| tx.door_insert(&door).await).await.unwrap());
+    assert!(put(&store, async |tx| tx.record_command(&door).await).await.unwrap());
     assert_eq!(store.faults().struck(), 1);
     assert!(store.replay_lookup("usr_1", &door.route, "k1", made::at(-1)).await.unwrap().is_some());
-    assert!(!store.unsealed_any().await.unwrap());
-    assert!(!put(&store, async |tx| tx.door_insert(&door).await).await.unwrap());
+    assert!(!store.outbox_has_rows().await.unwrap());
+    assert!(!put(&store, async |tx| tx.record_command(&door).await).await.unwrap());
 }
 
 async fn reads_and_disarmed_faults_are_left_alone(store: Store) {

@@ -1,11 +1,11 @@
-//! The fleet and the engine with many connections at once on PostgreSQL: whoever comes second meets a constraint, not a check.
+//! Races in the fleet and the engine on PostgreSQL: the second transaction hits a constraint, not just a check.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
 
 use jiff::SignedDuration;
 use muster_db::{Authority, Hold, Quota, Result, Store, StoreError, TaskReport};
-use muster_ids::{NodeId, OperationId, SlotId, World};
+use muster_ids::{Env, NodeId, OperationId, SlotId};
 use muster_model::allocation::{Allocation, AllocationState};
 use muster_model::node::Capacity;
 use muster_model::operation::Operation;
@@ -21,7 +21,7 @@ use crate::made::{self, at, fleet, put, uuid};
 
 const NOTHING: Capacity = Capacity { gpus: 0, cpus: 0, memory_mb: 0, disk_mb: 0 };
 
-/// How many went through; the others must have been told so by `refused`.
+/// Returns the number of successes; all failures must match `refused`.
 fn went_through(answers: Vec<Result<()>>, refused: impl Fn(&StoreError) -> bool) -> usize {
     for error in answers.iter().filter_map(|answer| answer.as_ref().err()) {
         assert!(refused(error), "{error:?}");
@@ -33,7 +33,7 @@ fn conflict(error: &StoreError) -> bool {
     matches!(error, StoreError::Conflict(_))
 }
 
-/// What was started meanwhile must not be over before this is asked.
+/// Asserts that the started work is still waiting.
 async fn waits<T>(work: &JoinHandle<T>) {
     tokio::time::sleep(Duration::from_millis(200)).await;
     assert!(!work.is_finished(), "it must wait for the other");
@@ -47,7 +47,7 @@ async fn let_go<T>(work: JoinHandle<T>) -> T {
 async fn no_operation_is_leased_to_two() {
     let database = Database::postgres();
     let stores = replicas(&database).await;
-    let now = World::system().now();
+    let now = Env::system().now();
     let mut due = BTreeSet::new();
     for _ in 0..60 {
         let operation = Operation { due_at: now, ..fleet::operation(uuid(), &[]) };
@@ -77,13 +77,13 @@ async fn of_two_operations_on_one_thing_the_second_sees_what_the_first_took() {
         let touching = fleet::operation(thing, &[thing]);
         match shared {
             false => touching,
-            true => Operation { shares: vec![thing], touches: Vec::new(), ..touching },
+            true => Operation { shared_locks: vec![thing], exclusive_locks: Vec::new(), ..touching },
         }
     };
     for commits in [true, false] {
         for (first_shares, second_shares) in [(false, false), (true, false), (false, true), (true, true)] {
             let thing = uuid();
-            // The first one's row comes late, so that neither sees the other.
+            // The first operation's row is inserted later, so that neither finds the other.
             let first = on(thing, first_shares);
             let second = fleet::opened(&one, on(thing, second_shares)).await;
             let mut holding = one.begin().await.unwrap();
@@ -112,7 +112,7 @@ async fn of_two_operations_on_one_thing_the_second_sees_what_the_first_took() {
 async fn a_wake_up_at_the_moment_of_a_step_is_not_slept_over() {
     let database = Database::postgres();
     let [engine, agent] = replicas(&database).await;
-    let now = World::system().now();
+    let now = Env::system().now();
     let later = now + SignedDuration::from_hours(1);
     let open = async || {
         let operation = Operation { due_at: now, ..fleet::operation(uuid(), &[]) };
@@ -120,7 +120,7 @@ async fn a_wake_up_at_the_moment_of_a_step_is_not_slept_over() {
         let leased = engine.operation_lease("a", SignedDuration::from_secs(60), now, 9).await.unwrap();
         leased.into_iter().find(|leased| leased.id == operation.id).unwrap()
     };
-    // The step was written first, and is not committed yet.
+    // The step is written first, but not committed yet.
     let held = open().await;
     let mut step = engine.begin().await.unwrap();
     step.operation_advance(&Operation { due_at: later, ..held.clone() }, now, None).await.unwrap();
@@ -133,7 +133,7 @@ async fn a_wake_up_at_the_moment_of_a_step_is_not_slept_over() {
     let_go(wake).await.unwrap();
     assert!(engine.operation_lookup(held.id).await.unwrap().unwrap().due_at <= now);
 
-    // The wake-up came first, and is not committed yet.
+    // The wake-up is written first, but not committed yet.
     let held = open().await;
     let mut wake = agent.begin().await.unwrap();
     wake.operation_wake(held.id, now).await.unwrap();
@@ -171,7 +171,7 @@ async fn one_of_many_holds_the_slot() {
         (fleet::capacity(3, 62, 996, 1992), 1),
         "the losers took nothing"
     );
-    // The same for what is only counted: thirty-two times two CPUs is all there is.
+    // The same for counted resources: thirty-two times two CPUs is all there is.
     let answers = race(&stores, |n, store| {
         let amount = fleet::capacity(0, 8, 0, 0);
         let hold = Hold { amount, holders: 0, ..fleet::hold(node, asked[n], &[]) };
@@ -182,7 +182,7 @@ async fn one_of_many_holds_the_slot() {
     assert_eq!(stores[0].node_lookup(node).await.unwrap().unwrap().free.cpus, 6);
 }
 
-/// Takes one slot of the best candidate, as the engine would; `None` if others are at work on all of them.
+/// Takes one slot of the best candidate, as the engine would; `None` if other transactions have locked all of them.
 async fn take(store: &Store, allocation: muster_ids::AllocationId) -> Result<Option<(NodeId, SlotId)>> {
     let kinds: Vec<Fit> = store.fits().await?.into_iter().filter(|fit| fit.gpus > 0).collect();
     put(store, async |tx| {
@@ -236,7 +236,7 @@ async fn a_limit_is_reached_and_never_passed() {
     let stores = replicas(&database).await;
     let (_, project) = fleet::place(&stores[0]).await;
     let id = project.id;
-    // The first to come makes the row, and all of them are first.
+    // The first one creates the row, and all of them are first.
     let answers = race(&stores, |_, store| async move {
         put(&store, async |tx| tx.quota_take(id, 0, fleet::capacity(1, 0, 0, 0)).await).await.unwrap()
     })
@@ -277,7 +277,7 @@ async fn one_of_many_uses_the_right_to_join() {
             let (right, joining) = (right.id, fleet::joining(&format!("gpu-{round}-{n}")));
             async move {
                 put(&store, async |tx| {
-                    // Half of them without the lock: the guard is the use.
+                    // Half of them skip the lock: the use itself is the guard.
                     if n % 2 == 0 {
                         tx.enrolment_lock(right, at(1)).await?;
                     }
@@ -328,7 +328,7 @@ async fn one_of_many_moves_an_allocation_and_the_others_are_stale() {
     assert_eq!(stores[0].phase_list(asked.id).await.unwrap().len(), 2);
 }
 
-/// A node whose agent is in its first session.
+/// Creates a node with an agent in its first session.
 async fn agent(store: &Store) -> NodeId {
     let (node, _) = fleet::machine(store, "gpu-1", 0).await;
     put(store, async |tx| tx.node_hello(node, "0.1.0", json!({}), "x", true, at(0)).await).await.unwrap();
@@ -363,7 +363,7 @@ async fn a_task_is_asked_for_once_and_handed_out_once() {
     assert_eq!(handed, tasks.iter().map(|task| task.id).collect::<Vec<_>>());
 }
 
-/// A hello that is not committed yet, with what it takes back.
+/// Starts a hello with its requeued tasks, not committed yet.
 async fn hello(store: &Store, node: NodeId) -> muster_db::Tx {
     let mut tx = store.begin().await.unwrap();
     assert_eq!(tx.node_hello(node, "0.1.0", json!({}), "x", true, at(0)).await.unwrap(), 2);
@@ -377,7 +377,7 @@ async fn nothing_is_handed_to_an_agent_at_the_moment_that_another_takes_over() {
     let [one, other] = replicas(&database).await;
     let node = agent(&one).await;
     let hello = hello(&one, node).await;
-    // Queued after the hello took back what there was, so that it knows nothing of it.
+    // Queued after the hello has requeued the existing tasks, so that it misses this one.
     let task = fleet::task(node, made::id(), "prepare");
     put(&other, async |tx| tx.task_queue(&task).await).await.unwrap();
     let deliver = |session| {
@@ -433,7 +433,7 @@ async fn replicas_that_hear_the_same_nodes_do_not_lock_each_other_out() {
     for round in 0..5 {
         let answers = race(&stores, |n, store| {
             let mut heard = nodes.clone();
-            // Each in an order of its own, as sets are.
+            // Each in a different order, as sets are.
             heard.rotate_left(n * 31);
             if n % 2 == 1 {
                 heard.reverse();

@@ -1,4 +1,4 @@
-//! Things to put into a store: each builder fills what the test does not care about.
+//! Test data: each builder fills in the values that a test does not care about.
 
 pub(crate) mod catalog;
 pub(crate) mod fleet;
@@ -7,7 +7,7 @@ use std::fmt::Debug;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use jiff::{SignedDuration, Timestamp};
-use muster_db::{Delivery, Door, Page, Result, SealingKey, Store, StoreError, Tx};
+use muster_db::{CommandRecord, Delivery, Page, Result, SealingKey, Store, StoreError, Tx};
 use muster_ids::TypedId;
 use muster_model::audit::{Actor, Entry, Outcome, Sealed, chain_hash};
 use muster_model::event::Draft;
@@ -19,7 +19,7 @@ use muster_model::{
 use serde_json::json;
 use uuid::Uuid;
 
-/// A fresh UUID; later ones are greater, so that lists come back in the order of making.
+/// Returns a new UUID; later ones are greater, so that lists are in creation order.
 pub(crate) fn uuid() -> Uuid {
     static NEXT: AtomicU64 = AtomicU64::new(1);
     Uuid::from_u128(
@@ -27,12 +27,12 @@ pub(crate) fn uuid() -> Uuid {
     )
 }
 
-/// A fresh id.
+/// Returns a new id.
 pub(crate) fn id<I: TypedId>() -> I {
     I::from_uuid(uuid())
 }
 
-/// A time so many seconds after some day, with microseconds that a float would lose.
+/// Returns a time this many seconds after a fixed day, with microseconds that a float would lose.
 pub(crate) fn at(seconds: i64) -> Timestamp {
     Timestamp::from_microsecond(1_790_000_000_123_457).unwrap() + SignedDuration::from_secs(seconds)
 }
@@ -45,14 +45,14 @@ pub(crate) fn selector(text: &str) -> LabelSelector {
     LabelSelector::parse(text).unwrap()
 }
 
-/// Everything from the start.
+/// The first page.
 pub(crate) const FIRST: Page = Page { after: Uuid::nil(), size: 100 };
 
 pub(crate) fn page(after: impl TypedId, size: i64) -> Page {
     Page { after: after.uuid(), size }
 }
 
-/// One transaction: committed when `work` succeeds, rolled back when it does not.
+/// Runs `work` in one transaction: committed on success, rolled back on error.
 pub(crate) async fn put<T>(store: &Store, work: impl AsyncFnOnce(&mut Tx) -> Result<T>) -> Result<T> {
     let mut tx = store.begin().await?;
     match work(&mut tx).await {
@@ -64,7 +64,7 @@ pub(crate) async fn put<T>(store: &Store, work: impl AsyncFnOnce(&mut Tx) -> Res
     }
 }
 
-/// The models have no equality of their own: what they print is compared.
+/// Compares debug output, because the models do not implement equality.
 #[track_caller]
 pub(crate) fn same<A: Debug + ?Sized, B: Debug + ?Sized>(left: &A, right: &B) {
     assert_eq!(format!("{left:?}"), format!("{right:?}"));
@@ -182,7 +182,7 @@ pub(crate) fn token(subject: Subject) -> Token {
     }
 }
 
-/// Thirty-two bytes that differ for each token.
+/// Returns 32 bytes that differ for each token.
 pub(crate) fn hash(token: &Token) -> [u8; 32] {
     let mut hash = [7; 32];
     hash[..16].copy_from_slice(token.id.uuid().as_bytes());
@@ -222,8 +222,8 @@ pub(crate) fn delivery(sequence: i64, attempt: i64) -> Delivery {
     }
 }
 
-pub(crate) fn door(actor: &str, key: Option<&str>, scope: Scope) -> Door {
-    Door {
+pub(crate) fn door(actor: &str, key: Option<&str>, scope: Scope) -> CommandRecord {
+    CommandRecord {
         actor_id: actor.to_owned(),
         route: "POST /v1/tenants".to_owned(),
         key: key.map(str::to_owned),
@@ -232,7 +232,7 @@ pub(crate) fn door(actor: &str, key: Option<&str>, scope: Scope) -> Door {
         body: r#"{"id":"x"}"#.to_owned(),
         scope,
         at: at(0),
-        unsealed_id: uuid(),
+        outbox_id: uuid(),
         entry: r#"{"action":"tenant.create"}"#.to_owned(),
         events: "[]".to_owned(),
     }
@@ -274,7 +274,7 @@ pub(crate) fn draft(event_type: &str, scope: Scope, seconds: i64) -> Draft {
     }
 }
 
-/// The next link of a chain.
+/// Returns the next link of a chain.
 pub(crate) fn sealed(chain: &str, sequence: i64, previous_hash: &str, text: &str) -> Sealed {
     Sealed {
         chain: chain.to_owned(),

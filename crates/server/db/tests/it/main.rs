@@ -1,8 +1,7 @@
-//! The store on both databases: every function, every statement, the schema, faults, and what happens at once.
+//! The store on both databases: every function, every statement, the schema, faults, and concurrency.
 
-/// Two tests of one body, so that a failure names its database. `on_both![a, b]` hands each body an open store;
-/// `on_both![databases: a, b]` hands it the database, still
-/// empty, for what is about opening it.
+/// Defines two tests per body, so that a failure names its database. `on_both![a, b]` passes each body an open store;
+/// `on_both![databases: a, b]` passes the empty database, for tests about opening it.
 macro_rules! on_both {
     (databases: $($body:ident),* $(,)?) => {$(
         mod $body {

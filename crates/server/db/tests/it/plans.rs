@@ -1,14 +1,14 @@
-//! The statements that every look of an engine, an agent or a placement runs, as PostgreSQL plans them with a few thousand
-//! rows: none of them may read a table from end to end.
+//! PostgreSQL's plans of the hot statements of engine, agents and placement, with a few thousand rows: none may scan a whole
+//! table.
 //!
-//! Each is planned twice, with its values known and without: a connection does the former for the first few times and may
-//! do the latter for ever after.
+//! Each statement is planned twice, with a custom and with a generic plan: a connection uses the former for the first
+//! executions and may use the latter ever after.
 
 use muster_db::{Location, Store, statements};
 use muster_testkit::Database;
 use sqlx::{AssertSqlSafe, Connection as _, PgConnection};
 
-/// Statement by name, its values' types, and values.
+/// Statement name, types of its values, and values.
 const HOT: &[(&str, &str, &str)] = &[
     (
         "CANDIDATE",
@@ -52,13 +52,13 @@ const TABLES: [&str; 8] = [
     "slots",
     "claims",
     "operations",
-    "operation_touches",
+    "operation_locks",
     "node_tasks",
     "allocations",
 ];
 
-/// A fleet of three thousand in twenty kinds, each with two slots of which one is held; its history; three thousand
-/// operations of which thirty are due; and twenty thousand tasks of which twenty wait.
+/// A fleet of three thousand nodes in twenty fits, each with two slots of which one is held; its history; three thousand
+/// operations of which thirty are due; and twenty thousand tasks of which twenty are queued.
 const FILL: &[&str] = &[
     "INSERT INTO tenants (id, slug, display_name, labels, created_at, updated_at, version)
      VALUES ('00000000-0000-7000-8000-000000000001', 'acme', '', '{}', now(), now(), 1)",
@@ -91,7 +91,7 @@ const FILL: &[&str] = &[
         '[]', '[]', false, now() + CASE WHEN n <= 30 THEN interval '-1 minute' ELSE interval '1 hour' END, now(), '', 1,
         now() - interval '1 hour', 0, now(), now(), 1
      FROM generate_series(1, 3000) n",
-    "INSERT INTO operation_touches (operation_id, thing, held, shared) SELECT id, subject_id, true, false FROM operations",
+    "INSERT INTO operation_locks (operation_id, thing, held, shared) SELECT id, subject_id, true, false FROM operations",
     "INSERT INTO node_tasks (id, node_id, operation_id, key, kind, incarnation, generation, payload, state, correlation_id,
         queued_at, finished_at, expires_at)
      SELECT gen_random_uuid(), (SELECT id FROM nodes WHERE name = 'gpu-' || 1 + n % 3000), gen_random_uuid(), 'prepare', 'prepare',
@@ -115,7 +115,7 @@ async fn plan(
     run(connection, format!("SET plan_cache_mode = force_{mode}_plan")).await;
     let types = if types.is_empty() { String::new() } else { format!("({types})") };
     run(connection, format!("PREPARE {name}_{mode} {types} AS {text}")).await;
-    // EXECUTE takes no subqueries, so that the values are read first.
+    // EXECUTE accepts no subqueries, so the values are read first.
     let mut read = Vec::new();
     if !values.is_empty() {
         let columns = format!("SELECT unnest(ARRAY[{}])", split(values).join(", "));
@@ -132,7 +132,7 @@ async fn plan(
     lines.join("\n")
 }
 
-/// The values of a list, each as text.
+/// Splits a list of values.
 fn split(values: &str) -> Vec<String> {
     let (mut parts, mut depth) = (vec![String::new()], 0);
     for letter in values.chars() {
@@ -166,7 +166,7 @@ async fn no_hot_statement_reads_a_table_from_end_to_end() {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n\n"));
-    // The test sees one where there is one.
+    // Verifies that the test detects a full scan.
     let whole = plan(&mut connection, "custom", ("NODE_COUNT", "", "")).await;
     assert!(whole.contains("Seq Scan on nodes "), "{whole}");
 }

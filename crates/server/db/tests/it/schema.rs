@@ -1,4 +1,4 @@
-//! The schema: the same on both databases, in step with the enums, and never opened by a program that is too old.
+//! The schema: equal on both databases, in step with the enums, and never opened by a program that is too old.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -36,7 +36,7 @@ fn folder(dialect: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("migrations").join(dialect)
 }
 
-/// File names and texts, in order.
+/// Returns file names and texts, in order.
 fn migrations(dialect: &str) -> Vec<(String, String)> {
     let files = std::fs::read_dir(folder(dialect)).unwrap().map(|file| file.unwrap().path());
     let mut texts: Vec<(String, String)> = files
@@ -48,7 +48,7 @@ fn migrations(dialect: &str) -> Vec<(String, String)> {
     texts
 }
 
-/// What follows each `word` up to its closing parenthesis, on one line.
+/// Returns the text from each `word` up to its closing parenthesis, on one line.
 fn clauses(text: &str, word: &str) -> Vec<String> {
     let mut found = Vec::new();
     for (start, _) in text.match_indices(word) {
@@ -103,7 +103,7 @@ fn the_two_folders_have_the_same_files() {
     );
 }
 
-/// The description does not show these, so the texts are compared.
+/// The schema description does not include these, so the texts are compared.
 #[test]
 fn checks_foreign_keys_and_partial_indexes_are_the_same_in_both_texts() {
     let texts = |dialect| migrations(dialect).into_iter().map(|(_, text)| text).collect::<String>();

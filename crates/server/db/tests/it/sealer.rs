@@ -1,4 +1,4 @@
-//! A sealer of the tests' own: it numbers and chains what it is given, as the real one does, and writes it.
+//! A sealer for tests: numbers, chains and writes its input like the real one.
 
 use std::collections::BTreeMap;
 
@@ -24,13 +24,13 @@ impl Sealer {
         head.0
     }
 
-    /// Adds an audit entry, that many seconds after the start.
+    /// Adds an audit entry, this many seconds after the start.
     pub(crate) fn entry(&mut self, scope: Scope, actor: &str, action: &str, seconds: i64) -> Sealed {
         let text = format!("{{\"action\":\"{action}\",\"n\":{seconds}}}");
         self.text(scope, actor, action, seconds, &text)
     }
 
-    /// The same with a text of its own.
+    /// Does the same with a given text.
     pub(crate) fn text(
         &mut self,
         scope: Scope,
@@ -50,7 +50,7 @@ impl Sealer {
         sealed
     }
 
-    /// Adds an event to the streams of its scope and of those above.
+    /// Adds an event to the streams of its scope and of the scopes above.
     pub(crate) fn event(&mut self, draft: Draft) -> Event {
         let scope = Scope::from_columns(draft.tenant_id, draft.project_id);
         let event = Event {
@@ -70,7 +70,7 @@ impl Sealer {
         event
     }
 
-    /// The round as it stands, with the counters' values; the next one starts empty.
+    /// Returns the current round with the counters' values; the next one starts empty.
     pub(crate) fn round(&mut self) -> SealBatch {
         let mut batch = std::mem::take(&mut self.batch);
         batch.heads = self

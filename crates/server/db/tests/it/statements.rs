@@ -1,4 +1,4 @@
-//! What the compiler would check if the SQL were Rust: every statement is valid on both databases.
+//! The check that the compiler would do if the SQL were Rust: every statement is valid on both databases.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -33,7 +33,7 @@ fn no_file_of_statements_is_left_out_of_the_list() {
         std::fs::read_dir(source).unwrap().map(|file| std::fs::read_to_string(file.unwrap().path()).unwrap());
     let declared: usize =
         files.map(|text| text.matches(" = both(").count() + text.matches(" = pair(").count()).sum();
-    // Those that the store makes of two others are not declared by themselves.
+    // Fused statements are not declared on their own.
     let listed = statements().iter().filter(|sql| !sql.name.starts_with("DOOR_WITH_")).count();
     assert_eq!(listed, declared);
 }

@@ -1,4 +1,4 @@
-//! SQLite's one writer: transactions share commits, and share nothing else.
+//! The single SQLite writer: transactions share commits, and nothing else.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use tokio::time::{sleep, timeout};
 
 use crate::made::{self, FIRST, put};
 
-/// Whatever hangs has failed.
+/// Fails work that hangs.
 async fn in_time<T>(work: impl Future<Output = T>) -> T {
     timeout(Duration::from_secs(20), work).await.expect("nothing may hang")
 }
@@ -27,7 +27,7 @@ async fn is_there(store: &Store, tenant: &Tenant) -> bool {
     store.tenant_lookup(tenant.id).await.unwrap().is_some()
 }
 
-/// Long enough for spawned tasks to stand in line.
+/// Waits long enough for spawned tasks to queue.
 async fn until_they_wait() {
     sleep(Duration::from_millis(100)).await;
 }
@@ -80,7 +80,7 @@ async fn end_as(store: &Store, tenant: &Tenant, ending: Ending) -> Result<()> {
 async fn one_of_a_group_that_ends_otherwise_takes_nothing_of_the_others_with_it() {
     let database = Database::sqlite();
     let store = database.open().await;
-    // The first of the group ends each way, too: it is the one without a savepoint.
+    // The first member of the group ends each way, too: it is the one without a savepoint.
     for first in ENDINGS {
         let leader = made::tenant(&format!("{first:?}"));
         let mut tx = store.begin().await.unwrap();
@@ -128,7 +128,7 @@ async fn a_caller_is_answered_only_after_the_commit() {
             for round in 0..4 {
                 let tenant = made::tenant(&format!("t{n}-{round}"));
                 insert(&store, &tenant).await.unwrap();
-                // Another connection sees only what is committed.
+                // Another connection reads only committed data.
                 assert!(is_there(&other, &tenant).await, "{} was acknowledged too early", tenant.slug);
             }
         });
@@ -149,7 +149,7 @@ async fn one_who_gives_up_waiting_leaves_nobody_hanging() {
             async move { insert(&store, &second).await }
         });
         until_they_wait().await;
-        // The first hands its transaction to the one who waits, who then goes away, before or after its turn.
+        // The first hands its transaction to the waiting caller, which is then cancelled, before or after its turn.
         let (committed, ()) = in_time(async {
             tokio::join!(tx.commit(), async {
                 if round % 2 == 0 {
@@ -168,7 +168,7 @@ async fn one_who_gives_up_waiting_leaves_nobody_hanging() {
     }
 }
 
-/// Polls so often and then drops: where a client that hangs up leaves the server's future.
+/// Polls this often and then drops the future, as the server does when a client disconnects.
 async fn cut_off_after(polls: usize, work: impl Future) -> bool {
     let mut work = pin!(work);
     for _ in 0..polls {
@@ -176,7 +176,7 @@ async fn cut_off_after(polls: usize, work: impl Future) -> bool {
         if done {
             return true;
         }
-        // The database's thread needs a moment before another poll finds anything new.
+        // The database's thread needs a moment before another poll makes progress.
         sleep(Duration::from_millis(2)).await;
     }
     false
@@ -187,7 +187,7 @@ async fn a_caller_cut_off_anywhere_leaves_the_writer_whole() {
     cut_off_anywhere(Database::sqlite()).await;
 }
 
-/// A BEGIN that is cut off must not leave its connection inside of a transaction, for the next one to write into.
+/// A cancelled BEGIN must not leave its connection in an open transaction for the next user to write into.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_caller_cut_off_anywhere_leaves_the_pool_whole() {
     cut_off_anywhere(Database::postgres()).await;
@@ -212,7 +212,7 @@ async fn cut_off_anywhere(database: Database) {
     assert!(finished > 0, "no number of polls reached the end: nothing was cut off in the commit");
 }
 
-/// The same, with others in the group: they are told the truth.
+/// The same with other members in the group: they get the true outcome.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_caller_cut_off_in_a_group_leaves_the_others_the_truth() {
     let database = Database::sqlite();
@@ -239,14 +239,14 @@ async fn a_caller_cut_off_in_a_group_leaves_the_others_the_truth() {
     }
 }
 
-/// A full disk makes SQLite roll back the whole transaction by itself, and with it the group.
+/// A full disk makes SQLite roll back the whole transaction on its own, and with it the group.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_full_disk_is_told_to_everybody_it_struck() {
     let database = Database::sqlite();
     assert!(matches!(database.location, Location::Sqlite(_)));
     let (store, other) = (database.open().await, database.open().await);
     insert(&store, &made::tenant("before")).await.unwrap();
-    // Never below what it has: so it cannot grow any more.
+    // SQLite never sets it below the current size, so the database cannot grow any more.
     store.sabotage("PRAGMA max_page_count = 1").await.unwrap();
     let mut lost = 0;
     for round in 0..3 {
@@ -278,7 +278,7 @@ async fn a_full_disk_is_told_to_everybody_it_struck() {
     assert!(is_there(&other, &large).await);
 }
 
-/// They come again at once, as whoever lost a race does, and may well wait to see what the others are kept from committing.
+/// They retry immediately, as after a lost race, and may themselves wait for the commit of the others.
 #[tokio::test(flavor = "multi_thread")]
 async fn those_that_fail_and_try_again_do_not_keep_the_others_from_their_commit() {
     let database = Database::sqlite();

@@ -1,11 +1,11 @@
-//! Workers that claim as fast as they can: how many claims are committed in a second.
+//! Workers that claim as fast as they can: measures committed claims per second.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use muster_db::{Result, Store, StoreError};
-use muster_ids::World;
+use muster_ids::Env;
 use tokio::task::JoinSet;
 
 use crate::options::Options;
@@ -19,8 +19,8 @@ async fn worker(
     until: Instant,
     left: Arc<AtomicUsize>,
 ) -> Result<Tally> {
-    let (world, mut tally) = (World::system(), Tally::default());
-    // Each begins elsewhere in the list of asks, as strangers do.
+    let (env, mut tally) = (Env::system(), Tally::default());
+    // Each starts at another offset in the requests, like independent users.
     let mut count = number * 5;
     while Instant::now() < until
         && left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1)).is_ok()
@@ -29,7 +29,7 @@ async fn worker(
         count += 1;
         let started = Instant::now();
         let placed = loop {
-            match decisions::claim(&store, &world, &allocation).await {
+            match decisions::claim(&store, &env, &allocation).await {
                 Ok(placed) => break placed,
                 Err(StoreError::Conflict(_) | StoreError::Unavailable(_)) => tally.again += 1,
                 Err(error) => return Err(error),
@@ -41,10 +41,10 @@ async fn worker(
 }
 
 pub(crate) async fn run(options: &Options, store: &Store) -> Result<()> {
-    let world = World::system();
+    let env = Env::system();
     let mut tickets = Vec::new();
     for _ in 0..options.workers {
-        tickets.push(asks::ticket(store, &world, options).await?);
+        tickets.push(asks::ticket(store, &env, options).await?);
     }
     crate::wait_for_the_word().map_err(|error| StoreError::Unavailable(error.to_string()))?;
     let started = Instant::now();

@@ -1,7 +1,7 @@
-//! Places allocations on a fleet that is already in the database, and says how long that took. `bench/run --only placement`
-//! fills the fleet and drives this program; its numbers mean something in a release build alone.
+//! Places allocations on a fleet that is already in the database, and reports the time. `bench/run --only placement` fills
+//! the fleet and drives this program; use a release build.
 //!
-//! It says `ready` when all is prepared and begins when it reads a line, so that two of them can begin together.
+//! It prints `ready` when it is prepared and starts when it reads a line, so that two of them can start together.
 
 mod asks;
 mod claims;
@@ -16,7 +16,7 @@ use std::process::ExitCode;
 use muster_db::{Location, Store, StoreError};
 use options::{Mode, Options};
 
-/// Says that it may begin, and waits until it must.
+/// Prints that it is ready, and waits for the start.
 fn wait_for_the_word() -> std::io::Result<()> {
     println!("ready");
     std::io::stdout().flush()?;
@@ -28,7 +28,7 @@ async fn run(options: &Options) -> Result<(), StoreError> {
     let connections = u32::try_from(options.workers).unwrap_or(u32::MAX).saturating_add(1);
     let store = Store::open(&Location::parse(&options.database), connections).await?;
     match options.mode {
-        // Opening has made the schema, which was all that was wanted.
+        // Opening has created the schema, which is all that this mode does.
         Mode::Open => Ok(()),
         Mode::Ours => decisions::ours(options, &store).await,
         Mode::Naive => decisions::naive(options, &store).await,

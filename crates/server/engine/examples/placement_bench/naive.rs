@@ -1,12 +1,12 @@
-//! The obvious way, to compare with: read every free slot of every node, let the same planner look at all of them, claim.
+//! The naive baseline: read every free slot of every node, run the same planner over all of them, claim.
 //!
-//! It has SQL of its own, because nothing of ours would ever ask for so much.
+//! It has SQL of its own, because the product never reads that much.
 
 use std::collections::BTreeMap;
 
 use muster_db::{Hold, Result, Store};
 use muster_engine::Placed;
-use muster_ids::{ClaimId, NodeId, SlotId, TypedId as _, World};
+use muster_ids::{ClaimId, Env, NodeId, SlotId, TypedId as _};
 use muster_model::allocation::Allocation;
 use muster_model::node::Capacity;
 use muster_model::placement::{Ask, Fit, FreeSlot, choose_slots, cost};
@@ -41,7 +41,7 @@ async fn everything(pool: &PgPool) -> Result<BTreeMap<NodeId, Seen>> {
     Ok(nodes)
 }
 
-/// The best node of all, by the written order.
+/// Returns the best node of all, by the documented order.
 fn best<'a>(nodes: &'a BTreeMap<NodeId, Seen>, need: &Capacity, ask: &Ask) -> Option<(NodeId, &'a Seen)> {
     let need = Capacity { gpus: 0, ..*need };
     let roomy = nodes.iter().filter(|(_, seen)| need.within(&seen.room));
@@ -49,11 +49,11 @@ fn best<'a>(nodes: &'a BTreeMap<NodeId, Seen>, need: &Capacity, ask: &Ask) -> Op
     costs.min_by_key(|(cost, id, _)| (*cost, *id)).map(|(_, id, seen)| (id, seen))
 }
 
-/// Decides and claims. Nothing is locked while it thinks; the unique index would see to it if another were faster.
+/// Decides and claims. Nothing is locked while it decides; the unique index catches a lost race.
 pub(crate) async fn place(
     pool: &PgPool,
     store: &Store,
-    world: &World,
+    env: &Env,
     allocation: &Allocation,
 ) -> Result<Option<Placed>> {
     let gpus = u8::try_from(allocation.capacity.gpus).unwrap_or(u8::MAX);
@@ -62,7 +62,7 @@ pub(crate) async fn place(
     let Some((node, seen)) = best(&nodes, &allocation.capacity, &ask) else { return Ok(None) };
     let Some(slots) = choose_slots(&seen.free, gpus) else { return Ok(None) };
     let left: Vec<FreeSlot> = seen.free.iter().filter(|slot| !slots.contains(&slot.id)).copied().collect();
-    let claims: Vec<ClaimId> = slots.iter().map(|_| world.id()).collect();
+    let claims: Vec<ClaimId> = slots.iter().map(|_| env.id()).collect();
     let hold = Hold {
         node,
         allocation: allocation.id,
@@ -71,7 +71,7 @@ pub(crate) async fn place(
         holders: 1,
         exclusive: false,
         fit: Fit::of(&left, false),
-        at: world.now(),
+        at: env.now(),
     };
     let mut tx = store.begin().await?;
     tx.hold(&hold, &claims).await?;

@@ -18,7 +18,7 @@ usage: placement_bench MODE --database URL [OPTIONS]
   --warm N             so many before them that do not count [16]
   --workers N          at once, for `claims` [1]";
 
-/// What is measured.
+/// The benchmark to run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Mode {
     Open,
@@ -27,7 +27,7 @@ pub(crate) enum Mode {
     Claims,
 }
 
-/// What to do.
+/// Command-line options.
 #[derive(Debug)]
 pub(crate) struct Options {
     pub(crate) mode: Mode,

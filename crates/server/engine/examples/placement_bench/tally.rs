@@ -1,19 +1,19 @@
-//! What was seen, as one line of JSON.
+//! Measurements, printed as one line of JSON.
 
 use std::time::Duration;
 
 use serde_json::json;
 
-/// What one run saw.
+/// Measurements of one run.
 #[derive(Debug, Default)]
 pub(crate) struct Tally {
-    /// How long each took, in microseconds.
+    /// Duration of each request, in microseconds.
     pub(crate) taken: Vec<f64>,
-    /// How many found a place.
+    /// Number of placed requests.
     pub(crate) placed: usize,
-    /// How many were told that there is none.
+    /// Number of requests without room.
     pub(crate) refused: usize,
-    /// How often another was faster and it was planned again.
+    /// Number of lost races, planned again.
     pub(crate) again: usize,
 }
 
@@ -30,7 +30,7 @@ impl Tally {
         self.again += other.again;
     }
 
-    /// Prints it. `counted` are those that the rate is made of.
+    /// Prints it. `counted` is the number of requests that the rate is computed from.
     pub(crate) fn print(mut self, counted: usize, seconds: f64) {
         self.taken.sort_unstable_by(f64::total_cmp);
         let last = self.taken.len().saturating_sub(1);

@@ -1,15 +1,15 @@
-//! The pure heart of the engine under every sequence of verdicts, deadlines and requests.
+//! The pure core of the engine under every sequence of outcomes, deadlines and requests.
 
 use jiff::SignedDuration;
-use muster_ids::World;
+use muster_ids::Env;
 use muster_model::operation::{AskedBy, Item, ItemState};
 use proptest::prelude::*;
 use serde_json::json;
 
 use super::*;
-use crate::{KINDS, Open, open, unblock};
+use crate::{KINDS, Open, open, resolve};
 
-/// One thing that happens to an operation.
+/// An event in the life of an operation.
 #[derive(Debug, Clone)]
 enum Happens {
     Done,
@@ -17,10 +17,10 @@ enum Happens {
     Refuses,
     Unknown,
     Cancel,
-    /// So many seconds pass.
+    /// This many seconds pass.
     Passes(i64),
-    /// Somebody takes the n-th choice, if it is parked.
-    Unblock(usize),
+    /// A user takes the n-th choice, if it is blocked.
+    ResolveAction(usize),
 }
 
 fn happens() -> impl Strategy<Value = Happens> {
@@ -31,33 +31,35 @@ fn happens() -> impl Strategy<Value = Happens> {
         2 => Just(Happens::Unknown),
         1 => Just(Happens::Cancel),
         2 => (0i64..2000).prop_map(Happens::Passes),
-        2 => (0usize..4).prop_map(Happens::Unblock),
+        2 => (0usize..4).prop_map(Happens::ResolveAction),
     ]
 }
 
-fn verdict(happens: &Happens, now: Timestamp) -> Option<Verdict> {
+fn outcome(happens: &Happens, now: Timestamp) -> Option<StepOutcome> {
     let until = |seconds: i64| now + SignedDuration::from_secs(seconds);
     Some(match happens {
-        Happens::Done => Verdict::done(),
-        Happens::Waits(seconds) => Verdict::Wait { reason: "it waits".to_owned(), until: until(*seconds) },
-        Happens::Refuses => Verdict::Refused { reason: "prepare_failed", message: "no".to_owned() },
-        Happens::Unknown => Verdict::Unknown { message: "who knows".to_owned(), until: until(1) },
-        Happens::Cancel | Happens::Passes(_) | Happens::Unblock(_) => return None,
+        Happens::Done => StepOutcome::done(),
+        Happens::Waits(seconds) => {
+            StepOutcome::Wait { reason: "it waits".to_owned(), until: until(*seconds) }
+        }
+        Happens::Refuses => StepOutcome::Refused { reason: "prepare_failed", message: "no".to_owned() },
+        Happens::Unknown => StepOutcome::Unknown { message: "who knows".to_owned(), until: until(1) },
+        Happens::Cancel | Happens::Passes(_) | Happens::ResolveAction(_) => return None,
     })
 }
 
 fn opened(definition: &Definition, now: Timestamp) -> Operation {
-    let world = World::for_tests(1);
+    let env = Env::for_tests(1);
     let mut operation = open(
         definition,
         Open {
-            id: world.id(),
+            id: env.id(),
             scope: muster_model::Scope::Platform,
             subject_kind: "node",
-            subject_id: world.uuid(),
+            subject_id: env.uuid(),
             subject_name: "x".to_owned(),
-            touches: vec![],
-            shares: Vec::new(),
+            exclusive_locks: vec![],
+            shared_locks: Vec::new(),
             asked_by: AskedBy { kind: "user".to_owned(), id: "u".to_owned(), name: "u".to_owned() },
             correlation_id: "c".to_owned(),
             input: json!({}),
@@ -66,7 +68,7 @@ fn opened(definition: &Definition, now: Timestamp) -> Operation {
             now,
         },
     );
-    // A bulk operation has parts, and can be accepted with some of them done.
+    // A bulk operation has items and can be accepted as partial.
     operation.items = match definition.kind {
         "node.drain" => vec![Item {
             id: "a".to_owned(),
@@ -80,18 +82,18 @@ fn opened(definition: &Definition, now: Timestamp) -> Operation {
     operation
 }
 
-/// What must hold of an operation at any moment.
+/// Invariants of an operation at any time.
 fn holds(operation: &Operation, definition: &Definition) -> Result<(), TestCaseError> {
     let is = |state: StepState| move |step: &muster_model::operation::StepRecord| step.state == state;
-    prop_assert_eq!(operation.state == OperationState::Parked, operation.parked.is_some());
-    if let Some(parked) = &operation.parked {
-        prop_assert!(!parked.reason.is_empty() && !parked.choices.is_empty());
+    prop_assert_eq!(operation.state == OperationState::Blocked, operation.blocked.is_some());
+    if let Some(blocked) = &operation.blocked {
+        prop_assert!(!blocked.reason.is_empty() && !blocked.actions.is_empty());
     }
-    // Every wait has an end: the engine looks again by the deadline at the latest, or the operation says whom it waits for.
-    if !matches!(operation.state, OperationState::Parked) && definition.at_deadline != AtDeadline::Step {
+    // Every wait ends: the engine runs again by the deadline at the latest, or the operation is blocked.
+    if !matches!(operation.state, OperationState::Blocked) && definition.at_deadline != AtDeadline::Step {
         prop_assert!(operation.due_at <= operation.deadline_at.max(operation.due_at));
     }
-    // Forward, the steps that are done are the first ones, in order.
+    // Forward, the done steps are the first ones, in order.
     let done = operation.steps.iter().take_while(|step| step.state == StepState::Done).count();
     if operation.steps.iter().all(|step| !matches!(step.state, StepState::Undoing | StepState::Undone)) {
         prop_assert!(
@@ -100,7 +102,7 @@ fn holds(operation: &Operation, definition: &Definition) -> Result<(), TestCaseE
             operation.steps
         );
     }
-    // Backward, nothing is undone before what came after it.
+    // Backward, no step is undone before its successors.
     if let Some(first) = operation.steps.iter().position(is(StepState::Undone)) {
         let later = &operation.steps[first..];
         prop_assert!(
@@ -122,20 +124,20 @@ proptest! {
     ) {
         let definition = &KINDS[which];
         let timing = Timing::default();
-        let mut now = World::for_tests(1).now();
+        let mut now = Env::for_tests(1).now();
         let mut operation = opened(definition, now);
         operation.state = OperationState::Running;
         let mut past_return = false;
-        // After the story everything goes well, and it must come to an end.
-        let well = std::iter::repeat_n(Happens::Done, 40).flat_map(|done| [Happens::Unblock(0), done]);
+        // After the random events every step succeeds, and the operation must end.
+        let well = std::iter::repeat_n(Happens::Done, 40).flat_map(|done| [Happens::ResolveAction(0), done]);
         for happens in story.into_iter().chain(well) {
             match &happens {
                 Happens::Passes(seconds) => now += SignedDuration::from_secs(*seconds),
                 Happens::Cancel => operation.cancel_requested = true,
-                Happens::Unblock(choice) => {
-                    let choices = operation.parked.as_ref().map(|parked| parked.choices.clone()).unwrap_or_default();
-                    if let Some(choice) = choices.get(*choice) {
-                        prop_assert!(unblock(&mut operation, definition, &timing, *choice, now).is_some());
+                Happens::ResolveAction(action) => {
+                    let actions = operation.blocked.as_ref().map(|blocked| blocked.actions.clone()).unwrap_or_default();
+                    if let Some(action) = actions.get(*action) {
+                        prop_assert!(resolve(&mut operation, definition, &timing, *action, now).is_some());
                     }
                 }
                 _ => {}
@@ -157,8 +159,8 @@ proptest! {
                     return Ok(());
                 }
                 Turn::Run(at) | Turn::Undo(at) => {
-                    if let Some(verdict) = verdict(&happens, now) {
-                        advance(&mut operation, definition, &timing, at, verdict, now);
+                    if let Some(outcome) = outcome(&happens, now) {
+                        advance(&mut operation, definition, &timing, at, outcome, now);
                     }
                 }
                 Turn::Changed | Turn::Rest => {}

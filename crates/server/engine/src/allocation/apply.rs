@@ -1,4 +1,4 @@
-//! Have the node give the place its new size. The undo gives it the old one, and wipes what was added.
+//! Resizes the allocation's sandbox on the node. The undo restores the old size and wipes the added resources.
 
 use futures::future::BoxFuture;
 use muster_db::{Result, StoreError};
@@ -11,7 +11,7 @@ use super::grow::change;
 use super::subject::subject;
 use crate::definition::{Step, StepCx, Undo};
 use crate::task::{Ask, Asked, ask};
-use crate::{Act, Verdict};
+use crate::{StepAction, StepOutcome};
 
 pub(super) const APPLY: Step = Step {
     name: "apply",
@@ -21,7 +21,7 @@ pub(super) const APPLY: Step = Step {
     undo: Undo::Run(undo),
 };
 
-/// The details of a place of this size.
+/// Returns the task details of a sandbox of this size.
 pub(super) fn sized(size: &Capacity, devices: &[String]) -> Details {
     let amount = Amount { cpus: size.cpus, memory_mb: size.memory_mb, disk_mb: size.disk_mb };
     Details { devices: devices.to_vec(), amount, ..Details::default() }
@@ -43,25 +43,27 @@ async fn ask_for(
     .await
 }
 
-fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
+fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
     Box::pin(async move {
         let allocation = subject(cx).await?;
         let change = change(cx)?.ok_or(StoreError::Corrupt("the journal of a resize"))?;
         let details = sized(&change.target, &change.devices);
         Ok(match ask_for(cx, &allocation, TaskKind::Resize, "resize", details).await? {
             Asked::Pending(act) => act,
-            Asked::Done(..) => Verdict::done().into(),
+            Asked::Done(..) => StepOutcome::done().into(),
             Asked::Failed(message) => {
-                Verdict::Refused { reason: FailureReason::PrepareFailed.as_str(), message }.into()
+                StepOutcome::Refused { reason: FailureReason::PrepareFailed.as_str(), message }.into()
             }
         })
     })
 }
 
-fn undo<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
+fn undo<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
     Box::pin(async move {
         let allocation = subject(cx).await?;
-        let Some(change) = change(cx)? else { return Ok(Verdict::said("nothing was applied").into()) };
+        let Some(change) = change(cx)? else {
+            return Ok(StepOutcome::with_message("nothing was applied").into());
+        };
         let added: Vec<String> =
             change.devices.iter().filter(|device| !change.devices_before.contains(device)).cloned().collect();
         let before = sized(&change.before, &change.devices_before);
@@ -81,10 +83,10 @@ fn undo<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
                 Asked::Failed(message) => return Ok(refused(message)),
             }
         }
-        Ok(Verdict::said("the old size is back").into())
+        Ok(StepOutcome::with_message("the old size is back").into())
     })
 }
 
-fn refused(message: String) -> Act {
-    Verdict::Refused { reason: FailureReason::WipeFailed.as_str(), message }.into()
+fn refused(message: String) -> StepAction {
+    StepOutcome::Refused { reason: FailureReason::WipeFailed.as_str(), message }.into()
 }

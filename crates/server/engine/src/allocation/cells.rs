@@ -1,30 +1,30 @@
-//! The cells of an allocation that goes: they go with it, and each has evidence of its own for that.
+//! Ends the cells of a released allocation, each with evidence of its own.
 
 use jiff::Timestamp;
 use muster_db::{Result, Tx};
-use muster_ids::{MemberId, TypedId as _, World};
+use muster_ids::{Env, MemberId, TypedId as _};
 use muster_model::cell::{Cell, CellState};
 use muster_model::event::EventType;
 use muster_model::member::{Member, MemberFailure, MemberState};
 use muster_model::witness::{Transition, Witness};
 use serde_json::json;
 
-use crate::Told;
+use crate::Effects;
 use crate::cell::path;
 use crate::member::path as member_path;
 
-/// Moves `cells` to gone. `seen` is the evidence for their allocation's place, which they were in: what it says holds for each.
+/// Moves `cells` to gone. `seen` is the evidence for their allocation's sandbox, and holds for each cell in it.
 pub(super) async fn gone(
     tx: &mut Tx,
-    told: &mut Told,
-    world: &World,
+    effects: &mut Effects,
+    env: &Env,
     cells: &[Cell],
     seen: &Witness,
     now: Timestamp,
 ) -> Result<()> {
     for cell in cells {
         let witness = Witness {
-            id: world.id(),
+            id: env.id(),
             subject_id: cell.id.uuid(),
             transition: Transition::Gone,
             incarnation: cell.incarnation,
@@ -39,19 +39,19 @@ pub(super) async fn gone(
         };
         tx.cell_move(cell, &after, now).await?;
         tx.wanted_raise(cell.network_id, cell.node_id).await?;
-        told.tasks_for.push(cell.node_id);
+        effects.tasks_for.push(cell.node_id);
         let data = json!({"incarnation": cell.incarnation, "witness_id": witness.id});
-        told.events.push((EventType::CellGone, path(&after), data));
+        effects.events.push((EventType::CellGone, path(&after), data));
         if let Some(id) = cell.member_id {
-            ended(tx, told, id, cell, now).await?;
+            ended(tx, effects, id, cell, now).await?;
         }
     }
     Ok(())
 }
 
-/// A member that was in work, or could be put back, has nothing to work in any more. One that is being removed or made is moved
-/// on by what removes or makes it.
-async fn ended(tx: &mut Tx, told: &mut Told, id: MemberId, cell: &Cell, now: Timestamp) -> Result<()> {
+/// Fails a member that was active, draining or drained: its cell is gone. A member being removed or added is handled by that
+/// operation.
+async fn ended(tx: &mut Tx, effects: &mut Effects, id: MemberId, cell: &Cell, now: Timestamp) -> Result<()> {
     let Some(member) = tx.member_now(id).await?.filter(|member| member.cell_id == Some(cell.id)) else {
         return Ok(());
     };
@@ -69,6 +69,6 @@ async fn ended(tx: &mut Tx, told: &mut Told, id: MemberId, cell: &Cell, now: Tim
     tx.instance_suspect(member.instance_id, now).await?;
     let data = json!({"name": member.name, "component_key": member.component_key, "reason": reason,
                       "advice": reason.advice()});
-    told.events.push((EventType::MemberFailed, member_path(&after), data));
+    effects.events.push((EventType::MemberFailed, member_path(&after), data));
     Ok(())
 }

@@ -1,8 +1,8 @@
-//! Find a node and hold what is asked for; or wait in line. The undo gives it back.
+//! Claims capacity on a node, or waits in the queue. The undo releases it.
 //!
-//! A node whose heartbeat is late is never chosen. Where only such nodes have room, the request is not refused either: the claim
-//! waits until one of them is heard again, or all of them are declared lost. The same rule serves the start of a server, when no
-//! node was heard yet.
+//! A node with a late heartbeat is never chosen. If only such nodes have room, the request is not refused either: the claim
+//! waits until one of them sends a heartbeat, or all of them are declared lost. The same rule covers the start of a server,
+//! before any heartbeat has arrived.
 
 use futures::future::BoxFuture;
 use jiff::Timestamp;
@@ -16,7 +16,7 @@ use serde_json::json;
 use super::subject::{attested, path, subject};
 use crate::definition::{Step, StepCx, Undo};
 use crate::placement::{ask_of, place};
-use crate::{Act, Verdict};
+use crate::{StepAction, StepOutcome};
 
 pub(super) const CLAIM: Step = Step {
     name: "claim",
@@ -26,32 +26,34 @@ pub(super) const CLAIM: Step = Step {
     undo: Undo::Run(undo),
 };
 
-fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
+fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
     Box::pin(async move {
         let allocation = subject(cx).await?;
         if allocation.held != Capacity::default() {
-            return Ok(Verdict::said("it was claimed before").into());
+            return Ok(StepOutcome::with_message("it was claimed before").into());
         }
-        // Who waits longer and asks for no more goes first.
+        // Earlier requests that need no more than this one go first.
         let fits = match cx.store.line_yield_to(&allocation).await? {
             Some(_) => Vec::new(),
             None => cx.store.fits().await?,
         };
         let before = cx.store.line_before(allocation.id).await?;
         let yields = fits.is_empty();
-        let (world, now, look) = (cx.world.clone(), cx.now, cx.timing.look);
+        let (env, now, look) = (cx.env.clone(), cx.now, cx.timing.look);
         let heard_since = cx.timing.heard_since(now);
         // Its next heartbeat is due within that time.
         let again_at = now + look.min(cx.timing.silent / 2);
         let operation_id = cx.operation.id;
-        Ok(Act::write(move |tx, told| {
+        Ok(StepAction::commit(move |tx, effects| {
             Box::pin(async move {
-                let Some(placed) = place(tx, &world, &allocation, &fits, heard_since, now).await? else {
+                let Some(placed) = place(tx, &env, &allocation, &fits, heard_since, now).await? else {
                     if allocation.wait_until.is_none_or(|until| now >= until) {
                         let ask = ask_of(&allocation);
                         let silent = tx.silent_with_room(&ask, &allocation.capacity, heard_since).await?;
                         return Ok(match silent.filter(|_| allocation.wait_until.is_none()) {
-                            Some(silent) => Verdict::Wait { reason: awaits(&silent, now), until: again_at },
+                            Some(silent) => {
+                                StepOutcome::Wait { reason: awaits(&silent, now), until: again_at }
+                            }
                             None => no_room(&allocation, short(tx, &allocation, heard_since, yields).await?),
                         });
                     }
@@ -61,11 +63,11 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
                     }
                     let short = short(tx, &allocation, heard_since, yields).await?;
                     let reason = format!("waiting in the queue, {before} before it: {short}");
-                    // Whoever gives something back wakes the first in line; this is only for what nobody told.
+                    // A release wakes the head of the queue; this retry is a safeguard.
                     let until = allocation.wait_until.unwrap_or(now).min(now + look * 6);
-                    return Ok(Verdict::Wait { reason, until });
+                    return Ok(StepOutcome::Wait { reason, until });
                 };
-                // Who takes a whole node has all of it, so all of it counts.
+                // A bare-metal allocation holds the whole node, so the quota counts all of it.
                 let more = allocation.capacity.to(&placed.held);
                 if allocation.shape == AllocationShape::Baremetal
                     && !tx.quota_take(allocation.project_id, 0, more).await?
@@ -74,7 +76,10 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
                     tx.unhold(placed.node, allocation.id, &placed.held, now).await?;
                     tx.node_recount(placed.node).await?;
                     let message = tx.quota_excess(allocation.project_id, 0, &more).await?;
-                    return Ok(Verdict::Refused { reason: FailureReason::QuotaExceeded.as_str(), message });
+                    return Ok(StepOutcome::Refused {
+                        reason: FailureReason::QuotaExceeded.as_str(),
+                        message,
+                    });
                 }
                 let output = json!({"node": placed.node, "slots": placed.slots, "held": placed.held});
                 let mut now_placing = allocation.clone();
@@ -96,22 +101,22 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
                 };
                 tx.allocation_move(&now_placing, &after, now).await?;
                 let data = json!({"node_id": placed.node, "gpus": placed.slots.len()});
-                told.events.push((EventType::AllocationPlaced, path(&after), data));
-                Ok(Verdict::with(output))
+                effects.events.push((EventType::AllocationPlaced, path(&after), data));
+                Ok(StepOutcome::with(output))
             })
         }))
     })
 }
 
-fn no_room(allocation: &Allocation, message: String) -> Verdict {
+fn no_room(allocation: &Allocation, message: String) -> StepOutcome {
     let reason = match allocation.wait_until {
         None => FailureReason::NoCapacity,
         Some(_) => FailureReason::WaitExpired,
     };
-    Verdict::Refused { reason: reason.as_str(), message }
+    StepOutcome::Refused { reason: reason.as_str(), message }
 }
 
-/// Which resource is short for it now, in a sentence.
+/// Describes the resource that is short for an allocation now.
 pub(super) async fn short(
     tx: &mut Tx,
     allocation: &Allocation,
@@ -127,7 +132,7 @@ pub(super) async fn short(
     })
 }
 
-/// Why a request waits that only silent nodes could take.
+/// Explains the wait of a request that only silent nodes could take.
 fn awaits(silent: &Silent, now: Timestamp) -> String {
     let nodes = match silent.nodes {
         1 => "1 node has enough free, but its last heartbeat".to_owned(),
@@ -139,15 +144,15 @@ fn awaits(silent: &Silent, now: Timestamp) -> String {
     }
 }
 
-fn undo<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
+fn undo<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
     Box::pin(async move {
         let allocation = subject(cx).await?;
         let Some(node) = allocation.node_id.filter(|_| allocation.held != Capacity::default()) else {
-            return Ok(Verdict::said("nothing was claimed").into());
+            return Ok(StepOutcome::with_message("nothing was claimed").into());
         };
         let now = cx.now;
         let attested = attested(cx, &allocation).await?.is_some();
-        Ok(Act::write(move |tx, _| {
+        Ok(StepAction::commit(move |tx, _| {
             Box::pin(async move {
                 tx.node_lock(node).await?;
                 if attested {
@@ -160,7 +165,7 @@ fn undo<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
                 let after = Allocation { held: Capacity::default(), incarnation, ..allocation.clone() };
                 tx.allocation_move(&allocation, &after, now).await?;
                 tx.operation_wake_in_line(now, 8).await?;
-                Ok(Verdict::said("given back"))
+                Ok(StepOutcome::with_message("given back"))
             })
         }))
     })

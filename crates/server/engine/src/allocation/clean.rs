@@ -1,5 +1,5 @@
-//! Cleaning up after an operator's word: a machine that came back is asked after all, and its slots leave quarantine only
-//! when that was seen.
+//! Cleans up after an attestation: a node that came back is checked after all, and its slots leave quarantine only once
+//! verified.
 
 use super::destroy::DESTROY;
 use super::unquarantine::UNQUARANTINE;
@@ -8,7 +8,7 @@ use super::verify_wiped::VERIFY_WIPED;
 use super::wipe::WIPE;
 use crate::definition::{Abandon, AtDeadline, Definition, OnFailure, nothing_to_settle};
 
-/// `allocation.clean`. The platform opens it by itself when the node is back.
+/// `allocation.clean`. The platform opens it when the node is back.
 pub const CLEAN: Definition = Definition {
     kind: "allocation.clean",
     steps: &[DESTROY, VERIFY_GONE, WIPE, VERIFY_WIPED, UNQUARANTINE],
@@ -17,6 +17,6 @@ pub const CLEAN: Definition = Definition {
     cancellable: true,
     no_return: None,
     abandon: Abandon::Undo,
-    unblock_by: "operator",
+    resolvable_by: "operator",
     settle: nothing_to_settle,
 };

@@ -1,4 +1,4 @@
-//! Making an allocation: claim (−give back) · prepare (−destroy and wipe) · verify.
+//! Creates an allocation: claim (undo: release) · prepare (undo: destroy and wipe) · verify.
 
 use futures::future::BoxFuture;
 use muster_db::Result;
@@ -13,7 +13,7 @@ use super::prepare::PREPARE;
 use super::subject::{path, subject};
 use super::verify_active::VERIFY_ACTIVE;
 use crate::definition::{Abandon, AtDeadline, Definition, OnFailure, StepCx};
-use crate::{Act, Verdict};
+use crate::{StepAction, StepOutcome};
 
 /// `allocation.create`.
 pub const CREATE: Definition = Definition {
@@ -24,16 +24,16 @@ pub const CREATE: Definition = Definition {
     cancellable: true,
     no_return: None,
     abandon: Abandon::Attest,
-    unblock_by: "operator",
+    resolvable_by: "operator",
     settle,
 };
 
-/// What did not come to be is failed, with the reason, and its quota is given back.
-fn settle<'a>(cx: &'a StepCx<'a>, state: OperationState) -> BoxFuture<'a, Result<Act>> {
+/// Fails an allocation that was not created, with the reason, and returns its quota.
+fn settle<'a>(cx: &'a StepCx<'a>, state: OperationState) -> BoxFuture<'a, Result<StepAction>> {
     Box::pin(async move {
         let allocation = subject(cx).await?;
         if state == OperationState::Succeeded || allocation.state.is_final() {
-            return Ok(Verdict::done().into());
+            return Ok(StepOutcome::done().into());
         }
         let reason = match state {
             OperationState::Cancelled => FailureReason::Cancelled,
@@ -41,7 +41,7 @@ fn settle<'a>(cx: &'a StepCx<'a>, state: OperationState) -> BoxFuture<'a, Result
         };
         let message = cx.operation.message.clone();
         let now = cx.now;
-        Ok(Act::write(move |tx, told| {
+        Ok(StepAction::commit(move |tx, effects| {
             Box::pin(async move {
                 let after = Allocation {
                     state: AllocationState::Failed,
@@ -53,14 +53,14 @@ fn settle<'a>(cx: &'a StepCx<'a>, state: OperationState) -> BoxFuture<'a, Result
                 tx.quota_take(allocation.project_id, -1, allocation.capacity.to(&Capacity::default()))
                     .await?;
                 let data = json!({"reason": reason, "advice": reason.advice()});
-                told.events.push((EventType::AllocationFailed, path(&after), data));
-                Ok(Verdict::done())
+                effects.events.push((EventType::AllocationFailed, path(&after), data));
+                Ok(StepOutcome::done())
             })
         }))
     })
 }
 
-/// The operation's reason, and for a deadline the one that its owner can do something about.
+/// Returns the operation's reason, made more specific for a deadline so that the owner can act on it.
 async fn why(cx: &StepCx<'_>, allocation: &Allocation) -> Result<FailureReason> {
     let given = cx.operation.reason.as_deref().and_then(FailureReason::parse);
     let given = given.unwrap_or(FailureReason::PrepareFailed);
@@ -74,15 +74,14 @@ async fn why(cx: &StepCx<'_>, allocation: &Allocation) -> Result<FailureReason> 
 
 #[cfg(test)]
 pub(crate) mod tests {
-    use muster_ids::World;
+    use muster_ids::Env;
 
     use super::*;
 
     /// An allocation for tests of pure functions.
     pub(crate) fn allocation(incarnation: i64) -> Allocation {
-        let world = World::for_tests(1);
-        let made =
-            Allocation::requested(world.id(), world.id(), world.id(), "a", Capacity::default(), world.now());
-        Allocation { state: AllocationState::Provisioning, node_id: Some(world.id()), incarnation, ..made }
+        let env = Env::for_tests(1);
+        let made = Allocation::requested(env.id(), env.id(), env.id(), "a", Capacity::default(), env.now());
+        Allocation { state: AllocationState::Provisioning, node_id: Some(env.id()), incarnation, ..made }
     }
 }

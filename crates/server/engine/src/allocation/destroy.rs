@@ -1,4 +1,4 @@
-//! Have the node destroy the allocation's place.
+//! Destroys the allocation's sandbox on the node.
 
 use futures::future::BoxFuture;
 use muster_db::Result;
@@ -11,7 +11,7 @@ use serde_json::json;
 use super::subject::{ask_node, attested, on_word, path, subject};
 use crate::definition::{Step, StepCx, Undo};
 use crate::task::Asked;
-use crate::{Act, Verdict};
+use crate::{StepAction, StepOutcome};
 
 pub(super) const DESTROY: Step = Step {
     name: "destroy",
@@ -21,7 +21,7 @@ pub(super) const DESTROY: Step = Step {
     undo: Undo::None("what was destroyed is not made again behind its owner's back"),
 };
 
-fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
+fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
     Box::pin(async move {
         let allocation = subject(cx).await?;
         let next = match (cx.operation.kind.as_str(), allocation.state) {
@@ -33,29 +33,29 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
         };
         if let Some(state) = next {
             let (now, operation_id) = (cx.now, cx.operation.id);
-            return Ok(Act::write(move |tx, told| {
+            return Ok(StepAction::commit(move |tx, effects| {
                 Box::pin(async move {
                     let after = Allocation { state, operation_id: Some(operation_id), ..allocation.clone() };
                     tx.allocation_move(&allocation, &after, now).await?;
                     if state == AllocationState::Releasing {
-                        told.events.push((EventType::AllocationReleasing, path(&after), json!({})));
+                        effects.events.push((EventType::AllocationReleasing, path(&after), json!({})));
                     }
-                    Ok(Verdict::Wait { reason: "its state is written down".to_owned(), until: now })
+                    Ok(StepOutcome::Wait { reason: "its state is written down".to_owned(), until: now })
                 })
             }));
         }
         let placed = allocation.held != Capacity::default() || cx.operation.kind == "allocation.clean";
         let Some(node) = allocation.node_id.filter(|_| placed) else {
-            return Ok(Verdict::said("it never had a place").into());
+            return Ok(StepOutcome::with_message("it never had a place").into());
         };
         if let Some(word) = attested(cx, &allocation).await? {
             return Ok(on_word(&word).into());
         }
         Ok(match ask_node(cx, &allocation, node, TaskKind::Destroy, "destroy").await? {
             Asked::Pending(act) => act,
-            Asked::Done(..) => Verdict::done().into(),
+            Asked::Done(..) => StepOutcome::done().into(),
             Asked::Failed(message) => {
-                Verdict::Refused { reason: FailureReason::DestroyFailed.as_str(), message }.into()
+                StepOutcome::Refused { reason: FailureReason::DestroyFailed.as_str(), message }.into()
             }
         })
     })

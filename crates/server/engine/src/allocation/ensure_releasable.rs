@@ -1,5 +1,5 @@
-//! Make sure that nothing keeps the allocation, before anything of it is taken: its protection, where the clock asks for the
-//! release, and what the instances of the members in it need. Members that are to be removed are counted out here.
+//! Ensures that the allocation can be released before anything is taken: neither protection, for an expiry, nor the needs of
+//! its members' instances prevent it. Members to be removed are uncounted here.
 
 use std::collections::BTreeSet;
 
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use super::occupants::{Circumstances, Obstacle, Occupants, counted_members, obstacle, occupants};
 use super::subject::{attested, on_word, subject};
 use crate::definition::{Step, StepCx, Undo};
-use crate::{Act, Verdict};
+use crate::{StepAction, StepOutcome};
 
 pub(super) const ENSURE_RELEASABLE: Step = Step {
     name: "ensure_releasable",
@@ -22,7 +22,7 @@ pub(super) const ENSURE_RELEASABLE: Step = Step {
     undo: Undo::None("it takes nothing yet"),
 };
 
-/// Whether the members in it are to be removed first.
+/// Reports whether its members are to be removed first.
 pub(super) fn is_cascade(input: &Value) -> bool {
     input["cascade"] == json!(true)
 }
@@ -31,12 +31,12 @@ pub(super) fn is_forced(input: &Value) -> bool {
     input["force"] == json!(true)
 }
 
-/// Whether the clock asks for it.
+/// Reports whether the release is due to expiry.
 pub(super) fn is_expiry(input: &Value) -> bool {
     input["expired"] == json!(true)
 }
 
-fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
+fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
     Box::pin(async move {
         let allocation = subject(cx).await?;
         if let Some(word) = attested(cx, &allocation).await? {
@@ -60,23 +60,23 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
         }
         let before = counted_before(&input);
         let operation_id = cx.operation.id;
-        Ok(Act::write(move |tx, _| {
+        Ok(StepAction::commit(move |tx, _| {
             Box::pin(async move {
                 let force = is_forced(&input);
-                // All of them are looked at before one is counted out: a refusal is committed with whatever was written by then.
+                // Check all of them before uncounting any: a refusal commits with all earlier writes.
                 let mut counts: Vec<(&Occupants, String, i64)> = Vec::new();
                 for of in &found {
                     let (kept_by, fewer) = examine(tx, of, &before, force).await?;
                     match kept_by {
                         None => counts.extend(fewer.into_iter().map(|(key, fewer)| (of, key, fewer))),
                         Some(Obstacle::Busy(reason)) => {
-                            return Ok(Verdict::Wait { reason, until: now + look });
+                            return Ok(StepOutcome::Wait { reason, until: now + look });
                         }
                         Some(Obstacle::Needed(why)) => {
                             let reason = FailureReason::MembersNeeded;
                             let after = kept(&allocation, reason, &why, operation_id);
                             tx.allocation_move(&allocation, &after, now).await?;
-                            return Ok(Verdict::Refused { reason: reason.as_str(), message: why });
+                            return Ok(StepOutcome::Refused { reason: reason.as_str(), message: why });
                         }
                     }
                 }
@@ -87,14 +87,15 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
                 tx.allocation_move(&allocation, &after, now).await?;
                 let members: Vec<MemberId> =
                     found.iter().flat_map(|of| &of.members).map(|member| member.id).collect();
-                Ok(Verdict::with(json!({"members": members})))
+                Ok(StepOutcome::with(json!({"members": members})))
             })
         }))
     })
 }
 
-/// Why the members of an instance cannot go, if they cannot, and how many fewer each component wants if they do. Locks the
-/// components first: an operation that counts members at the same moment waits, and then sees what this left.
+/// Returns why the members of an instance cannot be removed, if so, and by how much the desired count of each component
+/// falls otherwise. Locks the components first: a concurrent operation that counts members waits, and then reads the result
+/// of this one.
 async fn examine(
     tx: &mut Tx,
     of: &Occupants,
@@ -108,7 +109,7 @@ async fn examine(
     }
     let living = tx.member_living_now(of.instance_id).await?;
     let operations = tx.operation_touching_now(of.instance_id.uuid()).await?;
-    // The removal of a member has counted it out already, also as a child of its replacement.
+    // An open removal of a member has already uncounted it, also as a child of its replacement.
     let mut counted = before.clone();
     for member in &of.members {
         let open = tx.operation_open_on_now(member.id.uuid()).await?;
@@ -128,7 +129,7 @@ async fn examine(
     Ok((kept_by, fewer))
 }
 
-/// The members that a release which this one supersedes has counted out.
+/// Returns the members that a superseded release has already uncounted.
 fn counted_before(input: &Value) -> BTreeSet<MemberId> {
     let effects = input["inherited"]["effects"].as_array().into_iter().flatten();
     effects
@@ -138,7 +139,7 @@ fn counted_before(input: &Value) -> BTreeSet<MemberId> {
         .collect()
 }
 
-/// An allocation that cannot be released now, and says why.
+/// Returns the allocation with the reason why it cannot be released now.
 fn kept(
     allocation: &Allocation,
     reason: FailureReason,
@@ -153,29 +154,29 @@ fn kept(
     }
 }
 
-fn blocked(cx: &StepCx<'_>, allocation: Allocation, reason: FailureReason, why: String) -> Act {
+fn blocked(cx: &StepCx<'_>, allocation: Allocation, reason: FailureReason, why: String) -> StepAction {
     let (now, operation_id) = (cx.now, cx.operation.id);
-    Act::write(move |tx, _| {
+    StepAction::commit(move |tx, _| {
         Box::pin(async move {
             let after = kept(&allocation, reason, &why, operation_id);
             tx.allocation_move(&allocation, &after, now).await?;
-            Ok(Verdict::Refused { reason: reason.as_str(), message: why })
+            Ok(StepOutcome::Refused { reason: reason.as_str(), message: why })
         })
     })
 }
 
-/// Nothing keeps it; a reason that it showed is over.
-fn passed(cx: &StepCx<'_>, allocation: Allocation) -> Act {
+/// Nothing prevents the release; clears a reason shown earlier.
+fn passed(cx: &StepCx<'_>, allocation: Allocation) -> StepAction {
     let shown = matches!(allocation.reason, Some(FailureReason::Protected | FailureReason::MembersNeeded));
     if !shown {
-        return Verdict::said("nothing keeps it").into();
+        return StepOutcome::with_message("nothing keeps it").into();
     }
     let now = cx.now;
-    Act::write(move |tx, _| {
+    StepAction::commit(move |tx, _| {
         Box::pin(async move {
             let after = Allocation { reason: None, message: None, ..allocation.clone() };
             tx.allocation_move(&allocation, &after, now).await?;
-            Ok(Verdict::said("nothing keeps it any more"))
+            Ok(StepOutcome::with_message("nothing keeps it any more"))
         })
     })
 }

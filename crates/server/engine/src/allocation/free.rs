@@ -1,4 +1,4 @@
-//! Give back what the allocation held; with that it is released. Only evidence, or an operator's word for it, leads here.
+//! Frees the allocation's resources; with that it is released. Only evidence or an operator's attestation leads here.
 
 use futures::future::BoxFuture;
 use muster_db::{Result, StoreError};
@@ -9,7 +9,7 @@ use serde_json::json;
 
 use super::subject::{path, subject};
 use crate::definition::{Step, StepCx, Undo};
-use crate::{Act, Verdict};
+use crate::{StepAction, StepOutcome};
 
 pub(super) const FREE: Step = Step {
     name: "free",
@@ -19,17 +19,17 @@ pub(super) const FREE: Step = Step {
     undo: Undo::None("what is free may belong to somebody else already"),
 };
 
-fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
+fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
     Box::pin(async move {
         let allocation = subject(cx).await?;
         if allocation.state == AllocationState::Released {
-            return Ok(Verdict::said("it was released before").into());
+            return Ok(StepOutcome::with_message("it was released before").into());
         }
         let evidence = cx.operation.step("verify_wiped");
         let witness = evidence.and_then(|step| step.witness_id).ok_or(StoreError::Corrupt("evidence"))?;
         let attested = evidence.is_some_and(|step| step.output["attested"] == json!(true));
         let now = cx.now;
-        Ok(Act::write(move |tx, told| {
+        Ok(StepAction::commit(move |tx, effects| {
             Box::pin(async move {
                 let held = allocation.held != Capacity::default();
                 if let Some(node) = allocation.node_id.filter(|_| held) {
@@ -44,7 +44,7 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
                 let after = Allocation {
                     state: AllocationState::Released,
                     held: Capacity::default(),
-                    // Whatever comes back from a machine that could not be asked is of an older incarnation, and refused.
+                    // A node that could not be verified and returns later reports an older incarnation, which is rejected.
                     incarnation: allocation.incarnation + i64::from(attested),
                     wiped_witness_id: Some(witness),
                     ..allocation.clone()
@@ -55,8 +55,8 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
                 tx.operation_wake_in_line(now, 8).await?;
                 let how = if attested { "attested" } else { "witnessed" };
                 let data = json!({"witness_id": witness, "evidence": how});
-                told.events.push((EventType::AllocationReleased, path(&after), data));
-                Ok(Verdict::done())
+                effects.events.push((EventType::AllocationReleased, path(&after), data));
+                Ok(StepOutcome::done())
             })
         }))
     })

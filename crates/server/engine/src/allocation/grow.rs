@@ -1,4 +1,4 @@
-//! Hold what a larger size adds, on the same node. The undo gives it back.
+//! Claims the growth of a resize on the same node. The undo releases it.
 
 use futures::future::BoxFuture;
 use muster_db::{Hold, Result, StoreError};
@@ -11,7 +11,7 @@ use serde_json::json;
 
 use super::subject::subject;
 use crate::definition::{Step, StepCx, Undo};
-use crate::{Act, Verdict};
+use crate::{StepAction, StepOutcome};
 
 pub(super) const GROW: Step = Step {
     name: "grow",
@@ -21,24 +21,24 @@ pub(super) const GROW: Step = Step {
     undo: Undo::Run(undo),
 };
 
-/// What a resize does, decided once and kept in the journal.
+/// Plan of a resize, decided once and kept in the journal.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Change {
-    /// The size before.
+    /// Old size.
     pub(super) before: Capacity,
-    /// The size wanted.
+    /// New size.
     pub(super) target: Capacity,
-    /// Slots that are added.
+    /// Slots to add.
     pub(super) added: Vec<SlotId>,
-    /// Slots that are given back.
+    /// Slots to release.
     pub(super) removed: Vec<SlotId>,
-    /// The devices before.
+    /// Old devices.
     pub(super) devices_before: Vec<String>,
-    /// The devices wanted.
+    /// New devices.
     pub(super) devices: Vec<String>,
 }
 
-/// The change as the journal has it.
+/// Returns the plan from the journal.
 pub(super) fn change(cx: &StepCx<'_>) -> Result<Option<Change>> {
     let output = cx.operation.step("grow").map(|step| step.output.clone()).unwrap_or_default();
     if output.is_null() {
@@ -47,7 +47,7 @@ pub(super) fn change(cx: &StepCx<'_>) -> Result<Option<Change>> {
     serde_json::from_value(output).map(Some).map_err(|_| StoreError::Corrupt("the journal of a resize"))
 }
 
-/// What is more in `target` than in `before`; never less than nothing.
+/// Returns the increase from `before` to `target`; never negative.
 pub(super) fn growth(before: &Capacity, target: &Capacity) -> Capacity {
     let more = before.to(target);
     Capacity {
@@ -58,14 +58,14 @@ pub(super) fn growth(before: &Capacity, target: &Capacity) -> Capacity {
     }
 }
 
-fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
+fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
     Box::pin(async move {
         let allocation = subject(cx).await?;
         let node = allocation.node_id.ok_or(StoreError::Corrupt("a node"))?;
         let target: Capacity = serde_json::from_value(cx.operation.input["capacity"].clone())
             .map_err(|_| StoreError::Corrupt("a capacity"))?;
-        let (world, now) = (cx.world.clone(), cx.now);
-        Ok(Act::write(move |tx, _| {
+        let (env, now) = (cx.env.clone(), cx.now);
+        Ok(StepAction::commit(move |tx, _| {
             Box::pin(async move {
                 let more = growth(&allocation.held, &target);
                 tx.node_lock(node).await?;
@@ -75,7 +75,7 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
                 }
                 let slots = tx.slots_of(node).await?;
                 let Some(change) = plan(&allocation, &target, &slots) else {
-                    // Nothing of this may stay, the quota above included.
+                    // Revert everything, the quota above included.
                     let less = more.to(&Capacity::default());
                     tx.quota_take(allocation.project_id, 0, less).await?;
                     let free = slots.iter().filter(|slot| is_free(slot)).count();
@@ -93,7 +93,7 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
                     fit: Fit::of(&[], false),
                     at: now,
                 };
-                let claims: Vec<_> = change.added.iter().map(|_| world.id()).collect();
+                let claims: Vec<_> = change.added.iter().map(|_| env.id()).collect();
                 match tx.hold_if_room(&hold, &claims).await? {
                     true => {}
                     false => {
@@ -111,24 +111,24 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
                     memory_mb: held.memory_mb + more.memory_mb,
                     disk_mb: held.disk_mb + more.disk_mb,
                 };
-                // Its capacity is what the quota was charged, at every moment: whoever takes over gives back exactly that.
+                // Its capacity always equals the charged quota: a superseding operation returns exactly that.
                 let after = Allocation { held: larger, capacity: larger, ..allocation.clone() };
                 tx.allocation_move(&allocation, &after, now).await?;
-                Ok(Verdict::with(json!(change)))
+                Ok(StepOutcome::with(json!(change)))
             })
         }))
     })
 }
 
-fn refused(reason: FailureReason, message: String) -> Verdict {
-    Verdict::Refused { reason: reason.as_str(), message }
+fn refused(reason: FailureReason, message: String) -> StepOutcome {
+    StepOutcome::Refused { reason: reason.as_str(), message }
 }
 
 fn is_free(slot: &Slot) -> bool {
     slot.allocation_id.is_none() && slot.state == SlotState::Approved
 }
 
-/// Which resource its node is short of: pure.
+/// Describes the resource that its node is short of: pure.
 fn short_on_node(more: &Capacity, free: &Capacity) -> String {
     let short = Resource::COUNTED.into_iter().find(|resource| resource.amount(more) > resource.amount(free));
     match short {
@@ -140,7 +140,7 @@ fn short_on_node(more: &Capacity, free: &Capacity) -> String {
     }
 }
 
-/// Which slots come and go: pure. Nothing, if the node has too few that are free.
+/// Plans which slots are added and removed: pure. `None` if the node has too few free slots.
 fn plan(allocation: &Allocation, target: &Capacity, slots: &[Slot]) -> Option<Change> {
     let as_free =
         |slot: &Slot| FreeSlot { id: slot.id, ordinal: slot.ordinal, island: slot.island, numa: slot.numa };
@@ -168,16 +168,18 @@ fn plan(allocation: &Allocation, target: &Capacity, slots: &[Slot]) -> Option<Ch
     Some(Change { before: allocation.held, target: *target, added, removed, devices_before, devices })
 }
 
-fn undo<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
+fn undo<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
     Box::pin(async move {
         let allocation = subject(cx).await?;
-        let Some(change) = change(cx)? else { return Ok(Verdict::said("nothing was added").into()) };
+        let Some(change) = change(cx)? else {
+            return Ok(StepOutcome::with_message("nothing was added").into());
+        };
         let node = allocation.node_id.ok_or(StoreError::Corrupt("a node"))?;
         if allocation.held == change.before {
-            return Ok(Verdict::said("given back before").into());
+            return Ok(StepOutcome::with_message("given back before").into());
         }
         let now = cx.now;
-        Ok(Act::write(move |tx, _| {
+        Ok(StepAction::commit(move |tx, _| {
             Box::pin(async move {
                 let more = growth(&change.before, &change.target);
                 tx.node_lock(node).await?;
@@ -186,7 +188,7 @@ fn undo<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
                 tx.quota_take(allocation.project_id, 0, more.to(&Capacity::default())).await?;
                 let after = Allocation { held: change.before, capacity: change.before, ..allocation.clone() };
                 tx.allocation_move(&allocation, &after, now).await?;
-                Ok(Verdict::said("given back"))
+                Ok(StepOutcome::with_message("given back"))
             })
         }))
     })

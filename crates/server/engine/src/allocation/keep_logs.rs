@@ -1,4 +1,4 @@
-//! Have the node say the last of what the services of its cells wrote, before everything goes.
+//! Archives the tail of the service logs of its cells before they are destroyed.
 
 use futures::future::BoxFuture;
 use muster_db::Result;
@@ -8,7 +8,7 @@ use super::subject::{ask_node, attested, subject};
 use crate::cell::keep;
 use crate::definition::{Step, StepCx, Undo};
 use crate::task::Asked;
-use crate::{Act, Verdict};
+use crate::{StepAction, StepOutcome};
 
 pub(super) const KEEP_LOGS: Step = Step {
     name: "keep_logs",
@@ -18,30 +18,36 @@ pub(super) const KEEP_LOGS: Step = Step {
     undo: Undo::None("what was kept does no harm"),
 };
 
-fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
+fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
     Box::pin(async move {
         let allocation = subject(cx).await?;
         let cells = cx.store.cell_live_in(allocation.id).await?;
         let Some(node) = allocation.node_id.filter(|_| !cells.is_empty()) else {
-            return Ok(Verdict::said("it holds no cells").into());
+            return Ok(StepOutcome::with_message("it holds no cells").into());
         };
-        // A node that nobody hears from keeps its logs to itself; the release does not wait for them.
+        // The release does not wait for the logs of an unreachable node.
         let lost = cx.store.node_lookup(node).await?.is_none_or(|node| node.unreachable_since.is_some());
         if lost || attested(cx, &allocation).await?.is_some() {
-            return Ok(Verdict::said("nobody hears from the node, so nothing was kept").into());
+            return Ok(StepOutcome::with_message("nobody hears from the node, so nothing was kept").into());
         }
         let found = match ask_node(cx, &allocation, node, TaskKind::KeepLogs, "keep logs").await? {
             Asked::Pending(act) => return Ok(act),
             Asked::Done(_, found) => found,
-            Asked::Failed(why) => return Ok(Verdict::said(format!("they could not be kept: {why}")).into()),
+            Asked::Failed(why) => {
+                return Ok(StepOutcome::with_message(format!("they could not be kept: {why}")).into());
+            }
         };
         let now = cx.now;
-        Ok(Act::write(move |tx, _| {
+        Ok(StepAction::commit(move |tx, _| {
             Box::pin(async move {
                 for cell in &cells {
                     keep(tx, cell, &found.logs, now).await?;
                 }
-                Ok(Verdict::said(format!("of {} services in {} cells", found.logs.len(), cells.len())))
+                Ok(StepOutcome::with_message(format!(
+                    "of {} services in {} cells",
+                    found.logs.len(),
+                    cells.len()
+                )))
             })
         }))
     })

@@ -1,4 +1,4 @@
-//! The operations on allocations, and their steps, one a file.
+//! Operations on allocations, and their steps, one for each file.
 
 mod apply;
 mod cells;

@@ -1,5 +1,5 @@
-//! The members in an allocation that is to be released, and what their instances need: pure decisions over rows that the caller
-//! has read, so that a command, the clock and the step itself decide alike.
+//! Members in an allocation to be released, and the needs of their instances: pure decisions over rows read by the caller,
+//! so that a command, an expiry and the step itself decide alike.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -14,31 +14,31 @@ use muster_model::quorum::{Need, fault, going, leaving, replacing};
 
 use crate::Releases;
 
-/// The members of one instance that are in the allocation and are not on their way out.
+/// Members of one instance in the allocation that are not being removed.
 #[derive(Debug, Clone)]
 pub struct Occupants {
-    /// Their instance.
+    /// Id of their instance.
     pub instance_id: InstanceId,
-    /// Its name.
+    /// Name of the instance.
     pub instance: String,
-    /// What it is.
+    /// State of the instance.
     pub state: InstanceState,
-    /// The release that it runs.
+    /// Manifest of its release.
     pub manifest: Arc<Manifest>,
-    /// They.
+    /// The members.
     pub members: Vec<Member>,
-    /// Members of the instance that do not count as in work: their nodes are unreachable, or their cells are dead.
+    /// Inactive members of the instance: their nodes are unreachable, or their cells are dead.
     pub absent: BTreeSet<MemberId>,
 }
 
-/// What is known of an instance at one moment.
+/// Snapshot of an instance.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Circumstances<'a> {
     /// Its components.
     pub components: &'a [Component],
     /// Its living members.
     pub living: &'a [Member],
-    /// The unfinished operations that touch it.
+    /// Open operations that hold locks on it.
     pub operations: &'a [Operation],
 }
 
@@ -47,16 +47,16 @@ pub(crate) struct Circumstances<'a> {
 pub enum Obstacle {
     /// Another operation has to end first.
     Busy(String),
-    /// The instance needs them: somebody has to decide.
+    /// The instance needs them: a user has to decide.
     Needed(String),
 }
 
-/// Whether a member stays in its allocation unless it is removed.
+/// Reports whether a member stays in its allocation unless it is removed.
 pub fn is_staying(member: &Member) -> bool {
     !matches!(member.state, MemberState::Removing | MemberState::Removed) && !member.fenced
 }
 
-/// The staying members of an allocation, by instance.
+/// Returns the staying members of an allocation, by instance.
 pub async fn occupants(store: &Store, releases: &Releases, id: AllocationId) -> Result<Vec<Occupants>> {
     let mut by_instance: BTreeMap<InstanceId, Vec<Member>> = BTreeMap::new();
     for member in store.member_in(id).await?.into_iter().filter(is_staying) {
@@ -84,7 +84,8 @@ pub async fn occupants(store: &Store, releases: &Releases, id: AllocationId) -> 
     Ok(found)
 }
 
-/// The first reason why the members in an allocation cannot be removed now, if there is one. The step decides again under locks.
+/// Returns the first reason why the members in an allocation cannot be removed now, if any. The step decides again under
+/// locks.
 pub async fn find_obstacle(store: &Store, occupants: &[Occupants], force: bool) -> Result<Option<Obstacle>> {
     for of in occupants {
         let id = of.instance_id;
@@ -101,8 +102,8 @@ pub async fn find_obstacle(store: &Store, occupants: &[Occupants], force: bool) 
     Ok(None)
 }
 
-/// Why the members in an allocation cannot be out of work for a moment, if they cannot: their instance is on its way, or their
-/// component's quorum would be lost. By force only the first counts.
+/// Explains why the members in an allocation cannot be interrupted, if so: their instance is changing state, or their
+/// component would lose its quorum. If forced, only the first counts.
 pub async fn find_interruption(
     store: &Store,
     occupants: &[Occupants],
@@ -146,7 +147,8 @@ pub async fn find_interruption(
     Ok(None)
 }
 
-/// Why the members cannot be removed, if they cannot. `counted` are those that an earlier operation has counted out already.
+/// Returns the obstacle to removing the members, if any. `counted` are those that an earlier operation has already
+/// uncounted.
 pub(super) fn obstacle(
     of: &Occupants,
     known: Circumstances<'_>,
@@ -169,7 +171,7 @@ pub(super) fn obstacle(
             )));
         }
     }
-    // By force whatever else is done with them is superseded.
+    // A forced release supersedes every other operation on them.
     if force {
         return None;
     }
@@ -190,7 +192,7 @@ pub(super) fn obstacle(
     })
 }
 
-/// Why a component cannot do without them, if it cannot: its minimum, and its quorum.
+/// Explains why a component needs them, if so: its minimum, or its quorum.
 fn needed(of: &Occupants, known: Circumstances<'_>, counted: &BTreeSet<MemberId>) -> Option<String> {
     let without: BTreeSet<MemberId> = of.members.iter().map(|member| member.id).collect();
     let mut away = leaving(known.operations);
@@ -214,7 +216,7 @@ fn needed(of: &Occupants, known: Circumstances<'_>, counted: &BTreeSet<MemberId>
     None
 }
 
-/// The members of a component that are counted out by their removal: those that ever worked, each once.
+/// Returns the members of a component that their removal uncounts: those that ever worked, each once.
 pub(super) fn counted_members<'o>(
     of: &'o Occupants,
     component: &'o str,
@@ -227,18 +229,18 @@ pub(super) fn counted_members<'o>(
 
 #[cfg(test)]
 mod tests {
-    use muster_ids::World;
+    use muster_ids::Env;
     use muster_model::instance::Health;
     use serde_json::json;
 
     use super::*;
 
-    fn member(world: &World, key: &str, worked: bool) -> Member {
+    fn member(env: &Env, key: &str, worked: bool) -> Member {
         Member {
-            id: world.id(),
-            tenant_id: world.id(),
-            project_id: world.id(),
-            instance_id: world.id(),
+            id: env.id(),
+            tenant_id: env.id(),
+            project_id: env.id(),
+            instance_id: env.id(),
             component_key: key.to_owned(),
             name: format!("i-{key}-1"),
             state: MemberState::Active,
@@ -258,13 +260,13 @@ mod tests {
             failure_reason: None,
             message: None,
             fenced: false,
-            active_witness_id: worked.then(|| world.id()),
+            active_witness_id: worked.then(|| env.id()),
             drained_witness_id: None,
             removed_witness_id: None,
             operation_id: None,
             correlation_id: String::new(),
-            created_at: world.now(),
-            updated_at: world.now(),
+            created_at: env.now(),
+            updated_at: env.now(),
             version: 1,
         }
     }
@@ -285,8 +287,8 @@ mod tests {
         .unwrap()
     }
 
-    fn component(world: &World, key: &str, desired: i64) -> Component {
-        let instance_id = world.id();
+    fn component(env: &Env, key: &str, desired: i64) -> Component {
+        let instance_id = env.id();
         Component {
             instance_id,
             key: key.to_owned(),
@@ -299,16 +301,16 @@ mod tests {
 
     #[test]
     fn a_minimum_and_a_quorum_keep_their_members_unless_it_is_forced() {
-        let world = World::for_tests(1);
-        let (head, unit) = (member(&world, "head", true), member(&world, "unit", true));
-        let voters: Vec<Member> = (0..3).map(|_| member(&world, "voter", true)).collect();
+        let env = Env::for_tests(1);
+        let (head, unit) = (member(&env, "head", true), member(&env, "unit", true));
+        let voters: Vec<Member> = (0..3).map(|_| member(&env, "voter", true)).collect();
         let mut living = vec![head.clone(), unit.clone()];
         living.extend(voters.clone());
         let components =
-            [component(&world, "head", 1), component(&world, "unit", 1), component(&world, "voter", 3)];
+            [component(&env, "head", 1), component(&env, "unit", 1), component(&env, "voter", 3)];
         let known = Circumstances { components: &components, living: &living, operations: &[] };
         let of = |members: Vec<Member>| Occupants {
-            instance_id: world.id(),
+            instance_id: env.id(),
             instance: "i".to_owned(),
             state: InstanceState::Running,
             manifest: Arc::new(manifest()),
@@ -318,7 +320,7 @@ mod tests {
         let none = BTreeSet::new();
         assert_eq!(obstacle(&of(vec![unit.clone()]), known, &none, false), None);
         for members in [vec![head.clone()], vec![unit, head.clone()], voters.clone()] {
-            // Of the voters none would be wanted any more, so no quorum is left to be kept.
+            // With no voter desired any more, there is no quorum to keep.
             let found = obstacle(&of(members.clone()), known, &none, false);
             let all_voters = members.len() == 3;
             assert_eq!(matches!(found, Some(Obstacle::Needed(_))), !all_voters, "{found:?}");
@@ -328,19 +330,19 @@ mod tests {
         assert_eq!(obstacle(&two, known, &none, false), None, "one of one is a majority");
         let ill = Occupants { absent: BTreeSet::from([voters[2].id]), ..two };
         assert!(matches!(obstacle(&ill, known, &none, false), Some(Obstacle::Needed(_))));
-        // One that was counted out before is not counted again.
+        // A member already uncounted is not counted again.
         assert_eq!(obstacle(&of(vec![head.clone()]), known, &BTreeSet::from([head.id]), false), None);
     }
 
     #[test]
     fn members_of_an_instance_that_does_not_run_only_go_with_it() {
-        let world = World::for_tests(1);
+        let env = Env::for_tests(1);
         let of = |state| Occupants {
-            instance_id: world.id(),
+            instance_id: env.id(),
             instance: "i".to_owned(),
             state,
             manifest: Arc::new(manifest()),
-            members: vec![member(&world, "unit", true)],
+            members: vec![member(&env, "unit", true)],
             absent: BTreeSet::new(),
         };
         let known = Circumstances { components: &[], living: &[], operations: &[] };

@@ -1,8 +1,8 @@
-//! Have the node make the allocation's place. The undo destroys it, wipes what it held, and witnesses both.
+//! Provisions the allocation's sandbox on the node. The undo destroys it, wipes its resources, and records evidence of both.
 //!
-//! A node may fall silent between the claim and the delivery of the task. As long as no agent was given the task, the node surely
-//! did nothing: the task is taken back and the claim moves to another node, in one transaction. Once the task was delivered, the
-//! claim stays where it is and waits with the reason: two claims that may both live are never held.
+//! A node may fall silent between the claim and the delivery of the task. While the task is undelivered, the node certainly
+//! did nothing: the task is withdrawn and the claim moves to another node, in one transaction. Once it is delivered, the
+//! claim stays and waits with the reason: two claims that may both be live are never held.
 
 use futures::future::BoxFuture;
 use jiff::{SignedDuration, Timestamp};
@@ -20,7 +20,7 @@ use super::subject::{ask_node, attested, evidence, on_word, path, subject};
 use crate::definition::{Step, StepCx, Undo};
 use crate::placement::{ask_of, place};
 use crate::task::{Asked, never_delivered, silence};
-use crate::{Act, Verdict};
+use crate::{StepAction, StepOutcome};
 
 pub(super) const PREPARE: Step = Step {
     name: "prepare",
@@ -30,30 +30,34 @@ pub(super) const PREPARE: Step = Step {
     undo: Undo::Run(undo),
 };
 
-fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
+fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
     Box::pin(async move {
         let allocation = subject(cx).await?;
         let Some(node) = allocation.node_id else {
             return Ok(refused("it has no node".to_owned()).into());
         };
         Ok(match ask_node(cx, &allocation, node, TaskKind::Prepare, "prepare").await? {
-            // It was asked before and there is no answer yet.
-            Asked::Pending(act @ Act::Say(_)) => {
+            // The task is queued and has no result yet.
+            Asked::Pending(act @ StepAction::Return(_)) => {
                 leave_silent_node(cx, &allocation, node).await?.unwrap_or(act)
             }
             Asked::Pending(act) => act,
-            Asked::Done(..) => Verdict::with(json!({"incarnation": allocation.incarnation})).into(),
+            Asked::Done(..) => StepOutcome::with(json!({"incarnation": allocation.incarnation})).into(),
             Asked::Failed(why) => refused(why).into(),
         })
     })
 }
 
-fn refused(message: String) -> Verdict {
-    Verdict::Refused { reason: FailureReason::PrepareFailed.as_str(), message }
+fn refused(message: String) -> StepOutcome {
+    StepOutcome::Refused { reason: FailureReason::PrepareFailed.as_str(), message }
 }
 
-/// What to do instead of waiting, if the node is silent and surely did nothing.
-async fn leave_silent_node(cx: &StepCx<'_>, allocation: &Allocation, node: NodeId) -> Result<Option<Act>> {
+/// Returns an alternative to waiting if the node is silent and certainly did nothing.
+async fn leave_silent_node(
+    cx: &StepCx<'_>,
+    allocation: &Allocation,
+    node: NodeId,
+) -> Result<Option<StepAction>> {
     let tasks = cx.store.task_list(cx.operation.id).await?;
     let Some(latest) = tasks.iter().rfind(|task| task.node_id == node && task.state == TaskState::Queued)
     else {
@@ -64,13 +68,13 @@ async fn leave_silent_node(cx: &StepCx<'_>, allocation: &Allocation, node: NodeI
     }
     let Some(node) = cx.store.node_lookup(node).await? else { return Ok(None) };
     let Some(silence) = silence(cx, &node) else { return Ok(None) };
-    // A whole node is as large as it is: another one may be more than the quota allows. It waits for this one.
+    // A bare-metal allocation waits for this node: another node may be larger than the quota allows.
     let can_move = allocation.shape != AllocationShape::Baremetal;
     let fits = if can_move { cx.store.fits().await? } else { Vec::new() };
     let leave = Leave { allocation: allocation.clone(), node, task: latest.clone(), silence };
-    let (world, now, look) = (cx.world.clone(), cx.now, cx.timing.look);
+    let (env, now, look) = (cx.env.clone(), cx.now, cx.timing.look);
     let heard_since = cx.timing.heard_since(now);
-    Ok(Some(Act::write(move |tx, told| {
+    Ok(Some(StepAction::commit(move |tx, effects| {
         Box::pin(async move {
             let ask = ask_of(&leave.allocation);
             let has_room =
@@ -79,16 +83,16 @@ async fn leave_silent_node(cx: &StepCx<'_>, allocation: &Allocation, node: NodeI
                 return leave.wait_or_fail(tx, heard_since, now, look).await;
             }
             if !leave.take_back(tx, now).await? {
-                return Ok(Verdict::Wait { reason: leave.silence, until: now + look });
+                return Ok(StepOutcome::Wait { reason: leave.silence, until: now + look });
             }
-            // Placing, so that it waits for no lock while it holds one; whatever cannot be had rolls all of this back.
+            // In state `Placing` it waits for no lock while it holds one; a failure rolls all of this back.
             let placing = Allocation {
                 state: AllocationState::Placing,
                 node_id: None,
                 held: Capacity::default(),
                 ..leave.allocation.clone()
             };
-            let placed = place(tx, &world, &placing, &fits, heard_since, now).await?;
+            let placed = place(tx, &env, &placing, &fits, heard_since, now).await?;
             let taken = || StoreError::Conflict("others took what was free on the other nodes".to_owned());
             let placed = placed.ok_or_else(taken)?;
             let after = Allocation {
@@ -100,13 +104,13 @@ async fn leave_silent_node(cx: &StepCx<'_>, allocation: &Allocation, node: NodeI
             tx.allocation_move(&leave.allocation, &after, now).await?;
             let data =
                 json!({"node_id": placed.node, "gpus": placed.slots.len(), "left_node_id": leave.node.id});
-            told.events.push((EventType::AllocationPlaced, path(&after), data));
-            Ok(Verdict::Wait { reason: format!("{}; moved to another node", leave.silence), until: now })
+            effects.events.push((EventType::AllocationPlaced, path(&after), data));
+            Ok(StepOutcome::Wait { reason: format!("{}; moved to another node", leave.silence), until: now })
         })
     })))
 }
 
-/// A silent node that surely did nothing, and what is held of it.
+/// A silent node that certainly did nothing, and the claim on it.
 struct Leave {
     allocation: Allocation,
     node: Node,
@@ -115,7 +119,7 @@ struct Leave {
 }
 
 impl Leave {
-    /// Takes the task back and gives up what is held of the node; `false`, with nothing changed, if an agent got the task.
+    /// Withdraws the task and releases the claim on the node; `false`, with nothing changed, if an agent received the task.
     async fn take_back(&self, tx: &mut Tx, now: Timestamp) -> Result<bool> {
         tx.node_lock(self.node.id).await?;
         if !tx.task_withdraw(self.task.id, now).await? {
@@ -126,30 +130,30 @@ impl Leave {
         Ok(true)
     }
 
-    /// No other node has room: it waits for this one, until that is lost and nothing speaks for waiting any longer.
+    /// No other node has room: waits for this one until it is declared lost and the allocation's wait has expired.
     async fn wait_or_fail(
         self,
         tx: &mut Tx,
         heard_since: Timestamp,
         now: Timestamp,
         look: SignedDuration,
-    ) -> Result<Verdict> {
+    ) -> Result<StepOutcome> {
         let may_wait = self.allocation.wait_until.is_some_and(|until| now < until);
         if self.node.unreachable_since.is_none() || may_wait || !tx.task_withdraw(self.task.id, now).await? {
-            return Ok(Verdict::Wait { reason: self.silence, until: now + look });
+            return Ok(StepOutcome::Wait { reason: self.silence, until: now + look });
         }
         let short = short(tx, &self.allocation, heard_since, false).await?;
         let message = format!("{}; on the other nodes: {short}", self.silence);
-        Ok(Verdict::Refused { reason: FailureReason::NodeUnreachable.as_str(), message })
+        Ok(StepOutcome::Refused { reason: FailureReason::NodeUnreachable.as_str(), message })
     }
 }
 
-/// The same order as a release: destroy, see that it is gone, wipe, see that it is wiped. The slots are not given back before.
-fn undo<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
+/// Same order as a release: destroy, verify, wipe, verify. The slots are not released before that.
+fn undo<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
     Box::pin(async move {
         let allocation = subject(cx).await?;
         let Some(node) = allocation.node_id.filter(|_| allocation.held != Capacity::default()) else {
-            return Ok(Verdict::said("no place was made").into());
+            return Ok(StepOutcome::with_message("no place was made").into());
         };
         if let Some(word) = attested(cx, &allocation).await? {
             return Ok(on_word(&word).into());
@@ -175,10 +179,10 @@ fn undo<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
         }
         let checked = json!(["the place is gone", "its devices and disk are wiped"]);
         let witness = evidence(cx, &allocation, Transition::Wiped, &task, checked);
-        Ok(Act::write(move |tx, _| {
+        Ok(StepAction::commit(move |tx, _| {
             Box::pin(async move {
                 tx.witness_insert(&witness).await?;
-                Ok(Verdict::Done {
+                Ok(StepOutcome::Done {
                     output: json!(null),
                     message: Some("destroyed and wiped".to_owned()),
                     witness: Some(witness.id),
@@ -188,8 +192,8 @@ fn undo<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
     })
 }
 
-/// Ends the undo where no agent was ever given the task: nothing was made, and a node that does not answer is not needed.
-async fn withdraw(cx: &StepCx<'_>) -> Result<Option<Act>> {
+/// Ends the undo if the task was never delivered: nothing was provisioned, and the unreachable node is not needed.
+async fn withdraw(cx: &StepCx<'_>) -> Result<Option<StepAction>> {
     let tasks = cx.store.task_list(cx.operation.id).await?;
     let has_begun_undo = tasks.iter().any(|task| !matches!(task.kind, TaskKind::Prepare));
     if tasks.is_empty() || has_begun_undo || !never_delivered(&tasks, PREPARE.name) {
@@ -197,18 +201,18 @@ async fn withdraw(cx: &StepCx<'_>) -> Result<Option<Act>> {
     }
     let queued: Vec<Task> = tasks.into_iter().filter(|task| task.state == TaskState::Queued).collect();
     let now = cx.now;
-    Ok(Some(Act::write(move |tx, _| {
+    Ok(Some(StepAction::commit(move |tx, _| {
         Box::pin(async move {
             for task in queued {
                 if !tx.task_withdraw(task.id, now).await? {
                     return Err(StoreError::Conflict("the node took the task up at this moment".to_owned()));
                 }
             }
-            Ok(Verdict::said("nothing was made: the node never got the task"))
+            Ok(StepOutcome::with_message("nothing was made: the node never got the task"))
         })
     })))
 }
 
-fn unwiped(message: String) -> Verdict {
-    Verdict::Refused { reason: FailureReason::WipeFailed.as_str(), message }
+fn unwiped(message: String) -> StepOutcome {
+    StepOutcome::Refused { reason: FailureReason::WipeFailed.as_str(), message }
 }

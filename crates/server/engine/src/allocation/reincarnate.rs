@@ -1,4 +1,4 @@
-//! Raise the incarnation: from here on the old place and whatever speaks of it are refused.
+//! Increments the incarnation: from here on the old sandbox and all reports about it are rejected.
 
 use futures::future::BoxFuture;
 use muster_db::Result;
@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::subject::subject;
 use crate::definition::{Step, StepCx, Undo};
-use crate::{Act, Verdict};
+use crate::{StepAction, StepOutcome};
 
 pub(super) const REINCARNATE: Step = Step {
     name: "reincarnate",
@@ -17,20 +17,20 @@ pub(super) const REINCARNATE: Step = Step {
     undo: Undo::None("a counter that fences only ever grows"),
 };
 
-fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
+fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
     Box::pin(async move {
         let allocation = subject(cx).await?;
-        // A repeat raises it once more, which fences once more and harms nobody.
+        // A repeat increments it once more, which is harmless.
         let after = Allocation {
             incarnation: allocation.incarnation + 1,
             active_witness_id: None,
             ..allocation.clone()
         };
         let now = cx.now;
-        Ok(Act::write(move |tx, _| {
+        Ok(StepAction::commit(move |tx, _| {
             Box::pin(async move {
                 tx.allocation_move(&allocation, &after, now).await?;
-                Ok(Verdict::with(json!({"incarnation": after.incarnation})))
+                Ok(StepOutcome::with(json!({"incarnation": after.incarnation})))
             })
         }))
     })

@@ -1,9 +1,9 @@
-//! Giving an allocation back, honestly: make sure that nothing keeps it · remove the members in it, if it cascades · keep logs ·
-//! destroy · verify that it is gone · wipe · verify that it is wiped · free.
+//! Releases an allocation: ensure that it can be released · remove its members, if it cascades · keep logs · destroy ·
+//! verify that it is gone · wipe · verify that it is wiped · free.
 
 use jiff::Timestamp;
 use muster_db::{Result, Tx};
-use muster_ids::{OperationId, TypedId as _, World};
+use muster_ids::{Env, OperationId, TypedId as _};
 use muster_model::allocation::Allocation;
 use muster_model::operation::{Operation, OperationState};
 use serde_json::json;
@@ -20,7 +20,7 @@ use crate::advance::at_step;
 use crate::definition::{Abandon, AtDeadline, Definition, OnFailure, nothing_to_settle};
 use crate::{Open, Timing, open, supersede};
 
-/// `allocation.release`. There is no way back from it: what cannot go on is parked.
+/// `allocation.release`. It cannot be rolled back: a stuck one is blocked.
 pub const RELEASE: Definition = Definition {
     kind: "allocation.release",
     steps: &[ENSURE_RELEASABLE, REMOVE_MEMBERS, KEEP_LOGS, DESTROY, VERIFY_GONE, WIPE, VERIFY_WIPED, FREE],
@@ -29,39 +29,39 @@ pub const RELEASE: Definition = Definition {
     cancellable: false,
     no_return: None,
     abandon: Abandon::Attest,
-    unblock_by: "operator",
+    resolvable_by: "operator",
     settle: nothing_to_settle,
 };
 
-/// Whether a release is blocked before anything was taken: by protection, or by what the members in it are needed for. Only such
-/// a one can be dropped or superseded by another release.
+/// Reports whether a release is blocked before it took anything: by protection, or because its members are needed. Only such
+/// a release can be dropped or superseded by another.
 pub fn is_kept(operation: &Operation) -> bool {
     operation.kind == RELEASE.kind
-        && operation.state == OperationState::Parked
+        && operation.state == OperationState::Blocked
         && at_step(operation) == Some(ENSURE_RELEASABLE.name)
 }
 
-/// Whether the clock asked for a release.
+/// Reports whether a release is due to expiry.
 pub fn is_for_expiry(operation: &Operation) -> bool {
     operation.kind == RELEASE.kind && is_expiry(&operation.input)
 }
 
-/// Drops a release that is blocked before anything was taken, because its reason is over: it ends as cancelled. Says whether it
-/// was such a one.
+/// Cancels a release that is blocked before it took anything, because its reason no longer applies. Reports whether it was
+/// such a release.
 pub async fn drop_kept(tx: &mut Tx, id: OperationId, why: &str, now: Timestamp) -> Result<bool> {
     let Some(mut kept) = tx.operation_seize(id).await?.filter(is_kept) else { return Ok(false) };
     kept.state = OperationState::Cancelled;
-    (kept.parked, kept.waiting) = (None, None);
+    (kept.blocked, kept.waiting) = (None, None);
     kept.reason = Some("cancelled".to_owned());
     kept.message = Some(why.to_owned());
     tx.operation_end(&kept, now).await?;
     Ok(true)
 }
 
-/// Opens the release of an allocation as a part of `parent`. Whatever else is under way on it is superseded.
+/// Opens the release of an allocation as a child of `parent`. Any other open operation on it is superseded.
 pub async fn open_release(
     tx: &mut Tx,
-    world: &World,
+    env: &Env,
     allocation: &Allocation,
     under_way: Option<Operation>,
     parent: &Operation,
@@ -71,13 +71,13 @@ pub async fn open_release(
     let mut release = open(
         &RELEASE,
         Open {
-            id: world.id(),
+            id: env.id(),
             scope: allocation.scope(),
             subject_kind: "allocation",
             subject_id: allocation.id.uuid(),
             subject_name: allocation.name.clone(),
-            touches: vec![allocation.id.uuid()],
-            shares: Vec::new(),
+            exclusive_locks: vec![allocation.id.uuid()],
+            shared_locks: Vec::new(),
             asked_by: parent.asked_by.clone(),
             correlation_id: parent.correlation_id.clone(),
             input: json!({}),
@@ -87,8 +87,8 @@ pub async fn open_release(
         },
     );
     if let Some(old) = under_way {
-        // Boxed: superseding a replacement releases what it reserved.
-        Box::pin(supersede(tx, world, &old, &mut release, now)).await?;
+        // Boxed: superseding a replacement releases its reservation.
+        Box::pin(supersede(tx, env, &old, &mut release, now)).await?;
     }
     tx.operation_open(&release).await?;
     Ok(release)

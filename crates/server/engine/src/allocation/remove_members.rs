@@ -1,5 +1,5 @@
-//! Remove the members in an allocation that is released with all that is in it: each by an operation of its own, so many of an
-//! instance at once as its components allow, those that others count on last.
+//! Removes the members in an allocation released with its contents: each by a child operation, as many of an instance
+//! concurrently as its components allow, dependencies last.
 
 use std::collections::BTreeSet;
 
@@ -16,7 +16,7 @@ use super::subject::{attested, on_word, subject};
 use crate::definition::{Step, StepCx, Undo};
 use crate::gather::{Gathered, Planned, TakesOver, failures, gather_sharing};
 use crate::member::{REMOVE, VERIFY_WITHDRAWN};
-use crate::{Act, Verdict};
+use crate::{StepAction, StepOutcome};
 
 pub(super) const REMOVE_MEMBERS: Step = Step {
     name: "remove_members",
@@ -26,20 +26,21 @@ pub(super) const REMOVE_MEMBERS: Step = Step {
     undo: Undo::None("what was removed is not brought back"),
 };
 
-fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
+fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
     Box::pin(async move {
         let allocation = subject(cx).await?;
         let mut members = named(cx).await?;
         if members.is_empty() {
-            return Ok(Verdict::said("it holds no members that stay").into());
+            return Ok(StepOutcome::with_message("it holds no members that stay").into());
         }
         if let Some(word) = attested(cx, &allocation).await? {
             return Ok(on_word(&word).into());
         }
         if node_is_lost(cx, allocation.node_id).await? && all_withdrawn(cx, &members).await? {
-            return Ok(
-                Verdict::said("its node is unreachable: nothing counts on its members any more").into()
-            );
+            return Ok(StepOutcome::with_message(
+                "its node is unreachable: nothing counts on its members any more",
+            )
+            .into());
         }
         let mut pace = usize::MAX;
         let mut orders = Vec::new();
@@ -49,7 +50,7 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
             pace = pace.min(usize::try_from(at_once).unwrap_or(1).max(1));
             orders.push((member.id, component.map_or(0, |component| component.update_order)));
         }
-        // Those with a higher order count on those with a lower one.
+        // Components with a higher order depend on those with a lower one.
         let order_of = |id: MemberId| orders.iter().find(|(of, _)| *of == id).map_or(0, |(_, order)| *order);
         members.sort_by_key(|member| std::cmp::Reverse(order_of(member.id)));
         let members = of_this_turn(cx, members, order_of).await?;
@@ -62,13 +63,13 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
             Gathered::Pending(act) => without_items(act),
             Gathered::Ended(items, done) if items.len() < all && items.len() == done => {
                 let reason = "the members that others count on follow".to_owned();
-                Verdict::Wait { reason, until: cx.now }.into()
+                StepOutcome::Wait { reason, until: cx.now }.into()
             }
             Gathered::Ended(items, done) if items.len() == done => {
-                Verdict::said(format!("{done} members are removed")).into()
+                StepOutcome::with_message(format!("{done} members are removed")).into()
             }
             Gathered::Ended(items, _) => {
-                Verdict::Refused { reason: "some_failed", message: failures(&items) }.into()
+                StepOutcome::Refused { reason: "some_failed", message: failures(&items) }.into()
             }
         })
     })
@@ -81,7 +82,7 @@ async fn component_of(cx: &StepCx<'_>, member: &Member) -> Result<Option<Compone
     Ok(manifest.component(&member.component_key).cloned())
 }
 
-/// The members that were counted out for this.
+/// Returns the members that were uncounted for this release.
 async fn named(cx: &StepCx<'_>) -> Result<Vec<Member>> {
     let output =
         cx.operation.step(ENSURE_RELEASABLE.name).map(|step| step.output.clone()).unwrap_or_default();
@@ -94,7 +95,7 @@ async fn named(cx: &StepCx<'_>) -> Result<Vec<Member>> {
     Ok(members)
 }
 
-/// Those whose component is next in its instance, and those that went before: a component begins when the ones that count on it
+/// Returns the members of the current component of each instance, and those before: a component starts once its dependents
 /// are removed.
 async fn of_this_turn(
     cx: &StepCx<'_>,
@@ -104,7 +105,7 @@ async fn of_this_turn(
     let children = cx.store.operation_children(cx.operation.id).await?;
     let is_removed = |member: &Member| {
         let prefix = format!("{}/{} {}/", cx.step, REMOVE.kind, member.id);
-        let last = children.iter().rfind(|child| child.opened_for.starts_with(&prefix));
+        let last = children.iter().rfind(|child| child.spawn_key.starts_with(&prefix));
         last.is_some_and(|child| child.state == OperationState::Succeeded)
     };
     let mut waits: BTreeSet<(InstanceId, u32)> = BTreeSet::new();
@@ -122,12 +123,13 @@ async fn node_is_lost(cx: &StepCx<'_>, node: Option<muster_ids::NodeId>) -> Resu
     Ok(cx.store.node_lookup(node).await?.is_some_and(|node| node.unreachable_since.is_some()))
 }
 
-/// Whether every removal has verified that nothing counts on its member. What is left of them goes with the place.
+/// Reports whether every removal has verified that nothing depends on its member. The rest of them is destroyed with the
+/// sandbox.
 async fn all_withdrawn(cx: &StepCx<'_>, members: &[Member]) -> Result<bool> {
     let children = cx.store.operation_children(cx.operation.id).await?;
     for member in members {
         let prefix = format!("{}/{} {}/", cx.step, REMOVE.kind, member.id);
-        let Some(child) = children.iter().rfind(|child| child.opened_for.starts_with(&prefix)) else {
+        let Some(child) = children.iter().rfind(|child| child.spawn_key.starts_with(&prefix)) else {
             return Ok(false);
         };
         let Some(child) = cx.store.operation_lookup(child.id).await? else { return Ok(false) };
@@ -138,15 +140,15 @@ async fn all_withdrawn(cx: &StepCx<'_>, members: &[Member]) -> Result<bool> {
     Ok(true)
 }
 
-/// The members are children, and no items: an operation with items can be accepted as done in part, and a release cannot.
-pub(super) fn without_items(act: Act) -> Act {
+/// The members are children, not items: an operation with items can be accepted as partial, and a release cannot.
+pub(super) fn without_items(act: StepAction) -> StepAction {
     match act {
-        Act::Say(verdict) => Act::Say(verdict),
-        Act::Write(write) => Act::write(move |tx, told| {
+        StepAction::Return(outcome) => StepAction::Return(outcome),
+        StepAction::Commit(write) => StepAction::commit(move |tx, effects| {
             Box::pin(async move {
-                let verdict = write(tx, told).await?;
-                told.items = None;
-                Ok(verdict)
+                let outcome = write(tx, effects).await?;
+                effects.items = None;
+                Ok(outcome)
             })
         }),
     }

@@ -1,5 +1,6 @@
-//! Resizing in place: hold what is added (−give it back) · stop the cells, if its GPUs change and that was asked for (−start them) ·
-//! have the node apply it (−apply the old size) · wipe and give back what is removed · verify · start the cells again.
+//! Resizes in place: claim the growth (undo: release it) · stop the cells, if the GPUs change and that was requested (undo:
+//! start them) · apply on the node (undo: apply the old size) · wipe and release the surplus · verify · start the cells
+//! again.
 
 use super::apply::APPLY;
 use super::grow::GROW;
@@ -9,7 +10,7 @@ use super::stop_cells::STOP_CELLS;
 use super::verify_active::VERIFY_ACTIVE;
 use crate::definition::{Abandon, AtDeadline, Definition, OnFailure, nothing_to_settle};
 
-/// `allocation.resize`. What was given back may belong to somebody else already, so after that there is no way back.
+/// `allocation.resize`. Released resources may already belong to another allocation, so that step is the point of no return.
 pub const RESIZE: Definition = Definition {
     kind: "allocation.resize",
     steps: &[GROW, STOP_CELLS, APPLY, SHRINK, VERIFY_ACTIVE, START_CELLS],
@@ -18,6 +19,6 @@ pub const RESIZE: Definition = Definition {
     cancellable: true,
     no_return: Some("shrink"),
     abandon: Abandon::Never,
-    unblock_by: "tenant",
+    resolvable_by: "tenant",
     settle: nothing_to_settle,
 };

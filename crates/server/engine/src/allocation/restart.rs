@@ -1,5 +1,5 @@
-//! Restarting in place: stop the cells in it · destroy · verify that it is gone · raise the incarnation · prepare · verify · start
-//! the cells again. Nothing is given back, and nothing is wiped, because it stays with its owner.
+//! Restarts in place: stop the cells · destroy · verify that it is gone · increment the incarnation · prepare · verify ·
+//! start the cells again. Nothing is released or wiped, because it stays with its owner.
 
 use super::destroy::DESTROY;
 use super::prepare::PREPARE;
@@ -10,8 +10,8 @@ use super::verify_active::VERIFY_ACTIVE;
 use super::verify_gone::VERIFY_GONE;
 use crate::definition::{Abandon, AtDeadline, Definition, OnFailure, nothing_to_settle};
 
-/// `allocation.restart`. A place that cannot be made again is not taken away from its owner: it is parked, and can be
-/// tried again or released.
+/// `allocation.restart`. A sandbox that cannot be recreated is not taken from its owner: the operation is blocked, and can
+/// be retried or the allocation released.
 pub const RESTART: Definition = Definition {
     kind: "allocation.restart",
     steps: &[STOP_CELLS, DESTROY, VERIFY_GONE, REINCARNATE, PREPARE, VERIFY_ACTIVE, START_CELLS],
@@ -20,6 +20,6 @@ pub const RESTART: Definition = Definition {
     cancellable: false,
     no_return: None,
     abandon: Abandon::Never,
-    unblock_by: "tenant",
+    resolvable_by: "tenant",
     settle: nothing_to_settle,
 };

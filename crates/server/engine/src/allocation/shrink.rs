@@ -1,4 +1,4 @@
-//! Wipe what a smaller size leaves over, see that it is wiped, and give it back.
+//! Wipes the surplus of a smaller size, verifies that, and releases it.
 
 use futures::future::BoxFuture;
 use muster_db::{Result, StoreError};
@@ -10,7 +10,7 @@ use super::grow::{change, growth};
 use super::subject::subject;
 use crate::definition::{Step, StepCx, Undo};
 use crate::task::{Ask, Asked, ask};
-use crate::{Act, Verdict};
+use crate::{StepAction, StepOutcome};
 
 pub(super) const SHRINK: Step = Step {
     name: "shrink",
@@ -20,13 +20,13 @@ pub(super) const SHRINK: Step = Step {
     undo: Undo::None("what was given back may belong to somebody else already"),
 };
 
-fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
+fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
     Box::pin(async move {
         let allocation = subject(cx).await?;
         let node = allocation.node_id.ok_or(StoreError::Corrupt("a node"))?;
         let change = change(cx)?.ok_or(StoreError::Corrupt("the journal of a resize"))?;
         if allocation.held == change.target && allocation.capacity == change.target {
-            return Ok(Verdict::said("nothing is left over").into());
+            return Ok(StepOutcome::with_message("nothing is left over").into());
         }
         let devices: Vec<String> =
             change.devices_before.iter().filter(|device| !change.devices.contains(device)).cloned().collect();
@@ -50,9 +50,9 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
             }
         }
         let now = cx.now;
-        Ok(Act::write(move |tx, _| {
+        Ok(StepAction::commit(move |tx, _| {
             Box::pin(async move {
-                // The opposite of growth: what is less in the target than before.
+                // The reverse of growth: the decrease to the target.
                 let less = growth(&change.target, &change.before);
                 tx.node_lock(node).await?;
                 tx.unhold_some(node, allocation.id, &change.removed, &less, now).await?;
@@ -62,12 +62,12 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
                 let after = Allocation { held: change.target, capacity: change.target, ..allocation.clone() };
                 tx.allocation_move(&allocation, &after, now).await?;
                 tx.operation_wake_in_line(now, 8).await?;
-                Ok(Verdict::done())
+                Ok(StepOutcome::done())
             })
         }))
     })
 }
 
-fn refused(message: String) -> Act {
-    Verdict::Refused { reason: FailureReason::WipeFailed.as_str(), message }.into()
+fn refused(message: String) -> StepAction {
+    StepOutcome::Refused { reason: FailureReason::WipeFailed.as_str(), message }.into()
 }

@@ -1,5 +1,5 @@
-//! Start the cells again that were stopped in the same operation: cells by themselves each by a restart of its own, members as a
-//! recovery would, in the order in which they count on each other. Each is verified by its own operation.
+//! Restarts the cells that the same operation stopped: standalone cells by a child restart each, members by a recovery, in
+//! dependency order. Each child verifies its result.
 
 use futures::future::BoxFuture;
 use muster_db::{Result, StoreError};
@@ -19,7 +19,7 @@ use crate::child::{self, Part};
 use crate::definition::{Step, StepCx, Undo};
 use crate::gather::{Gathered, Planned, TakesOver, failures, gather_sharing};
 use crate::member::{DRAIN, RECOVER, RESUME};
-use crate::{Act, Definition, Verdict, supersede};
+use crate::{Definition, StepAction, StepOutcome, supersede};
 
 pub(super) const START_CELLS: Step = Step {
     name: "start_cells",
@@ -29,16 +29,22 @@ pub(super) const START_CELLS: Step = Step {
     undo: Undo::None("what runs again is what its owner wants"),
 };
 
-fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
+fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
     Box::pin(async move {
-        let Some(stopped) = stopped(cx)? else { return Ok(Verdict::said("no cell was stopped").into()) };
+        let Some(stopped) = stopped(cx)? else {
+            return Ok(StepOutcome::with_message("no cell was stopped").into());
+        };
         let allocation = subject(cx).await?;
         start_again(cx, &allocation, stopped).await
     })
 }
 
-/// Starts what was stopped; members that were only drained are put back to work.
-pub(super) async fn start_again(cx: &StepCx<'_>, allocation: &Allocation, stopped: Stopped) -> Result<Act> {
+/// Restarts the stopped cells; members that were only drained are resumed.
+pub(super) async fn start_again(
+    cx: &StepCx<'_>,
+    allocation: &Allocation,
+    stopped: Stopped,
+) -> Result<StepAction> {
     let all = occupied(cx, allocation).await?;
     let was_stopped = |of: &&Occupied| stopped.cells.contains(&of.cell.id);
     let bare: Vec<&Cell> =
@@ -50,17 +56,17 @@ pub(super) async fn start_again(cx: &StepCx<'_>, allocation: &Allocation, stoppe
     if let Some(act) = recover(cx, members).await? {
         return Ok(act);
     }
-    if let Some(act) = put_back(cx, &all, &stopped).await? {
+    if let Some(act) = resume_step(cx, &all, &stopped).await? {
         return Ok(act);
     }
     match follow(cx, &stopped.rested, &DRAIN).await? {
         Some(act) => Ok(act),
-        None => Ok(Verdict::said(format!("{} cells run again", stopped.cells.len())).into()),
+        None => Ok(StepOutcome::with_message(format!("{} cells run again", stopped.cells.len())).into()),
     }
 }
 
-/// Restarts cells that are no member's. Nothing, when all of them run.
-async fn restart(cx: &StepCx<'_>, cells: &[&Cell]) -> Result<Option<Act>> {
+/// Restarts standalone cells. `None` when all of them run.
+async fn restart(cx: &StepCx<'_>, cells: &[&Cell]) -> Result<Option<StepAction>> {
     let (mut due, mut waits) = (Vec::new(), None);
     for cell in cells {
         let purpose = format!("{} {}", RESTART.kind, cell.id);
@@ -69,7 +75,7 @@ async fn restart(cx: &StepCx<'_>, cells: &[&Cell]) -> Result<Option<Act>> {
             Some(child) if !child.state.is_final() => waits = Some(child),
             Some(child) => {
                 let message = format!("{}: {}", cell.name, child::why(&child));
-                return Ok(Some(Verdict::Refused { reason: "some_failed", message }.into()));
+                return Ok(Some(StepOutcome::Refused { reason: "some_failed", message }.into()));
             }
             None => {
                 let part = Part {
@@ -88,27 +94,27 @@ async fn restart(cx: &StepCx<'_>, cells: &[&Cell]) -> Result<Option<Act>> {
     if due.is_empty() {
         return Ok(waits.map(|child| child::wait(cx, &child)));
     }
-    let (now, look, world) = (cx.now, cx.timing.look, cx.world.clone());
-    Ok(Some(Act::write(move |tx, _| {
+    let (now, look, env) = (cx.now, cx.timing.look, cx.env.clone());
+    Ok(Some(StepAction::commit(move |tx, _| {
         Box::pin(async move {
             let count = due.len();
             for (mut part, under_way) in due {
                 for old in under_way {
-                    supersede(tx, &world, &old, &mut part, now).await?;
+                    supersede(tx, &env, &old, &mut part, now).await?;
                 }
                 tx.operation_open(&part).await?;
             }
-            Ok(Verdict::Wait { reason: format!("{count} cells are started"), until: now + look })
+            Ok(StepOutcome::Wait { reason: format!("{count} cells are started"), until: now + look })
         })
     })))
 }
 
-/// Has members join again, those first that others count on. Nothing, when all of them have.
-async fn recover(cx: &StepCx<'_>, members: Vec<Member>) -> Result<Option<Act>> {
+/// Rejoins members, dependencies first. `None` when all have rejoined.
+async fn recover(cx: &StepCx<'_>, members: Vec<Member>) -> Result<Option<StepAction>> {
     let children = cx.store.operation_children(cx.operation.id).await?;
     let has_joined = |member: &Member| {
         let prefix = format!("{}/{} {}/", cx.step, RECOVER.kind, member.id);
-        let last = children.iter().rfind(|child| child.opened_for.starts_with(&prefix));
+        let last = children.iter().rfind(|child| child.spawn_key.starts_with(&prefix));
         last.is_some_and(|child| child.state == OperationState::Succeeded)
     };
     let mut due = Vec::new();
@@ -126,22 +132,22 @@ async fn recover(cx: &StepCx<'_>, members: Vec<Member>) -> Result<Option<Act>> {
         due.iter().filter(|member| member.state == MemberState::Drained).cloned().collect();
     if !drained.is_empty() {
         let (now, operation_id) = (cx.now, cx.operation.id);
-        return Ok(Some(Act::write(move |tx, _| {
+        return Ok(Some(StepAction::commit(move |tx, _| {
             Box::pin(async move {
                 for member in drained {
                     let state = MemberState::Provisioning;
                     let after = Member { state, operation_id: Some(operation_id), ..member.clone() };
                     tx.member_move(&member, &after, now).await?;
                 }
-                Ok(Verdict::Wait { reason: "its state is written down".to_owned(), until: now })
+                Ok(StepOutcome::Wait { reason: "its state is written down".to_owned(), until: now })
             })
         })));
     }
     run_each(cx, due, &RECOVER).await
 }
 
-/// Puts members back to work that were drained for this and whose cells were not stopped after all.
-async fn put_back(cx: &StepCx<'_>, all: &[Occupied], stopped: &Stopped) -> Result<Option<Act>> {
+/// Resumes members that were drained for this and whose cells were not stopped after all.
+async fn resume_step(cx: &StepCx<'_>, all: &[Occupied], stopped: &Stopped) -> Result<Option<StepAction>> {
     let children = cx.store.operation_children(cx.operation.id).await?;
     let drained_here = |member: &Member| {
         children.iter().any(|child| child.kind == DRAIN.kind && child.subject_id == member.id.uuid())
@@ -156,8 +162,12 @@ async fn put_back(cx: &StepCx<'_>, all: &[Occupied], stopped: &Stopped) -> Resul
     follow(cx, &ids, &RESUME).await
 }
 
-/// Does something more with these members. Nothing, when it is done.
-async fn follow(cx: &StepCx<'_>, ids: &[MemberId], definition: &'static Definition) -> Result<Option<Act>> {
+/// Runs a further operation on these members. `None` when it is done.
+async fn follow(
+    cx: &StepCx<'_>,
+    ids: &[MemberId],
+    definition: &'static Definition,
+) -> Result<Option<StepAction>> {
     let mut members = Vec::new();
     for id in ids {
         let member = cx.store.member_lookup(*id).await?.ok_or(StoreError::Gone("member".to_owned()))?;
@@ -172,7 +182,7 @@ async fn run_each(
     cx: &StepCx<'_>,
     members: Vec<Member>,
     definition: &'static Definition,
-) -> Result<Option<Act>> {
+) -> Result<Option<StepAction>> {
     if members.is_empty() {
         return Ok(None);
     }
@@ -182,17 +192,17 @@ async fn run_each(
     Ok(match gather_sharing(cx, planned, usize::MAX, TakesOver::Nothing).await? {
         Gathered::Pending(act) => Some(without_items(act)),
         Gathered::Ended(items, _) if items.iter().any(|item| item.state != ItemState::Succeeded) => {
-            Some(Verdict::Refused { reason: "some_failed", message: failures(&items) }.into())
+            Some(StepOutcome::Refused { reason: "some_failed", message: failures(&items) }.into())
         }
         Gathered::Ended(..) if definition.kind == RECOVER.kind => Some(
-            Verdict::Wait { reason: "the members that count on them follow".to_owned(), until: cx.now }
+            StepOutcome::Wait { reason: "the members that count on them follow".to_owned(), until: cx.now }
                 .into(),
         ),
         Gathered::Ended(..) => None,
     })
 }
 
-/// The place of a member's component among the others, and whether its app can drain it.
+/// Returns the update order of a member's component, and whether its app supports draining.
 pub(super) async fn update_order(cx: &StepCx<'_>, member: &Member) -> Result<(u32, bool)> {
     let instance = cx.store.instance_lookup(member.instance_id).await?;
     let instance = instance.ok_or(StoreError::Gone("instance".to_owned()))?;

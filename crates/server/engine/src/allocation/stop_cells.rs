@@ -1,5 +1,5 @@
-//! Stop every cell in an allocation, to be started again in the same operation: members are drained, logs are kept, the cells are
-//! destroyed without their state directories, and that is verified. The undo starts them again.
+//! Stops every cell in an allocation for a restart in the same operation: drains members, keeps logs, destroys the cells
+//! without their state directories, and verifies that. The undo starts them again.
 
 use futures::future::BoxFuture;
 use muster_db::{OperationChild, Result, StoreError};
@@ -23,7 +23,7 @@ use crate::definition::{Step, StepCx, Undo};
 use crate::gather::{Gathered, Planned, TakesOver, failures, gather_sharing};
 use crate::member::{DRAIN, RECOVER};
 use crate::task::{Ask, Asked, ask};
-use crate::{Act, Verdict};
+use crate::{StepAction, StepOutcome};
 
 pub(super) const STOP_CELLS: Step = Step {
     name: "stop_cells",
@@ -33,16 +33,16 @@ pub(super) const STOP_CELLS: Step = Step {
     undo: Undo::Run(undo),
 };
 
-/// What was stopped, for the step that starts it again.
+/// The stopped cells and members, for the step that restarts them.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(super) struct Stopped {
     /// The cells.
     pub(super) cells: Vec<CellId>,
-    /// Members that were out of work before: they are taken out of work again.
+    /// Members that were drained before: they are drained again.
     pub(super) rested: Vec<MemberId>,
 }
 
-/// What this operation stopped, as the journal has it.
+/// Returns the stopped cells and members from the journal.
 pub(super) fn stopped(cx: &StepCx<'_>) -> Result<Option<Stopped>> {
     let output = cx.operation.step(STOP_CELLS.name).map(|step| step.output.clone()).unwrap_or_default();
     if output.is_null() {
@@ -51,13 +51,13 @@ pub(super) fn stopped(cx: &StepCx<'_>) -> Result<Option<Stopped>> {
     serde_json::from_value(output).map(Some).map_err(|_| StoreError::Corrupt("the journal of a restart"))
 }
 
-/// A cell that is stopped and started again, with its member if it is one's.
+/// A cell to stop and restart, with its member if it has one.
 pub(super) struct Occupied {
     pub(super) cell: Cell,
     pub(super) member: Option<Member>,
 }
 
-/// The living cells in an allocation.
+/// Returns the living cells in an allocation.
 pub(super) async fn occupied(cx: &StepCx<'_>, allocation: &Allocation) -> Result<Vec<Occupied>> {
     let mut found = Vec::new();
     for cell in cx.store.cell_live_in(allocation.id).await? {
@@ -70,23 +70,23 @@ pub(super) async fn occupied(cx: &StepCx<'_>, allocation: &Allocation) -> Result
     Ok(found)
 }
 
-/// A resize restarts cells only where that was asked for, because of its GPUs.
+/// A resize restarts cells only if requested, for a change of GPUs.
 fn is_asked_for(cx: &StepCx<'_>) -> bool {
     cx.operation.kind == "allocation.restart" || cx.operation.input["restart"] == json!(true)
 }
 
-fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
+fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
     Box::pin(async move {
         if !is_asked_for(cx) {
-            return Ok(Verdict::said("no cell has to be restarted for it").into());
+            return Ok(StepOutcome::with_message("no cell has to be restarted for it").into());
         }
         let allocation = subject(cx).await?;
         let all = occupied(cx, &allocation).await?;
         if all.is_empty() {
-            return Ok(Verdict::said("it holds no cells").into());
+            return Ok(StepOutcome::with_message("it holds no cells").into());
         }
         if let Some(reason) = in_the_way(cx, &all).await? {
-            return Ok(Verdict::Wait { reason, until: cx.now + cx.timing.look }.into());
+            return Ok(StepOutcome::Wait { reason, until: cx.now + cx.timing.look }.into());
         }
         if let Some(act) = drain(cx, &all).await? {
             return Ok(act);
@@ -96,39 +96,39 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
         let due: Vec<Cell> = all.iter().filter(|of| !mine(&of.cell)).map(|of| of.cell.clone()).collect();
         if !due.is_empty() {
             let (now, operation_id) = (cx.now, cx.operation.id);
-            return Ok(Act::write(move |tx, told| {
+            return Ok(StepAction::commit(move |tx, effects| {
                 Box::pin(async move {
                     for cell in due {
                         let state = CellState::Destroying;
                         let after = Cell { state, operation_id: Some(operation_id), ..cell.clone() };
                         tx.cell_move(&cell, &after, now).await?;
-                        told.events.push((EventType::CellDestroying, path(&after), json!({})));
+                        effects.events.push((EventType::CellDestroying, path(&after), json!({})));
                     }
-                    Ok(Verdict::Wait { reason: "its state is written down".to_owned(), until: now })
+                    Ok(StepOutcome::Wait { reason: "its state is written down".to_owned(), until: now })
                 })
             }));
         }
-        take_down(cx, &allocation, all).await
+        destroy_cell(cx, &allocation, all).await
     })
 }
 
-/// What has to end before anything is stopped, if something has to.
+/// Returns the reason to wait before anything is stopped, if any.
 async fn in_the_way(cx: &StepCx<'_>, all: &[Occupied]) -> Result<Option<String>> {
     for Occupied { cell, member } in all {
         if let Some(member) = member.as_ref().filter(|member| member.state == MemberState::Removing) {
             return Ok(Some(format!("{} is on its way out, and has to be gone first", member.name)));
         }
-        // What is blocked is superseded when the cell is started again.
+        // A blocked operation is superseded when the cell is restarted.
         let open = cx.store.operation_open_on(cell.id.uuid()).await?;
-        if let Some(other) = open.iter().find(|other| other.state != OperationState::Parked) {
+        if let Some(other) = open.iter().find(|other| other.state != OperationState::Blocked) {
             return Ok(Some(format!("{} of {} is under way ({})", other.kind, cell.name, other.id)));
         }
     }
     Ok(None)
 }
 
-/// Has the members drained that work and can be: those that count on others first. Nothing, when they are.
-async fn drain(cx: &StepCx<'_>, all: &[Occupied]) -> Result<Option<Act>> {
+/// Drains the active members that can be drained, dependents first. `None` when they are drained.
+async fn drain(cx: &StepCx<'_>, all: &[Occupied]) -> Result<Option<StepAction>> {
     if cx.operation.input["force"] == json!(true) {
         return Ok(None);
     }
@@ -160,16 +160,16 @@ async fn drain(cx: &StepCx<'_>, all: &[Occupied]) -> Result<Option<Act>> {
         Gathered::Pending(act) => without_items(act),
         Gathered::Ended(items, done) if items.len() == done => {
             let reason = "the members that others count on follow".to_owned();
-            Verdict::Wait { reason, until: cx.now + cx.timing.look }.into()
+            StepOutcome::Wait { reason, until: cx.now + cx.timing.look }.into()
         }
         Gathered::Ended(items, _) => {
-            Verdict::Refused { reason: "some_failed", message: failures(&items) }.into()
+            StepOutcome::Refused { reason: "some_failed", message: failures(&items) }.into()
         }
     }))
 }
 
-/// Keeps the logs of each cell, destroys it and verifies that it is gone; all of them at once.
-async fn take_down(cx: &StepCx<'_>, allocation: &Allocation, all: Vec<Occupied>) -> Result<Act> {
+/// Keeps the logs of each cell, destroys it and verifies that it is gone; all cells in parallel.
+async fn destroy_cell(cx: &StepCx<'_>, allocation: &Allocation, all: Vec<Occupied>) -> Result<StepAction> {
     let (mut pending, mut gone) = (Vec::new(), Vec::new());
     for Occupied { cell, .. } in &all {
         let purpose = |what: &str| format!("{what} {}", cell.id);
@@ -180,7 +180,7 @@ async fn take_down(cx: &StepCx<'_>, allocation: &Allocation, all: Vec<Occupied>)
                 continue;
             }
             Asked::Done(_, found) => found.logs,
-            // A log that cannot be read keeps no cell alive.
+            // An unreadable log does not keep its cell alive.
             Asked::Failed(_) => Vec::new(),
         };
         match ask(cx, &asks(TaskKind::CellDestroy, "destroy").await?).await? {
@@ -204,7 +204,7 @@ async fn take_down(cx: &StepCx<'_>, allocation: &Allocation, all: Vec<Occupied>)
             return Ok(refused(FailureReason::VerifyFailed, cell, &left));
         }
         let witness = Witness {
-            id: cx.world.id(),
+            id: cx.env.id(),
             subject_id: cell.id.uuid(),
             transition: Transition::Gone,
             kind: WitnessKind::Witnessed,
@@ -219,24 +219,24 @@ async fn take_down(cx: &StepCx<'_>, allocation: &Allocation, all: Vec<Occupied>)
         };
         gone.push((cell.clone(), logs, witness));
     }
-    if let Some(act) = Act::together(pending) {
+    if let Some(act) = StepAction::combine(pending) {
         return Ok(act);
     }
     let stopped =
         Stopped { cells: all.iter().map(|of| of.cell.id).collect(), rested: rested(cx, &all).await? };
     let now = cx.now;
-    Ok(Act::write(move |tx, _| {
+    Ok(StepAction::commit(move |tx, _| {
         Box::pin(async move {
             for (cell, logs, witness) in gone {
                 keep(tx, &cell, &logs, now).await?;
                 tx.witness_insert(&witness).await?;
             }
-            Ok(Verdict::with(json!(stopped)))
+            Ok(StepOutcome::with(json!(stopped)))
         })
     }))
 }
 
-/// The members that were out of work before this.
+/// Returns the members that were drained before this operation.
 pub(super) async fn rested(cx: &StepCx<'_>, all: &[Occupied]) -> Result<Vec<MemberId>> {
     let children = cx.store.operation_children(cx.operation.id).await?;
     let drained_here = |member: &Member| {
@@ -256,18 +256,18 @@ fn left_of(found: &Findings) -> Option<String> {
     }
 }
 
-fn refused(reason: FailureReason, cell: &Cell, why: &str) -> Act {
+fn refused(reason: FailureReason, cell: &Cell, why: &str) -> StepAction {
     let message = format!("the cell {} could not be stopped: {why}", cell.name);
-    Verdict::Refused { reason: reason.as_str(), message }.into()
+    StepOutcome::Refused { reason: reason.as_str(), message }.into()
 }
 
-fn undo<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
+fn undo<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
     Box::pin(async move {
         let allocation = subject(cx).await?;
         let all = occupied(cx, &allocation).await?;
         let stopped = match stopped(cx)? {
             Some(stopped) => stopped,
-            // It was refused half way: what it had begun to stop is started again.
+            // It was refused half-way: restart the cells that it had begun to stop.
             None => {
                 let children = cx.store.operation_children(cx.operation.id).await?;
                 let begun = |of: &&Occupied| {

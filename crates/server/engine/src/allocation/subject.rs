@@ -1,4 +1,4 @@
-//! What every step on an allocation needs to know of it.
+//! Lookups shared by the steps on an allocation.
 
 use muster_db::{Result, StoreError};
 use muster_ids::{AllocationId, NodeId, TypedId as _};
@@ -9,20 +9,20 @@ use muster_wire::task::{Amount, Details};
 use serde_json::{Value, json};
 
 use crate::task::{Ask, Asked, ask};
-use crate::{StepCx, Verdict};
+use crate::{StepCx, StepOutcome};
 
-/// The allocation that the operation works on.
+/// Returns the allocation that the operation works on.
 pub(crate) async fn subject(cx: &StepCx<'_>) -> Result<Allocation> {
     let id = AllocationId::from_uuid(cx.operation.subject_id);
     cx.store.allocation_lookup(id).await?.ok_or(StoreError::Gone("allocation".to_owned()))
 }
 
-/// Its path.
+/// Returns the API path of an allocation.
 pub(crate) fn path(allocation: &Allocation) -> String {
     format!("/v1/projects/{}/allocations/{}", allocation.project_id, allocation.id)
 }
 
-/// What its place has, or should have.
+/// Returns the task details of the sandbox: its current or desired resources.
 pub(crate) fn details(allocation: &Allocation, devices: Vec<String>) -> Details {
     Details {
         devices,
@@ -36,11 +36,11 @@ pub(crate) fn details(allocation: &Allocation, devices: Vec<String>) -> Details 
     }
 }
 
-/// The devices of the slots that it holds.
+/// Returns the devices of its slots.
 pub(crate) async fn devices(cx: &StepCx<'_>, allocation: &Allocation) -> Result<Vec<String>> {
     let mut claimed = cx.store.claims_of(allocation.id).await?;
     if claimed.is_empty() {
-        // What is cleaned afterwards is claimed by nobody any more.
+        // A cleanup runs after the claims have been released.
         claimed = cx.store.quarantined_for(allocation.id).await?;
     }
     let mut devices: Vec<String> = claimed.into_iter().map(|(_, device)| device).collect();
@@ -48,7 +48,7 @@ pub(crate) async fn devices(cx: &StepCx<'_>, allocation: &Allocation) -> Result<
     Ok(devices)
 }
 
-/// Asks its node for something.
+/// Queues a task on its node, or returns its progress.
 pub(crate) async fn ask_node(
     cx: &StepCx<'_>,
     allocation: &Allocation,
@@ -61,17 +61,17 @@ pub(crate) async fn ask_node(
     ask(cx, &Ask { node, kind, purpose: purpose.into(), allocation: id, incarnation, details }).await
 }
 
-/// A step that rests on an operator's word instead of on what was done and seen.
-pub(crate) fn on_word(word: &Witness) -> Verdict {
-    Verdict::Done {
+/// Completes a step by an operator's attestation instead of evidence.
+pub(crate) fn on_word(word: &Witness) -> StepOutcome {
+    StepOutcome::Done {
         output: json!({"attested": true}),
         message: Some("attested by an operator".to_owned()),
         witness: Some(word.id),
     }
 }
 
-/// An operator's word that nothing of this incarnation is left, where no evidence can be had. Whatever is made or cleaned up
-/// afterwards is of a later incarnation, so the word does not stretch to it.
+/// Returns the operator's attestation that nothing of this incarnation is left, for when no evidence can be had. Later
+/// provisioning or cleanup has a later incarnation, to which it does not apply.
 pub(crate) async fn attested(cx: &StepCx<'_>, allocation: &Allocation) -> Result<Option<Witness>> {
     let witnesses = cx.store.witness_list(allocation.id.uuid()).await?;
     let word = |witness: &Witness| {
@@ -82,7 +82,7 @@ pub(crate) async fn attested(cx: &StepCx<'_>, allocation: &Allocation) -> Result
     Ok(witnesses.into_iter().rev().find(word))
 }
 
-/// Evidence that this step collected by a task.
+/// Builds the evidence that this step collected by a task.
 pub(crate) fn evidence(
     cx: &StepCx<'_>,
     allocation: &Allocation,
@@ -91,7 +91,7 @@ pub(crate) fn evidence(
     checked: Value,
 ) -> Witness {
     Witness {
-        id: cx.world.id(),
+        id: cx.env.id(),
         subject_id: allocation.id.uuid(),
         transition,
         kind: WitnessKind::Witnessed,

@@ -1,4 +1,4 @@
-//! The slots were seen to be clean: they can be claimed again.
+//! Returns verified slots from quarantine: they can be claimed again.
 
 use futures::future::BoxFuture;
 use muster_db::{Result, StoreError};
@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::subject::subject;
 use crate::definition::{Step, StepCx, Undo};
-use crate::{Act, Verdict};
+use crate::{StepAction, StepOutcome};
 
 pub(super) const UNQUARANTINE: Step = Step {
     name: "unquarantine",
@@ -16,18 +16,18 @@ pub(super) const UNQUARANTINE: Step = Step {
     undo: Undo::None("a slot that is free may belong to somebody else already"),
 };
 
-fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
+fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
     Box::pin(async move {
         let allocation = subject(cx).await?;
         let node = allocation.node_id.ok_or(StoreError::Corrupt("a node"))?;
         let now = cx.now;
-        Ok(Act::write(move |tx, _| {
+        Ok(StepAction::commit(move |tx, _| {
             Box::pin(async move {
                 tx.node_lock(node).await?;
                 let slots = tx.slot_clean_of(allocation.id, now).await?;
                 tx.node_recount(node).await?;
                 tx.operation_wake_in_line(now, 8).await?;
-                Ok(Verdict::with(json!({"slots": slots})))
+                Ok(StepOutcome::with(json!({"slots": slots})))
             })
         }))
     })

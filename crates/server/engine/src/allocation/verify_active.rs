@@ -1,4 +1,4 @@
-//! See for ourselves that the place is there and is what was asked for; only then is the allocation active.
+//! Verifies that the sandbox exists and matches the request; only then is the allocation active.
 
 use futures::future::BoxFuture;
 use muster_db::Result;
@@ -12,7 +12,7 @@ use serde_json::json;
 use super::subject::{ask_node, details, devices, evidence, path, subject};
 use crate::definition::{Step, StepCx, Undo};
 use crate::task::Asked;
-use crate::{Act, Verdict};
+use crate::{StepAction, StepOutcome};
 
 pub(super) const VERIFY_ACTIVE: Step = Step {
     name: "verify_active",
@@ -22,7 +22,7 @@ pub(super) const VERIFY_ACTIVE: Step = Step {
     undo: Undo::None("looking changes nothing"),
 };
 
-fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
+fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
     Box::pin(async move {
         let allocation = subject(cx).await?;
         let Some(node) = allocation.node_id else { return Ok(refused("it has no node".to_owned())) };
@@ -39,7 +39,7 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
                              "amount": expected.amount});
         let witness = evidence(cx, &allocation, Transition::Active, &task, checked);
         let (now, operation_id) = (cx.now, cx.operation.id);
-        Ok(Act::write(move |tx, told| {
+        Ok(StepAction::commit(move |tx, effects| {
             Box::pin(async move {
                 tx.witness_insert(&witness).await?;
                 let after = Allocation {
@@ -53,18 +53,18 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
                 tx.allocation_move(&allocation, &after, now).await?;
                 let data =
                     json!({"node_id": node, "incarnation": allocation.incarnation, "witness_id": witness.id});
-                told.events.push((EventType::AllocationActive, path(&after), data));
-                Ok(Verdict::witnessed(witness.id, json!(null)))
+                effects.events.push((EventType::AllocationActive, path(&after), data));
+                Ok(StepOutcome::witnessed(witness.id, json!(null)))
             })
         }))
     })
 }
 
-fn refused(message: String) -> Act {
-    Verdict::Refused { reason: FailureReason::VerifyFailed.as_str(), message }.into()
+fn refused(message: String) -> StepAction {
+    StepOutcome::Refused { reason: FailureReason::VerifyFailed.as_str(), message }.into()
 }
 
-/// What is not as it should be; nothing, if all is well.
+/// Returns the first difference from the expected sandbox, if any.
 fn difference(
     allocation: &Allocation,
     expected: &muster_wire::task::Details,

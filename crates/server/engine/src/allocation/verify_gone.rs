@@ -1,4 +1,4 @@
-//! See for ourselves that nothing of the place is left.
+//! Verifies that nothing of the sandbox is left.
 
 use futures::future::BoxFuture;
 use muster_db::Result;
@@ -15,7 +15,7 @@ use super::stop_cells::stopped;
 use super::subject::{attested, details, devices, evidence, on_word, subject};
 use crate::definition::{Step, StepCx, Undo};
 use crate::task::{Ask, Asked, ask};
-use crate::{Act, Verdict};
+use crate::{StepAction, StepOutcome};
 
 pub(super) const VERIFY_GONE: Step = Step {
     name: "verify_gone",
@@ -25,26 +25,26 @@ pub(super) const VERIFY_GONE: Step = Step {
     undo: Undo::None("looking changes nothing"),
 };
 
-fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
+fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
     Box::pin(async move {
         let allocation = subject(cx).await?;
         let placed = allocation.held != Capacity::default() || cx.operation.kind == "allocation.clean";
         let Some(node) = allocation.node_id.filter(|_| placed) else {
-            return Ok(Verdict::said("it never had a place").into());
+            return Ok(StepOutcome::with_message("it never had a place").into());
         };
         let cells = cx.store.cell_live_in(allocation.id).await?;
-        // Cells that were stopped to be started again stay what they are, and have evidence of their own.
+        // Cells stopped for a restart keep their state and have evidence of their own.
         let kept = stopped(cx)?.unwrap_or_default().cells;
-        let (now, world) = (cx.now, cx.world.clone());
+        let (now, env) = (cx.now, cx.env.clone());
         if let Some(word) = attested(cx, &allocation).await? {
-            return Ok(Act::write(move |tx, told| {
+            return Ok(StepAction::commit(move |tx, effects| {
                 Box::pin(async move {
-                    gone(tx, told, &world, &cells, &word, now).await?;
+                    gone(tx, effects, &env, &cells, &word, now).await?;
                     Ok(on_word(&word))
                 })
             }));
         }
-        // Each of its cells is looked for by itself: what is left of one may name the cell and not the allocation.
+        // Each cell is checked on its own: its remains may name the cell and not the allocation.
         let mut details = details(&allocation, devices(cx, &allocation).await?);
         details.things = cells.iter().map(thing).collect();
         let wanted = Ask {
@@ -60,31 +60,31 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
             Asked::Done(task, found) => (task, found),
             Asked::Failed(message) => {
                 let reason = FailureReason::VerifyFailed.as_str();
-                return Ok(Verdict::Refused { reason, message }.into());
+                return Ok(StepOutcome::Refused { reason, message }.into());
             }
         };
         if found.present {
             let message = "the node says that it destroyed the place, but it is still there".to_owned();
-            return Ok(Verdict::Refused { reason: FailureReason::VerifyFailed.as_str(), message }.into());
+            return Ok(StepOutcome::Refused { reason: FailureReason::VerifyFailed.as_str(), message }.into());
         }
         if !found.left.is_empty() {
             let message =
                 format!("the place is gone, but something of it is left: {}", found.left.join("; "));
-            return Ok(Verdict::Refused { reason: FailureReason::VerifyFailed.as_str(), message }.into());
+            return Ok(StepOutcome::Refused { reason: FailureReason::VerifyFailed.as_str(), message }.into());
         }
         let checked =
             if found.checked.is_empty() { json!(["the place is gone"]) } else { json!(found.checked) };
         let witness = evidence(cx, &allocation, Transition::Gone, &task, checked);
         let cells: Vec<Cell> = cells.into_iter().filter(|cell| !kept.contains(&cell.id)).collect();
-        Ok(Act::write(move |tx, told| {
+        Ok(StepAction::commit(move |tx, effects| {
             Box::pin(async move {
                 tx.witness_insert(&witness).await?;
-                gone(tx, told, &world, &cells, &witness, now).await?;
+                gone(tx, effects, &env, &cells, &witness, now).await?;
                 if allocation.state == AllocationState::Releasing {
                     let after = Allocation { state: AllocationState::Wiping, ..allocation.clone() };
                     tx.allocation_move(&allocation, &after, now).await?;
                 }
-                Ok(Verdict::witnessed(witness.id, json!(null)))
+                Ok(StepOutcome::witnessed(witness.id, json!(null)))
             })
         }))
     })

@@ -1,4 +1,4 @@
-//! See for ourselves that what the allocation held is wiped.
+//! Verifies that the allocation's resources are wiped.
 
 use futures::future::BoxFuture;
 use muster_db::Result;
@@ -12,7 +12,7 @@ use serde_json::json;
 use super::subject::{ask_node, attested, evidence, subject};
 use crate::definition::{Step, StepCx, Undo};
 use crate::task::Asked;
-use crate::{Act, Verdict};
+use crate::{StepAction, StepOutcome};
 
 pub(super) const VERIFY_WIPED: Step = Step {
     name: "verify_wiped",
@@ -22,18 +22,18 @@ pub(super) const VERIFY_WIPED: Step = Step {
     undo: Undo::None("looking changes nothing"),
 };
 
-fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
+fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
     Box::pin(async move {
         let allocation = subject(cx).await?;
         let cleaning = cx.operation.kind == "allocation.clean";
         if let Some(word) = attested(cx, &allocation).await? {
-            return Ok(Verdict::witnessed(word.id, json!({"attested": true})).into());
+            return Ok(StepOutcome::witnessed(word.id, json!({"attested": true})).into());
         }
         let placed = allocation.held != Capacity::default() || cleaning;
         let witness = match allocation.node_id.filter(|_| placed) {
-            // Nothing was ever claimed, and the claims' table is the platform's own: that is what was looked at.
+            // Nothing was ever claimed: the claims table itself is the evidence.
             None => Witness {
-                id: cx.world.id(),
+                id: cx.env.id(),
                 subject_id: allocation.id.uuid(),
                 transition: Transition::Wiped,
                 kind: WitnessKind::Witnessed,
@@ -58,16 +58,16 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
                 }
             },
         };
-        Ok(Act::write(move |tx, _| {
+        Ok(StepAction::commit(move |tx, _| {
             Box::pin(async move {
                 tx.witness_insert(&witness).await?;
-                Ok(Verdict::witnessed(witness.id, json!({"attested": false})))
+                Ok(StepOutcome::witnessed(witness.id, json!({"attested": false})))
             })
         }))
     })
 }
 
-/// A wipe that cannot be verified is not repeated silently: somebody has to look, and the slots stay claimed meanwhile.
-fn refused(message: String) -> Act {
-    Verdict::Refused { reason: FailureReason::WipeFailed.as_str(), message }.into()
+/// A wipe that cannot be verified is not retried silently: the operation is blocked, and the slots stay claimed meanwhile.
+fn refused(message: String) -> StepAction {
+    StepOutcome::Refused { reason: FailureReason::WipeFailed.as_str(), message }.into()
 }

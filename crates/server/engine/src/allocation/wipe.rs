@@ -1,4 +1,4 @@
-//! Have the node wipe what the allocation held.
+//! Wipes the allocation's resources on the node.
 
 use futures::future::BoxFuture;
 use muster_db::Result;
@@ -9,7 +9,7 @@ use muster_model::task::TaskKind;
 use super::subject::{ask_node, attested, on_word, subject};
 use crate::definition::{Step, StepCx, Undo};
 use crate::task::Asked;
-use crate::{Act, Verdict};
+use crate::{StepAction, StepOutcome};
 
 pub(super) const WIPE: Step = Step {
     name: "wipe",
@@ -19,21 +19,21 @@ pub(super) const WIPE: Step = Step {
     undo: Undo::None("what is wiped is gone"),
 };
 
-fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
+fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
     Box::pin(async move {
         let allocation = subject(cx).await?;
         let placed = allocation.held != Capacity::default() || cx.operation.kind == "allocation.clean";
         let Some(node) = allocation.node_id.filter(|_| placed) else {
-            return Ok(Verdict::said("it never held anything").into());
+            return Ok(StepOutcome::with_message("it never held anything").into());
         };
         if let Some(word) = attested(cx, &allocation).await? {
             return Ok(on_word(&word).into());
         }
         Ok(match ask_node(cx, &allocation, node, TaskKind::Wipe, "wipe").await? {
             Asked::Pending(act) => act,
-            Asked::Done(..) => Verdict::done().into(),
+            Asked::Done(..) => StepOutcome::done().into(),
             Asked::Failed(message) => {
-                Verdict::Refused { reason: FailureReason::WipeFailed.as_str(), message }.into()
+                StepOutcome::Refused { reason: FailureReason::WipeFailed.as_str(), message }.into()
             }
         })
     })

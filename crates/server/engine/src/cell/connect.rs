@@ -1,7 +1,7 @@
-//! Wait until the other nodes of its network know the cell, so that its neighbours find it from the first moment on.
+//! Waits until the other nodes of the network have configured the cell, so that its neighbours can reach it from the start.
 //!
-//! A node that does not follow in time is named and not waited for: it follows by itself when it can, and a cell must not
-//! depend on the health of machines that it is not on.
+//! A node that does not reconcile in time is named and no longer waited for: it catches up on its own, and a cell must not
+//! depend on the health of other machines.
 
 use futures::future::BoxFuture;
 use jiff::SignedDuration;
@@ -10,7 +10,7 @@ use serde_json::json;
 
 use super::subject::subject;
 use crate::definition::{Step, StepCx, Undo};
-use crate::{Act, Verdict};
+use crate::{StepAction, StepOutcome};
 
 pub(super) const CONNECT: Step = Step {
     name: "connect",
@@ -23,22 +23,23 @@ pub(super) const CONNECT: Step = Step {
 const PATIENCE: SignedDuration = SignedDuration::from_secs(10);
 const LOOK: SignedDuration = SignedDuration::from_millis(50);
 
-fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
+fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
     Box::pin(async move {
         let cell = subject(cx).await?;
         let behind = cx.store.wanted_behind(cell.network_id).await?;
         if behind.is_empty() {
-            return Ok(Verdict::done().into());
+            return Ok(StepOutcome::done().into());
         }
         let began = cx.operation.step(cx.step).and_then(|step| step.started_at).unwrap_or(cx.now);
         if cx.now < began + PATIENCE {
             let reason = format!("these nodes do not know it yet: {}", behind.join(", "));
-            return Ok(Verdict::Wait { reason, until: cx.now + LOOK }.into());
+            return Ok(StepOutcome::Wait { reason, until: cx.now + LOOK }.into());
         }
         let message = format!(
             "these nodes had not heard of it in time, and follow when they can: {}",
             behind.join(", ")
         );
-        Ok(Verdict::Done { output: json!({"behind": behind}), message: Some(message), witness: None }.into())
+        Ok(StepOutcome::Done { output: json!({"behind": behind}), message: Some(message), witness: None }
+            .into())
     })
 }

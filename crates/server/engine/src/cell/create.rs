@@ -1,4 +1,4 @@
-//! Making a cell: provision (−destroy) · connect · verify that everything in it is ready.
+//! Creates a cell: provision (undo: destroy) · connect · verify that its services are ready.
 
 use futures::future::BoxFuture;
 use muster_db::Result;
@@ -12,7 +12,7 @@ use super::provision::PROVISION;
 use super::subject::{path, subject};
 use super::verify_running::VERIFY_RUNNING;
 use crate::definition::{Abandon, AtDeadline, Definition, OnFailure, StepCx};
-use crate::{Act, Verdict};
+use crate::{StepAction, StepOutcome};
 
 /// `cell.create`.
 pub const CREATE: Definition = Definition {
@@ -23,16 +23,16 @@ pub const CREATE: Definition = Definition {
     cancellable: true,
     no_return: None,
     abandon: Abandon::Undo,
-    unblock_by: "tenant",
+    resolvable_by: "tenant",
     settle,
 };
 
-/// What did not come to be is failed, with the reason; its address and its ports are free again.
-fn settle<'a>(cx: &'a StepCx<'a>, state: OperationState) -> BoxFuture<'a, Result<Act>> {
+/// Fails a cell that was not created, with the reason; its address and ports are free again.
+fn settle<'a>(cx: &'a StepCx<'a>, state: OperationState) -> BoxFuture<'a, Result<StepAction>> {
     Box::pin(async move {
         let cell = subject(cx).await?;
         if state == OperationState::Succeeded || cell.state.is_final() {
-            return Ok(Verdict::done().into());
+            return Ok(StepOutcome::done().into());
         }
         let reason = match state {
             OperationState::Cancelled => CellFailure::Cancelled,
@@ -40,21 +40,21 @@ fn settle<'a>(cx: &'a StepCx<'a>, state: OperationState) -> BoxFuture<'a, Result
         };
         let message = cx.operation.message.clone();
         let now = cx.now;
-        Ok(Act::write(move |tx, told| {
+        Ok(StepAction::commit(move |tx, effects| {
             Box::pin(async move {
                 let after = Cell { state: CellState::Failed, reason: Some(reason), message, ..cell.clone() };
                 tx.cell_move(&cell, &after, now).await?;
                 tx.wanted_raise(cell.network_id, cell.node_id).await?;
-                told.tasks_for.push(cell.node_id);
+                effects.tasks_for.push(cell.node_id);
                 let data = json!({"reason": reason, "advice": reason.advice()});
-                told.events.push((EventType::CellFailed, path(&after), data));
-                Ok(Verdict::done())
+                effects.events.push((EventType::CellFailed, path(&after), data));
+                Ok(StepOutcome::done())
             })
         }))
     })
 }
 
-/// The operation's reason, and for a deadline the one that its owner can do something about.
+/// Returns the operation's reason, made more specific for a deadline so that the owner can act on it.
 async fn why(cx: &StepCx<'_>, cell: &Cell) -> Result<CellFailure> {
     let given = cx.operation.reason.as_deref().and_then(CellFailure::parse);
     let given = given.unwrap_or(CellFailure::MakeFailed);

@@ -1,19 +1,19 @@
-//! Destroying a cell, honestly: keep logs · take it down · see that nothing of it is left.
+//! Destroys a cell: keep logs · destroy · verify that nothing is left.
 
+use super::destroy_cell::DESTROY_CELL;
 use super::keep_logs::KEEP_LOGS;
-use super::take_down::TAKE_DOWN;
 use super::verify_gone::VERIFY_GONE;
 use crate::definition::{Abandon, AtDeadline, Definition, OnFailure, nothing_to_settle};
 
-/// `cell.destroy`. There is no way back from it: what cannot go on is parked. Releasing its allocation takes it along.
+/// `cell.destroy`. It cannot be rolled back: a stuck one is blocked. The release of its allocation also destroys it.
 pub const DESTROY: Definition = Definition {
     kind: "cell.destroy",
-    steps: &[KEEP_LOGS, TAKE_DOWN, VERIFY_GONE],
+    steps: &[KEEP_LOGS, DESTROY_CELL, VERIFY_GONE],
     on_failure: OnFailure::Park,
     at_deadline: AtDeadline::Park,
     cancellable: false,
     no_return: None,
     abandon: Abandon::Never,
-    unblock_by: "operator",
+    resolvable_by: "operator",
     settle: nothing_to_settle,
 };

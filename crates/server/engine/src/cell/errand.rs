@@ -1,4 +1,4 @@
-//! Something to be done in a cell that is there, outside of any step of the engine: what an adapter asks for.
+//! Tasks in an existing cell outside of any engine step: requests of an adapter.
 
 use muster_db::{Result, Store};
 use muster_model::allocation::Allocation;
@@ -8,7 +8,7 @@ use muster_wire::task::{CellAct, Details};
 
 use crate::allocation::details;
 
-/// What the node's agent has to know to do it: the same as for every task about a cell, and nothing of what the cell is made of.
+/// Builds the task details for the agent: the same as for every task on a cell, without the cell's spec.
 pub async fn errand(store: &Store, cell: &Cell, allocation: &Allocation, act: CellAct) -> Result<Details> {
     let mut devices: Vec<String> =
         store.claims_of(allocation.id).await?.into_iter().map(|(_, device)| device).collect();

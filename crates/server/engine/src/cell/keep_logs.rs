@@ -1,4 +1,4 @@
-//! Have the node say the last of what the cell's services wrote, before the cell goes.
+//! Archives the tail of the cell's service logs before the cell is destroyed.
 
 use futures::future::BoxFuture;
 use muster_db::{Result, Tx};
@@ -11,7 +11,7 @@ use serde_json::json;
 use super::subject::{allocation, order, path, subject};
 use crate::definition::{Step, StepCx, Undo};
 use crate::task::{Asked, ask};
-use crate::{Act, Verdict};
+use crate::{StepAction, StepOutcome};
 
 pub(super) const KEEP_LOGS: Step = Step {
     name: "keep_logs",
@@ -21,16 +21,16 @@ pub(super) const KEEP_LOGS: Step = Step {
     undo: Undo::None("what was kept does no harm"),
 };
 
-fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
+fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
     Box::pin(async move {
         let cell = subject(cx).await?;
         let allocation = allocation(cx, &cell).await?;
         if cell.state.is_final() || cell.incarnation == 0 || allocation.state != AllocationState::Active {
-            return Ok(Verdict::said("there is nothing to keep").into());
+            return Ok(StepOutcome::with_message("there is nothing to keep").into());
         }
         if cell.state != CellState::Destroying {
             let (now, operation_id) = (cx.now, cx.operation.id);
-            return Ok(Act::write(move |tx, told| {
+            return Ok(StepAction::commit(move |tx, effects| {
                 Box::pin(async move {
                     let after = Cell {
                         state: CellState::Destroying,
@@ -38,8 +38,8 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
                         ..cell.clone()
                     };
                     tx.cell_move(&cell, &after, now).await?;
-                    told.events.push((EventType::CellDestroying, path(&after), json!({})));
-                    Ok(Verdict::Wait { reason: "its state is written down".to_owned(), until: now })
+                    effects.events.push((EventType::CellDestroying, path(&after), json!({})));
+                    Ok(StepOutcome::Wait { reason: "its state is written down".to_owned(), until: now })
                 })
             }));
         }
@@ -47,20 +47,22 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
         let found = match ask(cx, &wanted).await? {
             Asked::Pending(act) => return Ok(act),
             Asked::Done(_, found) => found,
-            // A log that cannot be read must not keep its cell alive.
-            Asked::Failed(why) => return Ok(Verdict::said(format!("they could not be kept: {why}")).into()),
+            // An unreadable log must not keep its cell alive.
+            Asked::Failed(why) => {
+                return Ok(StepOutcome::with_message(format!("they could not be kept: {why}")).into());
+            }
         };
         let now = cx.now;
-        Ok(Act::write(move |tx, _| {
+        Ok(StepAction::commit(move |tx, _| {
             Box::pin(async move {
                 keep(tx, &cell, &found.logs, now).await?;
-                Ok(Verdict::said(format!("of {} services", found.logs.len())))
+                Ok(StepOutcome::with_message(format!("of {} services", found.logs.len())))
             })
         }))
     })
 }
 
-/// Keeps what an agent said of this cell's logs.
+/// Archives the logs that an agent reported for this cell.
 pub(crate) async fn keep(
     tx: &mut Tx,
     cell: &Cell,
@@ -71,7 +73,7 @@ pub(crate) async fn keep(
         let kept = CellLog {
             incarnation: cell.incarnation,
             service: log.service.clone(),
-            // A database's text holds no NUL, and a service writes what it likes.
+            // Database text cannot hold NUL, and a service may write any bytes.
             text: log.text.replace('\0', "\u{fffd}"),
             truncated: log.truncated,
             kept_at: now,

@@ -1,14 +1,14 @@
-//! The operations on cells, and their steps, one a file.
+//! Operations on cells, and their steps, one for each file.
 
 mod connect;
 mod create;
 mod destroy;
+mod destroy_cell;
 mod errand;
 mod keep_logs;
 mod provision;
 mod restart;
 mod subject;
-mod take_down;
 mod verify_gone;
 mod verify_running;
 

@@ -1,4 +1,4 @@
-//! Have the node make the cell, and start what runs in it. The undo destroys it, and looks.
+//! Creates the cell on the node and starts its services. The undo destroys it and verifies that.
 
 use futures::future::BoxFuture;
 use muster_db::Result;
@@ -14,7 +14,7 @@ use super::keep_logs::keep;
 use super::subject::{allocation, evidence, order, refused, seen, subject};
 use crate::definition::{Step, StepCx, Undo};
 use crate::task::{Asked, ask, refusal};
-use crate::{Act, Verdict};
+use crate::{StepAction, StepOutcome};
 
 pub(super) const PROVISION: Step = Step {
     name: "provision",
@@ -24,7 +24,7 @@ pub(super) const PROVISION: Step = Step {
     undo: Undo::Run(undo),
 };
 
-fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
+fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
     Box::pin(async move {
         let cell = subject(cx).await?;
         let allocation = allocation(cx, &cell).await?;
@@ -32,11 +32,11 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
             let why = format!("its allocation {} is {}", allocation.name, allocation.state);
             return Ok(refused(CellFailure::AllocationEnded, why).into());
         }
-        // Each making of it is an incarnation of its own, written down before anything is asked for; also where one that was
-        // taken over from had begun to make it.
+        // Each creation is a new incarnation, committed before any task is queued; also when a superseded operation had
+        // begun to create it.
         if cell.state != CellState::Provisioning || cell.operation_id != Some(cx.operation.id) {
             let (now, operation_id) = (cx.now, cx.operation.id);
-            return Ok(Act::write(move |tx, _| {
+            return Ok(StepAction::commit(move |tx, _| {
                 Box::pin(async move {
                     let after = Cell {
                         state: CellState::Provisioning,
@@ -45,21 +45,21 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
                         ..cell.clone()
                     };
                     tx.cell_move(&cell, &after, now).await?;
-                    Ok(Verdict::Wait { reason: "its incarnation is written down".to_owned(), until: now })
+                    Ok(StepOutcome::Wait { reason: "its incarnation is written down".to_owned(), until: now })
                 })
             }));
         }
         let wanted = order(cx, &cell, &allocation, TaskKind::CellCreate, "create").await?;
         Ok(match ask(cx, &wanted).await? {
             Asked::Pending(act) => act,
-            Asked::Done(..) => Verdict::with(json!({"incarnation": cell.incarnation})).into(),
+            Asked::Done(..) => StepOutcome::with(json!({"incarnation": cell.incarnation})).into(),
             Asked::Failed(why) => return not_made(&cell, why, refusal(cx, &wanted).await?),
         })
     })
 }
 
-/// The node did not make it. Why, it said in a word where that is about what it should have run.
-fn not_made(cell: &Cell, why: String, refusal: Option<Refusal>) -> Result<Act> {
+/// Maps the node's refusal to a failure reason, with its named cause if there is one.
+fn not_made(cell: &Cell, why: String, refusal: Option<Refusal>) -> Result<StepAction> {
     let reason = match refusal {
         None | Some(Refusal::Unsupported | Refusal::CellDead) => CellFailure::MakeFailed,
         Some(Refusal::ArtifactPull) => CellFailure::ArtifactPull,
@@ -67,33 +67,35 @@ fn not_made(cell: &Cell, why: String, refusal: Option<Refusal>) -> Result<Act> {
         Some(Refusal::ArtifactUntrusted) => CellFailure::ArtifactUntrusted,
         Some(Refusal::Secret) => CellFailure::SecretRefused,
     };
-    let verdict = refused(reason, why.clone());
+    let outcome = refused(reason, why.clone());
     let about_it = matches!(reason, CellFailure::ArtifactDamaged | CellFailure::ArtifactUntrusted);
-    let Some(artifact_id) = cell.artifact_id.filter(|_| about_it) else { return Ok(verdict.into()) };
+    let Some(artifact_id) = cell.artifact_id.filter(|_| about_it) else { return Ok(outcome.into()) };
     let path = format!("/v1/projects/{}/artifacts/{artifact_id}", cell.project_id);
     let data = json!({"cell_id": cell.id, "node_id": cell.node_id, "reason": reason.as_str(), "says": why});
-    Ok(Act::write(move |_, told| {
+    Ok(StepAction::commit(move |_, effects| {
         Box::pin(async move {
-            told.events.push((EventType::ArtifactRefused, path, data));
-            Ok(verdict)
+            effects.events.push((EventType::ArtifactRefused, path, data));
+            Ok(outcome)
         })
     }))
 }
 
-fn undo<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
+fn undo<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
     Box::pin(async move {
         let cell = subject(cx).await?;
         if cell.incarnation == 0 {
-            return Ok(Verdict::said("it was never made").into());
+            return Ok(StepOutcome::with_message("it was never made").into());
         }
         let allocation = allocation(cx, &cell).await?;
-        // Whatever ends the allocation destroys all of its cells, and looks for itself.
+        // The end of the allocation destroys all of its cells, and verifies that itself.
         if cell.state.is_final() || allocation.state != AllocationState::Active {
-            return Ok(
-                Verdict::said(format!("its allocation is {}, and takes it along", allocation.state)).into()
-            );
+            return Ok(StepOutcome::with_message(format!(
+                "its allocation is {}, and takes it along",
+                allocation.state
+            ))
+            .into());
         }
-        // What its services said is why it is taken down, as a rule.
+        // The logs usually show why it is being destroyed.
         let wanted = order(cx, &cell, &allocation, TaskKind::KeepLogs, "undo keep logs").await?;
         let logs = match ask(cx, &wanted).await? {
             Asked::Pending(act) => return Ok(act),
@@ -118,11 +120,11 @@ fn undo<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
         }
         let witness = evidence(cx, &cell, Transition::Gone, &task, json!(found.checked));
         let now = cx.now;
-        Ok(Act::write(move |tx, _| {
+        Ok(StepAction::commit(move |tx, _| {
             Box::pin(async move {
                 keep(tx, &cell, &logs, now).await?;
                 tx.witness_insert(&witness).await?;
-                Ok(Verdict::witnessed(witness.id, json!(null)))
+                Ok(StepOutcome::witnessed(witness.id, json!(null)))
             })
         }))
     })

@@ -1,4 +1,4 @@
-//! What every step on a cell needs to know of it.
+//! Lookups shared by the steps on a cell.
 
 use muster_db::{Result, StoreError};
 use muster_ids::{CellId, Digest, ProjectId, TypedId as _};
@@ -12,26 +12,26 @@ use serde_json::{Value, json};
 
 use crate::allocation::{details, devices};
 use crate::task::Ask;
-use crate::{StepCx, Verdict};
+use crate::{StepCx, StepOutcome};
 
-/// The cell that the operation works on.
+/// Returns the cell that the operation works on.
 pub(crate) async fn subject(cx: &StepCx<'_>) -> Result<Cell> {
     let id = CellId::from_uuid(cx.operation.subject_id);
     cx.store.cell_lookup(id).await?.ok_or(StoreError::Gone("cell".to_owned()))
 }
 
-/// Its path.
+/// Returns the API path of a cell.
 pub(crate) fn path(cell: &Cell) -> String {
     format!("/v1/projects/{}/cells/{}", cell.project_id, cell.id)
 }
 
-/// The allocation it is in.
+/// Returns its allocation.
 pub(crate) async fn allocation(cx: &StepCx<'_>, cell: &Cell) -> Result<Allocation> {
     let found = cx.store.allocation_lookup(cell.allocation_id).await?;
     found.ok_or(StoreError::Gone("allocation".to_owned()))
 }
 
-/// What is asked of its node. What it is made of goes along only where it is made.
+/// Builds a request to its node. Only a creation carries the spec.
 pub(crate) async fn order(
     cx: &StepCx<'_>,
     cell: &Cell,
@@ -70,14 +70,14 @@ pub(crate) async fn order(
     })
 }
 
-/// Where its image comes from, and whose signatures count on it as things stand now.
+/// Returns the source of its image and the keys trusted for it now.
 async fn pull(cx: &StepCx<'_>, cell: &Cell) -> Result<Option<Pull>> {
     let Some(id) = cell.artifact_id else { return Ok(None) };
     let artifact = cx.store.artifact_lookup(id).await?.ok_or(StoreError::Gone("artifact".to_owned()))?;
-    // Whoever publishes it says whose signatures count on it: that is its own project, or that of the app it is a part of.
+    // The publisher decides which keys are trusted: its own project, or that of the app it belongs to.
     let policy = cx.store.trust_policy_lookup(artifact.project_id).await?.unwrap_or_default();
     let keys = cx.store.key_of_project(artifact.project_id).await?;
-    let found = artifact.verdict.as_ref().map(|verdict| verdict.trust.as_str()).unwrap_or_default();
+    let found = artifact.verdict.as_ref().map(|outcome| outcome.trust.as_str()).unwrap_or_default();
     let mut keys: Vec<TrustKey> = keys
         .into_iter()
         .map(|key| TrustKey {
@@ -96,15 +96,15 @@ async fn pull(cx: &StepCx<'_>, cell: &Cell) -> Result<Option<Pull>> {
     }))
 }
 
-/// The name under which a node remembers that an image may run: everything that the decision rests on, hashed. The project is
-/// part of it, because editions are numbered in each project by itself and another project's keys say nothing here. What was
-/// found on the server is part of it too: a node that remembers "unsigned" must look again when that has changed.
+/// Cache key under which a node remembers that an image may run: a hash of every input of the decision. It includes the
+/// project, because policy editions are numbered in each project separately and keys of other projects do not apply. It
+/// includes the server's verdict: a node that cached "unsigned" must verify again when that changes.
 fn policy_name(project: ProjectId, edition: i64, required: bool, found: &str, keys: &[TrustKey]) -> String {
     let keys: Vec<_> = keys.iter().map(|key| (&key.id, &key.public_key, key.revoked)).collect();
     Digest::of(json!([project, edition, required, found, keys]).to_string().as_bytes()).to_string()
 }
 
-/// What it is made of, with the ports that were chosen for it.
+/// Returns its spec with the assigned node ports.
 async fn with_ports(cx: &StepCx<'_>, cell: &Cell) -> Result<CellSpec> {
     let corrupt = || StoreError::Corrupt("what a cell is made of");
     let mut spec: CellSpec = serde_json::from_value(cell.spec.clone()).map_err(|_| corrupt())?;
@@ -120,16 +120,16 @@ async fn with_ports(cx: &StepCx<'_>, cell: &Cell) -> Result<CellSpec> {
     Ok(spec)
 }
 
-/// What the agent saw of the cell.
+/// Returns the agent's findings about the cell.
 pub(crate) fn seen(found: &Findings) -> CellFindings {
     found.cell.clone().unwrap_or_default()
 }
 
-pub(crate) fn refused(reason: CellFailure, message: impl Into<String>) -> Verdict {
-    Verdict::Refused { reason: reason.as_str(), message: message.into() }
+pub(crate) fn refused(reason: CellFailure, message: impl Into<String>) -> StepOutcome {
+    StepOutcome::Refused { reason: reason.as_str(), message: message.into() }
 }
 
-/// Evidence that this step collected by a task.
+/// Builds the evidence that this step collected by a task.
 pub(crate) fn evidence(
     cx: &StepCx<'_>,
     cell: &Cell,
@@ -138,7 +138,7 @@ pub(crate) fn evidence(
     checked: Value,
 ) -> Witness {
     Witness {
-        id: cx.world.id(),
+        id: cx.env.id(),
         subject_id: cell.id.uuid(),
         transition,
         kind: WitnessKind::Witnessed,
@@ -155,14 +155,14 @@ pub(crate) fn evidence(
 
 #[cfg(test)]
 mod tests {
-    use muster_ids::World;
+    use muster_ids::Env;
 
     use super::*;
 
     #[test]
     fn a_policy_has_another_name_in_each_project_and_with_each_key() {
-        let world = World::for_tests(1);
-        let (one, other): (ProjectId, ProjectId) = (world.id(), world.id());
+        let env = Env::for_tests(1);
+        let (one, other): (ProjectId, ProjectId) = (env.id(), env.id());
         let key = |id: &str, revoked| TrustKey { id: id.to_owned(), public_key: "pem".to_owned(), revoked };
         let (good, revoked) = ([key("a", false)], [key("a", true)]);
         let names = [

@@ -1,4 +1,4 @@
-//! See for ourselves that nothing of the cell is left: no process, mount, namespace, link, rule, control group or file.
+//! Verifies that nothing of the cell is left: no process, mount, namespace, link, rule, control group or file.
 
 use futures::future::BoxFuture;
 use muster_db::Result;
@@ -12,7 +12,7 @@ use serde_json::json;
 use super::subject::{allocation, evidence, order, path, refused, seen, subject};
 use crate::definition::{Step, StepCx, Undo};
 use crate::task::{Asked, ask};
-use crate::{Act, Verdict};
+use crate::{StepAction, StepOutcome};
 
 pub(super) const VERIFY_GONE: Step = Step {
     name: "verify_gone",
@@ -22,17 +22,17 @@ pub(super) const VERIFY_GONE: Step = Step {
     undo: Undo::None("looking changes nothing"),
 };
 
-fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
+fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
     Box::pin(async move {
         let cell = subject(cx).await?;
         if cell.state.is_final() {
-            return Ok(Verdict::said(format!("it is {} already", cell.state)).into());
+            return Ok(StepOutcome::with_message(format!("it is {} already", cell.state)).into());
         }
         let allocation = allocation(cx, &cell).await?;
         if allocation.state != AllocationState::Active {
-            // The allocation's own end looks at everything, this cell included, and says so of it.
+            // The end of the allocation verifies everything, this cell included, and records its evidence.
             let reason = format!("its allocation is {}, and takes it along", allocation.state);
-            return Ok(Verdict::Wait { reason, until: cx.now + cx.timing.look }.into());
+            return Ok(StepOutcome::Wait { reason, until: cx.now + cx.timing.look }.into());
         }
         let wanted = order(cx, &cell, &allocation, TaskKind::CellInspect, "inspect").await?;
         let (task, found) = match ask(cx, &wanted).await? {
@@ -48,7 +48,7 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
         let witness = evidence(cx, &cell, Transition::Gone, &task, json!(found.checked));
         let (now, operation_id) = (cx.now, cx.operation.id);
         let again = cx.operation.kind == "cell.restart";
-        Ok(Act::write(move |tx, told| {
+        Ok(StepAction::commit(move |tx, effects| {
             Box::pin(async move {
                 tx.witness_insert(&witness).await?;
                 if !again {
@@ -59,11 +59,11 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
                         ..cell.clone()
                     };
                     tx.cell_move(&cell, &after, now).await?;
-                    told.tasks_for.extend(tx.wanted_raise(cell.network_id, cell.node_id).await?);
+                    effects.tasks_for.extend(tx.wanted_raise(cell.network_id, cell.node_id).await?);
                     let data = json!({"incarnation": cell.incarnation, "witness_id": witness.id});
-                    told.events.push((EventType::CellGone, path(&after), data));
+                    effects.events.push((EventType::CellGone, path(&after), data));
                 }
-                Ok(Verdict::witnessed(witness.id, json!(null)))
+                Ok(StepOutcome::witnessed(witness.id, json!(null)))
             })
         }))
     })

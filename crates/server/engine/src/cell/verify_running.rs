@@ -1,4 +1,4 @@
-//! See for ourselves that the cell is there, is what was asked for, and that everything in it is ready.
+//! Verifies that the cell exists, matches its spec, and that its services are ready.
 
 use futures::future::BoxFuture;
 use jiff::SignedDuration;
@@ -14,7 +14,7 @@ use serde_json::json;
 use super::subject::{allocation, evidence, order, path, refused, seen, subject};
 use crate::definition::{Step, StepCx, Undo};
 use crate::task::{Asked, ask, ask_anew};
-use crate::{Act, Verdict};
+use crate::{StepAction, StepOutcome};
 
 pub(super) const VERIFY_RUNNING: Step = Step {
     name: "verify_running",
@@ -24,10 +24,10 @@ pub(super) const VERIFY_RUNNING: Step = Step {
     undo: Undo::None("looking changes nothing"),
 };
 
-/// The agent itself waits a little for what is not ready yet, so this is only the pause between two of its looks.
+/// Pause between two inspections. The agent itself waits a little for services that are not ready.
 const PAUSE: SignedDuration = SignedDuration::from_millis(200);
 
-fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
+fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
     Box::pin(async move {
         let cell = subject(cx).await?;
         let allocation = allocation(cx, &cell).await?;
@@ -49,7 +49,7 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
             Judged::Later(why) => {
                 let until = task.finished_at.unwrap_or(cx.now) + PAUSE;
                 if cx.now < until {
-                    return Ok(Verdict::Wait { reason: why, until }.into());
+                    return Ok(StepOutcome::Wait { reason: why, until }.into());
                 }
                 return ask_anew(cx, &wanted, &task);
             }
@@ -58,7 +58,7 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
                              "services_ready": found.services.iter().map(|service| &service.name).collect::<Vec<_>>()});
         let witness = evidence(cx, &cell, Transition::Active, &task, checked);
         let (now, operation_id) = (cx.now, cx.operation.id);
-        Ok(Act::write(move |tx, told| {
+        Ok(StepAction::commit(move |tx, effects| {
             Box::pin(async move {
                 tx.witness_insert(&witness).await?;
                 let after = Cell {
@@ -71,25 +71,25 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
                 };
                 tx.cell_move(&cell, &after, now).await?;
                 let data = json!({"incarnation": cell.incarnation, "witness_id": witness.id});
-                told.events.push((EventType::CellRunning, path(&after), data));
-                Ok(Verdict::witnessed(witness.id, json!(null)))
+                effects.events.push((EventType::CellRunning, path(&after), data));
+                Ok(StepOutcome::witnessed(witness.id, json!(null)))
             })
         }))
     })
 }
 
-/// What is to be thought of what the agent saw.
+/// Assessment of an agent's findings.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Judged {
-    /// Everything is as it should be.
+    /// Everything is as expected.
     Ready,
     /// Not yet, and why.
     Later(String),
-    /// And it will not be.
+    /// Failed for good, and why.
     Not(CellFailure, String),
 }
 
-/// Compares what the agent saw with what was asked for.
+/// Compares the agent's findings with the spec.
 pub(crate) fn judge(cell: &Cell, spec: &CellSpec, found: &CellFindings) -> Judged {
     if !found.present {
         return Judged::Not(
@@ -101,7 +101,7 @@ pub(crate) fn judge(cell: &Cell, spec: &CellSpec, found: &CellFindings) -> Judge
         let why = format!("it is of incarnation {}, not {}", found.incarnation, cell.incarnation);
         return Judged::Not(CellFailure::VerifyFailed, why);
     }
-    // What waits for somebody to ask for it is no part of the cell's being whole.
+    // Services started on request do not count towards the cell's readiness.
     for service in spec.services.iter().filter(|service| service.start == Start::WithCell) {
         let name = &service.name;
         let Some(seen) = found.services.iter().find(|seen| seen.name == *name) else {
@@ -109,7 +109,7 @@ pub(crate) fn judge(cell: &Cell, spec: &CellSpec, found: &CellFindings) -> Judge
         };
         let said = seen.message.as_deref().map(|message| format!(": {message}")).unwrap_or_default();
         match (seen.state, seen.ready, seen.exit) {
-            // A service that is to run once and did is as ready as it will be.
+            // A one-shot service that succeeded counts as ready.
             (ServiceState::Ended, _, Some(0)) if service.restart != Restart::Always => {}
             (ServiceState::Ended, _, exit) => {
                 let exit = exit.map_or_else(|| "an unknown status".to_owned(), |exit| exit.to_string());
@@ -132,21 +132,21 @@ pub(crate) fn judge(cell: &Cell, spec: &CellSpec, found: &CellFindings) -> Judge
 
 #[cfg(test)]
 pub(crate) mod tests {
-    use muster_ids::World;
+    use muster_ids::Env;
     use muster_model::Labels;
     use muster_wire::cell::ServiceFindings;
 
     use super::*;
 
     /// A cell for tests of pure functions.
-    pub(crate) fn cell(world: &World) -> Cell {
+    pub(crate) fn cell(env: &Env) -> Cell {
         Cell {
-            id: world.id(),
-            tenant_id: world.id(),
-            project_id: world.id(),
-            allocation_id: world.id(),
-            node_id: world.id(),
-            network_id: world.id(),
+            id: env.id(),
+            tenant_id: env.id(),
+            project_id: env.id(),
+            allocation_id: env.id(),
+            node_id: env.id(),
+            network_id: env.id(),
             name: "shell".to_owned(),
             labels: Labels::new(),
             spec: json!({}),
@@ -162,13 +162,13 @@ pub(crate) mod tests {
             running_witness_id: None,
             gone_witness_id: None,
             operation_id: None,
-            created_at: world.now(),
-            updated_at: world.now(),
+            created_at: env.now(),
+            updated_at: env.now(),
             version: 1,
         }
     }
 
-    /// What is thought of a cell with one service, of which this was seen.
+    /// Assesses a cell with one service in this state.
     fn of_service(restart: Restart, state: ServiceState, ready: bool, exit: Option<i32>) -> Judged {
         let spec = json!({"root": {"host": ["/usr"]},
                           "services": [{"name": "web", "command": ["/web"], "restart": restart}]});
@@ -187,17 +187,17 @@ pub(crate) mod tests {
             services: vec![service],
             ..CellFindings::default()
         };
-        judge(&cell(&World::for_tests(1)), &serde_json::from_value(spec).unwrap(), &found)
+        judge(&cell(&Env::for_tests(1)), &serde_json::from_value(spec).unwrap(), &found)
     }
 
     #[test]
     fn what_is_not_there_or_is_another_incarnation_is_not_what_was_asked_for() {
-        let world = World::for_tests(1);
+        let env = Env::for_tests(1);
         let spec = serde_json::from_value(json!({"root": {"host": ["/usr"]}})).unwrap();
         let seen = |present, incarnation| CellFindings { present, incarnation, ..CellFindings::default() };
-        assert_eq!(judge(&cell(&world), &spec, &seen(true, 2)), Judged::Ready);
+        assert_eq!(judge(&cell(&env), &spec, &seen(true, 2)), Judged::Ready);
         for other in [seen(false, 2), seen(true, 1), seen(true, 3), CellFindings::default()] {
-            let judged = judge(&cell(&world), &spec, &other);
+            let judged = judge(&cell(&env), &spec, &other);
             assert!(matches!(judged, Judged::Not(CellFailure::VerifyFailed, _)), "{judged:?}");
         }
     }
@@ -223,7 +223,7 @@ pub(crate) mod tests {
     fn a_service_that_nobody_saw_is_waited_for() {
         let spec = json!({"root": {"host": ["/usr"]}, "services": [{"name": "web", "command": ["/web"]}]});
         let found = CellFindings { present: true, incarnation: 2, ..CellFindings::default() };
-        let judged = judge(&cell(&World::for_tests(1)), &serde_json::from_value(spec).unwrap(), &found);
+        let judged = judge(&cell(&Env::for_tests(1)), &serde_json::from_value(spec).unwrap(), &found);
         assert!(matches!(judged, Judged::Later(_)), "{judged:?}");
     }
 }

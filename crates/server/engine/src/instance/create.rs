@@ -1,4 +1,4 @@
-//! Launching an app: its members are added (−removed) · every component is seen to have what it needs.
+//! Launches an app: add its members (undo: remove them) · verify that every component has enough of them.
 
 use futures::future::BoxFuture;
 use muster_db::Result;
@@ -11,7 +11,7 @@ use super::start::START;
 use super::subject::{path, subject};
 use super::verify_running::VERIFY_RUNNING;
 use crate::definition::{Abandon, AtDeadline, Definition, OnFailure, StepCx};
-use crate::{Act, Verdict};
+use crate::{StepAction, StepOutcome};
 
 /// `instance.create`.
 pub const CREATE: Definition = Definition {
@@ -22,17 +22,18 @@ pub const CREATE: Definition = Definition {
     cancellable: true,
     no_return: Some("verify_running"),
     abandon: Abandon::Undo,
-    unblock_by: "tenant",
+    resolvable_by: "tenant",
     settle,
 };
 
-/// What did not come to run is failed, and is decommissioned like any other. If the undo left nothing of it, its name is free.
-fn settle<'a>(cx: &'a StepCx<'a>, state: OperationState) -> BoxFuture<'a, Result<Act>> {
+/// Fails an instance that did not start; it is decommissioned like any other. If the undo left nothing of it, its name is
+/// free.
+fn settle<'a>(cx: &'a StepCx<'a>, state: OperationState) -> BoxFuture<'a, Result<StepAction>> {
     Box::pin(async move {
         let instance = subject(cx).await?;
         let over = !matches!(instance.state, InstanceState::Created | InstanceState::Starting);
         if state == OperationState::Succeeded || over {
-            return Ok(Verdict::done().into());
+            return Ok(StepOutcome::done().into());
         }
         let reason = match (state, cx.operation.reason.as_deref()) {
             (OperationState::Cancelled, _) => InstanceFailure::Cancelled,
@@ -41,7 +42,7 @@ fn settle<'a>(cx: &'a StepCx<'a>, state: OperationState) -> BoxFuture<'a, Result
         };
         let message = cx.operation.message.clone();
         let now = cx.now;
-        Ok(Act::write(move |tx, told| {
+        Ok(StepAction::commit(move |tx, effects| {
             Box::pin(async move {
                 let after = Instance {
                     state: InstanceState::Failed,
@@ -52,8 +53,8 @@ fn settle<'a>(cx: &'a StepCx<'a>, state: OperationState) -> BoxFuture<'a, Result
                 tx.instance_move(&instance, &after, now).await?;
                 tx.instance_free_name(&instance, now).await?;
                 let data = json!({"name": instance.name, "reason": reason, "advice": reason.advice()});
-                told.events.push((EventType::InstanceFailed, path(&after), data));
-                Ok(Verdict::done())
+                effects.events.push((EventType::InstanceFailed, path(&after), data));
+                Ok(StepOutcome::done())
             })
         }))
     })

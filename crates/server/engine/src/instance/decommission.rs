@@ -1,11 +1,11 @@
-//! Taking an instance down, honestly: its members are removed · what they shared is removed · nothing of it is seen to be left.
+//! Decommissions an instance: remove its members · remove their shared directories · verify that nothing is left.
 
 use super::stop::STOP;
 use super::unshare::UNSHARE;
 use super::verify_stopped::VERIFY_STOPPED;
 use crate::definition::{Abandon, AtDeadline, Definition, OnFailure, nothing_to_settle};
 
-/// `instance.decommission`. There is no way back from it: what cannot go on is parked.
+/// `instance.decommission`. It cannot be rolled back: a stuck one is blocked.
 pub const DECOMMISSION: Definition = Definition {
     kind: "instance.decommission",
     steps: &[STOP, UNSHARE, VERIFY_STOPPED],
@@ -14,6 +14,6 @@ pub const DECOMMISSION: Definition = Definition {
     cancellable: false,
     no_return: None,
     abandon: Abandon::Never,
-    unblock_by: "tenant",
+    resolvable_by: "tenant",
     settle: nothing_to_settle,
 };

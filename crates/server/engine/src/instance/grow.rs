@@ -1,4 +1,4 @@
-//! Add the members that an instance should have more of. The undo asks what is under way to end.
+//! Adds the missing members of an instance. It has no undo: added members stay, and failed adds clean up after themselves.
 
 use futures::future::BoxFuture;
 use muster_db::Result;
@@ -7,7 +7,7 @@ use super::subject::{adding, named};
 use crate::definition::{Step, StepCx, Undo};
 use crate::gather::{Gathered, Planned, TakesOver, failures, gather};
 use crate::member::ADD;
-use crate::{Act, Verdict};
+use crate::{StepAction, StepOutcome};
 
 pub(super) const GROW: Step = Step {
     name: "grow",
@@ -19,7 +19,7 @@ pub(super) const GROW: Step = Step {
 
 const AT_ONCE: usize = 64;
 
-fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
+fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
     Box::pin(async move {
         let members = named(cx, "add").await?;
         let planned: Vec<Planned> = members
@@ -27,16 +27,16 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
             .map(|member| Planned { member, definition: &ADD, input: adding(cx) })
             .collect();
         if planned.is_empty() {
-            return Ok(Verdict::said("none").into());
+            return Ok(StepOutcome::with_message("none").into());
         }
         Ok(match gather(cx, planned, AT_ONCE, TakesOver::Nothing).await? {
             Gathered::Pending(act) => super::shrink::among_all(cx, act),
             Gathered::Ended(items, done) if items.len() == done => {
-                super::shrink::ended(cx, items, Verdict::said(format!("{done} more work")))
+                super::shrink::ended(cx, items, StepOutcome::with_message(format!("{done} more work")))
             }
             Gathered::Ended(items, done) => {
                 let message = format!("{done} of {} work; {}", items.len(), failures(&items));
-                super::shrink::ended(cx, items, Verdict::Refused { reason: "some_failed", message })
+                super::shrink::ended(cx, items, StepOutcome::Refused { reason: "some_failed", message })
             }
         })
     })

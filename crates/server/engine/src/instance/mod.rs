@@ -1,11 +1,11 @@
-//! The operations on an instance as a whole, and their steps, one a file. They compose those of its members.
+//! Operations on an instance as a whole, and their steps, one for each file. They compose those of its members.
 
 mod create;
 mod decommission;
 mod grow;
 mod prepare;
-mod roll;
 mod rollback;
+mod rolling_update;
 mod scale;
 mod shrink;
 mod start;

@@ -1,4 +1,4 @@
-//! Write down which release an instance should run from now on and with what configuration, and what it ran before.
+//! Records the desired release and configuration of an instance, and those it ran before.
 
 use futures::future::BoxFuture;
 use muster_db::{Result, StoreError};
@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::subject::subject;
 use crate::definition::{Step, StepCx, Undo};
-use crate::{Act, Verdict};
+use crate::{StepAction, StepOutcome};
 
 pub(super) const PREPARE: Step = Step {
     name: "prepare",
@@ -18,7 +18,7 @@ pub(super) const PREPARE: Step = Step {
     undo: Undo::None("the way back is a rollback, which says so itself"),
 };
 
-fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
+fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
     Box::pin(async move {
         let instance = subject(cx).await?;
         let read = |name: &str| -> Option<AppVersionId> { cx.operation.input[name].as_str()?.parse().ok() };
@@ -29,10 +29,10 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
             config => config.clone(),
         };
         if instance.app_version_id == to && instance.config == config {
-            return Ok(Verdict::said("it is written down").into());
+            return Ok(StepOutcome::with_message("it is written down").into());
         }
         let (now, operation_id) = (cx.now, cx.operation.id);
-        Ok(Act::write(move |tx, _| {
+        Ok(StepAction::commit(move |tx, _| {
             Box::pin(async move {
                 let after = Instance {
                     app_version_id: to,
@@ -43,7 +43,7 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
                     ..instance.clone()
                 };
                 tx.instance_move(&instance, &after, now).await?;
-                Ok(Verdict::done())
+                Ok(StepOutcome::done())
             })
         }))
     })

@@ -1,4 +1,4 @@
-//! Having an instance run the release that it ran before: the steps of an upgrade, the other way.
+//! Returns an instance to its previous release, with the steps of an upgrade.
 
 use super::upgrade::UPGRADE;
 use crate::definition::Definition;

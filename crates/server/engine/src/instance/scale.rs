@@ -1,4 +1,4 @@
-//! Changing how many members an instance has: those that are wanted more are added, then those that are wanted no more removed.
+//! Changes the number of an instance's members: first adds the missing ones, then removes the surplus.
 
 use futures::future::BoxFuture;
 use muster_db::Result;
@@ -6,9 +6,9 @@ use muster_model::operation::OperationState;
 
 use super::grow::GROW;
 use super::shrink::SHRINK;
-use crate::Act;
+use crate::StepAction;
+use crate::bulk_cleanup::{Intent, listed, settle_members};
 use crate::definition::{Abandon, AtDeadline, Definition, OnFailure, StepCx};
-use crate::remainder::{Meant, listed, settle_members};
 
 /// `instance.scale`.
 pub const SCALE: Definition = Definition {
@@ -19,13 +19,13 @@ pub const SCALE: Definition = Definition {
     cancellable: false,
     no_return: None,
     abandon: Abandon::Never,
-    unblock_by: "tenant",
+    resolvable_by: "tenant",
     settle,
 };
 
-/// Where it is accepted in part, those whose turn never came are counted back.
-fn settle<'a>(cx: &'a StepCx<'a>, state: OperationState) -> BoxFuture<'a, Result<Act>> {
-    let mut meant = listed(&cx.operation.input["add"], Meant::Add);
-    meant.extend(listed(&cx.operation.input["remove"], Meant::Remove));
+/// When it is accepted as partial, the counts of members that were never started are reverted.
+fn settle<'a>(cx: &'a StepCx<'a>, state: OperationState) -> BoxFuture<'a, Result<StepAction>> {
+    let mut meant = listed(&cx.operation.input["add"], Intent::Add);
+    meant.extend(listed(&cx.operation.input["remove"], Intent::Remove));
     settle_members(cx, state, meant)
 }

@@ -1,4 +1,4 @@
-//! Remove the members that an instance should have fewer of.
+//! Removes the surplus members of an instance.
 
 use futures::future::BoxFuture;
 use muster_db::Result;
@@ -9,7 +9,7 @@ use super::subject::{named, subject};
 use crate::definition::{Step, StepCx, Undo};
 use crate::gather::{Gathered, Planned, TakesOver, failures, gather};
 use crate::member::{REMOVE, manifest_of};
-use crate::{Act, Verdict};
+use crate::{StepAction, StepOutcome};
 
 pub(super) const SHRINK: Step = Step {
     name: "shrink",
@@ -19,11 +19,11 @@ pub(super) const SHRINK: Step = Step {
     undo: Undo::None("what was removed is not brought back"),
 };
 
-fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
+fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
     Box::pin(async move {
         let members = named(cx, "remove").await?;
         if members.is_empty() {
-            return Ok(Verdict::said("none").into());
+            return Ok(StepOutcome::with_message("none").into());
         }
         let manifest = manifest_of(cx, subject(cx).await?.app_version_id).await?;
         let paces = members
@@ -38,43 +38,43 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
         Ok(match gather(cx, planned, pace, TakesOver::Nothing).await? {
             Gathered::Pending(act) => among_all(cx, act),
             Gathered::Ended(items, done) if items.len() == done => {
-                ended(cx, items, Verdict::said(format!("{done} are removed")))
+                ended(cx, items, StepOutcome::with_message(format!("{done} are removed")))
             }
             Gathered::Ended(items, done) => {
                 let message = format!("{done} of {} are removed; {}", items.len(), failures(&items));
-                ended(cx, items, Verdict::Refused { reason: "some_failed", message })
+                ended(cx, items, StepOutcome::Refused { reason: "some_failed", message })
             }
         })
     })
 }
 
-/// What one step says of its items, among all those of the operation.
-pub(super) fn among_all(cx: &StepCx<'_>, act: Act) -> Act {
+/// Merges a step's items into all items of the operation.
+pub(super) fn among_all(cx: &StepCx<'_>, act: StepAction) -> StepAction {
     let before = cx.operation.items.clone();
     match act {
-        Act::Say(verdict) => Act::Say(verdict),
-        Act::Write(write) => Act::write(move |tx, told| {
+        StepAction::Return(outcome) => StepAction::Return(outcome),
+        StepAction::Commit(write) => StepAction::commit(move |tx, effects| {
             Box::pin(async move {
-                // Another part of the same act may have said something of others.
-                let said = told.items.take();
-                let verdict = write(tx, told).await?;
-                told.items = match (said, told.items.take()) {
+                // Another part of the same action may have updated other items.
+                let said = effects.items.take();
+                let outcome = write(tx, effects).await?;
+                effects.items = match (said, effects.items.take()) {
                     (said, Some(items)) => Some(put(said.unwrap_or(before), &items)),
                     (said, None) => said,
                 };
-                Ok(verdict)
+                Ok(outcome)
             })
         }),
     }
 }
 
-/// The same at the end of a step.
-pub(super) fn ended(cx: &StepCx<'_>, items: Vec<Item>, verdict: Verdict) -> Act {
+/// Like [`among_all`], at the end of a step.
+pub(super) fn ended(cx: &StepCx<'_>, items: Vec<Item>, outcome: StepOutcome) -> StepAction {
     let before = cx.operation.items.clone();
-    Act::write(move |_, told| {
+    StepAction::commit(move |_, effects| {
         Box::pin(async move {
-            told.items = Some(put(before, &items));
-            Ok(verdict)
+            effects.items = Some(put(before, &items));
+            Ok(outcome)
         })
     })
 }

@@ -1,7 +1,7 @@
-//! Add the members of a new instance, component after component in the order that the manifest says. The undo removes them.
+//! Adds the members of a new instance, component by component in the order of the manifest. The undo removes them.
 //!
-//! What takes its time and needs nobody else is done for all of them at once: room and cell of a member are there, where that
-//! is possible, before the components work that come before its own. It joins when they do, and never before (`member/join.rs`).
+//! Slow, independent work runs for all members in parallel: where possible, a member's allocation and cell are created
+//! before the components ahead of its own are active. It joins once they are, and never before (`member/join.rs`).
 
 use futures::future::BoxFuture;
 use muster_db::{Result, StoreError};
@@ -19,7 +19,7 @@ use super::subject::{adding, order, path, subject};
 use crate::definition::{Step, StepCx, Undo};
 use crate::gather::{Gathered, Planned, TakesOver, failures, gather};
 use crate::member::{ADD, IN_ORDER, REMOVE, manifest_of};
-use crate::{Act, Verdict};
+use crate::{StepAction, StepOutcome};
 
 pub(super) const START: Step = Step {
     name: "start",
@@ -40,27 +40,27 @@ async fn members(cx: &StepCx<'_>) -> Result<Vec<Member>> {
     Ok(members)
 }
 
-fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
+fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
     Box::pin(async move {
         let instance = subject(cx).await?;
         if instance.state == InstanceState::Created {
             let now = cx.now;
-            return Ok(Act::write(move |tx, told| {
+            return Ok(StepAction::commit(move |tx, effects| {
                 Box::pin(async move {
                     let after = Instance { state: InstanceState::Starting, ..instance.clone() };
                     tx.instance_move(&instance, &after, now).await?;
-                    told.events.push((
+                    effects.events.push((
                         EventType::InstanceStarting,
                         path(&after),
                         json!({"name": instance.name}),
                     ));
-                    Ok(Verdict::Wait { reason: "its state is written down".to_owned(), until: now })
+                    Ok(StepOutcome::Wait { reason: "its state is written down".to_owned(), until: now })
                 })
             }));
         }
         let manifest = manifest_of(cx, instance.app_version_id).await?;
         let members = members(cx).await?;
-        // The first wave that is not through: those after it wait for it, at the latest before they join.
+        // The first unfinished wave: later ones wait for it, at the latest before they join.
         let through = |item_of: &Member| {
             let item = cx.operation.items.iter().find(|item| item.id == item_of.id.to_string());
             item.is_some_and(|item| matches!(item.state, ItemState::Succeeded | ItemState::Failed))
@@ -81,52 +81,52 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
             Gathered::Pending(act) => {
                 let acts = match gather(cx, early, AT_ONCE, TakesOver::Nothing).await? {
                     Gathered::Pending(meanwhile) => vec![among_all(cx, act), among_all(cx, meanwhile)],
-                    // There are none, or none of them could be had, which is said when their turn comes.
+                    // There are none, or none could be added, which is reported in their own wave.
                     Gathered::Ended(..) => vec![among_all(cx, act)],
                 };
-                return Ok(Act::together(acts).unwrap_or_else(|| Verdict::done().into()));
+                return Ok(StepAction::combine(acts).unwrap_or_else(|| StepOutcome::done().into()));
             }
             Gathered::Ended(items, succeeded) => (items, succeeded),
         };
-        // A component whose members cannot be had is not waited for; what comes after it would not work either.
+        // Fail if a component's members could not be added: later components would not work either.
         if succeeded < items.len() {
             let message = failures(&items);
-            return Ok(ended(cx, items, Verdict::Refused { reason: "below_minimum", message }));
+            return Ok(ended(cx, items, StepOutcome::Refused { reason: "below_minimum", message }));
         }
         if next.is_none() {
-            return Ok(ended(cx, items, Verdict::said("all of its members work")));
+            return Ok(ended(cx, items, StepOutcome::with_message("all of its members work")));
         }
-        let verdict = Verdict::Wait { reason: "the next components follow".to_owned(), until: cx.now };
-        Ok(waking(cx, &following, ended(cx, items, verdict)))
+        let outcome = StepOutcome::Wait { reason: "the next components follow".to_owned(), until: cx.now };
+        Ok(waking(cx, &following, ended(cx, items, outcome)))
     })
 }
 
-/// Has those of these members looked at that wait for what this act writes down.
-fn waking(cx: &StepCx<'_>, members: &[String], act: Act) -> Act {
+/// Wakes the operations of these members, which wait for this action.
+fn waking(cx: &StepCx<'_>, members: &[String], act: StepAction) -> StepAction {
     let waits = |item: &&Item| members.contains(&item.id);
     let parts: Vec<OperationId> =
         cx.operation.items.iter().filter(waits).filter_map(|item| item.operation_id).collect();
     let now = cx.now;
-    let wakes = Act::write(move |tx, _| {
+    let wakes = StepAction::commit(move |tx, _| {
         Box::pin(async move {
             for part in parts {
                 tx.operation_wake(part, now).await?;
             }
-            Ok(Verdict::done())
+            Ok(StepOutcome::done())
         })
     });
-    Act::together(vec![act, wakes]).unwrap_or_else(|| Verdict::done().into())
+    StepAction::combine(vec![act, wakes]).unwrap_or_else(|| StepOutcome::done().into())
 }
 
-/// What each new member is given: it joins in the order of the components.
+/// Builds the input of each new member: it joins in the order of the components.
 fn adding_in_order(cx: &StepCx<'_>) -> Value {
     let mut input = adding(cx);
     input[IN_ORDER] = json!(true);
     input
 }
 
-/// Whether the cell of a member can be there before what its component needs works. Nothing runs in it then that would look for
-/// that, and it is given nothing that somebody else has to bring: all of it comes when the adapter takes it in.
+/// Reports whether a member's cell can be created before the components it depends on are active. No service then starts in
+/// it and no secret is needed: all of that comes with the adapter's join.
 fn can_be_made_early(manifest: &Manifest, member: &Member) -> bool {
     manifest.artifact_kind != AppKind::Launchable
         && manifest.component(&member.component_key).is_some_and(|component| {
@@ -136,7 +136,7 @@ fn can_be_made_early(manifest: &Manifest, member: &Member) -> bool {
         })
 }
 
-fn undo<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
+fn undo<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
     Box::pin(async move {
         let mut planned: Vec<Planned> = Vec::new();
         for member in members(cx).await? {
@@ -145,29 +145,29 @@ fn undo<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
             }
         }
         if planned.is_empty() {
-            return Ok(Verdict::said("none of its members is left").into());
+            return Ok(StepOutcome::with_message("none of its members is left").into());
         }
         Ok(match gather(cx, planned, AT_ONCE, TakesOver::All).await? {
             Gathered::Pending(act) => without_items(act),
             Gathered::Ended(items, succeeded) if items.len() == succeeded => {
-                Verdict::said("its members are removed").into()
+                StepOutcome::with_message("its members are removed").into()
             }
             Gathered::Ended(items, _) => {
-                Verdict::Refused { reason: "below_minimum", message: failures(&items) }.into()
+                StepOutcome::Refused { reason: "below_minimum", message: failures(&items) }.into()
             }
         })
     })
 }
 
-/// Undoing has items of its own, which must not take the place of what was asked for.
-fn without_items(act: Act) -> Act {
+/// An undo has items of its own, which must not replace those of the request.
+fn without_items(act: StepAction) -> StepAction {
     match act {
-        Act::Say(verdict) => Act::Say(verdict),
-        Act::Write(write) => Act::write(move |tx, told| {
+        StepAction::Return(outcome) => StepAction::Return(outcome),
+        StepAction::Commit(write) => StepAction::commit(move |tx, effects| {
             Box::pin(async move {
-                let verdict = write(tx, told).await?;
-                told.items = None;
-                Ok(verdict)
+                let outcome = write(tx, effects).await?;
+                effects.items = None;
+                Ok(outcome)
             })
         }),
     }

@@ -1,7 +1,7 @@
-//! Remove all members of an instance: the components in the order opposite to their start.
+//! Removes all members of an instance, component by component in reverse start order.
 //!
-//! A component begins when nothing counts any more on those that come before it, and that was seen. That their cells are taken
-//! down and wiped by then matters to nobody but whoever waits.
+//! A component starts once it is verified that nothing depends on the members of those before it. It does not wait for their
+//! cells to be destroyed and wiped.
 
 use futures::future::BoxFuture;
 use muster_db::{Result, StoreError};
@@ -18,7 +18,7 @@ use super::subject::{item_of, order, path, subject};
 use crate::definition::{Step, StepCx, Undo};
 use crate::gather::{Gathered, Planned, TakesOver, failures, gather};
 use crate::member::{REMOVE, VERIFY_WITHDRAWN, manifest_of};
-use crate::{Act, Verdict};
+use crate::{StepAction, StepOutcome};
 
 pub(super) const STOP: Step = Step {
     name: "stop",
@@ -30,12 +30,12 @@ pub(super) const STOP: Step = Step {
 
 const AT_ONCE: usize = 64;
 
-fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
+fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
     Box::pin(async move {
         let instance = subject(cx).await?;
         if !matches!(instance.state, InstanceState::Stopping | InstanceState::Stopped) {
             let (now, operation_id) = (cx.now, cx.operation.id);
-            return Ok(Act::write(move |tx, told| {
+            return Ok(StepAction::commit(move |tx, effects| {
                 Box::pin(async move {
                     let after = Instance {
                         state: InstanceState::Stopping,
@@ -44,18 +44,18 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
                         ..instance.clone()
                     };
                     tx.instance_move(&instance, &after, now).await?;
-                    told.events.push((
+                    effects.events.push((
                         EventType::InstanceStopping,
                         path(&after),
                         json!({"name": instance.name}),
                     ));
-                    Ok(Verdict::Wait { reason: "its state is written down".to_owned(), until: now })
+                    Ok(StepOutcome::Wait { reason: "its state is written down".to_owned(), until: now })
                 })
             }));
         }
         let manifest = manifest_of(cx, instance.app_version_id).await?;
         let mut members = cx.store.member_living(instance.id).await?;
-        // One that is gone is asked for until its item says so.
+        // A removed member stays in the plan until its item holds the outcome.
         for item in cx.operation.items.iter().filter(|item| item.state != ItemState::Succeeded) {
             let id: MemberId =
                 item.id.parse().map_err(|_| StoreError::Corrupt("a member of an operation"))?;
@@ -65,11 +65,11 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
         }
         members.retain(|member| item_of(cx, member).is_none_or(|item| item.state != ItemState::Succeeded));
         if members.is_empty() {
-            return Ok(Verdict::said("it has no members").into());
+            return Ok(StepOutcome::with_message("it has no members").into());
         }
         let last = begun(cx, &manifest, &members).await?;
         members.retain(|member| order(&manifest, member) >= last);
-        // All of it goes: nobody has to take over the work of those that go first.
+        // The whole instance is removed: no other member has to take over the work.
         let force = json!({"force": is_forced(cx), "with_instance": true});
         let planned: Vec<Planned> = members
             .into_iter()
@@ -79,17 +79,17 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
             Gathered::Pending(act) => among_all(cx, act),
             Gathered::Ended(items, done) if items.len() == done => {
                 let until = cx.now;
-                ended(cx, items, Verdict::Wait { reason: "the next components follow".to_owned(), until })
+                ended(cx, items, StepOutcome::Wait { reason: "the next components follow".to_owned(), until })
             }
             Gathered::Ended(items, _) => {
                 let message = failures(&items);
-                ended(cx, items, Verdict::Refused { reason: "some_failed", message })
+                ended(cx, items, StepOutcome::Refused { reason: "some_failed", message })
             }
         })
     })
 }
 
-/// The component whose turn it is: all that come before it in this are gone, or withdrawn and seen to be.
+/// Returns the current wave: all earlier ones are removed, or verified as withdrawn.
 async fn begun(cx: &StepCx<'_>, manifest: &Manifest, members: &[Member]) -> Result<u32> {
     let mut waves: Vec<u32> = members.iter().map(|member| order(manifest, member)).collect();
     waves.sort_unstable();
@@ -109,8 +109,9 @@ fn is_forced(cx: &StepCx<'_>) -> bool {
     cx.operation.input["force"] == json!(true)
 }
 
-/// Whether the part that removes a member has seen that nothing counts on it any more. By force the next component does not wait
-/// for one that cannot see it: it may count on that very component, and sees it when that is removed.
+/// Reports whether the child that removes a member has verified that nothing depends on it. If forced, the next component
+/// does not wait for a check that cannot pass: that member may depend on the next component itself, and passes once that is
+/// removed.
 async fn withdrawn(cx: &StepCx<'_>, member: &Member) -> Result<bool> {
     let Some(part) = item_of(cx, member).and_then(|item| item.operation_id) else { return Ok(false) };
     let Some(part) = cx.store.operation_lookup(part).await?.filter(|part| part.kind == REMOVE.kind) else {
@@ -118,7 +119,7 @@ async fn withdrawn(cx: &StepCx<'_>, member: &Member) -> Result<bool> {
     };
     let Some(step) = part.step(VERIFY_WITHDRAWN.name) else { return Ok(false) };
     let patience = cx.timing.task + cx.timing.task;
-    let held_up = part.state == OperationState::Parked
+    let held_up = part.state == OperationState::Blocked
         || step.started_at.is_some_and(|since| cx.now >= since + patience);
     Ok(step.state == StepState::Done || is_forced(cx) && held_up)
 }

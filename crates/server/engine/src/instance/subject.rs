@@ -1,4 +1,4 @@
-//! What every step on an instance needs to know of it.
+//! Lookups shared by the steps on an instance.
 
 use muster_db::{Result, StoreError};
 use muster_ids::{InstanceId, MemberId, TypedId as _};
@@ -10,24 +10,24 @@ use serde_json::{Value, json};
 
 use crate::StepCx;
 
-/// The instance that the operation works on.
+/// Returns the instance that the operation works on.
 pub(super) async fn subject(cx: &StepCx<'_>) -> Result<Instance> {
     let id = InstanceId::from_uuid(cx.operation.subject_id);
     cx.store.instance_lookup(id).await?.ok_or(StoreError::Gone("instance".to_owned()))
 }
 
-/// Its path.
+/// Returns the API path of an instance.
 pub(super) fn path(instance: &Instance) -> String {
     format!("/v1/projects/{}/app-instances/{}", instance.project_id, instance.id)
 }
 
-/// What each new member of it is given.
+/// Builds the input of each new member.
 pub(super) fn adding(cx: &StepCx<'_>) -> Value {
     let asked = &cx.operation.input;
     json!({"app_version_id": asked["app_version_id"], "capacity": asked["capacity"], "shape": asked["shape"]})
 }
 
-/// The members whose ids stand in the operation under this name.
+/// Returns the members listed in the operation's input under this name.
 pub(super) async fn named(cx: &StepCx<'_>, name: &str) -> Result<Vec<Member>> {
     let mut members = Vec::new();
     for text in cx.operation.input[name].as_array().into_iter().flatten() {
@@ -38,13 +38,13 @@ pub(super) async fn named(cx: &StepCx<'_>, name: &str) -> Result<Vec<Member>> {
     Ok(members)
 }
 
-/// What the operation says of a member.
+/// Returns the operation's item of a member.
 pub(super) fn item_of<'o>(cx: &StepCx<'o>, member: &Member) -> Option<&'o Item> {
     let id = member.id.to_string();
     cx.operation.items.iter().find(|item| item.id == id)
 }
 
-/// The place of a member's component among the others.
+/// Returns the update order of a member's component.
 pub(super) fn order(manifest: &Manifest, member: &Member) -> u32 {
     manifest.component(&member.component_key).map_or(0, |component| component.update_order)
 }

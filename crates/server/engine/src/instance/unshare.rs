@@ -1,4 +1,4 @@
-//! Have what the members of an instance shared removed, when none of them is left. Any node that has the file system can.
+//! Removes the shared directories of an instance once no member is left. Any node with the file system can do it.
 
 use futures::future::BoxFuture;
 use muster_db::{Result, StoreError};
@@ -9,7 +9,7 @@ use serde_json::json;
 use super::subject::subject;
 use crate::definition::{Step, StepCx, Undo};
 use crate::task::{Ask, Asked, ask};
-use crate::{Act, Verdict};
+use crate::{StepAction, StepOutcome};
 
 pub(super) const UNSHARE: Step = Step {
     name: "unshare",
@@ -19,17 +19,17 @@ pub(super) const UNSHARE: Step = Step {
     undo: Undo::None("what was removed is not brought back"),
 };
 
-fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
+fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
     Box::pin(async move {
         let instance = subject(cx).await?;
         let network = cx.store.network_lookup(instance.network_id).await?;
         let network = network.ok_or(StoreError::Gone("network".to_owned()))?;
         let Some(files) = network.shared_files else {
-            return Ok(Verdict::said("its members shared nothing").into());
+            return Ok(StepOutcome::with_message("its members shared nothing").into());
         };
         let Some(node) = cx.store.node_sharing(&files).await? else {
             let reason = format!("no node that is heard has the shared file system {files}");
-            return Ok(Verdict::Wait { reason, until: cx.now + cx.timing.look }.into());
+            return Ok(StepOutcome::Wait { reason, until: cx.now + cx.timing.look }.into());
         };
         let removal = Ask {
             node,
@@ -41,18 +41,18 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
         };
         Ok(match ask(cx, &removal).await? {
             Asked::Pending(act) => act,
-            Asked::Failed(message) => Verdict::Refused { reason: "some_failed", message }.into(),
+            Asked::Failed(message) => StepOutcome::Refused { reason: "some_failed", message }.into(),
             Asked::Done(_, found) if !found.left.is_empty() => {
                 let message = format!("of what its members shared is left: {}", found.left.join(", "));
-                Verdict::Refused { reason: "some_failed", message }.into()
+                StepOutcome::Refused { reason: "some_failed", message }.into()
             }
-            Asked::Done(task, found) => Act::write(move |tx, _| {
+            Asked::Done(task, found) => StepAction::commit(move |tx, _| {
                 Box::pin(async move {
                     tx.network_unshare(network.id).await?;
                     let output = json!({"shared_files": files, "checked": found.checked, "left": 0,
                                         "node_id": task.node_id, "task_id": task.id});
                     let message = Some("nothing of what its members shared is left".to_owned());
-                    Ok(Verdict::Done { output, message, witness: None })
+                    Ok(StepOutcome::Done { output, message, witness: None })
                 })
             }),
         })

@@ -1,19 +1,19 @@
-//! Having an instance run another release: it is written down · member after member is made anew · all of it is seen to run.
+//! Upgrades an instance: record the release · recreate member by member · verify that all of it runs.
 
 use super::prepare::PREPARE;
-use super::roll::ROLL;
+use super::rolling_update::ROLLING_UPDATE;
 use super::verify_running::VERIFY_RUNNING;
 use crate::definition::{Abandon, AtDeadline, Definition, OnFailure, nothing_to_settle};
 
-/// `instance.upgrade`. What fails is parked; a rollback takes over from it.
+/// `instance.upgrade`. A failure blocks it; a rollback supersedes it.
 pub const UPGRADE: Definition = Definition {
     kind: "instance.upgrade",
-    steps: &[PREPARE, ROLL, VERIFY_RUNNING],
+    steps: &[PREPARE, ROLLING_UPDATE, VERIFY_RUNNING],
     on_failure: OnFailure::Park,
     at_deadline: AtDeadline::Park,
     cancellable: false,
     no_return: None,
     abandon: Abandon::Never,
-    unblock_by: "tenant",
+    resolvable_by: "tenant",
     settle: nothing_to_settle,
 };

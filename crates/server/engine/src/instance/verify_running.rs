@@ -1,4 +1,5 @@
-//! See that every component has at least as many active members as it needs, each of them witnessed; then the instance runs.
+//! Verifies that every component has at least its minimum of active members, each with evidence; then the instance is
+//! running.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +16,7 @@ use serde_json::{Value, json};
 use super::subject::{path, subject};
 use crate::definition::{Step, StepCx, Undo};
 use crate::member::manifest_of;
-use crate::{Act, Verdict};
+use crate::{StepAction, StepOutcome};
 
 pub(super) const VERIFY_RUNNING: Step = Step {
     name: "verify_running",
@@ -25,16 +26,16 @@ pub(super) const VERIFY_RUNNING: Step = Step {
     undo: Undo::None("looking changes nothing"),
 };
 
-fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
+fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
     Box::pin(async move {
         let instance = subject(cx).await?;
         let manifest = manifest_of(cx, instance.app_version_id).await?;
         let members = cx.store.member_living(instance.id).await?;
         let mut found: BTreeMap<&str, Vec<Value>> = BTreeMap::new();
         for member in members.iter().filter(|member| member.state == MemberState::Active) {
-            let told = json!({"member_id": member.id, "incarnation": member.incarnation,
+            let effects = json!({"member_id": member.id, "incarnation": member.incarnation,
                               "witness_id": member.active_witness_id, "app_version_id": member.app_version_id});
-            found.entry(&member.component_key).or_default().push(told);
+            found.entry(&member.component_key).or_default().push(effects);
         }
         for component in &manifest.components {
             let active = found.get(component.key.as_str()).map_or(0, Vec::len);
@@ -43,11 +44,11 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
                     "{} has {active} active members and needs {}",
                     component.key, component.count.min
                 );
-                return Ok(Verdict::Refused { reason: "below_minimum", message }.into());
+                return Ok(StepOutcome::Refused { reason: "below_minimum", message }.into());
             }
         }
         let witness = Witness {
-            id: cx.world.id(),
+            id: cx.env.id(),
             subject_id: instance.id.uuid(),
             transition: Transition::Running,
             kind: WitnessKind::Witnessed,
@@ -67,7 +68,7 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
             "instance.upgrade" | "instance.rollback" => EventType::InstanceUpgraded,
             _ => EventType::InstanceStartCompleted,
         };
-        Ok(Act::write(move |tx, told| {
+        Ok(StepAction::commit(move |tx, effects| {
             Box::pin(async move {
                 tx.witness_insert(&witness).await?;
                 let after = Instance {
@@ -84,9 +85,9 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
                 };
                 tx.instance_move(&instance, &after, now).await?;
                 let data = json!({"name": instance.name, "witness_id": witness.id});
-                told.events.push((event, path(&after), data.clone()));
-                told.events.push((EventType::InstanceHealthy, path(&after), data));
-                Ok(Verdict::witnessed(witness.id, json!(null)))
+                effects.events.push((event, path(&after), data.clone()));
+                effects.events.push((EventType::InstanceHealthy, path(&after), data));
+                Ok(StepOutcome::witnessed(witness.id, json!(null)))
             })
         }))
     })

@@ -1,5 +1,4 @@
-//! See that nothing of an instance is left: no member, no cell in its network, nothing that its members shared, no secret that it was
-//! given.
+//! Verifies that nothing of an instance is left: no member, no cell in its network, no shared directory, no secret.
 
 use futures::future::BoxFuture;
 use muster_db::Result;
@@ -11,7 +10,7 @@ use serde_json::json;
 
 use super::subject::{path, subject};
 use crate::definition::{Step, StepCx, Undo};
-use crate::{Act, Verdict};
+use crate::{StepAction, StepOutcome};
 
 pub(super) const VERIFY_STOPPED: Step = Step {
     name: "verify_stopped",
@@ -21,7 +20,7 @@ pub(super) const VERIFY_STOPPED: Step = Step {
     undo: Undo::None("looking changes nothing"),
 };
 
-fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
+fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
     Box::pin(async move {
         let instance = subject(cx).await?;
         let living = cx.store.member_living(instance.id).await?;
@@ -35,7 +34,7 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
                 living.len(),
                 neighbours.len()
             );
-            return Ok(Verdict::Refused { reason: "some_failed", message }.into());
+            return Ok(StepOutcome::Refused { reason: "some_failed", message }.into());
         }
         let mut checked = vec![
             json!({"what": "its members", "left": 0}),
@@ -53,10 +52,10 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
         let word = cx.store.member_attested(instance.id).await?;
         let attested = word.is_some();
         let witness = Witness {
-            id: cx.world.id(),
+            id: cx.env.id(),
             subject_id: instance.id.uuid(),
             transition: Transition::Stopped,
-            // Where an operator's word stood in for one of its members, it stands in for the whole.
+            // An attestation for one of its members makes the whole instance attested.
             kind: if attested { WitnessKind::Attested } else { WitnessKind::Witnessed },
             incarnation: 0,
             operation_id: Some(cx.operation.id),
@@ -68,7 +67,7 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
             at: cx.now,
         };
         let now = cx.now;
-        Ok(Act::write(move |tx, told| {
+        Ok(StepAction::commit(move |tx, effects| {
             Box::pin(async move {
                 tx.runtime_secret_revoke_of_instance(instance.id, now).await?;
                 tx.witness_insert(&witness).await?;
@@ -82,11 +81,11 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
                     ..instance.clone()
                 };
                 tx.instance_move(&instance, &after, now).await?;
-                // Where the entitlement was revoked, its adapter had been let in for this one alone.
+                // If the entitlement was revoked, its adapter was kept authorized for this instance alone.
                 tx.entitlement_account_rest(instance.operator_account_id, now).await?;
                 let data = json!({"name": instance.name, "witness_id": witness.id, "evidence": witness.kind});
-                told.events.push((EventType::InstanceStopped, path(&after), data));
-                Ok(Verdict::witnessed(witness.id, json!(null)))
+                effects.events.push((EventType::InstanceStopped, path(&after), data));
+                Ok(StepOutcome::witnessed(witness.id, json!(null)))
             })
         }))
     })

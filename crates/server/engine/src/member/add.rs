@@ -1,4 +1,5 @@
-//! Adding a member: claim (−release) · provision its cell (−destroy) · the adapter joins it (−leaves) · verify · publish.
+//! Adds a member: claim (undo: release) · provision its cell (undo: destroy) · join through the adapter (undo: leave) ·
+//! verify · publish.
 
 use futures::future::BoxFuture;
 use jiff::Timestamp;
@@ -15,11 +16,11 @@ use super::publish::PUBLISH;
 use super::reserve::release_reserved;
 use super::subject::{path, subject};
 use super::verify_active::VERIFY_ACTIVE;
+use crate::bulk_cleanup::already_uncounted;
 use crate::definition::{Abandon, AtDeadline, Definition, OnFailure, StepCx};
-use crate::remainder::counted_out;
-use crate::{Act, Told, Verdict};
+use crate::{Effects, StepAction, StepOutcome};
 
-/// What nobody could see may be there or not: that is for a person to decide.
+/// An unverified member may or may not work: an operator or the tenant decides.
 pub(super) const PARKS: &[&str] = &["not_witnessed"];
 
 /// `member.add`.
@@ -31,23 +32,23 @@ pub const ADD: Definition = Definition {
     cancellable: true,
     no_return: Some("verify_active"),
     abandon: Abandon::Undo,
-    unblock_by: "tenant",
+    resolvable_by: "tenant",
     settle,
 };
 
-/// What did not come to work is failed, with the reason. One that never worked counts no more: its component wants one less,
-/// unless it was to take another's place and was never wanted beside it, or somebody removes it and has counted it out.
-pub(super) fn settle<'a>(cx: &'a StepCx<'a>, state: OperationState) -> BoxFuture<'a, Result<Act>> {
+/// Fails a member that did not become active, with the reason. A member that never worked lowers the desired count, unless
+/// it was a replacement and never counted in addition, or a removal has already uncounted it.
+pub(super) fn settle<'a>(cx: &'a StepCx<'a>, state: OperationState) -> BoxFuture<'a, Result<StepAction>> {
     Box::pin(async move {
         let member = subject(cx).await?;
         let under_way =
             matches!(member.state, MemberState::Requested | MemberState::Provisioning | MemberState::Joining);
         if state == OperationState::Succeeded {
-            return Ok(Verdict::done().into());
+            return Ok(StepOutcome::done().into());
         }
         let replace = replaced_for(cx, &member).await?;
         if !under_way && replace.is_none() {
-            return Ok(Verdict::done().into());
+            return Ok(StepOutcome::done().into());
         }
         let lowers = member.active_witness_id.is_none() && cx.operation.input["replaces"].is_null();
         let reason = match state {
@@ -60,20 +61,20 @@ pub(super) fn settle<'a>(cx: &'a StepCx<'a>, state: OperationState) -> BoxFuture
                 .unwrap_or(MemberFailure::ProvisionFailed),
         };
         let message = cx.operation.message.clone();
-        let (now, timing, world) = (cx.now, *cx.timing, cx.world.clone());
-        Ok(Act::write(move |tx, told| {
+        let (now, timing, env) = (cx.now, *cx.timing, cx.env.clone());
+        Ok(StepAction::commit(move |tx, effects| {
             Box::pin(async move {
-                // A replacement that goes on keeps the room, and releases it itself. One that was superseded cannot.
+                // A continuing replacement keeps the reservation and releases it itself. A superseded one cannot.
                 let mut member = member;
                 if let Some(replace) = replace
                     && tx.operation_now(replace.id).await?.is_none()
                 {
-                    release_reserved(tx, &world, &member, &replace, &timing, now).await?;
+                    release_reserved(tx, &env, &member, &replace, &timing, now).await?;
                     let moved = tx.member_now(member.id).await?;
                     member = moved.ok_or(StoreError::Gone("member".to_owned()))?;
                 }
                 if !under_way {
-                    return Ok(Verdict::done());
+                    return Ok(StepOutcome::done());
                 }
                 let after = Member {
                     state: MemberState::Failed,
@@ -81,21 +82,21 @@ pub(super) fn settle<'a>(cx: &'a StepCx<'a>, state: OperationState) -> BoxFuture
                     message,
                     ..member.clone()
                 };
-                let lowers = lowers && !counted_out(tx, &member).await?;
+                let lowers = lowers && !already_uncounted(tx, &member).await?;
                 tx.member_move(&member, &after, now).await?;
                 if lowers {
                     tx.component_want(member.instance_id, &member.component_key, -1, 0).await?;
                 }
                 let data = json!({"name": member.name, "component_key": member.component_key, "reason": reason,
                                   "advice": reason.advice()});
-                told.events.push((EventType::MemberFailed, path(&after), data));
-                Ok(Verdict::done())
+                effects.events.push((EventType::MemberFailed, path(&after), data));
+                Ok(StepOutcome::done())
             })
         }))
     })
 }
 
-/// The replacement that reserved the room of a member that never worked, if one did.
+/// Returns the replacement that reserved the allocation of a member that never worked, if any.
 async fn replaced_for(cx: &StepCx<'_>, member: &Member) -> Result<Option<Operation>> {
     let reserved = member.allocation_made && member.active_witness_id.is_none();
     let Some(id) = cx.operation.parent_id.filter(|_| reserved && !cx.operation.input["replaces"].is_null())
@@ -105,10 +106,10 @@ async fn replaced_for(cx: &StepCx<'_>, member: &Member) -> Result<Option<Operati
     cx.store.operation_lookup(id).await
 }
 
-/// A member that was asked for and whose turn never came is failed.
-pub(crate) async fn never_came(
+/// Fails a requested member that was never started.
+pub(crate) async fn fail_unstarted(
     tx: &mut Tx,
-    told: &mut Told,
+    effects: &mut Effects,
     member: Member,
     state: OperationState,
     message: Option<String>,
@@ -123,6 +124,6 @@ pub(crate) async fn never_came(
     tx.member_move(&member, &after, now).await?;
     let data = json!({"name": member.name, "component_key": member.component_key, "reason": reason,
                       "advice": reason.advice()});
-    told.events.push((EventType::MemberFailed, path(&after), data));
+    effects.events.push((EventType::MemberFailed, path(&after), data));
     Ok(())
 }

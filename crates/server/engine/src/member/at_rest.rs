@@ -1,12 +1,12 @@
-//! Whether somebody took a member out of work, who will want to find it so. One that an upgrade took out goes on with the
-//! upgrade, or with the way back.
+//! Distinguishes a member that a user drained, and that must stay drained, from one drained by an upgrade, which the upgrade
+//! or its rollback resumes.
 
 use muster_db::{Result, Store};
 use muster_model::member::{Member, MemberState};
 
 use super::upgrade::UPGRADE;
 
-/// Looks who took it out.
+/// Reports whether the member was drained by something other than an upgrade.
 pub async fn at_rest(store: &Store, member: &Member) -> Result<bool> {
     if !matches!(member.state, MemberState::Draining | MemberState::Drained) {
         return Ok(false);

@@ -1,4 +1,4 @@
-//! Find room for a member: in the allocation that its owner named, or in one that is made for it. The undo gives back what was made.
+//! Finds capacity for a member: in the allocation that its owner named, or in a new one. The undo releases a new one.
 
 use futures::future::BoxFuture;
 use jiff::Timestamp;
@@ -17,7 +17,7 @@ use crate::allocation::{CREATE, path as allocation_path};
 use crate::child::{self, Part};
 use crate::definition::{Step, StepCx, Undo};
 use crate::proof::component;
-use crate::{Act, Verdict};
+use crate::{StepAction, StepOutcome};
 
 pub(super) const CLAIM: Step = Step {
     name: "claim",
@@ -27,7 +27,7 @@ pub(super) const CLAIM: Step = Step {
     undo: Undo::Run(undo),
 };
 
-fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
+fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
     Box::pin(async move {
         let member = subject(cx).await?;
         if !can_begin(&cx.operation.kind, member.state) {
@@ -52,10 +52,10 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
     })
 }
 
-/// How far the making of an allocation for a member is.
-pub(super) fn allocated(cx: &StepCx<'_>, child: &OperationChild) -> Act {
+/// Maps the progress of the allocation's creation to an outcome.
+pub(super) fn allocated(cx: &StepCx<'_>, child: &OperationChild) -> StepAction {
     match child.state {
-        OperationState::Succeeded => Verdict::said("its allocation is there").into(),
+        OperationState::Succeeded => StepOutcome::with_message("its allocation is there").into(),
         state if !state.is_final() => child::wait(cx, child),
         _ => {
             let reason = match child.reason.as_deref() {
@@ -67,7 +67,7 @@ pub(super) fn allocated(cx: &StepCx<'_>, child: &OperationChild) -> Act {
     }
 }
 
-/// Whether a member in this state is one that is yet to come, or is to be made anew: nobody else is put back to work by this.
+/// Reports whether a member in this state is new or to be recreated: no other member is touched by this operation.
 fn can_begin(kind: &str, state: MemberState) -> bool {
     match state {
         MemberState::Requested | MemberState::Failed | MemberState::Provisioning => true,
@@ -76,18 +76,18 @@ fn can_begin(kind: &str, state: MemberState) -> bool {
     }
 }
 
-/// Whether its component wants one more by this: an add that failed had lowered that, and is taken up again.
+/// Reports whether the desired count rises again: a failed add had lowered it and is now retried.
 fn counts_again(cx: &StepCx<'_>, member: &Member) -> bool {
     let never_worked = member.active_witness_id.is_none();
     member.state == MemberState::Failed && never_worked && cx.operation.input["replaces"].is_null()
 }
 
-/// It goes into an allocation that is there.
-fn bind(cx: &StepCx<'_>, member: Member, held: &Allocation) -> Act {
+/// Binds the member to an existing allocation.
+fn bind(cx: &StepCx<'_>, member: Member, held: &Allocation) -> StepAction {
     let (now, operation_id, shape) = (cx.now, cx.operation.id, held.shape);
     let name = held.name.clone();
     let counts_again = counts_again(cx, &member);
-    Act::write(move |tx, _| {
+    StepAction::commit(move |tx, _| {
         Box::pin(async move {
             if counts_again {
                 tx.component_want(member.instance_id, &member.component_key, 1, 0).await?;
@@ -101,22 +101,22 @@ fn bind(cx: &StepCx<'_>, member: Member, held: &Allocation) -> Act {
                 ..member.clone()
             };
             tx.member_move(&member, &after, now).await?;
-            Ok(Verdict::said(format!("it goes into {name}")))
+            Ok(StepOutcome::with_message(format!("it goes into {name}")))
         })
     })
 }
 
-/// Opens the making of an allocation for a member, which moves on to `state`. It waits in the queue for capacity until
-/// `wait_until`, if that is given.
+/// Opens the creation of an allocation for a member, which moves to `state`. It waits in the queue for capacity until
+/// `wait_until`, if given.
 pub(super) async fn make(
     cx: &StepCx<'_>,
     member: Member,
     state: MemberState,
     wait_until: Option<Timestamp>,
-) -> Result<Act> {
+) -> Result<StepAction> {
     let instance = instance(cx, &member).await?;
     let capacity = capacity_of(cx, &instance, &member).await?;
-    // Who does not say which shape, as a recovery does not, means that of the instance.
+    // Without a requested shape, as in a recovery, the shape of the instance applies.
     let asked = cx.operation.input["shape"].as_str().unwrap_or(&instance.shape);
     let shape = AllocationShape::parse(asked);
     let taken = cx.store.allocation_by_name(member.project_id, &member.name).await?;
@@ -125,7 +125,7 @@ pub(super) async fn make(
             format!("the project has an allocation called {} already: release or rename it", member.name);
         return Ok(refused(MemberFailure::ProvisionFailed, why).into());
     }
-    let id: AllocationId = cx.world.id();
+    let id: AllocationId = cx.env.id();
     let shape = shape.unwrap_or(AllocationShape::GpuSlice);
     let mut allocation = Allocation {
         shape,
@@ -147,7 +147,7 @@ pub(super) async fn make(
     allocation.operation_id = Some(opened.id);
     let (now, look, operation_id) = (cx.now, cx.timing.look, cx.operation.id);
     let counts_again = counts_again(cx, &member);
-    Ok(Act::write(move |tx, told| {
+    Ok(StepAction::commit(move |tx, effects| {
         Box::pin(async move {
             if !tx.quota_take(member.project_id, 1, capacity).await? {
                 let excess = tx.quota_excess(member.project_id, 1, &capacity).await?;
@@ -171,13 +171,13 @@ pub(super) async fn make(
             tx.member_move(&member, &after, now).await?;
             let data =
                 json!({"name": allocation.name, "capacity": allocation.capacity, "member_id": member.id});
-            told.events.push((EventType::AllocationRequested, allocation_path(&allocation), data));
-            Ok(Verdict::Wait { reason: "its allocation is being made".to_owned(), until: now + look })
+            effects.events.push((EventType::AllocationRequested, allocation_path(&allocation), data));
+            Ok(StepOutcome::Wait { reason: "its allocation is being made".to_owned(), until: now + look })
         })
     }))
 }
 
-/// What a member asks for: what the operation says, or else what its instance says of the component, or else the manifest.
+/// Returns the requested capacity: from the operation, or else from the instance's component, or else from the manifest.
 async fn capacity_of(cx: &StepCx<'_>, instance: &Instance, member: &Member) -> Result<Capacity> {
     let asked = &cx.operation.input["capacity"];
     let mut said = match asked.get(&member.component_key) {
@@ -196,12 +196,12 @@ async fn capacity_of(cx: &StepCx<'_>, instance: &Instance, member: &Member) -> R
     serde_json::from_value(said).map_err(|_| StoreError::Corrupt("a capacity"))
 }
 
-fn undo<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
+fn undo<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
     Box::pin(async move {
         let member = subject(cx).await?;
-        // What was there before, with whatever its member keeps in it, is not this operation's to give back.
+        // An earlier allocation, with the member's data in it, is not this operation's to release.
         if !child::ever(cx, "allocation").await? {
-            return Ok(Verdict::said("it was given no other room").into());
+            return Ok(StepOutcome::with_message("it was given no other room").into());
         }
         super::release::give_back(cx, &member).await
     })

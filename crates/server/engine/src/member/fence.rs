@@ -1,5 +1,6 @@
-//! Cut a member off whose node nobody hears from, before another takes its place or it goes by force: its neighbours forget it, its
-//! secrets end, and whatever it was told to stop by itself after, is waited out. The rest of the network says that it has followed.
+//! Fences a member on an unreachable node before another replaces it or it is removed by force: its neighbours drop it, its
+//! secrets are revoked, and its self-fencing period elapses. The other nodes of the network confirm that they have
+//! reconciled.
 
 use futures::future::BoxFuture;
 use jiff::{SignedDuration, Timestamp};
@@ -15,7 +16,7 @@ use serde_json::json;
 use super::subject::{instance, manifest_of, path, running_version, subject};
 use crate::definition::{Step, StepCx, Undo};
 use crate::proof::cell_of;
-use crate::{Act, Told, Verdict};
+use crate::{Effects, StepAction, StepOutcome};
 
 pub(super) const FENCE: Step = Step {
     name: "fence",
@@ -27,7 +28,8 @@ pub(super) const FENCE: Step = Step {
     ),
 };
 
-/// The same before a removal that does not wait for the node. One that is not forced waits for it, and cuts nobody off.
+/// Fences before a removal that does not wait for the node. A removal that is not forced waits for the node and does not
+/// fence.
 pub(super) const FENCE_IF_FORCED: Step = Step {
     name: "fence",
     does: "cuts it off, where this is forced and nobody hears from its node",
@@ -36,17 +38,17 @@ pub(super) const FENCE_IF_FORCED: Step = Step {
     undo: Undo::None("who is removed is not let in again; its node is, when it is heard and clean"),
 };
 
-/// The cell of a member that stays although it, or the member, is cut off.
+/// Returns the cell of a member that stays although the cell or the member is fenced.
 pub(super) async fn cut_off(cx: &StepCx<'_>, member: &Member) -> Result<Option<Cell>> {
     let goes = matches!(member.state, MemberState::Removing | MemberState::Removed);
     let cell = cell_of(cx, member).await?.filter(|cell| !goes && !cell.state.is_final());
     Ok(cell.filter(|cell| cell.fenced || member.fenced))
 }
 
-/// Takes the cutting off back: its neighbours know it again. Its secrets have ended, and others come with its next incarnation.
+/// Unfences a member: its neighbours accept it again. Its secrets were revoked; its next incarnation gets new ones.
 pub(super) async fn let_in(
     tx: &mut Tx,
-    told: &mut Told,
+    effects: &mut Effects,
     member: &Member,
     cell: &Cell,
     now: Timestamp,
@@ -56,25 +58,25 @@ pub(super) async fn let_in(
         tx.member_move(member, &Member { fenced: false, ..member.clone() }, now).await?;
     }
     tx.wanted_raise(cell.network_id, cell.node_id).await?;
-    told.tasks_for.push(cell.node_id);
+    effects.tasks_for.push(cell.node_id);
     Ok(())
 }
 
-fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
+fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
     Box::pin(async move {
         let member = subject(cx).await?;
         let Some(cell) = cell_of(cx, &member).await?.filter(|cell| !cell.state.is_final()) else {
-            return Ok(Verdict::said("it has no cell").into());
+            return Ok(StepOutcome::with_message("it has no cell").into());
         };
         let Some((node, since)) = lost_node(cx, &cell).await? else {
             let Some(cell) = cut_off(cx, &member).await? else {
-                return Ok(Verdict::said("its node is heard: there is nothing to cut off").into());
+                return Ok(StepOutcome::with_message("its node is heard: there is nothing to cut off").into());
             };
             let now = cx.now;
-            return Ok(Act::write(move |tx, told| {
+            return Ok(StepAction::commit(move |tx, effects| {
                 Box::pin(async move {
-                    let_in(tx, told, &member, &cell, now).await?;
-                    Ok(Verdict::said("its node is heard again: it is not cut off any more"))
+                    let_in(tx, effects, &member, &cell, now).await?;
+                    Ok(StepOutcome::with_message("its node is heard again: it is not cut off any more"))
                 })
             }));
         };
@@ -82,64 +84,73 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
     })
 }
 
-fn run_if_forced<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
+fn run_if_forced<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
     Box::pin(async move {
         if cx.operation.input["force"] != json!(true) {
-            return Ok(Verdict::said("it is not forced: nobody is cut off").into());
+            return Ok(StepOutcome::with_message("it is not forced: nobody is cut off").into());
         }
         let member = subject(cx).await?;
         if member.fenced {
-            return Ok(Verdict::said("it is cut off already").into());
+            return Ok(StepOutcome::with_message("it is cut off already").into());
         }
         let Some(cell) = cell_of(cx, &member).await?.filter(|cell| !cell.state.is_final()) else {
-            return Ok(Verdict::said("it has no cell").into());
+            return Ok(StepOutcome::with_message("it has no cell").into());
         };
-        // Whoever goes is not let in either, where its node was heard again half way: its cell is destroyed.
+        // A leaving member is not unfenced either if its node recovers meanwhile: its cell is destroyed.
         let Some((node, since)) = lost_node(cx, &cell).await? else {
-            return Ok(Verdict::said("its node is heard: there is nothing to cut off").into());
+            return Ok(StepOutcome::with_message("its node is heard: there is nothing to cut off").into());
         };
         cut(cx, member, cell, node, since).await
     })
 }
 
-/// The node of a cell and since when nobody hears from it, if nobody does.
+/// Returns the node of a cell and since when it is unreachable, if it is.
 async fn lost_node(cx: &StepCx<'_>, cell: &Cell) -> Result<Option<(Node, Timestamp)>> {
     let node = cx.store.node_lookup(cell.node_id).await?;
     Ok(node.and_then(|node| node.unreachable_since.map(|since| (node, since))))
 }
 
-async fn cut(cx: &StepCx<'_>, member: Member, cell: Cell, node: Node, since: Timestamp) -> Result<Act> {
+async fn cut(
+    cx: &StepCx<'_>,
+    member: Member,
+    cell: Cell,
+    node: Node,
+    since: Timestamp,
+) -> Result<StepAction> {
     if !cell.fenced {
         let now = cx.now;
-        return Ok(Act::write(move |tx, told| {
+        return Ok(StepAction::commit(move |tx, effects| {
             Box::pin(async move {
                 tx.cell_fence(cell.id, now).await?;
                 tx.runtime_secret_revoke_of_cell(cell.id, cell.incarnation + 1, now).await?;
-                // Its neighbours have to forget it, and are told at once.
-                told.tasks_for.extend(tx.wanted_raise(cell.network_id, cell.node_id).await?);
-                Ok(Verdict::Wait { reason: "its neighbours are told to forget it".to_owned(), until: now })
+                // Its neighbours must drop it and are notified at once.
+                effects.tasks_for.extend(tx.wanted_raise(cell.network_id, cell.node_id).await?);
+                Ok(StepOutcome::Wait {
+                    reason: "its neighbours are told to forget it".to_owned(),
+                    until: now,
+                })
             })
         }));
     }
     let behind = cx.store.wanted_behind(cell.network_id).await?;
     if !behind.is_empty() {
         let reason = format!("these nodes have not forgotten it yet: {}", behind.join(", "));
-        return Ok(Verdict::Wait { reason, until: cx.now + SignedDuration::from_millis(200) }.into());
+        return Ok(StepOutcome::Wait { reason, until: cx.now + SignedDuration::from_millis(200) }.into());
     }
     let instance = instance(cx, &member).await?;
     let manifest = manifest_of(cx, running_version(&member, &instance)).await?;
-    // One that never worked is judged by the release that its instance runs by now, which may not know of its like.
+    // A member that never worked is handled by the current release of its instance, which may lack its component.
     let declared = manifest.component(&member.component_key);
     if let Some(seconds) = declared.and_then(|component| component.stop_after_partition) {
-        // Twice: its clock began when it last heard us, which is before we last heard it.
+        // Twice, as a margin: its clock started at its last contact with the server, before the server's last contact with it.
         let until = since + SignedDuration::from_secs(i64::from(seconds) * 2);
         if cx.now < until {
             let reason = format!("it stops by itself when it is cut off, by {until} at the latest");
-            return Ok(Verdict::Wait { reason, until }.into());
+            return Ok(StepOutcome::Wait { reason, until }.into());
         }
     }
     let witness = Witness {
-        id: cx.world.id(),
+        id: cx.env.id(),
         subject_id: member.id.uuid(),
         transition: Transition::Fenced,
         kind: WitnessKind::Witnessed,
@@ -154,16 +165,16 @@ async fn cut(cx: &StepCx<'_>, member: Member, cell: Cell, node: Node, since: Tim
         at: cx.now,
     };
     let now = cx.now;
-    Ok(Act::write(move |tx, told| {
+    Ok(StepAction::commit(move |tx, effects| {
         Box::pin(async move {
-            // The instance's row before the member's, as in a look.
+            // Lock the instance's row before the member's, as an assessment does.
             tx.instance_unwitnessed(member.instance_id, now).await?;
             tx.witness_insert(&witness).await?;
             let after = Member { fenced: true, ..member.clone() };
             tx.member_move(&member, &after, now).await?;
             let data = json!({"name": member.name, "node_id": node.id, "witness_id": witness.id});
-            told.events.push((EventType::MemberFenced, path(&after), data));
-            Ok(Verdict::witnessed(witness.id, json!({"fenced": true})))
+            effects.events.push((EventType::MemberFenced, path(&after), data));
+            Ok(StepOutcome::witnessed(witness.id, json!({"fenced": true})))
         })
     }))
 }

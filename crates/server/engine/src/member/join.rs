@@ -1,4 +1,4 @@
-//! Have the adapter take a member in. The undo has it leave again, unless no adapter ever began.
+//! Joins a member through the adapter. The undo makes it leave, unless no adapter ever started.
 
 use futures::future::BoxFuture;
 use muster_db::Result;
@@ -12,27 +12,27 @@ use super::subject::{instance, manifest_of, path, refused, subject, wanted_versi
 use crate::adapter::{Answered, LetGo, ask_adapter, ask_to_let_go, asked};
 use crate::definition::{Step, StepCx, Undo};
 use crate::proof::component;
-use crate::{Act, Verdict};
+use crate::{StepAction, StepOutcome};
 
 pub(super) const JOIN: Step =
     Step { name: "join", does: "has the adapter take it in", verifies: false, run, undo: Undo::Run(undo) };
 
-fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
+fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
     Box::pin(async move {
         let member = subject(cx).await?;
         let instance = instance(cx, &member).await?;
         if let Some(reason) = comes_first(cx, &instance, &member).await? {
-            return Ok(Verdict::Wait { reason, until: cx.now + cx.timing.look }.into());
+            return Ok(StepOutcome::Wait { reason, until: cx.now + cx.timing.look }.into());
         }
         if member.state != MemberState::Joining {
             let now = cx.now;
-            return Ok(Act::write(move |tx, told| {
+            return Ok(StepAction::commit(move |tx, effects| {
                 Box::pin(async move {
                     let after = Member { state: MemberState::Joining, ..member.clone() };
                     tx.member_move(&member, &after, now).await?;
                     let data = json!({"name": member.name, "incarnation": member.incarnation});
-                    told.events.push((EventType::MemberJoining, path(&after), data));
-                    Ok(Verdict::Wait { reason: "its state is written down".to_owned(), until: now })
+                    effects.events.push((EventType::MemberJoining, path(&after), data));
+                    Ok(StepOutcome::Wait { reason: "its state is written down".to_owned(), until: now })
                 })
             }));
         }
@@ -40,17 +40,19 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
         let input = asked(cx);
         Ok(match ask_adapter(cx, &manifest, &instance, &member, AdapterVerb::Join, input).await? {
             Answered::Pending(act) => act,
-            Answered::Done(message) => Verdict::Done { output: json!(null), message, witness: None }.into(),
+            Answered::Done(message) => {
+                StepOutcome::Done { output: json!(null), message, witness: None }.into()
+            }
             Answered::Failed(why) => refused(MemberFailure::AdapterFailed, why).into(),
         })
     })
 }
 
-/// Asked of a member that is added together with others: it joins when all those work whose components come before its own.
+/// Set for a member that is added together with others: it joins once all components with a lower `update_order` are active.
 pub(crate) const IN_ORDER: &str = "in_order";
 
-/// Whoever has to work before this member joins, and does not, if anybody. One that failed or went does not either: then nobody
-/// is waited for in vain, because the whole that this is a part of takes all of them down.
+/// First inactive member of a component with a lower `update_order`, if any. A failed or removed member counts as inactive:
+/// the wait still ends, because the parent rolls back all of them.
 async fn comes_first(cx: &StepCx<'_>, instance: &Instance, member: &Member) -> Result<Option<String>> {
     if cx.operation.input[IN_ORDER] != json!(true) {
         return Ok(None);
@@ -65,22 +67,22 @@ async fn comes_first(cx: &StepCx<'_>, instance: &Instance, member: &Member) -> R
     Ok(None)
 }
 
-fn undo<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
+fn undo<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
     Box::pin(async move {
         let steps = cx.store.adapter_step_of(cx.operation.id).await?;
         let began = steps.iter().any(|step| step.verb == AdapterVerb::Join && step.attempts > 0);
         if !began {
             let (now, operation) = (cx.now, cx.operation.id);
-            return Ok(Act::write(move |tx, _| {
+            return Ok(StepAction::commit(move |tx, _| {
                 Box::pin(async move {
-                    // Between the look and this an adapter may have taken it: then it is looked at once more.
+                    // An adapter may have leased it since the read above: then check again.
                     if tx.adapter_step_cancel_of(operation, now).await? {
-                        return Ok(Verdict::Wait {
+                        return Ok(StepOutcome::Wait {
                             reason: "an adapter began at this moment".to_owned(),
                             until: now,
                         });
                     }
-                    Ok(Verdict::said("no adapter had begun"))
+                    Ok(StepOutcome::with_message("no adapter had begun"))
                 })
             }));
         }

@@ -1,27 +1,27 @@
-//! The operations on one member, and their steps, one a file.
+//! Operations on one member, and their steps, one for each file.
 
 mod add;
 mod at_rest;
 mod claim;
-mod conclude;
+mod destroy_cell;
 mod drain;
+mod drain_step;
 mod fence;
+mod finalize;
 mod join;
 mod provision;
 mod publish;
 mod pull_image;
-mod put_back;
 mod recover;
 mod release;
 mod remove;
 mod replace;
 mod reserve;
 mod resume;
+mod resume_step;
 mod share;
 mod subject;
 mod swap;
-mod take_down;
-mod take_out;
 mod trust;
 mod upgrade;
 mod verify_active;
@@ -30,7 +30,7 @@ mod verify_withdrawn;
 mod withdraw;
 
 pub use add::ADD;
-pub(crate) use add::never_came;
+pub(crate) use add::fail_unstarted;
 pub use at_rest::at_rest;
 pub use drain::DRAIN;
 pub(crate) use join::IN_ORDER;
@@ -48,7 +48,7 @@ use muster_manifest::Verb;
 
 use crate::{Definition, members};
 
-/// The operation of a verb: on one member, and on several.
+/// Returns the operations of a verb: on one member, and on several.
 pub fn of(verb: Verb) -> (&'static Definition, &'static Definition) {
     match verb {
         Verb::Add => (&ADD, &members::ADD),

@@ -1,4 +1,4 @@
-//! Have a member's cell made, of what its release says. The undo has it destroyed, if it was made by this.
+//! Provisions a member's cell from its release. The undo destroys it if this operation created it.
 
 use futures::future::BoxFuture;
 use muster_db::{OperationChild, Result, StoreError, Tx};
@@ -18,7 +18,7 @@ use crate::cell::{CREATE, RESTART, path as cell_path};
 use crate::child::{self, Part};
 use crate::definition::{Step, StepCx, Undo};
 use crate::proof::{cell_of, component};
-use crate::{Act, Verdict, supersede};
+use crate::{StepAction, StepOutcome, supersede};
 
 pub(super) const PROVISION: Step = Step {
     name: "provision",
@@ -28,10 +28,10 @@ pub(super) const PROVISION: Step = Step {
     undo: Undo::Run(undo),
 };
 
-/// The ports of a node that may lead to cells.
+/// Ports of a node that may be forwarded to cells.
 const NODE_PORTS: std::ops::RangeInclusive<i64> = 30_000..=32_767;
 
-fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
+fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
     Box::pin(async move {
         let member = subject(cx).await?;
         if let Some(child) = child::find(cx, "cell").await? {
@@ -47,7 +47,7 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
         let component = component(&manifest, &member)?;
         let spec = spec_of(&manifest, component, &member, &instance.name)?;
         let artifact = artifact_of(cx, version, component).await?;
-        // Before a cell that runs is stopped to be made anew.
+        // Checked before a running cell is stopped to be recreated.
         if let Some(id) = artifact
             && let Some(why) = trust::refusal_of(cx, id).await?
         {
@@ -61,7 +61,7 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
     })
 }
 
-/// The artifact of a release that a component's cells are made of, if any.
+/// Returns the artifact of a release from which a component's cells are made, if any.
 pub(super) async fn artifact_of(
     cx: &StepCx<'_>,
     version: AppVersionId,
@@ -72,23 +72,23 @@ pub(super) async fn artifact_of(
     Ok(artifacts.into_iter().find(|(of, _)| of == name).map(|(_, id)| id))
 }
 
-/// A cell that is there is made anew in its place: state directories, name and address stay. Whoever makes it anew already, or
-/// could not, is taken over from: the cell is held until then.
+/// Recreates an existing cell in place: state directories, name and address stay. An operation that is already recreating
+/// it, or failed to, is superseded: it holds the cell's lock until then.
 async fn remake(
     cx: &StepCx<'_>,
     member: Member,
     cell: Cell,
     spec: &CellSpec,
     artifact: Option<ArtifactId>,
-) -> Result<Act> {
+) -> Result<StepAction> {
     let spec = spec.clone();
     let node = share::node(cx, cell.node_id).await?;
     let under_way = cx.store.operation_open_on(cell.id.uuid()).await?;
     let mut opened = child::make(cx, "cell", part(cx, &RESTART, &cell));
-    let (now, look, operation_id, world) = (cx.now, cx.timing.look, cx.operation.id, cx.world.clone());
-    Ok(Act::write(move |tx, _| {
+    let (now, look, operation_id, env) = (cx.now, cx.timing.look, cx.operation.id, cx.env.clone());
+    Ok(StepAction::commit(move |tx, _| {
         Box::pin(async move {
-            // Another release may have other ports; those that stay lead to it as before.
+            // Another release may expose other ports; the common ones keep their node ports.
             if let Some(refusal) = share::hold(tx, cell.network_id, node, &spec).await? {
                 return Ok(refusal);
             }
@@ -99,7 +99,7 @@ async fn remake(
                 tx.node_port_insert(cell.node_id, cell.id, port).await?;
             }
             for old in &under_way {
-                supersede(tx, &world, old, &mut opened, now).await?;
+                supersede(tx, &env, old, &mut opened, now).await?;
             }
             tx.cell_remake(&cell, &json!(spec), artifact, now).await?;
             tx.operation_open(&opened).await?;
@@ -109,7 +109,7 @@ async fn remake(
                 ..member.clone()
             };
             tx.member_move(&member, &after, now).await?;
-            Ok(Verdict::Wait { reason: "its cell is being made anew".to_owned(), until: now + look })
+            Ok(StepOutcome::Wait { reason: "its cell is being made anew".to_owned(), until: now + look })
         })
     }))
 }
@@ -120,7 +120,7 @@ async fn make(
     network_id: muster_ids::NetworkId,
     spec: CellSpec,
     artifact_id: Option<ArtifactId>,
-) -> Result<Act> {
+) -> Result<StepAction> {
     let allocation = match member.allocation_id {
         Some(id) => cx.store.allocation_lookup(id).await?,
         None => None,
@@ -131,7 +131,7 @@ async fn make(
     };
     let network = cx.store.network_lookup(network_id).await?.ok_or(StoreError::Gone("network".to_owned()))?;
     let node = share::node(cx, node_id).await?;
-    let id: CellId = cx.world.id();
+    let id: CellId = cx.env.id();
     let mut cell = Cell {
         id,
         tenant_id: member.tenant_id,
@@ -161,9 +161,9 @@ async fn make(
     let opened = child::make(cx, "cell", part(cx, &CREATE, &cell));
     cell.operation_id = Some(opened.id);
     let (now, look, operation_id) = (cx.now, cx.timing.look, cx.operation.id);
-    Ok(Act::write(move |tx, told| {
+    Ok(StepAction::commit(move |tx, effects| {
         Box::pin(async move {
-            // Also the lock under which an address is given out.
+            // Also takes the lock under which addresses are assigned.
             let network = tx
                 .network_ensure(network.id, network.tenant_id, network.project_id, &network.name, now)
                 .await?;
@@ -175,21 +175,21 @@ async fn make(
             if let Some(refusal) = share::hold(tx, network.id, node, &spec).await? {
                 return Ok(refusal);
             }
-            // Before anything is written: a refusal is committed too, with whatever was written by then.
+            // Before any write: a refusal commits too, with all earlier writes.
             let Some(ports) = choose_ports(tx, &cell, &spec, &[]).await? else { return Ok(no_port()) };
             tx.cell_request(&cell).await?;
             for port in &ports {
                 tx.node_port_insert(cell.node_id, cell.id, port).await?;
             }
-            // Told at once, or they would hear of it when they are next looked at.
-            told.tasks_for.extend(tx.wanted_raise(network.id, node_id).await?);
+            // Notify the neighbours at once; otherwise they would reconcile only at their next poll.
+            effects.tasks_for.extend(tx.wanted_raise(network.id, node_id).await?);
             tx.operation_open(&opened).await?;
             let after = Member { cell_id: Some(id), operation_id: Some(operation_id), ..member.clone() };
             tx.member_move(&member, &after, now).await?;
             let data =
                 json!({"name": cell.name, "allocation_id": cell.allocation_id, "member_id": member.id});
-            told.events.push((EventType::CellRequested, cell_path(&cell), data));
-            Ok(Verdict::Wait { reason: "its cell is being made".to_owned(), until: now + look })
+            effects.events.push((EventType::CellRequested, cell_path(&cell), data));
+            Ok(StepOutcome::Wait { reason: "its cell is being made".to_owned(), until: now + look })
         })
     }))
 }
@@ -205,7 +205,8 @@ fn part<'p>(cx: &StepCx<'_>, definition: &'p crate::Definition, cell: &Cell) -> 
     }
 }
 
-/// A port of its node for each that a cell exposes: those that it has, and free ones for the rest. Nothing if there are not enough.
+/// Returns a node port for each exposed port of a cell: those it has, and free ones for the rest. `None` if there are not
+/// enough.
 async fn choose_ports(
     tx: &mut Tx,
     cell: &Cell,
@@ -233,24 +234,24 @@ async fn choose_ports(
     Ok(Some(chosen))
 }
 
-fn no_port() -> Verdict {
+fn no_port() -> StepOutcome {
     refused(MemberFailure::ProvisionFailed, "every port of the node that can lead to cells is taken")
 }
 
-/// The cell is there: which incarnation of it, is written down.
-async fn made(cx: &StepCx<'_>, member: Member) -> Result<Act> {
+/// Records the incarnation of the created cell.
+async fn made(cx: &StepCx<'_>, member: Member) -> Result<StepAction> {
     let Some(cell) = cell_of(cx, &member).await? else {
         return Err(StoreError::Corrupt("a cell of a member"));
     };
     if member.incarnation == cell.incarnation {
-        return Ok(Verdict::with(json!({"cell_id": cell.id, "incarnation": cell.incarnation})).into());
+        return Ok(StepOutcome::with(json!({"cell_id": cell.id, "incarnation": cell.incarnation})).into());
     }
     let now = cx.now;
-    Ok(Act::write(move |tx, _| {
+    Ok(StepAction::commit(move |tx, _| {
         Box::pin(async move {
             let after = Member { incarnation: cell.incarnation, ..member.clone() };
             tx.member_move(&member, &after, now).await?;
-            Ok(Verdict::with(json!({"cell_id": cell.id, "incarnation": cell.incarnation})))
+            Ok(StepOutcome::with(json!({"cell_id": cell.id, "incarnation": cell.incarnation})))
         })
     }))
 }
@@ -265,7 +266,7 @@ fn reason_of(child: &OperationChild) -> MemberFailure {
     }
 }
 
-/// What a member's cell is made of: pure, from what the release says.
+/// Builds the spec of a member's cell from the release: pure.
 pub(super) fn spec_of(
     manifest: &Manifest,
     component: &Component,
@@ -306,24 +307,24 @@ pub(super) fn spec_of(
     })
 }
 
-fn undo<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
+fn undo<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
     Box::pin(async move {
         let member = subject(cx).await?;
-        // What was there before stays, with what its member keeps in it.
+        // An earlier cell stays, with the member's data in it.
         let children = cx.store.operation_children(cx.operation.id).await?;
         let made = |child: &OperationChild| {
             child.kind == CREATE.kind && member.cell_id.is_some_and(|cell| cell.uuid() == child.subject_id)
         };
         if !children.iter().any(made) {
-            // What is under way there comes to its end first. What cannot by itself is for whoever comes next to take over.
+            // Open operations on it end first. A blocked one is left to be superseded by the next operation.
             let moves =
-                |child: &&OperationChild| !child.state.is_final() && child.state != OperationState::Parked;
+                |child: &&OperationChild| !child.state.is_final() && child.state != OperationState::Blocked;
             return Ok(match children.iter().find(moves) {
                 Some(child) => child::wait(cx, child),
-                None => Verdict::said("its cell was there before, and stays").into(),
+                None => StepOutcome::with_message("its cell was there before, and stays").into(),
             });
         }
-        // Whatever is still being made is taken over by its destruction, which looks for itself.
-        super::take_down::take_down(cx, &member).await
+        // A destruction supersedes any open creation, and verifies the result itself.
+        super::destroy_cell::destroy_cell(cx, &member).await
     })
 }

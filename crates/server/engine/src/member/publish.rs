@@ -1,4 +1,4 @@
-//! Let it be known that a member works: in the timeline, and to its adapter, which looks at the instance soon.
+//! Publishes that a member works: as an event, and to its adapter, which assesses the instance soon.
 
 use futures::future::BoxFuture;
 use muster_db::Result;
@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::subject::{path, subject};
 use crate::definition::{Step, StepCx, Undo};
-use crate::{Act, Verdict};
+use crate::{StepAction, StepOutcome};
 
 pub(super) const PUBLISH: Step = Step {
     name: "publish",
@@ -17,7 +17,7 @@ pub(super) const PUBLISH: Step = Step {
     undo: Undo::None("what was told was so"),
 };
 
-fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
+fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
     Box::pin(async move {
         let member = subject(cx).await?;
         let event = match cx.operation.kind.as_str() {
@@ -25,13 +25,13 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
             _ => EventType::MemberAdded,
         };
         let now = cx.now;
-        Ok(Act::write(move |tx, told| {
+        Ok(StepAction::commit(move |tx, effects| {
             Box::pin(async move {
                 tx.instance_suspect(member.instance_id, now).await?;
                 let data = json!({"name": member.name, "component_key": member.component_key,
                                   "incarnation": member.incarnation, "witness_id": member.active_witness_id});
-                told.events.push((event, path(&member), data));
-                Ok(Verdict::done())
+                effects.events.push((event, path(&member), data));
+                Ok(StepOutcome::done())
             })
         }))
     })

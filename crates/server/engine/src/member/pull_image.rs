@@ -1,6 +1,6 @@
-//! Fetch and unpack the image of a member's next release on its node while the old cell still works, so that the member is away
-//! for a start and not for a download. A node that cannot have the image, or allows a directory of the release to no cell, says so
-//! before anything is stopped.
+//! Pulls and unpacks the image of a member's next release on its node while the old cell still runs, so that the downtime is
+//! a start and not a download. A node that cannot get the image, or that forbids a directory of the release, fails before
+//! anything is stopped.
 
 use futures::future::BoxFuture;
 use muster_db::Result;
@@ -16,7 +16,7 @@ use crate::cell::{allocation, order};
 use crate::definition::{Step, StepCx, Undo};
 use crate::proof::{cell_of, component};
 use crate::task::{Asked, ask, refusal};
-use crate::{Act, Verdict};
+use crate::{StepAction, StepOutcome};
 
 pub(super) const PULL_IMAGE: Step = Step {
     name: "pull_image",
@@ -26,7 +26,7 @@ pub(super) const PULL_IMAGE: Step = Step {
     undo: Undo::None("an image that is there changes nothing for the cell that runs"),
 };
 
-fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
+fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
     Box::pin(async move {
         let member = subject(cx).await?;
         let instance = instance(cx, &member).await?;
@@ -35,7 +35,7 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
         let component = component(&manifest, &member)?;
         let artifact_id = artifact_of(cx, version, component).await?;
         let Some(cell) = cell_of(cx, &member).await?.filter(|cell| !cell.state.is_final()) else {
-            return Ok(Verdict::said("it has no cell whose work could go on meanwhile").into());
+            return Ok(StepOutcome::with_message("it has no cell whose work could go on meanwhile").into());
         };
         let spec = spec_of(&manifest, component, &member, &instance.name)?;
         let next = Cell { spec: json!(spec), artifact_id, ..cell };
@@ -43,7 +43,7 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
         let wanted = order(cx, &next, &allocation, TaskKind::ImagePull, "pull").await?;
         Ok(match ask(cx, &wanted).await? {
             Asked::Pending(act) => act,
-            Asked::Done(..) => Verdict::said("the image is on its node").into(),
+            Asked::Done(..) => StepOutcome::with_message("the image is on its node").into(),
             Asked::Failed(why) => {
                 let reason = match refusal(cx, &wanted).await? {
                     Some(Refusal::ArtifactUntrusted | Refusal::ArtifactDamaged) => MemberFailure::Permission,

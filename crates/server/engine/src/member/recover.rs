@@ -1,5 +1,5 @@
-//! Making a failed member anew where it is: the same steps as adding it, in the same allocation if it still has one, and with a
-//! new incarnation.
+//! Recreates a failed member in place: the same steps as adding it, in the same allocation if it still has one, with a new
+//! incarnation.
 
 use super::add::{PARKS, settle};
 use super::claim::CLAIM;
@@ -18,6 +18,6 @@ pub const RECOVER: Definition = Definition {
     cancellable: true,
     no_return: Some("verify_active"),
     abandon: Abandon::Undo,
-    unblock_by: "tenant",
+    resolvable_by: "tenant",
     settle,
 };

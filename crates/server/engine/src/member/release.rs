@@ -1,4 +1,4 @@
-//! Give back the allocation that was made for a member, once nobody else is in it: wiped, and seen to be.
+//! Releases the allocation that was made for a member once no other member uses it: wiped, and verified.
 
 use futures::future::BoxFuture;
 use jiff::{SignedDuration, Timestamp};
@@ -13,7 +13,7 @@ use super::subject::{refused, subject};
 use crate::allocation::RELEASE as RELEASE_ALLOCATION;
 use crate::child::{self, Part};
 use crate::definition::{Step, StepCx, Undo};
-use crate::{Act, Verdict, supersede};
+use crate::{StepAction, StepOutcome, supersede};
 
 pub(super) const RELEASE: Step = Step {
     name: "release",
@@ -23,40 +23,40 @@ pub(super) const RELEASE: Step = Step {
     undo: Undo::None("what is free may belong to somebody else already"),
 };
 
-/// How soon it is looked again whether another is gone that goes at the same time.
+/// Interval at which the removal of another leaving member is checked.
 const SOON: SignedDuration = SignedDuration::from_millis(200);
 
-fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
+fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
     Box::pin(async move {
         let member = subject(cx).await?;
         give_back(cx, &member).await
     })
 }
 
-/// Releases what was made for a member; what its owner named is left alone.
-pub(super) async fn give_back(cx: &StepCx<'_>, member: &Member) -> Result<Act> {
+/// Releases the allocation made for a member; an allocation named by its owner is left alone.
+pub(super) async fn give_back(cx: &StepCx<'_>, member: &Member) -> Result<StepAction> {
     let Some(id) = member.allocation_id.filter(|_| member.allocation_made) else {
-        return Ok(Verdict::said("its allocation is its owner's").into());
+        return Ok(StepOutcome::with_message("its allocation is its owner's").into());
     };
     let Some(allocation) = cx.store.allocation_lookup(id).await? else {
-        return Ok(Verdict::said("there is none").into());
+        return Ok(StepOutcome::with_message("there is none").into());
     };
     if allocation.state.is_final() {
-        return Ok(Verdict::said(format!("it is {}", allocation.state)).into());
+        return Ok(StepOutcome::with_message(format!("it is {}", allocation.state)).into());
     }
     if is_released_by_parent(cx, member).await? {
         let (now, left) = (cx.now, Member { allocation_made: false, ..member.clone() });
         let member = member.clone();
-        return Ok(Act::write(move |tx, _| {
+        return Ok(StepAction::commit(move |tx, _| {
             Box::pin(async move {
                 tx.member_move(&member, &left, now).await?;
-                Ok(Verdict::said("its allocation is released by the operation that removes it"))
+                Ok(StepOutcome::with_message("its allocation is released by the operation that removes it"))
             })
         }));
     }
     if let Some(child) = child::find(cx, "release").await? {
         return Ok(match child.state {
-            OperationState::Succeeded => Verdict::said("its allocation is released").into(),
+            OperationState::Succeeded => StepOutcome::with_message("its allocation is released").into(),
             state if !state.is_final() => child::wait(cx, &child),
             _ => refused(MemberFailure::ProvisionFailed, child::why(&child)).into(),
         });
@@ -74,29 +74,29 @@ pub(super) async fn give_back(cx: &StepCx<'_>, member: &Member) -> Result<Act> {
             deadline_at: cx.now + cx.timing.release,
         },
     );
-    let (now, look, member, world) = (cx.now, cx.timing.look, member.clone(), cx.world.clone());
-    Ok(Act::write(move |tx, _| {
+    let (now, look, member, env) = (cx.now, cx.timing.look, member.clone(), cx.env.clone());
+    Ok(StepAction::commit(move |tx, _| {
         Box::pin(async move {
-            if let Some(verdict) = keeps(tx, &member, id, now).await? {
-                return Ok(verdict);
+            if let Some(outcome) = keeps(tx, &member, id, now).await? {
+                return Ok(outcome);
             }
             if let Some(old) = under_way {
-                supersede(tx, &world, &old, &mut release, now).await?;
+                supersede(tx, &env, &old, &mut release, now).await?;
             }
             tx.operation_open(&release).await?;
-            Ok(Verdict::Wait { reason: "its allocation is being released".to_owned(), until: now + look })
+            Ok(StepOutcome::Wait { reason: "its allocation is being released".to_owned(), until: now + look })
         })
     }))
 }
 
-/// Why an allocation is not released with this member, if it is not: others are in it. Decided inside the transaction, so that
-/// what is wiped is in use by no other member or cell.
+/// Explains why an allocation is not released with this member, if so: others use it. Decided inside the transaction, so
+/// that an allocation in use by another member or cell is never wiped.
 pub(super) async fn keeps(
     tx: &mut Tx,
     member: &Member,
     id: AllocationId,
     now: Timestamp,
-) -> Result<Option<Verdict>> {
+) -> Result<Option<StepOutcome>> {
     let mut others = tx.member_in_now(id).await?;
     others.retain(|other| other.id != member.id);
     let cells = tx.cell_live_in_now(id).await?;
@@ -106,21 +106,24 @@ pub(super) async fn keeps(
             let left = Member { allocation_made: false, ..member.clone() };
             tx.member_move(member, &left, now).await?;
             tx.member_move(other, &Member { allocation_made: true, ..other.clone() }, now).await?;
-            Some(Verdict::said(format!("{} is in it, and it is released with that", other.name)))
+            Some(StepOutcome::with_message(format!("{} is in it, and it is released with that", other.name)))
         }
         Whose::Owners(cell) => {
             let left = Member { allocation_made: false, ..member.clone() };
             tx.member_move(member, &left, now).await?;
-            Some(Verdict::said(format!("the cell {} is in it: it is its owner's, and stays", cell.name)))
+            Some(StepOutcome::with_message(format!(
+                "the cell {} is in it: it is its owner's, and stays",
+                cell.name
+            )))
         }
         Whose::Leaving(other) => {
             let reason = format!("{} is in it and on its way out, and has to be gone first", other.name);
-            Some(Verdict::Wait { reason, until: now + SOON })
+            Some(StepOutcome::Wait { reason, until: now + SOON })
         }
     })
 }
 
-/// Whether a member is removed because its allocation is being released: then nothing else releases that.
+/// Reports whether a member is removed because its allocation is being released: then only the parent releases it.
 pub(super) async fn is_released_by_parent(cx: &StepCx<'_>, member: &Member) -> Result<bool> {
     let Some(parent) = cx.operation.parent_id else { return Ok(false) };
     let parent = cx.store.operation_lookup(parent).await?;
@@ -130,15 +133,15 @@ pub(super) async fn is_released_by_parent(cx: &StepCx<'_>, member: &Member) -> R
     }))
 }
 
-/// Whose an allocation is when the member goes that it was made for.
+/// Other users of an allocation when the member that it was made for leaves.
 enum Whose<'w> {
-    /// Nobody else is in it.
+    /// None.
     Nobodys,
-    /// Another member is in it, and stays.
+    /// Another member that stays.
     Members(&'w Member),
-    /// Its owner has a cell in it that is no member's.
+    /// A cell of the owner that belongs to no member.
     Owners(&'w Cell),
-    /// Another member is in it, and goes too.
+    /// Another member that is being removed too.
     Leaving(&'w Member),
 }
 
@@ -153,7 +156,7 @@ fn whose<'w>(member: &Member, others: &'w [Member], cells: &'w [Cell]) -> Whose<
     }
 }
 
-/// Whether the end of a member takes the allocation along in which it is.
+/// Reports whether the member's removal also releases its allocation.
 pub(super) async fn takes_along(cx: &StepCx<'_>, member: &Member) -> Result<bool> {
     let Some(id) = member.allocation_id.filter(|_| member.allocation_made) else { return Ok(false) };
     let mut others = cx.store.member_in(id).await?;

@@ -1,22 +1,22 @@
-//! Replacing a member: reserve room for the successor (−release it) · cut the old one off if its node is unreachable · the new
-//! one comes and the old one goes, in the order that its component declares. Where there is no room it fails in its first step,
-//! with nothing of the old one touched.
+//! Replaces a member: reserve capacity for the successor (undo: release it) · fence the old one if its node is unreachable ·
+//! add the new one and remove the old one, in the order that the component declares. Without capacity it fails in its first
+//! step, with the old member untouched.
 
 use super::add::PARKS;
 use super::fence::FENCE;
 use super::reserve::RESERVE;
-use super::swap::{FIRST, SECOND, settle};
+use super::swap::{SWAP_BEGIN, SWAP_FINISH, settle};
 use crate::definition::{Abandon, AtDeadline, Definition, OnFailure};
 
 /// `member.replace`.
 pub const REPLACE: Definition = Definition {
     kind: "member.replace",
-    steps: &[RESERVE, FENCE, FIRST, SECOND],
+    steps: &[RESERVE, FENCE, SWAP_BEGIN, SWAP_FINISH],
     on_failure: OnFailure::ParkFor(PARKS),
     at_deadline: AtDeadline::Park,
     cancellable: true,
-    no_return: Some("first"),
+    no_return: Some("swap_begin"),
     abandon: Abandon::Undo,
-    unblock_by: "tenant",
+    resolvable_by: "tenant",
     settle,
 };

@@ -1,10 +1,10 @@
-//! Reserve room for the successor before anything of the old member is touched. Where there is none, the replacement ends here
-//! and the old member is as it was.
+//! Reserves capacity for the successor before the old member is touched. If there is none, the replacement ends here and the
+//! old member is unchanged.
 
 use futures::future::BoxFuture;
 use jiff::Timestamp;
 use muster_db::{Result, Tx};
-use muster_ids::World;
+use muster_ids::Env;
 use muster_model::allocation::AllocationState;
 use muster_model::member::{Member, MemberFailure, MemberState};
 use muster_model::operation::Operation;
@@ -17,7 +17,7 @@ use super::swap::successor;
 use crate::allocation::open_release;
 use crate::child;
 use crate::definition::{Step, StepCx, Undo};
-use crate::{Act, Timing, Verdict};
+use crate::{StepAction, StepOutcome, Timing};
 
 pub(super) const RESERVE: Step = Step {
     name: "reserve",
@@ -27,12 +27,12 @@ pub(super) const RESERVE: Step = Step {
     undo: Undo::Run(undo),
 };
 
-fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
+fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
     Box::pin(async move {
         let new = successor(cx).await?;
-        // A newer replacement goes on with a successor that an older one has brought.
+        // A newer replacement continues with the successor of an older one.
         if new.state != MemberState::Requested {
-            return Ok(Verdict::said(format!("{} has its room", new.name)).into());
+            return Ok(StepOutcome::with_message(format!("{} has its room", new.name)).into());
         }
         if let Some(child) = child::find(cx, "allocation").await? {
             return Ok(allocated(cx, &child));
@@ -41,7 +41,7 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
             Some(id) if !new.allocation_made => {
                 let held = cx.store.allocation_lookup(id).await?;
                 Ok(match held.filter(|held| held.state == AllocationState::Active) {
-                    Some(held) => Verdict::said(format!("it goes into {}", held.name)).into(),
+                    Some(held) => StepOutcome::with_message(format!("it goes into {}", held.name)).into(),
                     None => {
                         let why = "the allocation that was named is not active any more";
                         refused(MemberFailure::AllocationEnded, why).into()
@@ -53,28 +53,28 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
     })
 }
 
-/// How long to wait in the queue for capacity, where the operation says that it waits. It ends before the operation's deadline,
-/// so that the replacement fails with the reason and is not blocked by its deadline.
+/// Returns how long to wait in the queue for capacity, if the operation waits. The wait ends before the operation's
+/// deadline, so that the replacement fails with the reason instead of being blocked by the deadline.
 fn wait_until(cx: &StepCx<'_>) -> Option<Timestamp> {
     let waits = cx.operation.input["wait_for_room"] == json!(true);
     let until = cx.operation.deadline_at - cx.timing.look * 2;
     (waits && until > cx.now).then_some(until)
 }
 
-fn undo<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
+fn undo<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
     Box::pin(async move {
         if !child::ever(cx, "allocation").await? {
-            return Ok(Verdict::said("nothing was reserved").into());
+            return Ok(StepOutcome::with_message("nothing was reserved").into());
         }
         let new = successor(cx).await?;
         give_back(cx, &new).await
     })
 }
 
-/// Releases what was reserved for a successor that does not come, where its replacement has ended and cannot undo that itself.
+/// Releases the reservation of a successor that is not added, if its replacement has ended and cannot undo it.
 pub(crate) async fn release_reserved(
     tx: &mut Tx,
-    world: &World,
+    env: &Env,
     successor: &Member,
     replace: &Operation,
     timing: &Timing,
@@ -89,7 +89,7 @@ pub(crate) async fn release_reserved(
         return Ok(());
     }
     if keeps(tx, successor, id, now).await?.is_none() {
-        open_release(tx, world, &reserved, under_way.pop(), replace, timing, now).await?;
+        open_release(tx, env, &reserved, under_way.pop(), replace, timing, now).await?;
     }
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! The directories that the members of an instance have in common lie on one file system, which every one of their nodes must have.
+//! The shared directories of an instance's members lie on one file system, which each of their nodes must mount.
 
 use muster_db::{Result, StoreError, Tx};
 use muster_ids::{NetworkId, NodeId};
@@ -7,21 +7,21 @@ use muster_model::node::Node;
 use muster_wire::cell::CellSpec;
 
 use super::subject::refused;
-use crate::{StepCx, Verdict};
+use crate::{StepCx, StepOutcome};
 
-/// The node that a cell is on, or will be.
+/// Returns the current or future node of a cell.
 pub(super) async fn node(cx: &StepCx<'_>, id: NodeId) -> Result<Node> {
     cx.store.node_lookup(id).await?.ok_or(StoreError::Gone("node".to_owned()))
 }
 
-/// Holds the network's cells to the file system of the first of them that shares something. Says why this one cannot be made here:
-/// it would look for its files where nobody else puts them.
+/// Pins the network's cells to the file system of the first cell that shares a directory. Returns a refusal if this cell
+/// cannot be created on this node: it would not find the files of the other members.
 pub(super) async fn hold(
     tx: &mut Tx,
     network: NetworkId,
     node: Node,
     spec: &CellSpec,
-) -> Result<Option<Verdict>> {
+) -> Result<Option<StepOutcome>> {
     let Some(path) = spec.shared.first() else { return Ok(None) };
     let Some(own) = node.shared_files else {
         let why = format!(

@@ -1,5 +1,5 @@
-//! One member takes another's place: the new one comes and the old one goes, in the order that the component declares. One that
-//! was cut off is never waited for: its removal goes on by itself until its node returns, or an operator attests.
+//! Replaces one member with another: the new one is added and the old one removed, in the order that the component declares.
+//! A fenced old member is never waited for: its removal continues on its own until its node returns or an operator attests.
 
 use futures::future::BoxFuture;
 use muster_db::{Result, StoreError};
@@ -9,25 +9,25 @@ use muster_model::member::{Member, MemberFailure, MemberState};
 use muster_model::operation::OperationState;
 use serde_json::json;
 
-use super::add::{ADD, never_came};
+use super::add::{ADD, fail_unstarted};
 use super::fence::{cut_off, let_in};
 use super::remove::REMOVE;
 use super::subject::{instance, manifest_of, refused, running_version, subject};
 use crate::child::{self, Part};
 use crate::definition::{Step, StepCx, Undo};
 use crate::proof::component;
-use crate::{Act, Verdict, supersede};
+use crate::{StepAction, StepOutcome, supersede};
 
-pub(super) const FIRST: Step = Step {
-    name: "first",
+pub(super) const SWAP_BEGIN: Step = Step {
+    name: "swap_begin",
     does: "has the new one come, or the old one go, as its component says",
     verifies: false,
     run: first,
     undo: Undo::Run(undo_first),
 };
 
-pub(super) const SECOND: Step = Step {
-    name: "second",
+pub(super) const SWAP_FINISH: Step = Step {
+    name: "swap_finish",
     does: "has the old one go, or the new one come",
     verifies: false,
     run: second,
@@ -49,7 +49,7 @@ pub(super) async fn successor(cx: &StepCx<'_>) -> Result<Member> {
     cx.store.member_lookup(id).await?.ok_or(StoreError::Gone("member".to_owned()))
 }
 
-/// Which of the two a step does.
+/// The half of a replacement that a step runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Half {
     Come,
@@ -64,7 +64,7 @@ impl Half {
         }
     }
 
-    async fn run(self, cx: &StepCx<'_>, old: &Member) -> Result<Act> {
+    async fn run(self, cx: &StepCx<'_>, old: &Member) -> Result<StepAction> {
         match self {
             Self::Come => come(cx).await,
             Self::Go => go(cx, old).await,
@@ -72,10 +72,10 @@ impl Half {
     }
 }
 
-fn first<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
+fn first<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
     Box::pin(async move {
         let old = subject(cx).await?;
-        // What was begun goes on: neither a node that is heard again nor another release turns it round.
+        // Keep the order once begun: neither a recovered node nor a new release reverses it.
         let half = match (child::ever(cx, "add").await?, child::ever(cx, "remove").await?) {
             (true, _) => Half::Come,
             (_, true) => Half::Go,
@@ -101,35 +101,35 @@ fn first<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
             }
         };
         Ok(match half.run(cx, &old).await? {
-            Act::Say(Verdict::Done { message, witness, .. }) => {
-                Verdict::Done { output: json!({"done": half.as_str()}), message, witness }.into()
+            StepAction::Return(StepOutcome::Done { message, witness, .. }) => {
+                StepOutcome::Done { output: json!({"done": half.as_str()}), message, witness }.into()
             }
             act => act,
         })
     })
 }
 
-fn second<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
+fn second<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
     Box::pin(async move {
         let old = subject(cx).await?;
-        // Which was first is what was done first, whatever has become of the new one since.
-        let done = cx.operation.step("first").map(|step| step.output["done"].clone());
+        // The second half follows from the recorded first half, whatever has happened to the new member since.
+        let done = cx.operation.step("swap_begin").map(|step| step.output["done"].clone());
         let half = if done == Some(json!(Half::Go.as_str())) { Half::Come } else { Half::Go };
         half.run(cx, &old).await
     })
 }
 
-async fn come(cx: &StepCx<'_>) -> Result<Act> {
+async fn come(cx: &StepCx<'_>) -> Result<StepAction> {
     let new = successor(cx).await?;
     if let Some(child) = child::standing(cx, "add").await? {
         return Ok(match child.state {
-            OperationState::Succeeded => Verdict::said(format!("{} works", new.name)).into(),
+            OperationState::Succeeded => StepOutcome::with_message(format!("{} works", new.name)).into(),
             state if !state.is_final() => child::wait(cx, &child),
             _ => refused(MemberFailure::ProvisionFailed, child::why(&child)).into(),
         });
     }
     if new.state == MemberState::Active {
-        return Ok(Verdict::said(format!("{} works", new.name)).into());
+        return Ok(StepOutcome::with_message(format!("{} works", new.name)).into());
     }
     let asked = &cx.operation.input;
     let mut input = json!({"app_version_id": asked["app_version_id"], "capacity": asked["capacity"],
@@ -137,26 +137,26 @@ async fn come(cx: &StepCx<'_>) -> Result<Act> {
     input["replaces"] = json!(cx.operation.subject_name);
     let opened = child::make(cx, "add", part(cx, &ADD, &new, input));
     let (now, look) = (cx.now, cx.timing.look);
-    Ok(Act::write(move |tx, _| {
+    Ok(StepAction::commit(move |tx, _| {
         Box::pin(async move {
             tx.operation_open(&opened).await?;
-            Ok(Verdict::Wait { reason: format!("{} takes its place", new.name), until: now + look })
+            Ok(StepOutcome::Wait { reason: format!("{} takes its place", new.name), until: now + look })
         })
     }))
 }
 
-async fn go(cx: &StepCx<'_>, old: &Member) -> Result<Act> {
+async fn go(cx: &StepCx<'_>, old: &Member) -> Result<StepAction> {
     let fenced = old.fenced;
     if old.state == MemberState::Removed {
-        return Ok(Verdict::said(format!("{} is removed", old.name)).into());
+        return Ok(StepOutcome::with_message(format!("{} is removed", old.name)).into());
     }
     if let Some(child) = child::find(cx, "remove").await? {
         return Ok(match child.state {
-            OperationState::Succeeded => Verdict::said(format!("{} is removed", old.name)).into(),
+            OperationState::Succeeded => StepOutcome::with_message(format!("{} is removed", old.name)).into(),
             _ if fenced => {
                 let says =
                     format!("{} is cut off, and is removed by {} when its node is heard", old.name, child.id);
-                Verdict::said(says).into()
+                StepOutcome::with_message(says).into()
             }
             state if !state.is_final() => child::wait(cx, &child),
             _ => refused(MemberFailure::ProvisionFailed, child::why(&child)).into(),
@@ -165,18 +165,18 @@ async fn go(cx: &StepCx<'_>, old: &Member) -> Result<Act> {
     let forced = fenced || cx.operation.input["force"] == json!(true);
     let mut opened = child::make(cx, "remove", part(cx, &REMOVE, old, json!({"force": forced})));
     opened.deadline_at = cx.now + cx.timing.release;
-    // This operation holds the member itself; its part works under that.
-    opened.touches.clear();
+    // This operation holds the lock on the member; its child works under it.
+    opened.exclusive_locks.clear();
     let under_way = cx.store.operation_open_on(old.id.uuid()).await?;
     let under_way = under_way.into_iter().find(|other| other.kind == "member.remove");
-    let (now, look, name, world) = (cx.now, cx.timing.look, old.name.clone(), cx.world.clone());
-    Ok(Act::write(move |tx, _| {
+    let (now, look, name, env) = (cx.now, cx.timing.look, old.name.clone(), cx.env.clone());
+    Ok(StepAction::commit(move |tx, _| {
         Box::pin(async move {
             if let Some(under_way) = under_way {
-                supersede(tx, &world, &under_way, &mut opened, now).await?;
+                supersede(tx, &env, &under_way, &mut opened, now).await?;
             }
             tx.operation_open(&opened).await?;
-            Ok(Verdict::Wait { reason: format!("{name} is being removed"), until: now + look })
+            Ok(StepOutcome::Wait { reason: format!("{name} is being removed"), until: now + look })
         })
     }))
 }
@@ -197,8 +197,8 @@ fn part<'p>(
     }
 }
 
-/// The new one goes again, if it came first; an add that failed has taken itself down.
-fn undo_first<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
+/// Removes the new member if it was added first; a failed add has already cleaned up.
+fn undo_first<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
     Box::pin(async move {
         let new = successor(cx).await?;
         if child::ever(cx, "remove").await? {
@@ -206,50 +206,55 @@ fn undo_first<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
         }
         if let Some(child) = child::standing(cx, "add").await?.filter(|child| !child.state.is_final()) {
             let (now, look) = (cx.now, cx.timing.look);
-            return Ok(Act::write(move |tx, _| {
+            return Ok(StepAction::commit(move |tx, _| {
                 Box::pin(async move {
                     child::cancel(tx, child.id, now).await?;
-                    Ok(Verdict::Wait { reason: format!("{} has to end first", child.id), until: now + look })
+                    Ok(StepOutcome::Wait {
+                        reason: format!("{} has to end first", child.id),
+                        until: now + look,
+                    })
                 })
             }));
         }
         if matches!(new.state, MemberState::Removed | MemberState::Failed | MemberState::Requested) {
-            return Ok(Verdict::said(format!("{} is {}", new.name, new.state)).into());
+            return Ok(StepOutcome::with_message(format!("{} is {}", new.name, new.state)).into());
         }
         if let Some(child) = child::find(cx, "undo remove").await? {
             return Ok(match child.state {
-                OperationState::Succeeded => Verdict::said(format!("{} is removed", new.name)).into(),
+                OperationState::Succeeded => {
+                    StepOutcome::with_message(format!("{} is removed", new.name)).into()
+                }
                 state if !state.is_final() => child::wait(cx, &child),
                 _ => refused(MemberFailure::ProvisionFailed, child::why(&child)).into(),
             });
         }
         let opened = child::make(cx, "undo remove", part(cx, &REMOVE, &new, json!({"force": true})));
         let (now, look, name) = (cx.now, cx.timing.look, new.name);
-        Ok(Act::write(move |tx, _| {
+        Ok(StepAction::commit(move |tx, _| {
             Box::pin(async move {
                 tx.operation_open(&opened).await?;
-                Ok(Verdict::Wait { reason: format!("{name} is being removed"), until: now + look })
+                Ok(StepOutcome::Wait { reason: format!("{name} is being removed"), until: now + look })
             })
         }))
     })
 }
 
-/// The old one went first, and is not brought back: what is left of this is a removal, and its component wants one less.
-async fn undo_removal(cx: &StepCx<'_>) -> Result<Act> {
+/// The old member was removed first and is not restored: the operation ends as a removal, with a desired count of one less.
+async fn undo_removal(cx: &StepCx<'_>) -> Result<StepAction> {
     let old = subject(cx).await?;
     if old.state != MemberState::Removed {
         let reason = format!("{} is on its way out, and has to be gone first", old.name);
-        return Ok(Verdict::Wait { reason, until: cx.now + cx.timing.look }.into());
+        return Ok(StepOutcome::Wait { reason, until: cx.now + cx.timing.look }.into());
     }
-    Ok(Act::write(move |tx, _| {
+    Ok(StepAction::commit(move |tx, _| {
         Box::pin(async move {
             tx.component_want(old.instance_id, &old.component_key, -1, 0).await?;
-            Ok(Verdict::said(format!("{} is removed, and is not brought back", old.name)))
+            Ok(StepOutcome::with_message(format!("{} is removed, and is not brought back", old.name)))
         })
     }))
 }
 
-/// Whether a new one has come, and counts among those that are wanted.
+/// Reports whether a new member has been added and counts towards the desired number.
 pub(crate) fn stays(new: &Member) -> bool {
     match new.state {
         MemberState::Requested | MemberState::Removing | MemberState::Removed => false,
@@ -257,30 +262,29 @@ pub(crate) fn stays(new: &Member) -> bool {
     }
 }
 
-/// One whose turn to come never came is failed, and never takes anybody's place. Whoever stays is let in again where it was cut
-/// off for that.
-pub(super) fn settle<'a>(cx: &'a StepCx<'a>, state: OperationState) -> BoxFuture<'a, Result<Act>> {
+/// Fails a new member that was never started, and unfences the old one if it stays.
+pub(super) fn settle<'a>(cx: &'a StepCx<'a>, state: OperationState) -> BoxFuture<'a, Result<StepAction>> {
     Box::pin(async move {
         if state == OperationState::Succeeded {
-            return Ok(Verdict::done().into());
+            return Ok(StepOutcome::done().into());
         }
         let (new, old) = (successor(cx).await?, subject(cx).await?);
         let cut_off = cut_off(cx, &old).await?;
-        // Parts are counted by what they are a part of.
+        // The parent does the counting for its children.
         let counted = cx.operation.parent_id.is_none() && old.never_worked() && !stays(&new);
         let (now, message) = (cx.now, cx.operation.message.clone());
-        Ok(Act::write(move |tx, told| {
+        Ok(StepAction::commit(move |tx, effects| {
             Box::pin(async move {
                 if counted {
                     tx.component_want(old.instance_id, &old.component_key, -1, 0).await?;
                 }
                 if let Some(cell) = cut_off {
-                    let_in(tx, told, &old, &cell, now).await?;
+                    let_in(tx, effects, &old, &cell, now).await?;
                 }
                 if new.state == MemberState::Requested {
-                    never_came(tx, told, new, state, message, now).await?;
+                    fail_unstarted(tx, effects, new, state, message, now).await?;
                 }
-                Ok(Verdict::done())
+                Ok(StepOutcome::done())
             })
         }))
     })

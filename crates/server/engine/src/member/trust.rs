@@ -1,8 +1,8 @@
-//! Whether a member's cell may still be made of its artifact: decided once more when that is about to happen, because a key may
-//! have been revoked since the command was accepted, and the platform's own repairs pass no command at all.
+//! Decides again whether a member's cell may be made from its artifact, just before that happens: a key may have been
+//! revoked since the command was accepted, and the platform's own repairs pass no command pipeline.
 //!
-//! The engine reads no signatures. It has the verdict that was found last, the keys as they are now, and refuses where the two do
-//! not go together; the node reads the signatures again in any case.
+//! The engine verifies no signatures. It compares the latest stored verdict with the current keys and refuses on a mismatch;
+//! the node verifies the signatures again in any case.
 
 use muster_db::{Result, StoreError};
 use muster_ids::ArtifactId;
@@ -10,7 +10,7 @@ use muster_model::artifact::{Artifact, ArtifactState, PublisherKey, Trust, Trust
 
 use crate::definition::StepCx;
 
-/// Why nothing may start from an artifact now, if so.
+/// Explains why no cell may start from an artifact now, if so.
 pub(super) async fn refusal_of(cx: &StepCx<'_>, id: ArtifactId) -> Result<Option<String>> {
     let artifact = cx.store.artifact_lookup(id).await?.ok_or(StoreError::Gone("artifact".to_owned()))?;
     let policy = cx.store.trust_policy_lookup(artifact.project_id).await?.unwrap_or_default();
@@ -42,7 +42,7 @@ fn refusal(artifact: &Artifact, policy: &TrustPolicy, keys: &[PublisherKey]) -> 
             })
         }
         Trust::Unsigned => unsigned(),
-        // A signature that does not count is worse than none; under other keys and rules it may count.
+        // An invalid signature is worse than none; under other keys and policies it may be valid.
         Trust::Untrusted => Some(format!("the artifact {} is untrusted: {}", artifact.digest, verdict.says)),
     }
 }
@@ -50,17 +50,17 @@ fn refusal(artifact: &Artifact, policy: &TrustPolicy, keys: &[PublisherKey]) -> 
 #[cfg(test)]
 mod tests {
     use jiff::Timestamp;
-    use muster_ids::World;
+    use muster_ids::Env;
     use muster_model::artifact::{ArtifactKind, Verdict};
 
     use super::*;
 
-    fn artifact(world: &World, state: ArtifactState) -> Artifact {
+    fn artifact(env: &Env, state: ArtifactState) -> Artifact {
         Artifact {
-            id: world.id(),
-            tenant_id: world.id(),
-            project_id: world.id(),
-            repository_id: world.id(),
+            id: env.id(),
+            tenant_id: env.id(),
+            project_id: env.id(),
+            repository_id: env.id(),
             repository: "base".to_owned(),
             digest: "sha256:a".to_owned(),
             kind: ArtifactKind::Oci,
@@ -95,11 +95,11 @@ mod tests {
 
     #[test]
     fn what_a_revoked_key_signed_is_refused_and_what_another_signed_is_not() {
-        let world = World::for_tests(1);
+        let env = Env::for_tests(1);
         let (policy, active) =
-            (TrustPolicy { policy: 2, ..TrustPolicy::default() }, artifact(&world, ArtifactState::Active));
+            (TrustPolicy { policy: 2, ..TrustPolicy::default() }, artifact(&env, ArtifactState::Active));
         let key = |revoked_at| PublisherKey {
-            id: world.id(),
+            id: env.id(),
             tenant_id: active.tenant_id,
             project_id: active.project_id,
             name: "key".to_owned(),
@@ -124,7 +124,7 @@ mod tests {
 
     #[test]
     fn what_nobody_signed_starts_only_where_the_policy_says_so() {
-        let world = World::for_tests(1);
+        let env = Env::for_tests(1);
         let strict = TrustPolicy::default();
         let open = TrustPolicy { unsigned_up_to: ArtifactState::Active, ..TrustPolicy::default() };
         for (state, policy, expected) in [
@@ -135,7 +135,7 @@ mod tests {
             (ArtifactState::Deprecated, &open, false),
             (ArtifactState::Retired, &open, true),
         ] {
-            let unknown = artifact(&world, state);
+            let unknown = artifact(&env, state);
             let unsigned = judged(&unknown, Trust::Unsigned, None, 1);
             for artifact in [unknown, unsigned] {
                 assert_eq!(

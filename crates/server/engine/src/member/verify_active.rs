@@ -1,4 +1,4 @@
-//! See for ourselves that a member works; only then is it active.
+//! Verifies that a member works; only then does it become active.
 
 use futures::future::BoxFuture;
 use muster_db::Result;
@@ -9,8 +9,8 @@ use serde_json::json;
 
 use super::subject::{instance, manifest_of, refused, running_version, subject, wanted_version};
 use crate::definition::{Step, StepCx, Undo};
-use crate::proof::{Claim, Proof, component, see};
-use crate::{Act, Verdict};
+use crate::proof::{Claim, Proof, component, verify};
+use crate::{StepAction, StepOutcome};
 
 pub(super) const VERIFY_ACTIVE: Step = Step {
     name: "verify_active",
@@ -20,15 +20,15 @@ pub(super) const VERIFY_ACTIVE: Step = Step {
     undo: Undo::None("looking changes nothing"),
 };
 
-fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
+fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
     Box::pin(async move {
         let member = subject(cx).await?;
         see_active(cx, member).await
     })
 }
 
-/// Looks, and makes a member active by what was seen.
-pub(super) async fn see_active(cx: &StepCx<'_>, member: Member) -> Result<Act> {
+/// Verifies a member and makes it active by the evidence.
+pub(super) async fn see_active(cx: &StepCx<'_>, member: Member) -> Result<StepAction> {
     let instance = instance(cx, &member).await?;
     let changes = matches!(cx.operation.kind.as_str(), "member.add" | "member.recover" | "member.upgrade");
     let version = match changes {
@@ -37,14 +37,14 @@ pub(super) async fn see_active(cx: &StepCx<'_>, member: Member) -> Result<Act> {
     };
     let manifest = manifest_of(cx, version).await?;
     let checks = &component(&manifest, &member)?.witnesses.active;
-    let evidence = match see(cx, Claim::Works, &manifest, &instance, &member, checks).await? {
+    let evidence = match verify(cx, Claim::Works, &manifest, &instance, &member, checks).await? {
         Proof::Pending(act) => return Ok(act),
         Proof::Not(why) => return Ok(refused(MemberFailure::NotWitnessed, why).into()),
         Proof::Seen(evidence) => evidence,
     };
     let witness = evidence.witness(cx, &member, Transition::Active);
     let (now, operation_id) = (cx.now, cx.operation.id);
-    Ok(Act::write(move |tx, _| {
+    Ok(StepAction::commit(move |tx, _| {
         Box::pin(async move {
             tx.witness_insert(&witness).await?;
             let after = Member {
@@ -62,7 +62,7 @@ pub(super) async fn see_active(cx: &StepCx<'_>, member: Member) -> Result<Act> {
                 ..member.clone()
             };
             tx.member_move(&member, &after, now).await?;
-            Ok(Verdict::witnessed(witness.id, json!(null)))
+            Ok(StepOutcome::witnessed(witness.id, json!(null)))
         })
     }))
 }

@@ -1,4 +1,4 @@
-//! See for ourselves that no work is on a member and none comes.
+//! Verifies that a member has no work and receives none.
 
 use futures::future::BoxFuture;
 use muster_db::Result;
@@ -7,11 +7,11 @@ use muster_model::member::{Member, MemberFailure, MemberState};
 use muster_model::witness::Transition;
 use serde_json::json;
 
+use super::drain_step::nothing_to_drain;
 use super::subject::{instance, manifest_of, path, refused, running_version, subject};
-use super::take_out::nothing_to_drain;
 use crate::definition::{Step, StepCx, Undo};
-use crate::proof::{Claim, Proof, component, see};
-use crate::{Act, Verdict};
+use crate::proof::{Claim, Proof, component, verify};
+use crate::{StepAction, StepOutcome};
 
 pub(super) const VERIFY_DRAINED: Step = Step {
     name: "verify_drained",
@@ -21,23 +21,23 @@ pub(super) const VERIFY_DRAINED: Step = Step {
     undo: Undo::None("looking changes nothing"),
 };
 
-fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
+fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
     Box::pin(async move {
         let member = subject(cx).await?;
         if let Some(why) = nothing_to_drain(cx, &member) {
-            return Ok(Verdict::said(why).into());
+            return Ok(StepOutcome::with_message(why).into());
         }
         let instance = instance(cx, &member).await?;
         let manifest = manifest_of(cx, running_version(&member, &instance)).await?;
         let checks = &component(&manifest, &member)?.witnesses.drained;
-        let evidence = match see(cx, Claim::Leaves, &manifest, &instance, &member, checks).await? {
+        let evidence = match verify(cx, Claim::Leaves, &manifest, &instance, &member, checks).await? {
             Proof::Pending(act) => return Ok(act),
             Proof::Not(why) => return Ok(refused(MemberFailure::NotWitnessed, why).into()),
             Proof::Seen(evidence) => evidence,
         };
         let witness = evidence.witness(cx, &member, Transition::Drained);
         let (now, operation_id) = (cx.now, cx.operation.id);
-        Ok(Act::write(move |tx, told| {
+        Ok(StepAction::commit(move |tx, effects| {
             Box::pin(async move {
                 tx.witness_insert(&witness).await?;
                 let after = Member {
@@ -48,8 +48,8 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
                 };
                 tx.member_move(&member, &after, now).await?;
                 let data = json!({"name": member.name, "witness_id": witness.id, "evidence": witness.kind});
-                told.events.push((EventType::MemberDrained, path(&after), data));
-                Ok(Verdict::witnessed(witness.id, json!(null)))
+                effects.events.push((EventType::MemberDrained, path(&after), data));
+                Ok(StepOutcome::witnessed(witness.id, json!(null)))
             })
         }))
     })

@@ -1,6 +1,6 @@
-//! See for ourselves that nothing counts on a member any more, before its cell goes. Where the manifest declares no `removed` checks there is
-//! nothing to run: the platform's own evidence that its cell is gone follows anyway. Running the `drained` checks once more was rejected,
-//! because an adapter's `remove` may stop what they ask.
+//! Verifies that nothing depends on a member any more, before its cell is destroyed. Without declared `removed` checks there
+//! is nothing to run: the platform's own evidence that the cell is gone follows anyway. Running the `drained` checks once
+//! more was rejected, because an adapter's `remove` may stop the processes that they query.
 
 use futures::future::BoxFuture;
 use muster_db::Result;
@@ -11,8 +11,8 @@ use serde_json::json;
 
 use super::subject::{instance, manifest_of, refused, running_version, subject};
 use crate::definition::{Step, StepCx, Undo};
-use crate::proof::{Evidence, Proof, anybody, cell_of, not_checked, run_numbered};
-use crate::{Act, Verdict};
+use crate::proof::{Evidence, Proof, cell_of, has_observer, not_checked, run_numbered};
+use crate::{StepAction, StepOutcome};
 
 pub(crate) const VERIFY_WITHDRAWN: Step = Step {
     name: "verify_withdrawn",
@@ -22,17 +22,17 @@ pub(crate) const VERIFY_WITHDRAWN: Step = Step {
     undo: Undo::None("looking changes nothing"),
 };
 
-fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
+fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
     Box::pin(async move {
         let member = subject(cx).await?;
         if member.state == MemberState::Removed || member.incarnation == 0 {
-            return Ok(Verdict::said("nothing ever counted on it").into());
+            return Ok(StepOutcome::with_message("nothing ever counted on it").into());
         }
         let instance = instance(cx, &member).await?;
         let manifest = manifest_of(cx, running_version(&member, &instance)).await?;
         let forced = cx.operation.input["force"] == json!(true);
         let declared = match manifest.component(&member.component_key) {
-            // One that never worked is judged by the release that its instance runs by now, which may not know of its like.
+            // A member that never worked is handled by the current release of its instance, which may lack its component.
             None => Vec::new(),
             Some(component) => component.witnesses.removed.clone(),
         };
@@ -50,8 +50,8 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
         for (number, check) in declared.into_iter().enumerate() {
             if check.place == "self" {
                 own.extend(inside.then_some((number, check)));
-            // With the last of those who could say so gone too, there is nobody left who could count on it.
-            } else if anybody(cx, &instance, &member, &check).await? {
+            // With the last possible observer gone, nothing is left that could depend on it.
+            } else if has_observer(cx, &instance, &member, &check).await? {
                 others.push((number, check));
             } else {
                 let why = format!("no member of {} is left to ask", check.place);
@@ -61,7 +61,7 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
         let mut evidence = match run_numbered(cx, &manifest, &instance, &member, &own).await? {
             Proof::Pending(act) => return Ok(act),
             Proof::Seen(evidence) => evidence,
-            // By force its cell is destroyed whatever it says of itself; only what others say can keep it.
+            // A forced removal destroys the cell whatever its own checks report; only the checks of others can prevent it.
             Proof::Not(why) if forced => {
                 let checked = json!({"what": "checks in its own cell", "does_not_hold": why, "forced": true});
                 Evidence { checked: vec![checked], ..Evidence::default() }
@@ -71,25 +71,26 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
         let with_instance = cx.operation.input["with_instance"] == json!(true);
         match run_numbered(cx, &manifest, &instance, &member, &others).await? {
             Proof::Pending(act) => return Ok(act),
-            // By force the whole instance goes: what still counts on this member is removed after it, and then nothing does.
+            // The whole instance is removed by force: its remaining dependents are removed later, and then the check passes.
             Proof::Not(why) if forced && with_instance => {
                 let reason = format!("{why}; waiting for the rest of the instance to be removed");
-                return Ok(Verdict::Wait { reason, until: cx.now + cx.timing.look }.into());
+                return Ok(StepOutcome::Wait { reason, until: cx.now + cx.timing.look }.into());
             }
             Proof::Not(why) => return Ok(refused(MemberFailure::NotWitnessed, why).into()),
             Proof::Seen(seen) => evidence.extend(seen),
         }
-        // Nothing is run that could find its cell dead; where that was proved when it was drained, it leaves as lost.
+        // No check ran that could find its cell dead; if that was proved when it was drained, it leaves as lost.
         if nothing_declared && let Some(proof) = lost_when_drained(cx, &member).await? {
             evidence.extend(proof);
         }
         let Evidence { mut checked, node, task, lost } = evidence;
         checked.extend(unasked);
-        Ok(Verdict::with(json!({"checked": checked, "lost": lost, "node_id": node, "task_id": task})).into())
+        Ok(StepOutcome::with(json!({"checked": checked, "lost": lost, "node_id": node, "task_id": task}))
+            .into())
     })
 }
 
-/// The evidence that this member's cell was dead already when it was drained.
+/// Returns the evidence that this member's cell was already dead when it was drained.
 async fn lost_when_drained(cx: &StepCx<'_>, member: &Member) -> Result<Option<Evidence>> {
     let Some(id) = member.drained_witness_id else { return Ok(None) };
     let drained = cx
@@ -105,8 +106,8 @@ async fn lost_when_drained(cx: &StepCx<'_>, member: &Member) -> Result<Option<Ev
     }))
 }
 
-/// Inside a cell that does not run, or that nobody can reach, nothing can be run; what others say of it still can. A node that
-/// is only not heard is waited for, unless that is forced.
+/// Reports whether checks can run inside the member's cell. They cannot in a stopped or fenced cell; checks beside other
+/// members still can. An unreachable node is waited for unless the removal is forced.
 fn can_look_inside(runs: bool, heard: bool, fenced: bool, forced: bool) -> bool {
     runs && !fenced && (heard || !forced)
 }

@@ -1,4 +1,4 @@
-//! Have the adapter forget a member, which goes. From here on it is being removed, whatever happens.
+//! Withdraws a leaving member through the adapter. From here on it is being removed, whatever happens.
 
 use futures::future::BoxFuture;
 use muster_db::Result;
@@ -10,7 +10,7 @@ use serde_json::json;
 use super::subject::{instance, manifest_of, path, refused, running_version, subject};
 use crate::adapter::{LetGo, ask_to_let_go};
 use crate::definition::{Step, StepCx, Undo};
-use crate::{Act, Verdict};
+use crate::{StepAction, StepOutcome};
 
 pub(super) const WITHDRAW: Step = Step {
     name: "withdraw",
@@ -20,15 +20,15 @@ pub(super) const WITHDRAW: Step = Step {
     undo: Undo::None("what the others have forgotten is not brought back"),
 };
 
-fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
+fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
     Box::pin(async move {
         let member = subject(cx).await?;
         if member.state == MemberState::Removed {
-            return Ok(Verdict::said("it is removed").into());
+            return Ok(StepOutcome::with_message("it is removed").into());
         }
         if member.state != MemberState::Removing || member.operation_id != Some(cx.operation.id) {
             let (now, operation_id) = (cx.now, cx.operation.id);
-            return Ok(Act::write(move |tx, told| {
+            return Ok(StepAction::commit(move |tx, effects| {
                 Box::pin(async move {
                     let after = Member {
                         state: MemberState::Removing,
@@ -36,14 +36,18 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
                         ..member.clone()
                     };
                     tx.member_move(&member, &after, now).await?;
-                    told.events.push((EventType::MemberRemoving, path(&after), json!({"name": member.name})));
-                    Ok(Verdict::Wait { reason: "its state is written down".to_owned(), until: now })
+                    effects.events.push((
+                        EventType::MemberRemoving,
+                        path(&after),
+                        json!({"name": member.name}),
+                    ));
+                    Ok(StepOutcome::Wait { reason: "its state is written down".to_owned(), until: now })
                 })
             }));
         }
-        // What no adapter ever took in, nobody has to forget.
+        // No adapter ever joined it, so none has to withdraw it.
         if member.incarnation == 0 {
-            return Ok(Verdict::said("no adapter ever heard of it").into());
+            return Ok(StepOutcome::with_message("no adapter ever heard of it").into());
         }
         let instance = instance(cx, &member).await?;
         let manifest = manifest_of(cx, running_version(&member, &instance)).await?;

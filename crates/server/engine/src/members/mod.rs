@@ -1,30 +1,30 @@
-//! The operations on several members at once. Each member has an operation of its own; these open them and wait for them.
+//! Operations on several members. Each member has a child operation; these open the children and wait for them.
 
-mod each;
+mod run_all;
 
-use each::EACH;
 use futures::future::BoxFuture;
 use muster_db::Result;
 use muster_ids::MemberId;
 use muster_model::operation::OperationState;
+use run_all::RUN_ALL;
 
-use crate::Act;
+use crate::StepAction;
+use crate::bulk_cleanup::{Intent, settle_members};
 use crate::definition::{Abandon, AtDeadline, Definition, OnFailure, StepCx};
-use crate::remainder::{Meant, settle_members};
 
-/// Where some did what they were for and others did not, somebody decides; where none did, it is over.
+/// A partial success blocks for a decision; a total failure ends the operation.
 const PARKS: &[&str] = &["some_failed"];
 
 const fn of(kind: &'static str) -> Definition {
     Definition {
         kind,
-        steps: &[EACH],
+        steps: &[RUN_ALL],
         on_failure: OnFailure::ParkFor(PARKS),
         at_deadline: AtDeadline::Park,
         cancellable: true,
         no_return: None,
         abandon: Abandon::Never,
-        unblock_by: "tenant",
+        resolvable_by: "tenant",
         settle,
     }
 }
@@ -42,19 +42,19 @@ pub const REPLACE: Definition = of("members.replace");
 /// `members.recover`.
 pub const RECOVER: Definition = of("members.recover");
 
-/// Those whose turn never came are not left waiting for ever, nor counted as if it had.
-fn settle<'a>(cx: &'a StepCx<'a>, state: OperationState) -> BoxFuture<'a, Result<Act>> {
-    let each = |meant: Meant| -> Vec<(MemberId, Meant)> {
+/// Members that were never started are failed and no longer counted.
+fn settle<'a>(cx: &'a StepCx<'a>, state: OperationState) -> BoxFuture<'a, Result<StepAction>> {
+    let each = |meant: Intent| -> Vec<(MemberId, Intent)> {
         cx.operation.items.iter().filter_map(|item| item.id.parse().ok()).map(|id| (id, meant)).collect()
     };
     let meant = match cx.operation.kind.as_str() {
-        "members.add" => each(Meant::Add),
-        "members.remove" => each(Meant::Remove),
+        "members.add" => each(Intent::Add),
+        "members.remove" => each(Intent::Remove),
         "members.replace" => {
             let successors = cx.operation.input["successors"].as_object().into_iter().flatten();
             successors
                 .filter_map(|(_, id)| id.as_str()?.parse().ok())
-                .map(|id| (id, Meant::Succeed))
+                .map(|id| (id, Intent::Succeed))
                 .collect()
         }
         _ => Vec::new(),

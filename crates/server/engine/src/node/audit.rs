@@ -1,18 +1,18 @@
-//! Comparing a node with what is written of it, both ways: look · mend what can be mended, if that was asked for.
+//! Audits a node against its database rows, in both directions: compare · remove orphans, if requested.
 
+use super::clean_orphans::CLEAN_ORPHANS;
 use super::compare::COMPARE;
-use super::mend::MEND;
 use crate::definition::{Abandon, AtDeadline, Definition, OnFailure, nothing_to_settle};
 
-/// `node.audit`. It ends well when everything is known that there is to know; what it found is in its messages and evidence.
+/// `node.audit`. It succeeds when the comparison is complete; its messages and evidence hold the findings.
 pub const AUDIT: Definition = Definition {
     kind: "node.audit",
-    steps: &[COMPARE, MEND],
+    steps: &[COMPARE, CLEAN_ORPHANS],
     on_failure: OnFailure::Undo,
     at_deadline: AtDeadline::Undo,
     cancellable: true,
     no_return: None,
     abandon: Abandon::Undo,
-    unblock_by: "operator",
+    resolvable_by: "operator",
     settle: nothing_to_settle,
 };

@@ -1,4 +1,4 @@
-//! Have the node say everything of ours that it has, and compare that with what is written, both ways.
+//! Lists all platform resources on the node and compares them with the database, in both directions.
 
 use std::collections::BTreeSet;
 
@@ -15,7 +15,7 @@ use serde_json::json;
 use super::subject;
 use crate::definition::{Step, StepCx, Undo};
 use crate::task::{Ask, Asked, ask};
-use crate::{Act, Verdict};
+use crate::{StepAction, StepOutcome};
 
 pub(super) const COMPARE: Step = Step {
     name: "compare",
@@ -25,27 +25,31 @@ pub(super) const COMPARE: Step = Step {
     undo: Undo::None("looking changes nothing"),
 };
 
-/// So many differences are named in a message.
+/// Number of differences listed in a message.
 const TOLD: usize = 20;
 
-fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
+fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
     Box::pin(async move {
         let node = subject(cx).await?;
         Ok(match found(cx, &node, "survey").await? {
             Asked::Pending(act) => act,
-            Asked::Failed(message) => Verdict::Refused { reason: "verify_failed", message }.into(),
+            Asked::Failed(message) => StepOutcome::Refused { reason: "verify_failed", message }.into(),
             Asked::Done(_, found) => {
                 let differences = differences(cx, &node, &found).await?;
                 let output = json!({"things": found.things.len(), "orphans": differences.orphans,
                                     "missing": differences.missing});
-                Verdict::Done { output, message: Some(differences.said(found.things.len())), witness: None }
-                    .into()
+                StepOutcome::Done {
+                    output,
+                    message: Some(differences.said(found.things.len())),
+                    witness: None,
+                }
+                .into()
             }
         })
     })
 }
 
-/// Asks the node for everything of ours that it has.
+/// Requests a list of all platform resources on the node.
 pub(super) async fn found(cx: &StepCx<'_>, node: &Node, purpose: &'static str) -> Result<Asked> {
     let details = Details::default();
     ask(
@@ -62,12 +66,12 @@ pub(super) async fn found(cx: &StepCx<'_>, node: &Node, purpose: &'static str) -
     .await
 }
 
-/// Where a node and what is written of it differ.
+/// Differences between a node and its database rows.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Differences {
-    /// Things without rows.
+    /// Resources without rows.
     pub(super) orphans: Vec<Thing>,
-    /// Rows without things, and what only a person may remove, in words.
+    /// Rows without resources, and resources that only a human may remove, as messages.
     pub(super) missing: Vec<String>,
 }
 
@@ -90,7 +94,7 @@ impl Differences {
     }
 }
 
-/// Reads what is written of the node now, and compares.
+/// Reads the current rows of the node and compares.
 pub(super) async fn differences(cx: &StepCx<'_>, node: &Node, found: &Findings) -> Result<Differences> {
     let allocations = cx.store.allocation_live_on(node.id).await?;
     let cells = cx.store.cell_live_on(node.id).await?;
@@ -102,8 +106,9 @@ pub(super) async fn differences(cx: &StepCx<'_>, node: &Node, found: &Findings) 
             Some(id) => cx.store.network_lookup(id).await?,
             None => None,
         };
-        // Of a network that is not ours it may be another platform's on the same file system: that is not ours to judge. Nor is it swept
-        // away: by the time the node does that, a new instance of the same name may have its files there.
+        // A share of an unknown network may belong to another platform on the same file system, so it is not reported. Nor
+        // is a share removed automatically: by the time the node does that, a new instance of the same name may use the
+        // directory.
         if network.is_some_and(|network| network.shared_files.is_none()) {
             differences.missing.push(format!(
                 "what the cells of {} shared is there, and no row speaks of it: look, and remove it from the shared file system by hand",
@@ -126,7 +131,7 @@ fn compare(
         if thing.kind == ThingKind::Share {
             return false;
         }
-        // The innermost owner that a thing names decides.
+        // The innermost owner that a resource names decides.
         match (thing.cell_id, thing.allocation_id, thing.network_id) {
             (Some(cell), ..) => !living.contains(&cell),
             (None, Some(allocation), _) => !known.contains(&allocation),
@@ -150,7 +155,7 @@ fn compare(
     }
     for cell in cells.iter().filter(|cell| cell.state == CellState::Running) {
         let there = |thing: &Thing| thing.kind == ThingKind::Cell && thing.cell_id == Some(cell.id);
-        // A simulated node has places and no things.
+        // A simulated node has sandboxes and no other resources.
         if !found.things.is_empty() && !found.things.iter().any(there) {
             missing.push(format!(
                 "the cell {} ({}) is not there: `muster cell restart` makes it anew",
@@ -163,7 +168,7 @@ fn compare(
 
 #[cfg(test)]
 mod tests {
-    use muster_ids::World;
+    use muster_ids::Env;
     use muster_wire::task::Place;
 
     use super::*;
@@ -176,16 +181,16 @@ mod tests {
 
     #[test]
     fn things_without_rows_and_rows_without_things_are_found() {
-        let world = World::for_tests(7);
+        let env = Env::for_tests(7);
         let held = Allocation { state: AllocationState::Active, ..allocation(2) };
         let place = Place { allocation_id: held.id, incarnation: 2 };
-        let network: NetworkId = world.id();
+        let network: NetworkId = env.id();
         let things = vec![thing(Some(held.id), None), thing(None, Some(network))];
         let found = Findings { places: vec![place.clone()], things: things.clone(), ..Findings::default() };
         let rows = std::slice::from_ref(&held);
         assert_eq!(compare(&found, rows, &[], &[network].into()), Differences::default());
 
-        let strange = vec![thing(Some(world.id()), None), thing(None, Some(world.id())), thing(None, None)];
+        let strange = vec![thing(Some(env.id()), None), thing(None, Some(env.id())), thing(None, None)];
         let all = things.into_iter().chain(strange.clone()).collect();
         let found = Findings { things: all, ..found };
         assert_eq!(compare(&found, rows, &[], &[network].into()).orphans, strange);
@@ -196,19 +201,19 @@ mod tests {
 
     #[test]
     fn what_a_cell_left_behind_belongs_to_nothing_although_its_allocation_lives() {
-        let world = World::for_tests(7);
+        let env = Env::for_tests(7);
         let held = Allocation { state: AllocationState::Active, ..allocation(2) };
         let places = vec![Place { allocation_id: held.id, incarnation: 2 }];
-        let living = Cell { allocation_id: held.id, state: CellState::Running, ..cell(&world) };
+        let living = Cell { allocation_id: held.id, state: CellState::Running, ..cell(&env) };
         let of = |kind, cell_id| Thing { kind, cell_id: Some(cell_id), ..thing(Some(held.id), None) };
-        let left = of(ThingKind::Mount, world.id());
+        let left = of(ThingKind::Mount, env.id());
         let things = vec![of(ThingKind::Cell, living.id), of(ThingKind::Mount, living.id), left.clone()];
         let found = Findings { places: places.clone(), things, ..Findings::default() };
         let rows = std::slice::from_ref(&held);
         let differences = compare(&found, rows, std::slice::from_ref(&living), &[].into());
         assert_eq!(differences, Differences { orphans: vec![left], missing: Vec::new() });
 
-        // Of one that should run, a mount is not enough; one that is still being made may have nothing yet.
+        // For a running cell a mount is not enough; a cell still being created may have nothing yet.
         let found = Findings { places, things: vec![of(ThingKind::Mount, living.id)], ..Findings::default() };
         let missing = compare(&found, rows, std::slice::from_ref(&living), &[].into()).missing;
         assert!(missing.len() == 1 && missing[0].contains("muster cell restart"), "{missing:?}");

@@ -1,4 +1,4 @@
-//! Keep new work away from a node that is being emptied.
+//! Cordons a node that is being drained.
 
 use futures::future::BoxFuture;
 use muster_db::Result;
@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::subject;
 use crate::definition::{Step, StepCx, Undo};
-use crate::{Act, Verdict};
+use crate::{StepAction, StepOutcome};
 
 pub(super) const CORDON: Step = Step {
     name: "cordon",
@@ -17,39 +17,39 @@ pub(super) const CORDON: Step = Step {
     undo: Undo::Run(undo),
 };
 
-fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
+fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
     Box::pin(async move {
         let node = subject(cx).await?;
         if node.draining {
-            return Ok(Verdict::said("it was kept away before").into());
+            return Ok(StepOutcome::with_message("it was kept away before").into());
         }
         let now = cx.now;
-        Ok(Act::write(move |tx, told| {
+        Ok(StepAction::commit(move |tx, effects| {
             Box::pin(async move {
                 tx.node_set_draining(node.id, true, node.cordoned, now).await?;
-                told.events.push((
+                effects.events.push((
                     EventType::NodeDraining,
                     format!("/v1/nodes/{}", node.id),
                     json!({"name": node.name}),
                 ));
-                Ok(Verdict::with(json!({"cordoned": node.cordoned})))
+                Ok(StepOutcome::with(json!({"cordoned": node.cordoned})))
             })
         }))
     })
 }
 
-fn undo<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
+fn undo<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
     Box::pin(async move {
         let node = subject(cx).await?;
         if !node.draining {
-            return Ok(Verdict::said("new work was let in before").into());
+            return Ok(StepOutcome::with_message("new work was let in before").into());
         }
         let now = cx.now;
-        Ok(Act::write(move |tx, _| {
+        Ok(StepAction::commit(move |tx, _| {
             Box::pin(async move {
                 tx.node_set_draining(node.id, false, node.cordoned, now).await?;
                 tx.operation_wake_in_line(now, 8).await?;
-                Ok(Verdict::said("new work is let in again"))
+                Ok(StepOutcome::with_message("new work is let in again"))
             })
         }))
     })

@@ -1,5 +1,5 @@
-//! Draining a node: keep new work away (−let it in again) · have members of apps replaced elsewhere (−ask what is under way to
-//! end) · wait until nothing is left, or release it at the deadline if the drain is forced.
+//! Drains a node: cordon it (undo: uncordon) · replace its members elsewhere (undo: cancel open replacements) · wait until
+//! it is empty, or release the rest at the deadline if the drain is forced.
 //!
 //! Without force nothing is removed before its successor is active, and at the deadline the drain is blocked.
 
@@ -12,7 +12,7 @@ use super::empty::EMPTY;
 use super::move_members::MOVE_MEMBERS;
 use super::subject;
 use crate::definition::{Abandon, AtDeadline, Definition, OnFailure, StepCx};
-use crate::{Act, Verdict};
+use crate::{StepAction, StepOutcome};
 
 /// `node.drain`.
 pub const DRAIN: Definition = Definition {
@@ -23,22 +23,22 @@ pub const DRAIN: Definition = Definition {
     cancellable: true,
     no_return: None,
     abandon: Abandon::Undo,
-    unblock_by: "operator",
+    resolvable_by: "operator",
     settle,
 };
 
-/// A node that was accepted as it is, with something left on it, is not being emptied any more; nothing new gets in.
-fn settle<'a>(cx: &'a StepCx<'a>, state: OperationState) -> BoxFuture<'a, Result<Act>> {
+/// A drain accepted as partial stops draining the node, which stays cordoned.
+fn settle<'a>(cx: &'a StepCx<'a>, state: OperationState) -> BoxFuture<'a, Result<StepAction>> {
     Box::pin(async move {
         let node = subject(cx).await?;
         if state != OperationState::Partial || !node.draining {
-            return Ok(Verdict::done().into());
+            return Ok(StepOutcome::done().into());
         }
         let now = cx.now;
-        Ok(Act::write(move |tx, _| {
+        Ok(StepAction::commit(move |tx, _| {
             Box::pin(async move {
                 tx.node_set_draining(node.id, false, true, now).await?;
-                Ok(Verdict::done())
+                Ok(StepOutcome::done())
             })
         }))
     })

@@ -1,5 +1,5 @@
-//! Wait until nothing is left on the node. Its owners release what they hold; at the deadline, and only if the drain is forced,
-//! the platform does. A drain whose replacements have not ended is not over, however empty the node is.
+//! Waits until the node is empty. Owners release their allocations; at the deadline, and only if the drain is forced, the
+//! platform does. A drain with open replacements is not finished, even on an empty node.
 
 use futures::future::BoxFuture;
 use muster_db::{OperationChild, Result};
@@ -13,7 +13,7 @@ use super::move_members::{blocked, is_forced, member_items, open_moves};
 use super::subject;
 use crate::allocation::{is_kept, open_release, path};
 use crate::definition::{Step, StepCx, Undo};
-use crate::{Act, Verdict};
+use crate::{StepAction, StepOutcome};
 
 pub(super) const EMPTY: Step = Step {
     name: "empty",
@@ -23,7 +23,7 @@ pub(super) const EMPTY: Step = Step {
     undo: Undo::None("what its owners released stays released"),
 };
 
-fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
+fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
     Box::pin(async move {
         let node = subject(cx).await?;
         let living = cx.store.allocation_live_on(node.id).await?;
@@ -37,86 +37,86 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
         let items = items(members, &cx.operation.items, &living, &open);
         let (now, look) = (cx.now, cx.timing.look);
         let moves: Vec<&OperationChild> = open_moves(&children).collect();
-        // An empty node is no success while a successor of one that was on it is not there.
+        // An empty node is no success while the successor of one of its members is missing.
         if living.is_empty()
             && let Some(first) = moves.first()
         {
             let why = match first.state {
-                OperationState::Parked => blocked(first),
+                OperationState::Blocked => blocked(first),
                 _ => format!("{} ({}) has not ended", first.id, first.kind),
             };
             let message =
                 format!("nothing is left on it, but {} members are not replaced yet: {why}", moves.len());
             let late = now >= cx.operation.deadline_at;
-            return Ok(Act::write(move |_, told| {
+            return Ok(StepAction::commit(move |_, effects| {
                 Box::pin(async move {
-                    told.items = Some(items);
+                    effects.items = Some(items);
                     Ok(match late {
-                        true => Verdict::Refused { reason: "deadline_passed", message },
-                        false => Verdict::Wait { reason: message, until: now + look },
+                        true => StepOutcome::Refused { reason: "deadline_passed", message },
+                        false => StepOutcome::Wait { reason: message, until: now + look },
                     })
                 })
             }));
         }
         if living.is_empty() {
-            return Ok(Act::write(move |tx, told| {
+            return Ok(StepAction::commit(move |tx, effects| {
                 Box::pin(async move {
-                    // Empty it stays: it is cordoned until an operator says otherwise.
+                    // It stays cordoned until an operator uncordons it.
                     tx.node_set_draining(node.id, false, true, now).await?;
-                    told.items = Some(items);
+                    effects.items = Some(items);
                     let data = json!({"name": node.name});
-                    told.events.push((EventType::NodeDrained, format!("/v1/nodes/{}", node.id), data));
-                    Ok(Verdict::said("nothing is left on it"))
+                    effects.events.push((EventType::NodeDrained, format!("/v1/nodes/{}", node.id), data));
+                    Ok(StepOutcome::with_message("nothing is left on it"))
                 })
             }));
         }
         let left = living.len();
         let force = is_forced(cx);
         if now < cx.operation.deadline_at {
-            return Ok(Act::write(move |_, told| {
+            return Ok(StepAction::commit(move |_, effects| {
                 Box::pin(async move {
-                    told.items = Some(items);
+                    effects.items = Some(items);
                     let reason = format!("{left} allocations are still on it");
-                    Ok(Verdict::Wait { reason, until: now + look })
+                    Ok(StepOutcome::Wait { reason, until: now + look })
                 })
             }));
         }
         let too_long = now >= cx.operation.deadline_at + cx.timing.release;
         if !force || too_long {
             let message = format!("its deadline has passed and {left} allocations are still on it");
-            return Ok(Act::write(move |_, told| {
+            return Ok(StepAction::commit(move |_, effects| {
                 Box::pin(async move {
-                    told.items = Some(items);
-                    Ok(Verdict::Refused { reason: "deadline_passed", message })
+                    effects.items = Some(items);
+                    Ok(StepOutcome::Refused { reason: "deadline_passed", message })
                 })
             }));
         }
         let releasing = |operation: &Option<Operation>| {
-            // A release that is blocked before it took anything is superseded: this one asks about no member.
+            // A release that is blocked before it took effect is superseded: the new one ignores members.
             operation
                 .as_ref()
                 .is_some_and(|operation| operation.kind == "allocation.release" && !is_kept(operation))
         };
         let due: Vec<(Allocation, Option<Operation>)> =
             living.into_iter().zip(open).filter(|(_, operation)| !releasing(operation)).collect();
-        let (parent, timing, world) = (cx.operation.clone(), *cx.timing, cx.world.clone());
-        Ok(Act::write(move |tx, told| {
+        let (parent, timing, env) = (cx.operation.clone(), *cx.timing, cx.env.clone());
+        Ok(StepAction::commit(move |tx, effects| {
             Box::pin(async move {
                 for (allocation, open) in due {
-                    let opened = open_release(tx, &world, &allocation, open, &parent, &timing, now).await?;
+                    let opened = open_release(tx, &env, &allocation, open, &parent, &timing, now).await?;
                     let data = json!({"kind": "allocation.release", "release_id": opened.id, "name": allocation.name,
                                       "reason": "the node is being emptied"});
-                    told.events.push((EventType::OperationAccepted, path(&allocation), data));
+                    effects.events.push((EventType::OperationAccepted, path(&allocation), data));
                 }
-                told.items = Some(items);
+                effects.items = Some(items);
                 let reason = format!("its deadline has passed: {left} allocations are being released");
-                Ok(Verdict::Wait { reason, until: now + look })
+                Ok(StepOutcome::Wait { reason, until: now + look })
             })
         }))
     })
 }
 
-/// The items of a drain: members first, then allocations. Pure. An allocation that was on the node and is not any more has
+/// Builds the items of a drain: members first, then allocations. Pure. An allocation that has left the node counts as
 /// succeeded.
 fn items(
     members: Vec<Item>,
@@ -125,7 +125,7 @@ fn items(
     open: &[Option<Operation>],
 ) -> Vec<Item> {
     let mut items = members;
-    // A member that stays keeps the reason that the step before gave.
+    // A remaining member keeps the reason from the previous step.
     for item in items.iter_mut().filter(|item| item.state == ItemState::Pending) {
         item.message =
             before.iter().find(|known| known.id == item.id).and_then(|known| known.message.clone());
@@ -139,13 +139,13 @@ fn items(
             name: allocation.name.clone(),
             state: match operation.as_ref().map(|operation| operation.state) {
                 None => ItemState::Pending,
-                Some(OperationState::Parked) => ItemState::Parked,
+                Some(OperationState::Blocked) => ItemState::Blocked,
                 Some(_) => ItemState::Running,
             },
             operation_id: operation.as_ref().map(|operation| operation.id),
             message: operation.as_ref().and_then(|operation| {
-                let parked = operation.parked.as_ref().map(|parked| parked.reason.clone());
-                parked.or_else(|| operation.waiting.clone())
+                let blocked = operation.blocked.as_ref().map(|blocked| blocked.reason.clone());
+                blocked.or_else(|| operation.waiting.clone())
             }),
         };
         match items.iter_mut().find(|known| known.id == item.id) {

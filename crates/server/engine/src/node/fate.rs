@@ -1,31 +1,31 @@
-//! What a drain of its node does with a member. Pure, so that a dry run and the drain itself decide alike.
+//! Decides how a node drain treats a member. Pure, so that a dry run and the drain decide alike.
 
 use muster_manifest::{Manifest, ReplaceOrder, Verb};
 use muster_model::member::{Member, MemberState};
 
-/// What a drain of its node does with a member.
+/// How a node drain treats a member.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum MemberFate {
-    /// It is replaced elsewhere. The order is that of the replacement.
+    /// It is replaced elsewhere, in this order.
     Replace(ReplaceOrder),
-    /// It is drained where it is: its app cannot replace it.
+    /// It is drained in place: its app cannot replace it.
     Drain,
     /// It stays, and the drain waits, for this reason.
     Wait(String),
-    /// It stays, and only its owner can do something about that.
+    /// It stays until its owner acts, for this reason.
     Stay(String),
 }
 
-/// How a node is drained.
+/// Mode of a node drain.
 #[derive(Debug, Clone, Copy)]
 pub struct DrainMode {
-    /// Members that stop before their successors start are replaced too.
+    /// Also replace members that stop before their successors start.
     pub force: bool,
-    /// The node does not answer: its members are fenced, and their successors start before they are removed.
+    /// The node is unreachable: its members are fenced, and their successors start before they are removed.
     pub unreachable: bool,
 }
 
-/// Decides what becomes of a member. `manifest` is that of the release which the member runs.
+/// Decides how a member is treated. `manifest` is that of the release which the member runs.
 pub fn member_fate(member: &Member, manifest: &Manifest, mode: DrainMode) -> MemberFate {
     match member.state {
         MemberState::Active | MemberState::Drained => {}
@@ -47,7 +47,7 @@ pub fn member_fate(member: &Member, manifest: &Manifest, mode: DrainMode) -> Mem
             }
         };
     }
-    // A member that is cut off has stopped for the others; its successor starts before it is removed.
+    // A fenced member has already stopped for its peers; its successor starts before it is removed.
     if component.replace_order == ReplaceOrder::NewFirst || mode.unreachable {
         return MemberFate::Replace(ReplaceOrder::NewFirst);
     }

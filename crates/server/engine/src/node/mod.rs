@@ -1,15 +1,15 @@
-//! The operations on nodes, and their steps, one a file.
+//! Operations on nodes, and their steps, one for each file.
 
 mod audit;
+mod clean_orphans;
 mod compare;
+mod confirm_empty;
 mod cordon;
 mod drain;
 mod empty;
 mod fate;
-mod mend;
 mod move_members;
 mod retire;
-mod sign_off;
 mod survey;
 
 pub use audit::AUDIT;
@@ -23,7 +23,7 @@ use muster_model::node::Node;
 
 use crate::StepCx;
 
-/// The node that the operation works on.
+/// Returns the node that the operation works on.
 async fn subject(cx: &StepCx<'_>) -> Result<Node> {
     let id = NodeId::from_uuid(cx.operation.subject_id);
     cx.store.node_lookup(id).await?.ok_or(StoreError::Gone("node".to_owned()))

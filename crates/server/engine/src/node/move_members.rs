@@ -1,9 +1,9 @@
-//! Have members of apps that are on the node replaced elsewhere, or drained where they cannot be; one of a component at a time,
-//! so that no quorum is lost to it.
+//! Replaces the members on the node elsewhere, or drains them in place if they cannot be replaced; one member of a component
+//! at a time, so that no quorum is lost.
 //!
-//! Nothing is removed before its successor is active: a component that is replaced old-first waits with the reason, unless the
-//! drain is forced. The step ends when each replacement has ended. What could not be moved by the deadline blocks the drain, or
-//! is left to the next step, which releases it, if the drain is forced.
+//! Nothing is removed before its successor is active: a component replaced old-first waits with the reason, unless the drain
+//! is forced. The step ends when each replacement has ended. Members that could not be moved by the deadline block the
+//! drain, or, if it is forced, are released by the next step.
 
 use std::collections::BTreeSet;
 
@@ -23,7 +23,7 @@ use super::subject;
 use crate::child::{self, Part};
 use crate::definition::{Step, StepCx, Undo};
 use crate::member::{DRAIN, REPLACE, manifest_of};
-use crate::{Act, Verdict};
+use crate::{StepAction, StepOutcome};
 
 pub(super) const MOVE_MEMBERS: Step = Step {
     name: "move_members",
@@ -33,11 +33,11 @@ pub(super) const MOVE_MEMBERS: Step = Step {
     undo: Undo::Run(undo),
 };
 
-fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
+fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
     Box::pin(async move {
         let node = subject(cx).await?;
         let mut members = cx.store.member_on(node.id).await?;
-        // Members that do not work go first: they are not missed, and make room for those that do.
+        // Inactive members go first: they cost no quorum, and free capacity for the active ones.
         members.sort_by_key(Member::works);
         let children = cx.store.operation_children(cx.operation.id).await?;
         let mode = DrainMode { force: is_forced(cx), unreachable: node.unreachable_since.is_some() };
@@ -75,7 +75,7 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
         let (now, look) = (cx.now, cx.timing.look);
         let late = now >= cx.operation.deadline_at;
         if late || (due.is_empty() && open.is_empty() && waits.is_empty()) {
-            return Ok(conclude(items, mode.force, late));
+            return Ok(finalize(items, mode.force, late));
         }
         let mut reasons: Vec<String> =
             open.iter().filter(|child| is_blocked(child)).map(|child| blocked(child)).collect();
@@ -83,7 +83,7 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
             reasons.push(format!("{moving} members are being moved"));
         }
         reasons.extend(waits);
-        Ok(Act::write(move |tx, told| {
+        Ok(StepAction::commit(move |tx, effects| {
             Box::pin(async move {
                 for moved in due {
                     let member = MemberId::from_uuid(moved.operation.subject_id).to_string();
@@ -108,14 +108,14 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
                     }
                     let data = json!({"kind": moved.operation.kind, "part_id": moved.operation.id, "name": name,
                                       "reason": "its node is being emptied"});
-                    told.events.push((
+                    effects.events.push((
                         EventType::OperationAccepted,
                         format!("/v1/operations/{}", moved.operation.id),
                         data,
                     ));
                 }
-                told.items = Some(items);
-                Ok(Verdict::Wait { reason: few(&reasons), until: now + look })
+                effects.items = Some(items);
+                Ok(StepOutcome::Wait { reason: few(&reasons), until: now + look })
             })
         }))
     })
@@ -125,9 +125,9 @@ pub(super) fn is_forced(cx: &StepCx<'_>) -> bool {
     cx.operation.input["force"] == json!(true)
 }
 
-/// What the step comes to when nothing more is under way, or at the deadline. A drain that is not forced ends here if members
-/// could not be moved: nothing of theirs is released.
-fn conclude(items: Vec<Item>, force: bool, late: bool) -> Act {
+/// Ends the step when no replacement is open, or at the deadline. A drain that is not forced is blocked here if members
+/// could not be moved: none of their allocations are released.
+fn finalize(items: Vec<Item>, force: bool, late: bool) -> StepAction {
     let left: Vec<String> = items
         .iter()
         .filter(|item| item.state != ItemState::Succeeded)
@@ -136,22 +136,22 @@ fn conclude(items: Vec<Item>, force: bool, late: bool) -> Act {
             None => item.name.clone(),
         })
         .collect();
-    // One that only its owner can do something about leaves an allocation, for which the next step waits.
+    // A member that only its owner can move leaves an allocation, for which the next step waits.
     let stuck =
-        |item: &Item| matches!(item.state, ItemState::Failed | ItemState::Parked | ItemState::Running);
+        |item: &Item| matches!(item.state, ItemState::Failed | ItemState::Blocked | ItemState::Running);
     let blocks = !force && (items.iter().any(stuck) || (late && !left.is_empty()));
     let why = match left.len() {
         0 => "no member of an app is left to be moved".to_owned(),
         1 => format!("1 member could not be moved: {}", few(&left)),
         many => format!("{many} members could not be moved: {}", few(&left)),
     };
-    Act::write(move |_, told| {
+    StepAction::commit(move |_, effects| {
         Box::pin(async move {
-            told.items = Some(items);
+            effects.items = Some(items);
             Ok(match (blocks, late) {
-                (false, _) => Verdict::said(why),
-                (true, false) => Verdict::Refused { reason: "some_failed", message: why },
-                (true, true) => Verdict::Refused {
+                (false, _) => StepOutcome::with_message(why),
+                (true, false) => StepOutcome::Refused { reason: "some_failed", message: why },
+                (true, true) => StepOutcome::Refused {
                     reason: "deadline_passed",
                     message: format!("its deadline has passed; {why}"),
                 },
@@ -160,7 +160,7 @@ fn conclude(items: Vec<Item>, force: bool, late: bool) -> Act {
     })
 }
 
-/// The first few of several reasons.
+/// Returns the first few of several reasons.
 fn few(reasons: &[String]) -> String {
     let shown = reasons.iter().take(3).cloned().collect::<Vec<_>>().join("; ");
     match reasons.len() {
@@ -169,42 +169,42 @@ fn few(reasons: &[String]) -> String {
     }
 }
 
-/// A drain that is given up moves no more members. A replacement that has passed its point of no return goes on to its end.
-fn undo<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
+/// A cancelled drain moves no more members. A replacement past its point of no return continues to its end.
+fn undo<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
     Box::pin(async move {
         let children = cx.store.operation_children(cx.operation.id).await?;
         let open: Vec<OperationId> = open_moves(&children).map(|child| child.id).collect();
         if open.is_empty() {
-            return Ok(Verdict::said("what was moved works elsewhere, and stays there").into());
+            return Ok(StepOutcome::with_message("what was moved works elsewhere, and stays there").into());
         }
         let now = cx.now;
-        Ok(Act::write(move |tx, _| {
+        Ok(StepAction::commit(move |tx, _| {
             Box::pin(async move {
                 for id in &open {
                     child::cancel(tx, *id, now).await?;
                 }
-                Ok(Verdict::said(format!("{} replacements were asked to end", open.len())))
+                Ok(StepOutcome::with_message(format!("{} replacements were asked to end", open.len())))
             })
         }))
     })
 }
 
-/// The operations of a drain that move members and have not ended.
+/// Returns the open operations of a drain that move members.
 pub(super) fn open_moves(children: &[OperationChild]) -> impl Iterator<Item = &OperationChild> {
     children.iter().filter(|child| child.kind.starts_with("member.") && !child.state.is_final())
 }
 
 fn is_blocked(child: &OperationChild) -> bool {
-    child.state == OperationState::Parked
+    child.state == OperationState::Blocked
 }
 
-/// What a blocked child says, with its name.
+/// Describes a blocked child and its reason.
 pub(super) fn blocked(child: &OperationChild) -> String {
     let says = child.says.as_deref().unwrap_or("it gave no reason");
     format!("{} ({}) is blocked: {says}", child.id, child.kind)
 }
 
-/// The latest child that moves a member: of this round, or of an earlier one that is under way or has succeeded.
+/// Returns the latest child that moves a member: of this retry epoch, or of an earlier one if it is open or succeeded.
 fn latest<'c>(
     cx: &StepCx<'_>,
     children: &'c [OperationChild],
@@ -215,11 +215,11 @@ fn latest<'c>(
     last.filter(|child| {
         child.state == OperationState::Succeeded
             || !child.state.is_final()
-            || child.opened_for.ends_with(&round)
+            || child.spawn_key.ends_with(&round)
     })
 }
 
-/// The members as items of the drain: those that are on the node, and those that were and are not any more.
+/// Builds the items of members: those on the node, and those that have left it.
 pub(super) fn member_items(cx: &StepCx<'_>, members: &[Member], children: &[OperationChild]) -> Vec<Item> {
     let on_node = |id: &str| members.iter().any(|member| member.id.to_string() == id);
     let left = cx.operation.items.iter().filter(|item| !on_node(&item.id));
@@ -234,7 +234,7 @@ fn item(id: MemberId, name: String, on_node: bool, child: Option<&OperationChild
         // Its owner has moved or removed it.
         None => ItemState::Succeeded,
         Some(OperationState::Succeeded) => ItemState::Succeeded,
-        Some(OperationState::Parked) => ItemState::Parked,
+        Some(OperationState::Blocked) => ItemState::Blocked,
         Some(state) if state.is_final() && !on_node => ItemState::Succeeded,
         Some(state) if state.is_final() => ItemState::Failed,
         Some(_) => ItemState::Running,
@@ -248,25 +248,25 @@ fn item(id: MemberId, name: String, on_node: bool, child: Option<&OperationChild
     }
 }
 
-/// What is done with a member that has not been moved.
+/// Plan for a member that has not been moved.
 enum Planned {
     Open(Box<Moved>),
     Wait(String),
     Stay(String),
 }
 
-/// A member that is about to be moved.
+/// A member about to be moved.
 struct Moved {
     operation: Operation,
     component: Component,
     successor: Option<(MemberId, Instance)>,
-    /// How many of its component must stay at work, if it is out of work before its successor starts.
+    /// Quorum of its component, if it stops before its successor starts.
     quorum: Option<Quorum>,
-    /// Members whose nodes are unreachable.
+    /// Members on unreachable nodes.
     unheard: BTreeSet<MemberId>,
 }
 
-/// Why it is not moved now, if it is not. Checked inside the transaction, under the lock of its component.
+/// Explains why a member cannot be moved now, if so. Checked inside the transaction, under the lock of its component.
 async fn cannot_be_missed(tx: &mut Tx, moved: &Moved) -> Result<Option<String>> {
     let (instance, key) = (moved.component.instance_id, &moved.component.key);
     let component = tx.component_want(instance, key, 0, 0).await?;
@@ -283,7 +283,7 @@ async fn cannot_be_missed(tx: &mut Tx, moved: &Moved) -> Result<Option<String>> 
     Ok(fault(key, need, &living, &out, &BTreeSet::from([member])))
 }
 
-/// How a member is moved, or why it is not.
+/// Plans how a member is moved, or why it is not.
 async fn plan(cx: &StepCx<'_>, member: &Member, mode: DrainMode) -> Result<Planned> {
     if let Some(other) = cx.store.operation_open_on(member.id.uuid()).await?.first() {
         return Ok(Planned::Wait(format!("{} ({}) is under way on {}", other.id, other.kind, member.name)));
@@ -301,10 +301,10 @@ async fn plan(cx: &StepCx<'_>, member: &Member, mode: DrainMode) -> Result<Plann
     let Some(component) = components.into_iter().find(|of| of.key == member.component_key) else {
         return Ok(Planned::Stay(format!("its instance has no component {}", member.component_key)));
     };
-    let successor: MemberId = cx.world.id();
+    let successor: MemberId = cx.env.id();
     let wanted = manifest_of(cx, instance.app_version_id).await?;
     let (definition, input) = match order {
-        // The replacement itself holds to the order, whatever changes until it is its turn.
+        // The replacement enforces the order, whatever changes before it starts.
         Some(order) => {
             let input = json!({"force": false, "successor": successor, "app_version_id": instance.app_version_id,
                                "capacity": capacity(&wanted, &component), "shape": instance.shape,
@@ -325,9 +325,9 @@ async fn plan(cx: &StepCx<'_>, member: &Member, mode: DrainMode) -> Result<Plann
             deadline_at: cx.operation.deadline_at,
         },
     );
-    // It belongs to those whose member it is, and waits for what they do with the whole.
+    // It belongs to the member's project, and waits for operations on the whole instance.
     (operation.tenant_id, operation.project_id) = (Some(member.tenant_id), Some(member.project_id));
-    operation.shares = vec![instance.id.uuid()];
+    operation.shared_locks = vec![instance.id.uuid()];
     let out_first = order != Some(ReplaceOrder::NewFirst);
     let declared = manifest.component(&component.key);
     let quorum = declared.and_then(|declared| declared.quorum).filter(|_| out_first);
@@ -338,7 +338,7 @@ async fn plan(cx: &StepCx<'_>, member: &Member, mode: DrainMode) -> Result<Plann
     Ok(Planned::Open(Box::new(Moved { operation, component, successor, quorum, unheard })))
 }
 
-/// What a new member of a component asks for.
+/// Returns the capacity requested for a new member of a component.
 fn capacity(manifest: &Manifest, component: &Component) -> Value {
     let declared = manifest.component(&component.key).map(|declared| json!(declared.capacity));
     component.capacity.clone().or(declared).unwrap_or_default()

@@ -1,18 +1,19 @@
-//! Retiring a node: see that nothing of ours is left on it · sign it off. From then on its certificate opens nothing.
+//! Retires a node: verify that no platform resource is left on it · confirm that it is empty. From then on its certificate
+//! is rejected.
 
-use super::sign_off::SIGN_OFF;
+use super::confirm_empty::CONFIRM_EMPTY;
 use super::survey::SURVEY;
 use crate::definition::{Abandon, AtDeadline, Definition, OnFailure, nothing_to_settle};
 
 /// `node.retire`.
 pub const RETIRE: Definition = Definition {
     kind: "node.retire",
-    steps: &[SURVEY, SIGN_OFF],
+    steps: &[SURVEY, CONFIRM_EMPTY],
     on_failure: OnFailure::Park,
     at_deadline: AtDeadline::Park,
     cancellable: true,
-    no_return: Some("sign_off"),
+    no_return: Some("confirm_empty"),
     abandon: Abandon::Undo,
-    unblock_by: "operator",
+    resolvable_by: "operator",
     settle: nothing_to_settle,
 };

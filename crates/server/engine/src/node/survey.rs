@@ -1,4 +1,5 @@
-//! See for ourselves that nothing of ours is left on the node; or take the operator's word where it cannot be asked.
+//! Verifies that no platform resource is left on the node, or accepts the operator's attestation if the node cannot be
+//! reached.
 
 use futures::future::BoxFuture;
 use muster_db::Result;
@@ -10,7 +11,7 @@ use super::compare::found;
 use super::subject;
 use crate::definition::{Step, StepCx, Undo};
 use crate::task::Asked;
-use crate::{Act, Verdict};
+use crate::{StepAction, StepOutcome};
 
 pub(super) const SURVEY: Step = Step {
     name: "survey",
@@ -20,12 +21,12 @@ pub(super) const SURVEY: Step = Step {
     undo: Undo::None("looking changes nothing"),
 };
 
-fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
+fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
     Box::pin(async move {
         let node = subject(cx).await?;
         let word = cx.operation.input["attest"].as_str().map(str::to_owned);
         let mut witness = Witness {
-            id: cx.world.id(),
+            id: cx.env.id(),
             subject_id: node.id.uuid(),
             transition: Transition::Retired,
             kind: WitnessKind::Witnessed,
@@ -48,11 +49,11 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
             None => match found(cx, &node, "survey").await? {
                 Asked::Pending(act) => return Ok(act),
                 Asked::Failed(message) => {
-                    return Ok(Verdict::Refused { reason: "verify_failed", message }.into());
+                    return Ok(StepOutcome::Refused { reason: "verify_failed", message }.into());
                 }
                 Asked::Done(_, found) if !found.places.is_empty() => {
                     let message = format!("{} places are still on it", found.places.len());
-                    return Ok(Verdict::Refused { reason: "verify_failed", message }.into());
+                    return Ok(StepOutcome::Refused { reason: "verify_failed", message }.into());
                 }
                 Asked::Done(_, found) if !found.things.is_empty() => {
                     let named: Vec<&str> =
@@ -62,7 +63,7 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
                         found.things.len(),
                         named.join(", ")
                     );
-                    return Ok(Verdict::Refused { reason: "verify_failed", message }.into());
+                    return Ok(StepOutcome::Refused { reason: "verify_failed", message }.into());
                 }
                 Asked::Done(task, _) => {
                     witness.task_id = Some(task.id);
@@ -70,10 +71,10 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
                 }
             },
         }
-        Ok(Act::write(move |tx, _| {
+        Ok(StepAction::commit(move |tx, _| {
             Box::pin(async move {
                 tx.witness_insert(&witness).await?;
-                Ok(Verdict::witnessed(witness.id, json!(null)))
+                Ok(StepOutcome::witnessed(witness.id, json!(null)))
             })
         }))
     })

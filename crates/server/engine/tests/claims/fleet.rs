@@ -1,22 +1,22 @@
-//! A fleet of made-up nodes, and two replicas on its database.
+//! A simulated fleet, and two replicas on its database.
 
 use std::sync::Arc;
 
 use muster_db::{Joining, Store};
-use muster_ids::{NodeId, SeededEntropy, SystemClock, World};
+use muster_ids::{Env, NodeId, SeededEntropy, SystemClock};
 use muster_model::node::{Capacity, Slot, SlotState};
 use muster_model::{Labels, Project, Tenant};
 use muster_testkit::Database;
 use serde_json::json;
 
-/// GPUs of a node, in two islands of four, each of which is a NUMA node of its own.
+/// GPUs of a node, in two islands of four, each a NUMA node of its own.
 pub(crate) const GPUS: i64 = 8;
-/// What a node has beside them: less than its GPUs could want, so that some asks fail by the counters.
+/// CPUs of a node: fewer than its GPUs could use, so that some requests fail on the counters.
 pub(crate) const CPUS: i64 = 56;
 
 /// A fleet.
 pub(crate) struct Fleet {
-    /// Two replicas: each has connections of its own, as two servers have.
+    /// Two replicas, each with connections of its own, like two servers.
     pub(crate) replicas: [Store; 2],
     pub(crate) project: Project,
     pub(crate) nodes: Vec<NodeId>,
@@ -24,46 +24,46 @@ pub(crate) struct Fleet {
     _database: Database,
 }
 
-/// Ids and chances of one worker: the clock runs, the chances can be repeated.
-pub(crate) fn world(seed: u64) -> World {
-    World::new(Arc::new(SystemClock), Arc::new(SeededEntropy::new(seed)))
+/// Clock and randomness of one worker: a real clock, and a repeatable seed.
+pub(crate) fn env(seed: u64) -> Env {
+    Env::new(Arc::new(SystemClock), Arc::new(SeededEntropy::new(seed)))
 }
 
-/// A number below `most`.
-pub(crate) fn below(world: &World, most: u64) -> u64 {
-    u64::from_le_bytes(world.bytes()) % most
+/// Returns a random number below `most`.
+pub(crate) fn below(env: &Env, most: u64) -> u64 {
+    u64::from_le_bytes(env.bytes()) % most
 }
 
 impl Fleet {
     pub(crate) async fn new(database: Database, nodes: usize) -> Self {
         let seed = number("MUSTER_SEED", 1);
-        let world = world(seed);
+        let env = env(seed);
         let replicas = [database.open().await, database.open().await];
-        let (tenant, project) = people(&world);
+        let (tenant, project) = people(&env);
         let mut tx = replicas[0].begin().await.unwrap();
         tx.tenant_insert(&tenant).await.unwrap();
         tx.project_insert(&project).await.unwrap();
         tx.commit().await.unwrap();
         let mut fleet = Self { replicas, project, nodes: Vec::new(), seed, _database: database };
         for number in 0..nodes {
-            fleet.nodes.push(add_node(&fleet.replicas[0], &world, number).await);
+            fleet.nodes.push(add_node(&fleet.replicas[0], &env, number).await);
         }
         fleet
     }
 
-    /// The replica that a worker works for.
+    /// Returns the replica of a worker.
     pub(crate) fn replica(&self, worker: usize) -> Store {
         self.replicas[worker % 2].clone()
     }
 }
 
-/// A number from the environment, or the one that is meant otherwise.
+/// Returns a number from the environment, or the default.
 pub(crate) fn number(name: &str, otherwise: u64) -> u64 {
     std::env::var(name).map_or(otherwise, |text| text.parse().expect("a number"))
 }
 
-fn people(world: &World) -> (Tenant, Project) {
-    let (id, now) = (world.id(), world.now());
+fn people(env: &Env) -> (Tenant, Project) {
+    let (id, now) = (env.id(), env.now());
     let tenant = Tenant {
         id,
         slug: "acme".to_owned(),
@@ -74,7 +74,7 @@ fn people(world: &World) -> (Tenant, Project) {
         version: 1,
     };
     let project = Project {
-        id: world.id(),
+        id: env.id(),
         tenant_id: id,
         tenant_slug: "acme".to_owned(),
         name: "train".to_owned(),
@@ -87,8 +87,8 @@ fn people(world: &World) -> (Tenant, Project) {
     (tenant, project)
 }
 
-async fn add_node(store: &Store, world: &World, number: usize) -> NodeId {
-    let (id, now): (NodeId, _) = (world.id(), world.now());
+async fn add_node(store: &Store, env: &Env, number: usize) -> NodeId {
+    let (id, now): (NodeId, _) = (env.id(), env.now());
     let joining = Joining {
         id,
         name: format!("node-{number}"),
@@ -106,7 +106,7 @@ async fn add_node(store: &Store, world: &World, number: usize) -> NodeId {
     tx.node_approve(id, total, "digest", 1, now).await.unwrap();
     for ordinal in 0..GPUS {
         let slot = Slot {
-            id: world.id(),
+            id: env.id(),
             node_id: id,
             kind: "gpu".to_owned(),
             device: format!("gpu-{number}-{ordinal}"),

@@ -1,34 +1,34 @@
-//! What was done to each slot, and when: the history that `search` judges.
+//! Operations on each slot with their times: the history that `search` evaluates.
 
 use std::collections::BTreeMap;
 use std::time::Instant;
 
 use muster_ids::{AllocationId, SlotId};
 
-/// What was done to a slot. A slot is a lock: one allocation has it, or nobody.
+/// Operation on a slot. A slot is a lock: held by one allocation, or free.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Deed {
-    /// An allocation got it.
+    /// An allocation acquired it.
     Claim(AllocationId),
-    /// An allocation gave it back.
+    /// An allocation released it.
     Release(AllocationId),
-    /// Somebody looked, and saw who had it.
+    /// A reader observed its holder.
     Saw(Option<AllocationId>),
 }
 
-/// One deed, by whom, and between which two moments it must have happened. Only what happened is in here: a claim that
-/// failed was rolled back, and says nothing about the slot.
+/// One operation, its worker, and the interval in which it took effect. Only successful operations are recorded: a failed
+/// claim was rolled back and carries no information about the slot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Event {
     pub(crate) worker: usize,
     pub(crate) slot: SlotId,
     pub(crate) deed: Deed,
-    /// Nanoseconds on the clock that all workers share.
+    /// Nanoseconds on the clock shared by all workers.
     pub(crate) invoked: u64,
     pub(crate) returned: u64,
 }
 
-/// The clock that all workers share. The machine's monotonic one: a history is only as good as the order of its times.
+/// The clock shared by all workers. Monotonic: a history is only as good as the order of its times.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Stopwatch(Instant);
 
@@ -42,7 +42,7 @@ impl Stopwatch {
     }
 }
 
-/// The history of each slot by itself: slots are judged one by one, because a lock is linearizable if each lock is.
+/// Splits the history by slot: each lock is checked on its own, because linearizability is local.
 pub(crate) fn by_slot(events: impl IntoIterator<Item = Event>) -> BTreeMap<SlotId, Vec<Event>> {
     let mut slots = BTreeMap::<SlotId, Vec<Event>>::new();
     for event in events {

@@ -1,4 +1,4 @@
-//! The main test: many claims and releases at once, counted at rest again and again.
+//! The main test: many concurrent claims and releases, with repeated counts at rest.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,7 +8,7 @@ use muster_model::node::Slot;
 use muster_testkit::Database;
 use tokio::task::JoinSet;
 
-use crate::fleet::{Fleet, below, number, world};
+use crate::fleet::{Fleet, below, env, number};
 use crate::history::{Deed, Event, Stopwatch, by_slot};
 use crate::oracle::{Finding, findings};
 use crate::search::linearizable;
@@ -16,10 +16,10 @@ use crate::worker::{Sight, Tally, Worker};
 
 /// Two for each replica.
 const WORKERS: usize = 4;
-/// So often everybody stops and everything is counted.
+/// Number of times that all workers stop for a full count.
 const CHECKPOINTS: u64 = 4;
 
-/// Lets all workers work at once until each has made its share of the claims.
+/// Runs all workers concurrently until each has made its share of the claims.
 async fn round(workers: Vec<Worker>, claims: u64, most_held: usize) -> Vec<Worker> {
     let share = claims.div_ceil(workers.len() as u64);
     let mut tasks = JoinSet::new();
@@ -32,12 +32,12 @@ async fn round(workers: Vec<Worker>, claims: u64, most_held: usize) -> Vec<Worke
     tasks.join_all().await
 }
 
-/// Looks at one node after the other while the others work, through either replica, until told to stop.
+/// Reads node after node through either replica while the workers run, until `stop` is set.
 async fn watch(fleet: Arc<Fleet>, watch: Stopwatch, stop: Arc<AtomicBool>) -> Vec<Event> {
-    let (world, mut events) = (world(fleet.seed), Vec::new());
+    let (env, mut events) = (env(fleet.seed), Vec::new());
     while !stop.load(Ordering::Relaxed) {
-        let node = fleet.nodes[below(&world, fleet.nodes.len() as u64) as usize];
-        let store = fleet.replica(below(&world, 2) as usize);
+        let node = fleet.nodes[below(&env, fleet.nodes.len() as u64) as usize];
+        let store = fleet.replica(below(&env, 2) as usize);
         let invoked = watch.now();
         let slots = store.slot_list(node).await.unwrap();
         let returned = watch.now();
@@ -61,7 +61,7 @@ async fn load(database: Database, nodes: usize, claims: u64) -> Tally {
         (0..WORKERS).map(|number| Worker::new(&fleet, number, Sight::Fresh, clock)).collect();
     let stop = Arc::new(AtomicBool::new(false));
     let watcher = tokio::spawn(watch(fleet.clone(), clock, stop.clone()));
-    // Together they may hold about what the fleet has, so that it is often full and never for long.
+    // Together they may hold about the fleet's capacity, so that it is often full and never for long.
     let most_held = nodes * 8 / WORKERS / 2;
     for checkpoint in 1..=CHECKPOINTS {
         workers = round(workers, claims / CHECKPOINTS, most_held).await;

@@ -1,7 +1,7 @@
-//! Many workers on two replicas claim and release at once; afterwards everything is counted by hand.
+//! Many workers on two replicas claim and release concurrently; afterwards everything is counted independently.
 //!
-//! `MUSTER_CLAIMS` says how many claims the main test makes (10,000; `make chaos` asks for 100,000), `MUSTER_SEED` which
-//! asks they are.
+//! `MUSTER_CLAIMS` sets the number of claims of the main test (10,000; `make chaos` uses 100,000), `MUSTER_SEED` selects the
+//! requests.
 
 mod fleet;
 mod history;

@@ -1,5 +1,5 @@
-//! Counting by hand: what the rows say, held against each other and against what the workers believe. Nothing in here calls
-//! the code that counts for the store.
+//! An independent count: compares the rows with each other and with the workers' own records. Nothing in here calls the
+//! store's counting code.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,20 +13,20 @@ use muster_model::placement::Fit;
 use crate::fleet::Fleet;
 use crate::worker::Worker;
 
-/// Something that must not be.
+/// A violation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Finding {
     /// A slot with two live claims.
     Double(SlotId, Vec<AllocationId>),
-    /// A node whose books do not balance, and in what.
+    /// A node with wrong counters, and which.
     Unbalanced(NodeId, String),
-    /// An allocation that does not have what it holds, or has what it does not hold.
+    /// An allocation with too few or too many claims for its capacity.
     Disagrees(AllocationId, String),
-    /// Nodes are found by what they can give, and it is not what they can give.
+    /// The index by which nodes are found does not match their free capacity.
     Misfiled(String),
 }
 
-/// Everything that is wrong. Only for a database at rest: it takes many reads.
+/// Returns all violations. Only for a database at rest: it takes many reads.
 pub(crate) async fn findings(fleet: &Fleet, workers: &[Worker]) -> Vec<Finding> {
     let store = &fleet.replicas[1];
     let held = held(store).await;
@@ -35,7 +35,7 @@ pub(crate) async fn findings(fleet: &Fleet, workers: &[Worker]) -> Vec<Finding> 
     let mut kinds = BTreeMap::<Fit, i64>::new();
     for id in &fleet.nodes {
         let node = store.node_lookup(*id).await.unwrap().unwrap();
-        // One row for each live claim, and one for a slot without.
+        // One row for each live claim, and one for each slot without.
         let rows = store.slot_list(*id).await.unwrap();
         let here: Vec<&Allocation> = held.values().filter(|one| one.node_id == Some(*id)).collect();
         findings.extend(doubles(&rows));
@@ -58,7 +58,7 @@ pub(crate) async fn findings(fleet: &Fleet, workers: &[Worker]) -> Vec<Finding> 
     findings
 }
 
-/// All allocations that hold something.
+/// Returns all allocations that hold something.
 async fn held(store: &Store) -> BTreeMap<AllocationId, Allocation> {
     let every = LabelSelector::parse("").unwrap();
     let filter =
@@ -77,7 +77,7 @@ fn doubles(rows: &[Slot]) -> Vec<Finding> {
     holders.into_iter().map(|(slot, by)| Finding::Double(slot, by)).collect()
 }
 
-/// In what a node's books do not balance: free and held must make the whole, of everything.
+/// Lists the wrong counters of a node: free and held must add up to the total, for every resource.
 fn books(node: &Node, rows: &[Slot], here: &[&Allocation]) -> impl Iterator<Item = String> + use<> {
     let count = |number: usize| i64::try_from(number).unwrap();
     let sum = |of: fn(&Capacity) -> i64| here.iter().map(|one| of(&one.held)).sum::<i64>();
@@ -106,7 +106,7 @@ fn books(node: &Node, rows: &[Slot], here: &[&Allocation]) -> impl Iterator<Item
     wrong.into_iter()
 }
 
-/// What the workers have in hand, what the allocations say and what is claimed must be the same.
+/// Compares the workers' records, the allocations and the claims, which must agree.
 fn believed(
     workers: &[Worker],
     held: &BTreeMap<AllocationId, Allocation>,
@@ -128,7 +128,7 @@ fn believed(
     findings
 }
 
-/// What a node can give, counted slot by slot.
+/// Computes the free capacity of a node, slot by slot.
 fn kind(rows: &[Slot], whole: bool) -> Fit {
     let free = || rows.iter().filter(|row| row.allocation_id.is_none() && row.state == SlotState::Approved);
     let most = |of: fn(&Slot) -> (i64, i64)| {

@@ -1,4 +1,4 @@
-//! Two races that chance finds too seldom, set up so that they happen.
+//! Two races that random runs find too seldom, set up deterministically.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use crate::oracle::{Finding, findings};
 use crate::stale::Choice;
 use crate::worker::{Sight, Worker};
 
-/// A node that another claims on at this moment is passed over, not waited for; that is no reason to say that it is full.
+/// A node locked by another claim is skipped rather than waited for; it must not be reported as full.
 #[tokio::test(flavor = "multi_thread")]
 async fn nobody_is_told_that_there_is_no_room_while_there_is() {
     for database in Database::both() {
@@ -37,7 +37,7 @@ async fn nobody_is_told_that_there_is_no_room_while_there_is() {
     }
 }
 
-/// From now on the first statement that looks for a node takes half a second between its snapshot and its lock.
+/// Delays the first statement that searches for a node by half a second between its snapshot and its lock.
 const DAWDLE: &str = "
     CREATE SEQUENCE dawdles;
     CREATE FUNCTION dawdle() RETURNS boolean LANGUAGE plpgsql VOLATILE AS $$ BEGIN
@@ -47,8 +47,8 @@ const DAWDLE: &str = "
     ALTER TABLE nodes RENAME TO all_nodes;
     CREATE VIEW nodes AS SELECT xmin, * FROM all_nodes WHERE dawdle();";
 
-/// On PostgreSQL a statement locks the newest version of a node's row, but reads the slots as they were when it began. If both
-/// changed in between, and the node can still give as much, what it read must not be believed.
+/// On PostgreSQL a statement locks the newest version of a node's row, but reads the slots from its own snapshot. If both
+/// changed in between and the node still has the same capacity, the slots must be read again.
 #[tokio::test(flavor = "multi_thread")]
 async fn slots_that_changed_hands_while_a_node_was_being_locked_are_read_again() {
     let fleet = Fleet::new(Database::postgres(), 1).await;
@@ -66,7 +66,7 @@ async fn slots_that_changed_hands_while_a_node_was_being_locked_are_read_again()
         slow
     });
     tokio::time::sleep(Duration::from_millis(150)).await;
-    // The one that is held now is in the other island; as far as counting goes, the node can give what it could.
+    // The claimed slot is now in the other island; by the counters, the node has the same capacity as before.
     first.release_all().await;
     let (asked, slots) = (second.slice(1), store.slot_list(fleet.nodes[0]).await.unwrap());
     let hold = Hold {
@@ -77,7 +77,7 @@ async fn slots_that_changed_hands_while_a_node_was_being_locked_are_read_again()
         holders: 1,
         exclusive: false,
         fit: Fit { whole: false, gpus: 7, pocket: 4, island: 4, numa: 4 },
-        at: second.world.now(),
+        at: second.env.now(),
     };
     assert!(second.claim_by(&asked, &Choice::Before(hold)).await.unwrap());
     assert!(!slow.is_finished(), "it was over before anything changed");

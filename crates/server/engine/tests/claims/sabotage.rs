@@ -1,4 +1,4 @@
-//! The guards are taken away, and the oracle must see it; with one guard left, a worker that is wrong harms nobody.
+//! With the guards removed, the oracle must report it; with one guard left, a faulty worker does no harm.
 
 use muster_testkit::Database;
 use tokio::task::JoinSet;
@@ -9,10 +9,10 @@ use crate::oracle::{Finding, findings};
 use crate::search::linearizable;
 use crate::worker::{Sight, Tally, Worker};
 
-/// What came of workers that choose before they lock.
+/// Result of workers that choose before they lock.
 struct Outcome {
     findings: Vec<Finding>,
-    /// Slots whose history is not that of a lock.
+    /// Slots with a history that is not linearizable.
     broken: usize,
     tally: Tally,
 }
@@ -23,7 +23,7 @@ impl Outcome {
     }
 }
 
-/// Stale workers fill a small fleet, one GPU at a time, all at once.
+/// Runs stale workers that fill a small fleet concurrently, one GPU at a time.
 async fn stale_workers(database: Database, guarded: bool) -> Outcome {
     let fleet = Fleet::new(database, 8).await;
     if !guarded {
@@ -62,7 +62,7 @@ async fn with_the_index_stale_workers_are_beaten_often_and_never_claim_twice() {
         let outcome = stale_workers(database, true).await;
         assert_eq!((outcome.doubles(), outcome.broken), (0, 0), "{:?}", outcome.findings);
         assert!(outcome.tally.beaten > 20, "the guard had nothing to do: {:?}", outcome.tally);
-        // What they believed of the rest of the node is stale too; but of what they hold, the books are right.
+        // Their view of the rest of the node is stale too; but the counters of their claims are right.
         let wrong = outcome.findings.iter().filter(|found| !matches!(found, Finding::Misfiled(_)));
         assert_eq!(wrong.count(), 0, "{:?}", outcome.findings);
     }

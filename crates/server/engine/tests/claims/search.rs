@@ -1,9 +1,8 @@
-//! Whether the history of a lock is linearizable: the search of Wing and Gong, with the memory of Lowe.
+//! Checks whether the history of a lock is linearizable: Wing and Gong's search with Lowe's memoization.
 //!
-//! A history is linearizable if every event can be given one moment between its two times so that, in the order of those
-//! moments, a lock that knows nothing of concurrency would have answered the same. The search tries, as the next in that
-//! order, each event that began before any other that is left had ended; a set of events that led nowhere with the same
-//! holder is not tried again.
+//! A history is linearizable if every event can be assigned one point between its two times so that a sequential lock, given
+//! the events in that order, would have returned the same results. The search tries as the next event each one that began
+//! before any other remaining one had ended; a set of events already tried with the same holder is not tried again.
 
 use std::collections::HashSet;
 
@@ -11,7 +10,7 @@ use muster_ids::AllocationId;
 
 use crate::history::{Deed, Event};
 
-/// What a lock with this holder becomes; `None` if it would not have let that happen.
+/// Returns the next holder of a lock; `None` if the operation is not allowed in this state.
 fn step(holder: Option<AllocationId>, deed: Deed) -> Option<Option<AllocationId>> {
     match deed {
         Deed::Claim(by) => holder.is_none().then_some(Some(by)),
@@ -20,7 +19,7 @@ fn step(holder: Option<AllocationId>, deed: Deed) -> Option<Option<AllocationId>
     }
 }
 
-/// A place in the search: all events before `from` have their moment, and so have those in `ahead`.
+/// A node of the search: all events before `from` are placed, and so are those in `ahead`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct Place {
     from: usize,
@@ -29,7 +28,7 @@ struct Place {
 }
 
 impl Place {
-    /// The same, with one more event that has its moment.
+    /// Returns the same node with one more event placed.
     fn with(&self, event: usize, holder: Option<AllocationId>) -> Self {
         let (mut from, mut ahead) = (self.from, self.ahead.clone());
         ahead.push(event);
@@ -41,12 +40,13 @@ impl Place {
         Self { from, ahead, holder }
     }
 
-    /// Those that may come next: they began before any that is left had ended. `events` are in order of their beginnings.
+    /// Returns the candidates for the next event: those that began before any remaining one had ended. `events` are sorted
+    /// by their start.
     fn next<'a>(&'a self, events: &'a [Event]) -> impl Iterator<Item = usize> + 'a {
         let left = move || (self.from..events.len()).filter(|event| !self.ahead.contains(event));
         let mut first_end = u64::MAX;
         for event in left() {
-            // Whatever begins after that end, and so all that come later, cannot come before it.
+            // An event that starts after that end, and so all later ones, cannot precede it.
             if events[event].invoked > first_end {
                 break;
             }
@@ -56,8 +56,8 @@ impl Place {
     }
 }
 
-/// Whether one slot's history, which begins with nobody having it, is linearizable. The error is how far the search came:
-/// the first event that it could never place.
+/// Checks that one slot's history, starting free, is linearizable. The error is the first event that the search could never
+/// place.
 pub(crate) fn linearizable(history: &[Event]) -> Result<(), Event> {
     let mut events = history.to_vec();
     events.sort_by_key(|event| (event.invoked, event.returned));
@@ -73,7 +73,7 @@ pub(crate) fn linearizable(history: &[Event]) -> Result<(), Event> {
             .next(&events)
             .filter_map(|event| Some(place.with(event, step(place.holder, events[event].deed)?)))
             .collect();
-        // The earliest is taken from the end, so it is tried first: it is right nearly always.
+        // The earliest is popped first: it is nearly always right.
         open.extend(next.into_iter().rev().filter(|next| seen.insert(next.clone())));
     }
     Err(events[farthest])
@@ -150,15 +150,15 @@ mod tests {
 
     #[test]
     fn two_looks_that_disagree_about_the_order_are_refused() {
-        // The claim is under way all the while; whoever saw it done cannot be followed by one who did not.
+        // The claim is in progress throughout; a read that observed it cannot be followed by one that did not.
         let claim = claim(1, 0, 100);
         assert_eq!(linearizable(&[claim, saw(None, 10, 11), saw(Some(1), 20, 21)]), Ok(()));
         assert!(linearizable(&[claim, saw(Some(1), 10, 11), saw(None, 20, 21)]).is_err());
     }
 
-    /// For a lock whose holders let go only after they have heard that they got it, and without looks, there is a second
-    /// argument: from the claim's end to the release's beginning it is surely held, and if no two such spans overlap, those
-    /// moments are the order.
+    /// A second criterion for locks without reads and with holders that release only after their claim returned: from the
+    /// end of the claim to the start of the release it is certainly held, and if no two such spans overlap, they give the
+    /// order.
     fn by_spans(history: &[Event]) -> bool {
         let mut spans: Vec<(u64, u64)> = Vec::new();
         for claim in history.iter().filter(|event| matches!(event.deed, Deed::Claim(_))) {
@@ -170,7 +170,7 @@ mod tests {
         spans.windows(2).all(|pair| pair[0].1 <= pair[1].0)
     }
 
-    /// Up to six holders with times of their own, some of whom never let go.
+    /// Up to six holders with random times, some of which never release.
     fn locks() -> impl Strategy<Value = Vec<Event>> {
         let holder = (0u64..40, 0u64..6, 0u64..6, 0u64..6, any::<bool>());
         proptest::collection::vec(holder, 0..6).prop_map(|holders| {

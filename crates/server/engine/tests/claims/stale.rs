@@ -1,21 +1,21 @@
-//! The planted bug: slots are chosen before the transaction instead of under the node's lock, as code does that reads, thinks
+//! The planted bug: slots are chosen before the transaction instead of under the node's lock, like code that reads, decides
 //! and then writes.
 
 use std::time::Duration;
 
 use muster_db::{Hold, Page, Result, Store, Tx};
 use muster_engine::Placed;
-use muster_ids::{ClaimId, World};
+use muster_ids::{ClaimId, Env};
 use muster_model::LabelSelector;
 use muster_model::allocation::Allocation;
 use muster_model::node::{Capacity, Slot, SlotState};
 use muster_model::placement::{Fit, FreeSlot, choose_slots};
 
-/// What a worker knows when its transaction begins.
+/// A worker's knowledge when its transaction begins.
 pub(crate) enum Choice {
     /// The kinds of nodes; the rest is chosen under the lock.
     Under(Vec<Fit>),
-    /// Everything, it believes.
+    /// The complete, possibly stale, choice.
     Before(Hold),
 }
 
@@ -25,8 +25,8 @@ fn free(slots: &[Slot]) -> Vec<FreeSlot> {
         .collect()
 }
 
-/// The first node that has enough, as it is seen now; and then a moment passes.
-pub(crate) async fn choose(store: &Store, world: &World, allocation: &Allocation) -> Result<Option<Hold>> {
+/// Returns the first node with enough capacity at this time, then pauses.
+pub(crate) async fn choose(store: &Store, env: &Env, allocation: &Allocation) -> Result<Option<Hold>> {
     let gpus = u8::try_from(allocation.capacity.gpus).expect("a small number");
     let every = LabelSelector::parse("").expect("a selector");
     let nodes = store.node_list(Page { after: uuid::Uuid::nil(), size: 1_000 }, &every, None).await?;
@@ -43,15 +43,15 @@ pub(crate) async fn choose(store: &Store, world: &World, allocation: &Allocation
             holders: 1,
             exclusive: false,
             fit: Fit::of(&left, false),
-            at: world.now(),
+            at: env.now(),
         }));
     }
     Ok(None)
 }
 
-/// Takes what was chosen, whatever it is by now.
-pub(crate) async fn hold(tx: &mut Tx, world: &World, hold: &Hold) -> Result<Placed> {
-    let claims: Vec<ClaimId> = hold.slots.iter().map(|_| world.id()).collect();
+/// Claims the earlier choice, whatever has changed since.
+pub(crate) async fn hold(tx: &mut Tx, env: &Env, hold: &Hold) -> Result<Placed> {
+    let claims: Vec<ClaimId> = hold.slots.iter().map(|_| env.id()).collect();
     tx.hold(hold, &claims).await?;
     Ok(Placed { node: hold.node, slots: hold.slots.clone(), held: hold.amount })
 }

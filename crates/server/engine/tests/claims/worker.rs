@@ -1,58 +1,58 @@
-//! One worker: claims, holds for a while, releases, and writes down what it did and when.
+//! One worker: claims, holds for a while, releases, and records its operations with their times.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use muster_db::{Fault, Result, Store, StoreError};
 use muster_engine::{Placed, place};
-use muster_ids::{AllocationId, World};
+use muster_ids::{AllocationId, Env};
 use muster_model::allocation::{Allocation, AllocationShape, AllocationState};
 use muster_model::node::Capacity;
 use muster_model::placement::Strategy;
 
-use crate::fleet::{Fleet, below, world};
+use crate::fleet::{Fleet, below, env};
 use crate::history::{Deed, Event, Stopwatch};
 use crate::stale::{self, Choice};
 
-/// No run lasts as long, so that the one heartbeat of each machine is in time.
+/// Longer than any run, so that the single heartbeat of each node counts as recent.
 const HEARD: jiff::SignedDuration = jiff::SignedDuration::from_hours(24);
 
-/// How a worker chooses what it claims.
+/// How a worker chooses its claims.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Sight {
-    /// As the engine does: by `place`, under the node's lock.
+    /// Like the engine: by `place`, under the node's lock.
     Fresh,
-    /// A planted bug: it chooses before its transaction begins, and believes what it saw.
+    /// A planted bug: it chooses before its transaction begins and relies on stale data.
     Stale,
 }
 
-/// A worker with what it holds.
+/// A worker with its claims.
 pub(crate) struct Worker {
     pub(crate) number: usize,
     pub(crate) sight: Sight,
     store: Store,
-    pub(crate) world: World,
+    pub(crate) env: Env,
     watch: Stopwatch,
     template: Allocation,
-    /// Everything that it has and has not given back, as far as it knows.
+    /// Its claims that are not released, by its own record.
     pub(crate) held: BTreeMap<AllocationId, Placed>,
     pub(crate) history: Vec<Event>,
     pub(crate) tally: Tally,
 }
 
-/// How often things happened; a test that wants to have provoked something asserts that it did.
+/// Counters of events; a test that must provoke an event asserts its counter.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Tally {
     pub(crate) claims: u64,
     pub(crate) releases: u64,
-    /// Nobody had room.
+    /// No node had room.
     pub(crate) refused: u64,
-    /// Another was faster, as the unique index told.
+    /// Lost a race, detected by the unique index.
     pub(crate) beaten: u64,
-    /// Another was faster, as something else told.
+    /// Lost a race, detected otherwise.
     pub(crate) conflicts: u64,
     pub(crate) unavailable: u64,
-    /// Commits whose answer was not heard.
+    /// Commits with an unknown outcome.
     pub(crate) unheard: u64,
 }
 
@@ -68,33 +68,33 @@ impl Tally {
     }
 }
 
-/// So often is a transaction tried before the test gives up on it: something is wrong then, and not merely contended.
+/// Attempts of a transaction before the test fails: beyond that it is an error, not contention.
 const TRIES: u32 = 200;
 
-/// What is asked for: mostly slices of every size, some whole nodes, some without a GPU; packed and spread.
-fn asked(template: &Allocation, world: &World) -> Allocation {
-    let gpus = [0, 1, 1, 1, 2, 2, 2, 4, 4, 8][below(world, 10) as usize];
-    let shape = match below(world, 20) {
+/// Returns a random request: mostly slices of every size, some whole nodes, some without a GPU; packed and spread.
+fn asked(template: &Allocation, env: &Env) -> Allocation {
+    let gpus = [0, 1, 1, 1, 2, 2, 2, 4, 4, 8][below(env, 10) as usize];
+    let shape = match below(env, 20) {
         0 => AllocationShape::Baremetal,
         _ => AllocationShape::GpuSlice,
     };
-    let strategy = [Strategy::Pack, Strategy::Spread][below(world, 2) as usize];
-    let cpus = 1 + gpus * (5 + i64::try_from(below(world, 4)).unwrap()) + gpus / 8;
+    let strategy = [Strategy::Pack, Strategy::Spread][below(env, 2) as usize];
+    let cpus = 1 + gpus * (5 + i64::try_from(below(env, 4)).unwrap()) + gpus / 8;
     let cpus = cpus.min(crate::fleet::CPUS);
     let capacity = Capacity { gpus, cpus, memory_mb: 1000 * cpus, disk_mb: 900 * cpus };
-    with(template, world, shape, capacity, strategy)
+    with(template, env, shape, capacity, strategy)
 }
 
 fn with(
     template: &Allocation,
-    world: &World,
+    env: &Env,
     shape: AllocationShape,
     capacity: Capacity,
     strategy: Strategy,
 ) -> Allocation {
-    let (id, now): (AllocationId, _) = (world.id(), world.now());
-    // Some come fresh, some have waited in line: `place` may wait for a lock on behalf of the former only.
-    let state = [AllocationState::Requested, AllocationState::Placing][below(world, 2) as usize];
+    let (id, now): (AllocationId, _) = (env.id(), env.now());
+    // Some are new, some come from the queue: `place` may wait for a lock only for the former.
+    let state = [AllocationState::Requested, AllocationState::Placing][below(env, 2) as usize];
     Allocation {
         id,
         name: id.to_string(),
@@ -108,14 +108,14 @@ fn with(
     }
 }
 
-/// An allocation of the fleet's project that was asked for and has no place yet.
-fn template(fleet: &Fleet, world: &World) -> Allocation {
+/// Returns a requested allocation of the fleet's project without a placement.
+fn template(fleet: &Fleet, env: &Env) -> Allocation {
     let (tenant, project) = (fleet.project.tenant_id, fleet.project.id);
-    let asked = Allocation::requested(world.id(), tenant, project, "", Capacity::default(), world.now());
+    let asked = Allocation::requested(env.id(), tenant, project, "", Capacity::default(), env.now());
     Allocation { state: AllocationState::Placing, ..asked }
 }
 
-/// The allocation with what it was given.
+/// Returns the allocation with its placement.
 fn placed_at(allocation: &Allocation, placed: &Placed) -> Allocation {
     Allocation {
         state: AllocationState::Provisioning,
@@ -128,13 +128,13 @@ fn placed_at(allocation: &Allocation, placed: &Placed) -> Allocation {
 
 impl Worker {
     pub(crate) fn new(fleet: &Fleet, number: usize, sight: Sight, watch: Stopwatch) -> Self {
-        let world = world(fleet.seed * 1000 + 1 + u64::try_from(number).unwrap());
+        let env = env(fleet.seed * 1000 + 1 + u64::try_from(number).unwrap());
         Self {
             number,
             sight,
             store: fleet.replica(number),
-            template: template(fleet, &world),
-            world,
+            template: template(fleet, &env),
+            env,
             watch,
             held: BTreeMap::new(),
             history: Vec::new(),
@@ -142,34 +142,34 @@ impl Worker {
         }
     }
 
-    /// Claims and releases by chance until so many claims were made.
+    /// Claims and releases at random until this many claims were made.
     pub(crate) async fn work(&mut self, claims: u64, most_held: usize) {
         let until = self.tally.claims + claims;
         while self.tally.claims < until {
-            let allocation = asked(&self.template, &self.world);
+            let allocation = asked(&self.template, &self.env);
             let full = self.held.len() >= most_held;
             let got = !full && self.claim(&allocation).await;
             if !got && self.held.is_empty() {
-                // Others have it all.
+                // The other workers hold everything.
                 tokio::time::sleep(Duration::from_millis(1)).await;
             }
-            // What is full empties faster, so that it does not stay full.
-            let releases = if got { below(&self.world, 2) } else { 1 + below(&self.world, 3) };
+            // A full fleet is emptied faster, so that it does not stay full.
+            let releases = if got { below(&self.env, 2) } else { 1 + below(&self.env, 3) };
             for _ in 0..releases {
                 self.release_any().await;
             }
         }
     }
 
-    /// What somebody asks for who wants little beside GPUs.
+    /// Returns a request for GPUs and little else.
     pub(crate) fn slice(&self, gpus: i64) -> Allocation {
         let capacity = Capacity { gpus, cpus: 1, memory_mb: 1, disk_mb: 1 };
-        with(&self.template, &self.world, AllocationShape::GpuSlice, capacity, Strategy::Pack)
+        with(&self.template, &self.env, AllocationShape::GpuSlice, capacity, Strategy::Pack)
     }
 
-    /// Claims what is asked for, and plans again as often as another was faster; says whether there was room.
+    /// Claims the request, and plans again after each lost race; returns whether there was room.
     pub(crate) async fn claim(&mut self, allocation: &Allocation) -> bool {
-        if below(&self.world, 50) == 0 {
+        if below(&self.env, 50) == 0 {
             self.store.faults().arm(Fault::UnheardCommit);
         }
         for _ in 0..TRIES {
@@ -186,33 +186,33 @@ impl Worker {
     }
 
     async fn try_claim(&mut self, allocation: &Allocation) -> Result<bool> {
-        let choice = match self.sight {
+        let action = match self.sight {
             Sight::Fresh => Choice::Under(self.store.fits().await?),
-            Sight::Stale => match stale::choose(&self.store, &self.world, allocation).await? {
+            Sight::Stale => match stale::choose(&self.store, &self.env, allocation).await? {
                 Some(hold) => Choice::Before(hold),
                 None => return Ok(false),
             },
         };
-        self.claim_by(allocation, &choice).await
+        self.claim_by(allocation, &action).await
     }
 
-    /// One attempt, of one transaction, with what is known before it; says whether there was room.
-    pub(crate) async fn claim_by(&mut self, allocation: &Allocation, choice: &Choice) -> Result<bool> {
+    /// Makes one attempt, in one transaction, with the given knowledge; returns whether there was room.
+    pub(crate) async fn claim_by(&mut self, allocation: &Allocation, action: &Choice) -> Result<bool> {
         let invoked = self.watch.now();
-        let Some(placed) = self.transact(allocation, choice).await? else { return Ok(false) };
+        let Some(placed) = self.transact(allocation, action).await? else { return Ok(false) };
         self.note(&placed, Deed::Claim(allocation.id), invoked);
         self.held.insert(allocation.id, placed);
         self.tally.claims += 1;
         Ok(true)
     }
 
-    async fn transact(&mut self, allocation: &Allocation, choice: &Choice) -> Result<Option<Placed>> {
-        let now = self.world.now();
+    async fn transact(&mut self, allocation: &Allocation, action: &Choice) -> Result<Option<Placed>> {
+        let now = self.env.now();
         let mut tx = self.store.begin().await?;
         tx.allocation_request(allocation).await?;
-        let placed = match choice {
-            Choice::Under(fits) => place(&mut tx, &self.world, allocation, fits, now - HEARD, now).await?,
-            Choice::Before(hold) => Some(stale::hold(&mut tx, &self.world, hold).await?),
+        let placed = match action {
+            Choice::Under(fits) => place(&mut tx, &self.env, allocation, fits, now - HEARD, now).await?,
+            Choice::Before(hold) => Some(stale::hold(&mut tx, &self.env, hold).await?),
         };
         let Some(placed) = placed else {
             tx.rollback().await;
@@ -239,12 +239,12 @@ impl Worker {
         if self.held.is_empty() {
             return;
         }
-        let which = below(&self.world, self.held.len() as u64) as usize;
+        let which = below(&self.env, self.held.len() as u64) as usize;
         let id = *self.held.keys().nth(which).unwrap();
         self.release(id).await;
     }
 
-    /// Gives everything back.
+    /// Releases everything.
     pub(crate) async fn release_all(&mut self) {
         while let Some(id) = self.held.keys().next().copied() {
             self.release(id).await;
@@ -267,9 +267,9 @@ impl Worker {
         panic!("worker {}: a release did not come to an end: {:?}", self.number, self.tally);
     }
 
-    /// As the undo of the engine's claim gives back.
+    /// Releases like the undo of the engine's claim.
     async fn try_release(&mut self, id: AllocationId) -> Result<()> {
-        let now = self.world.now();
+        let now = self.env.now();
         let before = self.store.allocation_lookup(id).await?.expect("what is held has a row");
         let node = before.node_id.expect("what is held is somewhere");
         let mut tx = self.store.begin().await?;
@@ -289,7 +289,7 @@ impl Worker {
         }
     }
 
-    /// Counts what may happen and is tried again; anything else is a fault of ours.
+    /// Counts expected errors, which are retried; any other is a bug.
     async fn forgive(&mut self, error: StoreError) {
         match error {
             StoreError::Conflict(what) if what.contains("claims") => self.tally.beaten += 1,
@@ -298,7 +298,7 @@ impl Worker {
             StoreError::Unheard => {}
             error => panic!("worker {}: {error}", self.number),
         }
-        tokio::time::sleep(Duration::from_micros(below(&self.world, 2_000))).await;
+        tokio::time::sleep(Duration::from_micros(below(&self.env, 2_000))).await;
     }
 
     fn note(&mut self, placed: &Placed, deed: Deed, invoked: u64) {

@@ -1,5 +1,5 @@
-//! An adapter that is made up: it carries out steps against what lies in the cells of the made-up nodes, and lies, fails, dies
-//! and repeats itself on request.
+//! A simulated adapter: it runs steps against files in the cells of the simulated nodes, and lies, fails, dies and repeats
+//! itself on request.
 
 use std::collections::BTreeSet;
 
@@ -15,21 +15,21 @@ use crate::node::{Node, STATE};
 /// The adapter.
 pub(crate) struct Adapter {
     account: ServiceAccountId,
-    /// What it says it did, and did not do.
+    /// Verbs that it reports as done without doing them.
     pub(crate) lies: BTreeSet<AdapterVerb>,
-    /// What it cannot do, with members whose name has this in it.
+    /// Verbs that fail, for members with this in their name.
     pub(crate) fails: Vec<(AdapterVerb, String)>,
-    /// It never asks for work.
+    /// It never polls for work.
     pub(crate) silent: bool,
-    /// It dies after the next of these, before it can say so.
+    /// It dies after the next step of this verb, before it can report.
     pub(crate) dies_after: Option<AdapterVerb>,
-    /// It does everything twice, and says so twice.
+    /// It runs and reports everything twice.
     pub(crate) repeats: bool,
-    /// What it said and was not believed, because the step was not its own any more.
+    /// Reports that were rejected because it no longer held the step.
     pub(crate) refused: usize,
-    /// Everything that it carried out, in order: what, with whom, and under which generation of the lease.
+    /// All steps that it ran, in order: verb, member, and lease generation.
     pub(crate) did: Vec<(AdapterVerb, String, i64)>,
-    /// What it had in hand when it died.
+    /// Steps that it held when it died.
     pub(crate) died_with: Vec<AdapterStep>,
 }
 
@@ -48,22 +48,22 @@ impl Adapter {
         }
     }
 
-    /// A new process of the same adapter, which knows nothing of what the one before was made to do.
+    /// A new process of the same adapter, without the configured faults.
     pub(crate) fn begin_anew(&mut self) {
         *self = Self::new(self.account);
     }
 
-    /// It cannot do this, with anybody.
+    /// Makes a verb fail for every member.
     pub(crate) fn cannot(&mut self, verb: AdapterVerb) {
         self.fails.push((verb, String::new()));
     }
 
-    /// Leases steps, carries them out and ends them; says how many it got.
+    /// Leases steps, runs and ends them; returns how many it leased.
     pub(crate) async fn serve(&mut self, store: &Store, nodes: &mut [&mut Node], now: Timestamp) -> usize {
         if self.silent || !store.adapter_step_any(self.account, now).await.unwrap() {
             return 0;
         }
-        // The lease of one who is about to die is short: another should not have to wait.
+        // A dying adapter has a short lease, so that the next one need not wait.
         let length = SignedDuration::from_millis(if self.dies_after.is_some() { 50 } else { 30_000 });
         let mut tx = store.begin().await.unwrap();
         let steps = tx.adapter_step_lease(self.account, "pretended", now, length, 16).await.unwrap();
@@ -94,7 +94,7 @@ impl Adapter {
         steps.len()
     }
 
-    /// Says how a step ended.
+    /// Reports the end of a step.
     pub(crate) async fn end(
         &mut self,
         store: &Store,
@@ -123,7 +123,7 @@ impl Adapter {
     }
 }
 
-/// Nobody is taken into an instance that starts before what it needs works.
+/// Asserts that no member joins a starting instance before its dependencies are active.
 async fn in_order(store: &Store, member: &Member, verb: AdapterVerb) {
     let instance = store.instance_lookup(member.instance_id).await.unwrap().unwrap();
     if verb != AdapterVerb::Join || member.component_key == "hub" || instance.state != InstanceState::Starting
@@ -135,7 +135,7 @@ async fn in_order(store: &Store, member: &Member, verb: AdapterVerb) {
     assert!(living.iter().any(works), "{} is taken in before its hub works", member.name);
 }
 
-/// What each verb comes to: the hub is up or drained by what lies in its own cell, a unit by what the hub knows of it.
+/// Effect of each verb: the hub is up or drained by files in its own cell, a unit by the hub's file about it.
 async fn carry_out(store: &Store, nodes: &mut [&mut Node], member: &Member, verb: AdapterVerb) -> bool {
     let living = store.member_living(member.instance_id).await.unwrap();
     let hub = living.iter().find(|other| {
@@ -149,7 +149,7 @@ async fn carry_out(store: &Store, nodes: &mut [&mut Node], member: &Member, verb
     let Some(node) = nodes.iter_mut().find(|node| node.cells.contains_key(&cell)) else {
         return verb != AdapterVerb::Join;
     };
-    // Nothing can be asked of a cell in which nothing runs.
+    // Nothing can be run in a dead cell.
     if !node.runs(cell) {
         return false;
     }
@@ -162,7 +162,7 @@ async fn carry_out(store: &Store, nodes: &mut [&mut Node], member: &Member, verb
         AdapterVerb::Drain => {
             files.insert(path, "drained".to_owned());
         }
-        // Nobody counts on the hub but the units, and they are gone by then.
+        // Only the units depend on the hub, and they are removed by then.
         AdapterVerb::Leave | AdapterVerb::Remove if own => {}
         AdapterVerb::Leave | AdapterVerb::Remove => {
             files.remove(&path);

@@ -1,10 +1,10 @@
-//! An app of two parts in the rig: its rows as the commands write them, and its operations as they open them.
+//! An app of two components in the rig: rows as the commands write them, and operations as they open them.
 
 use jiff::SignedDuration;
 use muster_db::{Store, Tx};
 use muster_engine::{Definition, Open, instance, member, members, open, supersede};
 use muster_ids::{
-    AppId, AppVersionId, InstanceId, MemberId, OperationId, ServiceAccountId, TypedId as _, World,
+    AppId, AppVersionId, Env, InstanceId, MemberId, OperationId, ServiceAccountId, TypedId as _,
 };
 use muster_model::app::{App, AppVersion, Audience, Entitlement};
 use muster_model::artifact::{ArtifactState, Change};
@@ -17,18 +17,18 @@ use serde_json::{Value, json};
 
 use crate::rig::Rig;
 
-/// What every test has: an app with two releases, and the account of its adapter.
+/// Fixture of every test: an app with two releases, and the account of its adapter.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Catalog {
     app: AppId,
-    /// The releases: the first, and the second.
+    /// The first and the second release.
     pub(crate) versions: [AppVersionId; 2],
-    /// A third, of whose units a majority must stay at work.
+    /// A third, with a majority quorum for its units.
     pub(crate) steady: AppVersionId,
     pub(crate) account: ServiceAccountId,
 }
 
-/// A hub, which is up by what lies in it; units, which are what the hub knows of them.
+/// A hub, which is up by files in its cell; units, with a state recorded in the hub.
 fn manifest(version: &str, replace_order: &str) -> Value {
     let check = |place: &str, exec: [&str; 2], stdout: &str| json!({"in": place, "exec": exec, "expect": {"stdout": stdout}, "within": "2s"});
     let of_unit = |word: &str| check("hub", ["/bin/cat", "/members/{member.name}"], word);
@@ -38,7 +38,7 @@ fn manifest(version: &str, replace_order: &str) -> Value {
     };
     let whole =
         json!({"in": "self", "exec": ["/bin/test", "-e", "/broken"], "expect": {"exit": 1}, "within": "2s"});
-    // The second release listens somewhere else.
+    // The second release listens on another port.
     let port = if version == "1" { 80 } else { 81 };
     let mut manifest = json!({
         "app": "pair", "version": version, "artifact_kind": "controller",
@@ -63,11 +63,11 @@ fn manifest(version: &str, replace_order: &str) -> Value {
 }
 
 impl Catalog {
-    pub(crate) async fn stock(store: &Store, world: &World, project: &Project) -> Self {
-        let now = world.now();
+    pub(crate) async fn stock(store: &Store, env: &Env, project: &Project) -> Self {
+        let now = env.now();
         let (tenant_id, project_id) = (project.tenant_id, project.id);
         let account = ServiceAccount {
-            id: world.id(),
+            id: env.id(),
             tenant_id,
             project_id,
             name: "pair-adapter".to_owned(),
@@ -80,7 +80,7 @@ impl Catalog {
             version: 1,
         };
         let app = App {
-            id: world.id(),
+            id: env.id(),
             tenant_id,
             project_id,
             slug: "pair".to_owned(),
@@ -93,7 +93,7 @@ impl Catalog {
             version: 1,
         };
         let entitlement = Entitlement {
-            id: world.id(),
+            id: env.id(),
             tenant_id,
             project_id,
             app_id: app.id,
@@ -106,7 +106,7 @@ impl Catalog {
             version: 1,
         };
         let release = |name: &str, replace_order: &str| AppVersion {
-            id: world.id(),
+            id: env.id(),
             tenant_id,
             project_id,
             app_id: app.id,
@@ -143,7 +143,7 @@ impl Catalog {
     }
 }
 
-/// What a wish for new members says.
+/// Input of a request for new members.
 pub(crate) fn adding(rig: &Rig) -> Value {
     json!({"app_version_id": rig.catalog.versions[0], "shape": "gpu_slice",
            "capacity": {"hub": {"gpus": 0, "cpus": 1, "memory_mb": 64, "disk_mb": 64},
@@ -164,25 +164,25 @@ impl Rig {
         self.store.instance_lookup(id).await.unwrap().unwrap()
     }
 
-    /// How many members of a component its owner wants.
+    /// Returns the desired count of a component.
     pub(crate) async fn desired(&self, id: InstanceId, key: &str) -> i64 {
         let components = self.store.component_list(id).await.unwrap();
         components.iter().find(|component| component.key == key).unwrap().desired
     }
 
-    /// The hub.
+    /// Returns the hub.
     pub(crate) async fn hub(&self, id: InstanceId) -> MemberId {
         let members = self.store.member_living(id).await.unwrap();
         members.iter().find(|member| member.component_key == "hub").unwrap().id
     }
 
-    /// The units that live, in order.
+    /// Returns the living units, in order.
     pub(crate) async fn units(&self, id: InstanceId) -> Vec<MemberId> {
         let members = self.store.member_living(id).await.unwrap();
         members.iter().filter(|member| member.component_key == "unit").map(|member| member.id).collect()
     }
 
-    /// What is written of a unit in the hub.
+    /// Returns the hub's record of a unit.
     pub(crate) async fn known(&self, id: MemberId) -> Option<String> {
         let member = self.member(id).await;
         let path = format!("{}{}", crate::node::STATE, member.name);
@@ -195,9 +195,9 @@ impl Rig {
     }
 
     fn member_row(&self, instance: &Instance, key: &str, ordinal: i64) -> Member {
-        let now = self.world.now();
+        let now = self.env.now();
         Member {
-            id: self.world.id(),
+            id: self.env.id(),
             tenant_id: instance.tenant_id,
             project_id: instance.project_id,
             instance_id: instance.id,
@@ -231,7 +231,7 @@ impl Rig {
         }
     }
 
-    /// New members of a component; `more` says how many more its owner wants by that.
+    /// Inserts new members of a component; `more` is the change of its desired count.
     async fn rows(&self, tx: &mut Tx, instance: &Instance, key: &str, count: i64, more: i64) -> Vec<Member> {
         let component = tx.component_want(instance.id, key, more, count).await.unwrap();
         let mut made = Vec::new();
@@ -249,22 +249,22 @@ impl Rig {
         &self,
         definition: &'static Definition,
         subject: (&'static str, uuid::Uuid, &str),
-        shares: Vec<uuid::Uuid>,
+        shared_locks: Vec<uuid::Uuid>,
         input: Value,
     ) -> Operation {
         self.clock.advance(SignedDuration::from_millis(1));
-        let now = self.world.now();
+        let now = self.env.now();
         let bulk = definition.kind.starts_with("members.");
         open(
             definition,
             Open {
-                id: self.world.id(),
+                id: self.env.id(),
                 scope: muster_model::Scope::Project(self.project.tenant_id, self.project.id),
                 subject_kind: subject.0,
                 subject_id: subject.1,
                 subject_name: subject.2.to_owned(),
-                touches: if bulk { Vec::new() } else { vec![subject.1] },
-                shares,
+                exclusive_locks: if bulk { Vec::new() } else { vec![subject.1] },
+                shared_locks,
                 asked_by: self.asked(),
                 correlation_id: "c".to_owned(),
                 input,
@@ -275,7 +275,7 @@ impl Rig {
         )
     }
 
-    /// Opens an operation on one member. What is under way on it is taken over from if `takes_over` says so.
+    /// Opens an operation on one member. An open operation on it is superseded if `takes_over` is set.
     pub(crate) async fn member_op_with(
         &self,
         definition: &'static Definition,
@@ -287,9 +287,9 @@ impl Rig {
         let shares = vec![member.instance_id.uuid()];
         let mut operation = self.opened_app(definition, ("member", id.uuid(), &member.name), shares, input);
         let under_way = self.store.operation_open_on(id.uuid()).await.unwrap();
-        let now = self.world.now();
+        let now = self.env.now();
         let mut tx = self.store.begin().await.unwrap();
-        // One that is on its way out is not counted out twice.
+        // A member being removed is not uncounted twice.
         let going = under_way.iter().any(|other| other.kind == "member.remove");
         if definition.kind == "member.remove" && !member.never_worked() && !going {
             tx.component_want(member.instance_id, &member.component_key, -1, 0).await.unwrap();
@@ -304,7 +304,7 @@ impl Rig {
         }
         if takes_over {
             for old in &under_way {
-                assert!(supersede(&mut tx, &self.world, old, &mut operation, now).await.unwrap());
+                assert!(supersede(&mut tx, &self.env, old, &mut operation, now).await.unwrap());
             }
         }
         tx.operation_open(&operation).await.unwrap();
@@ -322,12 +322,12 @@ impl Rig {
         self.member_op_with(definition, id, input, false).await
     }
 
-    /// Asks for one more unit.
+    /// Requests one more unit.
     pub(crate) async fn add(&self, id: InstanceId) -> (MemberId, OperationId) {
         self.add_to(id, "unit").await
     }
 
-    /// Asks for one more member of a component.
+    /// Requests one more member of a component.
     pub(crate) async fn add_to(&self, id: InstanceId, key: &str) -> (MemberId, OperationId) {
         let instance = self.app_instance(id).await;
         let mut tx = self.store.begin().await.unwrap();
@@ -343,7 +343,7 @@ impl Rig {
         (new.id, operation.id)
     }
 
-    /// Asks for several more units at once.
+    /// Requests several more units in one operation.
     pub(crate) async fn add_many(&self, id: InstanceId, count: i64) -> (Vec<MemberId>, OperationId) {
         let instance = self.app_instance(id).await;
         let mut tx = self.store.begin().await.unwrap();
@@ -400,15 +400,15 @@ impl Rig {
         operation.id
     }
 
-    /// Asks for an instance with so many units.
+    /// Requests an instance with this many units.
     pub(crate) async fn launch(&self, name: &str, units: i64) -> (InstanceId, OperationId) {
         self.clock.advance(SignedDuration::from_millis(1));
-        let now = self.world.now();
+        let now = self.env.now();
         let (tenant_id, project_id) = (self.project.tenant_id, self.project.id);
         let mut tx = self.store.begin().await.unwrap();
-        let network = tx.network_ensure(self.world.id(), tenant_id, project_id, name, now).await.unwrap();
+        let network = tx.network_ensure(self.env.id(), tenant_id, project_id, name, now).await.unwrap();
         let mut instance = Instance {
-            id: self.world.id(),
+            id: self.env.id(),
             tenant_id,
             project_id,
             app_id: self.catalog.app,
@@ -469,7 +469,7 @@ impl Rig {
         (instance.id, operation.id)
     }
 
-    /// A running instance with so many units.
+    /// Returns a running instance with this many units.
     pub(crate) async fn instance(&mut self, name: &str, units: i64) -> InstanceId {
         let (id, operation) = self.launch(name, units).await;
         let ended = self.drive(operation).await;
@@ -491,11 +491,11 @@ impl Rig {
         let living = self.store.member_living(id).await.unwrap();
         let mut operation =
             self.opened_app(definition, ("instance", id.uuid(), &instance.name), Vec::new(), input);
-        let now = self.world.now();
+        let now = self.env.now();
         let mut tx = self.store.begin().await.unwrap();
         if takes_over {
             for old in &under_way {
-                assert!(supersede(&mut tx, &self.world, old, &mut operation, now).await.unwrap());
+                assert!(supersede(&mut tx, &self.env, old, &mut operation, now).await.unwrap());
             }
         }
         operation.items = living.iter().map(item).collect();
@@ -504,7 +504,7 @@ impl Rig {
         operation.id
     }
 
-    /// One unit more and one less.
+    /// Adds one unit and removes another.
     pub(crate) async fn scale(&self, id: InstanceId, remove: MemberId) -> OperationId {
         let instance = self.app_instance(id).await;
         let old = self.member(remove).await;
@@ -521,7 +521,7 @@ impl Rig {
         operation.id
     }
 
-    /// A unit whose bootstrap failed.
+    /// Returns a unit with a failed bootstrap.
     pub(crate) async fn failed_unit(&mut self, id: InstanceId) -> MemberId {
         self.adapter.cannot(muster_model::adapter::AdapterVerb::Join);
         let (unit, add) = self.add(id).await;
@@ -531,14 +531,14 @@ impl Rig {
         unit
     }
 
-    /// A unit that worked and works no more, in the room that it had.
+    /// Returns a unit that worked and failed, still in its allocation.
     pub(crate) async fn broken_unit(&mut self, id: InstanceId) -> MemberId {
         let (unit, add) = self.add(id).await;
         assert_eq!(self.drive(add).await.state, OperationState::Succeeded);
         let member = self.member(unit).await;
         let mut tx = self.store.begin().await.unwrap();
         let after = Member { state: MemberState::Failed, ..member.clone() };
-        tx.member_move(&member, &after, self.world.now()).await.unwrap();
+        tx.member_move(&member, &after, self.env.now()).await.unwrap();
         tx.commit().await.unwrap();
         unit
     }

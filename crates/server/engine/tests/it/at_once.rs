@@ -1,4 +1,4 @@
-//! What is done at once, and what keeps its order all the same: cells, joins, checks, and the way out.
+//! Parallel work that still keeps its order: cells, joins, checks, and removal.
 
 use jiff::SignedDuration;
 use muster_engine::{instance, member};
@@ -50,16 +50,16 @@ async fn all_cells_are_made_at_once_and_nobody_joins_before_its_hub_works(rig: &
         let waits = part.waiting.unwrap();
         assert!(waits.contains("it joins when i-hub-1 works, which is joining"), "{waits}");
     }
-    // The adapter says that the hub joined, and it did not: nothing is said to the units by that.
+    // The adapter falsely reports that the hub joined: that does not let the units join.
     rig.adapter.silent = false;
     rig.adapter.lies.insert(AdapterVerb::Join);
     rig.pass(SignedDuration::from_secs(10)).await;
     assert_ne!(rig.member(rig.hub(i).await).await.state, MemberState::Active);
     assert!(rig.adapter.did.iter().all(|(_, name, _)| name == "i-hub-1"), "{:?}", rig.adapter.did);
     rig.adapter.lies.clear();
-    let parked = part_on(rig, create, rig.hub(i).await).await;
-    assert_eq!(parked.state, OperationState::Parked);
-    retry(rig, parked.id).await;
+    let blocked = part_on(rig, create, rig.hub(i).await).await;
+    assert_eq!(blocked.state, OperationState::Blocked);
+    retry(rig, blocked.id).await;
     succeeds(rig, create).await;
     for unit in units {
         assert_eq!(rig.member(unit).await.state, MemberState::Active);
@@ -80,7 +80,7 @@ async fn a_hub_that_cannot_join_takes_all_down_and_no_unit_ever_joined(rig: &mut
     assert_eq!(rig.store.operation_count().await.unwrap(), [], "nothing of it is left under way");
 }
 
-/// What the last of a step's questions were, by what they were about.
+/// Returns the latest tasks of a step, by their purpose.
 async fn asked(rig: &Rig, operation: OperationId, about: &str) -> Vec<Task> {
     let mut tasks = rig.store.task_list(operation).await.unwrap();
     tasks.retain(|task| task.key.split('/').nth(1).is_some_and(|purpose| purpose.starts_with(about)));
@@ -92,26 +92,26 @@ async fn the_look_and_all_checks_are_asked_at_once_and_all_of_them_count(rig: &m
     let hub = rig.hub(i).await;
     let drain = rig.member_op(&member::DRAIN, hub, json!({})).await;
     succeeds(rig, drain).await;
-    // The last of its checks does not hold, and all the others do.
+    // The last of its checks fails, and all others pass.
     let cell = rig.member(hub).await.cell_id.unwrap();
     rig.node.files.get_mut(&cell).unwrap().insert("/broken".to_owned(), "yes".to_owned());
     let resume = rig.member_op(&member::RESUME, hub, json!({})).await;
-    let parked = rig.drive(resume).await;
+    let blocked = rig.drive(resume).await;
     assert!(
-        why(&parked).contains("check 1 (/bin/test -e /broken, in i-hub-1) does not hold"),
+        why(&blocked).contains("check 1 (/bin/test -e /broken, in i-hub-1) does not hold"),
         "{}",
-        why(&parked)
+        why(&blocked)
     );
     assert_ne!(rig.member(hub).await.state, MemberState::Active);
     rig.node.files.get_mut(&cell).unwrap().remove("/broken");
-    // And one that cannot be run at all is none that holds.
+    // A check that cannot be run at all does not pass either.
     for _ in 0..3 {
         rig.node.wrong.push(Wrong::Fails(TaskKind::CellProbe));
     }
     retry(rig, resume).await;
     let _ = rig.drive(resume).await;
     rig.node.wrong.clear();
-    if rig.operation(resume).await.state == OperationState::Parked {
+    if rig.operation(resume).await.state == OperationState::Blocked {
         assert_ne!(rig.member(hub).await.state, MemberState::Active);
         retry(rig, resume).await;
     }
@@ -135,7 +135,7 @@ async fn a_check_that_held_before_the_one_before_it_did_is_asked_again(rig: &mut
     succeeds(rig, drain).await;
     rig.adapter.lies.insert(AdapterVerb::Resume);
     let resume = rig.member_op(&member::RESUME, hub, json!({})).await;
-    // The second holds from the beginning, the first only after a while.
+    // The second passes from the start, the first only after a while.
     let cell = rig.member(hub).await.cell_id.unwrap();
     while asked(rig, resume, "check 0").await.len() < 3 {
         if !rig.turn().await {
@@ -154,7 +154,7 @@ async fn the_hub_goes_when_nothing_counts_on_the_units_whatever_becomes_of_their
     let i = rig.instance("i", 2).await;
     let (hub, units) = (rig.hub(i).await, rig.units(i).await);
     rig.adapter.did.clear();
-    // The node cannot destroy a unit's cell, again and again.
+    // The node repeatedly fails to destroy a unit's cell.
     for _ in 0..12 {
         rig.node.wrong.push(Wrong::Fails(TaskKind::CellDestroy));
     }
@@ -174,10 +174,10 @@ async fn the_hub_goes_when_nothing_counts_on_the_units_whatever_becomes_of_their
     }
     rig.node.wrong.clear();
     let mut ended = rig.drive(stop).await;
-    while ended.state == OperationState::Parked {
+    while ended.state == OperationState::Blocked {
         for item in &ended.items {
             let part = item.operation_id.unwrap();
-            if rig.operation(part).await.state == OperationState::Parked {
+            if rig.operation(part).await.state == OperationState::Blocked {
                 retry(rig, part).await;
             }
         }
@@ -191,7 +191,7 @@ async fn the_hub_goes_when_nothing_counts_on_the_units_whatever_becomes_of_their
 async fn while_something_counts_on_a_unit_the_hub_stays(rig: &mut Rig) {
     let i = rig.instance("i", 2).await;
     let hub = rig.hub(i).await;
-    // The adapter says that the hub forgot them, and it did not.
+    // The adapter falsely reports that the hub dropped them.
     rig.adapter.lies.insert(AdapterVerb::Remove);
     let stop = rig.instance_op(&instance::DECOMMISSION, i, json!({}), false).await;
     rig.pass(SignedDuration::from_secs(60)).await;
@@ -199,7 +199,7 @@ async fn while_something_counts_on_a_unit_the_hub_stays(rig: &mut Rig) {
     rig.adapter.lies.clear();
     for unit in rig.units(i).await {
         let part = part_on(rig, stop, unit).await;
-        if part.state == OperationState::Parked {
+        if part.state == OperationState::Blocked {
             retry(rig, part.id).await;
         }
     }

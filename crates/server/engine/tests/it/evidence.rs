@@ -1,4 +1,4 @@
-//! What counts as evidence, how long it is waited for, and who is asked for it.
+//! What counts as evidence, how long the engine waits for it, and which member provides it.
 
 use jiff::SignedDuration;
 use muster_engine::member;
@@ -24,11 +24,11 @@ async fn what_never_becomes_ready_is_not_looked_at_for_ever(rig: &mut Rig) {
     let i = rig.instance("i", 0).await;
     let hub = rig.hub(i).await;
     rig.node.unready = true;
-    let began = rig.world.now();
+    let began = rig.env.now();
     let drain = rig.member_op(&member::DRAIN, hub, json!({})).await;
-    let parked = rig.drive(drain).await;
-    assert!(!why(&parked).contains("deadline"), "{}", why(&parked));
-    let took = rig.world.now().duration_since(began);
+    let blocked = rig.drive(drain).await;
+    assert!(!why(&blocked).contains("deadline"), "{}", why(&blocked));
+    let took = rig.env.now().duration_since(began);
     assert!(took < TIMING.task * 3, "it took {took:#}");
     rig.node.unready = false;
     retry(rig, drain).await;
@@ -42,13 +42,13 @@ async fn who_tries_again_waits_for_a_place_anew(rig: &mut Rig) {
     let out = rig.member_op(&member::DRAIN, hub, json!({})).await;
     succeeds(rig, out).await;
     let drain = rig.member_op(&member::DRAIN, unit, json!({})).await;
-    let parked = rig.drive(drain).await;
-    assert!(why(&parked).contains("no member of that is active"), "{}", why(&parked));
+    let blocked = rig.drive(drain).await;
+    assert!(why(&blocked).contains("no member of that is active"), "{}", why(&blocked));
     rig.pass(SignedDuration::from_secs(30)).await;
     retry(rig, drain).await;
     let waits = loop {
         let now = rig.operation(drain).await;
-        if now.state == OperationState::Parked {
+        if now.state == OperationState::Blocked {
             break false;
         }
         if now.waiting.is_some_and(|waiting| waiting.contains("no member of that is active")) {
@@ -61,7 +61,7 @@ async fn who_tries_again_waits_for_a_place_anew(rig: &mut Rig) {
     assert!(waits, "it was given no time");
     let back = rig.member_op(&member::RESUME, hub, json!({})).await;
     succeeds(rig, back).await;
-    if rig.drive(drain).await.state == OperationState::Parked {
+    if rig.drive(drain).await.state == OperationState::Blocked {
         retry(rig, drain).await;
     }
     succeeds(rig, drain).await;
@@ -73,10 +73,10 @@ async fn whoever_is_heard_is_asked_first(rig: &mut Rig) {
     cordon(rig, true).await;
     let (second, add) = rig.add_to(i, "hub").await;
     succeeds(rig, add).await;
-    // The first hub is on a node that nobody hears from; the second knows the same as it does.
+    // The first hub is on an unreachable node; the second has the same records.
     rig.node.reachable = false;
     let mut tx = rig.store.begin().await.unwrap();
-    assert!(tx.node_lost(rig.node.id, rig.world.now()).await.unwrap());
+    assert!(tx.node_lost(rig.node.id, rig.env.now()).await.unwrap());
     tx.commit().await.unwrap();
     let cell = rig.member(second).await.cell_id.unwrap();
     let files = rig.far.as_mut().unwrap().files.entry(cell).or_default();
@@ -95,8 +95,8 @@ async fn what_a_hub_that_is_out_of_work_still_knows_counts(rig: &mut Rig) {
     }
     rig.adapter.lies.insert(AdapterVerb::Remove);
     let remove = rig.member_op(&member::REMOVE, unit, json!({"force": false})).await;
-    let parked = rig.drive(remove).await;
-    assert!(why(&parked).contains("check 0 (/bin/test -e /members/i-unit-1"), "{}", why(&parked));
+    let blocked = rig.drive(remove).await;
+    assert!(why(&blocked).contains("check 0 (/bin/test -e /members/i-unit-1"), "{}", why(&blocked));
     rig.adapter.lies.clear();
     retry(rig, remove).await;
     succeeds(rig, remove).await;

@@ -1,5 +1,5 @@
-//! From every reachable state of an instance there is a way to `stopped`: random walks over commands and faults, each ended by a
-//! forced decommission. That comes to its end, or waits for nothing but the return of a node or an attestation.
+//! From every reachable state of an instance there is a path to `stopped`: random walks over commands and faults, each ended
+//! by a forced decommission, which ends or waits only for the return of a node or an attestation.
 //!
 //! `MUSTER_EXIT_SEEDS` walks more seeds than `make test` does.
 
@@ -20,12 +20,12 @@ use crate::stories::attest;
 
 /// Steps of one walk.
 const STEPS: usize = 14;
-/// Seeds that are walked where nothing says otherwise.
+/// Default number of seeds.
 const SEEDS: u64 = 6;
-/// The simulated time that a forced decommission has: more than all of its patience and the deadlines of its parts.
+/// Simulated time for a forced decommission: more than all of its timeouts and the deadlines of its children.
 const ENOUGH: SignedDuration = SignedDuration::from_mins(15);
 
-/// The chance of one walk.
+/// Randomness of one walk.
 struct Chance(SeededEntropy);
 
 impl Chance {
@@ -47,7 +47,7 @@ impl Chance {
 const VERBS: [AdapterVerb; 5] =
     [AdapterVerb::Join, AdapterVerb::Drain, AdapterVerb::Resume, AdapterVerb::Remove, AdapterVerb::Leave];
 
-/// One walk, and the story of it for whoever has to understand a failure.
+/// One walk, and its log for the analysis of a failure.
 struct Walk {
     chance: Chance,
     story: Vec<String>,
@@ -68,13 +68,13 @@ impl Walk {
         rig.pass(SignedDuration::from_secs(seconds)).await;
     }
 
-    /// Something that the API would let its owner ask for now.
+    /// Issues a random command that the API would accept now.
     async fn command(&mut self, rig: &mut Rig) {
         if rig.app_instance(self.i).await.state != InstanceState::Running {
             return;
         }
         let held = rig.store.operation_touching(self.i.uuid()).await.unwrap();
-        if held.iter().any(|operation| operation.touches.contains(&self.i.uuid())) {
+        if held.iter().any(|operation| operation.exclusive_locks.contains(&self.i.uuid())) {
             return;
         }
         let living = rig.store.member_living(self.i).await.unwrap();
@@ -128,7 +128,7 @@ impl Walk {
         rig.member_op_with(definition, member.id, input, forced).await;
     }
 
-    /// Something that goes wrong.
+    /// Injects a random fault.
     async fn fault(&mut self, rig: &mut Rig) {
         match self.chance.below(8) {
             0..=2 => {
@@ -179,7 +179,7 @@ impl Walk {
             far.reachable = false;
             let id = far.id;
             let mut tx = rig.store.begin().await.unwrap();
-            tx.node_lost(id, rig.world.now()).await.unwrap();
+            tx.node_lost(id, rig.env.now()).await.unwrap();
             tx.commit().await.unwrap();
             self.note("the far node is lost");
         } else {
@@ -189,7 +189,7 @@ impl Walk {
     }
 }
 
-/// The platform notices that a cell is dead: its member has failed, unless an operation works on it.
+/// The platform detects a dead cell: its member fails, unless an operation works on it.
 async fn notice(rig: &Rig, member: Member) {
     let open = rig.store.operation_open_on(member.id.uuid()).await.unwrap();
     if member.state != MemberState::Active || !open.is_empty() {
@@ -201,42 +201,42 @@ async fn notice(rig: &Rig, member: Member) {
         ..member.clone()
     };
     let mut tx = rig.store.begin().await.unwrap();
-    tx.member_move(&member, &after, rig.world.now()).await.unwrap();
+    tx.member_move(&member, &after, rig.env.now()).await.unwrap();
     tx.commit().await.unwrap();
 }
 
-/// The far node says hello: what was blocked on it goes on.
+/// The far node reconnects: operations blocked on it resume.
 async fn back(rig: &mut Rig) {
     let far = rig.far.as_mut().unwrap();
     far.reachable = true;
-    let (id, now) = (far.id, rig.world.now());
+    let (id, now) = (far.id, rig.env.now());
     let mut tx = rig.store.begin().await.unwrap();
     tx.node_back(id, now).await.unwrap();
     if tx.cell_let_in_on(id, now).await.unwrap() {
         tx.wanted_raise_node(id).await.unwrap();
     }
-    let parked = tx.operation_parked_on(id).await.unwrap();
-    take_up(&mut tx, parked, now).await;
+    let blocked = tx.operation_blocked_on(id).await.unwrap();
+    take_up(&mut tx, blocked, now).await;
     tx.commit().await.unwrap();
 }
 
-async fn take_up(tx: &mut muster_db::Tx, parked: Vec<Operation>, now: jiff::Timestamp) {
-    for parked in parked {
-        let mut fresh = tx.operation_seize(parked.id).await.unwrap().unwrap();
-        assert!(go_on(&mut fresh, definition(&parked.kind).unwrap(), &TIMING, now));
+async fn take_up(tx: &mut muster_db::Tx, blocked: Vec<Operation>, now: jiff::Timestamp) {
+    for blocked in blocked {
+        let mut fresh = tx.operation_seize(blocked.id).await.unwrap().unwrap();
+        assert!(go_on(&mut fresh, definition(&blocked.kind).unwrap(), &TIMING, now));
         tx.operation_advance(&fresh, now, None).await.unwrap();
     }
 }
 
-/// Decommissions as the command does: whatever holds the instance is superseded.
+/// Decommissions as the command does: every operation that holds the instance is superseded.
 async fn decommission(rig: &Rig, i: InstanceId, force: bool) -> OperationId {
     let held = rig.store.operation_touching(i.uuid()).await.unwrap();
     let id = rig.instance_op(&instance::DECOMMISSION, i, json!({"force": force}), false).await;
-    let now = rig.world.now();
+    let now = rig.env.now();
     let mut tx = rig.store.begin().await.unwrap();
     let mut new = tx.operation_seize(id).await.unwrap().unwrap();
     for old in &held {
-        supersede(&mut tx, &rig.world, old, &mut new, now).await.unwrap();
+        supersede(&mut tx, &rig.env, old, &mut new, now).await.unwrap();
     }
     tx.operation_advance(&new, now, None).await.unwrap();
     tx.commit().await.unwrap();
@@ -244,8 +244,8 @@ async fn decommission(rig: &Rig, i: InstanceId, force: bool) -> OperationId {
 }
 
 async fn is_stopped(rig: &mut Rig, i: InstanceId, within: SignedDuration) -> bool {
-    let until = rig.world.now() + within;
-    while rig.world.now() < until {
+    let until = rig.env.now() + within;
+    while rig.env.now() < until {
         if rig.app_instance(i).await.state == InstanceState::Stopped {
             return true;
         }
@@ -256,19 +256,19 @@ async fn is_stopped(rig: &mut Rig, i: InstanceId, within: SignedDuration) -> boo
     false
 }
 
-/// What is under way, for people.
+/// Lists the open operations, for the log.
 async fn under_way(rig: &Rig) -> Vec<String> {
     let page = Page { after: uuid::Uuid::nil(), size: 1000 };
     let all = rig.store.operation_list(page, OperationFilter::default()).await.unwrap();
     let open = all.into_iter().filter(|operation| !operation.state.is_final());
     open.map(|operation| {
-        let why = operation.parked.map(|parked| parked.reason).or(operation.waiting).unwrap_or_default();
+        let why = operation.blocked.map(|blocked| blocked.reason).or(operation.waiting).unwrap_or_default();
         format!("{} {} {}: {why}", operation.kind, operation.subject_name, operation.state)
     })
     .collect()
 }
 
-/// Whether there is a way out; otherwise what it ends in.
+/// Checks that the instance can be stopped; the error is the state it is stuck in.
 async fn way_out(rig: &mut Rig, i: InstanceId, force: bool, attests: bool) -> Result<(), String> {
     decommission(rig, i, force).await;
     if is_stopped(rig, i, ENOUGH).await {
@@ -277,7 +277,7 @@ async fn way_out(rig: &mut Rig, i: InstanceId, force: bool, attests: bool) -> Re
     if rig.far.as_ref().is_some_and(|far| far.reachable) {
         return Err(format!("it waits although every node answers: {:#?}", under_way(rig).await));
     }
-    // It waits for the node: nothing but its return, or an operator's word, is needed now.
+    // It waits for the node: only its return or an attestation is needed now.
     if attests {
         attest_all(rig, i).await;
     } else {
@@ -289,7 +289,7 @@ async fn way_out(rig: &mut Rig, i: InstanceId, force: bool, attests: bool) -> Re
     }
 }
 
-/// An operator attests every allocation on the lost node, and what waited for that is taken up.
+/// Attests every allocation on the lost node, and resumes the operations that waited for that.
 async fn attest_all(rig: &mut Rig, i: InstanceId) {
     let far = rig.far.as_ref().unwrap().id;
     for member in rig.store.member_living(i).await.unwrap() {
@@ -299,10 +299,10 @@ async fn attest_all(rig: &mut Rig, i: InstanceId) {
             continue;
         }
         attest(rig, id).await;
-        let now = rig.world.now();
+        let now = rig.env.now();
         let mut tx = rig.store.begin().await.unwrap();
-        let parked = tx.operation_parked_in(id).await.unwrap();
-        take_up(&mut tx, parked, now).await;
+        let blocked = tx.operation_blocked_in(id).await.unwrap();
+        take_up(&mut tx, blocked, now).await;
         tx.commit().await.unwrap();
     }
 }
@@ -324,7 +324,7 @@ async fn walk(database: Database, seed: u64, force: bool) -> Result<(), String> 
     let story = walk.story.join("; ");
     way_out(&mut rig, i, force, attests).await.map_err(|why| format!("seed {seed}: {story}: {why}"))?;
     if rig.far.as_ref().is_some_and(|far| !far.reachable) {
-        // Nobody can look at it.
+        // It cannot be inspected.
         rig.far = None;
     }
     let left: Vec<Member> = rig.store.member_living(i).await.unwrap();
@@ -351,8 +351,8 @@ async fn from_every_state_there_is_a_way_to_stopped_on_postgres() {
     }
 }
 
-/// The planted bug: a decommission that does not hand its force on to the removals. An adapter that fails or lies then blocks it
-/// for ever, and the walk has to find that.
+/// The planted bug: a decommission that does not pass `force` to the removals. A failing or lying adapter then blocks it
+/// forever, and the walk has to find that.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_decommission_that_forgets_its_force_is_found_out() {
     for seed in 0..40 {

@@ -1,5 +1,5 @@
-//! Every point of every step of every operation: killed there, and gone on from there by another engine; failed; repeated.
-//! A point that is never hit makes a test that proves nothing, so each strike is counted, and the counts are a golden file.
+//! Every point of every step of every operation: killed there and continued by another engine; failed; repeated. A point
+//! that is never hit makes a test that proves nothing, so each strike is counted, and the counts are a golden file.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -20,7 +20,7 @@ use crate::laws;
 use crate::node::Wrong;
 use crate::rig::Rig;
 
-/// Begins an operation of this kind, on things that are made for it. For an undo, something is arranged to go wrong.
+/// Opens an operation of this kind on new subjects. For an undo, a failure is arranged.
 async fn begin(rig: &mut Rig, kind: &str, undoing: bool) -> OperationId {
     match kind {
         "allocation.create" => {
@@ -30,7 +30,8 @@ async fn begin(rig: &mut Rig, kind: &str, undoing: bool) -> OperationId {
             rig.create("a", 2, None).await.1
         }
         "allocation.release" => {
-            // With a member in it, which is removed first, and a cell, which goes with it and leaves its logs.
+            // With a member in it, which is removed first, and a standalone cell, which is destroyed with it and leaves its
+            // logs.
             let id = occupied(rig).await;
             rig.ask(&RELEASE, "allocation", id, json!({"cascade": true})).await
         }
@@ -41,11 +42,11 @@ async fn begin(rig: &mut Rig, kind: &str, undoing: bool) -> OperationId {
         "allocation.resize" => {
             rig.unit_gpus = 2;
             let id = occupied(rig).await;
-            // More of one thing and less of another: both halves of a resize have something to do.
+            // More of one resource and less of another: both halves of a resize have work.
             let target = Capacity { gpus: 1, cpus: 4, memory_mb: 2048, disk_mb: 512 };
             let target = if undoing { Capacity { gpus: 4, ..target } } else { target };
             if undoing {
-                // Three tries, each done twice where everything is.
+                // Three attempts, each run twice when tasks repeat.
                 let times = if rig.node.repeats { 6 } else { 3 };
                 rig.node.wrong.extend(std::iter::repeat_n(Wrong::Fails(TaskKind::Resize), times));
             }
@@ -55,7 +56,7 @@ async fn begin(rig: &mut Rig, kind: &str, undoing: bool) -> OperationId {
             let id = rig.active("a", 2).await;
             let made = rig.node.places.remove(&id);
             let mut tx = rig.store.begin().await.unwrap();
-            tx.slot_quarantine_of(id, "test", rig.world.now()).await.unwrap();
+            tx.slot_quarantine_of(id, "test", rig.env.now()).await.unwrap();
             tx.commit().await.unwrap();
             rig.node.places.extend(made.map(|made| (id, made)));
             let release = rig.ask(&RELEASE, "allocation", id, json!({})).await;
@@ -65,7 +66,7 @@ async fn begin(rig: &mut Rig, kind: &str, undoing: bool) -> OperationId {
         "cell.create" => {
             let allocation = rig.active("a", 2).await;
             if undoing {
-                // Each look is made twice where everything is.
+                // Each inspection runs twice when tasks repeat.
                 let times = if rig.node.repeats { 2 } else { 1 };
                 rig.node.wrong.extend(std::iter::repeat_n(Wrong::HidesCell, times));
             }
@@ -85,7 +86,7 @@ async fn begin(rig: &mut Rig, kind: &str, undoing: bool) -> OperationId {
             let stray =
                 Thing { kind: ThingKind::Mount, name, allocation_id: None, cell_id: None, network_id: None };
             rig.node.strays.push(stray);
-            rig.ask(&AUDIT, "node", rig.node.id, json!({"mend": true})).await
+            rig.ask(&AUDIT, "node", rig.node.id, json!({"repair": true})).await
         }
         "node.drain" => {
             let id = rig.active("a", 2).await;
@@ -99,7 +100,7 @@ async fn begin(rig: &mut Rig, kind: &str, undoing: bool) -> OperationId {
         }
         "node.retire" => {
             let mut tx = rig.store.begin().await.unwrap();
-            tx.node_set_draining(rig.node.id, false, true, rig.world.now()).await.unwrap();
+            tx.node_set_draining(rig.node.id, false, true, rig.env.now()).await.unwrap();
             tx.commit().await.unwrap();
             rig.ask(&RETIRE, "node", rig.node.id, json!({})).await
         }
@@ -107,7 +108,7 @@ async fn begin(rig: &mut Rig, kind: &str, undoing: bool) -> OperationId {
     }
 }
 
-/// An allocation with a member in it, and a cell by itself.
+/// Returns an allocation with a member in it, and a standalone cell.
 async fn occupied(rig: &mut Rig) -> AllocationId {
     let i = rig.instance("i", 1).await;
     let unit = rig.units(i).await[0];
@@ -117,7 +118,7 @@ async fn occupied(rig: &mut Rig) -> AllocationId {
     id
 }
 
-/// The same for members and instances.
+/// Like `begin`, for members and instances.
 async fn begin_app(rig: &mut Rig, kind: &str, undoing: bool) -> OperationId {
     if kind == "instance.create" {
         if undoing {
@@ -147,7 +148,7 @@ async fn begin_app(rig: &mut Rig, kind: &str, undoing: bool) -> OperationId {
         "member.remove" => rig.member_op(&member::REMOVE, units[0], json!({"force": false})).await,
         "member.replace" => rig.member_op(&member::REPLACE, units[0], json!({"force": false})).await,
         "member.recover" => {
-            // One that has its room still, and one that has none: the first is what is undone, the second what is made.
+            // One with its allocation, and one without: the first for the undo, the second for the creation.
             let unit = match undoing {
                 true => rig.broken_unit(i).await,
                 false => rig.failed_unit(i).await,
@@ -182,7 +183,7 @@ async fn begin_app(rig: &mut Rig, kind: &str, undoing: bool) -> OperationId {
     };
     match verb {
         _ if !undoing => {}
-        // Whatever it is, its owner changes their mind when some of it is under way.
+        // The owner cancels it half-way.
         _ if several => {
             rig.engine.round().await.unwrap();
             cancel(rig, operation).await;
@@ -195,7 +196,7 @@ async fn begin_app(rig: &mut Rig, kind: &str, undoing: bool) -> OperationId {
 
 async fn cancel(rig: &Rig, id: OperationId) {
     let mut tx = rig.store.begin().await.unwrap();
-    tx.operation_cancel(id, rig.world.now()).await.unwrap();
+    tx.operation_cancel(id, rig.env.now()).await.unwrap();
     tx.commit().await.unwrap();
 }
 
@@ -242,8 +243,8 @@ fn points_of(kind: &str) -> Vec<String> {
 
 const HEAD: &str = "# Every point at which an engine is killed, and how often the harness struck there (SQLite, PostgreSQL).\n";
 
-/// The golden file is one for all kinds, and each kind is a test of its own: each holds its own lines to it. Blessing writes
-/// them one after the other.
+/// Compares the lines of this kind with the golden file, which is shared by all kinds. Blessing writes them one kind at a
+/// time.
 fn blessed(kind: &str, counts: &[BTreeMap<String, u64>]) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/output/kill_points.txt");
     let lock = std::fs::File::open(Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.toml")).unwrap();
@@ -272,7 +273,7 @@ fn the_golden_file_has_every_point_and_each_was_struck() {
 
 macro_rules! kinds {
     ($($name:ident = $kind:literal)*) => {
-        /// Each of its own, so that they run beside each other.
+        /// One test for each kind, so that they run in parallel.
         mod of {$(
             mod $name {
                 #[tokio::test(flavor = "multi_thread")]
@@ -339,8 +340,8 @@ async fn killed_on_both(kind: &'static str) {
     blessed(kind, &[sqlite.unwrap(), postgres.unwrap()]);
 }
 
-/// Every step, and every undo, refused before it did anything: what can be undone is undone, and the rest is parked and goes
-/// on when it is retried.
+/// Every step and every undo is refused before it takes effect: the operation rolls back if it can, and otherwise is blocked
+/// and continues when it is retried.
 async fn failed(database: fn() -> Database, kind: &'static str) {
     let mut rig = Rig::new(database()).await;
     for point in points_of(kind).into_iter().filter(|point| point.ends_with(":before")) {
@@ -351,7 +352,7 @@ async fn failed(database: fn() -> Database, kind: &'static str) {
         let engine = rig.engine.clone();
         let mut ended = drive_on(&mut rig, id).await;
         assert_eq!(engine.points.struck(), 1, "{point} was never hit");
-        if ended == OperationState::Parked {
+        if ended == OperationState::Blocked {
             crate::stories::retry(&rig, id).await;
             ended = drive_on(&mut rig, id).await;
         }
@@ -361,7 +362,7 @@ async fn failed(database: fn() -> Database, kind: &'static str) {
     }
 }
 
-/// Drives without taking a refusal for a death.
+/// Drives without treating a refusal as a death.
 async fn drive_on(rig: &mut Rig, id: OperationId) -> OperationState {
     rig.drive_with(id, false).await.state
 }
@@ -375,7 +376,7 @@ async fn failed_on_both(kind: &'static str) {
     postgres.unwrap();
 }
 
-/// Every task done twice and reported twice: the second report is refused, and nothing happens twice.
+/// Every task runs and is reported twice: the second report is rejected, and nothing happens twice.
 async fn repeated(database: fn() -> Database, kind: &'static str) {
     for undoing in [false, true] {
         if undoing && !points_of(kind).iter().any(|point| parts(point).1) {
@@ -400,7 +401,7 @@ async fn repeated_on_both(kind: &'static str) {
     postgres.unwrap();
 }
 
-/// The agent killed before and after the effect of every kind of task.
+/// The agent is killed before and after the effect of every kind of task.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_agent_killed_before_or_after_any_effect_is_gone_on_from() {
     let cases = [
@@ -432,7 +433,7 @@ async fn an_agent_killed_before_or_after_any_effect_is_gone_on_from() {
     }
 }
 
-/// The same point again and again: every look at every step finds what is there.
+/// Dies at the same point repeatedly: every pass over every step recovers from the current state.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_engine_that_dies_at_every_look_still_gets_there() {
     for kind in ["allocation.create", "allocation.release", "allocation.restart", "allocation.resize"] {
@@ -452,7 +453,7 @@ async fn an_engine_that_dies_at_every_look_still_gets_there() {
             rig.turn().await;
             if engine.points.struck() > 0 {
                 deaths += 1;
-                // One look in three is let through, or before_commit would never let anything happen.
+                // One pass in three is let through, or `before_commit` would never let anything happen.
                 rig.replace_engine().await;
                 if deaths % 2 == 0 {
                     rig.engine.round().await.unwrap();

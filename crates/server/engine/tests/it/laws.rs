@@ -1,4 +1,4 @@
-//! What must hold at the end of every story, judged by the node's own journal and by plain counting.
+//! Invariants at the end of every story, checked against the node's own journal and by plain counting.
 
 use std::collections::BTreeSet;
 
@@ -15,7 +15,7 @@ use muster_testkit::Database;
 use crate::node::Node;
 use crate::rig::Rig;
 
-/// Holds the laws against the database and the nodes.
+/// Checks the invariants on the database and the nodes.
 pub(crate) async fn hold(rig: &Rig) {
     let page = Page { after: uuid::Uuid::nil(), size: 10_000 };
     let every = muster_model::LabelSelector::parse("").unwrap();
@@ -29,7 +29,7 @@ pub(crate) async fn hold(rig: &Rig) {
     }
     hold_members(rig, &all, &cells).await;
 
-    // The quota is what lives.
+    // The used quota equals the living allocations.
     let quota = rig.store.quota_lookup(rig.project.id).await.unwrap();
     let living: Vec<_> = all.iter().filter(|allocation| !allocation.state.is_final()).collect();
     assert_eq!(quota.used_allocations, i64::try_from(living.len()).unwrap());
@@ -45,7 +45,7 @@ async fn hold_on(rig: &Rig, on: &Node, every: &[Allocation], cells: &[Cell]) {
     let all: Vec<_> = every.iter().filter(|allocation| allocation.node_id == Some(on.id)).collect();
     let on_node: Vec<_> = all.iter().filter(|allocation| allocation.held != Capacity::default()).collect();
 
-    // Counters: what is free and what is held make the whole.
+    // Counters: free and held add up to the total.
     let sum =
         |amount: fn(&Capacity) -> i64| on_node.iter().map(|allocation| amount(&allocation.held)).sum::<i64>();
     assert_eq!(node.free.cpus + sum(|held| held.cpus), node.total.cpus);
@@ -53,7 +53,7 @@ async fn hold_on(rig: &Rig, on: &Node, every: &[Allocation], cells: &[Cell]) {
     assert_eq!(node.free.disk_mb + sum(|held| held.disk_mb), node.total.disk_mb);
     assert_eq!(node.holders, i64::try_from(on_node.len()).unwrap());
 
-    // Slots: each claimed by one that holds as many, or free, or quarantined.
+    // Slots: each is claimed by an allocation with that many GPUs, or free, or quarantined.
     let slots = rig.store.slot_list(on.id).await.unwrap();
     let free = slots.iter().filter(|slot| slot.allocation_id.is_none() && slot.state == SlotState::Approved);
     assert_eq!(node.free.gpus, i64::try_from(free.count()).unwrap());
@@ -62,7 +62,7 @@ async fn hold_on(rig: &Rig, on: &Node, every: &[Allocation], cells: &[Cell]) {
         assert_eq!(allocation.held.gpus, i64::try_from(claimed).unwrap());
     }
 
-    // The node has exactly the places of what is active, with the same devices.
+    // The node has exactly the sandboxes of the active allocations, with the same devices.
     let active: BTreeSet<_> =
         all.iter().filter(|allocation| allocation.state == AllocationState::Active).map(|a| a.id).collect();
     let under_way = |id| all.iter().any(|a| a.id == id && !a.state.is_final());
@@ -79,7 +79,7 @@ async fn hold_on(rig: &Rig, on: &Node, every: &[Allocation], cells: &[Cell]) {
         assert!(under_way(*id), "{id} is over and still has a place");
     }
 
-    // The node has exactly the cells that run, of the same incarnations; what is gone has left its place.
+    // The node has exactly the running cells, of the same incarnations; nothing is left of those that are gone.
     for cell in cells.iter().filter(|cell| cell.node_id == on.id) {
         let there = on.cells.get(&cell.id).map(|(_, incarnation)| *incarnation);
         match cell.state {
@@ -93,14 +93,14 @@ async fn hold_on(rig: &Rig, on: &Node, every: &[Allocation], cells: &[Cell]) {
     }
     assert!(on.cells.keys().all(|id| cells.iter().any(|cell| cell.id == *id && !cell.state.is_final())));
 
-    // Nothing that can be claimed is dirty.
+    // No claimable slot is dirty.
     for slot in slots.iter().filter(|slot| slot.allocation_id.is_none() && slot.state == SlotState::Approved)
     {
         assert!(!on.dirty.contains_key(&slot.device), "{} is free and not wiped", slot.device);
     }
 }
 
-/// The laws of members and of what adapters are asked for.
+/// Checks the invariants of members and adapter steps.
 async fn hold_members(rig: &Rig, allocations: &[Allocation], cells: &[Cell]) {
     let page = Page { after: uuid::Uuid::nil(), size: 10_000 };
     let every = muster_model::LabelSelector::parse("").unwrap();
@@ -115,17 +115,17 @@ async fn hold_members(rig: &Rig, allocations: &[Allocation], cells: &[Cell]) {
         }
         let network = rig.store.network_lookup(instance.network_id).await.unwrap().unwrap();
         let shared = rig.shares().contains(&network.id);
-        // What its members share is known to be there, until it is seen to be gone.
+        // Shared directories are recorded until they are verified as removed.
         assert!(!shared || network.shared_files.is_some(), "what nobody knows of is shared");
         if instance.state == InstanceState::Stopped {
-            // A later one of the same name is in the same network, and has what is there now.
+            // A later instance of the same name has the same network, and its directories.
             let later = instances.iter().any(|other| {
                 other.network_id == instance.network_id && other.state != InstanceState::Stopped
             });
             assert!(later || !shared && network.shared_files.is_none(), "what its members shared is left");
             assert!(members.iter().all(|member| member.state == MemberState::Removed), "it has members left");
         }
-        // What its owner wants is what works, or worked and was never asked to go.
+        // The desired count equals the members that work, or worked and were never to be removed.
         if instance.state == InstanceState::Running {
             for component in rig.store.component_list(instance.id).await.unwrap() {
                 let counts = members.iter().filter(|member| {
@@ -140,12 +140,12 @@ async fn hold_members(rig: &Rig, allocations: &[Allocation], cells: &[Cell]) {
             }
         }
     }
-    // What was made for a member is known by one.
+    // Every cell and allocation made for a member is referenced by one.
     for cell in cells.iter().filter(|cell| cell.member_id.is_some() && !cell.state.is_final()) {
         let member = rig.member(cell.member_id.unwrap()).await;
         assert_eq!(member.cell_id, Some(cell.id), "a cell that no member knows");
     }
-    // Nobody is asked for anything that nobody waits for.
+    // No open adapter step is without a waiting operation.
     let steps =
         rig.store.adapter_step_list(page, rig.project.id, AdapterStepFilter::default()).await.unwrap();
     for step in steps.iter().filter(|step| !step.state.is_final()) {
@@ -187,7 +187,7 @@ async fn hold_member(rig: &Rig, member: &Member, allocations: &[Allocation], cel
                 assert!(allocation.unwrap().state.is_final(), "{} left its allocation", member.name);
             }
         }
-        // One that never worked has left nothing.
+        // A member that never worked has left nothing.
         MemberState::Failed if member.active_witness_id.is_none() => {
             assert!(cell.is_none_or(|cell| cell.state.is_final()), "{} left its cell", member.name);
             if member.allocation_made {
@@ -198,7 +198,7 @@ async fn hold_member(rig: &Rig, member: &Member, allocations: &[Allocation], cel
     }
 }
 
-/// The judges themselves are judged: each planted fault must be seen.
+/// Tests the invariants themselves: each planted fault must be detected.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_leaked_counter_a_leaked_place_and_a_dirty_slot_are_seen() {
     for fault in ["counter", "place", "dirt"] {
@@ -209,7 +209,7 @@ async fn a_leaked_counter_a_leaked_place_and_a_dirty_slot_are_seen() {
             "counter" => rig.store.sabotage("UPDATE nodes SET cpus_free = cpus_free - 1").await.unwrap(),
             "place" => {
                 let made = rig.node.places[&allocation].clone();
-                rig.node.places.insert(rig.world.id(), made);
+                rig.node.places.insert(rig.env.id(), made);
             }
             _ => {
                 rig.node.dirty.insert("node-1-gpu-7".to_owned(), allocation);
@@ -220,7 +220,7 @@ async fn a_leaked_counter_a_leaked_place_and_a_dirty_slot_are_seen() {
     }
 }
 
-/// The database itself refuses a state without evidence, and evidence that speaks of something else.
+/// The database itself rejects a state without evidence, and evidence for another subject.
 #[tokio::test(flavor = "multi_thread")]
 async fn no_state_that_needs_evidence_can_be_written_without_it() {
     for database in Database::both() {

@@ -1,4 +1,4 @@
-//! Waiting in line.
+//! Waiting in the queue.
 
 use muster_engine::allocation::RELEASE;
 use muster_model::allocation::{AllocationState, FailureReason};

@@ -1,4 +1,4 @@
-//! Members whose cells are dead: every verb works on them, by the proof of their death and never by silence.
+//! Members with dead cells: every verb works on them, by the proof of their death and never by silence.
 
 use jiff::SignedDuration;
 use muster_engine::{instance, member};
@@ -75,7 +75,7 @@ async fn an_instance_whose_hub_is_dead_is_decommissioned(rig: &mut Rig) {
     assert_eq!(removed_by(rig, hub).await.kind, WitnessKind::Lost);
     assert_eq!(drained_by(rig, hub).await.kind, WitnessKind::Lost);
     for unit in units {
-        // Its own cell was alive: what it could have been asked about is named as not checked.
+        // Its own cell was alive: checks that could not run are listed as such.
         let drained = drained_by(rig, unit).await;
         assert_eq!(drained.kind, WitnessKind::Witnessed);
         let checked = drained.checked.as_array().unwrap();
@@ -111,7 +111,7 @@ async fn a_forced_decommission_takes_over_from_one_that_is_blocked(rig: &mut Rig
     rig.adapter.cannot(AdapterVerb::Drain);
     let first = rig.instance_op(&instance::DECOMMISSION, i, json!({}), false).await;
     rig.pass(SignedDuration::from_secs(20)).await;
-    assert!(rig.operation(first).await.waiting.unwrap().contains("parked"));
+    assert!(rig.operation(first).await.waiting.unwrap().contains("blocked"));
     rig.node.reboot();
     let second = rig.instance_op(&instance::DECOMMISSION, i, json!({"force": true}), true).await;
     succeeds(rig, second).await;
@@ -186,7 +186,7 @@ async fn an_adapter_that_says_nothing_of_a_dead_member_is_not_waited_for(rig: &m
     rig.pass(SignedDuration::from_secs(5)).await;
     assert_eq!(rig.member(unit).await.state, MemberState::Draining, "it has its time");
     succeeds(rig, drain).await;
-    let step = rig.operation(drain).await.step("take_out").unwrap().clone();
+    let step = rig.operation(drain).await.step("drain").unwrap().clone();
     assert_eq!(step.output["adapter"], json!("skipped"));
     assert_eq!(drained_by(rig, unit).await.kind, WitnessKind::Lost);
 }
@@ -195,7 +195,7 @@ async fn an_adapter_that_cannot_drain_a_dead_member_blocks_nothing(rig: &mut Rig
     let i = rig.instance("i", 1).await;
     let unit = rig.units(i).await[0];
     rig.adapter.cannot(AdapterVerb::Drain);
-    // While its cell lives, what the adapter says counts.
+    // While its cell lives, the adapter's report counts.
     let drain = rig.member_op(&member::DRAIN, unit, json!({})).await;
     assert_eq!(rig.drive(drain).await.state, OperationState::Failed);
     assert_eq!(rig.member(unit).await.state, MemberState::Active);
@@ -210,8 +210,8 @@ async fn a_cell_that_only_seems_to_be_missing_is_not_dead(rig: &mut Rig) {
     // The agent does not find it, and counted nothing.
     rig.node.wrong.extend(std::iter::repeat_n(Wrong::HidesCell, 100));
     let drain = rig.member_op(&member::DRAIN, unit, json!({})).await;
-    let parked = rig.drive(drain).await;
-    assert!(why(&parked).contains("not proved dead"), "{}", why(&parked));
+    let blocked = rig.drive(drain).await;
+    assert!(why(&blocked).contains("not proved dead"), "{}", why(&blocked));
     assert_eq!(rig.member(unit).await.state, MemberState::Draining);
     rig.node.wrong.clear();
     retry(rig, drain).await;
@@ -229,7 +229,7 @@ async fn a_dead_cell_never_makes_a_member_active(rig: &mut Rig) {
     let ended = rig.drive(resume).await;
     assert_ne!(ended.state, OperationState::Succeeded);
     assert_ne!(rig.member(unit).await.state, MemberState::Active);
-    // The database itself refuses it.
+    // The database itself rejects it.
     for statement in [
         "UPDATE witnesses SET kind = 'lost' WHERE transition = 'active'",
         "UPDATE witnesses SET kind = 'lost' WHERE transition = 'running'",
@@ -237,7 +237,7 @@ async fn a_dead_cell_never_makes_a_member_active(rig: &mut Rig) {
     ] {
         assert!(rig.store.sabotage(statement).await.is_err(), "{statement}");
     }
-    if ended.state == OperationState::Parked {
+    if ended.state == OperationState::Blocked {
         let remove = rig.member_op_with(&member::REMOVE, unit, json!({"force": true}), true).await;
         succeeds(rig, remove).await;
     }
@@ -254,7 +254,7 @@ async fn an_unreachable_node_proves_no_death(rig: &mut Rig) {
     far.reachable = true;
     let id = far.id;
     let mut tx = rig.store.begin().await.unwrap();
-    assert!(tx.node_back(id, rig.world.now()).await.unwrap());
+    assert!(tx.node_back(id, rig.env.now()).await.unwrap());
     tx.commit().await.unwrap();
     succeeds(rig, stop).await;
     assert_eq!(drained_by(rig, unit).await.kind, WitnessKind::Lost);
@@ -293,9 +293,9 @@ async fn a_forced_removal_goes_on_without_an_adapter_that_fails(rig: &mut Rig) {
     let unit = rig.units(i).await[0];
     rig.adapter.cannot(AdapterVerb::Remove);
     let remove = rig.member_op(&member::REMOVE, unit, json!({"force": true})).await;
-    // The adapter is not waited for, but the hub still knows it: that is no lie, and keeps it.
-    let parked = rig.drive(remove).await;
-    assert!(why(&parked).contains("check 0 (/bin/test -e /members/i-unit-1"), "{}", why(&parked));
+    // The adapter is not waited for, but the hub still has it: that prevents the removal.
+    let blocked = rig.drive(remove).await;
+    assert!(why(&blocked).contains("check 0 (/bin/test -e /members/i-unit-1"), "{}", why(&blocked));
     rig.adapter.fails.clear();
     let again = rig.member_op_with(&member::REMOVE, unit, json!({"force": true}), true).await;
     succeeds(rig, again).await;
@@ -307,9 +307,9 @@ async fn what_still_counts_on_a_dead_member_keeps_it(rig: &mut Rig) {
     kill(rig, unit).await;
     rig.adapter.lies.insert(AdapterVerb::Remove);
     let remove = rig.member_op(&member::REMOVE, unit, json!({"force": false})).await;
-    let parked = rig.drive(remove).await;
-    assert!(why(&parked).contains("in i-hub-1"), "{}", why(&parked));
-    // With the hub dead too, nothing counts on anything.
+    let blocked = rig.drive(remove).await;
+    assert!(why(&blocked).contains("in i-hub-1"), "{}", why(&blocked));
+    // With the hub dead too, nothing depends on it.
     let hub = rig.hub(i).await;
     kill(rig, hub).await;
     retry(rig, remove).await;
@@ -323,8 +323,8 @@ async fn an_operation_that_succeeds_in_the_end_tells_no_old_failure(rig: &mut Ri
     let unit = rig.units(i).await[0];
     rig.adapter.lies.insert(AdapterVerb::Drain);
     let drain = rig.member_op(&member::DRAIN, unit, json!({})).await;
-    let parked = rig.drive(drain).await;
-    assert_eq!(parked.reason.as_deref(), Some("not_witnessed"));
+    let blocked = rig.drive(drain).await;
+    assert_eq!(blocked.reason.as_deref(), Some("not_witnessed"));
     rig.adapter.lies.clear();
     retry(rig, drain).await;
     let running = rig.operation(drain).await;

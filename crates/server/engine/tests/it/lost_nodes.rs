@@ -1,4 +1,4 @@
-//! Members on nodes that nobody hears from for a long time, or that are emptied by force.
+//! Members on nodes that are unreachable for a long time, or drained by force.
 
 use jiff::SignedDuration;
 use muster_engine::node::DRAIN;
@@ -17,7 +17,7 @@ use crate::rig::{Rig, TIMING};
 use crate::stories::{attest, retry};
 
 stories! {
-    what_was_parked_is_cleaned_when_its_node_is_back
+    what_was_blocked_is_cleaned_when_its_node_is_back
     a_removal_goes_on_with_the_end_of_what_it_waited_for
     one_that_is_not_replaced_after_all_is_let_in_again
     one_whose_node_is_back_before_it_is_replaced_is_let_in_again
@@ -27,18 +27,18 @@ stories! {
     no_member_is_cut_off_for_a_successor_without_room
 }
 
-/// The node says hello, and nothing is on it that should not be.
+/// The node reconnects without stale copies.
 async fn back(rig: &mut Rig) {
     let far = rig.far.as_mut().unwrap();
     far.reachable = true;
-    let (id, now): (NodeId, _) = (far.id, rig.world.now());
+    let (id, now): (NodeId, _) = (far.id, rig.env.now());
     let mut tx = rig.store.begin().await.unwrap();
     assert!(tx.node_back(id, now).await.unwrap());
     if tx.cell_let_in_on(id, now).await.unwrap() {
         tx.wanted_raise_node(id).await.unwrap();
     }
-    for parked in tx.operation_parked_on(id).await.unwrap() {
-        let mut fresh = tx.operation_seize(parked.id).await.unwrap().unwrap();
+    for blocked in tx.operation_blocked_on(id).await.unwrap() {
+        let mut fresh = tx.operation_seize(blocked.id).await.unwrap().unwrap();
         let kind = definition(&fresh.kind).unwrap();
         assert!(go_on(&mut fresh, kind, &TIMING, now));
         tx.operation_advance(&fresh, now, None).await.unwrap();
@@ -46,14 +46,14 @@ async fn back(rig: &mut Rig) {
     tx.commit().await.unwrap();
 }
 
-async fn what_was_parked_is_cleaned_when_its_node_is_back(rig: &mut Rig) {
+async fn what_was_blocked_is_cleaned_when_its_node_is_back(rig: &mut Rig) {
     let (i, unit) = on_a_lost_node(rig).await;
     let remove = replaced(rig, i, unit).await;
     rig.pass(TIMING.release * 3).await;
     let children = rig.store.operation_children(remove).await.unwrap();
     let release = children.iter().find(|child| child.kind == "allocation.release").unwrap().id;
     for id in [remove, release] {
-        assert_eq!(rig.operation(id).await.state, OperationState::Parked);
+        assert_eq!(rig.operation(id).await.state, OperationState::Blocked);
     }
     back(rig).await;
     succeeds(rig, remove).await;
@@ -112,7 +112,7 @@ async fn one_whose_node_is_back_before_it_is_replaced_is_let_in_again(rig: &mut 
     let member = rig.member(unit).await;
     let cell = rig.store.cell_lookup(member.cell_id.unwrap()).await.unwrap().unwrap();
     assert_eq!((member.state, member.fenced, cell.fenced), (MemberState::Active, false, false));
-    // It is drained before it goes, as everybody who works is.
+    // It is drained before its removal, like every active member.
     rig.adapter.silent = false;
     succeeds(rig, replace).await;
     let old = rig.member(unit).await;
@@ -138,7 +138,7 @@ async fn a_removal_that_is_forced_cuts_off_who_cannot_be_heard(rig: &mut Rig) {
         rig.store.instance_unwitnessed_at(old.instance_id).await.unwrap().is_some(),
         "nobody saw its end"
     );
-    // The node is heard again, and what is on it is not let in again: it is on its way out.
+    // The node returns, and its member is not unfenced: it is being removed.
     rig.adapter.silent = false;
     back(rig).await;
     let cell = rig.store.cell_lookup(cell.id).await.unwrap().unwrap();

@@ -1,6 +1,6 @@
-//! The engine on both databases, over a node that is made up: every step of every operation failed, repeated and killed.
+//! The engine on both databases with a simulated node: every step of every operation failed, repeated and killed.
 
-/// Each story on both databases, with the laws held at its end.
+/// Runs each story on both databases and checks the invariants at its end.
 macro_rules! stories {
     ($($name:ident)*) => {$(
         mod $name {

@@ -1,4 +1,4 @@
-//! The judges of members are judged: each planted bug must be seen, by a law or by the database itself.
+//! Tests the invariants of members: each planted bug must be detected, by an invariant or by the database itself.
 
 use jiff::SignedDuration;
 use muster_db::Fault;
@@ -17,7 +17,7 @@ async fn seen(rig: Rig, what: &str) {
     assert!(judged.is_err(), "{what} was not seen");
 }
 
-/// A bug that leaves a statement out, every time.
+/// A bug that omits a statement every time.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_statement_that_is_left_out_is_seen() {
     for (statement, says) in [
@@ -30,13 +30,13 @@ async fn a_statement_that_is_left_out_is_seen() {
         laws::hold(&rig).await;
         rig.store.faults().arm(Fault::Skip(statement));
         let operation = match statement {
-            // Nobody ever takes it, and its owner changes their mind.
+            // No adapter ever leases it, and the owner cancels.
             "ADAPTER_STEP_CANCEL_OF" => {
                 rig.adapter.silent = true;
                 let (_, add) = rig.add(i).await;
                 rig.pass(SignedDuration::from_secs(15)).await;
                 let mut tx = rig.store.begin().await.unwrap();
-                tx.operation_cancel(add, rig.world.now()).await.unwrap();
+                tx.operation_cancel(add, rig.env.now()).await.unwrap();
                 tx.commit().await.unwrap();
                 add
             }
@@ -49,7 +49,7 @@ async fn a_statement_that_is_left_out_is_seen() {
     }
 }
 
-/// Evidence that was never written makes nobody active, drained or removed: the database refuses it.
+/// Without a stored evidence row no member becomes active, drained or removed: the database rejects it.
 #[tokio::test(flavor = "multi_thread")]
 async fn without_evidence_nothing_changes() {
     for database in Database::both() {
@@ -72,7 +72,7 @@ async fn without_evidence_nothing_changes() {
     }
 }
 
-/// What an operation touches goes with it, or it does not end: the database keeps the two together.
+/// An operation's locks are released with it, or it does not end: the database enforces both together.
 #[tokio::test(flavor = "multi_thread")]
 async fn nobody_holds_anything_who_has_ended() {
     for database in Database::both() {
@@ -94,7 +94,7 @@ async fn nobody_holds_anything_who_has_ended() {
     }
 }
 
-/// The same for what is wrong in the rows or on the node.
+/// Likewise for inconsistent rows, or faults on the node.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_does_not_fit_together_is_seen() {
     for (planted, says) in [
@@ -132,7 +132,7 @@ async fn what_does_not_fit_together_is_seen() {
     }
 }
 
-/// A member says that it works, drained or gone only with evidence of its own: whatever is tried past the engine is refused.
+/// A member is active, drained or removed only with evidence of its own: every attempt to bypass the engine is rejected.
 #[tokio::test(flavor = "multi_thread")]
 async fn no_member_is_what_nobody_saw() {
     for database in Database::both() {
@@ -140,7 +140,7 @@ async fn no_member_is_what_nobody_saw() {
         let i = rig.instance("i", 1).await;
         rig.adapter.lies.insert(AdapterVerb::Join);
         let (_, add) = rig.add(i).await;
-        assert_eq!(rig.drive(add).await.state, OperationState::Parked);
+        assert_eq!(rig.drive(add).await.state, OperationState::Blocked);
         for statement in [
             "UPDATE members SET state = 'active' WHERE state = 'joining'",
             "UPDATE members SET state = 'active', app_version_id = (SELECT app_version_id FROM instances LIMIT 1),

@@ -1,4 +1,5 @@
-//! Orders that meet: an upgrade that people order around, a removal of what has not come yet, a resume of what goes.
+//! Conflicting commands: an upgrade with commands during it, a removal of a member that is not added yet, a resume of one
+//! being removed.
 
 use jiff::SignedDuration;
 use muster_engine::{Definition, instance, member};
@@ -6,7 +7,7 @@ use muster_ids::{InstanceId, MemberId, OperationId};
 use muster_model::adapter::AdapterVerb;
 use muster_model::cell::CellState;
 use muster_model::member::{MemberFailure, MemberState};
-use muster_model::operation::{OperationState, Unblock};
+use muster_model::operation::{OperationState, ResolveAction};
 use muster_model::task::TaskKind;
 use muster_testkit::Database;
 use serde_json::json;
@@ -21,7 +22,7 @@ stories! {
     a_rollback_takes_over_a_cell_that_did_not_get_ready
     a_rollback_ends_the_parts_of_an_upgrade_that_had_not_begun
     an_upgrade_leaves_the_orders_alone_that_came_after_it
-    a_resume_that_is_parked_can_be_given_up
+    a_resume_that_is_blocked_can_be_given_up
     who_is_replaced_is_not_put_back_to_work
     what_never_came_is_counted_once_though_it_fails_while_it_is_to_go
     what_never_came_is_counted_once_though_a_scale_takes_it
@@ -30,7 +31,7 @@ stories! {
     who_was_taken_out_of_work_stays_out_whatever_the_others_run
 }
 
-/// Has an instance run the other release, by a way or its way back.
+/// Moves an instance to the other release, by an upgrade or a rollback.
 async fn roll(rig: &Rig, definition: &'static Definition, i: InstanceId, takes_over: bool) -> OperationId {
     let [one, two] = rig.catalog.versions;
     let (from, to) = if definition.kind == "instance.rollback" { (two, one) } else { (one, two) };
@@ -46,11 +47,11 @@ async fn a_rollback_takes_over_a_cell_that_did_not_get_ready(rig: &mut Rig) {
     let i = rig.instance("i", 1).await;
     rig.node.wrong.extend([Wrong::Fails(TaskKind::CellCreate); 3]);
     let upgrade = roll(rig, &instance::UPGRADE, i, false).await;
-    let parked = rig.drive(upgrade).await;
-    assert!(why(&parked).contains("its deadline has passed"), "{}", why(&parked));
+    let blocked = rig.drive(upgrade).await;
+    assert!(why(&blocked).contains("its deadline has passed"), "{}", why(&blocked));
     let part = part_of(rig, upgrade, "member.upgrade").await;
     let restart = part_of(rig, part, "cell.restart").await;
-    assert_eq!(rig.operation(restart).await.state, OperationState::Parked);
+    assert_eq!(rig.operation(restart).await.state, OperationState::Blocked);
     let rollback = roll(rig, &instance::ROLLBACK, i, true).await;
     succeeds(rig, rollback).await;
     assert_eq!(rig.operation(restart).await.state, OperationState::Superseded);
@@ -64,11 +65,11 @@ async fn a_rollback_takes_over_a_cell_that_did_not_get_ready(rig: &mut Rig) {
 async fn a_rollback_ends_the_parts_of_an_upgrade_that_had_not_begun(rig: &mut Rig) {
     let i = rig.instance("i", 2).await;
     let upgrade = roll(rig, &instance::UPGRADE, i, false).await;
-    // The hub is through, and the parts of the units are opened: the members are as they were.
+    // The hub is done, and the children of the units are open: the members are unchanged.
     while rig.store.operation_children(upgrade).await.unwrap().len() < 2 {
         rig.turn().await;
     }
-    // Nobody comes to look at these before the rollback is through.
+    // No engine runs these before the rollback is done.
     let late = "UPDATE operations SET due_at = deadline_at WHERE kind = 'member.upgrade'";
     rig.store.sabotage(late).await.unwrap();
     let rollback = roll(rig, &instance::ROLLBACK, i, true).await;
@@ -104,15 +105,15 @@ async fn an_upgrade_leaves_the_orders_alone_that_came_after_it(rig: &mut Rig) {
     assert_eq!(rig.desired(i, "unit").await, 1);
 }
 
-async fn a_resume_that_is_parked_can_be_given_up(rig: &mut Rig) {
+async fn a_resume_that_is_blocked_can_be_given_up(rig: &mut Rig) {
     let i = rig.instance("i", 1).await;
     let unit = rig.units(i).await[0];
     drained(rig, unit).await;
     rig.adapter.lies.insert(AdapterVerb::Resume);
     let resume = rig.member_op(&member::RESUME, unit, json!({})).await;
-    let parked = rig.drive(resume).await;
-    assert!(parked.parked.as_ref().unwrap().choices.contains(&Unblock::Abandon), "{parked:#?}");
-    decide(rig, resume, Unblock::Abandon).await;
+    let blocked = rig.drive(resume).await;
+    assert!(blocked.blocked.as_ref().unwrap().actions.contains(&ResolveAction::Abandon), "{blocked:#?}");
+    decide(rig, resume, ResolveAction::Abandon).await;
     assert_eq!(rig.drive(resume).await.state, OperationState::Cancelled);
     let member = rig.member(unit).await;
     let is = (member.state, member.failure_reason);
@@ -167,7 +168,7 @@ async fn what_never_came_is_counted_once_though_a_scale_takes_it(rig: &mut Rig) 
 async fn a_member_of_a_component_that_the_release_has_not_is_removed(rig: &mut Rig) {
     let i = rig.instance("i", 0).await;
     rig.failed_unit(i).await;
-    // What it was of is not in the release any more, and it never ran one that has it.
+    // Its component is no longer in the release, and it never ran one that has it.
     rig.store.sabotage("UPDATE members SET component_key = 'past' WHERE state = 'failed'").await.unwrap();
     let stop = rig.instance_op(&instance::DECOMMISSION, i, json!({}), false).await;
     succeeds(rig, stop).await;

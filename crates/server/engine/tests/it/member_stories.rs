@@ -1,4 +1,4 @@
-//! Members and instances from their beginning to their end, with adapters that lie, fail, die and say nothing.
+//! Members and instances over their whole life, with adapters that lie, fail, die and stay silent.
 
 use jiff::SignedDuration;
 use muster_engine::{Definition, instance, member, members};
@@ -8,7 +8,7 @@ use muster_model::allocation::AllocationState;
 use muster_model::cell::CellState;
 use muster_model::instance::{InstanceFailure, InstanceState};
 use muster_model::member::{Member, MemberFailure, MemberState};
-use muster_model::operation::{ItemState, Operation, OperationState, Unblock};
+use muster_model::operation::{ItemState, Operation, OperationState, ResolveAction};
 use muster_model::task::TaskKind;
 use muster_model::witness::WitnessKind;
 use muster_testkit::Database;
@@ -28,7 +28,7 @@ stories! {
     who_says_that_a_recovered_member_joined_is_not_believed
     who_says_that_an_upgraded_member_joined_is_not_believed
     an_add_whose_join_fails_leaves_nothing_and_wants_nothing
-    a_drain_that_nobody_carries_out_is_parked_and_taken_back
+    a_drain_that_nobody_carries_out_is_blocked_and_taken_back
     a_removal_that_is_forced_fences_the_drain_before_it
     an_add_during_an_upgrade_waits_and_gets_the_new_release
     an_add_can_be_cancelled_at_every_step
@@ -45,16 +45,16 @@ stories! {
     a_member_on_a_node_that_never_comes_back_is_removed_on_an_operators_word
     who_is_added_into_an_allocation_of_its_owner_leaves_it_alone
     a_recovery_that_fails_leaves_the_room_that_was_there
-    an_abandoned_add_of_many_ends_what_is_parked_of_it
+    an_abandoned_add_of_many_ends_what_is_blocked_of_it
     a_forced_removal_takes_over_from_a_replacement
     a_forced_replacement_takes_over_from_another
     a_forced_removal_takes_over_from_a_replacement_whose_old_member_goes_first
 }
 
-/// Why it is parked.
+/// Returns why it is blocked.
 pub(crate) fn why(operation: &Operation) -> &str {
-    assert_eq!(operation.state, OperationState::Parked, "{operation:#?}");
-    &operation.parked.as_ref().unwrap().reason
+    assert_eq!(operation.state, OperationState::Blocked, "{operation:#?}");
+    &operation.blocked.as_ref().unwrap().reason
 }
 
 pub(crate) async fn succeeds(rig: &mut Rig, id: OperationId) {
@@ -64,11 +64,11 @@ pub(crate) async fn succeeds(rig: &mut Rig, id: OperationId) {
 
 pub(crate) async fn cancel(rig: &Rig, id: OperationId) {
     let mut tx = rig.store.begin().await.unwrap();
-    tx.operation_cancel(id, rig.world.now()).await.unwrap();
+    tx.operation_cancel(id, rig.env.now()).await.unwrap();
     tx.commit().await.unwrap();
 }
 
-/// The part of an operation that is of this kind and not over.
+/// Returns the open child of this kind.
 pub(crate) async fn part_of(rig: &Rig, id: OperationId, kind: &str) -> OperationId {
     let children = rig.store.operation_children(id).await.unwrap();
     children.iter().find(|child| child.kind == kind && !child.state.is_final()).unwrap().id
@@ -78,8 +78,8 @@ async fn who_says_that_a_member_joined_is_not_believed(rig: &mut Rig) {
     let i = rig.instance("i", 0).await;
     rig.adapter.lies.insert(AdapterVerb::Join);
     let (unit, add) = rig.add(i).await;
-    let parked = rig.drive(add).await;
-    assert!(why(&parked).contains("check 0 (/bin/cat /members/i-unit-1, in i-hub-1)"), "{}", why(&parked));
+    let blocked = rig.drive(add).await;
+    assert!(why(&blocked).contains("check 0 (/bin/cat /members/i-unit-1, in i-hub-1)"), "{}", why(&blocked));
     let member = rig.member(unit).await;
     assert_eq!((member.state, member.app_version_id), (MemberState::Joining, None));
     rig.adapter.lies.clear();
@@ -93,12 +93,12 @@ async fn who_says_that_a_member_is_drained_is_not_believed(rig: &mut Rig) {
     let unit = rig.units(i).await[0];
     rig.adapter.lies.insert(AdapterVerb::Drain);
     let drain = rig.member_op(&member::DRAIN, unit, json!({})).await;
-    let parked = rig.drive(drain).await;
-    assert!(why(&parked).contains("\"active\", which does not match ^drained$"), "{}", why(&parked));
+    let blocked = rig.drive(drain).await;
+    assert!(why(&blocked).contains("\"active\", which does not match ^drained$"), "{}", why(&blocked));
     assert_eq!(rig.member(unit).await.state, MemberState::Draining);
-    // Taken back, it is active by what is seen now, not by what was seen before.
+    // After the rollback it is active by new evidence, not by the old.
     let before = rig.member(unit).await.active_witness_id;
-    decide(rig, drain, Unblock::Compensate).await;
+    decide(rig, drain, ResolveAction::Compensate).await;
     assert_eq!(rig.drive(drain).await.state, OperationState::Failed);
     let member = rig.member(unit).await;
     assert_eq!(member.state, MemberState::Active);
@@ -112,8 +112,8 @@ async fn who_says_that_a_member_is_back_is_not_believed(rig: &mut Rig) {
     succeeds(rig, drain).await;
     rig.adapter.lies.insert(AdapterVerb::Resume);
     let resume = rig.member_op(&member::RESUME, unit, json!({})).await;
-    let parked = rig.drive(resume).await;
-    assert!(why(&parked).contains("check 0"), "{}", why(&parked));
+    let blocked = rig.drive(resume).await;
+    assert!(why(&blocked).contains("check 0"), "{}", why(&blocked));
     assert_ne!(rig.member(unit).await.state, MemberState::Active);
     rig.adapter.lies.clear();
     retry(rig, resume).await;
@@ -124,12 +124,15 @@ async fn who_says_that_a_member_is_back_is_not_believed(rig: &mut Rig) {
 async fn what_still_counts_on_a_member_keeps_its_cell(rig: &mut Rig) {
     let i = rig.instance("i", 1).await;
     let unit = rig.units(i).await[0];
-    // Done in the infrastructure is not done: the hub still knows it.
+    // A removed cell is not enough: the hub still has it.
     rig.adapter.lies.insert(AdapterVerb::Remove);
     let remove = rig.member_op(&member::REMOVE, unit, json!({"force": false})).await;
-    let parked = rig.drive(remove).await;
-    assert!(why(&parked).contains("check 0 (/bin/test -e /members/i-unit-1"), "{}", why(&parked));
-    assert!(!parked.parked.as_ref().unwrap().choices.contains(&Unblock::Compensate), "there is no way back");
+    let blocked = rig.drive(remove).await;
+    assert!(why(&blocked).contains("check 0 (/bin/test -e /members/i-unit-1"), "{}", why(&blocked));
+    assert!(
+        !blocked.blocked.as_ref().unwrap().actions.contains(&ResolveAction::Compensate),
+        "there is no way back"
+    );
     let member = rig.member(unit).await;
     assert_eq!(member.state, MemberState::Removing);
     let cell = rig.store.cell_lookup(member.cell_id.unwrap()).await.unwrap().unwrap();
@@ -148,9 +151,9 @@ async fn who_says_that_a_successor_joined_is_not_believed(rig: &mut Rig) {
     let unit = rig.units(i).await[0];
     rig.adapter.lies.insert(AdapterVerb::Join);
     let replace = rig.member_op(&member::REPLACE, unit, json!({"force": false})).await;
-    // Its part is parked, and it waits for that until its own time is over.
-    let parked = rig.drive(replace).await;
-    assert!(why(&parked).contains("check 0"), "{}", why(&parked));
+    // Its child is blocked, and it waits for that until its own deadline.
+    let blocked = rig.drive(replace).await;
+    assert!(why(&blocked).contains("check 0"), "{}", why(&blocked));
     assert_eq!(rig.member(unit).await.state, MemberState::Active, "the old one works until the new one does");
     rig.adapter.lies.clear();
     let add = part_of(rig, replace, "member.add").await;
@@ -167,8 +170,8 @@ async fn who_says_that_a_recovered_member_joined_is_not_believed(rig: &mut Rig) 
     assert_eq!(rig.desired(i, "unit").await, 0);
     rig.adapter.lies.insert(AdapterVerb::Join);
     let recover = rig.member_op(&member::RECOVER, unit, json!({})).await;
-    let parked = rig.drive(recover).await;
-    assert!(why(&parked).contains("check 0"), "{}", why(&parked));
+    let blocked = rig.drive(recover).await;
+    assert!(why(&blocked).contains("check 0"), "{}", why(&blocked));
     rig.adapter.lies.clear();
     retry(rig, recover).await;
     succeeds(rig, recover).await;
@@ -181,8 +184,8 @@ async fn who_says_that_an_upgraded_member_joined_is_not_believed(rig: &mut Rig) 
     let [from, to] = rig.catalog.versions;
     let upgrade =
         rig.instance_op(&instance::UPGRADE, i, json!({"app_version_id": to, "from": from}), false).await;
-    let parked = rig.drive(upgrade).await;
-    assert!(why(&parked).contains("check 0 (/bin/cat /ready, in i-hub-1)"), "{}", why(&parked));
+    let blocked = rig.drive(upgrade).await;
+    assert!(why(&blocked).contains("check 0 (/bin/cat /ready, in i-hub-1)"), "{}", why(&blocked));
     let living = rig.store.member_living(i).await.unwrap();
     assert!(living.iter().all(|member| member.app_version_id == Some(from)), "nothing was seen to run it");
     rig.adapter.lies.clear();
@@ -212,19 +215,19 @@ async fn an_add_whose_join_fails_leaves_nothing_and_wants_nothing(rig: &mut Rig)
     assert_eq!(rig.node.cells.len(), 2);
 }
 
-async fn a_drain_that_nobody_carries_out_is_parked_and_taken_back(rig: &mut Rig) {
+async fn a_drain_that_nobody_carries_out_is_blocked_and_taken_back(rig: &mut Rig) {
     let i = rig.instance("i", 1).await;
     let unit = rig.units(i).await[0];
     let before = rig.member(unit).await.active_witness_id;
     rig.adapter.silent = true;
     let drain = rig.member_op(&member::DRAIN, unit, json!({})).await;
-    let parked = rig.drive(drain).await;
-    assert!(why(&parked).contains("no adapter has asked for it"), "{}", why(&parked));
-    let choices = &parked.parked.as_ref().unwrap().choices;
-    assert!(choices.contains(&Unblock::Retry) && choices.contains(&Unblock::Compensate));
-    decide(rig, drain, Unblock::Compensate).await;
+    let blocked = rig.drive(drain).await;
+    assert!(why(&blocked).contains("no adapter has asked for it"), "{}", why(&blocked));
+    let actions = &blocked.blocked.as_ref().unwrap().actions;
+    assert!(actions.contains(&ResolveAction::Retry) && actions.contains(&ResolveAction::Compensate));
+    decide(rig, drain, ResolveAction::Compensate).await;
     rig.turn().await;
-    // It comes back late: what is not wanted any more is not offered.
+    // It comes back late: cancelled steps are not offered.
     rig.adapter.silent = false;
     rig.adapter.did.clear();
     assert_eq!(rig.drive(drain).await.state, OperationState::Failed);
@@ -246,9 +249,9 @@ async fn a_removal_that_is_forced_fences_the_drain_before_it(rig: &mut Rig) {
     }
     let remove = rig.member_op_with(&member::REMOVE, unit, json!({"force": true}), true).await;
     assert_eq!(rig.operation(drain).await.state, OperationState::Superseded);
-    // Whoever had it in hand is not heard.
+    // The report of the previous holder is rejected.
     let step = rig.adapter.died_with.remove(0);
-    let now = rig.world.now();
+    let now = rig.env.now();
     rig.adapter.end(&rig.store.clone(), &step, AdapterStepState::Done, now).await;
     assert_eq!(rig.adapter.refused, 1);
     succeeds(rig, remove).await;
@@ -312,7 +315,7 @@ async fn an_add_can_be_cancelled_at_every_step(rig: &mut Rig) {
     assert!(cancelled > 8, "it was hardly ever cancelled: {cancelled}");
 }
 
-/// Cancels a replacement after each look at it; says how often that came to what.
+/// Cancels a replacement after each pass over it; returns how often the old member was kept and how often removed.
 async fn cancel_replacements(rig: &mut Rig, i: InstanceId) -> (usize, usize) {
     let (mut kept, mut gone) = (0, 0);
     for looks in 0.. {
@@ -399,8 +402,8 @@ async fn an_upgrade_whose_image_cannot_be_had_leaves_the_old_cell_working(rig: &
     rig.node.wrong.push(Wrong::Refuses(TaskKind::ImagePull));
     let upgrade =
         rig.instance_op(&instance::UPGRADE, i, json!({"app_version_id": to, "from": from}), false).await;
-    let parked = rig.drive(upgrade).await;
-    assert!(why(&parked).contains("it can never do that"), "{}", why(&parked));
+    let blocked = rig.drive(upgrade).await;
+    assert!(why(&blocked).contains("it can never do that"), "{}", why(&blocked));
     let after = rig.store.member_living(i).await.unwrap();
     let facts = |all: &[Member]| {
         all.iter().map(|member| (member.id, member.state, member.incarnation)).collect::<Vec<_>>()
@@ -454,7 +457,7 @@ async fn a_rollback_takes_over_from_an_upgrade_that_is_stuck(rig: &mut Rig) {
     rig.adapter.fails.push((AdapterVerb::Join, "unit-2".to_owned()));
     let upgrade =
         rig.instance_op(&instance::UPGRADE, i, json!({"app_version_id": to, "from": from}), false).await;
-    assert_eq!(rig.drive(upgrade).await.state, OperationState::Parked);
+    assert_eq!(rig.drive(upgrade).await.state, OperationState::Blocked);
     rig.adapter.fails.clear();
     let rollback =
         rig.instance_op(&instance::ROLLBACK, i, json!({"app_version_id": from, "from": to}), true).await;
@@ -526,13 +529,13 @@ async fn an_adapter_that_dies_is_gone_on_from_and_not_heard_again(rig: &mut Rig)
     succeeds(rig, add).await;
     let joins: Vec<i64> = rig.adapter.did.iter().map(|(_, _, generation)| *generation).collect();
     assert_eq!(joins, [1, 2], "another had it after it, under a higher generation");
-    let (step, now) = (rig.adapter.died_with.remove(0), rig.world.now());
+    let (step, now) = (rig.adapter.died_with.remove(0), rig.env.now());
     rig.adapter.end(&rig.store.clone(), &step, AdapterStepState::Failed, now).await;
     assert_eq!(rig.adapter.refused, 1, "what it says now, nobody hears");
     assert_eq!(rig.member(unit).await.state, MemberState::Active);
 }
 
-/// A unit on a node of its own, which nobody hears from any more.
+/// Returns a unit on a node of its own that has become unreachable.
 pub(crate) async fn on_a_lost_node(rig: &mut Rig) -> (InstanceId, MemberId) {
     let i = rig.instance("i", 0).await;
     rig.add_far(2, 8).await;
@@ -545,18 +548,18 @@ pub(crate) async fn on_a_lost_node(rig: &mut Rig) -> (InstanceId, MemberId) {
     far.reachable = false;
     let id = far.id;
     let mut tx = rig.store.begin().await.unwrap();
-    assert!(tx.node_lost(id, rig.world.now()).await.unwrap());
+    assert!(tx.node_lost(id, rig.env.now()).await.unwrap());
     tx.commit().await.unwrap();
     (i, unit)
 }
 
 pub(crate) async fn cordon(rig: &Rig, cordoned: bool) {
     let mut tx = rig.store.begin().await.unwrap();
-    tx.node_set_draining(rig.node.id, false, cordoned, rig.world.now()).await.unwrap();
+    tx.node_set_draining(rig.node.id, false, cordoned, rig.env.now()).await.unwrap();
     tx.commit().await.unwrap();
 }
 
-/// Replaces it; what is left is its removal.
+/// Replaces it; its removal stays open.
 pub(crate) async fn replaced(rig: &mut Rig, i: InstanceId, unit: MemberId) -> OperationId {
     let replace = rig.member_op(&member::REPLACE, unit, json!({"force": false})).await;
     succeeds(rig, replace).await;
@@ -577,7 +580,7 @@ async fn a_member_on_a_lost_node_is_replaced_and_removed_when_the_node_is_back(r
     far.reachable = true;
     let id = far.id;
     let mut tx = rig.store.begin().await.unwrap();
-    assert!(tx.node_back(id, rig.world.now()).await.unwrap());
+    assert!(tx.node_back(id, rig.env.now()).await.unwrap());
     tx.commit().await.unwrap();
     succeeds(rig, remove).await;
     let member = rig.member(unit).await;
@@ -597,12 +600,16 @@ async fn a_member_on_a_node_that_never_comes_back_is_removed_on_an_operators_wor
             break release.id;
         }
     };
-    assert_eq!(rig.drive(release).await.state, OperationState::Parked, "it is not released on nobody's word");
+    assert_eq!(
+        rig.drive(release).await.state,
+        OperationState::Blocked,
+        "it is not released on nobody's word"
+    );
     let allocation = rig.member(unit).await.allocation_id.unwrap();
     let word = attest(rig, allocation).await;
     retry(rig, release).await;
     succeeds(rig, release).await;
-    if rig.drive(remove).await.state == OperationState::Parked {
+    if rig.drive(remove).await.state == OperationState::Blocked {
         retry(rig, remove).await;
         succeeds(rig, remove).await;
     }
@@ -611,12 +618,12 @@ async fn a_member_on_a_node_that_never_comes_back_is_removed_on_an_operators_wor
     assert_eq!((member.state, witness.kind), (MemberState::Removed, WitnessKind::Attested));
     assert_eq!(witness.actor_id.as_deref(), Some("usr_operator"), "it says on whose word");
     assert_eq!(rig.allocation(allocation).await.wiped_witness_id, Some(word));
-    // Where somebody's word stood in for a member, it stands in for the whole.
+    // An attestation for one member makes the whole instance attested.
     let stop = rig.instance_op(&instance::DECOMMISSION, i, json!({}), false).await;
     succeeds(rig, stop).await;
     let stopped = rig.app_instance(i).await.stopped_witness_id.unwrap();
     assert_eq!(rig.store.witness_lookup(stopped).await.unwrap().unwrap().kind, WitnessKind::Attested);
-    // It never comes back: nobody can look at it.
+    // It never returns: it cannot be inspected.
     rig.far = None;
 }
 
@@ -628,7 +635,7 @@ async fn who_is_added_into_an_allocation_of_its_owner_leaves_it_alone(rig: &mut 
         let member = rig.member(unit).await;
         let named = muster_model::member::Member { allocation_id: Some(held), ..member.clone() };
         let mut tx = rig.store.begin().await.unwrap();
-        tx.member_move(&member, &named, rig.world.now()).await.unwrap();
+        tx.member_move(&member, &named, rig.env.now()).await.unwrap();
         tx.commit().await.unwrap();
         if fails {
             rig.adapter.cannot(AdapterVerb::Join);
@@ -664,12 +671,12 @@ async fn a_recovery_that_fails_leaves_the_room_that_was_there(rig: &mut Rig) {
     assert_eq!(rig.desired(i, "unit").await, 1);
 }
 
-async fn an_abandoned_add_of_many_ends_what_is_parked_of_it(rig: &mut Rig) {
+async fn an_abandoned_add_of_many_ends_what_is_blocked_of_it(rig: &mut Rig) {
     let i = rig.instance("i", 0).await;
     rig.adapter.lies.insert(AdapterVerb::Join);
     let (units, add) = rig.add_many(i, 3).await;
     rig.pass(SignedDuration::from_secs(20)).await;
-    assert!(rig.operation(add).await.waiting.unwrap().contains("3 are parked"));
+    assert!(rig.operation(add).await.waiting.unwrap().contains("3 are blocked"));
     cancel(rig, add).await;
     assert_eq!(rig.drive(add).await.state, OperationState::Cancelled);
     for unit in units {
@@ -678,7 +685,8 @@ async fn an_abandoned_add_of_many_ends_what_is_parked_of_it(rig: &mut Rig) {
     assert_eq!(rig.desired(i, "unit").await, 0);
 }
 
-/// Takes over from a replacement after every other look at it; nothing may be left of that one, and all that is there is wanted.
+/// Supersedes a replacement after every other pass over it; nothing of it may be left, and every remaining member is
+/// desired.
 async fn take_over_replacements(rig: &mut Rig, i: InstanceId, definition: &'static Definition) {
     for looks in (0..).step_by(2) {
         let (unit, add) = rig.add(i).await;
@@ -698,7 +706,7 @@ async fn take_over_replacements(rig: &mut Rig, i: InstanceId, definition: &'stat
         assert_eq!(rig.member(unit).await.state, MemberState::Removed);
         assert_eq!(rig.store.operation_count().await.unwrap(), [], "after {looks} looks");
         laws::hold(rig).await;
-        // Room for the next.
+        // Make room for the next.
         for left in rig.units(i).await {
             let remove = rig.member_op(&member::REMOVE, left, json!({"force": true})).await;
             succeeds(rig, remove).await;
@@ -725,18 +733,18 @@ async fn a_forced_removal_takes_over_from_a_replacement_whose_old_member_goes_fi
     take_over_replacements(rig, i, &member::REMOVE).await;
 }
 
-/// Fifty, of which three have no room.
+/// Adds fifty, three of them without room.
 async fn fifty(database: Database, accepts: bool) {
     let mut rig = Rig::with_cpus(database, 48).await;
     rig.unit_gpus = 0;
     let i = rig.instance("i", 0).await;
     let (units, add) = rig.add_many(i, 50).await;
-    let parked = rig.drive(add).await;
-    assert!(why(&parked).starts_with("47 of 50 are done"), "{}", why(&parked));
-    assert_eq!(parked.items.iter().filter(|item| item.state == ItemState::Failed).count(), 3);
+    let blocked = rig.drive(add).await;
+    assert!(why(&blocked).starts_with("47 of 50 are done"), "{}", why(&blocked));
+    assert_eq!(blocked.items.iter().filter(|item| item.state == ItemState::Failed).count(), 3);
     laws::hold(&rig).await;
     if accepts {
-        decide(&rig, add, Unblock::AcceptPartial).await;
+        decide(&rig, add, ResolveAction::AcceptPartial).await;
         assert_eq!(rig.drive(add).await.state, OperationState::Partial);
         assert_eq!(rig.desired(i, "unit").await, 47);
         let failed = rig.units(i).await.len() - 47;

@@ -1,4 +1,4 @@
-//! A node that is made up, and keeps a journal of its own that the engine never sees: the oracle of these tests.
+//! A simulated node with a journal of its own that the engine never reads: the oracle of these tests.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,10 +9,10 @@ use muster_model::task::{Task, TaskKind, TaskState};
 use muster_wire::cell::{CellDeath, CellFindings, ServiceFindings, ServiceState};
 use muster_wire::task::{Amount, CellAct, Details, Findings, KeptLog, Place, Ran, Refusal, Thing};
 
-/// What lies under this survives the incarnations of a cell.
+/// Files under this path survive the incarnations of a cell.
 pub(crate) const STATE: &str = "/members/";
 
-/// A place on the node.
+/// A sandbox on the node.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Made {
     pub(crate) incarnation: i64,
@@ -20,60 +20,60 @@ pub(crate) struct Made {
     pub(crate) amount: Amount,
 }
 
-/// What the node is made to do wrong.
+/// Injected fault of the node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Wrong {
-    /// The next task of this kind fails, and nothing is done.
+    /// The next task of this kind fails without effect.
     Fails(TaskKind),
-    /// The next task of this kind is refused, in a way that no retry changes.
+    /// The next task of this kind is refused permanently.
     Refuses(TaskKind),
-    /// The agent dies before it does the next task of this kind.
+    /// The agent dies before it runs the next task of this kind.
     DiesBefore(TaskKind),
-    /// The agent does it and dies before it can say so.
+    /// The agent runs it and dies before it can report.
     DiesAfter(TaskKind),
     /// The next wipe leaves something.
     LeavesResidue,
-    /// The next place is made with too few devices.
+    /// The next sandbox has too few devices.
     MakesTooLittle,
-    /// The next cell that is looked at seems not to be there.
+    /// The next inspected cell seems to be missing.
     HidesCell,
-    /// The next removal of what cells shared leaves something.
+    /// The next removal of shared directories leaves something.
     LeavesShare,
 }
 
-/// The networks whose cells have made something there: one list for all nodes that share it.
+/// Networks with shared directories: one list for all nodes that share the file system.
 pub(crate) type Shares = std::sync::Arc<std::sync::Mutex<BTreeSet<NetworkId>>>;
 
 /// The node.
 pub(crate) struct Node {
     pub(crate) id: NodeId,
     pub(crate) places: BTreeMap<AllocationId, Made>,
-    /// Cells: in whose place, and which incarnation.
+    /// Cells: their allocation and incarnation.
     pub(crate) cells: BTreeMap<CellId, (AllocationId, i64)>,
-    /// What lies in the cells: paths and what is written there.
+    /// Files in the cells: paths and contents.
     pub(crate) files: BTreeMap<CellId, BTreeMap<String, String>>,
-    /// What cells share, by their network, on a file system that all nodes have.
+    /// Shared directories by network, on a file system that all nodes mount.
     pub(crate) shares: Shares,
-    /// Things that belong to nobody.
+    /// Orphans.
     pub(crate) strays: Vec<Thing>,
-    /// Devices that were used and not wiped, and by whom.
+    /// Devices that were used and not wiped, and by which allocation.
     pub(crate) dirty: BTreeMap<String, AllocationId>,
     pub(crate) wrong: Vec<Wrong>,
-    /// What was done, in order, and to which cell.
+    /// Tasks that it ran, in order, and their cells.
     pub(crate) done: Vec<(TaskKind, Option<CellId>)>,
-    /// How often something went wrong on purpose.
+    /// Number of injected faults.
     pub(crate) struck: usize,
-    /// Every task is done twice, and reported twice.
+    /// Every task is run and reported twice.
     pub(crate) repeats: bool,
-    /// Reports that were refused.
+    /// Reports that were rejected.
     pub(crate) refused: usize,
-    /// What must never happen.
+    /// Violations.
     pub(crate) violations: Vec<String>,
     /// Whether its agent can be reached.
     pub(crate) reachable: bool,
-    /// What runs in its cells never becomes ready.
+    /// Services in its cells never become ready.
     pub(crate) unready: bool,
-    /// Cells whose first process was killed: nothing runs in them, and what was made for them is still there.
+    /// Cells with a killed init process: nothing runs in them, and their resources are still there.
     pub(crate) dead: BTreeSet<CellId>,
 }
 
@@ -99,18 +99,18 @@ impl Node {
         }
     }
 
-    /// Kills the first process of a cell.
+    /// Kills the init process of a cell.
     pub(crate) fn kill(&mut self, cell: CellId) {
         assert!(self.cells.contains_key(&cell), "{cell} is not there");
         self.dead.insert(cell);
     }
 
-    /// Whether something runs in a cell.
+    /// Reports whether anything runs in a cell.
     pub(crate) fn runs(&self, cell: CellId) -> bool {
         self.cells.contains_key(&cell) && !self.dead.contains(&cell)
     }
 
-    /// The machine starts anew: nothing runs on it any more.
+    /// Reboots the machine: nothing runs on it any more.
     pub(crate) fn reboot(&mut self) {
         self.dead.extend(self.cells.keys().copied());
     }
@@ -122,7 +122,7 @@ impl Node {
         true
     }
 
-    /// Fetches tasks, does them, and reports; says how many it got.
+    /// Fetches tasks, runs them, and reports; returns how many it got.
     pub(crate) async fn serve(&mut self, store: &Store, now: Timestamp) -> usize {
         if !self.reachable {
             return 0;
@@ -181,7 +181,7 @@ impl Node {
         }
     }
 
-    /// A new agent on the same machine: what it was given is given again, and its places are still there.
+    /// Starts a new agent on the same machine: its tasks are delivered again, and its sandboxes are still there.
     async fn restart(&mut self, store: &Store, served: usize) -> usize {
         let mut tx = store.begin().await.unwrap();
         tx.task_requeue(self.id).await.unwrap();
@@ -189,7 +189,7 @@ impl Node {
         served
     }
 
-    /// Whether something is asked for in a cell in which nothing runs.
+    /// Reports whether a task needs a running cell and there is none.
     fn is_in_vain(&self, task: &Task) -> bool {
         let details: Details = serde_json::from_value(task.payload.clone()).unwrap();
         let inside = matches!(
@@ -287,7 +287,7 @@ impl Node {
         findings
     }
 
-    /// The two programs that there are.
+    /// Runs one of the two known programs.
     fn run_check(&self, cell: CellId, command: &[String]) -> Ran {
         let words: Vec<&str> = command.iter().map(String::as_str).collect();
         let file = |path: &str| self.files.get(&cell).and_then(|files| files.get(path));
@@ -325,7 +325,7 @@ impl Node {
         let counted =
             |processes| Some(CellDeath { boot_id: "boot".to_owned(), processes, namespaces: 0, mounts: 1 });
         match self.cells.get(&cell) {
-            // It only seems not to be there, and nothing is counted: that proves nothing.
+            // It only seems to be missing, and no processes were counted: that proves nothing.
             _ if hidden => CellFindings::default(),
             Some((_, incarnation)) if self.dead.contains(&cell) => {
                 CellFindings { incarnation: *incarnation, death: counted(0), ..CellFindings::default() }
@@ -375,7 +375,7 @@ impl Node {
             if let Some((of, _)) = holder {
                 self.violations.push(format!("{device} went to {allocation} while {of} has it"));
             }
-            // What its owner used before stays its owner's until it is given back.
+            // A device used by its owner stays with it until it is released.
             if self.dirty.get(device).is_some_and(|by| *by != allocation) {
                 self.violations.push(format!("{device} went to {allocation} unwiped"));
             }

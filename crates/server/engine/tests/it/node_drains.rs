@@ -1,4 +1,4 @@
-//! Draining a node: nothing is removed before its successor is there, and a drain that could not do its work does not succeed.
+//! Draining a node: nothing is removed before its successor is active, and an incomplete drain does not succeed.
 
 use jiff::SignedDuration;
 use muster_engine::node::DRAIN;
@@ -7,7 +7,7 @@ use muster_ids::{InstanceId, MemberId, OperationId};
 use muster_model::adapter::AdapterVerb;
 use muster_model::allocation::AllocationState;
 use muster_model::member::MemberState;
-use muster_model::operation::{Item, ItemState, OperationState, Unblock};
+use muster_model::operation::{Item, ItemState, OperationState, ResolveAction};
 use muster_testkit::Database;
 use serde_json::json;
 
@@ -31,7 +31,7 @@ stories! {
     a_drain_that_is_given_up_moves_no_more_members
 }
 
-/// An instance whose units are replaced old-first, with one unit on the far node.
+/// Returns an instance with old-first replacement, with one unit on the far node.
 async fn old_first(rig: &mut Rig) -> (InstanceId, MemberId) {
     let i = rig.instance("i", 0).await;
     let [from, to] = rig.catalog.versions;
@@ -41,7 +41,7 @@ async fn old_first(rig: &mut Rig) -> (InstanceId, MemberId) {
     (i, far_unit(rig, i).await)
 }
 
-/// The same, with units that are replaced new-first.
+/// Likewise, with new-first replacement.
 async fn new_first(rig: &mut Rig) -> (InstanceId, MemberId) {
     let i = rig.instance("i", 0).await;
     (i, far_unit(rig, i).await)
@@ -62,7 +62,7 @@ async fn drain(rig: &Rig, force: bool) -> OperationId {
     rig.ask(&DRAIN, "node", far, json!({"force": force})).await
 }
 
-/// It works as before: its cell, its allocation and its evidence are there, and its adapter was asked for nothing.
+/// Asserts that it works as before: its cell, allocation and evidence exist, and its adapter received no step.
 async fn untouched(rig: &Rig, unit: MemberId) {
     let member = rig.member(unit).await;
     assert_eq!(member.state, MemberState::Active);
@@ -86,7 +86,7 @@ async fn a_replacement_without_room_leaves_the_old_one_alone(rig: &mut Rig) {
     assert_eq!((ended.state, ended.reason.as_deref()), (OperationState::Failed, Some("no_capacity")));
     untouched(rig, unit).await;
     assert_eq!(rig.desired(i, "unit").await, 1);
-    // By force it is no other.
+    // Force changes nothing.
     let replace = rig.member_op(&member::REPLACE, unit, json!({"force": true})).await;
     assert_eq!(rig.drive(replace).await.state, OperationState::Failed);
     untouched(rig, unit).await;
@@ -106,7 +106,7 @@ async fn the_room_of_a_successor_is_there_before_the_old_one_stops(rig: &mut Rig
     assert_eq!(new.state, MemberState::Requested, "it stops before its successor starts");
     let reserved = rig.allocation(new.allocation_id.unwrap()).await;
     assert_eq!(reserved.state, AllocationState::Active);
-    // What another takes meanwhile is not its room.
+    // Another allocation cannot take its reservation.
     let (_, other) = rig.create("other", 7, None).await;
     assert_eq!(rig.drive(other).await.state, OperationState::Succeeded);
     succeeds(rig, replace).await;
@@ -139,12 +139,12 @@ async fn a_drain_leaves_a_member_where_it_is_that_stops_before_its_successor_sta
     let of_unit = item(rig, drain, unit).await;
     assert_eq!(of_unit.state, ItemState::Pending);
     assert!(of_unit.message.unwrap().contains("stops before its successor starts"));
-    // At its deadline it is blocked, with the same reason, and nothing was taken.
-    let parked = rig.drive(drain).await;
-    assert!(why(&parked).contains("its deadline has passed") && why(&parked).contains("old-first"));
+    // At its deadline it is blocked, with the same reason, and nothing was removed.
+    let blocked = rig.drive(drain).await;
+    assert!(why(&blocked).contains("its deadline has passed") && why(&blocked).contains("old-first"));
     untouched(rig, unit).await;
-    // Who accepts that has a node that takes nothing new.
-    decide(rig, drain, Unblock::AcceptPartial).await;
+    // An accepted partial drain leaves the node cordoned.
+    decide(rig, drain, ResolveAction::AcceptPartial).await;
     assert_eq!(rig.drive(drain).await.state, OperationState::Partial);
     untouched(rig, unit).await;
     let far = rig.store.node_lookup(rig.far.as_ref().unwrap().id).await.unwrap().unwrap();
@@ -184,7 +184,7 @@ async fn a_drain_waits_for_room_and_takes_nothing_before(rig: &mut Rig) {
     assert_eq!(of_unit.state, ItemState::Running);
     assert!(of_unit.message.unwrap().contains("waiting in the queue"));
     cordon(rig, false).await;
-    // The old one goes when the new one works, and not before.
+    // The old one is removed once the new one works, and not before.
     let new = rig.units(i).await.into_iter().find(|id| *id != unit).unwrap();
     while rig.member(unit).await.state == MemberState::Active {
         if !rig.turn().await {
@@ -200,16 +200,16 @@ async fn a_drain_without_room_is_blocked_at_its_deadline_and_has_taken_nothing(r
     let (i, unit) = new_first(rig).await;
     cordon(rig, true).await;
     let drain = drain(rig, false).await;
-    let parked = rig.drive(drain).await;
-    assert!(why(&parked).contains("1 member could not be moved: i-unit-1: "), "{}", why(&parked));
+    let blocked = rig.drive(drain).await;
+    assert!(why(&blocked).contains("1 member could not be moved: i-unit-1: "), "{}", why(&blocked));
     untouched(rig, unit).await;
     let of_unit = item(rig, drain, unit).await;
     assert_eq!(of_unit.state, ItemState::Failed);
     assert!(of_unit.operation_id.is_some() && of_unit.message.is_some());
-    // Nothing waits for the room any more.
+    // Nothing is left in the queue.
     let count = rig.store.operation_count().await.unwrap();
     assert_eq!(count.len(), 1, "{count:?}");
-    // With room it goes on where it was.
+    // With room it continues where it was.
     cordon(rig, false).await;
     retry(rig, drain).await;
     succeeds(rig, drain).await;
@@ -243,11 +243,11 @@ async fn a_drain_whose_replacement_failed_is_blocked_and_can_be_retried(rig: &mu
     let (i, unit) = new_first(rig).await;
     rig.adapter.cannot(AdapterVerb::Join);
     let drain = drain(rig, false).await;
-    let began = rig.world.now();
-    let parked = rig.drive(drain).await;
-    assert!(rig.world.now() < began + SignedDuration::from_secs(40), "it did not wait for its deadline");
-    assert_eq!(parked.reason.as_deref(), Some("some_failed"));
-    assert!(why(&parked).contains("1 member could not be moved: i-unit-1: "), "{}", why(&parked));
+    let began = rig.env.now();
+    let blocked = rig.drive(drain).await;
+    assert!(rig.env.now() < began + SignedDuration::from_secs(40), "it did not wait for its deadline");
+    assert_eq!(blocked.reason.as_deref(), Some("some_failed"));
+    assert!(why(&blocked).contains("1 member could not be moved: i-unit-1: "), "{}", why(&blocked));
     untouched(rig, unit).await;
     laws::hold(rig).await;
     rig.adapter.fails.clear();
@@ -261,11 +261,11 @@ async fn no_drain_succeeds_while_a_replacement_is_blocked(rig: &mut Rig) {
     let (i, unit) = old_first(rig).await;
     rig.adapter.cannot(AdapterVerb::Join);
     let drain = drain(rig, true).await;
-    // The old one went first, and the new one does not come.
+    // The old one was removed first, and the new one cannot join.
     let replace = loop {
         rig.pass(SignedDuration::from_secs(1)).await;
         let children = rig.store.operation_children(drain).await.unwrap();
-        if let Some(child) = children.iter().find(|child| child.state == OperationState::Parked) {
+        if let Some(child) = children.iter().find(|child| child.state == OperationState::Blocked) {
             break child.id;
         }
     };
@@ -275,12 +275,12 @@ async fn no_drain_succeeds_while_a_replacement_is_blocked(rig: &mut Rig) {
     assert_eq!(waiting.state, OperationState::Running);
     assert!(waiting.waiting.unwrap().starts_with(&format!("{replace} (member.replace) is blocked")));
     let of_unit = item(rig, drain, unit).await;
-    assert_eq!((of_unit.state, of_unit.operation_id), (ItemState::Parked, Some(replace)));
-    // Nothing is left on the node at the deadline, and that is no success either.
-    let parked = rig.drive(drain).await;
-    assert!(why(&parked).contains("nothing is left on it, but"), "{}", why(&parked));
-    assert!(why(&parked).contains(&replace.to_string()), "{}", why(&parked));
-    // Its room is kept for it, however often it is tried.
+    assert_eq!((of_unit.state, of_unit.operation_id), (ItemState::Blocked, Some(replace)));
+    // An empty node at the deadline is no success either.
+    let blocked = rig.drive(drain).await;
+    assert!(why(&blocked).contains("nothing is left on it, but"), "{}", why(&blocked));
+    assert!(why(&blocked).contains(&replace.to_string()), "{}", why(&blocked));
+    // Its reservation is kept for every retry.
     rig.adapter.fails.clear();
     retry(rig, replace).await;
     succeeds(rig, replace).await;

@@ -1,4 +1,4 @@
-//! Allocations with members and cells in them: released with all of it, kept where an instance needs it, and made anew.
+//! Allocations with members and cells in them: released with their contents, kept if an instance needs them, and restarted.
 
 use muster_engine::allocation::{RELEASE, RESIZE, RESTART, drop_kept, is_kept};
 use muster_engine::member;
@@ -59,7 +59,7 @@ async fn a_member_whose_allocation_is_its_owners_is_removed_with_it(rig: &mut Ri
     let before = rig.member(unit).await;
     let mut tx = rig.store.begin().await.unwrap();
     let owned = muster_model::member::Member { allocation_made: false, ..before.clone() };
-    tx.member_move(&before, &owned, rig.world.now()).await.unwrap();
+    tx.member_move(&before, &owned, rig.env.now()).await.unwrap();
     tx.commit().await.unwrap();
     let id = allocation_of(rig, unit).await;
     let release = release(rig, id, json!({"cascade": true})).await;
@@ -73,16 +73,16 @@ async fn a_release_that_would_break_an_instance_is_blocked_until_it_is_forced(ri
     let hub = rig.hub(i).await;
     let id = allocation_of(rig, hub).await;
     let refused = release(rig, id, json!({"cascade": true, "expired": true})).await;
-    let parked = rig.drive(refused).await;
-    assert!(is_kept(&parked), "{parked:#?}");
-    assert!(why(&parked).contains("i would be broken: hub needs 1 members"), "{}", why(&parked));
+    let blocked = rig.drive(refused).await;
+    assert!(is_kept(&blocked), "{blocked:#?}");
+    assert!(why(&blocked).contains("i would be broken: hub needs 1 members"), "{}", why(&blocked));
     let kept = rig.allocation(id).await;
     assert_eq!((kept.state, kept.reason), (AllocationState::Active, Some(FailureReason::MembersNeeded)));
     assert_eq!(kept.operation_id, Some(refused));
     assert_eq!((rig.desired(i, "hub").await, rig.member(hub).await.state), (1, MemberState::Active));
-    // It can be dropped, because nothing was taken yet.
+    // It can be dropped, because nothing was removed yet.
     let mut tx = rig.store.begin().await.unwrap();
-    assert!(drop_kept(&mut tx, refused, "a test", rig.world.now()).await.unwrap());
+    assert!(drop_kept(&mut tx, refused, "a test", rig.env.now()).await.unwrap());
     tx.commit().await.unwrap();
     assert_eq!(rig.operation(refused).await.state, OperationState::Cancelled);
     let forced = release(rig, id, json!({"cascade": true, "force": true})).await;
@@ -114,8 +114,8 @@ async fn an_expired_allocation_that_is_protected_is_kept_and_says_so(rig: &mut R
     tx.allocation_update(&held).await.unwrap();
     tx.commit().await.unwrap();
     let release = release(rig, id, json!({"cascade": true, "expired": true})).await;
-    let parked = rig.drive(release).await;
-    assert!(is_kept(&parked) && why(&parked).contains("--protected=false"), "{}", why(&parked));
+    let blocked = rig.drive(release).await;
+    assert!(is_kept(&blocked) && why(&blocked).contains("--protected=false"), "{}", why(&blocked));
     assert_eq!(rig.allocation(id).await.reason, Some(FailureReason::Protected));
     let now = rig.allocation(id).await;
     let mut tx = rig.store.begin().await.unwrap();
@@ -132,7 +132,7 @@ async fn an_expired_allocation_that_is_protected_is_kept_and_says_so(rig: &mut R
     );
 }
 
-/// An allocation with a unit in it, and a cell by itself.
+/// Returns an allocation with a unit in it, and a standalone cell.
 async fn occupied(rig: &mut Rig) -> (AllocationId, MemberId, CellId) {
     let i = rig.instance("i", 2).await;
     let unit = rig.units(i).await[0];
@@ -166,7 +166,7 @@ async fn a_restart_stops_every_cell_and_starts_it_again(rig: &mut Rig) {
     assert_eq!(rig.known(unit).await.as_deref(), Some("active"));
     assert_eq!(rig.desired(member.instance_id, "unit").await, 2);
     assert_eq!(rig.member(other).await.version, untouched.version, "a member elsewhere was left alone");
-    // What was stopped was verified to be gone before its place was destroyed.
+    // The stopped cells were verified as gone before the sandbox was destroyed.
     let witnesses = rig.store.witness_list(bare.uuid()).await.unwrap();
     let gone = witnesses.iter().find(|witness| witness.transition == Transition::Gone).unwrap();
     assert_eq!((gone.operation_id, gone.incarnation), (Some(restart), before.incarnation));
@@ -199,7 +199,7 @@ async fn a_resize_of_gpus_restarts_the_cells_and_one_without_room_stops_none(rig
     assert_eq!((again.state, again.incarnation), (CellState::Running, before.incarnation + 1));
     let joined = rig.member(unit).await;
     assert_eq!((joined.state, joined.incarnation), (MemberState::Active, member.incarnation + 1));
-    // CPUs and memory change around them.
+    // CPUs and memory change while they run.
     let other = Capacity { cpus: 4, memory_mb: 32, ..more };
     let resize = rig.ask(&RESIZE, "allocation", id, json!({"capacity": other})).await;
     succeeds(rig, resize).await;

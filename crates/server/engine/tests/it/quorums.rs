@@ -1,4 +1,4 @@
-//! What works on many members at once keeps as many at work as their component needs.
+//! Operations on many members keep each component's quorum.
 
 use jiff::SignedDuration;
 use muster_engine::instance;
@@ -21,17 +21,17 @@ stories! {
     a_node_that_is_emptied_leaves_the_quorum_at_work
 }
 
-/// How many units are at work.
+/// Returns the number of working units.
 async fn at_work(rig: &Rig, i: InstanceId) -> usize {
     let living = rig.store.member_living(i).await.unwrap();
     living.iter().filter(|member| member.component_key == "unit" && member.works()).count()
 }
 
-/// Drives it, and says how few were at work at any time.
+/// Drives it, and returns the smallest number of working units at any time.
 async fn fewest(rig: &mut Rig, i: InstanceId, operation: OperationId) -> usize {
     let mut fewest = usize::MAX;
     while !rig.operation(operation).await.state.is_final() {
-        assert_ne!(rig.operation(operation).await.state, OperationState::Parked);
+        assert_ne!(rig.operation(operation).await.state, OperationState::Blocked);
         if !rig.turn().await {
             rig.clock.advance(SignedDuration::from_millis(500));
         }
@@ -43,7 +43,7 @@ async fn fewest(rig: &mut Rig, i: InstanceId, operation: OperationId) -> usize {
 async fn break_one(rig: &Rig, id: MemberId) {
     let member = rig.member(id).await;
     let mut tx = rig.store.begin().await.unwrap();
-    let now = rig.world.now();
+    let now = rig.env.now();
     let broken = Assessment::new(Health::Unhealthy, Some("broken"), now);
     assert!(tx.member_health(id, member.incarnation, &broken, now).await.unwrap());
     tx.commit().await.unwrap();

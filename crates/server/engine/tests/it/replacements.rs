@@ -1,4 +1,4 @@
-//! Replacements beside which something else happens: nobody is put back to work, nobody comes twice, nobody comes for nothing.
+//! Replacements with concurrent operations: no drained member is resumed, none is added twice, none needlessly.
 
 use muster_engine::{member, members};
 use muster_ids::{InstanceId, MemberId};
@@ -27,14 +27,14 @@ stories! {
 async fn a_new_one_that_is_drained_meanwhile_stays_drained(rig: &mut Rig) {
     let i = rig.instance("i", 1).await;
     let old = rig.units(i).await[0];
-    // The old one is not let go yet.
+    // The old one cannot be removed yet.
     rig.adapter.fails.push((AdapterVerb::Drain, "i-unit-1".to_owned()));
     let replace = rig.member_op(&member::REPLACE, old, json!({"force": false})).await;
-    while rig.operation(replace).await.step("first").unwrap().state != StepState::Done {
+    while rig.operation(replace).await.step("swap_begin").unwrap().state != StepState::Done {
         rig.turn().await;
     }
     let remove = part_of(rig, replace, "member.remove").await;
-    assert_eq!(rig.drive(remove).await.state, OperationState::Parked);
+    assert_eq!(rig.drive(remove).await.state, OperationState::Blocked);
     let new = rig.units(i).await[1];
     let drain = rig.member_op(&member::DRAIN, new, json!({})).await;
     succeeds(rig, drain).await;
@@ -52,7 +52,7 @@ async fn a_replacement_that_is_tried_again_adds_nobody_twice(rig: &mut Rig) {
     let old = rig.units(i).await[0];
     rig.adapter.lies.insert(AdapterVerb::Join);
     let replace = rig.member_op(&member::REPLACE, old, json!({"force": false})).await;
-    assert_eq!(rig.drive(replace).await.state, OperationState::Parked);
+    assert_eq!(rig.drive(replace).await.state, OperationState::Blocked);
     let add = part_of(rig, replace, "member.add").await;
     retry(rig, replace).await;
     rig.pass(jiff::SignedDuration::from_secs(5)).await;
@@ -80,7 +80,7 @@ async fn nobody_takes_the_place_of_one_that_went(rig: &mut Rig) {
 async fn in_the_place_of_one_that_never_worked_one_more_is_wanted(rig: &mut Rig) {
     let i = rig.instance("i", 0).await;
     let failed = rig.failed_unit(i).await;
-    // One that comes to nothing wants nobody; neither does one whose turn never came.
+    // A failed replacement does not raise the desired count; neither does one that never started.
     rig.adapter.cannot(AdapterVerb::Join);
     let replace = rig.member_op(&member::REPLACE, failed, json!({"force": false})).await;
     assert_eq!(rig.drive(replace).await.state, OperationState::Failed);
@@ -105,13 +105,13 @@ async fn one_that_worked_and_is_removed_is_wanted_no_more(rig: &mut Rig) {
     assert_eq!(rig.desired(i, "unit").await, 0);
 }
 
-/// A unit that goes into the allocation that was made for another.
+/// Adds a unit to the allocation that was made for another.
 async fn beside(rig: &mut Rig, i: InstanceId, first: MemberId) -> MemberId {
     let (second, add) = rig.add(i).await;
     let member = rig.member(second).await;
     let named = Member { allocation_id: rig.member(first).await.allocation_id, ..member.clone() };
     let mut tx = rig.store.begin().await.unwrap();
-    tx.member_move(&member, &named, rig.world.now()).await.unwrap();
+    tx.member_move(&member, &named, rig.env.now()).await.unwrap();
     tx.commit().await.unwrap();
     succeeds(rig, add).await;
     second

@@ -1,4 +1,4 @@
-//! An engine, a node that is made up and a clock that a test moves, over a real database.
+//! An engine, a simulated node and a manual clock, over a real database.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use jiff::SignedDuration;
 use muster_db::{Joining, Store};
 use muster_engine::{Definition, Engine, Hooks, Open, Strike, Timing, open};
 use muster_ids::{
-    AllocationId, CellId, ManualClock, NetworkId, NodeId, OperationId, SeededEntropy, SlotId, TypedId, World,
+    AllocationId, CellId, Env, ManualClock, NetworkId, NodeId, OperationId, SeededEntropy, SlotId, TypedId,
 };
 use muster_model::allocation::{Allocation, AllocationShape, AllocationState};
 use muster_model::cell::{Cell, CellState, NodePort, free_host};
@@ -36,29 +36,29 @@ pub(crate) const TIMING: Timing = Timing {
 pub(crate) struct Rig {
     pub(crate) store: Store,
     pub(crate) clock: Arc<ManualClock>,
-    pub(crate) world: World,
+    pub(crate) env: Env,
     pub(crate) engine: Arc<Engine>,
     pub(crate) node: Node,
-    /// Another one, where a test has two.
+    /// A second node, if the test has one.
     pub(crate) far: Option<Node>,
     pub(crate) catalog: Catalog,
     pub(crate) adapter: Adapter,
-    /// How many GPUs a unit asks for.
+    /// Number of GPUs of a unit.
     pub(crate) unit_gpus: i64,
     pub(crate) project: Project,
     engines: u32,
     _database: Database,
 }
 
-fn engine(store: &Store, world: &World, number: u32) -> Arc<Engine> {
+fn engine(store: &Store, env: &Env, number: u32) -> Arc<Engine> {
     let holder = format!("engine-{number}");
-    Arc::new(Engine::new(store.clone(), world.clone(), holder, TIMING, Hooks::default()))
+    Arc::new(Engine::new(store.clone(), env.clone(), holder, TIMING, Hooks::default()))
 }
 
 /// Adds a node with GPUs in two islands of equal size, approved.
-pub(crate) async fn add_node(store: &Store, world: &World, name: &str, gpus: i64, cpus: i64) -> NodeId {
-    let id: NodeId = world.id();
-    let now = world.now();
+pub(crate) async fn add_node(store: &Store, env: &Env, name: &str, gpus: i64, cpus: i64) -> NodeId {
+    let id: NodeId = env.id();
+    let now = env.now();
     let joining = Joining {
         id,
         name: name.to_owned(),
@@ -76,7 +76,7 @@ pub(crate) async fn add_node(store: &Store, world: &World, name: &str, gpus: i64
     tx.node_approve(id, total, "digest", 1, now).await.unwrap();
     for ordinal in 0..gpus {
         let slot = Slot {
-            id: world.id(),
+            id: env.id(),
             node_id: id,
             kind: "gpu".to_owned(),
             device: format!("{name}-gpu-{ordinal}"),
@@ -92,7 +92,7 @@ pub(crate) async fn add_node(store: &Store, world: &World, name: &str, gpus: i64
         };
         tx.slot_upsert(&slot, now).await.unwrap();
     }
-    // Its agent is heard throughout, unless a test says otherwise: the clock is moved by hours at once.
+    // Its heartbeats are always recent unless a test changes that: the clock advances by hours at once.
     tx.heartbeat_note(&[id], now + SignedDuration::from_hours(24 * 365)).await.unwrap();
     tx.node_recount(id).await.unwrap();
     tx.node_shared_files(id, Some("files")).await.unwrap();
@@ -105,14 +105,14 @@ impl Rig {
         Self::with_cpus(database, 32).await
     }
 
-    /// The same, with so many CPUs on its node.
+    /// Likewise, with this many CPUs on its node.
     pub(crate) async fn with_cpus(database: Database, cpus: i64) -> Self {
         let store = database.open().await;
         let start = jiff::Timestamp::from_second(1_790_000_000).unwrap();
         let clock = Arc::new(ManualClock::at(start));
-        let world = World::new(clock.clone(), Arc::new(SeededEntropy::new(7)));
+        let env = Env::new(clock.clone(), Arc::new(SeededEntropy::new(7)));
         let tenant = Tenant {
-            id: world.id(),
+            id: env.id(),
             slug: "acme".to_owned(),
             display_name: "Acme".to_owned(),
             labels: Labels::new(),
@@ -121,7 +121,7 @@ impl Rig {
             version: 1,
         };
         let project = Project {
-            id: world.id(),
+            id: env.id(),
             tenant_id: tenant.id,
             tenant_slug: "acme".to_owned(),
             name: "train".to_owned(),
@@ -135,17 +135,17 @@ impl Rig {
         tx.tenant_insert(&tenant).await.unwrap();
         tx.project_insert(&project).await.unwrap();
         tx.commit().await.unwrap();
-        let node = Node::new(add_node(&store, &world, "node-1", 8, cpus).await);
-        let catalog = Catalog::stock(&store, &world, &project).await;
+        let node = Node::new(add_node(&store, &env, "node-1", 8, cpus).await);
+        let catalog = Catalog::stock(&store, &env, &project).await;
         Self {
             far: None,
             adapter: Adapter::new(catalog.account),
             catalog,
             unit_gpus: 1,
-            engine: engine(&store, &world, 0),
+            engine: engine(&store, &env, 0),
             store,
             clock,
-            world,
+            env,
             node,
             project,
             engines: 0,
@@ -157,7 +157,7 @@ impl Rig {
         AskedBy { kind: "user".to_owned(), id: "usr_test".to_owned(), name: "test".to_owned() }
     }
 
-    /// Asks for an allocation, as the command does.
+    /// Requests an allocation, as the command does.
     pub(crate) async fn create(
         &self,
         name: &str,
@@ -177,13 +177,13 @@ impl Rig {
     ) -> (AllocationId, OperationId) {
         // Ids of one instant have no order.
         self.clock.advance(SignedDuration::from_millis(1));
-        let now = self.world.now();
+        let now = self.env.now();
         let wait_until = wait_seconds.map(|seconds| now + SignedDuration::from_secs(seconds));
         let (tenant_id, project_id) = (self.project.tenant_id, self.project.id);
         let allocation = Allocation {
             shape,
             wait_until,
-            ..Allocation::requested(self.world.id(), tenant_id, project_id, name, capacity, now)
+            ..Allocation::requested(self.env.id(), tenant_id, project_id, name, capacity, now)
         };
         let deadline = wait_until.unwrap_or(now) + TIMING.create;
         let operation =
@@ -211,24 +211,24 @@ impl Rig {
         open(
             definition,
             Open {
-                id: self.world.id(),
+                id: self.env.id(),
                 scope,
                 subject_kind,
                 subject_id: subject.uuid(),
                 subject_name: "x".to_owned(),
-                touches: vec![subject.uuid()],
-                shares: Vec::new(),
+                exclusive_locks: vec![subject.uuid()],
+                shared_locks: Vec::new(),
                 asked_by: self.asked(),
                 correlation_id: "c".to_owned(),
                 input,
                 deadline_at,
                 parent_id: None,
-                now: self.world.now(),
+                now: self.env.now(),
             },
         )
     }
 
-    /// Opens an operation on something that exists.
+    /// Opens an operation on an existing subject.
     pub(crate) async fn ask(
         &self,
         definition: &'static Definition,
@@ -237,7 +237,7 @@ impl Rig {
         input: Value,
     ) -> OperationId {
         self.clock.advance(SignedDuration::from_millis(1));
-        let deadline = self.world.now() + SignedDuration::from_secs(60);
+        let deadline = self.env.now() + SignedDuration::from_secs(60);
         let operation = self.opened(definition, subject_kind, subject, input, deadline);
         let mut tx = self.store.begin().await.unwrap();
         tx.operation_open(&operation).await.unwrap();
@@ -249,14 +249,14 @@ impl Rig {
         self.store.operation_lookup(id).await.unwrap().unwrap()
     }
 
-    /// Another node, which shares its files with the first.
+    /// Adds another node, which shares a file system with the first.
     pub(crate) async fn add_far(&mut self, gpus: i64, cpus: i64) -> NodeId {
-        let id = add_node(&self.store, &self.world, "far", gpus, cpus).await;
+        let id = add_node(&self.store, &self.env, "far", gpus, cpus).await;
         self.far = Some(Node { shares: self.node.shares.clone(), ..Node::new(id) });
         id
     }
 
-    /// The networks whose cells have something in common that is still there.
+    /// Returns the networks with shared directories left.
     pub(crate) fn shares(&self) -> BTreeSet<NetworkId> {
         self.node.shares.lock().unwrap().clone()
     }
@@ -270,7 +270,7 @@ impl Rig {
         slots.into_iter().map(|slot| (slot.id, slot.state, slot.allocation_id)).collect()
     }
 
-    /// Everything as it was at the start, with another node; faster than another database.
+    /// Resets everything to the initial state, with another node; faster than another database.
     pub(crate) async fn reset(&mut self) {
         for table in [
             "DELETE FROM adapter_steps",
@@ -279,7 +279,7 @@ impl Rig {
             "DELETE FROM instance_components",
             "DELETE FROM instances",
             "DELETE FROM node_tasks",
-            "DELETE FROM operation_touches",
+            "DELETE FROM operation_locks",
             "DELETE FROM operations",
             "DELETE FROM operations_finished",
             "DELETE FROM cell_logs",
@@ -294,38 +294,38 @@ impl Rig {
             "DELETE FROM nodes",
             "DELETE FROM witnesses",
             "DELETE FROM quotas",
-            "DELETE FROM unsealed",
+            "DELETE FROM outbox",
         ] {
             self.store.sabotage(table).await.unwrap();
         }
         self.engines += 1;
-        self.engine = engine(&self.store, &self.world, self.engines);
+        self.engine = engine(&self.store, &self.env, self.engines);
         let name = format!("node-{}", self.engines);
-        self.node = Node::new(add_node(&self.store, &self.world, &name, 8, 32).await);
+        self.node = Node::new(add_node(&self.store, &self.env, &name, 8, 32).await);
         self.far = None;
         self.adapter.begin_anew();
     }
 
-    /// A new engine takes over from one that is gone.
+    /// Replaces a dead engine with a new one.
     pub(crate) async fn replace_engine(&mut self) {
         self.engines += 1;
-        self.engine = engine(&self.store, &self.world, self.engines);
-        // The lease lapses by the database's clock on PostgreSQL and by ours on SQLite.
+        self.engine = engine(&self.store, &self.env, self.engines);
+        // The lease expires by the database's clock on PostgreSQL and by ours on SQLite.
         tokio::time::sleep(Duration::from_millis(70)).await;
         self.clock.advance(SignedDuration::from_millis(70));
     }
 
-    /// Lets engine and node work until the operation has ended or is parked. An engine that was struck dead is replaced.
+    /// Runs engine and node until the operation has ended or is blocked. An engine that was struck dead is replaced.
     pub(crate) async fn drive(&mut self, id: OperationId) -> Operation {
         self.drive_with(id, true).await
     }
 
-    /// The same; `deadly` says whether a strike kills the engine.
+    /// Likewise; `deadly` is whether a strike kills the engine.
     pub(crate) async fn drive_with(&mut self, id: OperationId, deadly: bool) -> Operation {
         let mut struck = self.engine.points.struck();
         for _ in 0..3000 {
             let operation = self.operation(id).await;
-            if operation.state.is_final() || operation.state == OperationState::Parked {
+            if operation.state.is_final() || operation.state == OperationState::Blocked {
                 return operation;
             }
             let idle = !self.turn().await;
@@ -340,10 +340,10 @@ impl Rig {
         panic!("{id} did not come to an end: {:#?}", self.operation(id).await);
     }
 
-    /// Lets everybody do what there is to do now, once; says whether anybody did anything.
+    /// Runs engine, nodes and adapter once; returns whether anything happened.
     pub(crate) async fn turn(&mut self) -> bool {
         let moved = self.engine.round().await.unwrap();
-        let now = self.world.now();
+        let now = self.env.now();
         let mut served = self.node.serve(&self.store, now).await;
         if let Some(far) = &mut self.far {
             served += far.serve(&self.store, now).await;
@@ -355,17 +355,17 @@ impl Rig {
         moved + served > 0
     }
 
-    /// Lets time pass, and everybody do what there is to do meanwhile.
+    /// Advances the clock and runs everything that becomes due.
     pub(crate) async fn pass(&mut self, length: SignedDuration) {
-        let until = self.world.now() + length;
-        while self.world.now() < until {
+        let until = self.env.now() + length;
+        while self.env.now() < until {
             if !self.turn().await {
                 self.clock.advance(SignedDuration::from_millis(500));
             }
         }
     }
 
-    /// An active allocation.
+    /// Returns an active allocation.
     pub(crate) async fn active(&mut self, name: &str, gpus: i64) -> AllocationId {
         let (allocation, operation) = self.create(name, gpus, None).await;
         let ended = self.drive(operation).await;
@@ -374,7 +374,7 @@ impl Rig {
         allocation
     }
 
-    /// The node's agent has what its node should have, as soon as it is told.
+    /// The agents reconcile at once.
     async fn follow(&self) {
         for node in [Some(&self.node), self.far.as_ref()].into_iter().flatten() {
             let (wanted, applied) = self.store.wanted(node.id).await.unwrap();
@@ -386,17 +386,16 @@ impl Rig {
         }
     }
 
-    /// Asks for a cell in an allocation, as the command does.
+    /// Requests a cell in an allocation, as the command does.
     pub(crate) async fn cell(&mut self, allocation: AllocationId, name: &str) -> (CellId, OperationId) {
         self.clock.advance(SignedDuration::from_millis(1));
-        let (tenant_id, project_id, now) = (self.project.tenant_id, self.project.id, self.world.now());
+        let (tenant_id, project_id, now) = (self.project.tenant_id, self.project.id, self.env.now());
         let spec = json!({"root": {"host": ["/usr"]}, "services": [{"name": "main", "command": ["/bin/main"]}],
                           "ingress": [{"port": 80}]});
-        let id: CellId = self.world.id();
+        let id: CellId = self.env.id();
         let operation = self.opened(&muster_engine::cell::CREATE, "cell", id, json!({}), now + TIMING.create);
         let mut tx = self.store.begin().await.unwrap();
-        let network =
-            tx.network_ensure(self.world.id(), tenant_id, project_id, "default", now).await.unwrap();
+        let network = tx.network_ensure(self.env.id(), tenant_id, project_id, "default", now).await.unwrap();
         let cell = Cell {
             id,
             tenant_id,
@@ -424,7 +423,7 @@ impl Rig {
             version: 1,
         };
         tx.cell_request(&cell).await.unwrap();
-        // Apart from the ports that members are given, from 30,000 on.
+        // Distinct from the ports assigned to members, from 30,000 on.
         let port = NodePort { protocol: "tcp".to_owned(), port: 31_000 + cell.host, cell_port: 80 };
         tx.node_port_insert(self.node.id, id, &port).await.unwrap();
         tx.wanted_raise(network.id, self.node.id).await.unwrap();
@@ -433,7 +432,7 @@ impl Rig {
         (id, operation.id)
     }
 
-    /// A running cell, in an allocation of its own.
+    /// Returns a running cell, in an allocation of its own.
     pub(crate) async fn running(&mut self, name: &str) -> CellId {
         let allocation = self.active(&format!("of-{name}"), 1).await;
         let (cell, operation) = self.cell(allocation, name).await;

@@ -1,4 +1,4 @@
-//! What the members of an instance have in common.
+//! Shared directories of an instance's members.
 
 use muster_engine::node::AUDIT;
 use muster_engine::{instance, member};
@@ -25,14 +25,14 @@ async fn what_members_shared_goes_after_them_and_is_seen_to_be_gone(rig: &mut Ri
     let i = rig.instance("i", 2).await;
     let network = rig.app_instance(i).await.network_id;
     assert!(rig.shares().contains(&network));
-    // Members that go take nothing of it along.
+    // Removed members leave them in place.
     let remove = rig.member_op(&member::REMOVE, rig.units(i).await[0], json!({"force": false})).await;
     succeeds(rig, remove).await;
     assert!(rig.shares().contains(&network));
     rig.node.wrong.push(Wrong::LeavesShare);
     let stop = rig.instance_op(&instance::DECOMMISSION, i, json!({}), false).await;
-    let parked = rig.drive(stop).await;
-    assert!(why(&parked).contains("of what its members shared is left"), "{}", why(&parked));
+    let blocked = rig.drive(stop).await;
+    assert!(why(&blocked).contains("of what its members shared is left"), "{}", why(&blocked));
     assert!(rig.node.cells.is_empty(), "what cells have is not taken away from under them");
     assert_eq!(rig.app_instance(i).await.state, InstanceState::Stopping);
     retry(rig, stop).await;
@@ -67,7 +67,7 @@ async fn a_member_is_refused_where_it_would_share_with_nobody(rig: &mut Rig) {
     let (_, add) = rig.add(i).await;
     succeeds(rig, add).await;
     assert_eq!(rig.far.as_ref().unwrap().cells.len(), 1);
-    // Any node that has them can remove them.
+    // Any node with the file system can remove them.
     cordon(rig, false).await;
     let stop = rig.instance_op(&instance::DECOMMISSION, i, json!({}), false).await;
     succeeds(rig, stop).await;
@@ -84,14 +84,15 @@ async fn what_came_back_of_a_share_is_told_and_never_swept_away(rig: &mut Rig) {
         cell_id: None,
         network_id: Some(network_id),
     };
-    // What members share now, and what is another platform's, is as it should be. The made-up node lists no cells, which is told.
-    rig.node.strays = vec![share(network), share(rig.world.id())];
-    let audit = rig.ask(&AUDIT, "node", rig.node.id, json!({"mend": true})).await;
+    // Directories in use, and those of another platform, are no differences. The simulated node lists no cells, which is
+    // reported.
+    rig.node.strays = vec![share(network), share(rig.env.id())];
+    let audit = rig.ask(&AUDIT, "node", rig.node.id, json!({"repair": true})).await;
     let why = rig.drive(audit).await.message.unwrap_or_default();
     assert!(why.contains("i-unit-1") && !why.contains("shared is there"), "{why}");
     let stop = rig.instance_op(&instance::DECOMMISSION, i, json!({}), false).await;
     succeeds(rig, stop).await;
-    let audit = rig.ask(&AUDIT, "node", rig.node.id, json!({"mend": true})).await;
+    let audit = rig.ask(&AUDIT, "node", rig.node.id, json!({"repair": true})).await;
     let ended = rig.drive(audit).await;
     assert_eq!(ended.state, OperationState::Failed, "{ended:#?}");
     let why = ended.message.unwrap_or_default();

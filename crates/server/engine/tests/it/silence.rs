@@ -1,4 +1,4 @@
-//! Nodes whose heartbeat is late, long before anything is decided about them.
+//! Nodes with a late heartbeat, long before they are declared lost.
 
 use jiff::SignedDuration;
 use muster_ids::{NodeId, OperationId};
@@ -20,22 +20,22 @@ stories! {
     what_is_short_is_named
 }
 
-/// The node's last heartbeat was longer ago than placement puts up with.
+/// Makes the node's last heartbeat older than placement accepts.
 async fn silence(rig: &Rig, node: NodeId) {
-    let long_ago = rig.world.now() - TIMING.silent - SignedDuration::from_secs(55);
+    let long_ago = rig.env.now() - TIMING.silent - SignedDuration::from_secs(55);
     rig.store.heartbeat_write(&[node], &[], long_ago).await.unwrap();
     assert_eq!(rig.store.node_lookup(node).await.unwrap().unwrap().state, NodeState::Ready);
 }
 
-/// Its agent is heard from now on.
+/// Makes its heartbeats recent from now on.
 async fn is_heard(rig: &Rig, node: NodeId) {
-    let from_now_on = rig.world.now() + SignedDuration::from_hours(1);
+    let from_now_on = rig.env.now() + SignedDuration::from_hours(1);
     rig.store.heartbeat_write(&[node], &[], from_now_on).await.unwrap();
 }
 
 async fn lose(rig: &Rig, node: NodeId) {
     let mut tx = rig.store.begin().await.unwrap();
-    assert!(tx.node_lost(node, rig.world.now()).await.unwrap());
+    assert!(tx.node_lost(node, rig.env.now()).await.unwrap());
     tx.commit().await.unwrap();
 }
 
@@ -94,7 +94,7 @@ async fn a_claim_moves_from_a_node_that_fell_silent_before_it_got_the_task(rig: 
     assert_eq!((allocation.node_id, allocation.incarnation), (Some(far), 2));
     assert_eq!((allocation.held, allocation.capacity), (claimed.held, claimed.held));
     assert_eq!((free_gpus(rig, near).await, free_gpus(rig, far).await), (8, 6));
-    // The first one comes back: it finds nothing to do.
+    // The first one returns: it finds no work.
     rig.node.reachable = true;
     is_heard(rig, near).await;
     rig.pass(TIMING.task * 2).await;
@@ -107,8 +107,8 @@ async fn a_claim_stays_on_a_node_that_got_the_task(rig: &mut Rig) {
     rig.node.reachable = false;
     let (id, operation) = rig.create("a", 2, None).await;
     rig.pass(TIMING.look).await;
-    // The agent gets it and falls silent: it may have begun.
-    let delivered = rig.store.task_deliver(near, 1, rig.world.now(), 16).await.unwrap();
+    // The agent gets the task and falls silent: it may have started.
+    let delivered = rig.store.task_deliver(near, 1, rig.env.now(), 16).await.unwrap();
     assert_eq!(delivered.len(), 1);
     silence(rig, near).await;
     rig.pass(TIMING.task * 2).await;
@@ -147,7 +147,7 @@ async fn a_claim_on_a_lost_node_that_got_nothing_is_given_up_without_it(rig: &mu
         assert_eq!(rig.allocation(id).await.state, AllocationState::Failed);
         assert_eq!(free_gpus(rig, near).await, 8, "nothing of it is held, and nothing waits for the node");
         let mut tx = rig.store.begin().await.unwrap();
-        assert!(tx.node_back(near, rig.world.now()).await.unwrap());
+        assert!(tx.node_back(near, rig.env.now()).await.unwrap());
         tx.commit().await.unwrap();
         is_heard(rig, near).await;
     }

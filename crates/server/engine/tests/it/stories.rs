@@ -1,12 +1,12 @@
-//! The operations from their beginning to their end, as users know them.
+//! Operations from start to end, from the users' point of view.
 
 use jiff::SignedDuration;
 use muster_engine::allocation::{CLEAN, RELEASE, RESIZE, RESTART};
 use muster_engine::node::{DRAIN, RETIRE};
-use muster_engine::{definition, supersede, unblock};
+use muster_engine::{definition, resolve, supersede};
 use muster_model::allocation::{AllocationShape, AllocationState, FailureReason};
 use muster_model::node::{Capacity, SlotState};
-use muster_model::operation::{ItemState, OperationState, StepState, Unblock};
+use muster_model::operation::{ItemState, OperationState, ResolveAction, StepState};
 use muster_model::task::TaskKind;
 use muster_model::witness::{Transition, Witness, WitnessKind};
 use muster_testkit::Database;
@@ -28,23 +28,23 @@ stories! {
     a_release_takes_over_from_a_create
     a_release_takes_over_from_a_resize_at_every_step
     a_drain_that_is_accepted_in_part_leaves_the_node_cordoned
-    an_unverified_wipe_is_parked_and_can_be_retried
+    an_unverified_wipe_is_blocked_and_can_be_retried
     an_unverified_wipe_can_be_attested_and_stays_quarantined
-    what_fails_for_good_is_parked_and_asked_for_again_when_retried
+    what_fails_for_good_is_blocked_and_asked_for_again_when_retried
     a_dead_node_is_attested_and_cleaned_when_it_is_back
     a_restart_raises_the_incarnation
     a_resize_grows_and_shrinks
     a_resize_without_room_changes_nothing
     a_whole_node_is_taken_alone
     operations_on_one_thing_run_in_order
-    who_waits_behind_what_is_parked_is_told_at_its_deadline
+    who_waits_behind_what_is_blocked_is_told_at_its_deadline
     a_drain_waits_for_the_tenants
     a_drain_forces_at_its_deadline
-    a_drain_without_force_is_parked_at_its_deadline
+    a_drain_without_force_is_blocked_at_its_deadline
     an_empty_node_is_retired_with_evidence
     finished_work_leaves_the_hot_tables
     a_task_that_nobody_answers_is_asked_again
-    what_is_parked_too_long_is_told
+    what_is_blocked_too_long_is_told
 }
 
 async fn an_allocation_goes_from_requested_to_released(rig: &mut Rig) {
@@ -98,22 +98,22 @@ async fn a_node_that_does_nothing_is_undone_at_the_deadline_with_a_reason(rig: &
         rig.node.reachable = false;
         let (id, operation) = rig.create("a", 1, None).await;
         rig.engine.round().await.unwrap();
-        // Its agent gets the task and says nothing: it may have begun.
-        let given = rig.store.task_deliver(rig.node.id, 1, rig.world.now(), 16).await.unwrap();
+        // Its agent gets the task and falls silent: it may have started.
+        let given = rig.store.task_deliver(rig.node.id, 1, rig.env.now(), 16).await.unwrap();
         assert_eq!(given.len(), 1);
         rig.clock.advance(TIMING.create + SignedDuration::from_secs(1));
         if lost {
             let mut tx = rig.store.begin().await.unwrap();
-            assert!(tx.node_lost(rig.node.id, rig.world.now()).await.unwrap());
+            assert!(tx.node_lost(rig.node.id, rig.env.now()).await.unwrap());
             tx.commit().await.unwrap();
         }
         rig.engine.round().await.unwrap();
         assert_eq!(rig.operation(operation).await.state, OperationState::Compensating);
         rig.node.reachable = !lost;
         if lost {
-            assert_eq!(rig.drive(operation).await.state, OperationState::Parked);
+            assert_eq!(rig.drive(operation).await.state, OperationState::Blocked);
             attest(rig, id).await;
-            decide(rig, operation, Unblock::Retry).await;
+            decide(rig, operation, ResolveAction::Retry).await;
         }
         assert_eq!(rig.drive(operation).await.state, OperationState::Failed);
         let allocation = rig.allocation(id).await;
@@ -144,10 +144,10 @@ async fn a_certain_refusal_is_not_asked_for_again(rig: &mut Rig) {
 async fn cancelling_undoes_what_was_done(rig: &mut Rig) {
     let (id, operation) = rig.create("a", 2, None).await;
     rig.engine.round().await.unwrap();
-    rig.node.serve(&rig.store, rig.world.now()).await;
+    rig.node.serve(&rig.store, rig.env.now()).await;
     assert_eq!(rig.node.places.len(), 1, "its place was made");
     let mut tx = rig.store.begin().await.unwrap();
-    tx.operation_cancel(operation, rig.world.now()).await.unwrap();
+    tx.operation_cancel(operation, rig.env.now()).await.unwrap();
     tx.commit().await.unwrap();
     let ended = rig.drive(operation).await;
     assert_eq!(ended.state, OperationState::Cancelled);
@@ -155,25 +155,25 @@ async fn cancelling_undoes_what_was_done(rig: &mut Rig) {
     assert!(rig.node.places.is_empty());
 }
 
-/// Supersedes whatever is under way on the allocation by its release.
+/// Supersedes any open operation on the allocation with its release.
 async fn release_now(rig: &Rig, id: muster_ids::AllocationId) -> muster_ids::OperationId {
     use muster_ids::TypedId as _;
     let old = rig.store.operation_open_on(id.uuid()).await.unwrap();
     let allocation = rig.allocation(id).await;
-    let now = rig.world.now();
+    let now = rig.env.now();
     let mut parent = old[0].clone();
     parent.parent_id = None;
     let mut tx = rig.store.begin().await.unwrap();
     let mut release = muster_engine::open(
         &RELEASE,
         muster_engine::Open {
-            id: rig.world.id(),
+            id: rig.env.id(),
             scope: allocation.scope(),
             subject_kind: "allocation",
             subject_id: id.uuid(),
             subject_name: allocation.name.clone(),
-            touches: vec![id.uuid()],
-            shares: Vec::new(),
+            exclusive_locks: vec![id.uuid()],
+            shared_locks: Vec::new(),
             asked_by: rig.asked(),
             correlation_id: "c".to_owned(),
             input: json!({}),
@@ -183,7 +183,7 @@ async fn release_now(rig: &Rig, id: muster_ids::AllocationId) -> muster_ids::Ope
         },
     );
     for old in &old {
-        assert!(supersede(&mut tx, &rig.world, old, &mut release, now).await.unwrap());
+        assert!(supersede(&mut tx, &rig.env, old, &mut release, now).await.unwrap());
     }
     tx.operation_open(&release).await.unwrap();
     tx.commit().await.unwrap();
@@ -192,10 +192,10 @@ async fn release_now(rig: &Rig, id: muster_ids::AllocationId) -> muster_ids::Ope
 
 async fn a_release_takes_over_from_a_create(rig: &mut Rig) {
     let (id, create) = rig.create("a", 2, None).await;
-    // Held by an engine that is in the middle of it.
-    let leased = rig.store.operation_lease("slow", TIMING.lease, rig.world.now(), 8).await.unwrap();
+    // Leased by an engine that is in the middle of it.
+    let leased = rig.store.operation_lease("slow", TIMING.lease, rig.env.now(), 8).await.unwrap();
     rig.engine.work(leased[0].clone()).await;
-    rig.node.serve(&rig.store, rig.world.now()).await;
+    rig.node.serve(&rig.store, rig.env.now()).await;
     let stale = rig.operation(create).await;
     let release = release_now(rig, id).await;
     let old = rig.operation(create).await;
@@ -203,7 +203,7 @@ async fn a_release_takes_over_from_a_create(rig: &mut Rig) {
     let new = rig.operation(release).await;
     assert_eq!(new.supersedes, Some(create));
     assert_eq!(new.input["inherited"]["effects"][0]["step"], "claim", "its journal is inherited");
-    // Whoever worked on the old one is refused.
+    // The engine working on the old one is fenced.
     assert_eq!(rig.engine.work(stale).await, muster_engine::Tick::Fenced);
     assert_eq!(rig.engine.fenced(), 1);
     assert_eq!(rig.drive(release).await.state, OperationState::Succeeded);
@@ -212,14 +212,14 @@ async fn a_release_takes_over_from_a_create(rig: &mut Rig) {
 }
 
 async fn a_release_takes_over_from_a_resize_at_every_step(rig: &mut Rig) {
-    // More of one thing, less of another; taken over after each look that the engine has at it.
+    // More of one resource, less of another; superseded after each pass of the engine.
     for looks in 0..12 {
         let id = rig.active("a", 2).await;
         let target = Capacity { gpus: 4, cpus: 1, memory_mb: 4096, disk_mb: 512 };
         let resize = rig.ask(&RESIZE, "allocation", id, json!({"capacity": target})).await;
         for _ in 0..looks {
             rig.engine.round().await.unwrap();
-            rig.node.serve(&rig.store, rig.world.now()).await;
+            rig.node.serve(&rig.store, rig.env.now()).await;
         }
         let release = match rig.operation(resize).await.state.is_final() {
             true => rig.ask(&RELEASE, "allocation", id, json!({})).await,
@@ -236,8 +236,8 @@ async fn a_release_takes_over_from_a_resize_at_every_step(rig: &mut Rig) {
 async fn a_drain_that_is_accepted_in_part_leaves_the_node_cordoned(rig: &mut Rig) {
     let id = rig.active("a", 1).await;
     let drain = rig.ask(&DRAIN, "node", rig.node.id, json!({})).await;
-    assert_eq!(rig.drive(drain).await.state, OperationState::Parked);
-    decide(rig, drain, Unblock::AcceptPartial).await;
+    assert_eq!(rig.drive(drain).await.state, OperationState::Blocked);
+    decide(rig, drain, ResolveAction::AcceptPartial).await;
     assert_eq!(rig.drive(drain).await.state, OperationState::Partial);
     let node = rig.store.node_lookup(rig.node.id).await.unwrap().unwrap();
     assert!(node.cordoned && !node.draining);
@@ -245,34 +245,34 @@ async fn a_drain_that_is_accepted_in_part_leaves_the_node_cordoned(rig: &mut Rig
 }
 
 pub(crate) async fn retry(rig: &Rig, id: muster_ids::OperationId) {
-    decide(rig, id, Unblock::Retry).await;
+    decide(rig, id, ResolveAction::Retry).await;
 }
 
-pub(crate) async fn decide(rig: &Rig, id: muster_ids::OperationId, choice: Unblock) {
-    let now = rig.world.now();
+pub(crate) async fn decide(rig: &Rig, id: muster_ids::OperationId, action: ResolveAction) {
+    let now = rig.env.now();
     let mut tx = rig.store.begin().await.unwrap();
     let mut fresh = tx.operation_seize(id).await.unwrap().unwrap();
     let kind = definition(&fresh.kind).unwrap();
-    unblock(&mut fresh, kind, &TIMING, choice, now).expect("it is one of the choices");
+    resolve(&mut fresh, kind, &TIMING, action, now).expect("it is one of the choices");
     tx.operation_advance(&fresh, now, None).await.unwrap();
     tx.commit().await.unwrap();
 }
 
-async fn an_unverified_wipe_is_parked_and_can_be_retried(rig: &mut Rig) {
+async fn an_unverified_wipe_is_blocked_and_can_be_retried(rig: &mut Rig) {
     let id = rig.active("a", 2).await;
     rig.node.wrong.push(Wrong::LeavesResidue);
     let release = rig.ask(&RELEASE, "allocation", id, json!({})).await;
-    let parked = rig.drive(release).await;
-    assert_eq!(parked.state, OperationState::Parked);
-    let why = parked.parked.unwrap();
+    let blocked = rig.drive(release).await;
+    assert_eq!(blocked.state, OperationState::Blocked);
+    let why = blocked.blocked.unwrap();
     assert!(why.reason.contains("not wiped"), "{}", why.reason);
-    assert_eq!(why.unblock_by, "operator");
+    assert_eq!(why.resolvable_by, "operator");
     assert_eq!(
         rig.slots().await.iter().filter(|slot| slot.2 == Some(id)).count(),
         2,
         "nobody else gets the slots"
     );
-    decide(rig, release, Unblock::Retry).await;
+    decide(rig, release, ResolveAction::Retry).await;
     assert_eq!(rig.drive(release).await.state, OperationState::Succeeded, "it was wiped once more, and seen");
     assert!(rig.node.dirty.is_empty());
 }
@@ -281,9 +281,9 @@ async fn an_unverified_wipe_can_be_attested_and_stays_quarantined(rig: &mut Rig)
     let id = rig.active("a", 2).await;
     rig.node.wrong.push(Wrong::LeavesResidue);
     let release = rig.ask(&RELEASE, "allocation", id, json!({})).await;
-    assert_eq!(rig.drive(release).await.state, OperationState::Parked);
+    assert_eq!(rig.drive(release).await.state, OperationState::Blocked);
     let witness = attest(rig, id).await;
-    decide(rig, release, Unblock::Abandon).await;
+    decide(rig, release, ResolveAction::Abandon).await;
     assert_eq!(rig.drive(release).await.state, OperationState::Succeeded);
     let allocation = rig.allocation(id).await;
     assert_eq!((allocation.state, allocation.wiped_witness_id), (AllocationState::Released, Some(witness)));
@@ -291,12 +291,12 @@ async fn an_unverified_wipe_can_be_attested_and_stays_quarantined(rig: &mut Rig)
     assert_eq!(quarantined, 2);
 }
 
-async fn what_fails_for_good_is_parked_and_asked_for_again_when_retried(rig: &mut Rig) {
+async fn what_fails_for_good_is_blocked_and_asked_for_again_when_retried(rig: &mut Rig) {
     let id = rig.active("a", 2).await;
     rig.node.wrong.extend([Wrong::Fails(TaskKind::Destroy); 3]);
     let release = rig.ask(&RELEASE, "allocation", id, json!({})).await;
-    assert_eq!(rig.drive(release).await.state, OperationState::Parked);
-    decide(rig, release, Unblock::Retry).await;
+    assert_eq!(rig.drive(release).await.state, OperationState::Blocked);
+    decide(rig, release, ResolveAction::Retry).await;
     assert_eq!(rig.drive(release).await.state, OperationState::Succeeded);
 }
 
@@ -304,7 +304,7 @@ pub(crate) async fn attest(rig: &Rig, id: muster_ids::AllocationId) -> muster_id
     use muster_ids::TypedId as _;
     let allocation = rig.allocation(id).await;
     let witness = Witness {
-        id: rig.world.id(),
+        id: rig.env.id(),
         subject_id: id.uuid(),
         transition: Transition::Wiped,
         kind: WitnessKind::Attested,
@@ -315,7 +315,7 @@ pub(crate) async fn attest(rig: &Rig, id: muster_ids::AllocationId) -> muster_id
         actor_id: Some("usr_operator".to_owned()),
         checked: json!([]),
         result: json!({"statement": "its disks were shredded"}),
-        at: rig.world.now(),
+        at: rig.env.now(),
     };
     let mut tx = rig.store.begin().await.unwrap();
     tx.witness_insert(&witness).await.unwrap();
@@ -328,24 +328,24 @@ async fn a_dead_node_is_attested_and_cleaned_when_it_is_back(rig: &mut Rig) {
     let incarnation = rig.allocation(id).await.incarnation;
     rig.node.reachable = false;
     let mut tx = rig.store.begin().await.unwrap();
-    assert!(tx.node_lost(rig.node.id, rig.world.now()).await.unwrap());
+    assert!(tx.node_lost(rig.node.id, rig.env.now()).await.unwrap());
     tx.commit().await.unwrap();
     let release = rig.ask(&RELEASE, "allocation", id, json!({})).await;
-    let parked = rig.drive(release).await;
-    assert_eq!(parked.state, OperationState::Parked, "it is not released on nobody's word");
-    assert!(parked.parked.unwrap().reason.contains("unreachable"));
+    let blocked = rig.drive(release).await;
+    assert_eq!(blocked.state, OperationState::Blocked, "it is not released on nobody's word");
+    assert!(blocked.blocked.unwrap().reason.contains("unreachable"));
     attest(rig, id).await;
-    decide(rig, release, Unblock::Retry).await;
+    decide(rig, release, ResolveAction::Retry).await;
     assert_eq!(rig.drive(release).await.state, OperationState::Succeeded);
     let allocation = rig.allocation(id).await;
     assert_eq!(allocation.state, AllocationState::Released);
     assert!(allocation.incarnation > incarnation, "whatever comes back is fenced");
     assert_eq!(rig.slots().await.iter().filter(|slot| slot.1 == SlotState::Quarantined).count(), 2);
-    // It comes back with its ghost. The agent destroys that first; then its slots are cleaned with evidence.
+    // It returns with a stale copy. The agent destroys that first; then its slots are cleaned with evidence.
     rig.node.reachable = true;
     rig.node.places.clear();
     let mut tx = rig.store.begin().await.unwrap();
-    assert!(tx.node_back(rig.node.id, rig.world.now()).await.unwrap());
+    assert!(tx.node_back(rig.node.id, rig.env.now()).await.unwrap());
     tx.commit().await.unwrap();
     let clean = rig.ask(&CLEAN, "allocation", id, json!({})).await;
     assert_eq!(rig.drive(clean).await.state, OperationState::Succeeded);
@@ -422,18 +422,18 @@ async fn operations_on_one_thing_run_in_order(rig: &mut Rig) {
     let _ = other;
 }
 
-async fn who_waits_behind_what_is_parked_is_told_at_its_deadline(rig: &mut Rig) {
+async fn who_waits_behind_what_is_blocked_is_told_at_its_deadline(rig: &mut Rig) {
     let id = rig.active("a", 1).await;
     rig.node.wrong.extend([Wrong::Fails(TaskKind::Destroy); 3]);
-    let parked = rig.ask(&RESTART, "allocation", id, json!({})).await;
-    assert_eq!(rig.drive(parked).await.state, OperationState::Parked);
+    let blocked = rig.ask(&RESTART, "allocation", id, json!({})).await;
+    assert_eq!(rig.drive(blocked).await.state, OperationState::Blocked);
     let behind = rig.ask(&RESTART, "allocation", id, json!({})).await;
     let ended = rig.drive(behind).await;
     assert_eq!((ended.state, ended.reason.as_deref()), (OperationState::Failed, Some("deadline_passed")));
-    assert!(ended.message.unwrap().contains(&parked.to_string()), "it says behind whom it waited");
-    assert_eq!(rig.operation(parked).await.state, OperationState::Parked, "which keeps what it touches");
-    decide(rig, parked, Unblock::Retry).await;
-    assert_eq!(rig.drive(parked).await.state, OperationState::Succeeded);
+    assert!(ended.message.unwrap().contains(&blocked.to_string()), "it says behind whom it waited");
+    assert_eq!(rig.operation(blocked).await.state, OperationState::Blocked, "which keeps what it touches");
+    decide(rig, blocked, ResolveAction::Retry).await;
+    assert_eq!(rig.drive(blocked).await.state, OperationState::Succeeded);
     // Statements only: nothing else happens while a transaction is open.
     let held = rig.store.meter().longest_held();
     assert!(held < std::time::Duration::from_millis(50), "a transaction was held for {held:?}");
@@ -471,15 +471,15 @@ async fn a_drain_forces_at_its_deadline(rig: &mut Rig) {
     assert!(children.iter().all(|child| child.state == OperationState::Succeeded));
 }
 
-async fn a_drain_without_force_is_parked_at_its_deadline(rig: &mut Rig) {
+async fn a_drain_without_force_is_blocked_at_its_deadline(rig: &mut Rig) {
     let id = rig.active("a", 1).await;
     let drain = rig.ask(&DRAIN, "node", rig.node.id, json!({})).await;
-    let parked = rig.drive(drain).await;
-    assert_eq!(parked.state, OperationState::Parked);
-    let choices = parked.parked.unwrap().choices;
-    assert!(choices.contains(&Unblock::AcceptPartial) && choices.contains(&Unblock::Retry));
+    let blocked = rig.drive(drain).await;
+    assert_eq!(blocked.state, OperationState::Blocked);
+    let actions = blocked.blocked.unwrap().actions;
+    assert!(actions.contains(&ResolveAction::AcceptPartial) && actions.contains(&ResolveAction::Retry));
     assert_eq!(rig.allocation(id).await.state, AllocationState::Active, "its tenant keeps it");
-    decide(rig, drain, Unblock::Abandon).await;
+    decide(rig, drain, ResolveAction::Abandon).await;
     assert_eq!(rig.drive(drain).await.state, OperationState::Cancelled);
     let node = rig.store.node_lookup(rig.node.id).await.unwrap().unwrap();
     assert!(!node.draining && !node.cordoned, "new work is let in again");
@@ -510,9 +510,9 @@ async fn finished_work_leaves_the_hot_tables(rig: &mut Rig) {
 async fn a_task_that_nobody_answers_is_asked_again(rig: &mut Rig) {
     let (id, operation) = rig.create("a", 1, None).await;
     rig.engine.round().await.unwrap();
-    // The agent took it, did it, and was never heard again.
+    // The agent received the task, ran it, and fell silent.
     rig.node.wrong.push(Wrong::DiesAfter(TaskKind::Prepare));
-    let tasks = rig.store.task_deliver(rig.node.id, 1, rig.world.now(), 8).await.unwrap();
+    let tasks = rig.store.task_deliver(rig.node.id, 1, rig.env.now(), 8).await.unwrap();
     assert_eq!(tasks.len(), 1);
     rig.clock.advance(SignedDuration::from_secs(11));
     let ended = rig.drive(operation).await;
@@ -522,14 +522,14 @@ async fn a_task_that_nobody_answers_is_asked_again(rig: &mut Rig) {
     assert_eq!(rig.allocation(id).await.state, AllocationState::Active);
 }
 
-async fn what_is_parked_too_long_is_told(rig: &mut Rig) {
+async fn what_is_blocked_too_long_is_told(rig: &mut Rig) {
     let id = rig.active("a", 1).await;
     let drain = rig.ask(&DRAIN, "node", rig.node.id, json!({})).await;
     rig.drive(drain).await;
     rig.clock.advance(TIMING.escalate + SignedDuration::from_secs(1));
     tokio::time::sleep(std::time::Duration::from_millis(60)).await;
     rig.engine.round().await.unwrap();
-    let parked = rig.operation(drain).await;
-    assert!(parked.parked.unwrap().escalated);
+    let blocked = rig.operation(drain).await;
+    assert!(blocked.blocked.unwrap().escalated);
     let _ = id;
 }

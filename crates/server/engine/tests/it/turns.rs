@@ -1,4 +1,4 @@
-//! Whose turn it is where several touch the same: nobody waits for somebody who waits for him.
+//! Lock order between operations on the same subject: no cycle of waiting operations.
 
 use muster_engine::{instance, member, members};
 use muster_model::member::MemberState;
@@ -17,7 +17,7 @@ stories! {
 async fn a_part_does_not_wait_for_who_came_after_the_whole(rig: &mut Rig) {
     let i = rig.instance("i", 3).await;
     let units = rig.units(i).await;
-    // Two of three are under way; the third has its turn later.
+    // Two of three are open; the third starts later.
     rig.adapter.silent = true;
     let bulk = rig.members_op(&members::DRAIN, i, &units).await;
     rig.turn().await;

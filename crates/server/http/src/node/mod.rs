@@ -1,6 +1,6 @@
 //! The listener that agents dial: TLS always, by certificates of the platform's own authority, apart from the public API.
 
-mod door;
+mod pipeline;
 mod registry;
 mod stream;
 mod tls;
@@ -14,7 +14,7 @@ use axum::extract::{Path, Request};
 use axum::routing::{any, get, post};
 use muster_api::{Code, Problem};
 use muster_control::Platform;
-use muster_wire::{OPERATIONS, STREAM};
+use muster_wire::{ENDPOINTS, STREAM};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -22,9 +22,9 @@ use tokio::task::JoinSet;
 use crate::registry::Registry;
 use crate::schema::Schemas;
 use crate::{Settings, SettingsError, StartError, listen, respond};
-use door::NodeDoor;
+use pipeline::NodePipeline;
 
-/// Starts what nodes need of a server; says where it listens, or nothing if that is off.
+/// Starts the node listener; returns its address, or `None` if disabled.
 pub(crate) async fn start(
     settings: &Settings,
     platform: &Arc<Platform>,
@@ -41,7 +41,7 @@ pub(crate) async fn start(
     let names = tls::names(address, settings.text("nodes.hosts"), advertised(settings)?.as_deref());
     let (acceptor, certificate) = tls::acceptor(platform, names).await?;
     let connections = settings.parsed::<usize>("http.max_connections")?.max(1);
-    let door = Arc::new(NodeDoor { platform: platform.clone(), schemas: Schemas::of_nodes(), timeout });
+    let door = Arc::new(NodePipeline { platform: platform.clone(), schemas: Schemas::of_nodes(), timeout });
     let registry =
         Arc::new(Registry { platform: platform.clone(), hosts: None, patience: timeout, tls: true });
     tasks.spawn(listen::serve(
@@ -52,7 +52,7 @@ pub(crate) async fn start(
             timeout,
             connections,
             reserve: 0,
-            // Many nodes may come from one address, and their certificates tell them apart.
+            // Many nodes may share an address; their certificates distinguish them.
             per_address: u32::MAX,
             without_certificate: Some((connections / 16).max(16)),
             proxies: Arc::default(),
@@ -67,7 +67,7 @@ pub(crate) async fn start(
     Ok(Some(address))
 }
 
-/// Where agents reach this very replica, if that was said.
+/// Returns the address at which agents reach this replica, if configured.
 pub(crate) fn advertised(settings: &Settings) -> Result<Option<String>, SettingsError> {
     let text = settings.text("nodes.advertise");
     if text.is_empty() {
@@ -85,7 +85,7 @@ pub(crate) fn advertised(settings: &Settings) -> Result<Option<String>, Settings
     }
 }
 
-/// The address for the line that an operator runs on a new machine: the first name that agents dial by, or where we listen.
+/// Returns the URL for the enrolment command: the first host name that agents dial, or the listen address.
 pub(crate) fn url(settings: &Settings) -> Result<String, SettingsError> {
     let listen = settings.text("nodes.listen");
     let address: Option<SocketAddr> =
@@ -105,12 +105,12 @@ pub(crate) fn url(settings: &Settings) -> Result<String, SettingsError> {
     Ok(format!("https://{host}:{port}"))
 }
 
-fn router(door: &Arc<NodeDoor>, registry: &Arc<Registry>) -> Router {
+fn router(door: &Arc<NodePipeline>, registry: &Arc<Registry>) -> Router {
     let mut router = Router::new();
-    for operation in OPERATIONS {
+    for endpoint in ENDPOINTS {
         let door = door.clone();
-        let serve = move |request: Request| door.clone().serve(operation, request);
-        router = router.route(operation.path, post(serve));
+        let serve = move |request: Request| door.clone().serve(endpoint, request);
+        router = router.route(endpoint.path, post(serve));
     }
     let streams = door.clone();
     let stream =

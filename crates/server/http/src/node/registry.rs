@@ -1,5 +1,5 @@
-//! The registry, as a node reads it: its certificate says which machine comes, and the right to pull that it was told for a cell
-//! says what it may read. Neither is enough alone: the cell must be on that very node. Nothing is written here.
+//! Registry access for nodes. The certificate identifies the machine, and the pull secret issued for a cell grants the
+//! read. Neither suffices alone: the cell must be on that node. Read-only.
 
 use std::sync::Arc;
 
@@ -9,11 +9,11 @@ use http::{Method, Request, Response};
 use muster_api::{Code, Problem};
 use muster_control::Result;
 
-use super::door::NodeDoor;
+use super::pipeline::NodePipeline;
 use crate::registry::{ReadingNode, Registry};
 
-impl NodeDoor {
-    /// Answers one agent that reads content of the registry.
+impl NodePipeline {
+    /// Serves one agent that reads registry content.
     pub(super) async fn serve_registry(
         self: Arc<Self>,
         registry: Arc<Registry>,

@@ -1,5 +1,5 @@
-//! An agent comes to a stream that it was asked to join. Its certificate must be that of the cell's own node, and somebody must
-//! wait here; to everybody else there is nothing at this path.
+//! An agent joins a stream on request. Its certificate must belong to the cell's node, and a client must be waiting on
+//! this replica; for all others the path does not exist.
 
 use std::sync::Arc;
 
@@ -11,11 +11,11 @@ use muster_control::Result;
 use muster_ids::StreamId;
 use muster_wire::STREAM;
 
-use super::door::NodeDoor;
+use super::pipeline::NodePipeline;
 use crate::websocket::{Serve, Upgrade};
 
-impl NodeDoor {
-    /// Answers one agent that dials for a stream.
+impl NodePipeline {
+    /// Serves one agent that dials for a stream.
     pub(super) async fn serve_stream(
         self: Arc<Self>,
         reference: String,
@@ -35,7 +35,7 @@ impl NodeDoor {
         let waiting = stream.and_then(|stream| self.platform.streams.take(stream, agent.node));
         let waiting = waiting.ok_or_else(|| Problem::not_found("stream that is waited for here"))?;
         let serve: Serve = Box::new(move |node| {
-            // Who waited may have gone meanwhile; then the socket is closed with the rest.
+            // The waiting client may have disconnected; then the socket is closed too.
             drop(waiting.send(node));
             Box::pin(std::future::ready(()))
         });

@@ -1,5 +1,5 @@
-//! TLS of the nodes' listener: version 1.3, a certificate of our own that is replaced while we run, and client certificates
-//! that our own authority signed.
+//! TLS of the node listener: version 1.3, a server certificate that is replaced at run time, and client certificates
+//! signed by the platform's own authority.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, RwLock};
@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 use muster_control::{Platform, authority};
-use muster_ids::World;
+use muster_ids::Env;
 use rustls::RootCertStore;
 use rustls::crypto::CryptoProvider;
 use rustls::server::{ClientHello, NoServerSessionStorage, ResolvesServerCert, WebPkiClientVerifier};
@@ -18,11 +18,11 @@ use tokio_rustls::TlsAcceptor;
 
 use crate::StartError;
 
-/// So long before its end the server's certificate is replaced.
+/// Time before expiry at which the server's certificate is replaced.
 const AHEAD: SignedDuration = SignedDuration::from_hours(24 * 10);
 const LOOK: Duration = Duration::from_secs(3600);
 
-/// The names and addresses under which agents may dial us.
+/// Returns the names and addresses under which agents may dial the server.
 pub(super) fn names(address: SocketAddr, hosts: &str, advertised: Option<&str>) -> Vec<String> {
     let mut names: Vec<String> = ["localhost", "127.0.0.1", "::1"].map(str::to_owned).into();
     if !address.ip().is_unspecified() {
@@ -36,7 +36,7 @@ pub(super) fn names(address: SocketAddr, hosts: &str, advertised: Option<&str>) 
     names
 }
 
-/// The server's certificate of the moment.
+/// The current server certificate.
 #[derive(Debug)]
 pub(super) struct Certificate {
     names: Vec<String>,
@@ -50,12 +50,12 @@ impl ResolvesServerCert for Certificate {
 }
 
 impl Certificate {
-    /// Replaces it before it ends, until dropped.
+    /// Replaces the certificate before it expires, until dropped.
     pub(super) async fn run(self: Arc<Self>, platform: Arc<Platform>) {
         loop {
             tokio::time::sleep(LOOK).await;
             let until = self.current.read().expect("no holder of this lock can panic").1;
-            if until - AHEAD > platform.world.now() {
+            if until - AHEAD > platform.env.now() {
                 continue;
             }
             match issue(&platform, &self.names).await {
@@ -73,7 +73,7 @@ fn provider() -> Arc<CryptoProvider> {
 }
 
 async fn issue(platform: &Platform, names: &[String]) -> Result<(Arc<CertifiedKey>, Timestamp), StartError> {
-    let made = authority::server_certificate(platform, names, platform.world.now())
+    let made = authority::server_certificate(platform, names, platform.env.now())
         .await
         .map_err(|problem| StartError::Tls(format!("the certificate for nodes: {}", problem.detail)))?;
     let chain = made.chain.into_iter().map(CertificateDer::from).collect();
@@ -83,9 +83,9 @@ async fn issue(platform: &Platform, names: &[String]) -> Result<(Arc<CertifiedKe
     Ok((Arc::new(certified), made.until))
 }
 
-/// The platform's clock, so that certificates end by the same clock as everything else.
+/// The platform's clock, so that certificates expire by the same clock as everything else.
 #[derive(Debug)]
-struct Time(World);
+struct Time(Env);
 
 impl rustls::time_provider::TimeProvider for Time {
     fn current_time(&self) -> Option<UnixTime> {
@@ -106,19 +106,19 @@ pub(super) async fn acceptor(
     roots
         .add(CertificateDer::from_pem_slice(pem.as_bytes()).map_err(|error| fail(&error))?)
         .map_err(|error| fail(&error))?;
-    // A machine that joins has no certificate yet; what else it may ask for without one is the door's to say.
+    // A machine that joins has no certificate yet; the request handler decides which endpoints it may use without one.
     let clients = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider())
         .allow_unauthenticated()
         .build()
         .map_err(|error| fail(&error))?;
     let mut config =
-        rustls::ServerConfig::builder_with_details(provider(), Arc::new(Time(platform.world.clone())))
+        rustls::ServerConfig::builder_with_details(provider(), Arc::new(Time(platform.env.clone())))
             .with_protocol_versions(&[&rustls::version::TLS13])
             .map_err(|error| fail(&error))?
             .with_client_cert_verifier(clients)
             .with_cert_resolver(certificate.clone());
     config.alpn_protocols = vec![b"http/1.1".to_vec()];
-    // A resumed session would bring its client's certificate along without anybody looking at its end again.
+    // A resumed session would restore the client's certificate without verifying its expiry again.
     config.session_storage = Arc::new(NoServerSessionStorage {});
     config.send_tls13_tickets = 0;
     Ok((TlsAcceptor::from(Arc::new(config)), certificate))

@@ -1,4 +1,4 @@
-//! Answers in the form of the distribution protocol.
+//! Responses in the format of the distribution protocol.
 
 use axum::body::Body;
 use http::header::{
@@ -9,14 +9,14 @@ use muster_registry::error::Refusal;
 
 use super::credential::Reached;
 
-/// What old clients look for.
+/// Header that old clients require.
 const API_VERSION: HeaderName = HeaderName::from_static("docker-distribution-api-version");
 pub(super) const DIGEST: HeaderName = HeaderName::from_static("docker-content-digest");
 pub(super) const UPLOAD: HeaderName = HeaderName::from_static("docker-upload-uuid");
 pub(super) const SUBJECT: HeaderName = HeaderName::from_static("oci-subject");
 pub(super) const FILTERS: HeaderName = HeaderName::from_static("oci-filters-applied");
 
-/// An answer with this body.
+/// Returns a response with this body.
 pub(super) fn of(status: u16, content_type: &str, body: Body) -> Response<Body> {
     let mut response = Response::new(body);
     *response.status_mut() = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
@@ -28,7 +28,7 @@ pub(super) fn of(status: u16, content_type: &str, body: Body) -> Response<Body> 
     response
 }
 
-/// An answer without a body.
+/// Returns a response without a body.
 pub(super) fn empty(status: u16) -> Response<Body> {
     let mut response = of(status, "", Body::empty());
     if status != 204 {
@@ -47,7 +47,7 @@ pub(super) fn base() -> Response<Body> {
     of(200, "application/json", Body::from("{}"))
 }
 
-/// A refusal. Whoever showed no credential, or one that does not hold, is told where to get a token.
+/// Returns a refusal. Without a valid credential, it includes the address of the token service.
 pub(super) fn refusal(refusal: &Refusal, reached: &Reached, rest: &str) -> Response<Body> {
     let body = if reached.head { Body::empty() } else { Body::from(refusal.body()) };
     let mut response = of(refusal.status, "application/json", body);

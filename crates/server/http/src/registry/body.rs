@@ -1,7 +1,7 @@
-//! Bodies of pushes: a stream of bytes from a client that may pause, but not for ever.
+//! Bodies of pushes: a stream of bytes from a client that may pause, but not forever.
 //!
-//! Whoever reads one holds it only while it waits for the next part: what a refusal leaves unread is still there afterwards, and
-//! is read away, so that the client sees the refusal and not a reset connection.
+//! A reader locks the body only while it waits for the next chunk. What a refusal leaves unread is drained afterwards, so
+//! that the client receives the refusal and not a connection reset.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use muster_control::registry::Answered;
 use muster_registry::error::{Code, Refusal};
 use tokio::sync::Mutex;
 
-/// What is left of a refused push is read so far, and for so long.
+/// Limits for draining a refused push, in bytes and time.
 const DRAINED: usize = 1 << 20;
 const DRAINING: Duration = Duration::from_secs(2);
 
@@ -27,7 +27,7 @@ impl Incoming {
         Self(Arc::new(Mutex::new(body)))
     }
 
-    /// The body, part by part. A pause longer than this is an end.
+    /// Returns the body in chunks. A pause longer than `patience` ends it.
     pub(super) fn parts(
         &self,
         patience: Duration,
@@ -56,7 +56,7 @@ impl Incoming {
         }
     }
 
-    /// A whole body of so many bytes at most.
+    /// Reads a whole body, up to a size limit.
     pub(super) async fn whole(&self, most: usize, patience: Duration) -> Answered<Vec<u8>> {
         let mut body = self.0.lock().await;
         let read = Limited::new(&mut *body, most).collect();
@@ -74,7 +74,7 @@ impl Incoming {
         }
     }
 
-    /// Reads away what is left.
+    /// Drains the rest of the body.
     pub(super) async fn drain(&self) {
         let mut body = self.0.lock().await;
         let drain = Limited::new(&mut *body, DRAINED).collect();

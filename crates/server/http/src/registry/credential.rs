@@ -1,4 +1,5 @@
-//! Credentials of the registry's clients: Basic with a token as the password, or Bearer with a token or one of the registry's own.
+//! Credentials of registry clients: Basic with a token as the password, or Bearer with a platform token or a registry
+//! token.
 
 use axum::body::Body;
 use base64::Engine as _;
@@ -14,18 +15,18 @@ use muster_registry::path::{self, Route};
 
 use super::answer;
 
-/// How the server was reached, to say where tokens are had.
+/// Scheme and host under which the server was reached, to build the address of the token service.
 pub(super) struct Reached {
     host: Option<HeaderValue>,
     https: bool,
     pushes: bool,
-    /// Whether only headers are answered.
+    /// Whether only headers are returned.
     pub(super) head: bool,
 }
 
 impl Reached {
     pub(super) fn of(parts: &Parts, tls: bool) -> Self {
-        // A proxy that ends TLS says so; a client that says it of itself misleads only itself.
+        // A TLS-terminating proxy sets this header; a client that forges it only misleads itself.
         let forwarded = parts.headers.get("x-forwarded-proto");
         Self {
             host: parts.headers.get(HOST).cloned(),
@@ -35,7 +36,7 @@ impl Reached {
         }
     }
 
-    /// The value of `WWW-Authenticate` for a request about this path.
+    /// Returns the `WWW-Authenticate` value for a request to this path.
     pub(super) fn challenge(&self, rest: &str) -> String {
         let name = match path::parse(rest) {
             Ok(
@@ -61,7 +62,7 @@ impl Reached {
     }
 }
 
-/// The token in a request, however it is sent; none if there is none.
+/// Returns the token of a request in either form, if any.
 pub(super) fn secret(headers: &HeaderMap) -> Answered<Option<String>> {
     let Some(value) = headers.get(AUTHORIZATION) else { return Ok(None) };
     let wrong = |why: &str| Refusal::new(Code::Unauthorized, why);
@@ -80,7 +81,7 @@ pub(super) fn secret(headers: &HeaderMap) -> Answered<Option<String>> {
     Ok(Some(password.to_owned()))
 }
 
-/// Answers `/v2/token`: what clients fetch before they begin.
+/// Serves `/v2/token`, which clients call first.
 pub(super) async fn token(
     cx: &Cx,
     guest: &Guest,

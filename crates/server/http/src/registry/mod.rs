@@ -1,8 +1,9 @@
-//! The registry's HTTP: the OCI distribution protocol under `/v2/`, on the public listener and, for reading alone, on the nodes'.
+//! HTTP layer of the registry: the OCI distribution protocol under `/v2/`, on the public listener and, read-only, on the
+//! node listener.
 //!
-//! It is no part of the contract's table, because its contract is a standard's: paths with names that contain slashes, bodies that
-//! are not JSON, errors of its own form. What it does is in the use-cases (`muster_control::registry`), which pass the same
-//! decisions and the same door as everything else.
+//! It is not in the contract's table because its contract is a standard: names with slashes in paths, bodies that are not
+//! JSON, its own error format. The use-cases (`muster_control::registry`) go through the same authorization and the same
+//! command pipeline as everything else.
 
 mod answer;
 mod body;
@@ -19,7 +20,7 @@ use http::request::Parts;
 use http::{HeaderMap, Method, Request, Response};
 use muster_api::{Code, Problem};
 use muster_control::registry::{Answered, Guest, told};
-use muster_control::{Cx, Open, Opened, Platform, RequestLabels, Share, Verdict};
+use muster_control::{Cx, Open, Opened, Platform, RateDecision, RequestLabels, Share};
 use muster_registry::error::{Code as Codes, Refusal};
 use muster_registry::path::{self, Route};
 
@@ -31,26 +32,26 @@ use answer::refusal;
 use body::Incoming;
 use credential::Reached;
 
-/// What the registry needs of a server.
+/// State of the registry's HTTP layer.
 pub(crate) struct Registry {
     pub(crate) platform: Arc<Platform>,
-    /// The names it answers to; the nodes' listener is known by its certificate instead.
+    /// Accepted host names; `None` on the node listener, which clients identify by its certificate.
     pub(crate) hosts: Option<Hosts>,
-    /// How long a client may pause.
+    /// Maximum pause of a client.
     pub(crate) patience: Duration,
-    /// Whether the listener speaks TLS.
+    /// Whether the listener uses TLS.
     pub(crate) tls: bool,
 }
 
-/// The node whose certificate a request came with, at the nodes' listener.
+/// Node identified by the certificate of a request on the node listener.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ReadingNode(pub(crate) muster_ids::NodeId);
 
-/// A request, read as far as everything needs it.
+/// A request, parsed as far as all routes need it.
 struct Asked {
     cx: Cx,
     guest: Guest,
-    /// Who asks and whose share it counts in; none for the platform's own nodes.
+    /// The caller and its rate-limit share; `None` for the platform's own nodes.
     share: Option<(String, Share)>,
     route: Route,
     method: Method,
@@ -66,7 +67,7 @@ impl Asked {
         self.query.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
     }
 
-    /// Counts a download of the asker's tenant until what this gives is dropped.
+    /// Counts a download against the caller's tenant until the returned guard is dropped.
     fn download(&self) -> Answered<Option<Opened>> {
         let Some((name, share)) = &self.share else { return Ok(None) };
         let opened = self.cx.platform.limits.open(name, share, Open::Download);
@@ -79,7 +80,7 @@ impl Asked {
 }
 
 impl Registry {
-    /// Answers one request; `rest` is what follows `/v2/`.
+    /// Serves one request; `rest` follows `/v2/`.
     pub(crate) async fn serve(self: Arc<Self>, rest: String, request: Request<Body>) -> Response<Body> {
         let started = Instant::now();
         let correlation = self.correlation(request.headers());
@@ -107,12 +108,12 @@ impl Registry {
     fn correlation(&self, headers: &HeaderMap) -> String {
         let header = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
         correlation_id(header("x-correlation-id"), header("traceparent"), || {
-            muster_model::hex::encode(&self.platform.world.bytes::<16>())
+            muster_model::hex::encode(&self.platform.env.bytes::<16>())
         })
     }
 
     fn note(&self, what: &str, status: u16, correlation_id: &str, detail: Option<String>, started: Instant) {
-        let labels = RequestLabels { operation: format!("registry_{what}"), status };
+        let labels = RequestLabels { endpoint: format!("registry_{what}"), status };
         self.platform.metrics.requests.get_or_create(&labels).inc();
         let milliseconds = started.elapsed().as_secs_f64() * 1000.0;
         if status >= 500 {
@@ -139,7 +140,7 @@ impl Registry {
         if let Some(hosts) = &self.hosts {
             hosts.check(&parts.headers, &parts.uri).map_err(told)?;
         }
-        let now = self.platform.world.now();
+        let now = self.platform.env.now();
         let secret = credential::secret(&parts.headers)?;
         let address = parts.extensions.get::<Peer>().map(|peer| peer.0);
         if parts.extensions.get::<Reserve>().is_some() {
@@ -215,7 +216,7 @@ impl Registry {
 
     fn share(&self, actor: &str, share: &Share) -> Answered<()> {
         match self.platform.limits.take(actor, share, Instant::now()) {
-            Verdict::Wait(_) => {
+            RateDecision::Wait(_) => {
                 self.platform.metrics.rate_limited.inc();
                 Err(busy())
             }
@@ -228,7 +229,7 @@ fn busy() -> Refusal {
     Refusal::new(Codes::TooManyRequests, "your share of requests is used up; wait and repeat")
 }
 
-/// What a request is about, for counting: by the part of its path that says so.
+/// Returns the metric label of a request, derived from its path.
 fn word(rest: &str) -> &'static str {
     let known = ["manifests", "blobs", "uploads", "tags", "referrers"];
     rest.rsplit('/').find_map(|part| known.into_iter().find(|word| *word == part)).unwrap_or("other")

@@ -1,4 +1,4 @@
-//! What is read.
+//! Reads from the registry.
 
 use axum::body::Body;
 use futures::StreamExt as _;

@@ -1,4 +1,4 @@
-//! What is written.
+//! Writes to the registry.
 
 use axum::body::Body;
 use http::Response;
@@ -44,7 +44,7 @@ pub(super) async fn blob_delete(asked: &Asked, name: &Name, digest: &Digest) -> 
     Ok(empty(202))
 }
 
-/// The digest that a query names.
+/// Returns the digest in a query parameter.
 fn digest(asked: &Asked, parameter: &str) -> Answered<Option<Digest>> {
     asked.query(parameter).map(path::digest).transpose().map_err(|error| error.refusal())
 }
@@ -79,7 +79,7 @@ fn under_way(name: &Name, id: Uuid, length: u64, status: u16) -> Response<Body> 
     response
 }
 
-/// Where a chunk belongs, if the client says so; a chunk that says another length than it has is refused at once.
+/// Returns the offset of a chunk, if the client sends one; refuses a chunk whose length does not match its range.
 fn offset(asked: &Asked) -> Answered<Option<u64>> {
     let Some(text) = asked.header("content-range") else { return Ok(None) };
     let said = chunk(text).map_err(|error| Refusal::new(Code::BlobUploadInvalid, error.to_string()))?;

@@ -1,12 +1,12 @@
-//! Allocations and operations over HTTP. The node is played by this test, at the store: its agent and its wire have tests of
-//! their own.
+//! Allocations and operations over HTTP. This test plays the node at the database; the agent and its protocol have their
+//! own tests.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use muster_db::{Store, StoreError, TaskReport};
-use muster_ids::{AllocationId, NodeId, TypedId as _, World};
+use muster_ids::{AllocationId, Env, NodeId, TypedId as _};
 use muster_model::allocation::{Allocation, AllocationState};
 use muster_model::node::Capacity;
 use muster_model::task::{TaskKind, TaskState};
@@ -17,18 +17,18 @@ use serde_json::{Value, json};
 
 use crate::fleet_api::machine;
 
-/// An allocation that is active as far as the database knows.
+/// Creates an allocation that is active according to the database.
 pub(crate) async fn active(kit: &Kit, project: &str, name: &str) -> AllocationId {
-    let world = World::system();
+    let env = Env::system();
     let project = kit.store().project_lookup(project.parse().unwrap()).await.unwrap().unwrap();
     let capacity = Capacity { gpus: 0, cpus: 1, memory_mb: 1, disk_mb: 1 };
-    let (tenant_id, now) = (project.tenant_id, world.now());
+    let (tenant_id, now) = (project.tenant_id, env.now());
     let requested = Allocation {
         incarnation: 1,
-        ..Allocation::requested(world.id(), tenant_id, project.id, name, capacity, now)
+        ..Allocation::requested(env.id(), tenant_id, project.id, name, capacity, now)
     };
     let witness = Witness {
-        id: world.id(),
+        id: env.id(),
         subject_id: requested.id.uuid(),
         transition: Transition::Active,
         kind: WitnessKind::Witnessed,
@@ -39,7 +39,7 @@ pub(crate) async fn active(kit: &Kit, project: &str, name: &str) -> AllocationId
         actor_id: None,
         checked: json!([]),
         result: json!({}),
-        at: world.now(),
+        at: env.now(),
     };
     let mut tx = kit.store().begin().await.unwrap();
     assert!(tx.quota_take(project.id, 1, requested.capacity).await.unwrap());
@@ -48,14 +48,14 @@ pub(crate) async fn active(kit: &Kit, project: &str, name: &str) -> AllocationId
     let mut before = requested.clone();
     for state in [AllocationState::Placing, AllocationState::Provisioning, AllocationState::Active] {
         let after = Allocation { state, active_witness_id: Some(witness.id), ..before.clone() };
-        tx.allocation_move(&before, &after, world.now()).await.unwrap();
+        tx.allocation_move(&before, &after, env.now()).await.unwrap();
         before = Allocation { version: before.version + 1, ..after };
     }
     tx.commit().await.unwrap();
     requested.id
 }
 
-/// Does what the node's agent would, until dropped.
+/// Plays the node's agent until dropped.
 pub(crate) struct Agent(tokio::task::JoinHandle<()>);
 
 impl Drop for Agent {
@@ -71,7 +71,7 @@ impl Agent {
             let known = store.node_lookup(node).await.unwrap().unwrap();
             let mut tx = store.begin().await.unwrap();
             let (inventory, digest) = (known.inventory, known.inventory_digest);
-            let now = World::system().now();
+            let now = Env::system().now();
             tx.node_hello(node, "0.1.0", inventory, &digest, true, now).await.unwrap();
             tx.heartbeat_note(&[node], now + jiff::SignedDuration::from_hours(24)).await.unwrap();
             tx.commit().await.unwrap();
@@ -85,7 +85,7 @@ impl Agent {
 }
 
 async fn serve(store: &Store, node: NodeId, places: &mut BTreeMap<AllocationId, (i64, Details)>) {
-    let now = World::system().now();
+    let now = Env::system().now();
     let session = store.node_standing(node, now).await.unwrap().unwrap().session;
     for task in store.task_deliver(node, session, now, 8).await.unwrap() {
         let details: Details = serde_json::from_value(task.payload.clone()).unwrap();
@@ -155,7 +155,7 @@ impl Scene {
         self.admin.post(&self.base, body).await
     }
 
-    /// Waits for the end of what was started.
+    /// Waits for the started operation to end.
     pub(crate) async fn ended(&self, started: &Answer) -> Value {
         let id = started.body["operation"]["id"].as_str().unwrap_or_else(|| panic!("{:#}", started.body));
         let answer = self.admin.get(&format!("/v1/operations/{id}?wait_seconds=20")).await.ok();
@@ -286,7 +286,7 @@ async fn a_dry_run_shows_the_plan_and_does_nothing() {
         let shown = scene.create(json!({"name": "a", "gpus": 4, "dry_run": true})).await.ok().body;
         assert_eq!(shown["plan"]["fits_now"], json!(!cordoned));
         assert_eq!(shown["plan"]["short"].as_str().is_some(), cordoned, "it says why not");
-        assert_eq!(shown["plan"]["touches"], json!(["a"]), "it has no id before it is made");
+        assert_eq!(shown["plan"]["locks"], json!(["a"]), "it has no id before it is made");
         assert!(shown.get("operation").is_none());
         let steps: Vec<&str> = shown["plan"]["steps"]
             .as_array()
@@ -337,7 +337,7 @@ async fn what_cannot_be_is_refused_with_its_reason() {
     let refused = scene.create(json!({"name": "a", "gpus": 3})).await;
     assert_eq!((refused.status, refused.code()), (409, "quota_exceeded"));
 
-    // What failed is in the audit as failed, and the audit can be read.
+    // A failed operation is in the audit log as failed, and the log is readable.
     let most = scene.create(json!({"name": "most", "cpus": 63})).await.ok();
     assert_eq!(scene.ended(&most).await["state"], "succeeded");
     let started = scene.create(json!({"name": "none", "cpus": 2})).await.ok();
@@ -368,8 +368,8 @@ async fn what_cannot_be_is_refused_with_its_reason() {
     let refused = scene.admin.post(&format!("/v1/operations/{operation}/cancel"), json!({})).await;
     assert_eq!((refused.status, refused.code()), (409, "invalid_state"), "it has ended");
     let refused =
-        scene.admin.post(&format!("/v1/operations/{operation}/unblock"), json!({"choice": "retry"})).await;
-    assert_eq!((refused.status, refused.code()), (409, "invalid_state"), "it is not parked");
+        scene.admin.post(&format!("/v1/operations/{operation}/resolve"), json!({"action": "retry"})).await;
+    assert_eq!((refused.status, refused.code()), (409, "invalid_state"), "it is not blocked");
     scene.kit.stop().await;
 }
 
@@ -406,12 +406,12 @@ async fn a_request_in_line_has_a_place_and_can_be_cancelled_or_released() {
 async fn an_expired_allocation_is_released_by_the_platform_and_blocked_while_it_is_protected() {
     let scene = Arc::new(Scene::new(Database::sqlite(), true).await);
     for (name, protected) in [("kept", true), ("gone", false)] {
-        let soon = (World::system().now() + jiff::SignedDuration::from_secs(2)).to_string();
+        let soon = (Env::system().now() + jiff::SignedDuration::from_secs(2)).to_string();
         let body = json!({"name": name, "expires_at": soon, "protected": protected});
         let started = scene.create(body).await.ok();
         assert_eq!(scene.ended(&started).await["state"], "succeeded");
     }
-    let soon = (World::system().now() + jiff::SignedDuration::from_mins(30)).to_string();
+    let soon = (Env::system().now() + jiff::SignedDuration::from_mins(30)).to_string();
     scene.ended(&scene.create(json!({"name": "soon", "expires_at": soon})).await.ok()).await;
     let gone = scene.get("gone").await["id"].as_str().unwrap().to_owned();
     let mut state = String::new();
@@ -423,7 +423,7 @@ async fn an_expired_allocation_is_released_by_the_platform_and_blocked_while_it_
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
     assert_eq!(state, "released");
-    // The protected one stays, and says why: at the allocation and as a blocked operation.
+    // The protected one stays, with the reason on the allocation and on a blocked operation.
     let mut kept = Value::Null;
     for _ in 0..300 {
         kept = scene.get("kept").await;
@@ -434,9 +434,9 @@ async fn an_expired_allocation_is_released_by_the_platform_and_blocked_while_it_
     }
     assert_eq!((&kept["state"], &kept["reason"]), (&json!("active"), &json!("protected")), "{kept}");
     let blocked =
-        scene.admin.get(&format!("/v1/operations?project={}&state=parked", scene.project)).await.ok();
+        scene.admin.get(&format!("/v1/operations?project={}&state=blocked", scene.project)).await.ok();
     assert_eq!(blocked.body["items"][0]["kind"], "allocation.release", "{}", blocked.text);
-    // It is told and audited as a person's order would be, and an owner who has half an hour left is warned once.
+    // It is audited and emitted as an event like a person's command, and an owner with half an hour left is warned once.
     scene.kit.sealed().await;
     let events = format!("/v1/events?project={}&page_size=200", scene.project);
     let events = scene.admin.get(&events).await.ok().body;
@@ -448,7 +448,7 @@ async fn an_expired_allocation_is_released_by_the_platform_and_blocked_while_it_
     };
     assert_eq!(warned("soon"), 1, "{events}");
     assert_eq!(scene.get("soon").await["state"], "active");
-    // Without its protection it goes at once.
+    // Without protection it is released immediately.
     let request = scene.admin.request(reqwest::Method::PATCH, &format!("{}/kept", scene.base));
     scene.admin.send(request.header("if-match", "*").json(&json!({"protected": false}))).await.ok();
     let kept = kept["id"].as_str().unwrap();

@@ -1,4 +1,4 @@
-//! The audit: refusals are in it, floods are counted, secrets are not, and retention keeps the chain whole.
+//! The audit log contains refusals, counts floods, contains no secrets, and its chain survives retention.
 
 use base64::Engine as _;
 use muster_testkit::{Database, Fixture, Kit};
@@ -35,7 +35,7 @@ async fn refusals_are_audited_in_the_actors_chain_and_floods_are_counted() {
         );
         assert_eq!(entries[0]["record"]["outcome"], "denied");
         assert_eq!(entries[0]["record"]["code"], "permission_denied");
-        // The rest is counted, and told when the minute is over.
+        // The rest is counted, and emitted when the minute ends.
         let mut tx = kit.store().begin().await.unwrap();
         let counted = tx.refusal_take(i64::MAX).await.unwrap();
         tx.commit().await.unwrap();
@@ -70,13 +70,13 @@ async fn no_secret_reaches_a_row_event_or_entry() {
             let found = bytes.windows(secret.len()).any(|window| window == secret.as_bytes());
             assert!(!found, "{file} holds a secret in clear");
         }
-        // The scan itself works: what is no secret is found.
+        // Sanity check of the scan: non-secret text is found.
         if file == "muster.db" {
             assert!(bytes.windows(14).any(|window| window == b"s@acme.example"));
         }
     }
     assert!(scanned > 10_000);
-    // Nor does a plain hash of a request that carried one: it could be guessed at leisure.
+    // Nor is there a plain hash of a request with a password: it could be brute-forced offline.
     let request = json!({"email": "s@acme.example", "tenant": "acme", "password": password}).to_string();
     for hash in [Sha256::digest(format!("\0{request}")), Sha256::digest(&request)] {
         let bytes = std::fs::read(folder.join("muster.db")).unwrap();
@@ -195,7 +195,7 @@ async fn heads_are_signed_with_a_key_outside_the_database_and_kept_where_the_ope
     kit.stop().await;
 }
 
-/// Looks until there is something, for half a minute at most.
+/// Polls until there is a result, for at most half a minute.
 async fn until<T>(look: impl AsyncFn() -> Option<T>) -> T {
     for _ in 0..600 {
         if let Some(found) = look().await {

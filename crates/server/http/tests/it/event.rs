@@ -1,11 +1,11 @@
-//! Streams: nothing missed, nothing twice, and closed to whoever lost the right to listen.
+//! Event streams: no event lost, none twice, and closed for clients that lose their permission.
 
 use std::time::{Duration, Instant};
 
 use muster_testkit::{Client, Database, Fixture, Kit};
 use serde_json::{Value, json};
 
-/// A live stream, read by hand: what a client really gets.
+/// A live stream, parsed by hand: exactly the bytes a client receives.
 pub(crate) struct Live {
     response: reqwest::Response,
     buffer: String,
@@ -23,7 +23,7 @@ impl Live {
         Self { response, buffer: String::new() }
     }
 
-    /// The next frame that is not a comment: its event and its data. `None` when the stream has ended.
+    /// Returns the event and data of the next frame that is not a comment; `None` when the stream has ended.
     pub(crate) async fn next(&mut self) -> Option<(String, Value)> {
         loop {
             while let Some(end) = self.buffer.find("\n\n") {
@@ -70,7 +70,7 @@ async fn a_stream_gives_what_is_kept_then_what_happens_on_every_replica() {
     made.await.unwrap();
     let expected: Vec<String> = (0..40).map(|at| format!("p{at}")).collect();
     assert_eq!(names, expected, "one caller's commands keep their order");
-    // Coming back goes on where it stopped.
+    // A reconnect resumes where it stopped.
     let mut resumed = Live::open(&elsewhere, "tenant=acme", Some(last - 3)).await;
     for number in last - 2..=last {
         assert_eq!(resumed.next().await.unwrap().1["sequence"], number);
@@ -115,7 +115,7 @@ async fn a_stream_ends_on_every_replica_when_its_right_does() {
     admin.delete(&format!("/v1/role-bindings/{}", fixture.id("viewer_binding"))).await.ok();
     ends_within_five_seconds(&mut live).await;
 
-    // The person was shut out.
+    // The person was disabled.
     let shut = kit.client_of(1, fixture.token("project_admin"));
     let mut live = Live::open(&shut, &format!("project={}", fixture.id("train")), None).await;
     admin.patch(&format!("/v1/users/{}", fixture.id("project_admin")), json!({"disabled": true})).await.ok();

@@ -1,4 +1,4 @@
-//! A command is carried out once, however often it is sent and whatever is lost on the way.
+//! A command is executed once, however often it is sent and whatever is lost in transit.
 
 use muster_db::Fault;
 use muster_testkit::{Database, Fixture, Kit};
@@ -23,7 +23,7 @@ async fn a_repeat_replays_and_another_body_is_refused() {
             .post_with_key("/v1/tenants", json!({"slug": "other"}), "k1")
             .await
             .refused(422, "idempotency_key_reused");
-        // The same key elsewhere is another key.
+        // The same key on another path is another key.
         operator.post_with_key("/v1/tenants/acme/projects", json!({"name": "p"}), "k1").await.ok();
         let request = operator.request(reqwest::Method::POST, "/v1/tenants").json(&json!({"slug": "x"}));
         operator.send(request).await.refused(400, "idempotency_key_required");
@@ -70,7 +70,7 @@ async fn a_commit_that_was_not_heard_is_answered_by_what_happened() {
         let kit = Kit::start(database, 1).await;
         let operator = kit.operator();
         kit.store().faults().arm(Fault::UnheardCommit);
-        // The background may commit first; then the fault struck there and the command goes through untouched.
+        // A background task may commit first; then the fault hit that one, and the command succeeds untouched.
         let made = operator.post_with_key("/v1/tenants", json!({"slug": "acme"}), "k").await;
         assert_eq!(made.status, 201, "{}", made.text);
         let again = operator.post_with_key("/v1/tenants", json!({"slug": "acme"}), "k").await.ok();
@@ -83,13 +83,13 @@ async fn a_commit_that_was_not_heard_is_answered_by_what_happened() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_failure_at_any_statement_leaves_nothing_and_the_repeat_succeeds() {
-    // SQLite writes the door's rows one by one.
-    let doors = ["IDEMPOTENCY_INSERT", "DOOR_INSERT"];
+    // SQLite inserts the command pipeline's rows one by one.
+    let doors = ["IDEMPOTENCY_INSERT", "RECORD_COMMAND"];
     for (database, door) in Database::both().into_iter().zip(doors) {
         let kit = Kit::start(database, 1).await;
         let operator = kit.operator();
         kit.sealed().await;
-        // All the statements of the command, by name: the background writes meanwhile and must not be struck instead.
+        // All statements of the command, by name: background tasks write concurrently and must not be hit instead.
         for (n, statement) in ["TENANT_INSERT", "SEALING_KEY_INSERT", door].into_iter().enumerate() {
             let slug = format!("tenant-{n}");
             let before = kit.store().faults().struck();

@@ -1,4 +1,4 @@
-//! People, accounts, tokens and sessions: what ends, ends; nobody rises above themselves.
+//! People, accounts, tokens and sessions: revocation is final, and no actor can escalate its own permissions.
 
 use std::time::{Duration, Instant};
 
@@ -29,7 +29,7 @@ async fn a_token_rotates_with_an_overlap_and_both_work_meanwhile() {
     old.get("/v1/whoami").await.ok();
     dead_within_five_seconds(&old).await;
     new.get("/v1/whoami").await.ok();
-    // A token that has ended cannot be rotated; nobody rotates another person's.
+    // An expired token cannot be rotated, nor can another person's.
     admin.post(&format!("/v1/tokens/{id}/rotate"), json!({})).await.refused(409, "invalid_state");
     let tenant_admin = fixture.client(&kit, "tenant_admin");
     let path = format!("/v1/tokens/{}/rotate", fixture.id("bystander_token"));
@@ -100,7 +100,7 @@ async fn removing_a_tenant_needs_cascade_and_takes_everything() {
         }
         operator.get("/v1/tenants/acme").await.refused(404, "not_found");
         fixture.client(&kit, "other_tenant_admin").get("/v1/tenants/globex").await.ok();
-        // What happened stays written, although the tenant is gone.
+        // The audit log remains, although the tenant is gone.
         kit.sealed().await;
         let head = kit.store().audit_head(fixture.id("acme")).await.unwrap();
         assert!(head.sequence > 10);
@@ -138,13 +138,13 @@ async fn nobody_rises_above_themselves() {
     tenant_admin.post("/v1/role-bindings", stranger).await.refused(400, "invalid_request");
     let operator = json!({"user": "operator@localhost", "role": "tenant_admin", "tenant": "acme"});
     tenant_admin.post("/v1/role-bindings", operator).await.refused(400, "invalid_request");
-    // An allow list names what exists, what can be given, and what its giver has.
+    // A permission list may only contain permissions that exist, can be granted, and are held by the grantor.
     let path = format!("/v1/projects/{}/service-accounts", fixture.id("train"));
     for (permission, status) in [("no.such", 400), ("service_account.create", 400), ("tenant.delete", 400)] {
         let made = admin.post(&path, json!({"name": "x", "permissions": [permission]})).await;
         assert_eq!(made.status, status, "{permission}: {}", made.text);
     }
-    // A service account cannot touch its own allow list, nor make itself another token.
+    // A service account cannot change its own permissions, nor issue itself another token.
     let account = fixture.client(&kit, "account_with_grant");
     let own = format!("{path}/{}", fixture.id("account_with_grant"));
     account.patch(&own, json!({"permissions": ["project.get"]})).await.refused(403, "permission_denied");
@@ -196,7 +196,7 @@ async fn people_log_in_with_a_browser_and_need_the_csrf_token_to_change_anything
     nobody.send(issue()).await.refused(403, "csrf_required");
     nobody.send(issue().header("x-csrf-token", "0".repeat(32))).await.refused(403, "csrf_required");
     nobody.send(issue().header("x-csrf-token", csrf.clone())).await.ok();
-    // The cookie's value is no bearer token, and a token is no cookie.
+    // The cookie's value is not a bearer token, and a token is not a cookie.
     let value = cookie.split_once('=').unwrap().1;
     nobody.with_token(value).get("/v1/whoami").await.refused(401, "unauthenticated");
     let fake = nobody
@@ -246,14 +246,14 @@ async fn what_a_token_makes_ends_with_it_at_the_latest() {
         let short = admin.post("/v1/tokens", short).await.ok();
         let end: jiff::Timestamp = short.text_of("expires_at").parse().unwrap();
         let ci = admin.with_token(&short.text_of("secret"));
-        // It replaces itself, and gains no time by that.
+        // It can rotate itself, without extending its lifetime.
         let path = format!("/v1/tokens/{}/rotate", short.text_of("id"));
         let rotated = ci.post(&path, json!({"expires_in_seconds": year})).await.ok();
         assert!(rotated.text_of("expires_at").parse::<jiff::Timestamp>().unwrap() <= end);
-        // It does not replace another token of its account.
+        // It cannot rotate another token of its account.
         let path = format!("/v1/tokens/{}/rotate", fixture.id("account_without_grant_token"));
         ci.post(&path, json!({})).await.refused(403, "permission_denied");
-        // What a person's token issues ends with it too.
+        // A token issued by a person's token expires with it too.
         let mine = admin.post("/v1/tokens", json!({"name": "mine", "expires_in_seconds": 60})).await.ok();
         let me = admin.with_token(&mine.text_of("secret"));
         let child = me.post("/v1/tokens", json!({"name": "child", "expires_in_seconds": year})).await.ok();
@@ -261,7 +261,7 @@ async fn what_a_token_makes_ends_with_it_at_the_latest() {
         let ours = json!({"service_account": account, "name": "ours"});
         let ours = me.post("/v1/tokens", ours).await.ok();
         assert_eq!(ours.text_of("parent_id"), mine.text_of("id"));
-        // Revoked, it takes along what it made, at any remove.
+        // Revoking it also revokes the tokens it issued, at any depth.
         let grandchild =
             me.with_token(&child.text_of("secret")).post("/v1/tokens", json!({"name": "x"})).await.ok();
         admin.post(&format!("/v1/tokens/{}/revoke", mine.text_of("id")), json!({})).await.ok();
@@ -273,7 +273,7 @@ async fn what_a_token_makes_ends_with_it_at_the_latest() {
     }
 }
 
-/// Logs in; gives the cookie and the CSRF token.
+/// Logs in; returns the cookie and the CSRF token.
 async fn session(client: &Client, tenant: &str, email: &str, password: &str) -> (String, String) {
     let login = json!({"method": "password", "tenant": tenant, "email": email, "password": password});
     let made = client.with_token("").post("/v1/sessions", login).await.ok();
@@ -305,7 +305,7 @@ async fn a_session_issues_tokens_that_outlive_it_and_logging_out_leaves_them() {
         .text_of("expires_at")
         .parse::<jiff::Timestamp>()
         .unwrap()
-        .duration_since(muster_ids::World::system().now());
+        .duration_since(muster_ids::Env::system().now());
     assert!(lives.as_hours() > 300 * 24, "{}", issued.text);
     assert!(issued.body["parent_id"].is_null());
     browser("/v1/sessions/current/end", "b", json!({})).await.ok();
@@ -326,11 +326,11 @@ async fn an_address_may_be_in_several_tenants_and_says_nothing_of_the_others() {
         acme.post("/v1/users", person("acme", "the password at acme")).await.refused(409, "name_taken");
         session(&acme, "acme", "sam@x.example", "the password at acme").await;
         session(&acme, "globex", "sam@x.example", "the password at globex").await;
-        // By address each tenant finds its own; an operator is asked which.
+        // By e-mail address each tenant finds its own person; for an operator it is ambiguous.
         assert_eq!(acme.get("/v1/users/sam@x.example").await.ok().text_of("id"), first.text_of("id"));
         assert_eq!(globex.get("/v1/users/sam@x.example").await.ok().text_of("id"), second.text_of("id"));
         kit.operator().get("/v1/users/sam@x.example").await.refused(409, "ambiguous_name");
-        // A wrong tenant, address and password are one answer.
+        // A wrong tenant, address or password gets the same response.
         let nobody = acme.with_token("");
         let attempt = |tenant: serde_json::Value, email: &str| {
             nobody.post(
@@ -366,7 +366,7 @@ async fn failed_logins_are_audited_paced_by_address_and_keep_nobody_else_out() {
             login(from, "wrong").await.refused(401, "unauthenticated");
         }
         login("192.0.2.1", "wrong").await.refused(429, "rate_limited");
-        // The person is elsewhere, and gets in; the same key is another login there.
+        // The person logs in from elsewhere; there, the same key is a new login.
         let first = login("192.0.2.9", "correct horse battery").await.ok();
         assert!(first.header("set-cookie").contains("muster_session=mst_ses_"));
         let again = login("192.0.2.10", "correct horse battery").await.ok();

@@ -77,7 +77,7 @@ async fn queries_cursors_and_headers_are_checked() {
         names(&answer, pointer);
     }
     operator.get("/v1/tenants?page_token=AAAA").await.refused(400, "bad_cursor");
-    // A page token of one list does not open another.
+    // A page token of one list is invalid for another.
     let page = operator.get("/v1/tenants?page_size=1").await.ok();
     let token = page.text_of("next_page_token");
     assert_eq!(
@@ -273,7 +273,7 @@ async fn settings_that_cannot_be_meant_stop_the_start() {
         {
             settings.set(key, value.to_owned(), "the test").unwrap();
         }
-        let Err(error) = muster_http::start(&settings, muster_ids::World::system()).await else {
+        let Err(error) = muster_http::start(&settings, muster_ids::Env::system()).await else {
             panic!("{key} = {value} was taken");
         };
         assert!(error.to_string().contains(key) && error.to_string().contains("the test"), "{error}");

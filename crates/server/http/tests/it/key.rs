@@ -1,10 +1,10 @@
-//! Publishers' keys and the rules of a project, over HTTP.
+//! Publisher keys and a project's trust policy, over HTTP.
 
 use muster_testkit::{Database, Fixture, Kit};
 use reqwest::Method;
 use serde_json::{Value, json};
 
-/// Public keys that nobody has the private halves of.
+/// Public keys without known private keys.
 pub(crate) const P256: &str = "-----BEGIN PUBLIC KEY-----\n\
     MFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAE0v4YN7mdqPdh8oY4/rRArafyYpNG\n\
     s27JOape1Z/ejGzS5tW1dIeY57AZ8hRwgaIKaBELRtHg9HMzkpH2LhmASA==\n\
@@ -135,7 +135,7 @@ async fn a_key_is_there_for_its_own_project_and_changed_by_its_admins() {
         admin.get(&format!("{serve}/{reference}")).await.refused(404, "not_found");
         admin.post(&format!("{serve}/{reference}/revoke"), reason.clone()).await.refused(404, "not_found");
     }
-    // Another project trusts whom it wants: the same key under the same name.
+    // Each project decides for itself: the same key under the same name.
     admin.post(&serve, body).await.ok();
     kit.stop().await;
 }

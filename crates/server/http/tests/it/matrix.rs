@@ -1,12 +1,12 @@
-//! The access matrix: every operation of the document, by every actor, over real HTTP. The result is a golden file, so that
-//! a change of policy is a diff that somebody reads.
+//! The access matrix: every endpoint of the document, by every actor, over real HTTP. The result is a golden file, so
+//! that a policy change shows up as a diff in review.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use muster_api::{Operation, operations};
+use muster_api::{Endpoint, endpoints};
 use muster_ids::NodeId;
 use muster_model::allocation::Allocation;
 use muster_testkit::{ACTORS, Client, Database, Fixture, Kit, golden};
@@ -15,10 +15,10 @@ use serde_json::{Value, json};
 use crate::fleet_api::{inventory, machine};
 use crate::registry::{Image, Remote};
 
-/// What each operation is tried with: the path's parameters, the query and the body. Targets are things of the tenant
-/// `acme` and its project `train`, so that "inside" and "outside" mean the same in every row. An operation that is not
-/// in this list fails the build.
-fn attempt(operation: &Operation, fixture: &Fixture) -> (Vec<String>, String, Value) {
+/// Returns the request to try an endpoint with: path parameters, query and body. Targets belong to the tenant `acme` and
+/// its project `train`, so that "inside" and "outside" mean the same in every row. An endpoint that is not in this list
+/// fails the test.
+fn attempt(operation: &Endpoint, fixture: &Fixture) -> (Vec<String>, String, Value) {
     let id = |name: &str| fixture.id(name).to_owned();
     let none = Value::Null;
     let train = id("train");
@@ -26,7 +26,7 @@ fn attempt(operation: &Operation, fixture: &Fixture) -> (Vec<String>, String, Va
         "whoami" | "status_get" => (vec![], String::new(), none),
         "can_i" => (vec![], format!("permission=project.get&project={train}"), none),
         "session_create" => {
-            // Another address each time: attempts on one address are rationed.
+            // A different e-mail address each time: attempts per address are rate-limited.
             static NEXT: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
             let email =
                 format!("nobody{}@acme.example", NEXT.fetch_add(1, std::sync::atomic::Ordering::Relaxed));
@@ -223,7 +223,7 @@ fn attempt(operation: &Operation, fixture: &Fixture) -> (Vec<String>, String, Va
         "operation_list" => (vec![], format!("project={train}"), none),
         "operation_get" => (vec![id("waiting_operation")], String::new(), none),
         "operation_cancel" => (vec![id("waiting_operation")], String::new(), json!({})),
-        "operation_unblock" => (vec![id("waiting_operation")], String::new(), json!({"choice": "retry"})),
+        "operation_resolve" => (vec![id("waiting_operation")], String::new(), json!({"action": "retry"})),
         "audit_list" => (vec![], format!("project={train}"), none),
         "audit_export" | "audit_head" => (vec![], "tenant=acme".to_owned(), none),
         uncovered => {
@@ -232,8 +232,8 @@ fn attempt(operation: &Operation, fixture: &Fixture) -> (Vec<String>, String, Va
     }
 }
 
-/// The method, path and body that an operation is tried with.
-pub(crate) fn request_of(operation: &Operation, fixture: &Fixture) -> (reqwest::Method, String, Value) {
+/// Returns the method, path and body to try an endpoint with.
+pub(crate) fn request_of(operation: &Endpoint, fixture: &Fixture) -> (reqwest::Method, String, Value) {
     let (parameters, query, body) = attempt(operation, fixture);
     let mut path = operation.path.to_owned();
     for (name, value) in operation.path_parameters().into_iter().zip(parameters) {
@@ -245,12 +245,8 @@ pub(crate) fn request_of(operation: &Operation, fixture: &Fixture) -> (reqwest::
     (reqwest::Method::from_bytes(operation.method.as_str().as_bytes()).unwrap(), path, body)
 }
 
-/// Tries an operation; the status, the code and the body without what differs each time.
-pub(crate) async fn knock(
-    client: &Client,
-    operation: &Operation,
-    fixture: &Fixture,
-) -> (u16, String, String) {
+/// Tries an endpoint; returns the status, the code and the body without variable parts.
+pub(crate) async fn knock(client: &Client, operation: &Endpoint, fixture: &Fixture) -> (u16, String, String) {
     let (method, path, body) = request_of(operation, fixture);
     let key = format!("matrix-{}", operation.id);
     let mut request = client.request(method, &path).header("idempotency-key", key);
@@ -283,11 +279,11 @@ fn without_thread(body: &Value) -> String {
     body.to_string()
 }
 
-/// Public keys that nobody has the private halves of.
+/// Public keys without known private keys.
 const KEY: &str = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIA0E2h3L3HJv6cqCgJ2oHfRnvC4TfZyXh8Hbqz2yq1m7";
 const OTHER_KEY: &str = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIB0E2h3L3HJv6cqCgJ2oHfRnvC4TfZyXh8Hbqz2yq1m7";
 
-/// A machine that takes allocations, with a slot that does too and one that does not; and a machine that is cordoned.
+/// A machine that accepts allocations, with one slot that does and one that does not; and a cordoned machine.
 async fn add_machines(kit: &Kit, fixture: &mut Fixture) {
     let operator = kit.operator();
     let id = machine(kit, "machine", 2).await;
@@ -302,7 +298,7 @@ async fn add_machines(kit: &Kit, fixture: &mut Fixture) {
     kit.sealed().await;
 }
 
-/// A publisher's key, a secret, and material that was issued.
+/// A publisher key, a secret, and an issued runtime secret.
 async fn add_secrets(kit: &Kit, fixture: &mut Fixture) {
     let project = format!("/v1/projects/{}", fixture.id("train"));
     let admin = fixture.client(kit, "tenant_admin");
@@ -319,12 +315,12 @@ async fn add_secrets(kit: &Kit, fixture: &mut Fixture) {
     kit.sealed().await;
 }
 
-/// An allocation that is active, as far as the database knows, and an operation that waits in line. In a platform of its own:
-/// a project that holds something cannot be removed.
+/// An allocation that is active according to the database, and a queued operation. On a platform of its own: a project
+/// that holds allocations cannot be removed.
 async fn add_allocations(kit: &Kit, fixture: &mut Fixture) {
     let admin = fixture.client(kit, "tenant_admin");
     let train = fixture.id("train").to_owned();
-    // The machine keeps silent, so that there is something to wait for.
+    // The machine sends no heartbeat, so that there is something to wait for.
     let machine: NodeId = fixture.id("machine").parse().unwrap();
     kit.store().heartbeat_write(&[machine], &[], jiff::Timestamp::UNIX_EPOCH).await.unwrap();
     let ask = json!({"name": "waiting", "gpus": 1, "wait_until": "2199-01-01T00:00:00Z"});
@@ -351,7 +347,7 @@ async fn add_allocations(kit: &Kit, fixture: &mut Fixture) {
     kit.sealed().await;
 }
 
-/// A repository with a draft, a canary and a manifest that nobody published; and one that can go.
+/// A repository with a draft, a canary and an unpublished manifest; and one that can be removed.
 async fn add_artifacts(kit: &Kit, fixture: &mut Fixture) {
     let project = format!("/v1/projects/{}", fixture.id("train"));
     let admin = fixture.client(kit, "tenant_admin");
@@ -378,7 +374,7 @@ async fn add_artifacts(kit: &Kit, fixture: &mut Fixture) {
     kit.sealed().await;
 }
 
-/// An app with a canary that the project itself may launch, and one that can go.
+/// An app with a canary that the project itself may launch, and one that can be removed.
 async fn add_apps(kit: &Kit, fixture: &mut Fixture) {
     let project = format!("/v1/projects/{}", fixture.id("train"));
     let admin = fixture.client(kit, "tenant_admin");
@@ -407,20 +403,20 @@ async fn add_apps(kit: &Kit, fixture: &mut Fixture) {
     kit.sealed().await;
 }
 
-/// A server on a copy of the made-up platform: each attempt that succeeds may change it, and the next must not notice.
+/// Starts a server on a copy of the template: each successful attempt may change it without affecting the next.
 pub(crate) async fn copy_of(template: &Database) -> Kit {
     Kit::start(template.copy(), 1).await
 }
 
-/// The made-up platforms that every server starts as a copy of.
+/// Template platforms; every server starts on a copy of one.
 pub(crate) struct Templates {
-    /// Tenants, people, machines and secrets. A project that holds nothing can be removed.
+    /// Tenants, people, machines and secrets. A project without allocations can be removed.
     bare: Arc<Database>,
     /// The same with allocations, artifacts, apps and an instance.
     pub(crate) holding: Arc<Database>,
 }
 
-/// Nouns that are about work. The other operations are tried on the platform that holds none.
+/// Nouns about workloads. The other endpoints are tried on the platform without any.
 const ABOUT_WORK: &[&str] = &[
     "allocation_",
     "operation_",
@@ -456,14 +452,14 @@ impl Templates {
         (Self { bare, holding }, fixture)
     }
 
-    pub(crate) fn of(&self, operation: &Operation) -> &Arc<Database> {
+    pub(crate) fn of(&self, operation: &Endpoint) -> &Arc<Database> {
         let about_work = ABOUT_WORK.iter().any(|noun| operation.id.starts_with(noun));
         if about_work { &self.holding } else { &self.bare }
     }
 }
 
-/// The longest that attempts share a server. The platform has clocks of its own: a machine that is silent for long enough is
-/// taken for unreachable, and then the answers are others.
+/// Maximum time attempts share a server. The platform runs its own timers: a machine without a heartbeat becomes
+/// unreachable after a while, and then the responses differ.
 const SHARED_FOR: Duration = Duration::from_secs(4);
 
 /// A server that attempts share until one of them changes something.
@@ -484,19 +480,19 @@ impl SharedServer {
     }
 }
 
-/// What a part of the matrix found.
+/// Results of a part of the matrix.
 #[derive(Default)]
 struct Findings {
-    /// The rows, by operation.
+    /// Rows, by endpoint.
     rows: BTreeMap<&'static str, String>,
-    /// The kinds of answers.
+    /// Kinds of responses.
     codes: BTreeSet<String>,
-    /// The bodies of 404, by operation and actor.
+    /// Bodies of 404 responses, by endpoint and actor.
     bodies_of_absent: BTreeMap<(&'static str, &'static str), String>,
 }
 
-/// Tries these operations, one after the other, as every actor. Attempts that are refused, and reads, share a server.
-async fn try_all(operations: Vec<Operation>, templates: Arc<Templates>, fixture: Fixture) -> Findings {
+/// Tries these endpoints sequentially, as every actor. Refused attempts and reads share a server.
+async fn try_all(operations: Vec<Endpoint>, templates: Arc<Templates>, fixture: Fixture) -> Findings {
     let mut found = Findings::default();
     let mut server: Option<SharedServer> = None;
     for operation in operations {
@@ -534,14 +530,14 @@ async fn try_all(operations: Vec<Operation>, templates: Arc<Templates>, fixture:
     found
 }
 
-/// The operations in parts that can be tried at once: those of one noun stay together.
-fn parts(count: usize) -> Vec<Vec<Operation>> {
-    let mut parts: Vec<Vec<Operation>> = (0..count).map(|_| Vec::new()).collect();
-    let mut nouns: BTreeMap<&str, Vec<Operation>> = BTreeMap::new();
-    for operation in operations() {
+/// Splits the endpoints into parts that can run in parallel: those of one noun stay together.
+fn parts(count: usize) -> Vec<Vec<Endpoint>> {
+    let mut parts: Vec<Vec<Endpoint>> = (0..count).map(|_| Vec::new()).collect();
+    let mut nouns: BTreeMap<&str, Vec<Endpoint>> = BTreeMap::new();
+    for operation in endpoints() {
         nouns.entry(operation.permission.split('.').next().unwrap_or_default()).or_default().push(operation);
     }
-    let mut nouns: Vec<Vec<Operation>> = nouns.into_values().collect();
+    let mut nouns: Vec<Vec<Endpoint>> = nouns.into_values().collect();
     nouns.sort_by_key(|operations| std::cmp::Reverse(operations.len()));
     for noun in nouns {
         parts.iter_mut().min_by_key(|part| part.len()).expect("there are parts").extend(noun);
@@ -554,7 +550,7 @@ async fn golden_access_matrix() {
     judge_matrix(Database::sqlite()).await;
 }
 
-/// The same file: who may do what does not depend on the database.
+/// The same file: permissions do not depend on the database.
 #[tokio::test(flavor = "multi_thread")]
 async fn golden_access_matrix_on_postgres() {
     judge_matrix(Database::postgres()).await;
@@ -577,21 +573,21 @@ async fn judge_matrix(database: Database) {
         table.push_str(&format!(" {actor}"));
     }
     table.push('\n');
-    for operation in operations() {
+    for operation in endpoints() {
         table.push_str(&format!("{:24}{}\n", operation.id, found.rows[operation.id]));
     }
     table.push_str("\nanswers that were seen:\n");
     table.extend(found.codes.iter().map(|code| format!("{}\n", code.trim())));
     golden(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/output/access-matrix.txt"), &table);
 
-    // Invisible is the same as absent: the same body, letter for letter, as for something that was never there.
+    // Invisible equals absent: the body is identical to that for a resource that never existed.
     let kit = copy_of(&templates.holding).await;
     assert!(
         found.bodies_of_absent.len() > 30,
         "the matrix must meet many invisible things: {}",
         found.bodies_of_absent.len()
     );
-    let all = operations();
+    let all = endpoints();
     let absent = absent(&fixture);
     for ((id, actor), body) in found.bodies_of_absent {
         let operation = all.iter().find(|operation| operation.id == id).unwrap();
@@ -606,7 +602,7 @@ async fn judge_matrix(database: Database) {
     kit.stop().await;
 }
 
-/// The fixture with every id replaced by one of the same kind that nothing has.
+/// Returns the fixture with every id replaced by an unused one of the same kind.
 fn absent(fixture: &Fixture) -> Fixture {
     let mut absent = fixture.clone();
     for id in absent.ids.values_mut() {

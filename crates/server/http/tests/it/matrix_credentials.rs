@@ -1,10 +1,10 @@
-//! The access matrix of credentials that are no personal or account token: an adapter's minted token, what registries and nodes
-//! pull with, a browser's cookie with and without its CSRF token, and a node's certificate.
+//! The access matrix of credentials other than personal and account tokens: an adapter's minted token, pull credentials
+//! of registries and nodes, a browser's cookie with and without its CSRF token, and a node's certificate.
 
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use muster_api::{Kind, operations};
+use muster_api::{Kind, endpoints};
 use muster_testkit::{Client, Database, Fixture, Kit, golden};
 use serde_json::{Value, json};
 
@@ -14,14 +14,14 @@ use crate::registry::Remote;
 
 const PASSWORD: &str = "correct horse battery";
 
-/// In the order of the columns.
+/// In column order.
 const CREDENTIALS: &[&str] =
     &["minted_token", "registry_token", "pull_secret", "project_admin", "cookie", "cookie_without_csrf"];
 
 /// Headers by credential.
 type Credentials = BTreeMap<&'static str, Vec<(&'static str, String)>>;
 
-/// Gets one of each. All of them are good where they belong.
+/// Obtains one of each. All are valid for their intended use.
 async fn obtain(kit: &Kit, fixture: &Fixture) -> Credentials {
     let project = format!("/v1/projects/{}", fixture.id("train"));
     let account = fixture.client(kit, "account_with_grant");
@@ -47,7 +47,7 @@ async fn obtain(kit: &Kit, fixture: &Fixture) -> Credentials {
     let cookie = session.header("set-cookie").split(';').next().unwrap().to_owned();
     let csrf = ("x-csrf-token", session.text_of("csrf_token"));
     let browser = vec![("cookie", cookie.clone()), csrf];
-    // The new password revoked the tokens that the person had.
+    // The new password revoked the person's tokens.
     let token = client_with(kit, &browser).post("/v1/tokens", json!({"name": "after"})).await.ok();
     [
         ("minted_token", minted),
@@ -75,7 +75,7 @@ async fn golden_access_by_credential() {
     kit.stop().await;
     let mut server: Option<Kit> = None;
     let mut table = format!("{:24} {}\n", "operation", CREDENTIALS.join(" "));
-    for operation in operations() {
+    for operation in endpoints() {
         table.push_str(&format!("{:24}", operation.id));
         let mut answers = BTreeMap::new();
         for name in CREDENTIALS {
@@ -87,7 +87,7 @@ async fn golden_access_by_credential() {
             answers.insert(*name, status);
             let cell = if status < 300 { "yes".to_owned() } else { status.to_string() };
             table.push_str(&format!(" {cell:>width$}", width = name.len()));
-            // A stream is joined once, so joining changes something too.
+            // A stream can be joined once, so joining changes something too.
             if status < 300 && (operation.kind != Kind::Read || operation.id == "stream_join") {
                 kit.stop().await;
             } else {
@@ -99,7 +99,7 @@ async fn golden_access_by_credential() {
         for stranger in ["registry_token", "pull_secret"] {
             assert_eq!(answers[stranger], 401, "{id}: {stranger} is no credential of the API");
         }
-        // A session can be ended by its cookie alone, which a token is not.
+        // A session can be ended by its cookie only, which a token is not.
         if id != "session_delete" {
             assert_eq!(answers["cookie"], answers["project_admin"], "{id}: a cookie is its person");
         }
@@ -113,13 +113,13 @@ async fn golden_access_by_credential() {
     golden(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/output/access-by-credential.txt"), &table);
 }
 
-/// Nodes have a listener of their own, and the platform's API is not on it, whatever credential comes along.
+/// Nodes have their own listener, which does not serve the platform's API, regardless of the credential.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_node_certificate_opens_no_operation_of_the_platform() {
     let (templates, fixture) = Templates::build(Database::sqlite()).await;
     let kit = copy_of(&templates.holding).await;
     let agent = Agent::start(&kit, 0).await;
-    for operation in operations() {
+    for operation in endpoints() {
         let (method, path, body) = request_of(&operation, &fixture);
         for token in ["", kit.operator_token.as_str()] {
             let url = format!("https://localhost:{}{path}", agent.address.port());

@@ -1,9 +1,9 @@
-//! What an operator does to a server: start it wrongly, start it rightly, look at it, stop it.
+//! An operator's tasks: start a server wrongly, start it correctly, inspect it, stop it.
 
 use std::process::Command;
 
 use muster_http::{Settings, StartError};
-use muster_ids::World;
+use muster_ids::Env;
 use muster_testkit::{Client, Database, Kit};
 use serde_json::json;
 
@@ -42,7 +42,7 @@ async fn plain_http_beyond_loopback_is_refused_and_tls_works() {
     let folder = tempfile::tempdir().unwrap();
     let data = folder.path().display().to_string();
     let plain =
-        muster_http::start(&settings(&[("http.listen", "0.0.0.0:0"), ("data.dir", &data)]), World::system())
+        muster_http::start(&settings(&[("http.listen", "0.0.0.0:0"), ("data.dir", &data)]), Env::system())
             .await;
     assert!(matches!(plain, Err(StartError::Exposed(_))));
 
@@ -76,7 +76,7 @@ async fn plain_http_beyond_loopback_is_refused_and_tls_works() {
         ("tls.cert_file", cert.to_str().unwrap()),
         ("tls.key_file", key.to_str().unwrap()),
     ];
-    let running = muster_http::start(&settings(&secured), World::system()).await.unwrap();
+    let running = muster_http::start(&settings(&secured), Env::system()).await.unwrap();
     let ca = reqwest::Certificate::from_pem(&std::fs::read(&cert).unwrap()).unwrap();
     let http = reqwest::Client::builder().no_proxy().tls_certs_only([ca]).build().unwrap();
     let token = std::fs::read_to_string(folder.path().join("operator.token")).unwrap();
@@ -102,7 +102,7 @@ async fn the_first_start_writes_the_operators_token_once_for_the_owner_alone() {
     let url = database.folder().join("muster.db").display().to_string();
     let folder = database.folder().display().to_string();
     let again = settings(&[("http.listen", "127.0.0.1:0"), ("data.dir", &folder), ("database.url", &url)]);
-    let running = muster_http::start(&again, World::system()).await.unwrap();
+    let running = muster_http::start(&again, Env::system()).await.unwrap();
     assert!(running.first_token_file.is_none() && !file.exists());
     Client::new(running.address, &token).get("/v1/whoami").await.ok();
     running.stop().await;
@@ -121,11 +121,11 @@ async fn a_replica_with_another_root_key_does_not_start() {
         ("database.url", url),
         ("registry.dir", &registry),
     ]);
-    let refused = muster_http::start(&alone, World::system()).await.err().expect("it has no root key");
+    let refused = muster_http::start(&alone, Env::system()).await.err().expect("it has no root key");
     assert!(refused.to_string().contains("root.key"), "{refused}");
     let file = folder.path().join("root.key");
-    muster_control::RootKeys::open(&file, true, &World::system()).unwrap();
-    let refused = muster_http::start(&alone, World::system()).await.err().expect("it has another root key");
+    muster_control::RootKeys::open(&file, true, &Env::system()).unwrap();
+    let refused = muster_http::start(&alone, Env::system()).await.err().expect("it has another root key");
     assert!(refused.to_string().contains("root.key"), "{refused}");
     kit.stop().await;
 }
@@ -161,7 +161,7 @@ async fn probes_answer_and_metrics_are_for_operators() {
     operator.post("/v1/tenants", json!({"slug": "acme"})).await.ok();
     let metrics = operator.get("/metrics").await;
     assert!(
-        metrics.text.contains("muster_http_requests_total{operation=\"tenant_create\",status=\"201\"} 1"),
+        metrics.text.contains("muster_http_requests_total{endpoint=\"tenant_create\",status=\"201\"} 1"),
         "{}",
         metrics.text
     );

@@ -1,20 +1,20 @@
-//! The door's promises as functions that look for a violation. The tests hold them on a healthy platform, and `sabotage`
-//! holds that each one notices when its guard is broken.
+//! Guarantees of the command pipeline as functions that search for a violation. The tests run them on a healthy platform,
+//! and `sabotage` checks that each one detects a broken guard.
 
 use futures::future::join_all;
 use muster_testkit::{Client, Kit};
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
-/// What was found.
+/// Result of a search.
 pub(crate) type Verdict = Result<(), String>;
 
 fn differs(what: &str, expected: impl std::fmt::Debug, found: impl std::fmt::Debug) -> Verdict {
     Err(format!("{what}: expected {expected:?}, found {found:?}"))
 }
 
-/// Repeats of a command under one key have one effect and one answer, also in parallel and over several replicas. Tokens
-/// are used because nothing but the key keeps two of them apart.
+/// Repeats of a command with one key have one effect and one response, also in parallel and across replicas. Tokens are
+/// used because only the key distinguishes two of them.
 pub(crate) async fn idempotent(kit: &Kit, token: &str, keys: usize, repeats: usize) -> Verdict {
     let clients: Vec<Client> = (0..kit.servers.len()).map(|at| kit.client_of(at, token)).collect();
     let before = tokens(&clients[0]).await.len();
@@ -56,7 +56,7 @@ async fn tokens(client: &Client) -> Vec<Value> {
     }
 }
 
-/// Every command that was acknowledged has exactly one entry in the audit, on its own thread.
+/// Every acknowledged command has exactly one audit entry, with its own correlation id.
 pub(crate) async fn audited(kit: &Kit, client: &Client, tenant: &str, commands: usize) -> Verdict {
     let mut threads = Vec::new();
     for at in 0..commands {
@@ -79,7 +79,7 @@ pub(crate) async fn audited(kit: &Kit, client: &Client, tenant: &str, commands: 
     Ok(())
 }
 
-/// A tenant's audit chain, checked link by link with nothing but SHA-256.
+/// Returns a tenant's audit chain, verified link by link with only SHA-256.
 pub(crate) async fn chain(client: &Client, tenant: &str) -> Result<Vec<Value>, String> {
     let export = client.get(&format!("/v1/audit/export?tenant={tenant}")).await.ok();
     let mut previous = "0".repeat(64);
@@ -105,7 +105,7 @@ pub(crate) async fn chain(client: &Client, tenant: &str) -> Result<Vec<Value>, S
     Ok(records)
 }
 
-/// Commands from many sides at once leave streams without a gap or a double, on every level.
+/// Concurrent commands leave streams without gaps or duplicates, at every level.
 pub(crate) async fn gapless(kit: &Kit, client: &Client, tenant: &str, commands: usize, tag: &str) -> Verdict {
     let sent = (0..commands).map(|at| {
         let (client, path) = (client.clone(), format!("/v1/tenants/{tenant}/projects"));

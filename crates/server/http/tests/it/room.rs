@@ -1,9 +1,9 @@
-//! Whether there is room, over HTTP: `capacity`, dry runs, `create` and its failures agree, and name what is short.
+//! Capacity over HTTP: `capacity`, dry runs, `create` and its failures agree, and name the short resource.
 
 use std::time::Duration;
 
 use jiff::SignedDuration;
-use muster_ids::World;
+use muster_ids::Env;
 use muster_testkit::Database;
 use serde_json::{Value, json};
 
@@ -15,7 +15,7 @@ on_both! {
     a_silent_node_is_offered_to_no_one
 }
 
-/// Small numbers that look like chance and are the same each time.
+/// A deterministic pseudo-random generator of small numbers.
 struct Chance(u64);
 
 impl Chance {
@@ -25,7 +25,7 @@ impl Chance {
     }
 }
 
-/// What `muster capacity` answers for an ask.
+/// Returns the response of `muster capacity` to a request.
 async fn capacity(scene: &Scene, ask: &Value) -> Value {
     let named = |name: &str| match &ask[name] {
         Value::Null => None,
@@ -98,7 +98,7 @@ async fn a_silent_node_is_offered_to_no_one(database: Database) {
     let store = scene.kit.store().clone();
     let ask = json!({"name": "a", "gpus": 1});
     assert_eq!(capacity(&scene, &ask).await["fits_now"], true);
-    let minute_ago = World::system().now() - SignedDuration::from_mins(1);
+    let minute_ago = Env::system().now() - SignedDuration::from_mins(1);
     store.heartbeat_write(&[scene.node], &[], minute_ago).await.unwrap();
     let node = scene.operator.get("/v1/nodes/machine").await.ok().body;
     assert_eq!(node["state"], "ready", "nothing is decided about it yet");
@@ -144,7 +144,7 @@ async fn what_can_never_be_is_refused_at_once() {
         json!([]),
         "none of this left anything"
     );
-    // The size of a node counts, and not what is held of it or whether it answers.
+    // The size of a node counts, not its usage or whether it responds.
     let cordon = format!("/v1/nodes/{}/cordon", scene.node);
     scene.operator.post(&cordon, json!({"reason": "a test"})).await.ok();
     scene.create(json!({"name": "all", "gpus": 4, "wait_until": "2199-01-01T00:00:00Z"})).await.ok();

@@ -1,4 +1,4 @@
-//! The guards, broken on purpose. A test that still passes then would prove nothing.
+//! Guards, broken on purpose. A test that still passes then would prove nothing.
 
 use muster_control::Sealer;
 use muster_db::{Fault, StoreError};
@@ -31,7 +31,7 @@ async fn audited_holds_and_notices_a_lost_entry() {
         let (kit, fixture) = with_fixture(database).await;
         let admin = fixture.client(&kit, "tenant_admin");
         property::audited(&kit, &admin, "acme", 5).await.expect("the promise holds");
-        kit.store().faults().arm(Fault::Skip("UNSEALED_INSERT"));
+        kit.store().faults().arm(Fault::Skip("OUTBOX_APPEND"));
         let other = fixture.client(&kit, "other_tenant_admin");
         let found = property::audited(&kit, &other, "globex", 5).await;
         found.expect_err("a command without its entry must be noticed");
@@ -40,12 +40,12 @@ async fn audited_holds_and_notices_a_lost_entry() {
     }
 }
 
-/// A sealer that was overtaken tries a round.
+/// Runs a round of a superseded sealer.
 async fn fenced(kit: &Kit) -> property::Verdict {
     let platform = kit.servers[0].platform.clone();
     let mut first = Sealer::new(platform.clone());
     let lapse = "DELETE FROM leases WHERE name = 'sealer'";
-    // The server's own sealer competes; whoever loses the lease below is the stale one, and it does not matter who.
+    // The server's own sealer competes; either of them may lose the lease below and become the stale one.
     for _ in 0..200 {
         kit.store().sabotage(lapse).await.unwrap();
         if first.take_lease().await.unwrap() {
@@ -79,7 +79,7 @@ async fn gapless_holds_and_notices_a_second_sealer() {
     let (kit, fixture) = with_fixture(Database::postgres()).await;
     let admin = fixture.client(&kit, "tenant_admin");
     property::gapless(&kit, &admin, "acme", 30, "a").await.expect("the promise holds");
-    // Without the fence and without the constraints behind it, two sealers count for themselves.
+    // Without the fence and the constraints behind it, two sealers assign the same numbers.
     let constraints = "ALTER TABLE events DROP CONSTRAINT events_pkey; DROP INDEX events_of_tenant; \
                        DROP INDEX events_of_project; ALTER TABLE audit_entries DROP CONSTRAINT audit_entries_pkey";
     kit.store().sabotage(constraints).await.unwrap();

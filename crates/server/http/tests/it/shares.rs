@@ -1,4 +1,4 @@
-//! Fair shares: one caller's worst takes nothing from operators, logins, probes and other tenants.
+//! Fair shares: one caller's worst load takes nothing from operators, logins, probes and other tenants.
 
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
@@ -8,7 +8,7 @@ use serde_json::json;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
-/// A request whose body never comes.
+/// Sends a request with a body that never arrives.
 async fn slow_login(address: SocketAddr) -> TcpStream {
     let mut stream = TcpStream::connect(address).await.unwrap();
     let head = "POST /v1/sessions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n\
@@ -17,7 +17,7 @@ async fn slow_login(address: SocketAddr) -> TcpStream {
     stream
 }
 
-/// Sends a GET and gives the first line of the answer, or nothing if the connection ends without one.
+/// Sends a GET and returns the first line of the response, or nothing if the connection ends without one.
 async fn first_line(address: SocketAddr, path: &str, token: &str) -> String {
     let mut stream = TcpStream::connect(address).await.unwrap();
     let bearer = if token.is_empty() { String::new() } else { format!("Authorization: Bearer {token}\r\n") };
@@ -29,7 +29,7 @@ async fn first_line(address: SocketAddr, path: &str, token: &str) -> String {
     String::from_utf8_lossy(&bytes[..read]).lines().next().unwrap_or_default().to_owned()
 }
 
-/// An event stream that stays open.
+/// Opens an event stream.
 async fn listen(address: SocketAddr, token: &str, query: &str) -> (TcpStream, String) {
     let mut stream = TcpStream::connect(address).await.unwrap();
     let head = format!(
@@ -72,7 +72,7 @@ async fn a_credential_that_does_not_hold_takes_the_share_of_its_address_alone() 
     assert_eq!(statuses[0], 401);
     assert!(statuses.contains(&429), "{statuses:?}");
     kit.operator().get("/v1/whoami").await.ok();
-    // The registry's clients are no exception.
+    // Registry clients are no exception.
     let request = reqwest::Client::new().get(format!("http://{}/v2/", kit.servers[0].address));
     let mut registry = Vec::new();
     for _ in 0..20 {
@@ -106,7 +106,7 @@ async fn event_streams_are_capped_for_an_actor_and_for_a_tenant() {
     assert!(answer.starts_with("HTTP/1.1 429"), "the tenant's are used up: {answer}");
     let (_other, answer) = listen(address, fixture.token("other_tenant_admin"), "tenant=globex").await;
     assert!(answer.starts_with("HTTP/1.1 200"), "another tenant has its own: {answer}");
-    // A stream that ends gives its place back.
+    // A closed stream frees its slot.
     drop(open);
     let started = Instant::now();
     loop {
@@ -144,13 +144,13 @@ async fn probes_and_operators_are_answered_when_every_connection_is_in_use() {
         nobody.send(issue).await.ok().text_of("secret")
     };
     let address = kit.servers[0].address;
-    // The clients above keep connections of their own open for a while; idle ones fill the rest.
+    // The clients above keep their connections open for a while; idle ones fill the rest.
     let mut idle = Vec::new();
     for _ in 0..12 {
         idle.push(TcpStream::connect(address).await.unwrap());
     }
     tokio::time::sleep(Duration::from_millis(300)).await;
-    // Places of the reserve are given back as soon as their clients are slower than two seconds.
+    // Slots of the reserve are freed when their clients take longer than two seconds.
     tokio::time::sleep(Duration::from_millis(2500)).await;
     assert!(first_line(address, "/healthz", "").await.contains("200"));
     assert!(first_line(address, "/readyz", "").await.contains("200"));

@@ -1,4 +1,4 @@
-//! The thinnest path: a server starts, somebody is made, a command goes through the whole door.
+//! The minimal path: a server starts, an actor is created, and a command passes the whole pipeline.
 
 use muster_testkit::{Database, Fixture, Kit};
 use serde_json::json;

@@ -1,6 +1,6 @@
-//! Every change has its values before in the audit.
+//! Every change has its previous values in the audit log.
 
-use muster_api::{Kind, Operation, operations};
+use muster_api::{Endpoint, Kind, endpoints};
 use muster_control::audit::WITHOUT_BEFORE;
 use muster_db::AuditFilter;
 use muster_testkit::{ACTORS, Database, Fixture, Kit};
@@ -8,8 +8,8 @@ use serde_json::Value;
 
 use crate::matrix::{Templates, copy_of, knock};
 
-/// Commands that cannot succeed on the made-up platform of the access matrix. Each has a test of its own that succeeds, in
-/// which the door asserts the values before.
+/// Commands that cannot succeed on the access matrix's platform. Each has its own test in which it succeeds and the
+/// command pipeline asserts the previous values.
 const NOT_REACHED: &[(&str, &str)] = &[
     ("allocation_attest", "only where the node is lost: tests/fleet"),
     ("cell_restart", "only a running cell: cell/restarts.rs"),
@@ -20,18 +20,18 @@ const NOT_REACHED: &[(&str, &str)] = &[
     ("member_remove", "the component needs its one member: instance/drains.rs"),
     ("member_replace", "the manifest has no such verb: instance/drains.rs"),
     ("member_recover", "the manifest has no such verb: instance/health.rs"),
-    ("operation_unblock", "only a blocked operation: instance/drains.rs"),
+    ("operation_resolve", "only a blocked operation: instance/drains.rs"),
 ];
 
-/// Actors that may, one of them each.
+/// Actors with the permission for each endpoint, at least one.
 const ABLE: &[&str] = &["tenant_admin", "operator", "project_admin", "account_with_grant"];
 
-fn is_without(operation: &Operation) -> bool {
+fn is_without(operation: &Endpoint) -> bool {
     WITHOUT_BEFORE.iter().any(|(action, _)| *action == operation.action())
 }
 
-/// The detail of the entry about `operation`, after the first of the actors who may has carried it out.
-async fn detail_of(operation: &Operation, templates: &Templates, fixture: &Fixture) -> Result<Value, String> {
+/// Returns the detail of the audit entry for `operation`, after the first permitted actor has executed it.
+async fn detail_of(operation: &Endpoint, templates: &Templates, fixture: &Fixture) -> Result<Value, String> {
     let mut refused = Vec::new();
     for actor in ABLE {
         let kit = copy_of(templates.of(operation)).await;
@@ -49,7 +49,7 @@ async fn detail_of(operation: &Operation, templates: &Templates, fixture: &Fixtu
     Err(refused.join("\n    "))
 }
 
-async fn entry(kit: &Kit, fixture: &Fixture, operation: &Operation) -> Option<Value> {
+async fn entry(kit: &Kit, fixture: &Fixture, operation: &Endpoint) -> Option<Value> {
     let filter = AuditFilter { limit: 1000, ..AuditFilter::default() };
     for chain in ["platform", fixture.id("acme")] {
         for sealed in kit.store().audit_list(chain, &filter).await.unwrap() {
@@ -64,7 +64,7 @@ async fn entry(kit: &Kit, fixture: &Fixture, operation: &Operation) -> Option<Va
 
 #[tokio::test(flavor = "multi_thread")]
 async fn every_change_has_its_values_before_in_the_audit() {
-    let commands: Vec<Operation> = operations().into_iter().filter(|one| one.kind == Kind::Command).collect();
+    let commands: Vec<Endpoint> = endpoints().into_iter().filter(|one| one.kind == Kind::Command).collect();
     let (templates, fixture) = Templates::build(Database::sqlite()).await;
     let mut wrong = Vec::new();
     for operation in commands.iter().filter(|operation| !is_without(operation)) {
@@ -92,17 +92,17 @@ async fn every_change_has_its_values_before_in_the_audit() {
 
 #[test]
 fn the_exceptions_are_commands() {
-    let known: Vec<String> = operations().iter().map(Operation::action).collect();
+    let known: Vec<String> = endpoints().iter().map(Endpoint::action).collect();
     for (action, _) in WITHOUT_BEFORE {
         let is_registry = action.starts_with("blob.") || action.starts_with("manifest.");
         assert!(is_registry || known.iter().any(|name| name == action), "{action} is no command");
     }
     for (id, _) in NOT_REACHED {
-        assert!(operations().iter().any(|operation| operation.id == *id), "{id} is no command");
+        assert!(endpoints().iter().any(|operation| operation.id == *id), "{id} is no command");
     }
-    // What replaces or removes something has something before.
+    // A replacement or removal has previous values.
     for operation in
-        operations().iter().filter(|one| matches!(one.method.as_str(), "PATCH" | "PUT" | "DELETE"))
+        endpoints().iter().filter(|one| matches!(one.method.as_str(), "PATCH" | "PUT" | "DELETE"))
     {
         assert!(!is_without(operation), "{} changes something that was there", operation.id);
     }

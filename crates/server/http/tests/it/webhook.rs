@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 
-/// What a receiver got.
+/// A received request.
 #[derive(Debug, Clone)]
 struct Received {
     head: String,
@@ -33,7 +33,7 @@ impl Received {
     }
 }
 
-/// A receiver that fails so many times first.
+/// Starts a receiver that fails this many times first.
 async fn receiver(fail: usize) -> (String, Arc<Mutex<Vec<Received>>>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/hook", listener.local_addr().unwrap());
@@ -99,7 +99,7 @@ async fn events_are_delivered_signed_in_order_and_again_after_a_failure() {
         for name in ["one", "two", "three"] {
             admin.post("/v1/tenants/acme/projects", json!({"name": name})).await.ok();
         }
-        // Not ours: another tenant's, and another type.
+        // Not delivered: another tenant's event, and another type.
         fixture
             .client(&kit, "other_tenant_admin")
             .post("/v1/tenants/globex/projects", json!({"name": "x"}))
@@ -169,7 +169,7 @@ async fn a_signing_key_survives_the_rotation_of_its_tenants_key_and_of_the_root_
 
     let file = kit.database.folder().join("root.key");
     let old = platform.root_keys().active();
-    let fresh = muster_control::RootKeys::add(&file, &muster_ids::World::system()).unwrap();
+    let fresh = muster_control::RootKeys::add(&file, &muster_ids::Env::system()).unwrap();
     muster_control::RootKeys::activate(&file, &fresh).unwrap();
     assert!(platform.root_keys().reload().unwrap());
     platform.rewrap().await.unwrap();
@@ -227,7 +227,7 @@ async fn deliveries_are_numbered_by_the_tenants_stream_and_start_after_the_webho
     }
 }
 
-/// A receiver that takes a connection and never answers.
+/// Starts a receiver that accepts a connection and never responds.
 async fn silent() -> String {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/hook", listener.local_addr().unwrap());

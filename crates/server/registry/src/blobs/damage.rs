@@ -1,4 +1,4 @@
-//! Finished files that are not what their digest promises: found by length and by content, and put aside.
+//! Finished files that do not match their digest: detected by length or content, and quarantined.
 //!
 //! A damaged file is moved to `quarantine/`, never removed: an operator can examine it, and no reader finds it again.
 
@@ -14,12 +14,12 @@ use super::writing::hash_again;
 use super::{Blobs, StorageError, at, blocking};
 use crate::Digest;
 
-/// What is wrong with a finished file.
+/// The damage of a finished file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Damage {
     /// The file does not exist.
     Missing,
-    /// It has another length than was recorded.
+    /// Its length differs from the recorded one.
     Length {
         /// The recorded length.
         expected: u64,
@@ -40,7 +40,7 @@ impl fmt::Display for Damage {
     }
 }
 
-/// Opens a file that has this length.
+/// Opens a file if it has this length.
 fn open(path: &std::path::Path, size: u64) -> Result<Result<File, Damage>, StorageError> {
     let file = match File::open(path) {
         Ok(file) => file,
@@ -52,14 +52,14 @@ fn open(path: &std::path::Path, size: u64) -> Result<Result<File, Damage>, Stora
 }
 
 impl Blobs {
-    /// Checks the length of a finished file; costs no read of its content.
+    /// Verifies the length of a finished file without reading its content.
     pub async fn check_length(&self, file: &str, size: u64) -> Result<Option<Damage>, StorageError> {
         let name = FileName::parse(file)?;
         let store = self.0.clone();
         blocking(move || Ok(open(&name.path(&store), size)?.err())).await
     }
 
-    /// Checks length and digest of a finished file. It reads all of it.
+    /// Verifies length and digest of a finished file by reading all of it.
     pub async fn check_content(
         &self,
         file: &str,
@@ -80,7 +80,7 @@ impl Blobs {
         .await
     }
 
-    /// A finished file whole, if its length and digest are right. For short files only: it is held in memory.
+    /// Reads a whole finished file into memory if its length and digest are correct. For short files only.
     pub async fn read_verified(
         &self,
         file: &str,
@@ -102,7 +102,7 @@ impl Blobs {
         .await
     }
 
-    /// Moves a finished file to the quarantine; false if it was not there.
+    /// Moves a finished file to the quarantine; returns `false` if it does not exist.
     pub async fn quarantine(&self, file: &str) -> Result<bool, StorageError> {
         let name = FileName::parse(file)?;
         let store = self.0.clone();

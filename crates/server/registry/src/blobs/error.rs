@@ -1,87 +1,87 @@
-//! What can go wrong: with the storage, or with one upload.
+//! Errors of the storage and of uploads.
 
 use std::io;
 
 use crate::Digest;
 
-/// Why the storage did not do what it was asked for.
+/// An error of the storage.
 #[derive(Debug, thiserror::Error)]
 pub enum StorageError {
-    /// The system refused.
+    /// The operating system returned an error.
     #[error("{doing}: {error}")]
     Storage {
-        /// What was tried.
+        /// The attempted action.
         doing: String,
-        /// What the system answered.
+        /// The system's error.
         error: io::Error,
     },
-    /// The folder's identity cannot be read, so nobody can say whether servers share it.
+    /// The folder's identity is unreadable, so it cannot be verified that servers share it.
     #[error(
         "{path} holds no UUID: restore it from where the folder's other files come from, or open an empty folder"
     )]
     Identity {
-        /// Where it lies.
+        /// Its path.
         path: String,
     },
-    /// Not the name of a finished file. No file was looked for.
+    /// Not the name of a finished file; nothing was opened.
     #[error("{0:?} is no name of a finished file: take it from where the file was finished")]
     Name(String),
     /// No such file.
     #[error("{0} is not in the storage: push its content again")]
     Missing(String),
-    /// The file has fewer bytes than were asked for.
+    /// The file is shorter than the requested range.
     #[error("{file} has {length} bytes, and bytes up to {end} were asked for: ask for its length first")]
     Short {
         /// The file.
         file: String,
         /// Its length.
         length: u64,
-        /// Where the wanted part ends.
+        /// The end of the requested range.
         end: u64,
     },
 }
 
-/// Why an upload did not go on.
+/// An error of an upload.
 #[derive(Debug, thiserror::Error)]
 pub enum UploadError {
-    /// There is no such upload: it never was, or it is finished, cancelled or swept.
+    /// The upload does not exist: it was never started, or was finished, cancelled or swept.
     #[error("there is no such upload: start a new one")]
     Unknown,
-    /// Somebody is appending to it at this moment.
+    /// Another request is appending to it.
     #[error(
         "another request is writing to this upload: wait for it, then ask for the upload's length and go on from there"
     )]
     Busy,
-    /// The bytes do not follow those that are there.
+    /// The bytes do not continue the upload.
     #[error("the upload has {length} bytes: go on from there")]
     Offset {
-        /// How many are there.
+        /// The current length.
         length: u64,
     },
-    /// The body broke off. What arrived is kept.
+    /// The body ended early. The received bytes are kept.
     #[error("the body broke off ({why}): ask for the upload's length and go on from there")]
     Broken {
-        /// What the body's source says.
+        /// The error of the body's source.
         why: String,
     },
-    /// More than the most that one blob may have. What arrived until then is kept, but no more is taken.
+    /// The blob exceeds the maximum size. Bytes received up to the limit are kept, further ones are rejected.
     #[error("a blob may have {most} bytes and no more")]
     TooLarge {
-        /// The most.
+        /// The maximum.
         most: u64,
     },
-    /// The storage is full. What arrived is kept.
+    /// The storage is full. The received bytes are kept.
     #[error("the storage is full: free some space, then ask for the upload's length and go on from there")]
     Full,
-    /// The content has another digest than was said. The upload is gone.
+    /// The content does not match the declared digest. The upload is removed.
     #[error(
         "the content has the digest {found}: push it again under that digest, or look what changed it on its way"
     )]
     Mismatch {
-        /// The digest that it has.
+        /// The actual digest.
         found: Digest,
     },
-    /// The storage did not do it.
+    /// An error of the storage.
     #[error(transparent)]
     Storage(#[from] StorageError),
 }

@@ -1,24 +1,24 @@
-//! The folder itself: its parts, who may enter it, and which storage it is.
+//! The folder itself: its layout, its permissions and its identity.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 
-use muster_ids::World;
+use muster_ids::Env;
 use uuid::Uuid;
 
 use super::{StorageError, at};
 
 pub(super) const UPLOADS: &str = "uploads";
 pub(super) const BLOBS: &str = "blobs";
-/// Damaged files, for an operator to examine; made when the first one is found.
+/// Damaged files for an operator to examine; created with the first one.
 pub(super) const QUARANTINE: &str = "quarantine";
 const IDENTITY: &str = "storage.id";
 const OWNER: &str = "database.id";
 
-/// Makes what is missing and says which storage it is. Several servers may do this at once.
-pub(super) fn prepare(folder: &Path, world: &World) -> Result<Uuid, StorageError> {
+/// Creates the missing parts of the folder and returns its identity. Safe to run on several servers at once.
+pub(super) fn prepare(folder: &Path, env: &Env) -> Result<Uuid, StorageError> {
     DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(at("make", folder))?;
     let mode = fs::metadata(folder).map_err(at("look at", folder))?.permissions().mode();
     if mode & 0o077 != 0 {
@@ -33,17 +33,17 @@ pub(super) fn prepare(folder: &Path, world: &World) -> Result<Uuid, StorageError
         sync(&blobs)?;
         sync(folder)?;
     }
-    let identity = named(folder, IDENTITY, world.uuid(), world)?;
+    let identity = named(folder, IDENTITY, env.uuid(), env)?;
     try_lock(&folder.join(IDENTITY))?;
     Ok(identity)
 }
 
-/// Whose folder it is: the first that says so has it.
-pub(super) fn belong_to(folder: &Path, database: Uuid, world: &World) -> Result<Uuid, StorageError> {
-    named(folder, OWNER, database, world)
+/// Returns the database that owns the folder; the first caller sets it.
+pub(super) fn belong_to(folder: &Path, database: Uuid, env: &Env) -> Result<Uuid, StorageError> {
+    named(folder, OWNER, database, env)
 }
 
-/// Without locks two servers could write to one upload at once, so a file system that has none is refused at the start.
+/// Without locks two servers could write to one upload concurrently, so a file system without locks is refused at startup.
 fn try_lock(path: &Path) -> Result<(), StorageError> {
     let file = File::open(path).map_err(at("open", path))?;
     match file.try_lock_shared() {
@@ -52,7 +52,7 @@ fn try_lock(path: &Path) -> Result<(), StorageError> {
     }
 }
 
-/// Makes a directory that only the server may enter; says whether it was not there.
+/// Creates a directory that only the server can enter; reports whether it is new.
 pub(super) fn make(directory: &Path) -> Result<bool, StorageError> {
     match DirBuilder::new().mode(0o700).create(directory) {
         Ok(()) => Ok(true),
@@ -61,20 +61,21 @@ pub(super) fn make(directory: &Path) -> Result<bool, StorageError> {
     }
 }
 
-/// What is named in a directory stays named in it, whatever happens to the power.
+/// Syncs a directory, so that its entries survive a power failure.
 pub(super) fn sync(directory: &Path) -> Result<(), StorageError> {
     let synced = File::open(directory).and_then(|open| open.sync_all());
     synced.map_err(at("bring to the disk", directory))
 }
 
-/// The identity is written to a file of its own and then linked to its name: of several servers one link succeeds, and nobody
-/// ever sees half an identity. A rename was rejected, since it would replace what another server has already read.
-fn named(folder: &Path, name: &str, candidate: Uuid, world: &World) -> Result<Uuid, StorageError> {
+/// Writes the identity to a temporary file and links it to its name: of several servers one link succeeds, and no server
+/// reads a partial identity. A rename was rejected, because it would replace an identity that another server has already
+/// read.
+fn named(folder: &Path, name: &str, candidate: Uuid, env: &Env) -> Result<Uuid, StorageError> {
     let path = folder.join(name);
     if let Some(found) = read_identity(&path)? {
         return Ok(found);
     }
-    let draft = folder.join(format!("{name}.{}", world.uuid()));
+    let draft = folder.join(format!("{name}.{}", env.uuid()));
     let written =
         OpenOptions::new().write(true).create_new(true).mode(0o600).open(&draft).and_then(|mut file| {
             writeln!(file, "{candidate}")?;

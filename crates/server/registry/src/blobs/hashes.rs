@@ -1,6 +1,6 @@
-//! The SHA-256 of uploads that are under way, between one append and the next.
+//! Cached SHA-256 states of unfinished uploads between appends.
 //!
-//! It only saves time: whatever is missing here is computed again from the file.
+//! Only an optimization: a missing state is recomputed from the file.
 
 use std::collections::HashMap;
 use std::sync::Mutex;
@@ -9,7 +9,7 @@ use uuid::Uuid;
 
 use crate::hash::Hash;
 
-/// How many uploads' hashes are kept; each has some 200 bytes.
+/// Maximum number of cached states, of about 200 bytes each.
 const MOST: usize = 1024;
 
 /// An upload: its owner and its own id.
@@ -31,13 +31,13 @@ struct Entry {
 }
 
 impl Hashes {
-    /// Takes the hash of the first `length` bytes; one of any other length is thrown away.
+    /// Takes the state after the first `length` bytes; discards one for any other length.
     pub(super) fn take(&self, key: Key, length: u64) -> Option<Hash> {
         let entry = self.lock().entries.remove(&key)?;
         (entry.length == length).then_some(entry.hash)
     }
 
-    /// Keeps a hash, and if there are too many, forgets the one that was kept the longest ago.
+    /// Caches a state and evicts the oldest one if there are too many.
     pub(super) fn keep(&self, key: Key, hash: Hash, length: u64) {
         let mut kept = self.lock();
         kept.turn += 1;
@@ -51,7 +51,7 @@ impl Hashes {
         }
     }
 
-    /// Forgets an upload that is no more.
+    /// Drops the state of an upload that no longer exists.
     pub(super) fn forget(&self, key: Key) {
         self.lock().entries.remove(&key);
     }

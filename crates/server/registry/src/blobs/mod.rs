@@ -1,43 +1,43 @@
 //! The content of all repositories, on a file system that several servers may share.
 //!
 //! ```text
-//! FOLDER/                              0700: what lies here belongs to tenants, and only the server may enter
-//!   storage.id                         a UUID, made once: servers that share the folder read the same one
-//!   database.id                        the id of the database whose rows name what lies here
-//!   uploads/OWNER/UPLOAD               0600, growing; locked by whoever appends, and free again when that process dies
-//!   blobs/3f/3f9a…-UUID                0444, finished: its name holds its digest and a UUID that never comes again
-//!   quarantine/3f9a…-UUID              a file that was found to be damaged, under its old name; no row names it
+//! FOLDER/                              0700: tenants' content, accessible only to the server
+//!   storage.id                         a UUID, created once and shared by all servers on the folder
+//!   database.id                        the id of the database with the rows for these files
+//!   uploads/OWNER/UPLOAD               0600, growing; locked during an append, released when that process dies
+//!   blobs/3f/3f9a…-UUID                0444, finished: named by its digest and a UUID that is never reused
+//!   quarantine/3f9a…-UUID              a damaged file under its old name; no row names it
 //! ```
 //!
-//! The name of a finished file is unique for ever. A database maps a digest to the one file that holds it; two pushes of the
-//! same content make two files, and the database keeps one. Naming files by digest alone was rejected: whoever removes what
-//! nobody uses would then race with whoever pushes the same content again, and could take the newer push's bytes away.
+//! The name of a finished file is never reused. The database maps a digest to the one file that holds it; two pushes of the
+//! same content create two files, and the database keeps one. Naming files by digest alone was rejected: garbage collection
+//! would race with a new push of the same content, and could remove the bytes of the newer push.
 //!
-//! # What is durable when
+//! # Durability
 //!
-//! When [`Blobs::upload_finish`] or [`Blobs::put`] returns, the caller commits a row that names the file, and after a power
-//! cut a row without its file would be a lost blob. So before they return: the file is synced, then renamed into `blobs/`,
-//! then the directory that received it is synced. That is two syncs a blob, for these reasons:
+//! After [`Blobs::upload_finish`] or [`Blobs::put`] returns, the caller commits a row that names the file, and after a power
+//! failure a row without its file would be a lost blob. So before they return, the file is synced, then renamed into
+//! `blobs/`, then the receiving directory is synced. That is two syncs per blob, for these reasons:
 //!
-//! - The file must be synced *before* the rename. The other order saves the second sync on ext4 and XFS, whose journals take
-//!   the rename along when the file is synced after it; but a power cut in between leaves a file in `blobs/` under a
-//!   digest whose bytes were never written, which is the one thing that must not be found there.
-//! - Nothing but a sync of the directory promises that a rename stays. ext4 and XFS commit it within seconds on their own,
-//!   and that is seconds too late for the row.
-//! - The 256 directories below `blobs/` are made and synced when the folder is opened, so that no blob has to wait for the
-//!   sync of a third directory.
+//! - The file must be synced *before* the rename. The reverse order saves the second sync on ext4 and XFS, because their
+//!   journals include the rename when the file is synced after it; but a power failure in between leaves a file in `blobs/`
+//!   under a digest without its bytes, which must never happen.
+//! - Only a sync of the directory guarantees that a rename is durable. ext4 and XFS commit it within seconds on their own,
+//!   which is too late for the row.
+//! - The 256 directories below `blobs/` are created and synced when the folder is opened, so that no blob has to wait for
+//!   the sync of a third directory.
 //!
 //! Measured on ext4 on a virtual disk, 100 files each: 0.21 ms for the file's sync alone and 0.34 ms for both at 4 KiB, 0.55
 //! and 0.66 ms at 1 MiB, no difference at 16 MiB.
 //!
-//! What arrives for an upload is not synced before the end. After a power cut an upload may be shorter than the client was
-//! told, or hold zeros where bytes were: the client asks for its length and goes on, and the digest decides at the end.
+//! The bytes of an upload are not synced before it is finished. After a power failure an upload may be shorter than
+//! acknowledged, or contain zeros: the client requests its length and resumes, and the digest is verified at the end.
 //!
-//! # Who writes
+//! # Locking
 //!
-//! Whoever appends holds the upload's lock (`flock`), so the file system must have locks that all its servers see; one that
-//! has none is not opened. An upload never becomes shorter, so the SHA-256 of what came so far is kept in memory between two appends; a server that
-//! does not have it, or has it for another length, reads the file again from its beginning.
+//! Every append holds the upload's lock (`flock`), so the file system must have locks that work across its servers; one
+//! without locks is refused. An upload never shrinks, so the SHA-256 state of the received bytes is cached in memory between
+//! appends; a server without the state, or with one for another length, reads the file again from its start.
 
 mod damage;
 mod error;
@@ -53,7 +53,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use muster_ids::World;
+use muster_ids::Env;
 use uuid::Uuid;
 
 pub use damage::Damage;
@@ -63,22 +63,22 @@ pub use read::Reading;
 pub use sweep::FoundFile;
 pub use upload::Finished;
 
-/// Called where a server may be killed, with the name of the point; for tests. The points are [`POINTS`].
+/// Hook for tests, called with the name of each point at which a server may be killed. The points are [`POINTS`].
 pub type Reach = Arc<dyn Fn(&'static str) + Send + Sync>;
 
-/// Where a server may be killed: an upload was opened, but is not locked yet; bytes were appended; the content is complete and
-/// was compared; it is synced; it is renamed.
+/// Points at which a server may be killed: an upload is opened but not locked yet; bytes were appended; the complete content
+/// was verified; it is synced; it is renamed.
 pub const POINTS: [&str; 5] =
     ["blob:opened", "blob:appended", "blob:compared", "blob:synced", "blob:renamed"];
 
-/// The content of all repositories. A clone is the same store.
+/// The content of all repositories. Clones share the same storage.
 #[derive(Clone)]
 pub struct Blobs(Arc<Inner>);
 
 pub(crate) struct Inner {
     folder: PathBuf,
     identity: Uuid,
-    world: World,
+    env: Env,
     reach: Reach,
     hashes: Hashes,
 }
@@ -90,33 +90,33 @@ impl fmt::Debug for Blobs {
 }
 
 impl Blobs {
-    /// Opens the folder, and makes it if it is not there.
-    pub async fn open(folder: impl Into<PathBuf>, world: World) -> Result<Self, StorageError> {
-        Self::open_reaching(folder, world, Arc::new(|_| ())).await
+    /// Opens the folder and creates it if missing.
+    pub async fn open(folder: impl Into<PathBuf>, env: Env) -> Result<Self, StorageError> {
+        Self::open_reaching(folder, env, Arc::new(|_| ())).await
     }
 
-    /// The same, but calls this wherever a server may be killed. For tests.
+    /// Does the same with a test hook, called wherever a server may be killed.
     pub async fn open_reaching(
         folder: impl Into<PathBuf>,
-        world: World,
+        env: Env,
         reach: Reach,
     ) -> Result<Self, StorageError> {
         let folder = folder.into();
         blocking(move || {
-            let identity = folder::prepare(&folder, &world)?;
-            Ok(Self(Arc::new(Inner { folder, identity, world, reach, hashes: Hashes::default() })))
+            let identity = folder::prepare(&folder, &env)?;
+            Ok(Self(Arc::new(Inner { folder, identity, env, reach, hashes: Hashes::default() })))
         })
         .await
     }
 
-    /// Lets the storage belong to a database, unless it belongs to one; says to which. Two databases on one storage would each
-    /// take the other's content for garbage.
+    /// Assigns the storage to a database unless it has an owner; returns the owner. Two databases on one storage would each
+    /// treat the other's content as garbage.
     pub async fn belong_to(&self, database: Uuid) -> Result<Uuid, StorageError> {
         let store = self.0.clone();
-        blocking(move || folder::belong_to(&store.folder, database, &store.world)).await
+        blocking(move || folder::belong_to(&store.folder, database, &store.env)).await
     }
 
-    /// Which storage this is: the same for all servers that share the folder, and another for every other folder.
+    /// Returns the identity of the storage: equal for all servers that share the folder, different for every other folder.
     pub fn identity(&self) -> Uuid {
         self.0.identity
     }
@@ -140,12 +140,12 @@ impl Inner {
     }
 }
 
-/// Runs what may wait for a disk where waiting is allowed. A panic in there goes on here.
+/// Runs disk work on a thread that may block, and propagates its panics.
 async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
     joined(tokio::task::spawn_blocking(work)).await
 }
 
-/// What such work answers.
+/// Returns the result of such work.
 async fn joined<T>(work: impl Future<Output = Result<T, tokio::task::JoinError>>) -> T {
     match work.await {
         Ok(answer) => answer,
@@ -156,7 +156,7 @@ async fn joined<T>(work: impl Future<Output = Result<T, tokio::task::JoinError>>
     }
 }
 
-/// For `map_err`: what was tried on which path.
+/// Returns an adapter for `map_err` with the attempted action and its path.
 fn at(verb: &str, path: &Path) -> impl FnOnce(std::io::Error) -> StorageError {
     let doing = format!("{verb} {}", path.display());
     move |error| StorageError::Storage { doing, error }

@@ -1,4 +1,4 @@
-//! The name of a finished file: the 64 digits of its digest, a hyphen and a UUID. Nothing else ever becomes a path.
+//! The name of a finished file: the 64 hex digits of its digest, a hyphen and a UUID. Nothing else ever becomes a path.
 
 use std::path::PathBuf;
 
@@ -27,7 +27,7 @@ impl FileName {
         Ok(Self { digest, id })
     }
 
-    /// The directory below `blobs/` in which it lies.
+    /// Returns its directory below `blobs/`.
     pub(super) fn shard(&self) -> String {
         format!("{:02x}", self.digest.bytes()[0])
     }
@@ -43,7 +43,7 @@ impl std::fmt::Display for FileName {
     }
 }
 
-/// A UUID in the one spelling that we write; the parser knows others, and two names for one file would be one too many.
+/// Parses a UUID in the one spelling that this crate writes. The parser accepts others, and a file must not have two names.
 pub(super) fn exact_uuid(text: &str) -> Option<Uuid> {
     Uuid::try_parse(text).ok().filter(|uuid| uuid.to_string() == text)
 }

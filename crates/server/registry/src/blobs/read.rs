@@ -1,4 +1,4 @@
-//! Finished files: reading, measuring and removing them.
+//! Finished files: reading, measuring and removing.
 
 use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom};
@@ -13,14 +13,14 @@ use tokio::task::JoinHandle;
 use super::name::FileName;
 use super::{Blobs, StorageError, at, blocking};
 
-/// How much is read at once. One part is with whoever reads, the next is read meanwhile.
+/// Size of a read. The reader has one part while the next is being read.
 const PART: u64 = 512 << 10;
 
-/// From this length on the system is told that what follows will be wanted too.
+/// From this length on, the system is advised to read ahead.
 const LONG: u64 = 1 << 20;
 
 impl Blobs {
-    /// Part of a finished file, as a stream. A file that is removed meanwhile is still read to the end.
+    /// Returns part of a finished file as a stream. A file that is removed meanwhile can still be read to its end.
     pub async fn read(&self, file: &str, range: Range<u64>) -> Result<Reading, StorageError> {
         let name = FileName::parse(file)?;
         let store = self.0.clone();
@@ -44,7 +44,7 @@ impl Blobs {
         .await
     }
 
-    /// The length of a finished file.
+    /// Returns the length of a finished file.
     pub async fn length(&self, file: &str) -> Result<u64, StorageError> {
         let name = FileName::parse(file)?;
         let store = self.0.clone();
@@ -55,7 +55,7 @@ impl Blobs {
         .await
     }
 
-    /// Removes a finished file; says whether it was there. Whether a row still names it is for the caller to know.
+    /// Removes a finished file; reports whether it existed. The caller ensures that no row names it.
     pub async fn remove(&self, file: &str) -> Result<bool, StorageError> {
         let name = FileName::parse(file)?;
         let store = self.0.clone();
@@ -82,7 +82,7 @@ fn missing(name: &FileName, path: &std::path::Path) -> impl FnOnce(io::Error) ->
     }
 }
 
-/// Part of a finished file, on its way.
+/// A stream over part of a finished file.
 #[derive(Debug)]
 pub struct Reading {
     left: u64,
@@ -90,7 +90,7 @@ pub struct Reading {
 }
 
 impl Reading {
-    /// How many bytes are still to come.
+    /// Returns the number of remaining bytes.
     pub fn left(&self) -> u64 {
         self.left
     }
@@ -117,16 +117,16 @@ impl Stream for Reading {
     }
 }
 
-/// Fills a buffer, by as few calls as the system lets us.
+/// Fills a buffer with as few system calls as possible.
 fn read_whole(file: &File, bytes: &mut Vec<u8>, wanted: usize) -> io::Result<()> {
-    // A buffer may be given more room than was asked for, and what is read into that would be missing later.
+    // A buffer may have more capacity than requested; bytes read into the excess would be missing later.
     if bytes.capacity() != wanted {
         bytes.resize(wanted, 0);
         return { file }.read_exact(bytes);
     }
     while bytes.len() < wanted {
         match rustix::io::read(file, rustix::buffer::spare_capacity(bytes)) {
-            // A finished file never becomes shorter, so bytes that are missing are a fault of the storage.
+            // Finished files never shrink, so missing bytes are a storage error.
             Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
             Err(error) => return Err(error.into()),

@@ -1,6 +1,6 @@
-//! What is left behind: uploads that nobody went on with, and files that no row knows.
+//! Leftovers: abandoned uploads, and files that no row names.
 //!
-//! Nothing is removed here. Only the caller knows which rows there are, and asks again before it removes anything.
+//! Nothing is removed here. Only the caller knows the rows, and it verifies them again before it removes anything.
 
 use std::fs;
 use std::io;
@@ -14,25 +14,26 @@ use super::name::{FileName, exact_uuid};
 use super::{Blobs, Inner, StorageError, at, blocking};
 use crate::Digest;
 
-/// How many uploads one call names. Whoever removes them and asks again finds the rest.
+/// Maximum number of uploads per call. A caller that removes them and calls again gets the rest.
 const UPLOADS_AT_ONCE: usize = 10_000;
 
-/// A finished file, as it was found.
+/// A finished file found on disk.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FoundFile {
     /// Its name.
     pub name: String,
-    /// The digest that it was finished under.
+    /// The digest in its name.
     pub digest: Digest,
     /// Its length in bytes.
     pub size: u64,
-    /// When it was finished. A row follows within moments: only an old file that no row names is rubbish.
+    /// Time when it was finished. Its row follows within moments, so only an old file without a row is garbage.
     pub modified: Timestamp,
 }
 
 impl Blobs {
-    /// The uploads, owner and id, that nobody has written to for so long. One that cannot be cancelled because it is busy is in
-    /// use, whatever its age: a client on a slow line has not yet sent enough to be written. Folders of owners without uploads go on the way.
+    /// Returns the uploads (owner and id) without a write for this long. An upload that cannot be cancelled because it is
+    /// busy is in use, whatever its age: a slow client may not have sent enough to be written. Removes empty owner folders
+    /// on the way.
     pub async fn uploads_older_than(
         &self,
         age: Duration,
@@ -46,7 +47,7 @@ impl Blobs {
         .await
     }
 
-    /// Finished files in the order of their names, at most so many, from the one after `after` on.
+    /// Returns up to `limit` finished files after `after`, sorted by name.
     pub async fn files(&self, after: Option<&str>, limit: usize) -> Result<Vec<FoundFile>, StorageError> {
         let after = after.map(FileName::parse).transpose()?;
         let store = self.0.clone();
@@ -59,7 +60,7 @@ fn old_uploads(store: &Inner, before: SystemTime) -> Result<Vec<(Uuid, Uuid)>, S
     for (owner, _) in uuids_in(&store.uploads())? {
         let folder = store.uploads().join(owner.to_string());
         let uploads = uuids_in(&folder)?;
-        // The system refuses to remove a folder that holds anything, so an upload that starts just now is safe.
+        // The system refuses to remove a folder that is not empty, so a concurrently started upload is safe.
         if uploads.is_empty() && fs::remove_dir(&folder).is_ok() {
             continue;
         }
@@ -77,7 +78,7 @@ fn old_uploads(store: &Inner, before: SystemTime) -> Result<Vec<(Uuid, Uuid)>, S
     Ok(old)
 }
 
-/// What a directory holds under a UUID, and when it was last written to, in the order of the UUIDs.
+/// Returns the UUID-named entries of a directory with their modification times, sorted by UUID.
 fn uuids_in(directory: &Path) -> Result<Vec<(Uuid, SystemTime)>, StorageError> {
     let mut found = Vec::new();
     for name in names_in(directory)? {
@@ -127,7 +128,7 @@ fn finished_files(
     Ok(found)
 }
 
-/// The names in a directory, sorted; none if it is gone.
+/// Returns the names in a directory, sorted; none if it does not exist.
 fn names_in(directory: &Path) -> Result<Vec<String>, StorageError> {
     let entries = match fs::read_dir(directory) {
         Ok(entries) => entries,
@@ -137,7 +138,7 @@ fn names_in(directory: &Path) -> Result<Vec<String>, StorageError> {
     let mut names = Vec::new();
     for entry in entries {
         let entry = entry.map_err(at("list", directory))?;
-        // What is no text is none of ours.
+        // Names that are not valid UTF-8 were not written by this crate.
         if let Ok(name) = entry.file_name().into_string() {
             names.push(name);
         }

@@ -1,7 +1,7 @@
-//! Uploads: bytes arrive, perhaps in several requests, and become a finished file.
+//! Uploads: bytes arrive, possibly in several requests, and become a finished file.
 //!
-//! What arrives is gathered in memory and written, half a MiB at a time, by threads that may wait; meanwhile the next half
-//! is gathered. A thread for each transfer was rejected: a thousand clients on slow lines would each hold one.
+//! Received bytes are buffered in memory and written half a MiB at a time by threads that may block, while the next half MiB
+//! is buffered. A thread per transfer was rejected: a thousand slow clients would each occupy one.
 
 use std::fmt::Display;
 use std::fs;
@@ -20,10 +20,10 @@ use super::writing::{self, Writing};
 use super::{Blobs, Inner, StorageError, UploadError, at, blocking, joined};
 use crate::Digest;
 
-/// How much is gathered before it is written. Twice as much is in memory at the most: one part on its way in, one out.
+/// Buffer size per write. Memory use is at most twice as much: one buffer being filled, one being written.
 const GATHERED: usize = 512 << 10;
 
-/// Where content lies that came in one request, without an upload that anybody could go on with.
+/// Owner of content that arrives in a single request, without an upload that a client could resume.
 const NOBODY: Uuid = Uuid::nil();
 
 /// A finished file.
@@ -36,13 +36,13 @@ pub struct Finished {
 }
 
 impl Blobs {
-    /// Starts an upload. Both ids come from the caller, and an upload's id never comes again.
+    /// Starts an upload. The caller provides both ids and never reuses an upload's id.
     pub async fn upload_start(&self, owner: Uuid, upload: Uuid) -> Result<(), StorageError> {
         let store = self.0.clone();
         blocking(move || writing::create(&store, (owner, upload)).map(drop)).await
     }
 
-    /// How many bytes of an upload are there; none if there is no such upload.
+    /// Returns the number of bytes of an upload; `None` if it does not exist.
     pub async fn upload_length(&self, owner: Uuid, upload: Uuid) -> Result<Option<u64>, StorageError> {
         let path = self.0.upload_path(owner, upload);
         blocking(move || match fs::metadata(&path) {
@@ -53,9 +53,9 @@ impl Blobs {
         .await
     }
 
-    /// Appends what arrives and says how long the upload is now. `expect_offset` is where the caller believes it ends, and
-    /// `most` how long it may become. If the body breaks off, what arrived is kept; if the caller itself goes away, up to
-    /// one MiB of it may be lost.
+    /// Appends the body and returns the upload's new length. `expect_offset` is the end as known to the caller, `most` the
+    /// maximum length. If the body ends early, the received bytes are kept; if the caller is cancelled, up to one MiB may be
+    /// lost.
     pub async fn upload_append<S, E>(
         &self,
         owner: Uuid,
@@ -75,7 +75,7 @@ impl Blobs {
         received.map(|()| length)
     }
 
-    /// Appends the last bytes, if there are any, and makes a finished file of it if its digest is this one.
+    /// Appends the last bytes, if any, and turns the upload into a finished file if its digest matches.
     pub async fn upload_finish<S, E>(
         &self,
         owner: Uuid,
@@ -93,18 +93,18 @@ impl Blobs {
         finish(session, digest, most, body).await
     }
 
-    /// Makes a finished file of what comes in one request. Nothing of it stays unless all of it is right.
+    /// Creates a finished file from a single request. Nothing is kept unless all of it is valid.
     pub async fn put<S, E>(&self, digest: &Digest, most: u64, body: S) -> Result<Finished, UploadError>
     where
         S: Stream<Item = Result<Bytes, E>> + Send,
         E: Display,
     {
-        let (store, key) = (self.0.clone(), (NOBODY, self.0.world.uuid()));
+        let (store, key) = (self.0.clone(), (NOBODY, self.0.env.uuid()));
         let session = Session::of(move || Writing::single(store, key)).await?;
         finish(session, digest, most, body).await
     }
 
-    /// Removes an upload; says whether it was there. One that somebody is writing to is busy.
+    /// Removes an upload; reports whether it existed. Returns `Busy` while a request is writing to it.
     pub async fn upload_cancel(&self, owner: Uuid, upload: Uuid) -> Result<bool, UploadError> {
         let store = self.0.clone();
         blocking(move || match Writing::open(store, (owner, upload)) {
@@ -151,10 +151,10 @@ where
     .await
 }
 
-/// What a thread hands back that wrote: the upload, the emptied buffer, and how it went.
+/// The result of a writing thread: the upload, the emptied buffer, and the outcome.
 type Written = (Writing, Vec<u8>, Result<(), UploadError>);
 
-/// An upload that a request is writing to. It is either here or with the thread that writes.
+/// An upload that a request is writing to. It is owned either by this struct or by the writing thread.
 struct Session {
     here: Option<Writing>,
     away: Option<JoinHandle<Written>>,
@@ -168,7 +168,7 @@ impl Session {
         Ok(Self { here: Some(writing), away: None })
     }
 
-    /// Takes in a body, and leaves nothing of it in memory, however it ends.
+    /// Receives a body, and leaves none of it in memory on any outcome.
     async fn receive<S, E>(&mut self, most: u64, body: S) -> Result<(), UploadError>
     where
         S: Stream<Item = Result<Bytes, E>> + Send,
@@ -206,7 +206,7 @@ impl Session {
         ended
     }
 
-    /// Sends these bytes to be written as soon as the bytes before them are, and gives an empty buffer back.
+    /// Queues bytes to be written after the previous ones, and returns an empty buffer.
     async fn write(&mut self, bytes: Vec<u8>) -> Result<Vec<u8>, UploadError> {
         let empty = self.settle().await?;
         let mut writing = self.here.take().expect("it is here once it has settled");
@@ -219,7 +219,7 @@ impl Session {
         Ok(empty)
     }
 
-    /// Waits until what was sent is written. Whoever stops waiting loses nothing: the work stays in its place.
+    /// Waits until the queued bytes are written. Cancelling the wait loses nothing: the work stays in its place.
     async fn settle(&mut self) -> Result<Vec<u8>, UploadError> {
         let Some(away) = &mut self.away else { return Ok(Vec::new()) };
         let (writing, empty, result) = joined(away).await;
@@ -229,15 +229,15 @@ impl Session {
     }
 
     async fn into_writing(mut self) -> Writing {
-        // An error was told when the body was received; here only the upload itself is wanted.
+        // The error was already returned by `receive`; only the upload itself is needed here.
         let _told = self.settle().await;
         self.here.take().expect("it is here once it has settled")
     }
 }
 
 impl Drop for Session {
-    /// The request went away in the middle. Closing a file may wait for a disk or a network, so it is done where that is
-    /// allowed; without a runtime, nobody is kept waiting.
+    /// The request was cancelled midway. Closing a file may block on a disk or a network, so it happens on a blocking
+    /// thread; without a runtime there is no task to block.
     fn drop(&mut self) {
         let (here, away) = (self.here.take(), self.away.take());
         let Ok(runtime) = Handle::try_current() else { return };

@@ -1,4 +1,4 @@
-//! One upload's file while somebody writes to it. Everything here may wait for a disk.
+//! The file of an upload while a request writes to it. Everything here may block on a disk.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -16,49 +16,49 @@ use super::{Finished, Inner, StorageError, UploadError, at, folder};
 use crate::Digest;
 use crate::hash::Hash;
 
-/// How much is read at once to hash a file again.
+/// Size of a read when a file is hashed again.
 const AGAIN: usize = 256 << 10;
-/// How much is hashed and then written: little enough that the processor still has it near when it is written.
+/// Bytes hashed before they are written: few enough to stay in the processor's cache.
 const HOT: usize = 64 << 10;
-/// After so many bytes the disk is given work, so that the last sync finds little to do.
+/// Number of bytes after which a background flush starts, so that the final sync has little to do.
 const FLUSHED: u64 = 16 << 20;
 
-/// What becomes of the file when nobody writes to it any more.
+/// The fate of the file when writing ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Afterwards {
-    /// It waits for more bytes.
+    /// Kept for more bytes.
     Stays,
-    /// Nobody knows its name: without its end it is rubbish.
+    /// Not resumable: removed unless it was finished.
     Goes,
-    /// It is finished or removed: nothing is left to do.
+    /// Finished or removed: nothing is left to do.
     Done,
 }
 
-/// An upload, locked: nobody else writes to it, on this server or another, until this is dropped.
+/// A locked upload: no other request, on this server or another, writes to it until this is dropped.
 pub(super) struct Writing {
     store: Arc<Inner>,
     key: Key,
     path: PathBuf,
     file: File,
-    /// Of all bytes so far. None where the first of them came through another server, or before a restart.
+    /// Hash of all bytes so far; absent if some were received by another server or before a restart.
     hash: Option<Hash>,
     length: u64,
     afterwards: Afterwards,
     flushing: Flushing,
 }
 
-/// The disk at work while more comes. It holds the file open, and so its lock: nobody lets go of an upload before it has ended.
+/// A background flush. It keeps the file open and thereby its lock, so an upload is not released before the flush has ended.
 #[derive(Default)]
 struct Flushing {
-    /// Up to where it was given work.
+    /// Length up to which a flush was started.
     until: u64,
     under_way: Option<Receiver<io::Result<()>>>,
-    /// A fault is the system's only word that bytes were lost: it counts like one of the last sync's.
+    /// The system reports lost bytes only once, so an error here counts like one of the final sync.
     fault: Option<io::ErrorKind>,
 }
 
 impl Flushing {
-    /// Gives the disk work, unless it has some. Where nobody could do it, it has none until the last sync.
+    /// Starts a flush unless one is running. Without a runtime or a second file handle, the final sync does all the work.
     fn begin(&mut self, file: &File, length: u64) {
         if length < self.until + FLUSHED {
             return;
@@ -79,7 +79,7 @@ impl Flushing {
         });
     }
 
-    /// Waits for it.
+    /// Waits for the flush.
     fn end(&mut self) -> io::Result<()> {
         if let Some(Ok(Err(error))) = self.under_way.take().map(|under_way| under_way.recv()) {
             self.fault = Some(error.kind());
@@ -88,11 +88,11 @@ impl Flushing {
     }
 }
 
-/// Makes an upload's file.
+/// Creates an upload's file.
 pub(super) fn create(store: &Inner, key: Key) -> Result<File, StorageError> {
     let path = store.upload_path(key.0, key.1);
     let owner = store.uploads().join(key.0.to_string());
-    // Whoever sweeps removes an owner's empty folder, perhaps between our two steps.
+    // A concurrent sweep removes empty owner folders, possibly between the two steps.
     for _ in 0..8 {
         folder::make(&owner)?;
         match OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(&path) {
@@ -119,7 +119,7 @@ impl Writing {
         Self::lock(store, key, path, file, Afterwards::Stays)
     }
 
-    /// An upload that nobody can go on with: it is finished in one request, or goes.
+    /// Creates an upload that cannot be resumed: it is finished in one request or removed.
     pub(super) fn single(store: Arc<Inner>, key: Key) -> Result<Self, UploadError> {
         let path = store.upload_path(key.0, key.1);
         let file = create(&store, key)?;
@@ -139,8 +139,8 @@ impl Writing {
             Err(fs::TryLockError::WouldBlock) => return Err(UploadError::Busy),
             Err(fs::TryLockError::Error(error)) => return Err(at("lock", &path)(error).into()),
         }
-        // Between opening and locking, whoever held the lock may have finished the upload: then this file is a blob now, and
-        // a byte more would spoil it.
+        // Between open and lock, the previous lock holder may have finished the upload: this file is then a blob, and
+        // another byte would corrupt it.
         let mine = file.metadata().map_err(at("look at", &path))?;
         let there = match fs::symlink_metadata(&path) {
             Ok(there) => there,
@@ -161,7 +161,7 @@ impl Writing {
         self.length
     }
 
-    /// Appends. After an error, what was written is still counted and hashed.
+    /// Appends bytes. After an error, the bytes already written are still counted and hashed.
     pub(super) fn write(&mut self, mut bytes: &[u8]) -> Result<(), UploadError> {
         while !bytes.is_empty() {
             let part = &bytes[..bytes.len().min(HOT)];
@@ -182,12 +182,12 @@ impl Writing {
         Ok(())
     }
 
-    /// Lets go of an upload that waits for more, and says how long it is.
+    /// Releases an upload that waits for more bytes and returns its length.
     pub(super) fn close(self) -> u64 {
         self.length
     }
 
-    /// Compares, makes durable and moves to the finished files; see the module's header for the order.
+    /// Verifies the digest, syncs the file and moves it to the finished files; the module header explains the order.
     pub(super) fn finish(mut self, digest: &Digest) -> Result<Finished, UploadError> {
         let found = match &self.hash {
             Some(hash) => hash.digest(),
@@ -200,15 +200,15 @@ impl Writing {
         self.store.reach("blob:compared");
         touch(&self.store, &self.file).map_err(at("date", &self.path))?;
         if let Err(error) = self.flushing.end().and_then(|()| self.file.sync_all()) {
-            // What the system could not write it may still show as if it were written, and the next sync may succeed
-            // without having written it. So nobody goes on from here.
+            // After a failed sync, the system may still show unwritten data, and the next sync may succeed without writing
+            // it. So the upload cannot be resumed.
             if let Err(stays) = self.remove() {
                 tracing::warn!(error = %stays, "an upload that could not be brought to the disk stays until it is swept");
             }
             return Err(refused("bring to the disk", &self.path, error));
         }
         self.store.reach("blob:synced");
-        let name = FileName::new(found, self.store.world.uuid());
+        let name = FileName::new(found, self.store.env.uuid());
         let home = name.path(&self.store);
         fs::rename(&self.path, &home).map_err(at("move into place", &home))?;
         self.afterwards = Afterwards::Done;
@@ -228,11 +228,11 @@ impl Writing {
 }
 
 impl Drop for Writing {
-    /// Runs before the file is closed, and so before anybody else can have the lock.
+    /// Runs before the file is closed, and so before another request can acquire the lock.
     fn drop(&mut self) {
         let flushed = self.flushing.end();
         match self.afterwards {
-            // What was lost under way would be missing in the middle.
+            // Bytes lost by the flush would be missing in the middle.
             Afterwards::Stays if flushed.is_err() => {
                 if let Err(error) = self.remove() {
                     tracing::warn!(%error, "an upload that the disk lost a part of stays until it is swept");
@@ -256,9 +256,9 @@ impl Drop for Writing {
     }
 }
 
-/// The clock that decides an upload's age is the caller's, not the file system's.
+/// The caller's clock decides an upload's age, not the file system's.
 fn touch(store: &Inner, file: &File) -> io::Result<()> {
-    file.set_modified(SystemTime::from(store.world.now()))
+    file.set_modified(SystemTime::from(store.env.now()))
 }
 
 fn refused(verb: &str, path: &Path, error: io::Error) -> UploadError {
@@ -268,7 +268,7 @@ fn refused(verb: &str, path: &Path, error: io::Error) -> UploadError {
     }
 }
 
-/// The hash of a file's first bytes.
+/// Hashes the first bytes of a file.
 pub(super) fn hash_again(file: &File, length: u64) -> io::Result<Hash> {
     let mut hash = Hash::new();
     let mut buffer = vec![0; AGAIN];

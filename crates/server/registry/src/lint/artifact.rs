@@ -1,13 +1,13 @@
-//! Rules for artifacts, whose blobs are files, and for indexes.
+//! Rules for artifacts, which consist of files, and for indexes.
 
 use std::collections::BTreeMap;
 
 use super::facts::{Facts, shown};
 
-/// The media type of the configuration that says nothing.
+/// The media type of the empty configuration.
 const EMPTY: &str = "application/vnd.oci.empty.v1+json";
 
-/// The longest name of a file that every file system takes.
+/// The longest file name that every file system accepts.
 const LONGEST_PART: usize = 255;
 const LONGEST_TITLE: usize = 1024;
 
@@ -17,7 +17,7 @@ pub(super) fn title_missing(facts: &Facts<'_>) -> Vec<String> {
     }
     let layers = &facts.manifest.layers;
     let nameless = layers.iter().enumerate().filter(|(_, blob)| blob.title().is_none_or(str::is_empty));
-    // The blob that stands for "no blob at all" is no file.
+    // The placeholder for "no blob" is not a file.
     let nameless = nameless.filter(|(_, blob)| blob.media_type != EMPTY);
     nameless
         .map(|(at, _)| format!("blob {} has no title, so nobody knows which file it is", at + 1))
@@ -38,14 +38,14 @@ pub(super) fn title_unsafe(facts: &Facts<'_>) -> Vec<String> {
     unsafe_titles.map(|title| format!("the title {:?} is no safe name of a file", shown(title))).collect()
 }
 
-/// Whether a title, joined to a folder, stays in it and is shown as it is.
+/// Reports whether a title, joined to a folder, stays inside it and is displayed as is.
 fn is_safe(title: &str) -> bool {
     let part = |part: &str| !matches!(part, "" | "." | "..") && part.len() <= LONGEST_PART;
     let plain = |c: char| !c.is_control() && c != '\\';
     title.len() <= LONGEST_TITLE && title.chars().all(plain) && title.split('/').all(part)
 }
 
-/// The titles of an artifact's blobs, where they have one.
+/// Returns the titles of an artifact's blobs, where present.
 fn titles<'a>(facts: &'a Facts<'_>) -> impl Iterator<Item = &'a str> {
     let titles =
         facts.manifest.layers.iter().filter_map(|blob| blob.title()).filter(|title| !title.is_empty());

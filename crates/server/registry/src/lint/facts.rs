@@ -1,10 +1,10 @@
-//! What the rules look at.
+//! The input of the rules.
 
 use serde::Deserialize;
 
 use crate::manifest::Manifest;
 
-/// The media types of an image's configuration; what has another is an artifact that nothing runs.
+/// The media types of image configurations; a manifest with another one is an artifact, which is never run.
 const IMAGE_CONFIGS: [&str; 2] =
     ["application/vnd.oci.image.config.v1+json", "application/vnd.docker.container.image.v1+json"];
 
@@ -13,9 +13,9 @@ pub(super) struct Facts<'a> {
     pub(super) kind: Kind,
 }
 
-/// What the manifest is, as far as it can be said.
+/// The kind of a manifest.
 pub(super) enum Kind {
-    /// Something to run, with its configuration or why that cannot be read.
+    /// Something to run, with its configuration or the error of reading it.
     Image(Result<Box<Configuration>, String>),
     /// Files.
     Artifact,
@@ -53,7 +53,7 @@ pub(super) struct RootFs {
 
 impl<'a> Facts<'a> {
     pub(super) fn of(manifest: &'a Manifest, config: Option<&[u8]>) -> Self {
-        // By the configuration alone: an image that calls itself an artifact would still be run.
+        // Decided by the configuration alone: an image that declares itself an artifact would still be run.
         let is_image = |media_type: &str| IMAGE_CONFIGS.contains(&media_type);
         let kind = match &manifest.config {
             None => Kind::Index,
@@ -63,7 +63,7 @@ impl<'a> Facts<'a> {
         Self { manifest, kind }
     }
 
-    /// The configuration of an image, where it can be read.
+    /// Returns the configuration of an image, if readable.
     pub(super) fn configuration(&self) -> Option<&Configuration> {
         match &self.kind {
             Kind::Image(Ok(configuration)) => Some(configuration),
@@ -89,7 +89,7 @@ fn read(config: Option<&[u8]>) -> Result<Box<Configuration>, String> {
     serde_json::from_slice(bytes).map(Box::new).map_err(|error| error.to_string())
 }
 
-/// A stranger's text, short enough for a sentence.
+/// Shortens untrusted text for a message.
 pub(super) fn shown(text: &str) -> String {
     text.chars().take(100).collect()
 }

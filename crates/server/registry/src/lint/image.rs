@@ -2,10 +2,10 @@
 
 use super::facts::{Configuration, Facts, Kind, Settings, shown};
 
-/// What builders and overlay file systems stop at.
+/// The limit of builders and overlay file systems.
 const MOST_LAYERS: usize = 127;
 
-/// What a node can unpack.
+/// The layer media types that nodes can unpack.
 const UNPACKED: [&str; 6] = [
     "application/vnd.oci.image.layer.v1.tar",
     "application/vnd.oci.image.layer.v1.tar+gzip",
@@ -15,7 +15,7 @@ const UNPACKED: [&str; 6] = [
     "application/vnd.docker.image.rootfs.diff.tar.zstd",
 ];
 
-/// What the name of a secret ends in, or a part of it between underscores.
+/// Names of secrets, as a suffix or as a part between underscores.
 const SECRETS: [&str; 5] = ["PASSWORD", "PASSWD", "TOKEN", "SECRET", "APIKEY"];
 const SECRET_PAIRS: [[&str; 2]; 2] = [["API", "KEY"], ["PRIVATE", "KEY"]];
 
@@ -89,7 +89,8 @@ pub(super) fn secret_in_environment(facts: &Facts<'_>) -> Vec<String> {
     })
 }
 
-/// By whole parts of the name, since `TOKENIZERS_PARALLELISM` and `MAX_TOKENS` are none; and `…_FILE` says only where one lies.
+/// Compares whole parts of the name, because `TOKENIZERS_PARALLELISM` and `MAX_TOKENS` are no secrets; `…_FILE` only names a
+/// path.
 fn is_secret(name: &str) -> bool {
     let name = name.to_ascii_uppercase().replace('-', "_");
     let parts: Vec<&str> = name.split('_').collect();
@@ -133,7 +134,7 @@ fn of_configuration(facts: &Facts<'_>, find: impl FnOnce(&Configuration) -> Vec<
     facts.configuration().map_or_else(Vec::new, find)
 }
 
-/// An image without settings is one whose settings are all empty.
+/// Treats an image without settings as one with empty settings.
 fn of_settings(facts: &Facts<'_>, find: impl FnOnce(&Settings) -> Vec<String>) -> Vec<String> {
     of_configuration(facts, |configuration| match &configuration.config {
         Some(settings) => find(settings),
@@ -141,7 +142,7 @@ fn of_settings(facts: &Facts<'_>, find: impl FnOnce(&Settings) -> Vec<String>) -
     })
 }
 
-/// The layers of an image, from 1.
+/// Returns the layers of an image, numbered from 1.
 fn numbered<'a>(facts: &'a Facts<'_>) -> impl Iterator<Item = (usize, &'a crate::manifest::Descriptor)> {
     facts.manifest.layers.iter().enumerate().map(|(at, layer)| (at + 1, layer))
 }

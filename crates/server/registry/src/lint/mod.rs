@@ -1,9 +1,9 @@
-//! What is wrong with an image or an artifact, found before it is published rather than on a node.
+//! Problems of an image or an artifact, found before it is published and not on a node.
 //!
-//! Each rule is a row: its name, how bad it is, what to do about it, and a function that says what it found. Rules only
-//! read. An error means that a node could not use it, or that it holds what must not be published; a warning means that it
-//! works, but not as people expect. A general linter for images was rejected: it knows neither what our nodes unpack nor
-//! artifacts that are no images.
+//! Each rule is a row: its name, its severity, the fix, and a function that returns its findings. Rules only read. An error
+//! means that a node could not use the artifact, or that it contains something that must not be published; a warning means
+//! that it works, but not as expected. A general image linter was rejected: it knows neither the formats that our nodes
+//! unpack nor artifacts that are not images.
 
 mod artifact;
 mod facts;
@@ -12,29 +12,29 @@ mod image;
 use crate::manifest::Manifest;
 use facts::Facts;
 
-/// How bad a finding is.
+/// The severity of a finding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Severity {
-    /// It works, but not as people expect.
+    /// It works, but not as expected.
     Warning,
     /// It must not be published.
     Error,
 }
 
-/// Something that is wrong.
+/// A problem.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
-    /// How bad it is.
+    /// Its severity.
     pub severity: Severity,
-    /// Which rule found it.
+    /// The rule that found it.
     pub rule: &'static str,
-    /// What was found. It never holds a value that may be a secret.
+    /// The description. It never contains a value that may be a secret.
     pub says: String,
-    /// What to do about it.
+    /// The fix.
     pub fix: &'static str,
 }
 
-/// A rule: it says what it finds, a sentence each.
+/// A rule, which returns a sentence per finding.
 struct Rule {
     name: &'static str,
     severity: Severity,
@@ -141,7 +141,7 @@ const RULES: &[Rule] = &[
     },
 ];
 
-/// Looks at a manifest and, if it is an image's, at its configuration. What is found first is worst.
+/// Lints a manifest and, for an image, its configuration. Returns the most severe findings first.
 pub fn lint(manifest: &Manifest, config: Option<&[u8]>) -> Vec<Finding> {
     let facts = Facts::of(manifest, config);
     let of_rule = |rule: &'static Rule| {
@@ -157,7 +157,7 @@ pub fn lint(manifest: &Manifest, config: Option<&[u8]>) -> Vec<Finding> {
     findings
 }
 
-/// The names of all rules.
+/// Returns the names of all rules.
 pub fn rules() -> impl Iterator<Item = &'static str> {
     RULES.iter().map(|rule| rule.name)
 }

@@ -1,7 +1,8 @@
-//! What a manifest says: its kind, what it needs, and what it refers to.
+//! Manifests: their kind, dependencies and references.
 //!
-//! The bytes are kept as they came, since their digest is the manifest's name; what is read here are facts about them.
-//! Whatever two readers could understand differently is refused, because somebody else follows what we have checked.
+//! The bytes are stored as received, because their digest identifies the manifest; this module only extracts facts from
+//! them. Documents that two parsers could interpret differently are rejected, because other programs act on what is
+//! validated here.
 
 mod parse;
 
@@ -12,19 +13,19 @@ use serde::{Deserialize, Serialize};
 use crate::Digest;
 use crate::error::{Code, Refusal};
 
-/// The longest manifest.
+/// Maximum length of a manifest.
 pub const LONGEST: usize = 4 << 20;
-/// The most descriptors of one manifest.
+/// Maximum number of descriptors in one manifest.
 pub const MOST_DESCRIPTORS: usize = 4096;
-/// The most bytes of a manifest's own annotations, keys and values together. Lists of referrers repeat them.
+/// Maximum bytes of a manifest's own annotations, keys and values together. Lists of referrers repeat them.
 pub const MOST_ANNOTATIONS: usize = 64 << 10;
-/// The largest size that a descriptor may claim: a PiB, far beyond every limit for blobs, and far from overflowing a sum.
+/// Maximum size that a descriptor can declare: a PiB, far beyond every limit for blobs, and far from overflowing a sum.
 pub const LARGEST: u64 = 1 << 50;
 
-/// The annotation that names the file which a blob of an artifact is.
+/// The annotation with the file name of an artifact's blob.
 pub const TITLE: &str = "org.opencontainers.image.title";
 
-/// Which kind of manifest.
+/// The kind of a manifest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum MediaType {
     /// An OCI image manifest: an image or an artifact.
@@ -38,10 +39,10 @@ pub enum MediaType {
 }
 
 impl MediaType {
-    /// All of them.
+    /// All kinds.
     pub const ALL: [Self; 4] = [Self::Image, Self::Index, Self::DockerImage, Self::DockerList];
 
-    /// As it is written in `mediaType` and `Content-Type`.
+    /// Returns the value used in `mediaType` and `Content-Type`.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Image => "application/vnd.oci.image.manifest.v1+json",
@@ -51,7 +52,7 @@ impl MediaType {
         }
     }
 
-    /// Whether it lists other manifests rather than blobs.
+    /// Reports whether it lists other manifests and not blobs.
     pub fn is_index(self) -> bool {
         matches!(self, Self::Index | Self::DockerList)
     }
@@ -61,10 +62,10 @@ impl MediaType {
     }
 }
 
-/// For what kind of machine a manifest is.
+/// The platform that a manifest is for.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Platform {
-    /// The processor, in Go's words: `amd64`, `arm64`.
+    /// The processor, in Go's terms: `amd64`, `arm64`.
     pub architecture: String,
     /// The operating system: `linux`.
     pub os: String,
@@ -73,91 +74,91 @@ pub struct Platform {
     pub variant: Option<String>,
 }
 
-/// Content, by its digest, and what is said about it.
+/// A reference to content by digest, with its properties.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Descriptor {
-    /// What kind of content.
+    /// Its media type.
     pub media_type: String,
     /// Its digest.
     pub digest: Digest,
     /// Its length in bytes.
     pub size: u64,
-    /// Where else it can be had.
+    /// Other locations of the content.
     pub urls: Vec<String>,
-    /// What is said about it.
+    /// Its annotations.
     pub annotations: BTreeMap<String, String>,
-    /// For what kind of machine; of manifests in an index.
+    /// Its platform; for manifests in an index.
     pub platform: Option<Platform>,
-    /// What kind of artifact; of manifests in an index.
+    /// Its artifact type; for manifests in an index.
     pub artifact_type: Option<String>,
 }
 
 impl Descriptor {
-    /// The file that it is, for whoever unpacks an artifact.
+    /// Returns the file name for unpacking an artifact.
     pub fn title(&self) -> Option<&str> {
         self.annotations.get(TITLE).map(String::as_str)
     }
 
-    /// Whether it is a layer that its maker does not allow others to pass on.
+    /// Reports whether it is a layer with restricted distribution.
     pub fn is_foreign(&self) -> bool {
         self.media_type.starts_with("application/vnd.oci.image.layer.nondistributable.")
             || self.media_type.starts_with("application/vnd.docker.image.rootfs.foreign.")
     }
 }
 
-/// What a manifest says.
+/// A parsed manifest.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Manifest {
     /// Its kind.
     pub media_type: MediaType,
-    /// What kind of artifact: `artifactType`, or else the configuration's media type.
+    /// Its artifact type: `artifactType`, or else the configuration's media type.
     pub artifact_type: Option<String>,
-    /// What it is about: the manifest that it refers to.
+    /// The manifest that it refers to.
     pub subject: Option<Descriptor>,
-    /// Its configuration; none of an index.
+    /// Its configuration; absent for an index.
     pub config: Option<Descriptor>,
-    /// Its blobs, in their order.
+    /// Its blobs, in order.
     pub layers: Vec<Descriptor>,
-    /// The manifests of an index, in their order.
+    /// The manifests of an index, in order.
     pub children: Vec<Descriptor>,
-    /// What is said about it.
+    /// Its annotations.
     pub annotations: BTreeMap<String, String>,
-    /// Whether it names its `artifactType` itself.
+    /// Whether it declares `artifactType` itself.
     pub names_its_type: bool,
 }
 
-/// Why a manifest cannot be used.
+/// The error for an invalid manifest.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ManifestError {
     /// Too many bytes.
     #[error("a manifest may have {LONGEST} bytes, and this one has {0}: put what it holds into blobs")]
     Long(usize),
-    /// The first schema, which names content by something else than its digest.
+    /// Schema 1, which does not identify content by its digest.
     #[error(
         "this is a manifest of schema 1, which is no longer supported: push the image again with a current tool"
     )]
     Schema1,
-    /// None of the kinds that are known.
+    /// An unknown kind.
     #[error("{0:?} is no media type of a manifest: push an OCI manifest or index, or Docker's of schema 2")]
     MediaType(String),
     /// The request and the document disagree.
     #[error("the Content-Type says {said:?} and the document {meant:?}: send the document's own media type")]
     Contradiction {
-        /// What the request says.
+        /// The media type of the request.
         said: String,
-        /// What the document says.
+        /// The media type of the document.
         meant: String,
     },
-    /// The document cannot be followed.
+    /// The document is malformed.
     #[error("the manifest cannot be used: {0}")]
     Document(String),
-    /// A digest of an algorithm that the registry does not keep.
+    /// A digest with an unsupported algorithm.
     #[error("the manifest names content by {0:?}: only sha256 is supported")]
     Algorithm(String),
 }
 
 impl ManifestError {
-    /// How a client is told.
+    /// Returns the response for the client.
     pub fn refusal(&self) -> Refusal {
         let refusal = Refusal::new(Code::ManifestInvalid, self.to_string());
         match self {
@@ -168,19 +169,19 @@ impl ManifestError {
 }
 
 impl Manifest {
-    /// Reads a manifest as it was sent, with the request's `Content-Type`.
+    /// Parses a manifest as received, with the request's `Content-Type`.
     pub fn parse(bytes: &[u8], content_type: Option<&str>) -> Result<Self, ManifestError> {
         parse::parse(bytes, content_type)
     }
 
-    /// The blobs that the repository must have: the configuration and the layers, each once. Layers that may not be passed on
-    /// and say where else they can be had are left out.
+    /// Returns the blobs that the repository must have: the configuration and the layers, each once. Layers with restricted
+    /// distribution that declare other locations are excluded.
     pub fn needs_blobs(&self) -> Vec<&Descriptor> {
         let elsewhere = |blob: &&Descriptor| blob.is_foreign() && !blob.urls.is_empty();
         once(self.config.iter().chain(self.layers.iter().filter(|blob| !elsewhere(blob))))
     }
 
-    /// The manifests that the repository must have, each once. What it refers to as its subject may come later.
+    /// Returns the manifests that the repository must have, each once. The subject may be pushed later.
     pub fn needs_manifests(&self) -> Vec<&Descriptor> {
         once(self.children.iter())
     }

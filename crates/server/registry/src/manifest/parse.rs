@@ -1,4 +1,4 @@
-//! Reading a manifest.
+//! Parsing of manifests.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -11,11 +11,11 @@ use super::{
 use crate::Digest;
 use crate::{path, strict};
 
-/// The keys that decide what a document is.
+/// The keys that determine the meaning of a document.
 const KEYS: [&str; 8] =
     ["schemaVersion", "mediaType", "artifactType", "config", "layers", "manifests", "subject", "annotations"];
 
-/// The longest media type, by RFC 6838 for each of its two parts.
+/// Maximum length of a media type, by RFC 6838 for each of its two parts.
 const LONGEST_TYPE: usize = 255;
 
 #[derive(Deserialize)]
@@ -67,7 +67,8 @@ pub(super) fn parse(bytes: &[u8], content_type: Option<&str>) -> Result<Manifest
     }
 }
 
-/// Which kind it is. The document's own word counts most, then the request's, then what is in it; none may contradict another.
+/// Determines the kind: from the document, else from the request, else from the contents. They must not contradict each
+/// other.
 fn kind(document: &Document, said: Option<String>) -> Result<MediaType, ManifestError> {
     let known = |text: &str| MediaType::of(text).ok_or_else(|| ManifestError::MediaType(shown(text)));
     match (&document.media_type, said) {
@@ -135,7 +136,7 @@ fn media_type_of(text: &str) -> Result<(), ManifestError> {
     if good { Ok(()) } else { Err(wrong(format!("{:?} is no media type", shown(text)))) }
 }
 
-/// Content has one length, so of two descriptors with one digest and two sizes one is a lie.
+/// Rejects two descriptors with the same digest and different sizes, one of which must be wrong.
 fn one_size_each<'a>(descriptors: impl Iterator<Item = &'a Descriptor>) -> Result<(), ManifestError> {
     let mut sizes = HashMap::new();
     for descriptor in descriptors {
@@ -146,7 +147,7 @@ fn one_size_each<'a>(descriptors: impl Iterator<Item = &'a Descriptor>) -> Resul
     Ok(())
 }
 
-/// A media type without its parameters.
+/// Strips the parameters from a media type.
 fn bare(text: &str) -> String {
     text.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
 }

@@ -119,7 +119,7 @@ fn tags_follow_the_grammar() {
     }
 }
 
-/// Written down once more, so that the two can be compared.
+/// An independent implementation for comparison.
 fn by_the_regular_expression(part: &str) -> bool {
     let mut rest = part;
     loop {

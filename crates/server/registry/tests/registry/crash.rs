@@ -1,7 +1,7 @@
-//! A server that is killed at any point, and what the next one finds.
+//! A server that is killed at any point, and the state that the next one finds.
 //!
-//! A kill shows what a process leaves half done. What a power cut takes away besides, no test here can show: that rests on
-//! the order of the syncs, which the header of the module says and `strace` shows.
+//! A kill reveals work that a process leaves half done. The effects of a power failure cannot be tested here: they depend on
+//! the order of syncs, which the module header documents and `strace` confirms.
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -9,7 +9,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
-use muster_ids::World;
+use muster_ids::Env;
 use muster_registry::blobs::POINTS;
 use muster_registry::{Blobs, UploadError};
 use uuid::Uuid;
@@ -21,14 +21,14 @@ const POINT: &str = "MUSTER_REGISTRY_TEST_POINT";
 const OWNER: Uuid = Uuid::from_u128(0x0190_0000_0000_7000_8000_0000_0000_0001);
 const UPLOAD: Uuid = Uuid::from_u128(0x0190_0000_0000_7000_8000_0000_0000_0002);
 
-/// This very test, run again in a process that can be killed.
+/// Runs this same test again in a child process that can be killed.
 pub(crate) fn again(test: &str) -> Command {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args(["--exact", test, "--nocapture"]).stdin(Stdio::null()).stdout(Stdio::piped());
     command
 }
 
-/// Waits until the child says this word on a line of its own.
+/// Waits until the child prints this word on a line of its own.
 fn wait_for(child: &mut Child, word: &str) {
     let lines = BufReader::new(child.stdout.take().unwrap()).lines();
     let found = lines.map_while(Result::ok).any(|line| line.trim() == word);
@@ -40,7 +40,7 @@ fn kill(mut child: Child) {
     child.wait().unwrap();
 }
 
-/// No file among the finished ones has other content than its name says.
+/// Asserts that every finished file matches its name, and returns their number.
 async fn nothing_is_spoiled(blobs: &Blobs) -> usize {
     let files = blobs.files(None, 10_000).await.unwrap();
     for file in &files {
@@ -50,11 +50,11 @@ async fn nothing_is_spoiled(blobs: &Blobs) -> usize {
     files.len()
 }
 
-fn world() -> World {
-    World::system()
+fn env() -> Env {
+    Env::system()
 }
 
-/// The child: uploads, and says so and stops when it comes to the point.
+/// The child: uploads, and reports and stops when it reaches the point.
 async fn upload_until(folder: &Path, point: String) {
     let reach = move |reached: &'static str| {
         if reached == point {
@@ -64,7 +64,7 @@ async fn upload_until(folder: &Path, point: String) {
             }
         }
     };
-    let blobs = Blobs::open_reaching(folder, world(), Arc::new(reach)).await.unwrap();
+    let blobs = Blobs::open_reaching(folder, env(), Arc::new(reach)).await.unwrap();
     let content = noise(1_300_000);
     blobs.upload_start(OWNER, UPLOAD).await.unwrap();
     let first = parts(content[..900_000].chunks(10_000));
@@ -86,10 +86,10 @@ async fn a_server_killed_at_any_point_leaves_nothing_spoiled() {
         wait_for(&mut child, "reached");
         kill(child);
 
-        let blobs = Blobs::open(folder.path(), world()).await.unwrap();
+        let blobs = Blobs::open(folder.path(), env()).await.unwrap();
         let content = noise(1_300_000);
         let finished = nothing_is_spoiled(&blobs).await;
-        let swept = blobs.uploads_older_than(Duration::ZERO, world().now()).await.unwrap();
+        let swept = blobs.uploads_older_than(Duration::ZERO, env().now()).await.unwrap();
         let length = blobs.upload_length(OWNER, UPLOAD).await.unwrap();
         if point == "blob:renamed" {
             assert_eq!((finished, length, swept.len()), (1, None, 0), "{point}");
@@ -111,14 +111,14 @@ async fn a_server_killed_at_any_point_leaves_nothing_spoiled() {
     }
 }
 
-/// The child: pushes one blob after another until somebody kills it.
+/// The child: pushes one blob after another until it is killed.
 async fn push_for_ever(folder: &Path) {
-    let blobs = Blobs::open(folder, world()).await.unwrap();
+    let blobs = Blobs::open(folder, env()).await.unwrap();
     println!("\npushing");
     for length in (1..).map(|number: usize| number * 7919 % 1_000_000) {
         let content = noise(length);
         blobs.put(&digest(&content), MOST, parts(content.chunks(5_000))).await.unwrap();
-        let upload = world().uuid();
+        let upload = env().uuid();
         blobs.upload_start(OWNER, upload).await.unwrap();
         blobs.upload_append(OWNER, upload, None, MOST, body(&content)).await.unwrap();
         blobs.upload_finish(OWNER, upload, &digest(&content), None, MOST, nothing()).await.unwrap();
@@ -135,21 +135,21 @@ async fn servers_killed_at_any_moment_leave_nothing_spoiled() {
         let mut command = again("crash::servers_killed_at_any_moment_leave_nothing_spoiled");
         let mut child = command.env(FOLDER, folder.path()).spawn().unwrap();
         wait_for(&mut child, "pushing");
-        // Not a wait for something, but a moment that nobody chose.
+        // Not a wait for an event, but an arbitrary moment.
         tokio::time::sleep(Duration::from_micros(round * 3_331)).await;
         kill(child);
     }
-    let blobs = Blobs::open(folder.path(), world()).await.unwrap();
+    let blobs = Blobs::open(folder.path(), env()).await.unwrap();
     assert!(nothing_is_spoiled(&blobs).await > 0);
-    for (owner, upload) in blobs.uploads_older_than(Duration::ZERO, world().now()).await.unwrap() {
+    for (owner, upload) in blobs.uploads_older_than(Duration::ZERO, env().now()).await.unwrap() {
         assert!(blobs.upload_cancel(owner, upload).await.unwrap());
     }
     assert_eq!(files_in(&folder.path().join("uploads")), Vec::<std::path::PathBuf>::new());
 }
 
-/// The child: fills the storage, which is small, frees some of it and goes on.
+/// The child: fills the small storage, frees some of it and continues.
 async fn fill(folder: &Path) {
-    let blobs = Blobs::open(folder.join("blobs"), world()).await.unwrap();
+    let blobs = Blobs::open(folder.join("blobs"), env()).await.unwrap();
     let content = noise(3 << 20);
     std::fs::write(folder.join("ballast"), noise(2 << 20)).unwrap();
     blobs.upload_start(OWNER, UPLOAD).await.unwrap();
@@ -176,7 +176,7 @@ async fn a_full_storage_keeps_what_arrived() {
     }
     let folder = tempfile::tempdir().unwrap();
     let child = again("crash::a_full_storage_keeps_what_arrived");
-    // A file system of four MiB that only the child sees.
+    // A file system of four MiB that only the child can access.
     let script = r#"mount -t tmpfs -o size=4m none "$0" && exec "$@""#;
     let mut command = Command::new("unshare");
     command.args(["--map-root-user", "--mount", "sh", "-c", script]).arg(folder.path());

@@ -1,7 +1,7 @@
-//! Finished files: reading parts of them, and names that are none.
+//! Finished files: reading parts of them, and invalid names.
 
 use futures::StreamExt;
-use muster_ids::World;
+use muster_ids::Env;
 use muster_registry::blobs::Damage;
 use muster_registry::{Blobs, StorageError};
 
@@ -90,14 +90,14 @@ async fn servers_that_open_a_folder_at_once_agree_which_storage_it_is() {
     let root = folder.path().join("deep/blobs");
     let open = |seed: u64| {
         let root = root.clone();
-        tokio::spawn(async move { Blobs::open(root, World::for_tests(seed)).await.unwrap().identity() })
+        tokio::spawn(async move { Blobs::open(root, Env::for_tests(seed)).await.unwrap().identity() })
     };
     let identities = futures::future::join_all((0..12).map(open)).await;
     let identities: Vec<_> = identities.into_iter().map(Result::unwrap).collect();
     assert!(identities.iter().all(|identity| *identity == identities[0]), "{identities:?}");
-    let again = Blobs::open(&root, World::for_tests(99)).await.unwrap();
+    let again = Blobs::open(&root, Env::for_tests(99)).await.unwrap();
     assert_eq!(again.identity(), identities[0]);
-    let other = Blobs::open(folder.path().join("other"), World::for_tests(100)).await.unwrap();
+    let other = Blobs::open(folder.path().join("other"), Env::for_tests(100)).await.unwrap();
     assert_ne!(other.identity(), identities[0]);
     let names: Vec<_> = std::fs::read_dir(&root).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     assert_eq!(names.len(), 3, "no draft stays: {names:?}");
@@ -108,7 +108,7 @@ async fn a_folder_whose_identity_is_spoiled_is_not_opened() {
     let shelf = Shelf::new().await;
     for spoiled in ["", "not a uuid"] {
         std::fs::write(shelf.root().join("storage.id"), spoiled).unwrap();
-        let opened = Blobs::open(shelf.root(), World::for_tests(1)).await;
+        let opened = Blobs::open(shelf.root(), Env::for_tests(1)).await;
         assert!(matches!(opened, Err(StorageError::Identity { .. })), "{spoiled:?}");
     }
 }

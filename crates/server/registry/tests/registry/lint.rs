@@ -1,4 +1,4 @@
-//! Each rule finds what it is for, and nothing in what is as it should be.
+//! Each rule reports its problem, and nothing for valid input.
 
 use std::collections::BTreeSet;
 
@@ -52,7 +52,7 @@ fn found(document: &Value, config: Option<&Value>) -> Vec<(Severity, &'static st
     look(document, config).into_iter().map(|finding| (finding.severity, finding.rule)).collect()
 }
 
-/// The usual image with its configuration changed at one place.
+/// Lints the usual image with one value of its configuration changed.
 fn configured(at: &str, value: Value) -> Vec<(Severity, &'static str)> {
     let mut config = configuration();
     *config.pointer_mut(at).unwrap() = value;

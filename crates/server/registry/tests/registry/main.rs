@@ -1,4 +1,4 @@
-//! The registry's content and its documents: ordinary ones, hostile ones, and servers that are killed.
+//! The registry's content and documents: ordinary and hostile input, and servers that are killed.
 
 mod crash;
 mod finished;

@@ -1,4 +1,4 @@
-//! Manifests: what they say, and what is refused.
+//! Manifests: parsed facts, and rejected input.
 
 use muster_registry::Digest;
 use muster_registry::manifest::{

@@ -1,11 +1,11 @@
-//! A large blob takes no more memory than a small one.
+//! A large blob needs no more memory than a small one.
 
 use std::path::Path;
 use std::process::Stdio;
 
 use bytes::Bytes;
 use futures::{StreamExt, stream};
-use muster_ids::World;
+use muster_ids::Env;
 use muster_registry::{Blobs, Digest};
 use uuid::Uuid;
 
@@ -15,15 +15,15 @@ use crate::shelf::MOST;
 const FOLDER: &str = "MUSTER_REGISTRY_TEST_MEMORY";
 const PARTS: usize = 1 << 14;
 const PART: usize = 1 << 16;
-/// Of a GiB of zeros.
+/// Digest of a GiB of zeros.
 const ZEROS: &str = "sha256:49bc20df15e412a64472421e13fe86ff1c5165e18b2afccf160d4dc19fe68a14";
 
-/// The child: a GiB in and out again.
+/// The child: stores a GiB and reads it back.
 async fn through(folder: &Path) {
-    let blobs = Blobs::open(folder, World::system()).await.unwrap();
+    let blobs = Blobs::open(folder, Env::system()).await.unwrap();
     let zeros = Bytes::from_static(&[0; PART]);
     let body = |parts| stream::iter(std::iter::repeat_n(zeros.clone(), parts)).map(Ok::<_, String>);
-    let (owner, upload) = (Uuid::nil(), World::system().uuid());
+    let (owner, upload) = (Uuid::nil(), Env::system().uuid());
     blobs.upload_start(owner, upload).await.unwrap();
     blobs.upload_append(owner, upload, None, MOST, body(PARTS / 2)).await.unwrap();
     let digest: Digest = ZEROS.parse().unwrap();

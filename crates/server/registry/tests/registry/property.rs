@@ -1,4 +1,4 @@
-//! However content is cut into requests and parts, it is the same content.
+//! Content is the same, however it is split into requests and parts.
 
 use std::sync::LazyLock;
 
@@ -9,17 +9,17 @@ use crate::shelf::{MOST, Shelf, body, broken, digest, noise, nothing, parts};
 
 #[derive(Debug, Clone)]
 enum Step {
-    /// A request with these many bytes, in parts of so many.
+    /// A request with this many bytes, in parts of this size.
     Append(usize, usize),
-    /// The same, and then the line is dead.
+    /// The same, and then the connection breaks.
     Break(usize),
-    /// A request that believes something else about the length.
+    /// A request with a wrong offset.
     Astray(u64),
-    /// The server is started again.
+    /// A restart of the server.
     Restart,
 }
 
-/// As much as the longest steps need; made once, since making it takes longer than storing it.
+/// Returns enough content for the longest steps; built once, because building it takes longer than storing it.
 fn content() -> &'static [u8] {
     static CONTENT: LazyLock<Vec<u8>> = LazyLock::new(|| noise(9 * 700_000));
     &CONTENT

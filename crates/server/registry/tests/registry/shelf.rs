@@ -6,44 +6,44 @@ use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
 use futures::{Stream, StreamExt, stream};
-use muster_ids::World;
+use muster_ids::Env;
 use muster_registry::{Blobs, Digest, Finished};
 use tempfile::TempDir;
 use uuid::Uuid;
 
-/// More than anything here has.
+/// More than the length of any content here.
 pub(crate) const MOST: u64 = 1 << 40;
 
 pub(crate) struct Shelf {
     pub(crate) blobs: Blobs,
-    pub(crate) world: World,
+    pub(crate) env: Env,
     pub(crate) folder: TempDir,
 }
 
 impl Shelf {
     pub(crate) async fn new() -> Self {
-        let (folder, world) = (tempfile::tempdir().unwrap(), World::for_tests(7));
-        let blobs = Blobs::open(folder.path().join("blobs"), world.clone()).await.unwrap();
-        Self { blobs, world, folder }
+        let (folder, env) = (tempfile::tempdir().unwrap(), Env::for_tests(7));
+        let blobs = Blobs::open(folder.path().join("blobs"), env.clone()).await.unwrap();
+        Self { blobs, env, folder }
     }
 
-    /// Another server on the same folder, which knows nothing of what the first has in memory.
+    /// Opens the same folder as another server, without the first one's cached state.
     pub(crate) async fn another_server(&self) -> Blobs {
-        Blobs::open(self.root(), World::for_tests(8)).await.unwrap()
+        Blobs::open(self.root(), Env::for_tests(8)).await.unwrap()
     }
 
     pub(crate) fn root(&self) -> PathBuf {
         self.folder.path().join("blobs")
     }
 
-    /// A fresh upload.
+    /// Starts a new upload.
     pub(crate) async fn start(&self) -> (Uuid, Uuid) {
-        let (owner, upload) = (self.world.uuid(), self.world.uuid());
+        let (owner, upload) = (self.env.uuid(), self.env.uuid());
         self.blobs.upload_start(owner, upload).await.unwrap();
         (owner, upload)
     }
 
-    /// Every file in the uploads and in the blobs.
+    /// Returns every file in the uploads and in the blobs.
     pub(crate) fn files(&self) -> (Vec<PathBuf>, Vec<PathBuf>) {
         (files_in(&self.root().join("uploads")), files_in(&self.root().join("blobs")))
     }
@@ -59,7 +59,7 @@ pub(crate) async fn gather(reading: impl Stream<Item = std::io::Result<Bytes>>) 
     parts.concat()
 }
 
-/// All files below a folder, sorted.
+/// Returns all files below a folder, sorted.
 pub(crate) fn files_in(folder: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for entry in fs::read_dir(folder).unwrap() {
@@ -72,28 +72,28 @@ pub(crate) fn files_in(folder: &Path) -> Vec<PathBuf> {
 
 pub(crate) type Body = stream::Iter<std::vec::IntoIter<Result<Bytes, Infallible>>>;
 
-/// A body in these parts.
+/// Returns a body in these parts.
 pub(crate) fn parts<T: AsRef<[u8]>>(parts: impl IntoIterator<Item = T>) -> Body {
     let parts: Vec<_> = parts.into_iter().map(|part| Ok(Bytes::copy_from_slice(part.as_ref()))).collect();
     stream::iter(parts)
 }
 
-/// A body of one part.
+/// Returns a body of one part.
 pub(crate) fn body(bytes: &[u8]) -> Body {
     parts([bytes])
 }
 
-/// A body that breaks off after these bytes.
+/// Returns a body that breaks off after these bytes.
 pub(crate) fn broken(bytes: &[u8]) -> impl Stream<Item = Result<Bytes, String>> + Send + use<> {
     stream::iter(vec![Ok(Bytes::copy_from_slice(bytes)), Err("the line is dead".to_owned())])
 }
 
-/// No body at all.
+/// Returns an empty body.
 pub(crate) fn nothing() -> Body {
     stream::iter(Vec::new())
 }
 
-/// Bytes of which no part looks like another.
+/// Returns bytes without repeated parts.
 pub(crate) fn noise(length: usize) -> Vec<u8> {
     let mut state = 0x9e37_79b9_7f4a_7c15_u64;
     let next = |_| {

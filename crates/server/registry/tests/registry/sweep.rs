@@ -1,10 +1,10 @@
-//! What is left behind is found, and what is in use is not.
+//! Leftovers are found; content in use is not.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
-use muster_ids::{ManualClock, SeededEntropy, World};
+use muster_ids::{Env, ManualClock, SeededEntropy};
 use muster_registry::Blobs;
 
 use crate::shelf::{MOST, body, digest, nothing};
@@ -15,16 +15,16 @@ fn start() -> Timestamp {
 
 async fn at(seconds: i64, folder: &std::path::Path) -> Blobs {
     let now = start() + SignedDuration::from_secs(seconds);
-    let world = World::new(Arc::new(ManualClock::at(now)), Arc::new(SeededEntropy::new(seconds as u64)));
-    Blobs::open(folder, world).await.unwrap()
+    let env = Env::new(Arc::new(ManualClock::at(now)), Arc::new(SeededEntropy::new(seconds as u64)));
+    Blobs::open(folder, env).await.unwrap()
 }
 
 #[tokio::test]
 async fn an_upload_s_age_counts_from_its_last_bytes_by_the_given_clock() {
     let folder = tempfile::tempdir().unwrap();
     let (early, late) = (at(0, folder.path()).await, at(3600, folder.path()).await);
-    let world = World::for_tests(3);
-    let (owner, idle, busy) = (world.uuid(), world.uuid(), world.uuid());
+    let env = Env::for_tests(3);
+    let (owner, idle, busy) = (env.uuid(), env.uuid(), env.uuid());
     early.upload_start(owner, idle).await.unwrap();
     early.upload_start(owner, busy).await.unwrap();
     late.upload_append(owner, busy, None, MOST, body(b"x")).await.unwrap();
@@ -35,7 +35,7 @@ async fn an_upload_s_age_counts_from_its_last_bytes_by_the_given_clock() {
     let mut both = vec![(owner, idle), (owner, busy)];
     both.sort();
     assert_eq!(older(10).await.unwrap(), both);
-    // What is none of ours is left alone.
+    // Foreign files are left alone.
     std::fs::write(folder.path().join("uploads").join(owner.to_string()).join("notes"), b"").unwrap();
     std::fs::create_dir(folder.path().join("uploads/lost+found")).unwrap();
     assert_eq!(older(10).await.unwrap(), both);
@@ -45,8 +45,8 @@ async fn an_upload_s_age_counts_from_its_last_bytes_by_the_given_clock() {
 async fn the_folder_of_an_owner_without_uploads_goes() {
     let folder = tempfile::tempdir().unwrap();
     let blobs = at(0, folder.path()).await;
-    let world = World::for_tests(3);
-    let (owner, upload) = (world.uuid(), world.uuid());
+    let env = Env::for_tests(3);
+    let (owner, upload) = (env.uuid(), env.uuid());
     blobs.upload_start(owner, upload).await.unwrap();
     let home = folder.path().join("uploads").join(owner.to_string());
     blobs.uploads_older_than(Duration::ZERO, start()).await.unwrap();
@@ -54,7 +54,7 @@ async fn the_folder_of_an_owner_without_uploads_goes() {
     assert!(blobs.upload_cancel(owner, upload).await.unwrap());
     blobs.uploads_older_than(Duration::ZERO, start()).await.unwrap();
     assert!(!home.exists());
-    blobs.upload_start(owner, world.uuid()).await.unwrap();
+    blobs.upload_start(owner, env.uuid()).await.unwrap();
     assert!(home.exists());
 }
 
@@ -62,11 +62,11 @@ async fn the_folder_of_an_owner_without_uploads_goes() {
 async fn finished_files_are_listed_in_pages_with_their_facts() {
     let folder = tempfile::tempdir().unwrap();
     let (early, late) = (at(0, folder.path()).await, at(3600, folder.path()).await);
-    let world = World::for_tests(3);
-    let (owner, upload) = (world.uuid(), world.uuid());
+    let env = Env::for_tests(3);
+    let (owner, upload) = (env.uuid(), env.uuid());
     early.upload_start(owner, upload).await.unwrap();
     early.upload_append(owner, upload, None, MOST, body(b"old")).await.unwrap();
-    // A finish dates the file anew: it has just become content, however long the upload took.
+    // Finishing updates the file's time: it became content just now, however long the upload took.
     let slow = late.upload_finish(owner, upload, &digest(b"old"), None, MOST, nothing()).await.unwrap();
     let mut names = vec![slow.file.clone()];
     for number in 0..30_u8 {

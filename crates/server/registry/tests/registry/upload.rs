@@ -1,4 +1,4 @@
-//! Uploads: in chunks, broken off, out of order, too large, many at once.
+//! Uploads: in chunks, interrupted, out of order, too large, concurrent.
 
 use std::os::unix::fs::PermissionsExt;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use bytes::Bytes;
 use futures::channel::mpsc;
 use futures::future::join_all;
 use futures::{SinkExt, stream};
-use muster_ids::World;
+use muster_ids::Env;
 use muster_registry::{Blobs, UploadError};
 
 use crate::shelf::{MOST, Shelf, body, broken, digest, noise, nothing, parts};
@@ -104,7 +104,7 @@ async fn a_caller_that_goes_away_leaves_an_upload_that_can_be_gone_on_with() {
     }
     request.abort();
     assert!(request.await.unwrap_err().is_cancelled());
-    // What was on its way to the disk may still be written; the lock is free once it is.
+    // Bytes on their way to the disk may still be written; the lock is free afterwards.
     let kept = loop {
         match shelf.blobs.upload_append(owner, upload, None, MOST, nothing()).await {
             Ok(length) => break usize::try_from(length).unwrap(),
@@ -144,11 +144,11 @@ async fn a_spoiled_file_is_found_out_though_a_hash_was_kept() {
     shelf.blobs.upload_append(owner, upload, None, MOST, body(b"abc")).await.unwrap();
     let (uploads, _) = shelf.files();
     std::fs::write(&uploads[0], b"abX").unwrap();
-    // The same length: only a server that did not write it itself reads it again.
+    // The same length: only a server that did not write it reads it again.
     let other = shelf.another_server().await;
     let finish = other.upload_finish(owner, upload, &digest(b"abc"), None, MOST, nothing()).await;
     assert!(matches!(finish, Err(UploadError::Mismatch { found }) if found == digest(b"abX")));
-    // Another length: the kept hash is not used.
+    // Another length: the cached hash is not used.
     let (owner, upload) = shelf.start().await;
     shelf.blobs.upload_append(owner, upload, None, MOST, body(b"abc")).await.unwrap();
     let (uploads, _) = shelf.files();
@@ -187,7 +187,7 @@ async fn two_requests_never_write_to_one_upload_at_once() {
     let blobs = shelf.blobs.clone();
     let first = tokio::spawn(async move { blobs.upload_append(owner, upload, None, MOST, receive).await });
     send.send(Ok(Bytes::from_static(b"abc"))).await.unwrap();
-    // The channel holds nothing, so the first request has the upload by now.
+    // The channel has no buffer, so the first request has locked the upload by now.
     send.send(Ok(Bytes::from_static(b"def"))).await.unwrap();
     let other = shelf.another_server().await;
     for server in [&shelf.blobs, &other] {
@@ -233,7 +233,7 @@ async fn sixteen_uploads_of_the_same_content_at_once_are_sixteen_files() {
         let damage = shelf.blobs.check_content(&file.file, &digest(&content), file.size).await.unwrap();
         assert_eq!(damage, None);
     }
-    // One goes, and no other goes with it.
+    // Removing one does not affect the others.
     assert!(shelf.blobs.remove(&finished[0].file).await.unwrap());
     assert!(!shelf.blobs.remove(&finished[0].file).await.unwrap());
     assert_eq!(shelf.content(&finished[15]).await, *content);
@@ -249,8 +249,8 @@ async fn of_many_finishes_of_one_upload_one_succeeds() {
         let finish = |number: usize| {
             let blobs = if number < 4 { shelf.blobs.clone() } else { other.clone() };
             tokio::spawn(async move {
-                // The even ones come with a byte too much: if one of them were let in after the others were done, it would
-                // spoil a finished file.
+                // The even ones send an extra byte: if one of them were admitted after the others had finished, it would
+                // corrupt a finished file.
                 let more = if number.is_multiple_of(2) { body(b"!") } else { nothing() };
                 blobs.upload_finish(owner, upload, &digest(b"content"), Some(7), MOST, more).await
             })
@@ -269,8 +269,8 @@ async fn of_many_finishes_of_one_upload_one_succeeds() {
     }
 }
 
-/// Between opening an upload and locking it, another server may finish it: then the open file is a finished one, even if the
-/// upload's name has come again.
+/// Between opening an upload and locking it, another server may finish it: the open file is then a finished one, even if the
+/// upload's name is in use again.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_upload_that_is_finished_between_opening_and_locking_it_is_left_alone() {
     for name_comes_again in [false, true] {
@@ -286,7 +286,7 @@ async fn an_upload_that_is_finished_between_opening_and_locking_it_is_left_alone
                 wait_go_on.lock().unwrap().recv().unwrap();
             }
         };
-        let late = Blobs::open_reaching(shelf.root(), World::for_tests(9), Arc::new(reach)).await.unwrap();
+        let late = Blobs::open_reaching(shelf.root(), Env::for_tests(9), Arc::new(reach)).await.unwrap();
         let more = body(b"spoiled");
         let late = tokio::spawn(async move { late.upload_append(owner, upload, None, MOST, more).await });
         tokio::task::spawn_blocking(move || wait_opened.recv().unwrap()).await.unwrap();
@@ -305,7 +305,7 @@ async fn an_upload_that_is_finished_between_opening_and_locking_it_is_left_alone
 #[tokio::test]
 async fn what_was_never_started_or_is_cancelled_is_unknown() {
     let shelf = Shelf::new().await;
-    let (owner, upload) = (shelf.world.uuid(), shelf.world.uuid());
+    let (owner, upload) = (shelf.env.uuid(), shelf.env.uuid());
     assert_eq!(shelf.blobs.upload_length(owner, upload).await.unwrap(), None);
     assert!(matches!(
         shelf.blobs.upload_append(owner, upload, None, MOST, body(b"x")).await,
@@ -313,8 +313,8 @@ async fn what_was_never_started_or_is_cancelled_is_unknown() {
     ));
     assert!(!shelf.blobs.upload_cancel(owner, upload).await.unwrap());
     let (owner, upload) = shelf.start().await;
-    // Somebody else's upload is not there under another owner.
-    let stranger = shelf.world.uuid();
+    // An upload does not exist under another owner.
+    let stranger = shelf.env.uuid();
     let append = shelf.blobs.upload_append(stranger, upload, None, MOST, body(b"x")).await;
     assert!(matches!(append, Err(UploadError::Unknown)));
     assert!(shelf.blobs.upload_start(owner, upload).await.is_err(), "an upload is started once");

@@ -1,4 +1,4 @@
-use muster_ids::{TaskId, World};
+use muster_ids::{Env, TaskId};
 use muster_wire::cell::{CellOrder, ServiceState};
 use muster_wire::task::{CellAct, Ran};
 use serde_json::json;
@@ -7,19 +7,19 @@ use super::{ActPlan, HeldCell};
 use crate::sim::journal::Effect;
 
 struct Case {
-    world: World,
+    env: Env,
     cell: HeldCell,
 }
 
 fn case() -> Case {
-    let world = World::for_tests(1);
+    let env = Env::for_tests(1);
     let spec = json!({
         "root": {"host": ["/usr"]},
         "services": [{"name": "main", "command": ["/x"]}, {"name": "later", "command": ["/x"], "start": "on_request"}],
         "files": [{"path": "/etc/made", "text": "made"}],
     });
     let order = CellOrder {
-        cell_id: world.id(),
+        cell_id: env.id(),
         name: "m-1".into(),
         incarnation: 1,
         keep_state: false,
@@ -28,7 +28,7 @@ fn case() -> Case {
         pull: None,
     };
     let cell = HeldCell::new(&order, &serde_json::from_value(spec).unwrap(), Vec::new());
-    Case { world, cell }
+    Case { env, cell }
 }
 
 fn act(act: serde_json::Value) -> CellAct {
@@ -36,9 +36,9 @@ fn act(act: serde_json::Value) -> CellAct {
 }
 
 impl Case {
-    /// Does it as a task, and once more as the same task, which must change nothing.
+    /// Applies it as a task, and again as the same task, which must change nothing.
     fn does(&mut self, act: &CellAct) -> Option<Effect> {
-        let task: TaskId = self.world.id();
+        let task: TaskId = self.env.id();
         let effect = match self.cell.plan(act, Some(task), Vec::new()) {
             ActPlan::Nothing => None,
             ActPlan::Refuse(why) => panic!("{act:?}: {why}"),
@@ -55,14 +55,14 @@ impl Case {
     }
 
     fn refuses(&self, act: &CellAct) -> String {
-        match self.cell.plan(act, Some(self.world.id()), Vec::new()) {
+        match self.cell.plan(act, Some(self.env.id()), Vec::new()) {
             ActPlan::Refuse(why) => why,
             other => panic!("{act:?}: {other:?}"),
         }
     }
 
     fn runs(&mut self, command: &[&str]) -> Ran {
-        let (act, task) = (act(json!({"command": {"command": command}})), self.world.id());
+        let (act, task) = (act(json!({"command": {"command": command}})), self.env.id());
         let ActPlan::Change(Effect::CommandRan, next) = self.cell.plan(&act, Some(task), Vec::new()) else {
             panic!("{command:?} did not run");
         };
@@ -114,7 +114,7 @@ fn a_service_on_request_is_idle_until_somebody_asks() {
     assert_eq!(case.does(&order("later", "stop")), None);
     assert_eq!(case.does(&order("later", "start")), Some(Effect::ServiceStarted));
     assert_eq!(case.does(&order("later", "start")), None);
-    // Another task restarts it anew, and each of them once.
+    // Each further task restarts it once.
     assert_eq!(case.does(&order("later", "restart")), Some(Effect::ServiceRestarted));
     assert_eq!(case.does(&order("later", "restart")), Some(Effect::ServiceRestarted));
     assert_eq!(case.state("later"), (ServiceState::Running, true, 2));
@@ -128,7 +128,7 @@ fn a_service_on_request_is_idle_until_somebody_asks() {
     assert_eq!(case.does(&order("main", "start")), Some(Effect::ServiceStarted));
 }
 
-/// Attack: the cell's own program is written over. A command falls for it, and a check does not.
+/// Attack: the cell's own program is overwritten. A command runs the forgery, a check does not.
 #[test]
 fn a_forged_program_deceives_a_command_and_no_check() {
     let mut case = case();
@@ -137,7 +137,7 @@ fn a_forged_program_deceives_a_command_and_no_check() {
     assert_eq!(case.runs(&["/bin/cat", "/state/a"]).stdout, "forged");
     assert_eq!(case.probes(&["/bin/cat", "/state/a"], &["/state"]).stdout, "true");
     assert_eq!(case.probes(&["/bin/cat", "/bin/cat"], &["/bin"]).stdout, "forged", "to read it is no danger");
-    // A script does what it says.
+    // A script runs its lines.
     let scripts =
         [("/bin/cat", "#!/bin/sh\necho UP\n"), ("/bin/test", "#!/bin/sh\necho no\nexit 1\necho never\n")];
     let scripts = scripts.map(|(path, text)| json!({"path": path, "text": text}));
@@ -149,7 +149,7 @@ fn a_forged_program_deceives_a_command_and_no_check() {
     assert_eq!(ran(case.probes(&["/bin/test", "-e", "/state/a"], &["/state"])), (0, String::new()));
     case.does(&act(json!({"files": {"write": [{"path": "/bin/true", "text": "#!/bin/sh\nrm -rf /\n"}]}})));
     assert_eq!(case.runs(&["/bin/true"]).exit, 127, "nothing else is known");
-    // What it was not given to see is not there for it, and it changes nothing.
+    // A check has no access to other directories, and changes nothing.
     assert_eq!(case.probes(&["/bin/cat", "/state/a"], &["/stat"]).exit, 1);
     assert_eq!(case.probes(&["/bin/write", "/state/a", "x"], &["/state"]).exit, 127);
     assert_eq!(case.probes(&["/bin/hostname"], &[]).stdout, "m-1\n");
@@ -166,7 +166,7 @@ fn a_dead_cell_does_nothing_and_its_services_count_as_stopped() {
         act(json!({"probe": {"command": ["/bin/true"]}})),
         act(json!({"service": {"name": "main", "action": "start"}})),
     ] {
-        assert_eq!(case.cell.plan(&refused, Some(case.world.id()), Vec::new()), ActPlan::Dead, "{refused:?}");
+        assert_eq!(case.cell.plan(&refused, Some(case.env.id()), Vec::new()), ActPlan::Dead, "{refused:?}");
     }
     assert_eq!(case.does(&act(json!({"service": {"name": "main", "action": "stop"}}))), None);
     let found = case.cell.look();

@@ -1,4 +1,4 @@
-use muster_ids::{AllocationId, World};
+use muster_ids::{AllocationId, Env};
 use muster_wire::task::{Amount, Details, Place, TaskKind};
 
 use super::{Holdings, Plan};
@@ -11,8 +11,8 @@ struct Node {
 }
 
 fn node() -> Node {
-    let world = World::for_tests(1);
-    Node { holdings: Holdings::default(), a: world.id(), b: world.id() }
+    let env = Env::for_tests(1);
+    Node { holdings: Holdings::default(), a: env.id(), b: env.id() }
 }
 
 fn details(devices: &[&str]) -> Details {
@@ -25,7 +25,7 @@ fn details(devices: &[&str]) -> Details {
 }
 
 impl Node {
-    /// Does it, if it can be done, and says what was done.
+    /// Applies an order if possible, and returns its effect.
     fn try_to(
         &mut self,
         kind: TaskKind,

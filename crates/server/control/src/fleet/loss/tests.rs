@@ -11,7 +11,7 @@ fn seconds(count: i64) -> SignedDuration {
     SignedDuration::from_secs(count)
 }
 
-/// A node that was heard so many seconds before `now`; never, if absent.
+/// A node with its last heartbeat this many seconds before `now`; never, if absent.
 fn node(number: usize, heard_before: Option<i64>, now: Timestamp, unreachable: bool) -> Heard {
     use muster_ids::TypedId as _;
     Heard {
@@ -23,13 +23,13 @@ fn node(number: usize, heard_before: Option<i64>, now: Timestamp, unreachable: b
     }
 }
 
-/// So many nodes that were just heard, and so many that were heard `before` seconds ago.
+/// `present` nodes with a recent heartbeat, and `silent` ones with their last `before` seconds ago.
 fn fleet(present: usize, silent: usize, before: i64, now: Timestamp) -> Vec<Heard> {
     let heard = |number| node(number, Some(if number < silent { before } else { 1 }), now, false);
     (0..present + silent).map(heard).collect()
 }
 
-fn judged(heard: &[Heard], good_for: i64) -> Verdict {
+fn judged(heard: &[Heard], good_for: i64) -> LossDecision {
     let now = start() + seconds(10_000);
     verdicts(heard, now, now - seconds(good_for), HEARTBEAT)
 }
@@ -37,7 +37,7 @@ fn judged(heard: &[Heard], good_for: i64) -> Verdict {
 #[test]
 fn one_of_many_is_lost_after_three_heartbeats_and_not_before() {
     let now = start() + seconds(10_000);
-    assert_eq!(judged(&fleet(9, 1, 29, now), 5000), Verdict::default());
+    assert_eq!(judged(&fleet(9, 1, 29, now), 5000), LossDecision::default());
     assert_eq!(judged(&fleet(9, 1, 30, now), 5000).lost.len(), 1);
 }
 
@@ -47,7 +47,7 @@ fn nobody_is_lost_while_we_could_not_have_heard_them() {
     for good_for in 0..30 {
         assert_eq!(
             judged(&fleet(9, 1, 5000, now), good_for),
-            Verdict::default(),
+            LossDecision::default(),
             "{good_for} s after the start"
         );
     }
@@ -58,7 +58,7 @@ fn nobody_is_lost_while_we_could_not_have_heard_them() {
 fn a_node_that_was_never_heard_is_lost_like_any_other() {
     let now = start() + seconds(10_000);
     let never = [node(1, None, now, false)];
-    assert_eq!(judged(&never, 29), Verdict::default());
+    assert_eq!(judged(&never, 29), LossDecision::default());
     assert_eq!(judged(&never, 30).lost.len(), 1);
 }
 
@@ -73,7 +73,7 @@ fn more_than_a_fifth_at_once_is_our_fault_until_it_lasts() {
     assert_eq!((still.lost.len(), still.presumed_ours), (0, Some(21)));
     let real = judged(&fleet(79, 21, 130, now), 5000);
     assert_eq!((real.lost.len(), real.presumed_ours), (21, None));
-    // After our own restart the ten heartbeats begin anew, however long they were silent before.
+    // After a restart of the server the ten heartbeats start over, however long the nodes were silent before.
     let restarted = judged(&fleet(79, 21, 5000, now), 100);
     assert_eq!((restarted.lost.len(), restarted.presumed_ours), (0, Some(21)));
 }
@@ -96,7 +96,7 @@ proptest! {
             .map(|(number, (before, unreachable))| node(number, *before, now, *unreachable))
             .collect();
         let verdict = judged(&heard, good_for);
-        // Silence as the rules say it, in another way than the code does.
+        // Silence by the documented rules, computed differently from the code.
         let silence = |node: &Heard| {
             let heard_before = node.seen_at.map_or(i64::MAX, |at| now.duration_since(at).as_secs());
             heard_before.min(good_for)
@@ -119,7 +119,7 @@ proptest! {
             prop_assert_eq!(verdict.lost.len(), silent);
         }
         if good_for < 30 {
-            prop_assert_eq!(verdict, Verdict::default());
+            prop_assert_eq!(verdict, LossDecision::default());
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Adapters: one row for a name under an account, and what each has in hand.
+//! Adapters: one row per name and account, with the number of leased steps.
 
 use jiff::SignedDuration;
 use muster_db::{Page, Store};

@@ -1,4 +1,4 @@
-//! Adapter steps: asked for once, leased by one adapter at a time, and ended by whoever holds the lease.
+//! Adapter steps: queued once, leased by one adapter at a time, and finished by the lease holder.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Allocations, the states they go through, and the line they wait in.
+//! Allocations, their phases, and the queue.
 
 use muster_db::{AllocationFilter, Page, Result, Store};
 use muster_ids::{AllocationId, ProjectId, TypedId as _};
@@ -38,7 +38,7 @@ async fn stored(store: &Store, id: AllocationId) -> Allocation {
     store.allocation_lookup(id).await.unwrap().unwrap()
 }
 
-/// Moves it on through these states, with nothing held and no evidence.
+/// Moves an allocation through these states, holding nothing and without evidence.
 async fn through(store: &Store, mut allocation: Allocation, states: &[AllocationState]) -> Allocation {
     for state in states {
         allocation =
@@ -47,7 +47,7 @@ async fn through(store: &Store, mut allocation: Allocation, states: &[Allocation
     allocation
 }
 
-/// One that is over, and never was.
+/// Creates an allocation that failed before it was placed.
 async fn failed(store: &Store, project: &muster_model::Project, name: &str) -> Allocation {
     through(store, fleet::requested(store, project, name).await, &[AllocationState::Failed]).await
 }
@@ -153,7 +153,7 @@ async fn a_move_is_from_what_was_seen_to_what_can_come_of_it(store: Store) {
     let expected =
         Allocation { node_name: Some("gpu-1".to_owned()), version: 2, updated_at: at(9), ..placing.clone() };
     same(&stored(&store, seen.id).await, &expected);
-    // Whoever saw it before that does nothing to it.
+    // A caller with the earlier row changes nothing.
     made::is_stale(step(&store, &seen, &placing).await);
     made::is_stale(step(&store, &Allocation { version: 3, ..placing.clone() }, &placing).await);
     made::is_stale(
@@ -214,7 +214,7 @@ async fn nothing_is_active_or_released_without_evidence_about_itself(store: Stor
     made::is_conflict(step(&store, &provisioning, &active(None)).await);
     made::is_gone(step(&store, &provisioning, &active(Some(made::id()))).await);
     made::is_gone(step(&store, &provisioning, &active(Some(anothers.id))).await);
-    // Evidence for something else, and a word where only what was seen will do.
+    // Evidence for another transition, and an attestation where only verification counts.
     let gone = fleet::witnessed(&store, provisioning.id.uuid(), Transition::Gone).await;
     made::is_gone(step(&store, &provisioning, &active(Some(gone.id))).await);
     let word = Witness {
@@ -277,7 +277,7 @@ async fn its_owner_changes_it_on_the_version_that_was_seen(store: Store) {
     same(&stored(&store, asked.id).await, &changed);
     made::is_stale(update(&changed).await);
     made::is_stale(update(&Allocation { id: made::id(), ..changed.clone() }).await);
-    // What the engine decides on is not the owner's to change.
+    // The owner cannot change the columns that the engine decides on.
     let more = Allocation { state: AllocationState::Active, incarnation: 7, version: 3, ..changed.clone() };
     update(&more).await.unwrap();
     same(&stored(&store, asked.id).await, &Allocation { version: 3, ..changed });
@@ -354,7 +354,7 @@ async fn an_owner_is_warned_twice_and_again_of_another_expiry(store: Store) {
     warned(2, 100).await.unwrap();
     assert!(due(99).await.is_empty(), "both were given");
     assert!(due(100).await.is_empty(), "it is over");
-    // Another time is warned of anew; the same time once more is not.
+    // A new expiry resets the warnings; the same expiry does not.
     let later = Allocation { expires_at: Some(at(200)), version: made.version + 1, ..made.clone() };
     put(&store, async |tx| tx.allocation_update(&later).await).await.unwrap();
     assert_eq!(due(150).await, [(made.id, at(200))]);

@@ -1,4 +1,4 @@
-//! Apps: who finds which, what a name means, and what keeps one from going.
+//! Apps: visibility, unique slugs, and the guards against removal.
 
 use muster_db::{AppHolds, FoundApp, Page, Store};
 use muster_model::app::{App, Audience};
@@ -33,7 +33,7 @@ async fn list(store: &Store, by: &Project, page: Page, labels: &LabelSelector, o
     all.into_iter().map(|found| found.app.slug).collect()
 }
 
-/// A publisher with a sibling, and a stranger.
+/// Creates a publisher, a sibling project, and a foreign project.
 async fn places(store: &Store) -> (Tenant, [Project; 3]) {
     let (tenant, publisher) = fleet::place(store).await;
     let (other, sibling) = (made::tenant("globex"), made::project(&tenant, "serve"));
@@ -114,7 +114,7 @@ async fn who_finds_an_app_is_its_audience_and_whoever_has_or_had_an_entitlement(
     assert_eq!(list(&store, &publisher, Page { size: 2, ..FIRST }, &all, true).await, ["own", "tenants"]);
     assert_eq!(list(&store, &publisher, made::page(tenants.id, 5), &all, true).await, ["everyones"]);
     assert_eq!(list(&store, &publisher, FIRST, &selector("team=ml"), false).await, Vec::<String>::new());
-    // Whoever launched it does not lose sight of it, not even after a revocation.
+    // An app stays visible to a project that was entitled to it, even after a revocation.
     let (mut entitlement, _) = granted(&store, &stranger, &own).await;
     assert_eq!(shown(&own).await, [true, false, true]);
     assert!(found(&store, &stranger, &own).await.unwrap().entitled);

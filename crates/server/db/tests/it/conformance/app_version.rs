@@ -1,4 +1,4 @@
-//! Releases: what the schema refuses of their states, what they hold, and who holds them.
+//! Releases: state constraints, their artifacts, and their use.
 
 use muster_db::{AppVersionUse, ArtifactRelease, Page, Result, Store};
 use muster_ids::ArtifactId;
@@ -126,7 +126,7 @@ async fn an_app_has_one_active_release_and_one_canary(store: Store) {
         let one = brought(&store, &one, state).await;
         let two = brought(&store, &two, before).await;
         is_conflict(step(&store, &two, &to(&two, state)).await);
-        // It makes room, and in the same transaction the other takes its place.
+        // Both move in one transaction: the first gives up the state and the second takes it.
         let back = match state {
             ArtifactState::Canary => ArtifactState::Staged,
             _ => ArtifactState::Deprecated,
@@ -185,7 +185,7 @@ async fn the_newest_and_those_in_a_state_are_found(store: Store) {
     assert_eq!(in_state(ArtifactState::Active).await.as_deref(), Some("1"));
     assert_eq!(in_state(ArtifactState::Canary).await, None);
     assert_eq!(in_state(ArtifactState::Draft).await.as_deref(), Some("2"));
-    // A retired one is not what anybody would start with.
+    // A retired release is not offered for a launch.
     brought(&store, &two, ArtifactState::Canary).await;
     step(&store, &active, &to(&active, ArtifactState::Deprecated)).await.unwrap();
     brought(&store, &two, ArtifactState::Retired).await;
@@ -205,7 +205,7 @@ async fn changes_are_numbered_as_they_come(store: Store) {
     );
 }
 
-/// A release that is made of an artifact.
+/// Publishes a release that contains an artifact.
 async fn made_of(store: &Store, app: &App, name: &str, artifact: &Artifact) -> AppVersion {
     let version = version(app, name);
     let parts = vec![("base".to_owned(), artifact.id)];
@@ -281,7 +281,7 @@ async fn live_instances_and_living_members_use_a_release(store: Store) {
     assert_eq!(used(&one).await, (1, 0));
     let worker = member(&store, &instance, &one, "mine-worker-1").await;
     assert_eq!(used(&one).await, (1, 1));
-    // Upgraded: the old one is where a rollback goes, and still runs in the member.
+    // Upgraded: the old release is the rollback target, and still runs in the member.
     let before = store.instance_lookup(instance.id).await.unwrap().unwrap();
     let after = muster_model::instance::Instance {
         app_version_id: two.id,
@@ -290,7 +290,7 @@ async fn live_instances_and_living_members_use_a_release(store: Store) {
     };
     put(&store, async |tx| tx.instance_move(&before, &after, made::at(5)).await).await.unwrap();
     assert_eq!((used(&one).await, used(&two).await), ((1, 1), (1, 0)));
-    // The publisher knows how much its releases are used; others know of their own use alone.
+    // The publisher reads the total use of its releases; other projects read only their own.
     let count =
         async |by: &Project| store.app_version_lookup(by.id, one.id).await.unwrap().unwrap().instances;
     let bystander = made::project(&made::tenant("initech"), "x");

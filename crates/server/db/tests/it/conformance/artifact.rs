@@ -1,4 +1,4 @@
-//! Artifacts: how far each may be used, what the schema refuses of that, and what hangs on one.
+//! Artifacts: their states, state constraints, and references to them.
 
 use muster_db::{ArtifactFilter, Page, Result, Store};
 use muster_ids::ArtifactId;
@@ -68,7 +68,7 @@ async fn publish(store: &Store, artifact: &Artifact) -> Result<bool> {
     put(store, async |tx| tx.artifact_publish(artifact, &change(None, ArtifactState::Draft)).await).await
 }
 
-/// A draft of a manifest that is there.
+/// Creates a draft for an existing manifest.
 pub(super) async fn draft(store: &Store, repository: &Repository, digest: &str) -> Artifact {
     pushed(store, repository.id, &manifest(digest, &[], &[])).await;
     let artifact = artifact(repository, digest);
@@ -76,7 +76,7 @@ pub(super) async fn draft(store: &Store, repository: &Repository, digest: &str) 
     artifact
 }
 
-/// The same artifact in another state, with everything that the state asks for.
+/// Returns the same artifact in another state, with everything the state requires.
 fn to(before: &Artifact, state: ArtifactState) -> Artifact {
     let verdict = Verdict {
         trust: Trust::Untrusted,
@@ -232,7 +232,7 @@ async fn what_is_deprecated_has_been_so_since_a_time(store: Store) {
     let seen = look(&store, first.id).await;
     assert!(seen.deprecated_at.is_some(), "it still says since when it was");
     is_conflict(step(&store, &seen, &to(&seen, ArtifactState::Active)).await);
-    // What was offered to nobody was never deprecated.
+    // An artifact that was never offered cannot be deprecated.
     let second = draft(&store, &base, "sha256:n").await;
     let gone = Artifact { deprecated_at: None, ..to(&second, ArtifactState::Retired) };
     step(&store, &second, &gone).await.unwrap();
@@ -249,12 +249,12 @@ async fn a_line_has_one_active_artifact(store: Store) {
     same(&store.artifact_active(base.id, "main").await.unwrap().unwrap(), &first);
     assert!(store.artifact_active(base.id, "edge").await.unwrap().is_none());
     assert!(store.artifact_active(other.id, "main").await.unwrap().is_none());
-    // The same line elsewhere, and another line here, have their own.
+    // The same line in another repository, and another line here, are independent.
     let elsewhere = draft(&store, &other, "sha256:n").await;
     brought(&store, &elsewhere, ArtifactState::Active).await;
     let edge = Artifact { line: "edge".to_owned(), ..to(&second, ArtifactState::Active) };
     step(&store, &second, &edge).await.unwrap();
-    // One makes room for the next in one transaction.
+    // One artifact replaces another in a single transaction.
     let third = draft(&store, &base, "sha256:o").await;
     let third = brought(&store, &third, ArtifactState::Canary).await;
     put(&store, async |tx| {
@@ -336,7 +336,7 @@ async fn what_took_the_place_of_another_is_known(store: Store) {
     step(&store, &old, &replaced).await.unwrap();
     assert_eq!(store.artifact_supersedes(new.id).await.unwrap(), [old.id]);
     assert!(store.artifact_supersedes(old.id).await.unwrap().is_empty());
-    // What took its place may go; that it did so is forgotten with it.
+    // The superseding artifact can be removed; the reference to it is cleared.
     put(&store, async |tx| tx.artifact_delete(new.id, 1).await).await.unwrap();
     assert_eq!(look(&store, old.id).await.superseded_by, None);
 }
@@ -429,7 +429,7 @@ async fn artifacts_go_with_their_project_or_tenant(store: Store) {
         let old = draft(&store, &base, "sha256:m").await;
         let new = draft(&store, &base, "sha256:n").await;
         let old = brought(&store, &old, ArtifactState::Active).await;
-        // Each of two may refer to the other: they go together.
+        // Two artifacts that refer to each other can be removed together.
         step(&store, &old, &Artifact { superseded_by: Some(new.id), ..to(&old, ArtifactState::Deprecated) })
             .await
             .unwrap();
@@ -442,7 +442,7 @@ async fn artifacts_go_with_their_project_or_tenant(store: Store) {
     assert!(store.artifact_lookup(all[1].1).await.unwrap().is_none());
 }
 
-/// Starts of cells while the artifact is taken out: what is retired has no cell that lives.
+/// Starts cells while the artifact is being retired: a retired artifact has no live cell.
 #[tokio::test(flavor = "multi_thread")]
 async fn nothing_lives_that_was_started_while_its_artifact_was_retired() {
     let database = Database::postgres();
@@ -463,7 +463,7 @@ async fn nothing_lives_that_was_started_while_its_artifact_was_retired() {
                 if n == 0 {
                     return take_out(&store, &seen).await;
                 }
-                // Half of them come late, so that some find it deprecated.
+                // Half of them start late, so that some find it deprecated.
                 for _ in 0..n * round {
                     tokio::task::yield_now().await;
                 }
@@ -491,7 +491,7 @@ async fn nothing_lives_that_was_started_while_its_artifact_was_retired() {
     }
 }
 
-/// Deprecates and retires, as two commands do; says whether it is retired.
+/// Deprecates and retires, as two commands do; reports whether it is retired.
 async fn take_out(store: &Store, seen: &Artifact) -> bool {
     step(store, seen, &to(seen, ArtifactState::Deprecated)).await.unwrap();
     let seen = look(store, seen.id).await;

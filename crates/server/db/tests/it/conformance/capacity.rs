@@ -1,4 +1,4 @@
-//! What there is to get, and the node that is chosen for it.
+//! Available capacity, and the choice of a node.
 
 use muster_db::{Hold, Silent, Store};
 use muster_ids::NodeId;
@@ -27,7 +27,7 @@ fn fit(whole: bool, gpus: u8, pocket: u8, island: u8, numa: u8) -> Fit {
     Fit { whole, gpus, pocket, island, numa }
 }
 
-/// Has somebody hold an amount, so that the node is of another kind.
+/// Makes an allocation hold an amount, which changes the node's fit.
 async fn take(store: &Store, node: NodeId, name: &str, amount: Capacity) {
     let project = match store.project_by_qualified_name("acme", "train").await.unwrap() {
         Some(project) => project,
@@ -91,7 +91,7 @@ async fn rooms_say_how_many_have_all_and_what_each_lacks(store: Store) {
     let rooms = store.rooms(&fleet::capacity(0, 4, 500, 1), at(2)).await.unwrap();
     assert_eq!(rooms, [room(1, fleet::capacity(1, 4, 900, 2000), most)]);
     assert_eq!(store.rooms(&NOTHING, at(2)).await.unwrap(), [room(2, most, most)]);
-    // Without the one that has the CPUs.
+    // Without the node that has the CPUs.
     let left = fleet::capacity(1, 4, 900, 2000);
     assert_eq!(store.rooms_elsewhere(&NOTHING, at(2), b).await.unwrap(), [room(1, left, left)]);
 }
@@ -151,7 +151,7 @@ async fn a_candidate_comes_with_the_slots_that_are_free(store: Store) {
         found.free.iter().map(|slot| (slot.id, slot.ordinal, slot.island, slot.numa)).collect();
     assert_eq!((found.node, found.total), (id, fleet::WHOLE));
     assert_eq!(free, [(slots[0].id, 0, 0, 0), (slots[3].id, 3, 1, 0)]);
-    // A machine without GPUs is one as well.
+    // A node without GPUs counts as well.
     let (bare, _) = fleet::machine(&store, "b", 0).await;
     let kinds = [fit(true, 0, 0, 0, 0)];
     let found = put(&store, async |tx| tx.candidate(&kinds, &NOTHING, at(2)).await).await.unwrap().unwrap();

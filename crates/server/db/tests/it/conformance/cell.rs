@@ -1,4 +1,4 @@
-//! Cells: their names, addresses and evidence; the ports that lead to them; and what is kept of their logs.
+//! Cells: their names, addresses and evidence; node ports; and archived logs.
 
 use muster_db::{CellFilter, CellReport, Page, Result, Store, Tx};
 use muster_ids::{AllocationId, NodeId, TypedId as _};
@@ -43,14 +43,14 @@ pub(super) async fn place(store: &Store) -> Place {
     in_project(store, tenant, project, node).await
 }
 
-/// The same for a project and a node that are there.
+/// Does the same for an existing project and node.
 pub(super) async fn in_project(store: &Store, tenant: Tenant, project: Project, node: NodeId) -> Place {
     let allocation = fleet::requested(store, &project, "a").await.id;
     let network = ensured(store, &project).await.unwrap();
     Place { tenant, project, node, allocation, network }
 }
 
-/// The network of a project's cells.
+/// Returns the network of a project's cells.
 pub(super) async fn ensured(store: &Store, project: &Project) -> Result<Network> {
     let (tenant, project) = (project.tenant_id, project.id);
     put(store, async |tx| tx.network_ensure(made::id(), tenant, project, "default", at(0)).await).await
@@ -89,7 +89,7 @@ pub(super) async fn request(store: &Store, cell: &Cell) -> Result<()> {
     put(store, async |tx| tx.cell_request(cell).await).await
 }
 
-/// A cell that was asked for.
+/// Creates a requested cell.
 pub(super) async fn asked(store: &Store, place: &Place, name: &str, host: i64) -> Cell {
     let cell = cell(place, name, host);
     request(store, &cell).await.unwrap();
@@ -110,7 +110,7 @@ async fn provisioning(store: &Store, place: &Place, name: &str, host: i64) -> Ce
     moved(store, &before, Cell { state: CellState::Provisioning, incarnation: 1, ..before.clone() }).await
 }
 
-/// The cell, witnessed to be gone.
+/// Moves the cell to gone, with evidence.
 pub(super) async fn gone(store: &Store, before: &Cell) -> Cell {
     let witness = fleet::witnessed(store, before.id.uuid(), Transition::Gone).await;
     let after = Cell { state: CellState::Gone, gone_witness_id: Some(witness.id), ..before.clone() };
@@ -172,7 +172,7 @@ async fn what_runs_has_evidence_that_it_was_seen_to(store: Store) {
     is_gone(step(&store, &made, &running(Some(of_another.id))).await);
     let of_its_end = fleet::witnessed(&store, made.id.uuid(), Transition::Gone).await;
     is_gone(step(&store, &made, &running(Some(of_its_end.id))).await);
-    // That something runs is seen; nobody's word is enough for it.
+    // That a cell runs must be verified; an attestation is not enough.
     let word = on_word(&store, &made, Transition::Active).await;
     is_gone(step(&store, &made, &running(Some(word.id))).await);
     let seen = fleet::witnessed(&store, made.id.uuid(), Transition::Active).await;
@@ -231,7 +231,7 @@ async fn of_one_name_the_living_one_is_found_and_else_the_last(store: Store) {
     assert_eq!(found().await, second.id);
     failed(&store, &second).await;
     assert_eq!(found().await, second.id);
-    // The living one is found, whenever it was made.
+    // The live cell is found, regardless of creation order.
     let mut third = cell(&place, "shell", 2);
     third.id = muster_ids::CellId::from_uuid(uuid::Uuid::from_u128(1));
     request(&store, &third).await.unwrap();
@@ -380,7 +380,7 @@ async fn history_goes_with_its_project_or_tenant_and_the_living_do_not(store: St
     assert!(store.cell_log_list(over.id).await.unwrap().is_empty());
     assert!(store.cell_lookup(living.id).await.unwrap().is_some());
     assert!(store.cell_lookup(other.id).await.unwrap().is_some());
-    // What lives holds on to its network, and with that to its project.
+    // A live cell keeps its network, and thereby its project.
     is_gone(put(&store, async |tx| tx.network_delete_of_project(project).await).await);
 
     assert_eq!(put(&store, async |tx| tx.cell_delete_of_tenant(tenant).await).await.unwrap(), 1);
@@ -390,7 +390,7 @@ async fn history_goes_with_its_project_or_tenant_and_the_living_do_not(store: St
     assert_eq!(put(&store, async |tx| tx.network_delete_of_tenant(tenant).await).await.unwrap(), 2);
 }
 
-/// A cell that runs, with a policy.
+/// Creates a running cell with a restart policy.
 async fn runs(store: &Store, place: &Place, name: &str, host: i64, restart: &str) -> Cell {
     let spec = json!({"root": {"host": ["/usr"]}, "restart": restart});
     let before = Cell { spec, ..cell(place, name, host) };

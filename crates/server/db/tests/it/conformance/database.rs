@@ -1,4 +1,4 @@
-//! The database as a whole: where it is, whether it answers, waking others, copies.
+//! The database as a whole: location, ping, wake-ups, backups.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -34,7 +34,7 @@ fn a_location_is_a_url_or_a_path() {
 async fn a_database_that_is_not_there_is_unavailable() {
     let nowhere = Database::sqlite().folder().join("no/such/folder/muster.db");
     assert!(Store::open(&Location::Sqlite(nowhere), 1).await.is_err());
-    // Port 1 answers nobody.
+    // Nothing listens on port 1.
     let nobody = Location::Postgres("postgres://nobody@127.0.0.1:1/none".to_owned());
     made::is_unavailable(Store::open(&nobody, 1).await.map(drop));
 }
@@ -56,7 +56,7 @@ async fn a_store_knows_what_and_where_it_is(database: &Database) {
 async fn waking_reaches_whoever_listens_elsewhere(database: &Database) {
     let (store, other) = (database.open().await, database.open().await);
     let Some(mut listener) = store.listener().await.unwrap() else {
-        // One process has the file to itself: there is nobody to wake, and waking nobody is no fault.
+        // One process owns the file: there is no replica to wake, and waking none is not an error.
         assert_eq!(store.kind(), "sqlite");
         return store.wake().await.unwrap();
     };
@@ -76,7 +76,7 @@ async fn a_copy_opens_as_a_database_where_there_is_one(database: &Database) {
         assert!(!target.exists());
         return;
     }
-    // While a transaction is open, too: the copy holds what was committed.
+    // Works during an open transaction; the copy contains only committed data.
     let mut tx = store.begin().await.unwrap();
     tx.tenant_insert(&after).await.unwrap();
     store.backup_to(&target).await.unwrap();
@@ -85,10 +85,10 @@ async fn a_copy_opens_as_a_database_where_there_is_one(database: &Database) {
     same(&copy.tenant_lookup(before.id).await.unwrap(), &Some(&before));
     assert!(copy.tenant_lookup(after.id).await.unwrap().is_none());
     assert_eq!(copy.describe_schema().await.unwrap(), store.describe_schema().await.unwrap());
-    // The copy is a database of its own.
+    // The copy is an independent database.
     put(&copy, async |tx| tx.tenant_insert(&made::tenant("only-there")).await).await.unwrap();
     assert!(store.tenant_by_slug("only-there").await.unwrap().is_none());
-    // An existing file is never written over.
+    // An existing file is never overwritten.
     assert!(store.backup_to(&target).await.is_err());
     same(&copy.tenant_lookup(before.id).await.unwrap(), &Some(&before));
 }

@@ -1,4 +1,4 @@
-//! What was sent to webhooks.
+//! Webhook delivery attempts.
 
 use muster_db::{Delivery, Page, Store};
 use muster_model::Scope;

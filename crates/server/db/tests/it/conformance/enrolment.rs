@@ -1,4 +1,4 @@
-//! Rights to join, and the authority that signs what joins.
+//! Enrolments, and the certificate authority.
 
 use muster_db::{Authority, Enrolment, Result, Store};
 use muster_ids::NodeId;
@@ -13,7 +13,7 @@ on_both![
     an_authority_is_kept_once_and_sealed_anew,
 ];
 
-/// Whatever it is, it differs for each.
+/// An arbitrary value, different for each.
 const HASH: [u8; 32] = [5; 32];
 
 async fn issue(store: &Store, enrolment: &Enrolment, hash: [u8; 32], until: i64) -> Result<()> {
@@ -66,7 +66,7 @@ async fn a_right_to_join_is_used_once(store: Store) {
     made::is_fenced(lock(other.id, 60).await);
     same(&found(&store, HASH, 7).await, &Some(used));
     same(&found(&store, [6; 32], 7).await, &Some(other));
-    // A join that does not go through leaves the right as it was.
+    // A failed join leaves the enrolment unused.
     issue(&store, &fleet::enrolment(None), [8; 32], 60).await.unwrap();
     let fresh = found(&store, [8; 32], 0).await.unwrap();
     let taken = fleet::joining("gpu-1");

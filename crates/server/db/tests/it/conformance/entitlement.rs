@@ -1,4 +1,4 @@
-//! Entitlements: one for a project and an app, an account for each, and what becomes of both.
+//! Entitlements: one per project and app, with an account each, and their revocation.
 
 use muster_db::{Page, Store};
 use muster_model::app::{App, Audience, Entitlement};
@@ -66,7 +66,7 @@ async fn a_project_has_one_for_an_app_and_an_account_one_in_all(store: Store) {
     is_conflict(put(&store, async |tx| tx.entitlement_insert(&shared).await).await);
     let nobodys = Entitlement { operator_account_id: made::id(), ..shared };
     is_gone(put(&store, async |tx| tx.entitlement_insert(&nobodys).await).await);
-    // The account cannot go while it is there.
+    // The account cannot be removed while the entitlement exists.
     is_gone(put(&store, async |tx| tx.service_account_delete(account.id, account.version).await).await);
 }
 
@@ -123,7 +123,7 @@ async fn a_revoked_one_starts_nothing_and_rests_its_account_once_nothing_lives(s
     assert!(!rests().await, "only once");
     let fresh = store.service_account_lookup(account.id).await.unwrap().unwrap();
     assert_eq!(fresh.version, account.version + 1, "whoever changes it by hand must look again");
-    // An account that no entitlement made is never touched.
+    // An account without an entitlement is never changed.
     let bystander = made::service_account(&consumer, "bystander");
     put(&store, async |tx| tx.service_account_insert(&bystander).await).await.unwrap();
     assert!(!put(&store, async |tx| tx.entitlement_account_rest(bystander.id, at(6)).await).await.unwrap());

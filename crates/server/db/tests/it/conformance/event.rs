@@ -79,7 +79,7 @@ async fn a_stream_goes_on_after_a_number(store: Store) {
 
 async fn types_are_matched_whole_or_by_their_beginning(store: Store) {
     let Streams { acme, train, events } = streams(&store).await;
-    // A PostgreSQL database may sort text by a language's rules, which look past the dots or know no last letter.
+    // A PostgreSQL database may use a collation that ignores dots or has no last letter.
     if store.kind() == "postgres" {
         store
             .sabotage("CREATE COLLATION by_language (provider = icu, locale = 'en-u-ka-shifted')")
@@ -101,7 +101,7 @@ async fn types_are_matched_whole_or_by_their_beginning(store: Store) {
     assert_eq!(list(train, "dev.muster.webhook.updated.v1").await, [5]);
     assert_eq!(list(train, "dev.muster.*").await, [3, 5, 6]);
     assert_eq!(list(train, "dev.muster.project.*").await, Vec::<i64>::new());
-    // Only a star at the end means something, and only a star.
+    // Only a trailing star is a wildcard.
     for literal in
         ["dev.muster.webhook.", "", "*.v1", "dev.*.created.v1", "dev.muster.webhook%", "dev.muster.webhook_*"]
     {
@@ -115,7 +115,7 @@ async fn types_are_matched_whole_or_by_their_beginning(store: Store) {
 
 async fn an_event_reads_back_as_it_was_written(store: Store) {
     let mut sealer = Sealer::default();
-    // Times around the epoch's first and far microseconds: no float on the way may round them.
+    // Times at the epoch and far from it, to the microsecond: a float on the way would round them.
     let times = [0, 1, 999_999, 1_790_000_000_000_001, 4_102_444_799_999_999];
     let written: Vec<Event> = times
         .into_iter()

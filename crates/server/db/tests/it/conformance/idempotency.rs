@@ -1,6 +1,6 @@
-//! The door's own rows: a key is used once, and its answer can be found again for a while.
+//! The command record: a key is used once, and its response can be replayed for a while.
 
-use muster_db::{Door, Store};
+use muster_db::{CommandRecord, Store};
 use muster_model::Scope;
 
 use crate::made::{self, put};
@@ -18,48 +18,51 @@ on_both![
     without_its_index_a_key_would_be_used_twice,
 ];
 
-async fn enter(store: &Store, door: &Door) -> bool {
-    put(store, async |tx| tx.door_insert(door).await).await.unwrap()
+async fn enter(store: &Store, door: &CommandRecord) -> bool {
+    put(store, async |tx| tx.record_command(door).await).await.unwrap()
 }
 
 async fn a_first_use_is_stored_and_replayed(store: Store) {
     let scope = Scope::Project(made::id(), made::id());
-    let door = Door { body: "{\"name\":\"ü\\n\"}".to_owned(), ..made::door("usr_1", Some("k1"), scope) };
+    let door =
+        CommandRecord { body: "{\"name\":\"ü\\n\"}".to_owned(), ..made::door("usr_1", Some("k1"), scope) };
     assert!(enter(&store, &door).await);
     let replay = store.replay_lookup("usr_1", &door.route, "k1", made::at(-1)).await.unwrap().unwrap();
     assert_eq!(replay.request_hash, door.request_hash);
     assert_eq!((replay.status, &replay.body), (201, &door.body));
     assert_eq!((replay.tenant_id, replay.project_id), (scope.tenant(), scope.project()));
-    let left = put(&store, async |tx| tx.unsealed_take(9).await).await.unwrap();
+    let left = put(&store, async |tx| tx.outbox_take(9).await).await.unwrap();
     assert_eq!(left.len(), 1);
-    assert_eq!(left[0].id, door.unsealed_id);
+    assert_eq!(left[0].id, door.outbox_id);
     assert_eq!(left[0].chain, scope.chain());
     assert_eq!((&left[0].entry, &left[0].events), (&door.entry, &door.events));
 }
 
 async fn a_repeated_key_is_told_and_leaves_nothing(store: Store) {
     assert!(enter(&store, &made::door("usr_1", Some("k1"), Scope::Platform)).await);
-    let again = Door { status: 500, ..made::door("usr_1", Some("k1"), Scope::Platform) };
-    // Committed on purpose: even a caller that forgets to roll back leaves nothing of the door's.
+    let again = CommandRecord { status: 500, ..made::door("usr_1", Some("k1"), Scope::Platform) };
+    // Committed on purpose: even without the caller's rollback, nothing of the command record stays.
     assert!(!enter(&store, &again).await);
-    assert_eq!(store.unsealed_count().await.unwrap(), 1);
+    assert_eq!(store.outbox_count().await.unwrap(), 1);
     let replay = store.replay_lookup("usr_1", &again.route, "k1", made::at(-1)).await.unwrap().unwrap();
     assert_eq!(replay.status, 201);
-    // Within one transaction just the same.
+    // The same within one transaction.
     let twice = put(&store, async |tx| {
-        let first = tx.door_insert(&made::door("usr_1", Some("k2"), Scope::Platform)).await?;
-        Ok((first, tx.door_insert(&made::door("usr_1", Some("k2"), Scope::Platform)).await?))
+        let first = tx.record_command(&made::door("usr_1", Some("k2"), Scope::Platform)).await?;
+        Ok((first, tx.record_command(&made::door("usr_1", Some("k2"), Scope::Platform)).await?))
     });
     assert_eq!(twice.await.unwrap(), (true, false));
-    assert_eq!(store.unsealed_count().await.unwrap(), 2);
+    assert_eq!(store.outbox_count().await.unwrap(), 2);
 }
 
 async fn a_key_belongs_to_its_actor_and_route(store: Store) {
     let door = made::door("usr_1", Some("k1"), Scope::Platform);
     assert!(enter(&store, &door).await);
     assert!(enter(&store, &made::door("usr_2", Some("k1"), Scope::Platform)).await);
-    let elsewhere =
-        Door { route: "POST /v1/users".to_owned(), ..made::door("usr_1", Some("k1"), Scope::Platform) };
+    let elsewhere = CommandRecord {
+        route: "POST /v1/users".to_owned(),
+        ..made::door("usr_1", Some("k1"), Scope::Platform)
+    };
     assert!(enter(&store, &elsewhere).await);
     assert!(enter(&store, &made::door("usr_1", Some("K1"), Scope::Platform)).await);
     assert!(store.replay_lookup("usr_3", &door.route, "k1", made::at(-1)).await.unwrap().is_none());
@@ -67,18 +70,18 @@ async fn a_key_belongs_to_its_actor_and_route(store: Store) {
     assert!(store.replay_lookup("usr_2", &elsewhere.route, "k1", made::at(-1)).await.unwrap().is_none());
 }
 
-/// However few round trips a database makes of it: the effects and the door's rows are kept or lost together.
+/// Effects and the command record are committed or rolled back together, however few round trips the database needs.
 async fn what_is_written_before_the_door_is_kept_or_lost_with_it(store: Store) {
     for effects in 1..=3 {
         for (key, commits) in [(format!("kept-{effects}"), true), (format!("lost-{effects}"), false)] {
             let tenants: Vec<_> = (0..effects).map(|at| made::tenant(&format!("t{at}-{key}"))).collect();
-            let before = store.unsealed_count().await.unwrap();
+            let before = store.outbox_count().await.unwrap();
             let mut tx = store.begin().await.unwrap();
             for tenant in &tenants {
                 tx.tenant_insert(tenant).await.unwrap();
             }
             if commits {
-                assert!(tx.door_insert(&made::door("usr_1", Some(&key), Scope::Platform)).await.unwrap());
+                assert!(tx.record_command(&made::door("usr_1", Some(&key), Scope::Platform)).await.unwrap());
                 tx.commit().await.unwrap();
             } else {
                 tx.rollback().await;
@@ -89,17 +92,17 @@ async fn what_is_written_before_the_door_is_kept_or_lost_with_it(store: Store) {
             }
             let replay = store.replay_lookup("usr_1", "POST /v1/tenants", &key, made::at(-1)).await.unwrap();
             assert_eq!(replay.is_some(), commits, "{key}");
-            assert_eq!(store.unsealed_count().await.unwrap() - before, i64::from(commits));
+            assert_eq!(store.outbox_count().await.unwrap() - before, i64::from(commits));
         }
     }
 }
 
-/// The door comes last: on PostgreSQL it may already have been the commit, so what follows is refused, never lost.
+/// The command record comes last: on PostgreSQL it may already be the commit, so later statements are refused, never lost.
 async fn nothing_follows_the_door_unnoticed(store: Store) {
     let (effect, late) = (made::tenant("effect"), made::tenant("late"));
     let mut tx = store.begin().await.unwrap();
     tx.tenant_insert(&effect).await.unwrap();
-    assert!(tx.door_insert(&made::door("usr_1", Some("k1"), Scope::Platform)).await.unwrap());
+    assert!(tx.record_command(&made::door("usr_1", Some("k1"), Scope::Platform)).await.unwrap());
     let taken = tx.tenant_insert(&late).await.is_ok();
     tx.commit().await.unwrap();
     assert!(store.tenant_lookup(effect.id).await.unwrap().is_some());
@@ -110,33 +113,33 @@ async fn an_effect_that_conflicts_leaves_the_key_free(store: Store) {
     put(&store, async |tx| tx.tenant_insert(&made::tenant("acme")).await).await.unwrap();
     let twice = put(&store, async |tx| {
         tx.tenant_insert(&made::tenant("acme")).await?;
-        tx.door_insert(&made::door("usr_1", Some("k1"), Scope::Platform)).await
+        tx.record_command(&made::door("usr_1", Some("k1"), Scope::Platform)).await
     });
     made::is_conflict(twice.await);
-    assert!(!store.unsealed_any().await.unwrap());
+    assert!(!store.outbox_has_rows().await.unwrap());
     let effect = made::tenant("globex");
     let first = put(&store, async |tx| {
         tx.tenant_insert(&effect).await?;
-        tx.door_insert(&made::door("usr_1", Some("k1"), Scope::Platform)).await
+        tx.record_command(&made::door("usr_1", Some("k1"), Scope::Platform)).await
     });
     assert!(first.await.unwrap());
-    // And a key that was used leaves the effect undone, though nothing else is in its way.
+    // A used key prevents the effect, even if nothing else conflicts.
     let other = made::tenant("initech");
     let mut tx = store.begin().await.unwrap();
     tx.tenant_insert(&other).await.unwrap();
-    assert!(!tx.door_insert(&made::door("usr_1", Some("k1"), Scope::Platform)).await.unwrap());
+    assert!(!tx.record_command(&made::door("usr_1", Some("k1"), Scope::Platform)).await.unwrap());
     tx.rollback().await;
     assert!(store.tenant_lookup(effect.id).await.unwrap().is_some());
     assert!(store.tenant_lookup(other.id).await.unwrap().is_none());
 }
 
 async fn without_a_key_every_command_counts(store: Store) {
-    assert!(!store.unsealed_any().await.unwrap());
+    assert!(!store.outbox_has_rows().await.unwrap());
     for _ in 0..2 {
         assert!(enter(&store, &made::door("usr_1", None, Scope::Platform)).await);
     }
-    assert!(store.unsealed_any().await.unwrap());
-    assert_eq!(store.unsealed_count().await.unwrap(), 2);
+    assert!(store.outbox_has_rows().await.unwrap());
+    assert_eq!(store.outbox_count().await.unwrap(), 2);
 }
 
 async fn an_answer_is_replayed_while_it_is_young(store: Store) {
@@ -156,7 +159,10 @@ async fn an_old_key_is_forgotten_and_can_be_used_again(store: Store) {
     let neighbours = [
         made::door("usr_2", Some("k1"), Scope::Platform),
         made::door("usr_1", Some("k2"), Scope::Platform),
-        Door { route: "POST /v1/users".to_owned(), ..made::door("usr_1", Some("k1"), Scope::Platform) },
+        CommandRecord {
+            route: "POST /v1/users".to_owned(),
+            ..made::door("usr_1", Some("k1"), Scope::Platform)
+        },
     ];
     for neighbour in &neighbours {
         assert!(enter(&store, neighbour).await);
@@ -175,10 +181,10 @@ async fn an_old_key_is_forgotten_and_can_be_used_again(store: Store) {
     }
 }
 
-/// The guard is the index and nothing else: with it gone, the promise is gone.
+/// The unique index is the only guard: without it, the guarantee is lost.
 async fn without_its_index_a_key_would_be_used_twice(store: Store) {
     assert!(enter(&store, &made::door("usr_1", Some("k1"), Scope::Platform)).await);
     store.sabotage("DROP INDEX idempotency_once").await.unwrap();
     assert!(enter(&store, &made::door("usr_1", Some("k1"), Scope::Platform)).await);
-    assert_eq!(store.unsealed_count().await.unwrap(), 2);
+    assert_eq!(store.outbox_count().await.unwrap(), 2);
 }

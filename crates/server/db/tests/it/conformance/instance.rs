@@ -1,4 +1,4 @@
-//! Instances and their components: asked for, moved on, looked at on schedule.
+//! Instances and their components: requested, updated, reconciled on schedule.
 
 use muster_db::{InstanceFilter, Store};
 use muster_ids::TypedId as _;
@@ -116,7 +116,7 @@ async fn an_instance_moves_on_from_what_was_seen(store: Store) {
     assert_eq!((now.state, now.version, now.updated_at), (InstanceState::Starting, 2, at(5)));
     let back = Instance { state: InstanceState::Created, ..now.clone() };
     is_conflict(put(&store, async |tx| tx.instance_move(&now, &back, at(6)).await).await);
-    // Nothing runs on anybody's word.
+    // An attestation is not enough for a running instance.
     let runs = Instance { state: InstanceState::Running, ..now.clone() };
     assert!(put(&store, async |tx| tx.instance_move(&now, &runs, at(6)).await).await.is_err());
 }
@@ -249,7 +249,7 @@ async fn a_component_counts_what_is_wanted_and_numbers_names(store: Store) {
     assert_eq!((all[0].key.as_str(), all[0].desired, all[0].capacity.clone()), ("head", 0, Some(capacity)));
     assert_eq!(all[1].key, "worker");
     same(&put(&store, async |tx| tx.component_list_now(asked.id).await).await.unwrap(), &all);
-    // What touches an instance is found by it, alone or beside others.
+    // Operations with a lock on an instance are found by its id, exclusive or shared.
     let operation = fleet::operation(id::<muster_ids::MemberId>().uuid(), &[asked.id.uuid()]);
     let opened = fleet::opened(&store, operation).await;
     let touching = store.operation_touching(asked.id.uuid()).await.unwrap();

@@ -1,4 +1,4 @@
-//! What is kept of instances goes with the project or the tenant; what lives does not.
+//! The history of instances is removed with the project or the tenant; live instances are not.
 
 use muster_db::Store;
 use muster_model::app::Audience;
@@ -10,7 +10,7 @@ use crate::made::{at, fleet, is_gone, put};
 
 on_both![history_goes_with_its_project, history_goes_with_its_tenant];
 
-/// A project with an instance that lives and one that has stopped, with a member and a step each.
+/// Creates a project with a live and a stopped instance, with a member and a step each.
 async fn history(
     store: &Store,
 ) -> (muster_model::Tenant, muster_model::Project, muster_model::instance::Instance) {

@@ -1,4 +1,4 @@
-//! Publishers' keys and the rules of a project: whose signatures count, and under which edition.
+//! Publishers' keys and a project's trust policy: trusted signatures, by edition.
 
 use muster_db::{Page, Result, Store};
 use muster_model::Project;
@@ -155,7 +155,7 @@ async fn every_change_begins_another_edition(store: Store) {
     raise(&store, &project).await.unwrap();
     let seen = rules(&store, &project).await.unwrap();
     raise(&store, &project).await.unwrap();
-    // A key that was added meanwhile is no reason to refuse other rules, and its edition is not lost.
+    // A concurrently added key does not block other rules, and its edition is not lost.
     let kept = set(&store, &project, &seen).await.unwrap();
     assert_eq!((kept.policy, kept.version), (4, 2));
     raise(&store, &project).await.unwrap();

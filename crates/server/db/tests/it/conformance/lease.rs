@@ -1,10 +1,10 @@
-//! Leases: one holder at a time, and the one before is fenced.
+//! Leases: one holder at a time, and the previous one is fenced.
 
 use std::time::Duration;
 
 use jiff::SignedDuration;
 use muster_db::{Lease, Result, Store};
-use muster_ids::World;
+use muster_ids::Env;
 
 use crate::made::{self, put};
 
@@ -18,16 +18,16 @@ on_both![
 ];
 
 const LONG: SignedDuration = SignedDuration::from_secs(60);
-/// Long enough to see it held on a busy machine, short enough to wait for its end.
+/// Long enough to be observed as held on a busy machine, short enough to wait for its end.
 const SHORT: SignedDuration = SignedDuration::from_millis(400);
 
-/// PostgreSQL goes by its own clock and SQLite by the caller's: with the real one, both go alike.
+/// PostgreSQL uses its own clock and SQLite the caller's: with the real time, both behave alike.
 async fn acquire(store: &Store, name: &str, holder: &str, length: SignedDuration) -> Option<Lease> {
-    store.lease_acquire(name, holder, length, World::system().now()).await.unwrap()
+    store.lease_acquire(name, holder, length, Env::system().now()).await.unwrap()
 }
 
 async fn extend(store: &Store, lease: &Lease) -> Result<()> {
-    put(store, async |tx| tx.lease_extend(lease, World::system().now()).await).await
+    put(store, async |tx| tx.lease_extend(lease, Env::system().now()).await).await
 }
 
 async fn lapse() {
@@ -59,7 +59,7 @@ async fn a_lapsed_lease_is_taken_over_and_its_holder_fenced(store: Store) {
     assert_eq!((new.holder.as_str(), new.generation), ("b", old.generation + 1));
     made::is_fenced(extend(&store, &old).await);
     extend(&store, &new).await.unwrap();
-    // The same holder after a restart is not the same either: the generation tells.
+    // The same holder after a restart is fenced too, by the generation.
     store.lease_end(&new).await.unwrap();
     let again = acquire(&store, "sealer", "b", LONG).await.unwrap();
     made::is_fenced(extend(&store, &new).await);
@@ -72,7 +72,7 @@ async fn extending_keeps_it(store: Store) {
     extend(&store, &longer).await.unwrap();
     lapse().await;
     assert_eq!(acquire(&store, "sealer", "b", LONG).await, None);
-    // And an extension that is short again counts from now, not from the old end.
+    // A shorter extension counts from now, not from the old end.
     extend(&store, &lease).await.unwrap();
     lapse().await;
     assert_eq!(acquire(&store, "sealer", "b", LONG).await.unwrap().generation, 2);
@@ -85,7 +85,7 @@ async fn a_fenced_transaction_does_nothing(store: Store) {
     let tenant = made::tenant("acme");
     let fenced = put(&store, async |tx| {
         tx.tenant_insert(&tenant).await?;
-        tx.lease_extend(&old, World::system().now()).await
+        tx.lease_extend(&old, Env::system().now()).await
     });
     made::is_fenced(fenced.await);
     assert!(store.tenant_lookup(tenant.id).await.unwrap().is_none());
@@ -97,7 +97,7 @@ async fn only_its_holder_extends_or_ends_it(store: Store) {
     let new = acquire(&store, "sealer", "b", LONG).await.unwrap();
     let thief = Lease { holder: "c".to_owned(), ..new.clone() };
     made::is_fenced(extend(&store, &thief).await);
-    // Late or foreign ends touch nothing, not even by the same holder in an earlier life.
+    // Late or foreign releases have no effect, even from the same holder with an earlier generation.
     let reborn = Lease { generation: old.generation, ..new.clone() };
     store.lease_end(&reborn).await.unwrap();
     let elsewhere = acquire(&store, "sweeper", "d", LONG).await.unwrap();

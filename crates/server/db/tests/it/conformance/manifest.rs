@@ -1,4 +1,4 @@
-//! Manifests: none without what it needs, and nothing goes that one needs.
+//! Manifests: none without its dependencies, which cannot be removed while it exists.
 
 use muster_db::{Result, Store};
 use muster_ids::RepositoryId;
@@ -19,7 +19,7 @@ on_both![
     a_manifest_goes_with_its_tags_unless_an_index_needs_it,
 ];
 
-/// A manifest that needs these.
+/// Builds a manifest with these dependencies.
 pub(super) fn manifest(digest: &str, blobs: &[&str], children: &[&str]) -> Manifest {
     Manifest {
         digest: digest.to_owned(),
@@ -38,7 +38,7 @@ pub(super) async fn put_manifest(store: &Store, id: RepositoryId, manifest: &Man
     put(store, async |tx| tx.manifest_put(id, manifest, at(0)).await).await
 }
 
-/// A manifest that is new in a repository.
+/// Pushes a new manifest to a repository.
 pub(super) async fn pushed(store: &Store, id: RepositoryId, manifest: &Manifest) {
     assert!(put_manifest(store, id, manifest).await.unwrap());
 }
@@ -88,7 +88,7 @@ async fn a_manifest_needs_its_blobs_and_its_manifests_in_its_own_repository(stor
 async fn a_manifest_is_taken_once(store: Store) {
     let id = made(&store).await;
     blob(&store, id, "sha256:a", 0).await;
-    // The same blob twice is one need.
+    // A repeated blob is one dependency.
     pushed(&store, id, &manifest("sha256:m", &["sha256:a", "sha256:a"], &[])).await;
     let other = Manifest { media_type: "other".to_owned(), ..manifest("sha256:m", &[], &[]) };
     assert!(!put_manifest(&store, id, &other).await.unwrap());
@@ -116,7 +116,7 @@ async fn what_speaks_of_a_manifest_is_found_by_kind(store: Store) {
         (repository(&store, &project, "one").await.id, repository(&store, &project, "two").await.id);
     let about = |digest: &str, kind: &str| Manifest {
         artifact_type: Some(kind.to_owned()),
-        // What it speaks of need not be there: clients push signatures first.
+        // The subject need not exist: clients push signatures first.
         subject: Some("sha256:m".to_owned()),
         annotations: json!({"made.by": "a test"}),
         ..manifest(digest, &[], &[])

@@ -1,4 +1,4 @@
-//! Members: asked for, moved on with evidence, and what is said of each incarnation.
+//! Members: requested, moved with evidence, and the reports on each incarnation.
 
 use muster_db::{MemberFilter, Store};
 use muster_ids::TypedId as _;

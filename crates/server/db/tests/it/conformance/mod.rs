@@ -1,4 +1,4 @@
-//! Every public function of the store, on both databases, one file a noun.
+//! Every public function of the store, on both databases, one file per entity.
 
 mod adapter;
 mod adapter_step;

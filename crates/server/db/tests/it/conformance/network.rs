@@ -1,4 +1,4 @@
-//! Networks, where nodes are found, and the numbers by which agents follow.
+//! Networks, node addresses, and the desired revisions of nodes.
 
 use muster_db::Store;
 use muster_ids::{NetworkId, NodeId};
@@ -34,14 +34,14 @@ async fn apply(store: &Store, node: NodeId, revision: i64) {
     put(store, async |tx| tx.wanted_applied(node, revision).await).await.unwrap();
 }
 
-/// Another project of the same tenant, with cells on `node`.
+/// Creates another project of the same tenant, with cells on `node`.
 async fn sibling(store: &Store, place: &Place, node: NodeId) -> Place {
     let serve = made::project(&place.tenant, "serve");
     put(store, async |tx| tx.project_insert(&serve).await).await.unwrap();
     in_project(store, place.tenant.clone(), serve, node).await
 }
 
-/// A cell of `place`, on another node.
+/// Creates a cell of `place` on another node.
 async fn asked_on(
     store: &Store,
     place: &Place,
@@ -85,7 +85,7 @@ async fn networks_have_numbers_and_addresses_of_their_own(store: Store) {
     assert_ne!(one.subnet, two.subnet);
 }
 
-/// The number is the highest and one more, which two transactions can work out alike.
+/// The number is the highest plus one, which two transactions can compute alike.
 async fn networks_that_are_made_at_once_are_all_made(store: Store) {
     let (tenant, _) = fleet::place(&store).await;
     let projects: Vec<_> = (0..8).map(|number| made::project(&tenant, &format!("p{number}"))).collect();
@@ -182,7 +182,7 @@ async fn a_change_in_a_network_is_for_the_nodes_in_it_and_the_one_it_is_about(st
     assert_eq!(numbers().await, [0, 0, 0, 0]);
     raise(&store, place.network.id, place.node).await;
     assert_eq!(numbers().await, [1, 1, 0, 0]);
-    // A node that has just lost its last cell of the network is told so.
+    // A node that has just lost its last cell of the network gets a new revision too.
     raise(&store, place.network.id, third).await;
     assert_eq!(numbers().await, [2, 2, 1, 0]);
     let standing = store.node_standing(second, at(0)).await.unwrap().unwrap();

@@ -1,4 +1,4 @@
-//! Nodes: joining, the facts that their state is made of, sessions, certificates, heartbeats.
+//! Nodes: joining, the facts that determine their state, sessions, certificates, heartbeats.
 
 use jiff::Timestamp;
 use muster_db::{Page, Result, Standing, Store};
@@ -231,7 +231,7 @@ async fn heartbeats_are_written_for_many_and_the_last_one_counts(store: Store) {
     assert_eq!(store.heartbeat_list().await.unwrap()[0].unreachable_since, Some(at(9)));
     fleet::retired(&store, nodes[0]).await;
     assert_eq!(seen().await.len(), 2, "nobody listens for a retired one");
-    // A thousand at once, as one commit.
+    // A thousand at once, in one commit.
     let many: Vec<NodeId> = (0..1000).map(|_| made::id()).collect();
     store.heartbeat_write(&many, &[], at(4)).await.unwrap();
     assert_eq!(seen().await.len(), 2, "and nodes that were never here are none");
@@ -260,13 +260,13 @@ async fn a_certificate_is_renewed_by_whoever_holds_a_good_one(store: Store) {
         let standing = standing(&store, id).await;
         (standing.key, standing.previous_key)
     };
-    // The same key again has nothing before it.
+    // Renewing with the same key leaves no previous key.
     renew(a, a, at(1)).await.unwrap();
     assert_eq!((keys().await, node(&store, id).await.certificate_until), ((Some(a), None), at(1)));
     made::is_fenced(renew(b, b, at(2)).await);
     renew(a, b, at(3)).await.unwrap();
     assert_eq!(keys().await, (Some(b), Some(a)));
-    // The answer with `b` was lost, so that `a` asks once more; then nobody ever has `b`.
+    // The response with `b` was lost, so `a` requests again; `b` is then void.
     renew(a, c, at(4)).await.unwrap();
     assert_eq!(keys().await, (Some(c), Some(a)));
     made::is_fenced(renew(b, b, at(5)).await);
@@ -277,13 +277,13 @@ async fn a_certificate_is_renewed_by_whoever_holds_a_good_one(store: Store) {
     assert_eq!(keys().await, (Some(c), None));
     made::is_fenced(renew(a, a, at(6)).await);
     assert_eq!(node(&store, id).await.certificate_until, at(4));
-    // Asked for with the one before and for the one before: the newer one is given up.
+    // A renewal with the previous key for the previous key discards the newer one.
     renew(c, b, at(7)).await.unwrap();
     renew(c, c, at(8)).await.unwrap();
     assert_eq!(keys().await, (Some(c), None));
     fleet::retired(&store, id).await;
     made::is_fenced(renew(c, c, at(9)).await);
-    // A node that has no certificate has none to renew.
+    // A node without a certificate cannot renew one.
     let bare = joined(&store, "gpu-2").await;
     made::is_fenced(put(&store, async |tx| tx.node_renewed(bare, a, a, at(9)).await).await);
 }
@@ -370,7 +370,7 @@ async fn approval_is_of_what_was_seen_and_keeps_what_is_held(store: Store) {
     let found = node(&store, id).await;
     assert_eq!((found.total.cpus, found.free.cpus), (10, 8), "what is held stays held");
     assert_eq!((found.free.memory_mb, found.free.disk_mb), (96, 1992));
-    // Two CPUs are held: a machine with one has less than it owes.
+    // Two CPUs are held: an inventory with one CPU cannot be approved.
     made::is_conflict(approve(fleet::capacity(0, 1, 100, 2000), "digest of gpu-1", 3).await);
     fleet::released(&store, id, holder.id, 1).await;
     fleet::retired(&store, id).await;

@@ -1,11 +1,11 @@
-//! Operations: written down, leased, held, moved on, ended.
+//! Operations: stored, leased, locked, advanced, ended.
 
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 use muster_db::{OperationFilter, Page, Result, Store};
-use muster_ids::{OperationId, TypedId as _, World};
-use muster_model::operation::{Operation, OperationState, Parked, StepState, Unblock};
+use muster_ids::{Env, OperationId, TypedId as _};
+use muster_model::operation::{Blocked, Operation, OperationState, ResolveAction, StepState};
 use serde_json::json;
 
 use crate::made::{self, FIRST, at, fleet, put, same, uuid};
@@ -24,7 +24,7 @@ on_both![
     a_request_to_end_it_is_not_forgotten,
     whoever_seizes_an_operation_fences_its_holder,
     those_in_line_are_woken_from_the_front,
-    what_is_parked_says_why,
+    what_is_blocked_says_why,
     lists_hold_what_is_finished_and_what_is_not,
     the_parts_of_an_operation_are_listed_finished_or_not,
     operations_are_counted_by_state,
@@ -33,12 +33,12 @@ on_both![
 const LONG: SignedDuration = SignedDuration::from_secs(60);
 const SHORT: SignedDuration = SignedDuration::from_millis(300);
 
-/// PostgreSQL goes by its own clock and SQLite by the caller's: with the real one, both go alike.
+/// PostgreSQL uses its own clock and SQLite the caller's: with the real time, both behave alike.
 fn now() -> Timestamp {
-    World::system().now()
+    Env::system().now()
 }
 
-/// An operation that is due, on a thing of its own.
+/// Stores an operation that is due, on a subject of its own.
 async fn due(store: &Store) -> Operation {
     let thing = uuid();
     fleet::opened(store, Operation { due_at: now(), ..fleet::operation(thing, &[thing]) }).await
@@ -172,7 +172,7 @@ async fn a_wake_up_during_a_step_is_not_slept_over(store: Store) {
     let held = leased(&store, &operation).await;
     let later = now() + SignedDuration::from_hours(1);
     let sleeping = Operation { due_at: later, ..held.clone() };
-    // Woken after it was leased, before it says that it wants to sleep.
+    // Woken after it was leased, before the step puts it to sleep.
     put(&store, async |tx| tx.operation_wake(held.id, now()).await).await.unwrap();
     advance(&store, &sleeping, None).await.unwrap();
     let awake = stored(&store, held.id).await;
@@ -192,8 +192,9 @@ async fn hold(store: &Store, operation: &Operation) -> Option<OperationId> {
 
 async fn those_that_touch_the_same_thing_come_one_after_the_other(store: Store) {
     let (x, y, z) = (uuid(), uuid(), uuid());
-    let open =
-        async |touches: &[uuid::Uuid]| fleet::opened(&store, fleet::operation(touches[0], touches)).await;
+    let open = async |exclusive_locks: &[uuid::Uuid]| {
+        fleet::opened(&store, fleet::operation(exclusive_locks[0], exclusive_locks)).await
+    };
     let (first, second, apart) = (open(&[x, y]).await, open(&[y, z]).await, open(&[uuid()]).await);
     let third = open(&[z]).await;
     assert_eq!(hold(&store, &second).await, Some(first.id), "it came before, though it holds nothing yet");
@@ -212,7 +213,7 @@ async fn what_is_held_is_held_also_against_those_before(store: Store) {
     let first = fleet::operation(thing, &[thing]);
     let second = fleet::opened(&store, fleet::operation(thing, &[thing])).await;
     assert_eq!(hold(&store, &second).await, None);
-    // Its id was made first and its row came late.
+    // Its id was generated first, but its row is inserted later.
     fleet::opened(&store, first.clone()).await;
     assert_eq!(hold(&store, &first).await, Some(second.id));
 }
@@ -222,8 +223,9 @@ async fn what_ends_is_history_and_whoever_waited_for_it_is_woken(store: Store) {
     let parent = fleet::opened(&store, Operation { due_at: at(90), ..fleet::operation(uuid(), &[]) }).await;
     let child = Operation { parent_id: Some(parent.id), due_at: now(), ..fleet::operation(x, &[x, y]) };
     let child = fleet::opened(&store, child).await;
-    let open = async |touches: &[uuid::Uuid], state| {
-        let operation = Operation { due_at: at(90), state, ..fleet::operation(touches[0], touches) };
+    let open = async |exclusive_locks: &[uuid::Uuid], state| {
+        let operation =
+            Operation { due_at: at(90), state, ..fleet::operation(exclusive_locks[0], exclusive_locks) };
         fleet::opened(&store, operation).await
     };
     let waiting = open(&[y], OperationState::Accepted).await;
@@ -273,7 +275,7 @@ async fn a_request_to_end_it_is_not_forgotten(store: Store) {
     let asked = stored(&store, held.id).await;
     assert_eq!((asked.cancel_requested, asked.wakes, asked.due_at), (true, 1, at(5)));
     assert_eq!((asked.version, asked.updated_at), (2, at(5)));
-    // The step that is under way does not know of it, and does not undo it.
+    // The current step does not know of it, and does not undo it.
     advance(&store, &held, Some(LONG)).await.unwrap();
     assert!(stored(&store, held.id).await.cancel_requested);
     end(&store, &Operation { state: OperationState::Cancelled, ..held.clone() }).await.unwrap();
@@ -299,7 +301,7 @@ async fn those_in_line_are_woken_from_the_front(store: Store) {
     let mut operations = Vec::new();
     for name in ["a", "b", "c", "d"] {
         let asked = fleet::requested(&store, &project, name).await;
-        // The second has its place already.
+        // The second is not queued for placement.
         if name != "b" {
             let placing = Allocation { state: AllocationState::Placing, ..asked.clone() };
             fleet::moved(&store, &asked, placing).await;
@@ -315,34 +317,34 @@ async fn those_in_line_are_woken_from_the_front(store: Store) {
     assert_eq!(woken, [1, 0, 1, 0]);
 }
 
-async fn what_is_parked_says_why(store: Store) {
-    let parked = Parked {
+async fn what_is_blocked_says_why(store: Store) {
+    let blocked = Blocked {
         reason: "the node does not answer".to_owned(),
-        unblock_by: "operator".to_owned(),
-        choices: vec![Unblock::Retry, Unblock::Abandon],
+        resolvable_by: "operator".to_owned(),
+        actions: vec![ResolveAction::Retry, ResolveAction::Abandon],
         since: at(0),
         escalates_at: at(30),
         escalated: true,
         by_deadline: false,
     };
-    let open = async |state, parked: Option<Parked>| {
+    let open = async |state, blocked: Option<Blocked>| {
         put(&store, async |tx| {
-            let operation = Operation { state, parked, ..fleet::operation(uuid(), &[]) };
+            let operation = Operation { state, blocked, ..fleet::operation(uuid(), &[]) };
             tx.operation_open(&operation).await.map(|()| operation)
         })
         .await
     };
-    let asked = open(OperationState::Parked, Some(parked.clone())).await.unwrap();
+    let asked = open(OperationState::Blocked, Some(blocked.clone())).await.unwrap();
     same(&stored(&store, asked.id).await, &asked);
-    made::is_conflict(open(OperationState::Parked, None).await);
-    made::is_conflict(open(OperationState::Running, Some(parked.clone())).await);
+    made::is_conflict(open(OperationState::Blocked, None).await);
+    made::is_conflict(open(OperationState::Running, Some(blocked.clone())).await);
     let running = open(OperationState::Running, None).await.unwrap();
     made::is_conflict(
-        advance(&store, &Operation { state: OperationState::Parked, ..running.clone() }, None).await,
+        advance(&store, &Operation { state: OperationState::Blocked, ..running.clone() }, None).await,
     );
-    let stuck = Operation { state: OperationState::Parked, parked: Some(parked), ..running };
+    let stuck = Operation { state: OperationState::Blocked, blocked: Some(blocked), ..running };
     advance(&store, &stuck, None).await.unwrap();
-    assert_eq!(stored(&store, stuck.id).await.parked, stuck.parked);
+    assert_eq!(stored(&store, stuck.id).await.blocked, stuck.blocked);
 }
 
 async fn lists_hold_what_is_finished_and_what_is_not(store: Store) {

@@ -1,4 +1,4 @@
-//! The operators that could still act: the platform must never lose its last one.
+//! The operators that can still act: the platform must never lose its last one.
 
 use muster_db::Store;
 use muster_model::{Role, Scope, User};
@@ -28,7 +28,7 @@ async fn operators_are_those_with_the_role_who_are_not_disabled(store: Store) {
     let operators = put(&store, async |tx| tx.operators_locked().await).await.unwrap();
     assert_eq!(operators, [users[0].id, users[1].id]);
 
-    // What the same transaction has removed counts no more.
+    // Bindings removed in the same transaction no longer count.
     let left = put(&store, async |tx| {
         tx.role_binding_delete(binding.id).await?;
         tx.operators_locked().await

@@ -1,4 +1,4 @@
-//! Devices that are not there any more, and those that are there again.
+//! Devices that go missing and come back.
 
 use std::collections::BTreeSet;
 
@@ -21,7 +21,7 @@ on_both![
 
 const GONE: Option<&str> = Some("its device is not there any more");
 
-/// Says that these devices were found, and nothing else.
+/// Records that exactly these devices were found.
 async fn found(store: &Store, node: NodeId, devices: &[&str]) -> Presence {
     let devices: BTreeSet<&str> = devices.iter().copied().collect();
     put(store, async |tx| {
@@ -82,7 +82,7 @@ async fn a_slot_that_is_held_stays_with_its_holder_and_is_not_free_afterwards(st
     assert_eq!(found(&store, id, &["GPU-0"]).await, lost(&slots[1]));
     assert_eq!(store.claims_of(holder).await.unwrap().len(), 1);
     assert!(store.quarantined_for(holder).await.unwrap().is_empty(), "nobody can wipe it now");
-    // Back before it was given back: it is its holder's, as before, and free afterwards.
+    // Back before its release: still held as before, and free afterwards.
     assert_eq!(found(&store, id, BOTH).await, won(&slots[1]));
     let again = store.slot_lookup(slots[1].id).await.unwrap().unwrap();
     assert_eq!((again.state, again.allocation_id), (SlotState::Approved, Some(holder)));
@@ -108,13 +108,13 @@ async fn a_slot_that_was_given_back_meanwhile_waits_until_it_was_wiped(store: St
     assert_eq!(found(&store, id, BOTH).await, Presence::default());
     let why = Some("given back while its device was not there; not seen to be clean");
     assert_eq!((of(&store, &slots[1]).await, node(&store, id).await.free.gpus), (quarantined(why), 1));
-    // As long as the allocation lives its other devices would be wiped as well.
+    // While the allocation is live, a wipe would also wipe its other devices.
     assert!(store.quarantined_on(id).await.unwrap().is_empty());
     let before = store.allocation_lookup(holder).await.unwrap().unwrap();
     fleet::moved(&store, &before, Allocation { state: AllocationState::Failed, ..before.clone() }).await;
     assert_eq!(store.quarantined_on(id).await.unwrap(), [holder]);
     assert_eq!(store.quarantined_for(holder).await.unwrap(), [(slots[1].id, slots[1].device.clone())]);
-    // Gone once more, and back: still not wiped.
+    // Missing once more, and back: still not wiped.
     assert_eq!(found(&store, id, &["GPU-0"]).await, Presence::default());
     assert!(store.quarantined_on(id).await.unwrap().is_empty() && clean().await == 0);
     assert_eq!(found(&store, id, BOTH).await, Presence::default());
@@ -128,7 +128,7 @@ async fn an_operators_word_does_not_stand_in_for_a_device(store: Store) {
     let approve =
         put(&store, async |tx| tx.slot_set_state(slots[1].id, SlotState::Approved, None, None, at(8)).await);
     made::is_conflict(approve.await);
-    // Released on a word: that is a reason of its own, which is still there when the device is.
+    // Released by attestation: that is a reason of its own, which remains when the device is back.
     let word = put(&store, async |tx| tx.slot_quarantine_of(holder, "on a word", at(8)).await).await.unwrap();
     assert_eq!(word, 1);
     fleet::released(&store, id, holder, 1).await;
@@ -144,7 +144,7 @@ async fn what_else_is_the_matter_with_a_slot_stays(store: Store) {
             .await
             .unwrap();
     };
-    // Before it was gone, and while it was.
+    // Before it went missing, and while it was.
     set(SlotState::Quarantined, Some("fan")).await;
     assert_eq!(found(&store, id, &["GPU-0"]).await, Presence::default());
     assert_eq!(of(&store, &slots[1]).await, quarantined(Some("fan")));
@@ -169,7 +169,7 @@ async fn what_was_never_approved_or_is_retired_is_not_told_of(store: Store) {
     made::is_conflict(approve().await);
     assert_eq!(found(&store, id, BOTH).await, Presence::default());
     approve().await.unwrap();
-    // Written off while it is gone; when it comes back it is discovered anew.
+    // Retired while it is missing; when it comes back it is discovered again.
     found(&store, id, &["GPU-1"]).await;
     let retire =
         put(&store, async |tx| tx.slot_set_state(slots[0].id, SlotState::Retired, None, None, at(8)).await);

@@ -1,4 +1,4 @@
-//! Projects, and who sees them.
+//! Projects and their visibility.
 
 use muster_db::{Page, ProjectsOf, Store};
 use muster_model::{LabelSelector, Project, Role, Scope, Tenant, User};
@@ -126,7 +126,7 @@ async fn lists_show_what_is_visible(store: Store) {
     same(&seen(ProjectsOf::User(viewer.id)).await, &[&place.serve]);
     same(&seen(ProjectsOf::User(guest.id)).await, &[&place.train, &place.foreign]);
     same(&seen(ProjectsOf::Only(place.serve.id)).await, &[&place.serve]);
-    // Whoever sees everything is asked for as `All`; the binding alone opens no project.
+    // An operator uses `All`; the binding alone makes no project visible.
     assert!(seen(ProjectsOf::User(operator.id)).await.is_empty());
     assert!(seen(ProjectsOf::User(made::id())).await.is_empty());
     assert!(seen(ProjectsOf::Only(made::id())).await.is_empty());

@@ -48,7 +48,7 @@ async fn limits_are_set_on_the_version_that_was_seen(store: Store) {
     set(&Quota { max_gpus: None, used_allocations: 99, ..kept }).await.unwrap();
     let kept = store.quota_lookup(project.id).await.unwrap();
     assert_eq!((kept.max_gpus, kept.used_allocations, kept.version), (None, 0, 3));
-    // Use does not change the version: whoever sets limits does not race with whoever allocates.
+    // Usage does not change the version: setting limits does not conflict with allocations.
     assert!(take(&store, &project, 1, Capacity::default()).await);
     set(&kept).await.unwrap();
     made::is_gone(put(&store, async |tx| tx.quota_set(made::id(), &limits).await).await);
@@ -88,7 +88,7 @@ async fn a_limit_binds_what_grows_and_nothing_else(store: Store) {
     assert_eq!(full.excess(0, &fleet::capacity(-1, 0, 0, 0)), None, "what shrinks is always allowed");
     assert_eq!(Quota::default().excess(9, &fleet::capacity(9, 9, 9, 9)), None, "no limit");
     assert_eq!((full.used_allocations, full.used), (2, fleet::capacity(2, 2, 2, 2)));
-    // Below what is in use, a limit only keeps it from growing.
+    // A limit below the usage only prevents growth.
     let none = Quota { max_allocations: Some(0), max_gpus: Some(0), ..full };
     put(&store, async |tx| tx.quota_set(project.id, &none).await).await.unwrap();
     assert!(take(&store, &project, 0, fleet::capacity(-1, 0, 0, 0)).await);

@@ -1,4 +1,4 @@
-//! Refusals: the first of a minute is told at once, the rest are counted.
+//! Refusals: the first of a minute is recorded immediately, the rest are counted.
 
 use muster_db::Store;
 use muster_model::Scope;
@@ -17,7 +17,7 @@ async fn the_first_of_a_minute_is_told_and_the_rest_are_counted(store: Store) {
     let tenant = Scope::Tenant(made::id());
     let entry = made::entry("usr_1", "tenant.create", tenant);
     count(&store, &entry, 7).await;
-    let told = put(&store, async |tx| tx.unsealed_take(9).await).await.unwrap();
+    let told = put(&store, async |tx| tx.outbox_take(9).await).await.unwrap();
     assert_eq!(told.len(), 1);
     assert_eq!((told[0].chain.clone(), told[0].events.as_str()), (tenant.chain(), "[]"));
     assert_eq!(told[0].entry, serde_json::to_string(&entry).unwrap());
@@ -25,14 +25,14 @@ async fn the_first_of_a_minute_is_told_and_the_rest_are_counted(store: Store) {
     let last = Entry { detail: json!({"detail": "the last"}), ..entry.clone() };
     count(&store, &entry, 7).await;
     count(&store, &last, 7).await;
-    assert_eq!(store.unsealed_count().await.unwrap(), 0, "the rest of the minute is only counted");
+    assert_eq!(store.outbox_count().await.unwrap(), 0, "the rest of the minute is only counted");
 
-    // Another actor, action, code or minute starts a count of its own.
+    // Another actor, action, code or minute starts its own count.
     count(&store, &made::entry("usr_2", "tenant.create", tenant), 7).await;
     count(&store, &made::entry("usr_1", "tenant.delete", tenant), 7).await;
     count(&store, &Entry { code: Some("not_found".to_owned()), ..entry.clone() }, 7).await;
     count(&store, &entry, 8).await;
-    assert_eq!(store.unsealed_count().await.unwrap(), 4);
+    assert_eq!(store.outbox_count().await.unwrap(), 4);
 
     let mut taken = put(&store, async |tx| tx.refusal_take(8).await).await.unwrap();
     taken.sort();
@@ -56,8 +56,8 @@ async fn only_minutes_that_are_over_are_taken(store: Store) {
     assert_eq!(take(7).await, [1, 2]);
     assert!(take(7).await.is_empty(), "what was taken is gone");
     assert_eq!(take(8).await, [1]);
-    // A minute that was taken and comes again is told again.
-    let before = store.unsealed_count().await.unwrap();
+    // A minute that was taken and recurs is recorded again.
+    let before = store.outbox_count().await.unwrap();
     count(&store, &entry, 6).await;
-    assert_eq!(store.unsealed_count().await.unwrap(), before + 1);
+    assert_eq!(store.outbox_count().await.unwrap(), before + 1);
 }

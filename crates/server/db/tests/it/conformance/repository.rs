@@ -1,4 +1,4 @@
-//! Repositories: what they have, the tags in them, who may read them, and what of them is garbage.
+//! Repositories: their blobs, tags, pull rights and garbage.
 
 use jiff::Timestamp;
 use muster_db::{BlobPlace, ExternalSource, Page, PullRight, Result, Store};
@@ -34,7 +34,7 @@ on_both![
     repositories_go_with_their_project_or_tenant,
 ];
 
-/// A repository of this name.
+/// Creates a repository of this name.
 pub(super) async fn repository(store: &Store, project: &Project, name: &str) -> Repository {
     ensure(store, project, name, 0).await.unwrap()
 }
@@ -44,7 +44,7 @@ async fn ensure(store: &Store, project: &Project, name: &str, seconds: i64) -> R
     put(store, async |tx| tx.repository_ensure(made::id(), tenant, project, name, at(seconds)).await).await
 }
 
-/// Content of ten bytes that a repository has since `seconds`, in a file that is named after it.
+/// Adds ten bytes of content to a repository at `seconds`, in a file named after it.
 pub(super) async fn blob(store: &Store, id: RepositoryId, digest: &str, seconds: i64) {
     put(store, async |tx| {
         tx.blob_put(digest, 10, Some(&format!("file of {digest}")), at(seconds)).await?;
@@ -98,7 +98,7 @@ async fn of_two_files_with_one_content_the_first_counts(store: Store) {
     assert_eq!(keep(Some("two")).await.unwrap().as_deref(), Some("one"));
     assert_eq!(keep(None).await.unwrap().as_deref(), Some("one"));
     put(&store, async |tx| tx.repository_blob_put(id, "sha256:a", at(0)).await).await.unwrap();
-    // What is damaged is lost in this very file, and may be brought anew.
+    // A damaged blob is lost in this file only, and can be pushed again.
     let lost = async |file| put(&store, async |tx| tx.blob_lost("sha256:a", file).await).await.unwrap();
     lost("two").await;
     let found = async || store.repository_blob(id, "sha256:a").await.unwrap().unwrap();
@@ -166,7 +166,7 @@ async fn a_reference_has_the_size_that_its_own_repository_declares(store: Store)
     refer(two, 1).await;
     let size = async |id| store.repository_blob(id, "sha256:a").await.unwrap().unwrap().size;
     assert_eq!((size(one).await, size(two).await), (10, 1));
-    // Content that came is measured, and a reference changes nothing about that.
+    // Pushed content has a measured size, which a reference does not change.
     put(&store, async |tx| tx.blob_put("sha256:a", 10, Some("file"), at(0)).await).await.unwrap();
     put(&store, async |tx| tx.repository_blob_put(one, "sha256:a", at(0)).await).await.unwrap();
     refer(two, 2).await;
@@ -199,7 +199,7 @@ async fn another_registry_that_has_a_blob_is_remembered(store: Store) {
     assert_eq!(store.external_source(id, "sha256:a").await.unwrap(), Some(second));
     assert_eq!(store.external_source(id, "sha256:b").await.unwrap(), None);
     assert_eq!(store.external_source(made::id(), "sha256:a").await.unwrap(), None);
-    // It is forgotten with the last link, and not before.
+    // It is deleted with the last link, and not before.
     let forget = async || put(&store, async |tx| tx.garbage_external_delete().await).await.unwrap();
     blob(&store, id, "sha256:a", 0).await;
     assert_eq!(forget().await, 0);
@@ -370,7 +370,7 @@ async fn the_first_folder_is_the_databases(store: Store) {
     assert_eq!(store.storage_claim(mine, mine).await.unwrap(), (mine, id));
 }
 
-/// A repository with something in every table that knows repositories, but for artifacts.
+/// Creates a repository with rows in every table that refers to repositories, except artifacts.
 async fn full(store: &Store, project: &Project, name: &str) -> Repository {
     let made = repository(store, project, name).await;
     let source = ExternalSource { registry: "r".to_owned(), repository: "x".to_owned(), secret_id: None };
@@ -415,8 +415,8 @@ async fn repositories_go_with_their_project_or_tenant(store: Store) {
     assert!(store.repository_by_name(serve.id, "three").await.unwrap().is_none());
 }
 
-/// Pushes of content that is garbage at this moment, while others collect it: whoever was told that the push is done finds the
-/// content, in a file that nobody was told to remove.
+/// Pushes content while it is collected as garbage: after a successful push the content exists, in a file that the collector
+/// was not told to remove.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_pushed_while_it_is_collected_is_there_or_comes_anew() {
     let database = Database::postgres();
@@ -440,7 +440,7 @@ async fn what_is_pushed_while_it_is_collected_is_there_or_comes_anew() {
                     pushed.await.expect("a push is never refused for the collector's sake");
                     return None;
                 }
-                // The foreign key refuses whoever looked before the push and removes after it.
+                // The foreign key rejects a collector that read before the push and deletes after it.
                 match put(&store, async |tx| tx.garbage_blob_delete(&digest).await).await {
                     Ok(file) => file,
                     refused => {
@@ -458,7 +458,7 @@ async fn what_is_pushed_while_it_is_collected_is_there_or_comes_anew() {
     }
 }
 
-/// Manifests that come to need content at the moment when its link is collected: one of the two is refused.
+/// Manifests that refer to content while its link is collected: one of the two is rejected.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_manifest_that_was_taken_has_its_blobs_whatever_is_collected() {
     let database = Database::postgres();
@@ -472,7 +472,7 @@ async fn a_manifest_that_was_taken_has_its_blobs_whatever_is_collected() {
         let taken = race(&stores, |n, store| {
             let digest = digest.clone();
             async move {
-                // Many collect in one round, and few in the next.
+                // Many collectors in one round, few in the next.
                 if (n % 4 == 0) == (round % 2 == 0) {
                     let of_link =
                         put(&store, async |tx| tx.garbage_link_delete(id, &digest, at(9)).await).await;

@@ -150,7 +150,7 @@ async fn bindings_go_with_the_person_the_project_and_the_tenant(store: Store) {
     let bindings = [
         made::binding(&place.ada, Role::TenantAdmin, Scope::Tenant(place.acme.id)),
         made::binding(&place.ada, Role::ProjectAdmin, place.train.scope()),
-        // A person of acme with a role at globex: goes with acme, because the person does.
+        // A user of acme with a role at globex: removed with acme, because the user is.
         made::binding(&place.ada, Role::ProjectViewer, place.lab.scope()),
         made::binding(&place.bob, Role::ProjectAdmin, place.train.scope()),
         made::binding(&place.bob, Role::PlatformOperator, Scope::Platform),
@@ -159,7 +159,7 @@ async fn bindings_go_with_the_person_the_project_and_the_tenant(store: Store) {
     made::is_gone(put(&store, async |tx| tx.user_delete(place.ada.id, 1).await).await);
     made::is_gone(put(&store, async |tx| tx.project_delete(place.train.id, 1).await).await);
 
-    // Each is tried and taken back, so that all start from the same rows.
+    // Each is tried and rolled back, so that all start from the same rows.
     let mut tx = store.begin().await.unwrap();
     assert_eq!(tx.role_binding_delete_of_user(place.ada.id).await.unwrap(), 3);
     assert_eq!(tx.role_binding_delete_of_user(place.ada.id).await.unwrap(), 0);

@@ -1,4 +1,4 @@
-//! What was issued: for a purpose, in the form that the purpose has, and no longer than what it is for.
+//! Issued secrets: for a purpose, in the form that it requires, and no longer valid than their subject.
 
 use muster_db::{Page, Result, Store};
 use muster_ids::{RepositoryId, TypedId as _};
@@ -78,7 +78,7 @@ async fn revoked(store: &Store, secret: &RuntimeSecret) -> bool {
     stored(store, secret).await.revoked_at.is_some()
 }
 
-/// The repositories `base` and `other` of every project there is, written as a push would.
+/// Creates the repositories `base` and `other` of every project, as a push would.
 async fn repositories(store: &Store, place: &Place) -> (RepositoryId, RepositoryId) {
     for statement in [
         "INSERT INTO repositories (id, tenant_id, project_id, name, created_at, version)
@@ -166,7 +166,7 @@ async fn material_is_revoked_once_and_what_was_sealed_is_erased(store: Store) {
     assert!(store.runtime_secret_of_tenant(place.tenant.id).await.unwrap().is_empty());
     same(&stored(&store, &second).await, &second);
     revoke(&second, 1).await.unwrap();
-    // Its hash stays, so that who shows it is told apart from who shows nothing.
+    // Its hash stays, to distinguish a revoked credential from an unknown one.
     let over = RuntimeSecret { revoked_at: Some(at(5)), version: 2, ..second.clone() };
     same(&store.runtime_secret_by_hash(&second.hash.unwrap()).await.unwrap().unwrap(), &over);
 }
@@ -211,7 +211,7 @@ async fn what_was_issued_to_a_cell_ends_with_the_cell(store: Store) {
     };
     put(&store, async |tx| tx.cell_move(&neighbour, &failed, at(11)).await).await.unwrap();
     assert!(revoked(&store, &theirs).await);
-    // The first time counts.
+    // The first revocation counts.
     assert_eq!(stored(&store, &mine).await.revoked_at, Some(at(9)));
 }
 
@@ -225,7 +225,7 @@ async fn what_was_issued_to_an_incarnation_ends_with_the_incarnation(store: Stor
     assert!(revoked(&store, &before).await);
     let made = store.cell_lookup(cell.id).await.unwrap().unwrap();
     let present = added(&store, pull(&place, &made, base)).await;
-    // A move within an incarnation takes nothing away.
+    // A state change within an incarnation revokes nothing.
     let going = Cell { state: CellState::Destroying, ..made.clone() };
     put(&store, async |tx| tx.cell_move(&made, &going, at(10)).await).await.unwrap();
     same(&stored(&store, &present).await, &present);
@@ -329,7 +329,7 @@ async fn material_goes_with_its_repository_its_project_or_its_tenant(store: Stor
     added(&store, bootstrap(&next, "b")).await;
     put(&store, async |tx| tx.repository_delete(base, 1).await).await.unwrap();
     assert_eq!(store.runtime_secret_list(FIRST, place.project.id, None, None).await.unwrap().len(), 2);
-    // A cell of the past does not go before what refers to it.
+    // A removed cell stays until the rows that refer to it are removed.
     gone(&store, &cell).await;
     let project = place.project.id;
     is_gone(put(&store, async |tx| tx.cell_delete_of_project(project).await).await);

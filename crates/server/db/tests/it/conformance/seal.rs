@@ -1,4 +1,4 @@
-//! What the sealer does: take in order, number, write.
+//! The sealer's work: take in order, number, write.
 
 use muster_db::{SealBatch, Store};
 use muster_model::Scope;
@@ -17,7 +17,7 @@ on_both![
 ];
 
 async fn leave(store: &Store, id: Uuid, entry: &str) {
-    put(store, async |tx| tx.unsealed_insert(id, "platform", entry, "[]").await).await.unwrap();
+    put(store, async |tx| tx.outbox_append(id, "platform", entry, "[]").await).await.unwrap();
 }
 
 async fn rows_are_taken_in_the_order_of_their_ids(store: Store) {
@@ -26,25 +26,25 @@ async fn rows_are_taken_in_the_order_of_their_ids(store: Store) {
         leave(&store, ids[n], &format!("entry {n}")).await;
     }
     made::is_conflict(
-        put(&store, async |tx| tx.unsealed_insert(ids[0], "platform", "again", "[]").await).await,
+        put(&store, async |tx| tx.outbox_append(ids[0], "platform", "again", "[]").await).await,
     );
     let take = async |limit: i64| {
-        let taken = put(&store, async |tx| tx.unsealed_take(limit).await).await.unwrap();
+        let taken = put(&store, async |tx| tx.outbox_take(limit).await).await.unwrap();
         taken.into_iter().map(|row| row.entry).collect::<Vec<_>>()
     };
     assert_eq!(take(2).await, ["entry 0", "entry 1"]);
-    assert_eq!(store.unsealed_count().await.unwrap(), 3);
+    assert_eq!(store.outbox_count().await.unwrap(), 3);
     assert_eq!(take(9).await, ["entry 2", "entry 3", "entry 4"]);
     assert!(take(9).await.is_empty());
-    assert!(!store.unsealed_any().await.unwrap());
+    assert!(!store.outbox_has_rows().await.unwrap());
 }
 
 async fn what_a_failed_round_took_is_still_there(store: Store) {
     leave(&store, made::uuid(), "entry").await;
     let mut tx = store.begin().await.unwrap();
-    assert_eq!(tx.unsealed_take(9).await.unwrap().len(), 1);
+    assert_eq!(tx.outbox_take(9).await.unwrap().len(), 1);
     tx.rollback().await;
-    assert_eq!(store.unsealed_count().await.unwrap(), 1);
+    assert_eq!(store.outbox_count().await.unwrap(), 1);
 }
 
 async fn counters_start_empty_and_move_on(store: Store) {
@@ -70,7 +70,7 @@ async fn counters_start_empty_and_move_on(store: Store) {
     assert!(put(&store, async |tx| tx.stream_heads(&[]).await).await.unwrap().is_empty());
 }
 
-/// Two sealers that both believe in their lease would give a number twice; the keys refuse the second.
+/// Two sealers that both believe to hold the lease would assign a number twice; the unique keys reject the second.
 async fn a_number_is_given_once(store: Store) {
     let tenant = Scope::Tenant(made::id());
     let round = || {
@@ -86,7 +86,7 @@ async fn a_number_is_given_once(store: Store) {
     for batch in [twice, audit, events] {
         made::is_conflict(put(&store, async |tx| tx.seal(&batch).await).await);
     }
-    // The tenant's numbers are guarded as well as the platform's.
+    // The tenant's numbers are guarded like the platform's.
     let mut shifted = round();
     shifted.audit.clear();
     shifted.events[0]["platform_sequence"] = 2.into();

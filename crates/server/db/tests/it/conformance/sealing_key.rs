@@ -23,7 +23,7 @@ async fn insert(store: &Store, keys: &[&SealingKey]) -> muster_db::Result<()> {
 }
 
 async fn a_key_is_found_by_version_and_the_newest_is_known(store: Store) {
-    // Ten after nine: versions are numbers, not texts.
+    // Ten after nine: versions sort as numbers, not as text.
     let (nine, ten) = (made::sealing_key("ten_a", 9, "root-1"), made::sealing_key("ten_a", 10, "root-2"));
     let platform = made::sealing_key("platform", 1, "root-1");
     insert(&store, &[&ten, &nine, &platform]).await.unwrap();
@@ -62,7 +62,7 @@ async fn keys_under_other_roots_are_listed_and_rewrapped(store: Store) {
     assert_eq!(store.sealing_keys_under("root-1").await.unwrap(), 2);
     assert_eq!(store.sealing_keys_under("root-2").await.unwrap(), 2);
 
-    // Another replica was faster: what it wrote stays.
+    // Another replica came first: its key stays.
     let late = SealingKey { wrapped: vec![43], ..fresh.clone() };
     made::is_stale(put(&store, async |tx| tx.sealing_key_rewrap(&late, "root-1").await).await);
     same(&store.sealing_key_lookup("ten_a", 1).await.unwrap(), &Some(&fresh));

@@ -1,4 +1,4 @@
-//! A project's own secrets: sealed, replaced as a whole, and kept while a living cell names them.
+//! A project's own secrets: sealed, replaced as a whole, and kept while a live cell uses them.
 
 use muster_db::{Page, Result, Store};
 use muster_model::secret::ProjectSecret;
@@ -114,7 +114,7 @@ async fn a_content_is_sealed_anew_unless_it_changed(store: Store) {
     };
     is_stale(reseal(vec![1]).await);
     reseal(first.sealed.clone()).await.unwrap();
-    // Nobody who saw the secret before is troubled with it.
+    // Resealing does not change the version, so it does not conflict with other changes.
     same(&stored(&store, &first).await, &ProjectSecret { sealed: vec![7, 0, 7], ..first.clone() });
     is_stale(reseal(first.sealed.clone()).await);
     same(&stored(&store, &neighbour).await, &neighbour);
@@ -131,7 +131,7 @@ async fn a_secret_is_removed_on_the_version_that_was_seen(store: Store) {
     added(&store, &train, "token").await;
 }
 
-/// A cell that names these secrets.
+/// Creates a cell that uses these secrets.
 async fn naming(
     store: &Store,
     place: &Place,
@@ -154,7 +154,7 @@ async fn living_cells_that_name_a_secret_are_told_with_its_removal(store: Store)
     let place = place(&store).await;
     let secret = added(&store, &place.project, "token").await;
     let other = added(&store, &place.project, "tok").await;
-    // Whether its specification speaks of secrets at all, of none, or of others.
+    // Specs without secrets, with an empty list, and with other secrets.
     request(&store, &cell(&place, "silent", 2)).await.unwrap();
     naming(&store, &place, "without", 3, &[]).await;
     naming(&store, &place, "other", 4, &["tokens", "to"]).await;
@@ -184,7 +184,7 @@ async fn what_is_held_is_there(store: Store) {
     is_gone(hold().await);
 }
 
-/// Neither end of the race may miss the other: the removal sees the cell, or the cell sees that the secret is gone.
+/// Neither side of the race can miss the other: the removal finds the cell, or the cell finds the secret removed.
 async fn whoever_removes_a_secret_waits_for_whoever_makes_a_cell_with_it(store: Store) {
     let place = place(&store).await;
     let secret = added(&store, &place.project, "token").await;

@@ -26,7 +26,7 @@ pub(super) async fn node(store: &Store, id: NodeId) -> Node {
     store.node_lookup(id).await.unwrap().unwrap()
 }
 
-/// What is free on a node, and how many hold something of it.
+/// Returns the free capacity of a node, and its number of holders.
 async fn free(store: &Store, id: NodeId) -> (Capacity, i64) {
     let node = node(store, id).await;
     (node.free, node.holders)
@@ -91,7 +91,7 @@ async fn what_is_known_of_a_slot_changes_and_what_was_decided_stays(store: Store
     assert_eq!((first.numa, first.island, first.version), (2, 3, 2));
     assert_eq!(found[2].reason.as_deref(), Some("fan"));
     same(&found[0], &slots[3]);
-    // An approval makes what was only discovered usable.
+    // An approval makes a discovered slot usable.
     let approved = Slot { state: SlotState::Approved, ..again[3].clone() };
     put(&store, async |tx| tx.slot_upsert(&approved, at(8)).await).await.unwrap();
     assert_eq!(store.slot_lookup(again[3].id).await.unwrap().unwrap().state, SlotState::Approved);
@@ -131,7 +131,7 @@ async fn a_slot_is_held_once(store: Store) {
     assert_eq!(claims, [0, 1].map(|n: usize| (slots[n].id, slots[n].device.clone())));
     assert!(store.claims_of(second).await.unwrap().is_empty());
     hold(&store, &fleet::hold(id, second, &[slots[2].id, slots[3].id])).await.unwrap();
-    // Somebody who holds nothing but CPUs is a holder too.
+    // An allocation that holds only CPUs is a holder too.
     let third = fleet::requested(&store, &project, "c").await.id;
     hold(&store, &fleet::hold(id, third, &[])).await.unwrap();
     assert_eq!(free(&store, id).await, (fleet::capacity(0, 58, 988, 1976), 3));
@@ -150,7 +150,7 @@ async fn no_more_is_held_than_there_is(store: Store) {
         fleet::capacity(0, 0, 1001, 0),
         fleet::capacity(0, 0, 0, 2001),
         fleet::capacity(3, 0, 0, 0),
-        // What is given back that nobody holds is as wrong.
+        // Releasing more than is held is an error too.
         fleet::capacity(0, -1, 0, 0),
         fleet::capacity(-1, 0, 0, 0),
     ] {
@@ -220,7 +220,7 @@ async fn what_is_given_back_is_free_again(store: Store) {
     assert_eq!(store.fits().await.unwrap(), [Fit { whole: false, gpus: 1, pocket: 1, island: 1, numa: 1 }]);
     fleet::released(&store, id, second, 1).await;
     assert_eq!((free(&store, id).await, store.fits().await.unwrap()), (whole, fit));
-    // Claimed anew by somebody else: what was given back is history.
+    // Claimed again by another allocation: the released claim is history.
     fleet::held(&store, id, second, &[slots[0].id]).await;
     assert_eq!(store.slot_lookup(slots[0].id).await.unwrap().unwrap().allocation_id, Some(second));
     let absent = put(&store, async |tx| tx.unhold(made::id(), first, &Capacity::default(), at(6)).await);
@@ -238,7 +238,7 @@ async fn some_of_it_is_given_back_and_the_rest_stays(store: Store) {
     fleet::held(&store, id, other, &[slots[3].id]).await;
     put(&store, async |tx| {
         tx.node_lock(id).await?;
-        // The fourth is not this one's to give.
+        // The fourth slot is not held by this allocation.
         let given = [slots[1].id, slots[2].id, slots[3].id];
         tx.unhold_some(id, holder, &given, &fleet::capacity(2, 1, 1, 1), at(6)).await?;
         tx.node_recount(id).await
@@ -262,7 +262,7 @@ async fn what_is_quarantined_counts_and_is_not_free(store: Store) {
     set(&store, slots[1].id, SlotState::Retired, None).await.unwrap();
     recount().await;
     assert_eq!((node(&store, id).await.total.gpus, free(&store, id).await.0.gpus), (3, 2));
-    // A slot that is held and quarantined is not free when it is given back.
+    // A held and quarantined slot is not free after its release.
     let holder = fleet::requested(&store, &project, "a").await.id;
     fleet::held(&store, id, holder, &[slots[2].id]).await;
     set(&store, slots[2].id, SlotState::Quarantined, Some("fan")).await.unwrap();
@@ -271,7 +271,7 @@ async fn what_is_quarantined_counts_and_is_not_free(store: Store) {
     made::is_gone(put(&store, async |tx| tx.node_recount(made::id()).await).await);
 }
 
-/// Ends an allocation's life without ever having had a place.
+/// Fails an allocation that was never placed.
 async fn failed(store: &Store, id: AllocationId) {
     use muster_model::allocation::{Allocation, AllocationState};
     let before = store.allocation_lookup(id).await.unwrap().unwrap();

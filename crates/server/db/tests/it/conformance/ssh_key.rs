@@ -1,4 +1,4 @@
-//! SSH keys: whose they are, and which cells get them.
+//! SSH keys: their owners, and the cells that get them.
 
 use muster_db::{Page, Result, Store};
 use muster_ids::{CellId, RoleBindingId};
@@ -50,7 +50,7 @@ async fn added(store: &Store, project: &Project, user: &User, name: &str) -> Ssh
     key
 }
 
-/// Somebody of the tenant, with a role there or without one.
+/// Creates a user of the tenant, with a role there or without one.
 async fn person(
     store: &Store,
     place: &Place,
@@ -71,12 +71,12 @@ async fn person(
     (user, binding.map_or_else(made::id, |binding| binding.id))
 }
 
-/// Somebody who may open a terminal in the project's cells.
+/// Returns a role that may open a terminal in the project's cells.
 fn admin(place: &Place) -> Option<(Role, Scope)> {
     Some((Role::ProjectAdmin, place.project.scope()))
 }
 
-/// A living cell that asks for keys.
+/// Creates a live cell that accepts keys.
 async fn open(store: &Store, place: &Place, name: &str, host: i64) -> CellId {
     let mut cell = cell(place, name, host);
     cell.people = true;

@@ -1,4 +1,4 @@
-//! Streams that were granted: joined by whoever asked, once, in time.
+//! Granted streams: joined once, in time, by the requesting actor.
 
 use muster_db::{Result, Store, Stream};
 use muster_model::Labels;

@@ -1,4 +1,4 @@
-//! Retention: what is forgotten, and what stays written about it.
+//! Retention: deleted rows, and the pruning positions that remain.
 
 use muster_db::{AuditFilter, EventFilter, Store};
 use muster_model::Scope;
@@ -18,15 +18,16 @@ on_both![
 
 async fn old_answers_are_forgotten(store: Store) {
     for (key, at) in [("old", 0), ("edge", 10), ("young", 20)] {
-        let door = muster_db::Door { at: made::at(at), ..made::door("usr_1", Some(key), Scope::Platform) };
-        assert!(put(&store, async |tx| tx.door_insert(&door).await).await.unwrap());
+        let door =
+            muster_db::CommandRecord { at: made::at(at), ..made::door("usr_1", Some(key), Scope::Platform) };
+        assert!(put(&store, async |tx| tx.record_command(&door).await).await.unwrap());
     }
     assert_eq!(put(&store, async |tx| tx.sweep_idempotency(made::at(10)).await).await.unwrap(), 1);
     let kept = async |key: &str| {
         store.replay_lookup("usr_1", "POST /v1/tenants", key, made::at(-1)).await.unwrap().is_some()
     };
     assert_eq!((kept("old").await, kept("edge").await, kept("young").await), (false, true, true));
-    assert_eq!(store.unsealed_count().await.unwrap(), 3, "what is to be sealed is not swept");
+    assert_eq!(store.outbox_count().await.unwrap(), 3, "what is to be sealed is not swept");
 }
 
 async fn ended_tokens_are_forgotten(store: Store) {
@@ -79,7 +80,8 @@ async fn old_events_go_and_every_stream_knows_how_far(store: Store) {
     assert_eq!(sweep(0).await, 0);
     assert_eq!(store.event_stream_head(Scope::Platform).await.unwrap(), (7, 0));
 
-    // Up to and with the fifth, for the sixth happened at 50 itself: platform 1, acme 2 and 5 (as 1 to 4), train 3 and 5 (as 1, 2), serve 4 (as 1).
+    // Up to and including the fifth, because the sixth happened at 50 itself: platform 1, acme 2 and 5 (as 1 to 4), train 3
+    // and 5 (as 1, 2), serve 4 (as 1).
     assert_eq!(sweep(50).await, 5);
     let heads = [
         (Scope::Platform, (7, 5)),
@@ -99,7 +101,7 @@ async fn old_events_go_and_every_stream_knows_how_far(store: Store) {
     assert_eq!(sweep(1000).await, 2);
     assert_eq!(store.event_stream_head(train).await.unwrap(), (3, 3));
 
-    // The numbers go on from where they were.
+    // The numbers continue.
     let next = sealer.event(made::draft("dev.muster.thing.v1", train, 2000));
     sealer.seal(&store).await;
     assert_eq!((next.platform_sequence, next.project_sequence), (8, Some(4)));
@@ -143,7 +145,7 @@ async fn old_entries_go_and_the_chain_keeps_the_hash(store: Store) {
     assert_eq!((head.sequence, head.pruned_sequence), (4, 4));
     assert_eq!((&head.hash, &head.pruned_hash), (&theirs[3].hash, &theirs[3].hash));
 
-    // Sealing on keeps the marks.
+    // Further sealing keeps the pruning positions.
     let next = sealer.entry(Scope::Platform, "usr_1", "tenant.delete", 2000);
     sealer.seal(&store).await;
     let head = store.audit_head("platform").await.unwrap();

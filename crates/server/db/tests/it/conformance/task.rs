@@ -1,4 +1,4 @@
-//! Node tasks: asked for once, handed to the agent of the current session, reported on by whoever has them.
+//! Node tasks: queued once, delivered to the agent of the current session, and reported on by that agent.
 
 use muster_db::{Result, Store, TaskReport};
 use muster_ids::{NodeId, TaskId};
@@ -25,7 +25,7 @@ on_both![
     a_task_that_is_set_aside_leaves_its_key_to_another,
 ];
 
-/// A node whose agent has said hello without a ghost.
+/// Creates a node with an agent that started without stale copies.
 async fn agent(store: &Store, name: &str) -> NodeId {
     let joining = fleet::joining(name);
     put(store, async |tx| {
@@ -102,7 +102,7 @@ async fn the_same_thing_is_asked_for_once(store: Store) {
     let again = fleet::task(node, first.operation_id, "prepare");
     queue(&store, &again).await.unwrap();
     same(&store.task_list(first.operation_id).await.unwrap(), &[&first]);
-    // Also when the first has ended long ago: its answer is the answer.
+    // The same after the first has ended: its result stands.
     report(&store, node, &done(&first)).await.unwrap();
     queue(&store, &again).await.unwrap();
     assert_eq!(store.task_list(first.operation_id).await.unwrap().len(), 1);
@@ -126,7 +126,7 @@ async fn tasks_are_handed_to_the_agent_of_the_current_session(store: Store) {
     assert!(deliver(&store, node, 1).await.is_empty(), "each is handed out once");
     assert_eq!(store.task_nodes_waiting(at(1)).await.unwrap(), [other]);
 
-    // With a ghost on the node nothing is handed out, nor after the node was retired.
+    // Nothing is delivered to a node with stale copies, nor to a retired one.
     assert_eq!(hello(&store, other, false).await, 2);
     assert!(deliver(&store, other, 2).await.is_empty());
     assert_eq!(hello(&store, other, true).await, 3);

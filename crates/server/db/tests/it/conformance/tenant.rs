@@ -125,7 +125,7 @@ async fn lists_show_what_a_person_administers(store: Store) {
         tx.user_insert(&nobody).await?;
         tx.project_insert(&project).await?;
         tx.role_binding_insert(&made::binding(&person, Role::TenantAdmin, Scope::Tenant(mine.id))).await?;
-        // A role in a project does not show its tenant.
+        // A role in a project does not make its tenant visible.
         tx.role_binding_insert(&made::binding(&person, Role::ProjectAdmin, project.scope())).await
     })
     .await
@@ -153,7 +153,7 @@ async fn selectors_match_equal_and_unequal_labels(store: Store) {
     assert_eq!(found(&store, "team=ml").await, ["ml", "test"]);
     assert_eq!(found(&store, "team=ml,stage=test").await, ["test"]);
     assert_eq!(found(&store, "team=ml,stage!=test").await, ["ml"]);
-    // A missing key passes `!=`, and is not the same as an empty value.
+    // A missing key passes `!=`, and differs from an empty value.
     assert_eq!(found(&store, "team!=ml").await, ["bare", "web"]);
     assert_eq!(found(&store, "empty=").await, ["web"]);
     assert_eq!(found(&store, "empty!=").await, ["bare", "ml", "test"]);

@@ -196,7 +196,7 @@ async fn last_use_only_moves_forward(store: Store) {
     for (seen, kept) in [(100, 100), (50, 100), (200, 200)] {
         put(&store, async |tx| tx.token_used(token.id, made::at(seen)).await).await.unwrap();
         let now = stored(&store, &token).await;
-        // No new version: being used is no change that an `If-Match` must see.
+        // The version stays: usage is not a change that `If-Match` must detect.
         same(&now, &Token { last_used_at: Some(made::at(kept)), ..token.clone() });
     }
     put(&store, async |tx| tx.token_used(made::id(), made::at(1)).await).await.unwrap();

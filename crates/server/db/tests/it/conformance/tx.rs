@@ -1,4 +1,4 @@
-//! Transactions: all or nothing, unseen until committed.
+//! Transactions: atomic, and invisible until committed.
 
 use std::time::Duration;
 
@@ -25,7 +25,7 @@ async fn what_is_committed_is_there_and_what_is_not_is_not(store: Store) {
     let mut tx = store.begin().await.unwrap();
     tx.tenant_insert(&dropped).await.unwrap();
     drop(tx);
-    // The next writer waits until the dropped one is undone.
+    // The next writer waits until the dropped one is rolled back.
     put(&store, async |tx| tx.tenant_insert(&made::tenant("next")).await).await.unwrap();
     assert!(store.tenant_lookup(kept.id).await.unwrap().is_some());
     assert!(store.tenant_lookup(rolled.id).await.unwrap().is_none());
@@ -42,8 +42,8 @@ async fn nobody_sees_a_transaction_before_its_commit(store: Store) {
     assert!(store.tenant_lookup(tenant.id).await.unwrap().is_some());
 }
 
-/// PostgreSQL answers COMMIT of a failed transaction with a rollback that looks like a success. Whoever is told that it
-/// was committed must find it committed, on both databases.
+/// PostgreSQL answers COMMIT of a failed transaction with a rollback that looks like a success. A reported commit must be a
+/// commit, on both databases.
 async fn a_transaction_with_a_failed_statement_cannot_be_committed(store: Store) {
     let (first, again) = (made::tenant("acme"), made::tenant("acme"));
     let mut tx = store.begin().await.unwrap();

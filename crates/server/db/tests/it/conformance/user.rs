@@ -1,4 +1,4 @@
-//! People.
+//! Users.
 
 use muster_db::{Page, Store};
 use muster_model::{LabelSelector, Tenant, User};
@@ -142,7 +142,7 @@ async fn a_number_is_given_once_in_a_tenant(store: Store) {
     let mut other = made::user(Some(&acme), "other@acme.example");
     other.login = Some(login);
     made::is_conflict(put(&store, async |tx| tx.user_insert(&other).await).await);
-    // Who left takes the number along.
+    // A removed user's uid is not reused.
     put(&store, async |tx| tx.user_delete(ada.id, ada.version).await).await.unwrap();
     assert_eq!(next(&acme).await, Some(30_002));
 }

@@ -146,14 +146,14 @@ async fn progress_is_fenced_by_where_it_was_found(store: Store) {
     };
     put(&store, async |tx| tx.webhook_progress(&found, &moved).await).await.unwrap();
     same(&stored(&store, &found).await, &moved);
-    // A second deliverer that found it at the old place is refused, by the cursor and by the attempts.
+    // A second deliverer with the old position is rejected, by the cursor and by the attempts.
     let ahead = Webhook { cursor: 100, ..found.clone() };
     made::is_fenced(put(&store, async |tx| tx.webhook_progress(&found, &ahead).await).await);
     for elsewhere in [Webhook { attempts: 1, ..moved.clone() }, Webhook { cursor: 8, ..moved.clone() }] {
         made::is_fenced(put(&store, async |tx| tx.webhook_progress(&elsewhere, &ahead).await).await);
     }
     same(&stored(&store, &found).await, &moved);
-    // A change by its owner does not stop the deliverer.
+    // A change by the owner does not stop the deliverer.
     let renamed = Webhook { url: "https://new.example/".to_owned(), version: 2, ..moved.clone() };
     put(&store, async |tx| tx.webhook_update(&renamed).await).await.unwrap();
     let done = Webhook { cursor: 10, attempts: 0, failing_since: None, ..moved.clone() };

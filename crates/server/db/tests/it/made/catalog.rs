@@ -1,4 +1,4 @@
-//! Apps, their releases, who may launch them, and what runs of them.
+//! Apps, their releases, entitlements and instances.
 
 use muster_db::{Result, Store};
 use muster_model::adapter::{Adapter, AdapterStep, AdapterStepState, AdapterVerb};
@@ -27,7 +27,7 @@ pub(crate) fn app(project: &Project, slug: &str) -> App {
     }
 }
 
-/// An app that is there.
+/// Creates an app.
 pub(crate) async fn offered(store: &Store, project: &Project, slug: &str, audience: Audience) -> App {
     let app = App { audience, ..app(project, slug) };
     put(store, async |tx| tx.app_insert(&app).await).await.unwrap();
@@ -57,7 +57,7 @@ pub(crate) fn change(before: Option<ArtifactState>, after: ArtifactState) -> Cha
     Change { before, after, actor_id: "usr_1".to_owned(), reason: "a test".to_owned(), at: at(3) }
 }
 
-/// A release that is there, made of nothing.
+/// Publishes a release without artifacts.
 pub(crate) async fn published(store: &Store, app: &App, name: &str) -> AppVersion {
     let version = version(app, name);
     let first = change(None, ArtifactState::Draft);
@@ -65,7 +65,7 @@ pub(crate) async fn published(store: &Store, app: &App, name: &str) -> AppVersio
     version
 }
 
-/// The same release in another state, with everything that the state asks for.
+/// Returns the same release in another state, with everything the state requires.
 pub(crate) fn to(before: &AppVersion, state: ArtifactState) -> AppVersion {
     let late = matches!(state, ArtifactState::Deprecated | ArtifactState::Retired);
     AppVersion {
@@ -80,7 +80,7 @@ pub(crate) async fn step(store: &Store, before: &AppVersion, after: &AppVersion)
     put(store, async |tx| tx.app_version_move(before, after, at(9)).await).await
 }
 
-/// Takes a release forward, step by step.
+/// Moves a release forward, step by step.
 pub(crate) async fn brought(store: &Store, version: &AppVersion, to_state: ArtifactState) -> AppVersion {
     let look =
         async || store.app_version_lookup(version.project_id, version.id).await.unwrap().unwrap().version;
@@ -94,7 +94,7 @@ pub(crate) async fn brought(store: &Store, version: &AppVersion, to_state: Artif
     seen
 }
 
-/// An entitlement, with the account that it is operated by.
+/// Creates an entitlement with its operator account.
 pub(crate) async fn granted(store: &Store, project: &Project, app: &App) -> (Entitlement, ServiceAccount) {
     let account = service_account(project, &format!("app-{}", app.slug));
     let entitlement = Entitlement {
@@ -119,7 +119,7 @@ pub(crate) async fn granted(store: &Store, project: &Project, app: &App) -> (Ent
     (entitlement, account)
 }
 
-/// An instance that was asked for, in the network of its project's cells.
+/// Creates a requested instance in the network of its project's cells.
 pub(crate) async fn launched(
     store: &Store,
     project: &Project,
@@ -168,7 +168,7 @@ pub(crate) async fn launched(
     instance
 }
 
-/// Takes an instance down, with evidence.
+/// Stops an instance, with evidence.
 pub(crate) async fn stopped(store: &Store, instance: &Instance) {
     use muster_ids::TypedId as _;
     use muster_model::witness::Transition;
@@ -180,7 +180,7 @@ pub(crate) async fn stopped(store: &Store, instance: &Instance) {
     }
 }
 
-/// A member in which this release really runs, as far as the database knows.
+/// Creates a member that runs this release, as far as the database knows.
 pub(crate) async fn member(store: &Store, instance: &Instance, version: &AppVersion, name: &str) -> Member {
     let asked = Member {
         id: id(),
@@ -239,7 +239,7 @@ pub(crate) fn adapter(account: &ServiceAccount, name: &str, seconds: i64) -> Ada
     }
 }
 
-/// A step that waits for an adapter.
+/// Builds a queued adapter step.
 pub(crate) fn adapter_step(instance: &Instance, key: &str) -> AdapterStep {
     AdapterStep {
         id: id(),

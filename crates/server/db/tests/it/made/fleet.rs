@@ -1,4 +1,4 @@
-//! Machines, what they have, who holds it, and what is done about it.
+//! Nodes, their capacity, allocations and operations.
 
 use muster_db::{Enrolment, Hold, Joining, Store};
 use muster_ids::{AllocationId, ClaimId, NodeId, OperationId, SlotId, TypedId as _};
@@ -14,7 +14,7 @@ use uuid::Uuid;
 
 use super::{at, id, project, put, tenant, uuid};
 
-/// What every machine here has beside its GPUs.
+/// The capacity of every node here, except GPUs.
 pub(crate) const WHOLE: Capacity = Capacity { gpus: 0, cpus: 64, memory_mb: 1000, disk_mb: 2000 };
 
 pub(crate) fn capacity(gpus: i64, cpus: i64, memory_mb: i64, disk_mb: i64) -> Capacity {
@@ -34,7 +34,7 @@ pub(crate) fn joining(name: &str) -> Joining {
     }
 }
 
-/// A GPU of a node: two in an island, four in a NUMA node.
+/// Builds a GPU slot of a node: two per island, four per NUMA node.
 pub(crate) fn slot(node: NodeId, ordinal: i64) -> Slot {
     Slot {
         id: id(),
@@ -53,7 +53,7 @@ pub(crate) fn slot(node: NodeId, ordinal: i64) -> Slot {
     }
 }
 
-/// A machine that takes allocations, with so many GPUs.
+/// Creates a node that accepts allocations, with this many GPUs.
 pub(crate) async fn machine(store: &Store, name: &str, gpus: i64) -> (NodeId, Vec<Slot>) {
     let joining = joining(name);
     let slots: Vec<Slot> = (0..gpus).map(|ordinal| slot(joining.id, ordinal)).collect();
@@ -71,7 +71,7 @@ pub(crate) async fn machine(store: &Store, name: &str, gpus: i64) -> (NodeId, Ve
     (joining.id, slots)
 }
 
-/// A tenant with a project.
+/// Creates a tenant with a project.
 pub(crate) async fn place(store: &Store) -> (Tenant, Project) {
     let tenant = tenant("acme");
     let project = project(&tenant, "train");
@@ -88,14 +88,14 @@ pub(crate) fn allocation(project: &Project, name: &str) -> Allocation {
     Allocation::requested(id(), project.tenant_id, project.id, name, capacity(1, 2, 4, 8), at(0))
 }
 
-/// An allocation that was asked for.
+/// Creates a requested allocation.
 pub(crate) async fn requested(store: &Store, project: &Project, name: &str) -> Allocation {
     let allocation = allocation(project, name);
     put(store, async |tx| tx.allocation_request(&allocation).await).await.unwrap();
     allocation
 }
 
-/// The same allocation, further on.
+/// Moves an allocation to its next state.
 pub(crate) async fn moved(store: &Store, before: &Allocation, after: Allocation) -> Allocation {
     put(store, async |tx| tx.allocation_move(before, &after, at(9)).await).await.unwrap();
     store.allocation_lookup(before.id).await.unwrap().unwrap()
@@ -114,12 +114,12 @@ pub(crate) fn hold(node: NodeId, allocation: AllocationId, slots: &[SlotId]) -> 
     }
 }
 
-/// So many claims to come.
+/// Returns ids for the claims of a hold.
 pub(crate) fn claims(hold: &Hold) -> Vec<ClaimId> {
     hold.slots.iter().map(|_| id()).collect()
 }
 
-/// Has an allocation hold slots of a node, as the engine would.
+/// Makes an allocation hold slots of a node, as the engine would.
 pub(crate) async fn held(store: &Store, node: NodeId, allocation: AllocationId, slots: &[SlotId]) {
     let hold = hold(node, allocation, slots);
     put(store, async |tx| {
@@ -131,7 +131,7 @@ pub(crate) async fn held(store: &Store, node: NodeId, allocation: AllocationId, 
     .unwrap();
 }
 
-/// And gives them back.
+/// Releases them.
 pub(crate) async fn released(store: &Store, node: NodeId, allocation: AllocationId, gpus: i64) {
     put(store, async |tx| {
         tx.node_lock(node).await?;
@@ -142,7 +142,7 @@ pub(crate) async fn released(store: &Store, node: NodeId, allocation: Allocation
     .unwrap();
 }
 
-pub(crate) fn operation(subject: Uuid, touches: &[Uuid]) -> Operation {
+pub(crate) fn operation(subject: Uuid, exclusive_locks: &[Uuid]) -> Operation {
     Operation {
         id: id(),
         kind: "allocation.create".to_owned(),
@@ -155,12 +155,12 @@ pub(crate) fn operation(subject: Uuid, touches: &[Uuid]) -> Operation {
         correlation_id: "c-1".to_owned(),
         state: OperationState::Accepted,
         input: json!({"gpus": 1}),
-        touches: touches.to_vec(),
-        shares: Vec::new(),
+        exclusive_locks: exclusive_locks.to_vec(),
+        shared_locks: Vec::new(),
         steps: vec![StepRecord::pending("claim"), StepRecord::pending("prepare")],
         items: Vec::new(),
         waiting: None,
-        parked: None,
+        blocked: None,
         reason: None,
         message: None,
         cancel_requested: false,
@@ -177,7 +177,7 @@ pub(crate) fn operation(subject: Uuid, touches: &[Uuid]) -> Operation {
     }
 }
 
-/// An operation that was written down.
+/// Stores an operation.
 pub(crate) async fn opened(store: &Store, operation: Operation) -> Operation {
     put(store, async |tx| tx.operation_open(&operation).await).await.unwrap();
     operation
@@ -222,14 +222,14 @@ pub(crate) fn witness(subject: Uuid, transition: Transition) -> Witness {
     }
 }
 
-/// Evidence about a thing, kept.
+/// Stores evidence about a subject.
 pub(crate) async fn witnessed(store: &Store, subject: Uuid, transition: Transition) -> Witness {
     let witness = witness(subject, transition);
     put(store, async |tx| tx.witness_insert(&witness).await).await.unwrap();
     witness
 }
 
-/// A node that is not ours any more.
+/// Retires a node.
 pub(crate) async fn retired(store: &Store, node: NodeId) {
     let witness = witnessed(store, node.uuid(), Transition::Retired).await;
     put(store, async |tx| tx.node_retire(node, witness.id, at(8)).await).await.unwrap();
@@ -245,7 +245,7 @@ pub(crate) fn enrolment(name: Option<&str>) -> Enrolment {
     }
 }
 
-/// Thirty-two bytes that nobody else has.
+/// Returns 32 unique bytes.
 pub(crate) fn key() -> [u8; 32] {
     let mut key = [3; 32];
     key[..16].copy_from_slice(uuid().as_bytes());

@@ -1,9 +1,9 @@
-//! Who may say what of a step, and until when.
+//! Fencing of steps: which holder may report on a step, and until when.
 
 use std::time::{Duration, Instant};
 
 use jiff::{SignedDuration, Timestamp};
-use muster_ids::World;
+use muster_ids::Env;
 use muster_testkit::Database;
 use serde_json::{Value, json};
 
@@ -58,7 +58,7 @@ async fn a_step_is_leased_with_everything_and_ended_once() {
         let members = json!({"members": []});
         stage.say(&step, "complete", held, members).await.refused(400, "invalid_request");
         stage.say(&step, "complete", held, json!({"message": "done"})).await.ok();
-        // Who did not hear the answer says the same again, and is told the same.
+        // A retry after a lost response gets the same response.
         stage.say(&step, "complete", held, json!({"message": "done"})).await.ok();
         stage.say(&step, "heartbeat", held, json!({})).await.refused(409, "fenced");
         let told = stage.scene.told().await;
@@ -80,9 +80,9 @@ async fn a_lease_that_lapsed_is_offered_again_and_its_old_holder_is_fenced() {
         let kept = stage.say(&first, "progress", generation(&first), far).await.ok();
         assert!(stage.lease(0).await.is_empty(), "it has a holder");
         let second = stage.lease(20).await.remove(0);
-        // Who waits is given the step when the lease lapses, not when it would ask again.
+        // A waiting adapter gets the step when the lease expires, not at its next request.
         let lapses: Timestamp = kept.text_of("leased_until").parse().unwrap();
-        let late = World::system().now().duration_since(lapses);
+        let late = Env::system().now().duration_since(lapses);
         assert!(late.is_positive() && late < SignedDuration::from_secs(2), "{late} after the lease lapsed");
         assert_eq!(second["step"]["id"], first["step"]["id"]);
         assert_eq!((generation(&second), &second["step"]["attempts"]), (generation(&first) + 1, &json!(2)));
@@ -112,7 +112,7 @@ async fn a_step_is_nobody_elses() {
     let step = joining(&stage).await;
     let id = step["step"]["id"].as_str().unwrap();
     let held = generation(&step);
-    // Another account of the project with every permission, and the operator of another app.
+    // Another account of the project with all permissions, and the operator of another app.
     let other = stage.scene.fixture.client(&stage.scene.kit, "account_with_grant");
     stage.post("apps", json!({"slug": "other", "display_name": "Other"})).await.ok();
     let mut manifest = crate::instance::pool("1");
@@ -131,7 +131,7 @@ async fn a_step_is_nobody_elses() {
                           "act": {"command": {"command": ["/bin/true"]}}});
         client.post(&stage.at(&format!("adapter-steps/{id}/tasks")), task).await.refused(404, "not_found");
     }
-    // Nor does it see any of it: another app's instances are not there.
+    // Nor is any of it visible: another app's instances do not exist for it.
     for path in [
         format!("adapter-steps/{id}"),
         "app-instances/farm".to_owned(),
@@ -148,7 +148,7 @@ async fn a_step_is_nobody_elses() {
         1
     );
     let _ = other;
-    // People have no business there, whoever they are.
+    // No person may call it, regardless of role.
     for person in ["tenant_admin", "operator"] {
         let client = stage.scene.fixture.client(&stage.scene.kit, person);
         client.post(&stage.at("adapter-steps/lease"), wish(0)).await.refused(403, "permission_denied");
@@ -174,9 +174,10 @@ async fn who_waits_is_woken_by_a_step_and_let_go_by_a_server_that_stops() {
     let stage = Stage::new(Database::sqlite()).await;
     let step = joining(&stage).await;
     stage.say(&step, "complete", generation(&step), json!({})).await.ok();
-    // The worker's step follows when the head works; from the commit that queued it the adapter hears within a second.
+    // The worker's step follows once the head is active; the adapter gets it within a second of the commit that queued
+    // it.
     let steps = stage.lease(30).await;
-    let heard = World::system().now();
+    let heard = Env::system().now();
     let asked: Timestamp = steps[0]["step"]["created_at"].as_str().unwrap().parse().unwrap();
     assert!(
         heard.duration_since(asked) < SignedDuration::from_secs(1),
@@ -204,7 +205,7 @@ async fn a_consumer_cuts_an_adapter_off_at_once() {
         admin.post(&revoke, json!({})).await.ok();
         stage.operator.get("/v1/whoami").await.ok();
         admin.post(&revoke, json!({})).await.refused(409, "invalid_state");
-        // A wait that began before ends with it, and is not answered as if nothing had happened.
+        // A wait that began earlier ends too, and does not return as if nothing had happened.
         let waiting = tokio::spawn({
             let (operator, path) = (stage.operator.clone(), stage.at("adapter-steps/lease"));
             async move { operator.post(&path, crate::instance::wish(8)).await }

@@ -1,22 +1,22 @@
-//! Looks on schedule: what an adapter says of members, and what is left of a look.
+//! Scheduled reconciliation: an adapter's reports on members, and what remains of a reconciliation.
 
 use jiff::SignedDuration;
-use muster_ids::{InstanceId, World};
+use muster_ids::{Env, InstanceId};
 use muster_testkit::Database;
 use serde_json::{Value, json};
 
 use super::generation;
 use crate::instance::Stage;
 
-/// Has the instance be due.
+/// Makes a reconciliation of the instance due.
 async fn suspect(stage: &Stage) {
     let id: InstanceId = stage.get("app-instances/farm").await["id"].as_str().unwrap().parse().unwrap();
     let mut tx = stage.scene.kit.store().begin().await.unwrap();
-    tx.instance_suspect(id, World::system().now() - SignedDuration::from_secs(1)).await.unwrap();
+    tx.instance_suspect(id, Env::system().now() - SignedDuration::from_secs(1)).await.unwrap();
     tx.commit().await.unwrap();
 }
 
-/// Has the instance be due, and leases the look.
+/// Makes a reconciliation of the instance due, and leases it.
 async fn look(stage: &Stage) -> Value {
     suspect(stage).await;
     let mut steps = stage.lease(10).await;
@@ -42,7 +42,7 @@ async fn a_look_that_finds_nothing_new_leaves_nothing() {
     for database in Database::both() {
         let stage = Stage::new(database).await;
         stage.running(1).await;
-        // The first look says what was not said before: the adapter's own words.
+        // The first reconciliation adds the adapter's own details.
         let first = look(&stage).await;
         let members = json!({"members": [report(&first, "farm-head-1", "healthy"), report(&first, "farm-worker-1", "healthy")],
                              "reconcile_after_seconds": 3600});
@@ -65,7 +65,7 @@ async fn a_look_that_finds_nothing_new_leaves_nothing() {
             assert!(stage.get("app-instances/farm").await["reconciled_at"].is_string());
         }
         assert!(stage.lease(0).await.is_empty(), "the next look is an hour away");
-        // What ran in the consumer's cells stays in its audit, although the looks are forgotten.
+        // Commands run in the consumer's cells stay in its audit log, although the reconciliations are pruned.
         stage.scene.kit.sealed().await;
         let lines = stage
             .scene
@@ -92,7 +92,7 @@ async fn a_look_that_finds_nothing_new_leaves_nothing() {
     }
 }
 
-/// What the adapter looked at is older than the suspicion.
+/// The adapter's snapshot is older than the suspicion.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_suspicion_during_a_look_has_another_look_as_soon_as_it_ends() {
     for database in Database::both() {
@@ -133,7 +133,7 @@ async fn what_is_said_counts_for_the_incarnation_that_is_meant() {
     assert_eq!((&sick["health"], &sick["health_message"]), (&json!("unhealthy"), &json!("seen")));
     let farm = stage.get("app-instances/farm").await;
     assert_eq!((&farm["health"], &farm["topology"]["mode"]), (&json!("degraded"), &json!("star")));
-    // The mode of this app is to propose: once, and nothing is opened on an adapter's word.
+    // This app's repair mode is to propose: once, and an adapter's report alone opens no operation.
     let told = stage.scene.told().await;
     let count = |word: &str| told.iter().filter(|said| *said == word).count();
     assert_eq!((count("member.health_changed"), count("instance.repair_proposed")), (1, 1));
@@ -175,7 +175,7 @@ async fn by_itself_one_member_is_replaced_at_a_time_until_the_breaker_opens() {
             .map(|member| report(&step, member["name"].as_str().unwrap(), "unhealthy"))
             .collect();
         stage.say(&step, "complete", generation(&step), json!({"members": sick})).await.ok();
-        // The adapter that helps from here on looks too, says nothing new, and may have the next one replaced by that.
+        // The adapter that assists from here on also reconciles, reports nothing new, and may replace the next one.
         let good = crate::instance::Good::start(&stage);
         crate::cell::until("what was opened is done", async || {
             let all = repairs().await;
@@ -215,14 +215,14 @@ async fn a_look_changes_nothing_beside_a_step_of_a_member() {
         let refused = task(&step, "beside", Value::Null).await.refused(409, "member_step_running");
         assert_eq!(refused.body["retryable"], true);
         task(&step, "beside", json!("changes")).await.refused(409, "member_step_running");
-        // What was asked for before is told of; what reads, and what is declared safe, goes on.
+        // A repeated task returns the existing one; reads, and tasks declared safe, proceed.
         task(&step, "alone", Value::Null).await.ok();
         task(&step, "reads", json!("reads")).await.ok();
         task(&step, "safe", json!("concurrent")).await.ok();
-        // The step of the member itself changes what it likes.
+        // The member's own step may change anything.
         task(&drain, "drains", Value::Null).await.ok();
         stage.say(&drain, "complete", generation(&drain), json!({})).await.ok();
-        // The look's snapshot is older than the drain that has just ended.
+        // The reconciliation's snapshot is older than the drain that just ended.
         task(&step, "late", Value::Null).await.refused(409, "member_step_running");
         stage.say(&step, "complete", generation(&step), json!({})).await.ok();
         crate::cell::until("the drain is over", async || {
@@ -243,16 +243,16 @@ async fn a_member_that_breaks_during_the_last_repair_is_announced_after_it() {
     let request =
         admin.request(reqwest::Method::PATCH, &stage.at("app-instances/farm")).header("if-match", "*");
     admin.send(request.json(&json!({"repair": "automatic"}))).await.ok();
-    // All repairs that the manifest allows in an hour but one are spent.
+    // All but one of the repairs that the manifest allows per hour are used.
     let id: InstanceId = stage.get("app-instances/farm").await["id"].as_str().unwrap().parse().unwrap();
-    let now = World::system().now();
+    let now = Env::system().now();
     let mut tx = stage.scene.kit.store().begin().await.unwrap();
     tx.instance_repaired(id, &[now, now], now).await.unwrap();
     tx.commit().await.unwrap();
     let first = look(&stage).await;
     let sick = json!({"members": [report(&first, "farm-worker-1", "unhealthy")]});
     stage.say(&first, "complete", generation(&first), sick).await.ok();
-    // The second look ends while the repair runs; the repair's own steps wait for an adapter meanwhile.
+    // The second reconciliation ends while the repair runs; the repair's own steps wait for an adapter meanwhile.
     suspect(&stage).await;
     let mut others = Vec::new();
     let second = loop {

@@ -1,4 +1,4 @@
-//! The adapter's side over HTTP: leases, their fences, what is done in cells under them, and looks on schedule.
+//! The adapter API over HTTP: leases, fencing, tasks in cells, and scheduled reconciliation.
 
 mod fences;
 mod looks;
@@ -8,12 +8,12 @@ use serde_json::{Value, json};
 
 use crate::instance::Stage;
 
-/// Launches `farm`, whose adapter is the test; says the step by which its first member joins.
+/// Launches `farm` with the test as its adapter; returns the step by which its first member joins.
 async fn joining(stage: &Stage) -> Value {
     joining_with(stage, json!({})).await
 }
 
-/// The same of an instance with this configuration.
+/// The same for an instance with this configuration.
 async fn joining_with(stage: &Stage, config: Value) -> Value {
     let asked = json!({"name": "farm", "app": "pool", "app_version": "1", "config": config});
     stage.post("app-instances", asked).await.ok();

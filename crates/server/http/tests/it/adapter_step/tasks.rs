@@ -1,4 +1,4 @@
-//! What an adapter has done in cells.
+//! Tasks that an adapter runs in cells.
 
 use muster_testkit::Database;
 use serde_json::{Value, json};
@@ -44,7 +44,7 @@ async fn files_services_and_commands_are_done_once_a_key_also_for_the_next_holde
         let path = stage.at(&format!("adapter-steps/{id}/tasks/{}", read.text_of("id")));
         let got = stage.operator.get(&format!("{path}?wait_seconds=1")).await.ok();
         assert_eq!(got.body, read.body);
-        // The same key is the same task, whoever has the lease by then; for something else it is refused.
+        // The same key returns the same task for any lease holder; with another action it is refused.
         let reading = json!({"command": {"command": ["/bin/cat", "/etc/pool.conf"]}});
         let again = ask(&stage, &step, "read", reading.clone()).await.ok();
         assert_eq!(again.text_of("id"), read.text_of("id"));
@@ -54,7 +54,7 @@ async fn files_services_and_commands_are_done_once_a_key_also_for_the_next_holde
         stage.say(&step, "fail", generation(&step), later).await.ok();
         let old = json!({"key": "read", "member_id": step["step"]["member_id"], "act": reading});
         stage.say(&step, "tasks", generation(&step), old).await.refused(409, "fenced");
-        // The next holder is told of the last effect in the cell; whatever came before it may have been undone since, and is done again.
+        // The next holder gets the last effect in the cell; earlier tasks may have been undone since, and run again.
         let next = stage.lease(20).await.remove(0);
         let restart = json!({"service": {"name": "main", "action": "restart"}});
         let same = ask(&stage, &next, "restart", restart).await.ok();
@@ -78,7 +78,7 @@ async fn a_lease_opens_the_cells_of_its_own_instance_and_of_no_other() {
     let act = json!({"command": {"command": ["/bin/true"]}});
     let wrong = json!({"key": "k", "member_id": theirs["id"], "act": act});
     stage.say(&step, "tasks", generation(&step), wrong).await.refused(404, "not_found");
-    // Of its own instance, one whose cell is not there yet.
+    // A member of its own instance that has no cell yet.
     let members = stage.get("app-instances/barn/members").await;
     let worker = members["items"]
         .as_array()
@@ -113,7 +113,7 @@ async fn a_secret_is_written_only_with_the_projects_consent_and_told_to_the_node
     assert_eq!(refused.body["errors"][0]["pointer"], "/act/files/secrets/0/secret");
     let refused = ask(&stage, &step, "theirs", secret("shared")).await.refused(400, "invalid_request");
     assert!(refused.text.contains("did not consent"), "{}", refused.text);
-    // Nor does it have what others of the project share; only what was issued for this very instance is its members' to share.
+    // Nor does it get secrets shared by others of the project; its members only share those issued for this instance.
     let account = stage.scene.fixture.client(&stage.scene.kit, "account_with_grant");
     let issued = json!({"purpose": "cluster_bootstrap", "name": "gossip"});
     let others = account.post(&stage.at("runtime-secrets"), issued.clone()).await.ok().text_of("id");
@@ -166,7 +166,7 @@ async fn an_effect_that_was_overtaken_is_had_again_by_the_next_holder() {
         let first = ask(&stage, &step, "off", switch("off")).await.ok();
         let apart = ask(&stage, &step, "other", other.clone()).await.ok();
         ask(&stage, &step, "on", switch("on")).await.ok();
-        // Under the same lease the key is the same task, whatever came after it: the adapter did not hear the answer.
+        // Under the same lease the key returns the same task, even after later ones: the response may have been lost.
         assert_eq!(ask(&stage, &step, "off", switch("off")).await.ok().text_of("id"), first.text_of("id"));
         let later = json!({"reason": "busy", "message": "not now", "retry_after_seconds": 0});
         stage.say(&step, "fail", generation(&step), later).await.ok();
@@ -212,7 +212,7 @@ async fn a_task_in_a_dead_cell_fails_with_a_word_for_it() {
 async fn one_lease_has_only_so_many_tasks_under_way() {
     let stage = Stage::new(Database::sqlite()).await;
     let step = joining(&stage).await;
-    // Nothing gets to the nodes, so nothing ends.
+    // Nothing reaches the nodes, so no task ends.
     for at in 0..2 {
         stage.nodes.fleet.partition(at, true);
     }
@@ -226,7 +226,7 @@ async fn one_lease_has_only_so_many_tasks_under_way() {
     }
     let refused = asked(256).await.refused(429, "rate_limited");
     assert!(refused.text.contains("256 tasks of this lease"), "{}", refused.text);
-    // One that is known already is no new one.
+    // A repeated task does not count as a new one.
     asked(3).await.ok();
     for at in 0..2 {
         stage.nodes.fleet.partition(at, false);
@@ -239,7 +239,7 @@ async fn one_lease_has_only_so_many_tasks_under_way() {
 async fn without_removed_checks_a_member_is_removed_by_the_platforms_own_evidence() {
     let stage = Stage::new(Database::sqlite()).await;
     let mut manifest = crate::instance::pool("2");
-    // Whatever an adapter's `remove` stops, this check may ask for it: it holds of a drained member alone.
+    // This check may depend on a file that the adapter's `remove` deletes: it only applies to a drained member.
     manifest["components"][1]["witnesses"]["drained"] = json!([{"in": "self", "exec": ["/bin/cat", "/run/pool/drained"], "expect": {"stdout": "^yes$"}, "within": "3s",
                 "sees": ["/run/pool"]}]);
     crate::instance::publish_as(&stage.scene, "2", manifest).await;

@@ -1,10 +1,10 @@
-//! Artifacts and the cells that are made from them: what may start, what proves that one runs, and what a living cell holds.
+//! Artifacts and cells created from them: which may start, the evidence that one runs, and the holds of a live cell.
 
 use std::time::Duration;
 
 use muster_agent::sim::{Fleet, KillPoints, Member, Odds};
 use muster_agent::{Address, Folder, Invitation, Machine, Trust};
-use muster_ids::World;
+use muster_ids::Env;
 use muster_testkit::{Answer, Database};
 use muster_trust::PrivateKey;
 use serde_json::{Value, json};
@@ -13,7 +13,7 @@ use super::{Shelf, sign};
 use crate::fleet_api::approve;
 use crate::registry::Image;
 
-/// A shelf with a node, a real agent over the simulated driver, on which the project holds the allocation `a`.
+/// A shelf with a node, run by a real agent with the simulated driver, and the project's allocation `a` on it.
 struct Floor {
     shelf: Shelf,
     fleet: Fleet,
@@ -23,8 +23,8 @@ struct Floor {
 impl Floor {
     async fn new(database: Database) -> Self {
         let shelf = Shelf::new(database).await;
-        let (operator, world) = (shelf.kit.operator(), World::system());
-        let mut fleet = Fleet::new(world.clone(), None, KillPoints::default().into(), Odds::default(), 1);
+        let (operator, env) = (shelf.kit.operator(), Env::system());
+        let mut fleet = Fleet::new(env.clone(), None, KillPoints::default().into(), Odds::default(), 1);
         let enrolled = operator.post("/v1/nodes/enrol", json!({"name": "one"})).await.ok();
         let server = format!("https://127.0.0.1:{}", shelf.kit.nodes_address(0).port());
         let invitation = Invitation {
@@ -38,7 +38,7 @@ impl Floor {
         let machine =
             Machine::Simulated { name: "one".to_owned(), gpus: 0, cpus: 8, memory_mb: 8192, disk_mb: 8192 };
         let inventory = machine.look().await;
-        let identity = muster_agent::join(&folder, &invitation, inventory, false, &world).await.unwrap();
+        let identity = muster_agent::join(&folder, &invitation, inventory, false, &env).await.unwrap();
         fleet.add(Member { name: "one".to_owned(), folder, machine }).unwrap();
         tokio::time::timeout(Duration::from_secs(10), fleet.ready()).await.expect("the agent is taken up");
         let node = shelf.kit.store().node_lookup(identity.node.node_id).await.unwrap().unwrap();
@@ -56,7 +56,7 @@ impl Floor {
         ended
     }
 
-    /// Asks for a cell made from a digest.
+    /// Requests a cell from a digest.
     async fn start(&self, name: &str, digest: &str) -> Answer {
         let body = json!({"name": name, "allocation": "a", "spec": {"root": {"image": digest}}});
         self.shelf.admin.post(&format!("{}/cells", self.shelf.base), body).await
@@ -91,7 +91,7 @@ async fn a_living_cell_keeps_its_artifact_from_being_retired() {
         shelf.demote(&id, "deprecated").await.ok();
         let refused = shelf.demote(&id, "retired").await.refused(409, "invalid_state");
         assert!(refused.text.contains("web"), "{}", refused.text);
-        // Nothing new starts from it; what runs goes on.
+        // Nothing new starts from it; running cells continue.
         let refused = floor.start("more", &Image::of("one").digest()).await.refused(409, "invalid_state");
         assert!(refused.text.contains("deprecated"), "{}", refused.text);
         let cell = shelf.admin.get(&format!("{}/cells/web", shelf.base)).await.ok();
@@ -110,7 +110,7 @@ async fn nothing_starts_from_what_the_project_does_not_trust() {
     let shelf = &floor.shelf;
     let image = Image::of("one");
     let id = shelf.pushed("one").await;
-    // By default what nobody signed may be tried up to staged.
+    // By default, an unsigned artifact may be used up to staged.
     shelf.rules(json!({"unsigned_up_to": "draft"})).await;
     shelf.promote(&id, "staged").await.refused(409, "untrusted");
     floor.done(floor.start("tried", &image.digest()).await).await;
@@ -154,7 +154,7 @@ async fn where_a_project_asks_for_it_staging_needs_a_cell_that_was_seen_running(
     floor.stop().await;
 }
 
-/// A draft whose cell lives cannot be removed, by either door; once the cell is gone it can.
+/// A draft with a live cell cannot be removed, neither by the API nor by the registry; once the cell is gone it can.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_living_cell_holds_a_draft() {
     let floor = Floor::new(Database::sqlite()).await;

@@ -1,4 +1,4 @@
-//! Many bad signatures beside a good one, added by whoever may push.
+//! Many bad signatures beside a good one, pushed by any account with push permission.
 
 use muster_testkit::Database;
 use muster_trust::{Attachment, Descriptor, Digest, PrivateKey, bundle};
@@ -12,7 +12,7 @@ fn subject(image: &Image) -> Descriptor {
     Descriptor { media_type: MANIFEST.to_owned(), digest, size }
 }
 
-/// The manifest of a signature, changed in an annotation alone, so that it is another one.
+/// Returns a signature's manifest with a changed annotation, so that its digest differs.
 fn another(attachment: &Attachment, number: usize) -> Vec<u8> {
     let mut manifest: Value = serde_json::from_slice(&attachment.manifest.bytes).unwrap();
     manifest["annotations"]["number"] = json!(number.to_string());
@@ -28,7 +28,7 @@ async fn a_thousand_bad_signatures_do_not_crowd_the_good_one_out() {
     let stranger = PrivateKey::generate();
     let junk = bundle::attach(&subject(&image), bundle::sign_manifest(&stranger, &Digest::of(b"x"))).unwrap();
     attach(&shelf.remote, &junk, &junk.manifest.descriptor.digest.to_string()).await;
-    // Signatures are read in the order of digests, so one of the upper half has hundreds of bad ones before it.
+    // Signatures are read in digest order, so one from the upper half comes after hundreds of bad ones.
     let good = std::iter::repeat_with(|| {
         let bundle = bundle::sign_manifest(&key, &subject(&image).digest);
         bundle::attach(&subject(&image), bundle).unwrap()
@@ -51,7 +51,8 @@ async fn a_thousand_bad_signatures_do_not_crowd_the_good_one_out() {
     assert_eq!(verdict["trust"], "trusted", "{verdict}");
 }
 
-/// No more is taken than is examined, so what was taken is found. Whoever is refused learns it at once.
+/// The registry accepts no more signatures than it examines, so every accepted one is found. Others are refused at the
+/// push.
 #[tokio::test(flavor = "multi_thread")]
 async fn signatures_beyond_what_is_examined_are_refused_at_their_push() {
     let shelf = Shelf::new(Database::sqlite()).await;
@@ -73,6 +74,6 @@ async fn signatures_beyond_what_is_examined_are_refused_at_their_push() {
     push(&heavy(1)).await.is(201);
     let refused = push(&heavy(2)).await.refused(403, "DENIED");
     assert!(refused.text().contains("delete some"), "{}", refused.text());
-    // What is there already may be pushed again.
+    // Existing content may be pushed again.
     push(&heavy(1)).await.is(201);
 }

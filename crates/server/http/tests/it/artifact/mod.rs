@@ -1,5 +1,4 @@
-//! Artifacts over real HTTP: how they come to be, how far each may go and by whose signature, what takes the place of what, and
-//! what holds one.
+//! Artifacts over real HTTP: publication, promotion and the signatures it needs, supersession, and holds.
 
 mod cells;
 mod crowd;
@@ -15,7 +14,7 @@ use serde_json::{Value, json};
 
 use crate::registry::{Image, MANIFEST, Remote};
 
-/// A platform with people, and what is published in the repository `base` of the project `acme.train`.
+/// A platform with people, and artifacts in the repository `base` of the project `acme.train`.
 struct Shelf {
     kit: Kit,
     fixture: Fixture,
@@ -39,7 +38,7 @@ impl Shelf {
         format!("{}/artifacts/{reference}", self.base)
     }
 
-    /// Pushes an image under a tag; says what artifact that made.
+    /// Pushes an image under a tag; returns the resulting artifact.
     async fn pushed(&self, word: &str) -> String {
         self.remote.push(word, &Image::of(word)).await.is(201);
         self.shown(&format!("base:{word}")).await["id"].as_str().unwrap().to_owned()
@@ -63,7 +62,7 @@ impl Shelf {
         self.admin.post(&format!("{}/demote", self.path(id)), body).await
     }
 
-    /// Takes an artifact forward, step by step.
+    /// Promotes an artifact step by step.
     async fn brought(&self, id: &str, to: &str) {
         for state in ["staged", "canary", "active"] {
             self.promote(id, state).await.ok();
@@ -73,12 +72,12 @@ impl Shelf {
         }
     }
 
-    /// What the project demands from now on.
+    /// Sets the project's trust policy.
     async fn rules(&self, rules: Value) {
         self.admin.patch(&format!("{}/trust-policy", self.base), rules).await.ok();
     }
 
-    /// A key that the project trusts, and its id.
+    /// Creates a key that the project trusts; returns it with its id.
     async fn key(&self, name: &str) -> (PrivateKey, String) {
         let key = PrivateKey::generate();
         let body = json!({"name": name, "public_key": key.public().to_pem()});
@@ -90,7 +89,7 @@ impl Shelf {
         self.admin.post(&format!("{}/keys/{key}/revoke", self.base), json!({"reason": "lost"})).await.ok();
     }
 
-    /// The types of the events about a thing, with their data, oldest first.
+    /// Returns the types and data of the events on a resource, oldest first.
     async fn events(&self, of: &str) -> Vec<(String, Value)> {
         self.kit.sealed().await;
         let path = format!("/v1/events?project={}&page_size=200", self.fixture.id("train"));
@@ -103,7 +102,7 @@ impl Shelf {
         events["items"].as_array().unwrap().iter().filter(about).map(told).collect()
     }
 
-    /// What the audit says of an action, oldest first.
+    /// Returns the audit entries of an action, oldest first.
     async fn audited(&self, action: &str) -> Vec<Value> {
         self.kit.sealed().await;
         let admin = self.fixture.client(&self.kit, "tenant_admin");
@@ -112,7 +111,7 @@ impl Shelf {
     }
 }
 
-/// Pushes a signature over an image as cosign 3 does: a manifest that speaks of it.
+/// Pushes a signature of an image as cosign 3 does: a manifest that refers to it.
 async fn sign(remote: &Remote, key: &PrivateKey, image: &Image) {
     let subject = Descriptor {
         media_type: MANIFEST.to_owned(),
@@ -123,7 +122,7 @@ async fn sign(remote: &Remote, key: &PrivateKey, image: &Image) {
     attach(remote, &attachment, &attachment.manifest.descriptor.digest.to_string()).await;
 }
 
-/// The same as older versions do: under a tag that is made of the digest.
+/// The same as older versions do: under a tag derived from the digest.
 async fn sign_by_tag(remote: &Remote, key: &PrivateKey, image: &Image) {
     let digest = Digest::of(&image.manifest);
     let payload = simple::payload(&digest, &remote.name);

@@ -1,5 +1,5 @@
-//! Random promotions, demotions, signatures, keys and rules by different people, over real HTTP, each compared with a model of
-//! the rules that is written here a second time and knows nothing of the platform's own.
+//! Random promotions, demotions, signatures, keys and policies by different people, over real HTTP, each compared with an
+//! independent model of the rules.
 
 use muster_testkit::{Client, Database, Fixture, Kit};
 use muster_trust::PrivateKey;
@@ -12,7 +12,7 @@ const SEQUENCES: u64 = 40;
 const REQUESTS: usize = 25;
 const STATES: [&str; 6] = ["draft", "staged", "canary", "active", "deprecated", "retired"];
 
-/// A small generator, so that a failure names the seed that repeats it.
+/// A small random generator, so that a failure names the seed to reproduce it.
 struct Dice(u64);
 
 impl Dice {
@@ -31,7 +31,7 @@ enum Standing {
     Revoked,
 }
 
-/// What is known of an artifact: its state, and which keys signed it.
+/// Model of an artifact: its state, and the keys that signed it.
 #[derive(Debug, Clone)]
 struct Known {
     state: usize,
@@ -39,7 +39,7 @@ struct Known {
     signed: Vec<usize>,
 }
 
-/// The rules, once more.
+/// Model of the rules.
 #[derive(Debug)]
 struct Model {
     artifacts: Vec<Known>,
@@ -56,7 +56,7 @@ impl Model {
         artifact.signed.iter().any(|key| self.keys[*key] == Standing::Trusted)
     }
 
-    /// Whether the step is taken; if so, it has happened.
+    /// Applies the step and returns true if the rules allow it.
     fn promote(&mut self, at: usize, to: usize) -> bool {
         let artifact = self.artifacts[at].clone();
         let next = to == artifact.state + 1 && to <= 3;
@@ -87,7 +87,7 @@ impl Model {
     }
 }
 
-/// Who asks: what may they do, and what are those told who may not.
+/// An actor with its permissions, and the expected refusal without them.
 struct Actor {
     client: Client,
     promotes: bool,
@@ -95,7 +95,7 @@ struct Actor {
     otherwise: u16,
 }
 
-/// A project of the sequence's own, with four artifacts in two lines.
+/// A project for one sequence, with four artifacts in two release lines.
 struct Table {
     base: String,
     remote: Remote,
@@ -139,13 +139,13 @@ impl Table {
         Self { base, remote, admin, actors, ids, images, signers, key_ids: Default::default() }
     }
 
-    /// One request, and what the model says of it.
+    /// Sends one request and compares the response with the model.
     async fn ask(&mut self, dice: &mut Dice, model: &mut Model) -> String {
-        // One of the four is asked for more often than the others, so that it comes to the end of the way.
+        // One of the four is chosen more often, so that it reaches the final state.
         let at = if dice.roll(2) == 0 { 0 } else { dice.roll(4) };
         match dice.roll(12) {
             kind @ 0..=7 => {
-                // Most go where something can follow, so that sequences get far.
+                // Prefer targets that allow further steps, so that sequences get far.
                 let state = model.artifacts[at].state;
                 let forward = if dice.roll(3) == 0 { kind < 4 } else { state < 3 };
                 let to = match dice.roll(3) {
@@ -223,7 +223,7 @@ impl Table {
         }
     }
 
-    /// The states of all four, as the API shows them. Read without the client's checks, which other tests make.
+    /// Returns the states of all four from the API, without the client's response checks, which other tests cover.
     async fn states(&self) -> Vec<String> {
         let asked = self.admin.request(reqwest::Method::GET, &format!("{}/artifacts", self.base));
         let found: Value = asked.send().await.unwrap().json().await.unwrap();
@@ -243,7 +243,7 @@ async fn no_sequence_of_requests_leads_where_the_rules_do_not() {
         let mut dice = Dice(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15));
         let artifact = |n| Known { state: 0, line: usize::from(n == 3), signed: Vec::new() };
         let artifacts = (0..4).map(artifact).collect();
-        // Half of them begin with lenient rules, so that some come to the end of the way.
+        // Half of the sequences begin with a lenient policy, so that some reach the final state.
         let lenient = seed % 2 == 0;
         let unsigned_up_to = if lenient { 3 } else { 1 };
         let mut model = Model { artifacts, keys: [Standing::Unknown; 2], unsigned_up_to, grace: !lenient };

@@ -1,4 +1,4 @@
-//! What becomes an artifact: by its push, or by being published.
+//! How content becomes an artifact: by a push, or by publication.
 
 use muster_testkit::Database;
 use muster_trust::PrivateKey;
@@ -30,11 +30,11 @@ async fn a_push_with_a_tag_is_published_and_nothing_else_is() {
             (&json!(whole), &json!(1), None)
         );
         assert_eq!(shelf.shown(&format!("base@{}", one.digest())).await, shown);
-        // A second tag, or the same once more, is the same artifact.
+        // A second tag, or the same tag again, is the same artifact.
         shelf.remote.push("v1", &one).await.is(201);
         shelf.remote.push("latest", &one).await.is(201);
         assert_eq!(shelf.shown("base:latest").await, shown);
-        // By digest alone; a signature under its tag; what speaks of another; an old client's list of referrers.
+        // A push by digest only; a signature under its tag; a referrer; an old client's list of referrers.
         shelf.remote.push(&two.digest(), &two).await.is(201);
         let key = PrivateKey::generate();
         sign_by_tag(&shelf.remote, &key, &one).await;
@@ -77,7 +77,7 @@ async fn a_digest_is_published_with_its_line_and_labels() {
         (&json!({"team": "ml"}), &json!("trusted"))
     );
     assert_eq!(made.body["verdict"]["key_id"], json!(key_id));
-    // The same key again is the same answer; the same content again changes what is said of it, while it is a draft.
+    // The same key returns the same response; the same content again updates its properties while it is a draft.
     let again = shelf.admin.post_with_key(&artifacts, body, "once").await.ok();
     assert_eq!(again.body, made.body);
     let body = json!({"repository": "base", "reference": one.digest(), "line": "main"});
@@ -107,7 +107,7 @@ async fn a_digest_is_published_with_its_line_and_labels() {
     shelf.kit.stop().await;
 }
 
-/// An artifact of another project is not there, whatever it is asked by.
+/// An artifact is not found in another project by any reference.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_artifact_is_found_in_its_own_project_alone() {
     let shelf = Shelf::new(Database::sqlite()).await;

@@ -1,4 +1,4 @@
-//! What hangs on an artifact, and when it may go.
+//! References to an artifact, and when it may be removed.
 
 use muster_testkit::Database;
 use serde_json::json;
@@ -32,7 +32,7 @@ async fn everything_that_hangs_on_an_artifact_is_shown() {
     );
     assert_eq!(found["changes"].as_array().unwrap().len(), 1);
     assert_eq!(found["artifact"], shelf.shown(&id).await);
-    // Part of an index, it stays.
+    // It stays while it is part of an index.
     shelf.admin.delete(&shelf.path(&id)).await.refused(409, "invalid_state");
     shelf
         .remote
@@ -74,7 +74,7 @@ async fn only_drafts_and_retired_artifacts_go() {
         assert!(found["holds"][0].as_str().unwrap().contains("grace period"), "{found:#}");
         shelf.rules(json!({"grace_hours": 0})).await;
         shelf.demote(&id, "retired").await.ok();
-        // A version that is not the present one is refused; the present one goes, with its manifest and tags.
+        // A stale version is refused; with the current one it is removed, with its manifest and tags.
         let stale =
             shelf.admin.request(reqwest::Method::DELETE, &shelf.path(&id)).header("if-match", "\"1\"");
         shelf.admin.send(stale).await.refused(412, "version_mismatch");
@@ -83,7 +83,7 @@ async fn only_drafts_and_retired_artifacts_go() {
         shelf.remote.get("{}/manifests/one").await.refused(404, "MANIFEST_UNKNOWN");
         let told: Vec<String> = shelf.events(&id).await.into_iter().map(|(word, _)| word).collect();
         assert_eq!(told.last().map(String::as_str), Some("artifact.deleted"), "{told:?}");
-        // A draft goes by the registry's own request as well, and comes back as another artifact.
+        // A draft can also be removed through the registry, and a new push creates another artifact.
         let again = shelf.pushed("one").await;
         assert_ne!(again, id);
         shelf.remote.send("DELETE", &format!("{{}}/manifests/{}", image.digest()), b"").await.is(202);
@@ -93,7 +93,7 @@ async fn only_drafts_and_retired_artifacts_go() {
     }
 }
 
-/// A damaged byte on the registry's disk is found, said, and mended by another push.
+/// A damaged byte on the registry's disk is found, reported, and repaired by another push.
 #[tokio::test(flavor = "multi_thread")]
 async fn damage_is_found_by_looking_and_mended_by_a_push() {
     let shelf = Shelf::new(Database::sqlite()).await;

@@ -1,4 +1,4 @@
-//! Every rule of promotion, over HTTP.
+//! Every promotion rule, over HTTP.
 
 use muster_testkit::Database;
 use muster_trust::PrivateKey;
@@ -46,7 +46,7 @@ async fn an_artifact_takes_the_steps_that_there_are_and_no_other() {
                 if *next == "canary" { json!(10) } else { json!(null) }
             );
         }
-        // What was offered to nobody yet can go at once.
+        // An artifact that was never offered can be retired immediately.
         for (content, is_staged) in [("two", false), ("three", true)] {
             let id = shelf.pushed(content).await;
             if is_staged {
@@ -62,7 +62,7 @@ async fn an_artifact_takes_the_steps_that_there_are_and_no_other() {
 async fn what_nobody_signed_goes_as_far_as_the_project_lets_it() {
     let shelf = Shelf::new(Database::sqlite()).await;
     let id = shelf.pushed("one").await;
-    // By default as far as staged.
+    // By default up to staged.
     shelf.brought(&id, "staged").await;
     let refused = shelf.promote(&id, "canary").await.refused(409, "untrusted");
     assert!(refused.text.contains("staged at the most"), "{}", refused.text);
@@ -88,7 +88,7 @@ async fn a_signature_counts_while_its_key_does() {
         let id = shelf.pushed("one").await;
         let image = Image::of("one");
         shelf.promote(&id, "staged").await.refused(409, "untrusted");
-        // Somebody's signature is worse than none: not even a lenient project takes it.
+        // An unknown signature is worse than none: not even a lenient project accepts it.
         sign(&shelf.remote, &PrivateKey::generate(), &image).await;
         shelf.rules(json!({"unsigned_up_to": "active"})).await;
         shelf.promote(&id, "staged").await.refused(409, "untrusted");
@@ -97,7 +97,7 @@ async fn a_signature_counts_while_its_key_does() {
             (&looked.body["verdict"]["trust"], &looked.body["verdict"]["reason"]),
             (&json!("untrusted"), &json!("other_key"))
         );
-        // A signature of another image does not count for this one.
+        // A signature of another image does not count.
         sign(&shelf.remote, &key, &Image::of("another")).await;
         shelf.promote(&id, "staged").await.refused(409, "untrusted");
         sign(&shelf.remote, &key, &image).await;
@@ -111,7 +111,7 @@ async fn a_signature_counts_while_its_key_does() {
         let refused = shelf.promote(&id, "active").await.refused(409, "untrusted");
         assert!(refused.text.contains("revoked"), "{}", refused.text);
         assert_eq!(shelf.state(&id).await, "canary");
-        // Another key's signature, in the older form, carries it on.
+        // Another key's signature, in the older form, allows the promotion.
         let (other, other_id) = shelf.key("release").await;
         sign_by_tag(&shelf.remote, &other, &image).await;
         let active = shelf.promote(&id, "active").await.ok();

@@ -1,4 +1,4 @@
-//! One artifact takes the place of another: both change in one transaction, and both changes are told.
+//! One artifact supersedes another: both change in one transaction, and both changes emit an event.
 
 use muster_testkit::Database;
 use serde_json::json;
@@ -20,7 +20,7 @@ async fn a_newer_active_artifact_deprecates_the_old_one_of_its_line() {
         let shown = shelf.shown(&old).await;
         assert_eq!((&shown["state"], &shown["superseded_by"]), (&json!("deprecated"), &json!(new)));
         assert!(shown["retirable_at"].is_string(), "{shown:#}");
-        // Both have their event, on one thread, and their line of history.
+        // Both have an event, with the same correlation id, and a history entry.
         let told = shelf.events(&old).await;
         let (word, data) = told.last().unwrap();
         assert_eq!(
@@ -37,7 +37,7 @@ async fn a_newer_active_artifact_deprecates_the_old_one_of_its_line() {
         }
         let found = shelf.admin.get(&format!("{}/references", shelf.path(&new))).await.ok().body;
         assert_eq!(found["supersedes"], json!([old]));
-        // The audit has the command, on the same thread as both events.
+        // The command is audited with the same correlation id as both events.
         let thread = promoted.header("x-correlation-id").to_owned();
         let records = shelf.audited("artifact.promote").await;
         let of_it: Vec<_> =
@@ -48,7 +48,7 @@ async fn a_newer_active_artifact_deprecates_the_old_one_of_its_line() {
             (&detail["before"], &detail["after"], &detail["reason"]),
             (&json!("canary"), &json!("active"), &json!("it is better"))
         );
-        // What is deprecated cannot become active again by a promotion.
+        // A deprecated artifact cannot be promoted to active again.
         shelf.promote(&old, "active").await.refused(409, "invalid_state");
         shelf.kit.stop().await;
     }
@@ -74,7 +74,8 @@ async fn lines_and_repositories_do_not_touch_each_other() {
     shelf.kit.stop().await;
 }
 
-/// Many canaries of one line want to be active at once: at every end one is, and each of the others was or is not yet.
+/// Many canaries of one release line are promoted to active concurrently: exactly one is active at the end, and the
+/// others were before or are not yet.
 #[tokio::test(flavor = "multi_thread")]
 async fn of_many_that_would_be_active_at_once_one_is() {
     for database in Database::both() {

@@ -1,4 +1,4 @@
-//! One shelf for everybody, and what each sees of it.
+//! One catalog for all projects, and each project's view of it.
 
 use muster_testkit::{Client, Database};
 use serde_json::json;
@@ -46,7 +46,7 @@ async fn a_slug_means_one_app_and_a_taken_one_says_no_more() {
             catalog.stranger.post(&catalog.at("lab", "apps"), body).await.refused(409, "name_taken");
         assert!(refused.text.contains("perhaps one that you do not see"), "{}", refused.text);
         assert!(!refused.text.contains("acme") && !refused.text.contains("train"), "{}", refused.text);
-        // Of many who ask at once, one has it.
+        // Of many concurrent requests, one succeeds.
         let path = catalog.at("train", "apps");
         let asks = (0..8).map(|n| {
             let body = json!({"slug": "race", "display_name": format!("{n}")});
@@ -65,7 +65,7 @@ async fn a_slug_means_one_app_and_a_taken_one_says_no_more() {
     }
 }
 
-/// The slugs that a project finds.
+/// Returns the slugs visible to a project.
 async fn finds(catalog: &Catalog, client: &Client, project: &str, query: &str) -> Vec<String> {
     let page = client.get(&catalog.at(project, &format!("apps{query}"))).await.ok().body;
     page["items"].as_array().unwrap().iter().map(|app| app["slug"].as_str().unwrap().to_owned()).collect()
@@ -93,7 +93,7 @@ async fn invisible_is_absent_word_for_word() {
                         }
                         all.push(answer.status == 200);
                     }
-                    // What one may not see one may not act on either.
+                    // An invisible app cannot be acted on either.
                     let step = json!({"to": "canary", "reason": "x"});
                     let refused = client.post(&format!("{path}/{reference}/versions/1/promote"), step).await;
                     let expected = if all.last() == Some(&true) { 403 } else { 404 };
@@ -111,16 +111,16 @@ async fn invisible_is_absent_word_for_word() {
     assert_eq!(finds(&catalog, &catalog.stranger, "lab", "").await, ["public"]);
     assert_eq!(finds(&catalog, &catalog.stranger, "lab", "?own=true").await, Vec::<String>::new());
     assert_eq!(finds(&catalog, &catalog.admin, "train", "?page_size=1").await, ["own"]);
-    // Another's project shows nothing of the shelf, whatever is on it.
+    // Another tenant's project reveals nothing of the catalog.
     catalog.stranger.get(&catalog.at("train", "apps/public")).await.refused(404, "not_found");
-    // Hidden again, it stays with whoever launched it.
+    // Hidden again, it stays visible to projects that are entitled to it.
     catalog.grant(&catalog.stranger, "lab", "public").await;
     catalog.admin.patch(&catalog.at("train", "apps/public"), json!({"audience": "project"})).await.ok();
     assert_eq!(finds(&catalog, &catalog.sibling, "serve", "").await, ["shared"]);
     assert_eq!(finds(&catalog, &catalog.stranger, "lab", "").await, ["public"]);
     let shown = catalog.stranger.get(&catalog.at("lab", "apps/public")).await.ok();
     assert_eq!(shown.body["entitled"], json!(true));
-    // What is somebody else's is not changed by who only finds it.
+    // A project that only finds an app cannot change it.
     let path = catalog.at("lab", "apps/public");
     catalog.stranger.patch(&path, json!({"description": "mine"})).await.refused(403, "permission_denied");
     catalog.stranger.delete(&path).await.refused(403, "permission_denied");
@@ -170,7 +170,7 @@ async fn where_it_fits_is_answered_for_each_shape_with_reasons_and_a_change() {
     let slices = of("gpu_slice");
     assert_eq!(slices["fits"], json!(false));
     assert!(!slices["reasons"].as_array().unwrap().is_empty() && slices["change"].is_string(), "{slices:#}");
-    // In one allocation they need no network that crosses.
+    // In one allocation they need no network across nodes.
     let together = catalog.admin.get(&format!("{path}?shape=gpu_slice&allocations=1")).await.ok().body;
     assert_eq!(together["answers"][0]["fits"], json!(true), "{together:#}");
     let one = catalog.admin.get(&format!("{path}?shape=gpu_slice&components=worker=1&version=1")).await.ok();

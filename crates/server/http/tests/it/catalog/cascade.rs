@@ -1,4 +1,4 @@
-//! What goes with a project or a tenant, and what no cascade reaches.
+//! Removal of a project or a tenant: what the cascade removes, and what it does not reach.
 
 use muster_testkit::Database;
 use serde_json::json;
@@ -28,7 +28,7 @@ async fn a_publisher_does_not_go_while_others_have_something_of_its_apps() {
         let revoke = format!("entitlements/{}/revoke", entitlement["id"].as_str().unwrap());
         catalog.stranger.post(&catalog.at("lab", &revoke), json!({})).await.ok();
         held("1 instances on record").await;
-        // The consumer cannot go either while its instance lives.
+        // The consumer cannot be removed either while its instance is live.
         let lab = format!("/v1/projects/{}", catalog.fixture.id("lab"));
         let refused = operator.delete(&format!("{lab}?cascade=true")).await.refused(409, "not_empty");
         assert!(refused.text.contains("1 instance that lives"), "{}", refused.text);
@@ -40,7 +40,7 @@ async fn a_publisher_does_not_go_while_others_have_something_of_its_apps() {
         }
         let removed = operator.delete(&format!("{lab}?cascade=true")).await.ok().body["removed"].clone();
         assert_eq!((&removed["instances"], &removed["entitlements"]), (&json!(1), &json!(1)));
-        // Now nobody has anything of it: it goes, with its apps.
+        // Nothing uses it any more: it is removed, with its apps.
         catalog.image("one", None).await;
         catalog.released("notebook", "2", &["one"]).await;
         catalog.grant(&catalog.admin, "train", "notebook").await;
@@ -67,7 +67,7 @@ async fn a_tenant_goes_with_its_apps_and_what_its_own_projects_have_of_them() {
         let refused = operator.delete(&tenant).await.refused(409, "not_empty");
         assert!(refused.text.contains("1 instance that lives"), "{}", refused.text);
         catalog.stops(&instance).await;
-        // A revoked entitlement of a stranger is no hold; its account stays the stranger's, shut out.
+        // A revoked entitlement of another tenant does not block the removal; its account stays in that tenant, disabled.
         let theirs = catalog.grant(&catalog.stranger, "lab", "notebook").await;
         operator.delete(&tenant).await.refused(409, "not_empty");
         let revoke = format!("entitlements/{}/revoke", theirs["id"].as_str().unwrap());

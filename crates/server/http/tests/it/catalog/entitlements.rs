@@ -1,4 +1,4 @@
-//! Who may launch what, and to whom they consented.
+//! Entitlements: the right to launch an app, and the consent to its permissions.
 
 use muster_testkit::Database;
 use serde_json::{Value, json};
@@ -20,14 +20,14 @@ const CONTRACT: [&str; 12] = [
     "member.list",
 ];
 
-/// The contract's own permissions and these, in order.
+/// Returns the contract's permissions and these, sorted.
 fn asked(more: &[&str]) -> Vec<String> {
     let mut all: Vec<String> = CONTRACT.iter().chain(more).map(|word| (*word).to_owned()).collect();
     all.sort();
     all
 }
 
-/// A release that asks for these permissions, promoted to `to`.
+/// Publishes a release that requests these permissions, promoted to `to`.
 async fn asking(catalog: &Catalog, version: &str, permissions: &[&str], to: &str) {
     let mut document = manifest("notebook", version, &[]);
     document["permissions"] = json!(permissions);
@@ -50,7 +50,7 @@ async fn consent_is_to_exactly_what_is_asked_for_and_makes_exactly_that_account(
         assert_eq!(dry.body, json!({"permissions": wanted}));
         let list = catalog.stranger.get(&path).await.ok();
         assert_eq!(list.body["items"], json!([]), "a dry run keeps nothing");
-        // Less, more, and none at all are refused, each by its place, with the list.
+        // Too few, too many and no permissions are refused, each with its location and the list.
         let less = &wanted[1..];
         let refused =
             grant(json!({"app": "notebook", "consent": less})).await.refused(400, "invalid_request");
@@ -75,7 +75,7 @@ async fn consent_is_to_exactly_what_is_asked_for_and_makes_exactly_that_account(
             catalog.stranger.get(&catalog.at("lab", "apps/notebook")).await.ok().body["entitled"],
             json!(true)
         );
-        // Both sides find it, nobody else does.
+        // Only the two parties find it.
         let id = entitlement["id"].as_str().unwrap();
         catalog.stranger.get(&format!("{path}/{id}")).await.ok();
         catalog.admin.get(&catalog.at("train", &format!("entitlements/{id}"))).await.ok();
@@ -112,7 +112,7 @@ async fn a_newer_release_that_asks_for_more_changes_nothing_until_it_is_consente
     assert_eq!(again["operator_account_id"], first["operator_account_id"]);
     let account = catalog.at("lab", "service-accounts/app-notebook");
     assert_eq!(catalog.stranger.get(&account).await.ok().body["permissions"], again["permissions"]);
-    // In the publisher's own project it goes the same way.
+    // In the publisher's own project it works the same way.
     let own = catalog.grant(&catalog.admin, "train", "notebook").await;
     assert_ne!(own["id"], first["id"]);
     catalog.kit.stop().await;
@@ -141,7 +141,7 @@ async fn an_operators_account_is_not_changed_by_hand() {
         let revoked = catalog.stranger.post(&revoke, json!({})).await.ok();
         assert!(revoked.body["revoked_at"].is_string());
         catalog.stranger.post(&revoke, json!({})).await.refused(409, "invalid_state");
-        // What runs stays operable.
+        // Running instances stay operable.
         held().await;
         assert_eq!(catalog.stranger.get(&account).await.ok().body["disabled"], json!(false));
         assert_eq!(
@@ -151,7 +151,7 @@ async fn an_operators_account_is_not_changed_by_hand() {
         catalog.stops(&instance).await;
         let refused = catalog.stranger.delete(&account).await.refused(409, "invalid_state");
         assert!(refused.text.contains("on record"), "{}", refused.text);
-        // Granted again it is the same entitlement and the same account.
+        // A renewed grant is the same entitlement and the same account.
         let again = catalog.grant(&catalog.stranger, "lab", "notebook").await;
         assert_eq!(
             (&again["id"], &again["operator_account_id"]),
@@ -169,7 +169,7 @@ async fn a_revoked_entitlement_without_instances_shuts_its_account_out_and_can_g
     asking(&catalog, "1", &[], "active").await;
     let entitlement = catalog.grant(&catalog.stranger, "lab", "notebook").await;
     let id = entitlement["id"].as_str().unwrap();
-    // Only who has it revokes it.
+    // Only its holder can revoke it.
     let theirs = format!("entitlements/{id}/revoke");
     catalog.admin.post(&catalog.at("train", &theirs), json!({})).await.refused(404, "not_found");
     catalog.stranger.post(&catalog.at("lab", &theirs), json!({})).await.ok();
@@ -178,7 +178,7 @@ async fn a_revoked_entitlement_without_instances_shuts_its_account_out_and_can_g
     let gone = catalog.stranger.delete(&account).await.ok();
     assert_eq!(gone.body["removed"], json!({"entitlements": 1}));
     catalog.stranger.get(&catalog.at("lab", &format!("entitlements/{id}"))).await.refused(404, "not_found");
-    // An account of the operator's name that somebody made by hand is not taken over.
+    // A manually created account with the operator's name is not taken over.
     let body = json!({"name": "app-notebook", "permissions": []});
     catalog.stranger.post(&catalog.at("lab", "service-accounts"), body).await.ok();
     let consent = json!({"app": "notebook", "consent": asked(&[])});

@@ -1,5 +1,5 @@
-//! The catalog over real HTTP: who finds which app, how releases go through their states and what holds them, and who consents to
-//! what before anybody operates anything.
+//! The catalog over real HTTP: visibility of apps, lifecycle of releases and their holds, and consent before an adapter
+//! operates anything.
 
 mod apps;
 mod cascade;
@@ -10,7 +10,7 @@ mod steps;
 mod tokens;
 
 use jiff::Timestamp;
-use muster_ids::{TypedId as _, World};
+use muster_ids::{Env, TypedId as _};
 use muster_model::Labels;
 use muster_model::instance::{Health, Instance, InstanceState, RepairMode};
 use muster_model::witness::{Transition, Witness, WitnessKind};
@@ -19,7 +19,8 @@ use serde_json::{Value, json};
 
 use crate::registry::{Image, Remote};
 
-/// A platform with people. The project `acme.train` publishes; `acme.serve` is its sibling, and `globex.lab` a stranger.
+/// A platform with people. The project `acme.train` publishes; `acme.serve` is its sibling, and `globex.lab` belongs to
+/// another tenant.
 pub(crate) struct Catalog {
     pub(crate) kit: Kit,
     pub(crate) fixture: Fixture,
@@ -32,7 +33,7 @@ pub(crate) struct Catalog {
     remote: Remote,
 }
 
-/// What a release needs at the least, made of these artifacts.
+/// Returns a minimal release with these artifacts.
 pub(crate) fn manifest(app: &str, version: &str, images: &[&str]) -> Value {
     let artifacts: Vec<Value> = images
         .iter()
@@ -42,7 +43,7 @@ pub(crate) fn manifest(app: &str, version: &str, images: &[&str]) -> Value {
         Some(word) => json!({"artifact": word}),
         None => json!({"host": ["/usr"]}),
     };
-    // A release must use everything that it names.
+    // A release must use every artifact that it names.
     let components: Vec<Value> = images
         .iter()
         .skip(1)
@@ -56,7 +57,7 @@ pub(crate) fn manifest(app: &str, version: &str, images: &[&str]) -> Value {
             })
         })
         .collect();
-    // What just runs has one component.
+    // A launchable app has one component.
     let kind = if components.len() > 1 { "oci" } else { "launchable" };
     json!({
         "app": app, "version": version, "artifact_kind": kind, "artifacts": artifacts,
@@ -76,12 +77,12 @@ impl Catalog {
         Self { kit, fixture, admin, sibling, stranger, remote }
     }
 
-    /// A path in a project of the fixture.
+    /// Returns a path in a project of the fixture.
     pub(crate) fn at(&self, project: &str, rest: &str) -> String {
         format!("/v1/projects/{}/{rest}", self.fixture.id(project))
     }
 
-    /// An app that the publisher offers.
+    /// Creates an app of the publisher.
     pub(crate) async fn offer(&self, slug: &str, audience: &str) -> String {
         let body = json!({"slug": slug, "display_name": slug, "audience": audience});
         self.admin.post(&self.at("train", "apps"), body).await.ok().text_of("id")
@@ -93,7 +94,7 @@ impl Catalog {
             .await
     }
 
-    /// A release that is there; says its id.
+    /// Publishes a release; returns its id.
     async fn released(&self, app: &str, version: &str, images: &[&str]) -> String {
         let published = self.publish(app, manifest(app, version, images)).await.ok();
         published.body["app_version"]["id"].as_str().unwrap().to_owned()
@@ -112,7 +113,7 @@ impl Catalog {
         self.step("demote", app, version, to).await
     }
 
-    /// Takes a release forward, step by step.
+    /// Promotes a release step by step.
     async fn brought(&self, app: &str, version: &str, to: &str) {
         for state in ["staged", "canary", "active"] {
             self.promote(app, version, state).await.ok();
@@ -126,7 +127,7 @@ impl Catalog {
         self.admin.get(&self.at("train", &format!("apps/{app}/versions/{version}"))).await.ok().body
     }
 
-    /// Pushes an image, and takes the artifact that it makes forward.
+    /// Pushes an image, and promotes the resulting artifact.
     async fn image(&self, word: &str, to: Option<&str>) {
         self.remote.push(word, &Image::of(word)).await.is(201);
         for state in ["staged", "canary", "active"] {
@@ -143,12 +144,12 @@ impl Catalog {
         self.admin.post(&path, json!({"to": to, "reason": format!("to {to}")})).await
     }
 
-    /// What the publisher demands from now on.
+    /// Sets the publisher's trust policy.
     async fn rules(&self, rules: Value) {
         self.admin.patch(&self.at("train", "trust-policy"), rules).await.ok();
     }
 
-    /// Grants an app to a project, with consent to whatever it asks for.
+    /// Grants an app to a project, with consent to everything it requests.
     pub(crate) async fn grant(&self, client: &Client, project: &str, app: &str) -> Value {
         let path = self.at(project, "entitlements");
         let asked = client.post(&path, json!({"app": app, "dry_run": true})).await.ok().body;
@@ -156,7 +157,7 @@ impl Catalog {
         client.post(&path, body).await.ok().body["entitlement"].clone()
     }
 
-    /// The events of a project about a thing, oldest first.
+    /// Returns a project's events on a resource, oldest first.
     async fn events(&self, client: &Client, project: &str, of: &str) -> Vec<(String, Value)> {
         self.kit.sealed().await;
         let path = format!("/v1/events?project={}&page_size=200", self.fixture.id(project));
@@ -169,7 +170,7 @@ impl Catalog {
         events["items"].as_array().unwrap().iter().filter(about).map(told).collect()
     }
 
-    /// What a tenant's audit says of an action, oldest first.
+    /// Returns a tenant's audit entries of an action, oldest first.
     async fn audited(&self, tenant: &str, action: &str) -> Vec<Value> {
         self.kit.sealed().await;
         let admin = if tenant == "acme" { "tenant_admin" } else { "other_tenant_admin" };
@@ -178,17 +179,17 @@ impl Catalog {
         records.into_iter().filter(|record| record["action"] == action).collect()
     }
 
-    /// An instance that lives, as far as the database knows.
+    /// Creates an instance that is live according to the database.
     async fn runs(&self, entitlement: &Value, version: &str, name: &str) -> Instance {
-        let world = World::system();
+        let env = Env::system();
         let id = |member: &str| entitlement[member].as_str().unwrap().to_owned();
         let (tenant, project) = (id("tenant_id").parse().unwrap(), id("project_id").parse().unwrap());
         let store = self.kit.store();
         let mut tx = store.begin().await.unwrap();
-        let network = tx.network_ensure(world.id(), tenant, project, "default", world.now()).await.unwrap();
-        let now: Timestamp = world.now();
+        let network = tx.network_ensure(env.id(), tenant, project, "default", env.now()).await.unwrap();
+        let now: Timestamp = env.now();
         let instance = Instance {
-            id: world.id(),
+            id: env.id(),
             tenant_id: tenant,
             project_id: project,
             app_id: id("app_id").parse().unwrap(),
@@ -227,12 +228,12 @@ impl Catalog {
         instance
     }
 
-    /// Takes it down, with evidence, as the engine would.
+    /// Stops it, with evidence, as the engine would.
     async fn stops(&self, instance: &Instance) {
-        let world = World::system();
+        let env = Env::system();
         let store = self.kit.store();
         let witness = Witness {
-            id: world.id(),
+            id: env.id(),
             subject_id: instance.id.uuid(),
             transition: Transition::Stopped,
             kind: WitnessKind::Witnessed,
@@ -243,7 +244,7 @@ impl Catalog {
             actor_id: None,
             checked: json!({}),
             result: json!({}),
-            at: world.now(),
+            at: env.now(),
         };
         let mut tx = store.begin().await.unwrap();
         tx.witness_insert(&witness).await.unwrap();
@@ -252,7 +253,7 @@ impl Catalog {
             let before = store.instance_lookup(instance.id).await.unwrap().unwrap();
             let after = Instance { state, stopped_witness_id: Some(witness.id), ..before.clone() };
             let mut tx = store.begin().await.unwrap();
-            tx.instance_move(&before, &after, world.now()).await.unwrap();
+            tx.instance_move(&before, &after, env.now()).await.unwrap();
             tx.commit().await.unwrap();
         }
     }

@@ -1,4 +1,4 @@
-//! A release is told everything that is wrong with it at once, and never changes after.
+//! A release gets all lint findings at once, and is immutable after publication.
 
 use muster_testkit::Database;
 use serde_json::{Value, json};
@@ -7,7 +7,7 @@ use sha2::{Digest as _, Sha256};
 use super::{Catalog, manifest};
 use crate::registry::Image;
 
-/// Rule by place, as the problem tells them.
+/// Returns rule by location from a problem.
 fn told(body: &Value) -> Vec<(String, String)> {
     let errors = body["errors"].as_array().unwrap();
     let word = |error: &Value| error["detail"].as_str().unwrap().split(':').next().unwrap().to_owned();
@@ -30,14 +30,14 @@ async fn a_release_is_published_and_never_changes() {
         for reference in [id, "1.0"] {
             assert_eq!(catalog.shown("notebook", reference).await, version);
         }
-        // Whoever has the document can say its digest again: members by name, and nothing between.
+        // The digest can be recomputed from the document: members sorted by name, without whitespace.
         let text = sorted(&document);
         let hex: String = Sha256::digest(text.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect();
         assert_eq!(version["digest"], json!(format!("sha256:{hex}")));
-        // The same name again is refused, whatever is in it.
+        // The same name again is refused, regardless of its content.
         let refused = catalog.publish("notebook", document).await.refused(409, "lint_failed");
         assert_eq!(told(&refused.body)[0], ("/manifest/version".to_owned(), "version_taken".to_owned()));
-        // Drafts are the publisher's alone.
+        // Drafts are only visible to the publisher.
         catalog
             .stranger
             .get(&catalog.at("lab", "apps/notebook/versions/1.0"))
@@ -56,7 +56,7 @@ async fn a_release_is_published_and_never_changes() {
     }
 }
 
-/// The text of a document with every object's members in the order of their names.
+/// Returns the text of a document with the members of every object sorted by name.
 fn sorted(value: &Value) -> String {
     match value {
         Value::Object(object) => {
@@ -95,7 +95,7 @@ async fn everything_that_is_wrong_is_told_at_once_and_nothing_is_kept() {
             assert!(told.iter().any(|(pointer, _)| pointer == place), "{place} in {told:?}");
         }
         assert!(refused.text.contains("surprise"), "{}", refused.text);
-        // A dry run tells the same faults as an answer, and keeps as little.
+        // A dry run returns the same findings as a response, and stores nothing either.
         let path = catalog.at("train", "apps/notebook/versions");
         let dry = catalog.admin.post(&path, json!({"manifest": document, "dry_run": true})).await.ok();
         let faults = dry.body["faults"].as_array().unwrap();
@@ -131,7 +131,7 @@ async fn an_artifact_that_is_out_of_use_or_of_another_project_makes_no_release()
         told(&refused.body)[0],
         ("/manifest/artifacts/0/digest".to_owned(), "artifact_out_of_use".to_owned())
     );
-    // The same content in a sibling's repository of the same name is not the publisher's.
+    // The same content in a sibling's repository of the same name does not belong to the publisher.
     let sibling = catalog.fixture.token("sibling_project_admin");
     let theirs = crate::registry::Remote::new(&catalog.kit, 0, sibling, "acme.serve/base");
     theirs.push("theirs", &Image::of("theirs")).await.is(201);

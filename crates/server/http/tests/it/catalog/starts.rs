@@ -1,4 +1,4 @@
-//! Which release a start gets. Instances ask this use-case; here it is asked directly.
+//! Release selection for a start. Instances call this use-case; here it is called directly.
 
 use muster_control::Cx;
 use muster_control::app_version::resolve_version;
@@ -14,7 +14,7 @@ async fn a_start_gets_what_it_names_or_what_is_drawn_for_it() {
     catalog.offer("notebook", "everyone").await;
     let ask = async |project: &str, wanted: Option<&str>, thing: &str| {
         let platform = catalog.kit.servers[0].platform.clone();
-        let now = platform.world.now();
+        let now = platform.env.now();
         let cx = Cx {
             platform,
             actor: None,
@@ -36,7 +36,7 @@ async fn a_start_gets_what_it_names_or_what_is_drawn_for_it() {
         async |project: &str, wanted: Option<&str>| ask(project, wanted, "x").await.unwrap_err().detail;
     assert!(says("lab", None).await.contains("has no release"), "{}", says("lab", None).await);
     catalog.released("notebook", "1", &[]).await;
-    // A draft starts in the publisher's project, and is not there for anybody else.
+    // A draft starts in the publisher's project, and does not exist for any other.
     assert_eq!(ask("train", Some("1"), "x").await.unwrap(), "1");
     assert!(says("lab", Some("1")).await.contains("no such release"));
     assert!(says("train", None).await.contains("name one of 1 (draft)"), "{}", says("train", None).await);

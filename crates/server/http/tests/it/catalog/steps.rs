@@ -1,4 +1,4 @@
-//! Releases through their states: never ahead of what they are made of, one active and one canary, and nothing retired that is used.
+//! Lifecycle of releases: never ahead of their artifacts, one active and one canary, and none retired while in use.
 
 use muster_testkit::Database;
 use serde_json::json;
@@ -25,13 +25,14 @@ async fn a_release_is_never_ahead_of_what_it_is_made_of() {
         }
         let refused = catalog.promote("notebook", "1", "active").await.refused(409, "invalid_state");
         assert!(refused.text.contains("promote the artifact to active first"), "{}", refused.text);
-        // Both are of one line, of which one is active: a release of one of them can be active.
+        // Both artifacts are of one release line, which has one active artifact: only a release of that one can be
+        // active.
         catalog.demote("notebook", "1", "staged").await.ok();
         catalog.released("notebook", "2", &["one"]).await;
         catalog.brought("notebook", "2", "canary").await;
         catalog.artifact("one", "promote", "active").await.ok();
         catalog.promote("notebook", "2", "active").await.ok();
-        // An artifact goes on serving what is already there when a newer one takes its place, and only that.
+        // A superseded artifact continues to serve existing releases, and only those.
         catalog.artifact("one", "demote", "deprecated").await.ok();
         assert_eq!(catalog.shown("notebook", "2").await["state"], json!("active"));
         let refused = catalog.promote("notebook", "1", "canary").await.refused(409, "invalid_state");
@@ -51,7 +52,7 @@ async fn an_artifact_is_not_taken_from_under_a_release() {
         let artifact = catalog.at("train", "artifacts/base:one");
         let refused = catalog.admin.delete(&artifact).await.refused(409, "invalid_state");
         assert!(refused.text.contains("a release that is not retired"), "{}", refused.text);
-        // Neither by the registry's own request, nor with its repository.
+        // Neither through the registry, nor by removing its repository.
         let by_registry = format!("{{}}/manifests/{}", Image::of("one").digest());
         catalog.remote.send("DELETE", &by_registry, b"").await.refused(409, "DENIED");
         let repository = catalog.at("train", "repositories/base");
@@ -63,7 +64,7 @@ async fn an_artifact_is_not_taken_from_under_a_release() {
             catalog.artifact("one", "promote", to).await.ok();
             catalog.promote("notebook", "1", to).await.ok();
         }
-        // The canary's artifact does not go back while the release is there; after the release it may.
+        // The canary's artifact cannot be demoted while the release uses it; after the release it can.
         let refused = catalog.artifact("one", "demote", "staged").await.refused(409, "invalid_state");
         assert!(refused.text.contains("demote the release first"), "{}", refused.text);
         catalog.demote("notebook", "1", "staged").await.ok();
@@ -92,7 +93,7 @@ async fn trust_is_judged_again_at_every_step() {
     catalog.image("one", Some("active")).await;
     catalog.released("notebook", "1", &["one"]).await;
     catalog.promote("notebook", "1", "staged").await.ok();
-    // Since the artifact was promoted, the publisher demands signatures.
+    // The publisher has required signatures since the artifact's promotion.
     catalog.rules(json!({"unsigned_up_to": "staged"})).await;
     let refused = catalog.promote("notebook", "1", "canary").await.refused(409, "untrusted");
     assert!(refused.text.contains("the artifact one"), "{}", refused.text);
@@ -115,7 +116,7 @@ async fn a_new_active_release_takes_the_place_of_the_old_one() {
         assert_eq!(canary.body["canary_percent"], json!(25));
         let app = catalog.admin.get(&catalog.at("train", "apps/notebook")).await.ok().body;
         assert_eq!((&app["active_version"], &app["canary_version"]), (&json!("1"), &json!("2")));
-        // There is one canary at a time, and it can go back.
+        // There is one canary at a time, and it can be demoted.
         catalog.released("notebook", "3", &[]).await;
         catalog.promote("notebook", "3", "staged").await.ok();
         let refused = catalog.promote("notebook", "3", "canary").await.refused(409, "invalid_state");
@@ -126,7 +127,7 @@ async fn a_new_active_release_takes_the_place_of_the_old_one() {
         let promoted = catalog.promote("notebook", "2", "active").await.ok();
         let old = catalog.shown("notebook", "1").await;
         assert_eq!((&old["state"], &old["superseded_by"]), (&json!("deprecated"), &json!(two)));
-        // Both changes are told, on one thread, and the command is audited once with both.
+        // Both changes emit an event, with the same correlation id, and the command is audited once with both.
         let (word, data) = catalog.events(&catalog.admin, "train", &one).await.pop().unwrap();
         assert_eq!((word.as_str(), &data["after"]), ("app_version.demoted", &json!("deprecated")));
         let (word, data) = catalog.events(&catalog.admin, "train", &two).await.pop().unwrap();
@@ -140,12 +141,12 @@ async fn a_new_active_release_takes_the_place_of_the_old_one() {
             audited.iter().filter(|record| record["correlation_id"] == json!(thread)).collect();
         assert_eq!(of_it.len(), 1);
         assert_eq!(of_it[0]["detail"]["supersedes"]["name"], json!("1"));
-        // The history has who, from what, to what and why.
+        // The history has the actor, both states and the reason.
         let changes = catalog.kit.store().app_version_changes(one.parse().unwrap()).await.unwrap();
         let last = changes.last().unwrap();
         assert_eq!(last.actor_id, catalog.fixture.id("project_admin"));
         assert_eq!((changes.len(), last.reason.as_str()), (5, "2 became active in its place"));
-        // What is deprecated does not come back, and no step jumps.
+        // A deprecated release does not return, and no step can be skipped.
         catalog.promote("notebook", "1", "active").await.refused(409, "invalid_state");
         catalog.promote("notebook", "3", "active").await.refused(409, "invalid_state");
         catalog.demote("notebook", "2", "retired").await.refused(409, "invalid_state");
@@ -174,7 +175,7 @@ async fn of_many_who_promote_at_once_one_does_and_there_is_one_active() {
             catalog.released("notebook", version, &[]).await;
             catalog.promote("notebook", version, "staged").await.ok();
         }
-        // Two canaries cannot be, however fast they are asked for.
+        // Concurrent promotions cannot create two canaries.
         let answers = futures::future::join_all(
             versions.iter().map(|version| catalog.promote("notebook", version, "canary")),
         )
@@ -216,11 +217,11 @@ async fn what_somebody_runs_or_may_roll_back_to_is_not_retired() {
         catalog.rules(json!({"grace_hours": 0})).await;
         let refused = catalog.demote("notebook", "1", "retired").await.refused(409, "invalid_state");
         assert!(refused.text.contains("1 live instances"), "{}", refused.text);
-        // The publisher learns how much its release is used, others how much they use it themselves.
+        // The publisher gets the total usage of its release, others only their own.
         assert_eq!(catalog.shown("notebook", "1").await["instances"], json!(1));
         let path = catalog.at("serve", "apps/notebook/versions/1");
         assert_eq!(catalog.sibling.get(&path).await.ok().body["instances"], json!(0));
-        // Where a rollback goes it stays too.
+        // A rollback target is kept too.
         let store = catalog.kit.store();
         let two = catalog.shown("notebook", "2").await["id"].as_str().unwrap().parse().unwrap();
         let before = store.instance_lookup(instance.id).await.unwrap().unwrap();
@@ -237,7 +238,7 @@ async fn what_somebody_runs_or_may_roll_back_to_is_not_retired() {
         catalog.demote("notebook", "1", "retired").await.ok();
         let refused = catalog.publish("notebook", manifest("notebook", "1", &[])).await;
         refused.refused(409, "lint_failed");
-        // What was never offered to anybody goes at once, and starts nothing any more.
+        // A release that was never offered is retired immediately, and starts nothing any more.
         for (name, staged) in [("3", true), ("4", false)] {
             catalog.released("notebook", name, &[]).await;
             if staged {
@@ -250,7 +251,7 @@ async fn what_somebody_runs_or_may_roll_back_to_is_not_retired() {
     }
 }
 
-/// Somebody promotes a release while somebody else takes its artifact back: one of the two sees the other.
+/// A release is promoted while its artifact is demoted: one of the two observes the other.
 #[tokio::test(flavor = "multi_thread")]
 async fn however_two_race_a_release_is_never_left_ahead_of_its_artifact() {
     for database in Database::both() {

@@ -1,4 +1,4 @@
-//! Operator tokens: short-lived, for the publisher's own apps alone, and told on both sides.
+//! Operator tokens: short-lived, only for the publisher's own apps, and audited on both sides.
 
 use jiff::Timestamp;
 use muster_testkit::{Client, Database};
@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::Catalog;
 
-/// The publisher's adapter: an account of `acme.train` that may mint, and one that may not.
+/// The publisher's adapter: an account of `acme.train` with or without the permission to mint.
 async fn adapter(catalog: &Catalog, name: &str, permissions: &[&str]) -> Client {
     let admin = &catalog.admin;
     let body = json!({"name": name, "permissions": permissions});
@@ -40,17 +40,17 @@ async fn a_minted_token_lives_shortly_opens_the_consumers_project_and_is_told_on
         let time = |member: &str| minted.text_of(member).parse::<Timestamp>().unwrap();
         let lives = time("expires_at").as_second() - time("created_at").as_second();
         assert_eq!(lives, 900);
-        // The secret is shown once: a repeat has the same token without it.
+        // The secret is shown once: a repeat returns the same token without it.
         let again = adapter.post_with_key(&path, body, "once").await.ok();
         assert_eq!((&again.body["id"], &again.body["secret_shown_once"]), (&minted.body["id"], &json!(true)));
         assert!(again.body["secret"].is_null());
-        // It opens the consumer's project, as far as was consented to, and no other.
+        // It opens the consumer's project, within the consent, and no other.
         let operator = catalog.kit.client_of(0, &minted.text_of("secret"));
         let me = operator.get("/v1/whoami").await.ok().body;
         assert!(me.to_string().contains(entitlement["operator_account_id"].as_str().unwrap()), "{me:#}");
         operator.get(&catalog.at("lab", "apps")).await.refused(403, "permission_denied");
         operator.get(&catalog.at("train", "apps")).await.refused(404, "not_found");
-        // It cannot make itself live longer, and nobody makes a longer one by hand.
+        // It cannot extend its own lifetime, and no longer one can be created by hand.
         let token = minted.text_of("id");
         let longer = json!({"expires_in_seconds": 86400});
         let refused = operator
@@ -67,7 +67,7 @@ async fn a_minted_token_lives_shortly_opens_the_consumers_project_and_is_told_on
         catalog.stranger.post("/v1/tokens", by_hand).await.refused(409, "invalid_state");
         let too_long = json!({"entitlement": entitlement["id"], "expires_in_seconds": 901});
         adapter.post(&path, too_long).await.refused(400, "invalid_request");
-        // Both chains have it, on one thread, and neither has the secret.
+        // Both chains have it, with the same correlation id, and neither has the secret.
         let thread = minted.header("x-correlation-id").to_owned();
         for (tenant, project, client) in
             [("acme", "train", &catalog.admin), ("globex", "lab", &catalog.stranger)]
@@ -109,15 +109,15 @@ async fn nobody_mints_for_anothers_app_or_without_the_right() {
     let mint =
         async |client: &Client, id: &serde_json::Value| client.post(&path, json!({"entitlement": id})).await;
     mint(&minting, &ours["id"]).await.ok();
-    // An entitlement to another project's app is not there, and neither is nonsense.
+    // An entitlement to another project's app does not exist, just like an unknown id.
     let refused = mint(&minting, &theirs["id"]).await.refused(404, "not_found");
     let absent = mint(&minting, &json!("ent_01h455vb4pex5vsknk084sn02q")).await.refused(404, "not_found");
     assert_eq!(refused.body["detail"], absent.body["detail"]);
     mint(&minting, &json!("notebook")).await.refused(404, "not_found");
-    // In the consumer's own project there is nothing to mint for them.
+    // The consumer's own project has nothing to mint for them.
     let at_home = catalog.at("serve", "operator-tokens");
     minting.post(&at_home, json!({"entitlement": ours["id"]})).await.refused(404, "not_found");
-    // No person mints, and no account without the right.
+    // No person can mint, and no account without the permission.
     mint(&catalog.admin, &ours["id"]).await.refused(403, "permission_denied");
     let without = adapter(&catalog, "without", &["app.get"]).await;
     mint(&without, &ours["id"]).await.refused(403, "permission_denied");
@@ -138,13 +138,13 @@ async fn a_revocation_ends_every_token_unless_something_still_runs() {
             catalog.at("lab", &format!("entitlements/{}/revoke", entitlement["id"].as_str().unwrap()));
         let instance = catalog.runs(&entitlement, &version, "mine").await;
         catalog.stranger.post(&revoke, json!({})).await.ok();
-        // What runs must be operable until it is decommissioned.
+        // A running instance must be operable until it is decommissioned.
         let operator = catalog.kit.client_of(0, &mint().await.ok().text_of("secret"));
         operator.get("/v1/whoami").await.ok();
         catalog.stops(&instance).await;
         let refused = mint().await.refused(409, "invalid_state");
         assert!(refused.text.contains("revoked"), "{}", refused.text);
-        // Granted and revoked with nothing running: the tokens end with it.
+        // Granted and revoked with no instance running: the tokens end with it.
         catalog.grant(&catalog.stranger, "lab", "notebook").await;
         let operator = catalog.kit.client_of(0, &mint().await.ok().text_of("secret"));
         operator.get("/v1/whoami").await.ok();
@@ -160,18 +160,18 @@ async fn adapters_are_listed_where_they_work() {
     let catalog = Catalog::new(Database::sqlite()).await;
     offered(&catalog).await;
     let entitlement = catalog.grant(&catalog.stranger, "lab", "notebook").await;
-    let world = muster_ids::World::system();
+    let env = muster_ids::Env::system();
     let id = |member: &str| entitlement[member].as_str().unwrap();
     let adapter = muster_model::adapter::Adapter {
-        id: world.id(),
+        id: env.id(),
         tenant_id: id("tenant_id").parse().unwrap(),
         project_id: id("project_id").parse().unwrap(),
         service_account_id: id("operator_account_id").parse().unwrap(),
         name: "one".to_owned(),
         adapter_version: "0.1.0".to_owned(),
         contract_version: 1,
-        created_at: world.now(),
-        seen_at: world.now(),
+        created_at: env.now(),
+        seen_at: env.now(),
     };
     let mut tx = catalog.kit.store().begin().await.unwrap();
     tx.adapter_seen(&adapter).await.unwrap();

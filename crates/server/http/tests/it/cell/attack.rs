@@ -1,5 +1,5 @@
-//! Attacks on cells through the API and over the wire of agents. Those on names and archives inside a node stand with the crates
-//! that make cells; those on certificates in `node_wire`.
+//! Attacks on cells through the API and the agent protocol. Those on names and archives inside a node are with the crates
+//! that create cells; those on certificates in `node_wire`.
 
 use muster_testkit::Database;
 use muster_wire::task::{Findings, Task, TaskKind};
@@ -11,7 +11,7 @@ use super::{Scene, stop, until, with_agent};
 use crate::node_wire::agent::{Agent, client};
 use crate::stream::upgrading;
 
-/// Somebody who sees both projects cannot reach a cell of one through the other.
+/// An actor with access to both projects cannot reach a cell of one through the other.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_cell_of_another_project_is_not_there() {
     let (scene, nodes) = with_agent(Database::sqlite()).await;
@@ -26,7 +26,7 @@ async fn a_cell_of_another_project_is_not_there() {
         for reference in [cell["id"].as_str().unwrap(), "shell"] {
             let path = format!("{serve}/cells/{reference}");
             client.get(&path).await.refused(404, "not_found");
-            client.get(&format!("{path}/kept-logs")).await.refused(404, "not_found");
+            client.get(&format!("{path}/archived-logs")).await.refused(404, "not_found");
             let command = json!({"command": {"command": ["cat"]}});
             client.post(&format!("{path}/streams"), command).await.refused(404, "not_found");
             for verb in ["restart", "destroy", "logs"] {
@@ -44,7 +44,7 @@ async fn a_cell_of_another_project_is_not_there() {
     stop(scene, nodes).await;
 }
 
-/// An agent is given its own tasks alone, and its word counts for those alone.
+/// An agent only gets its own tasks, and its reports only count for those.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_node_is_neither_asked_nor_heard_about_cells_of_another() {
     let scene = Scene::new(Database::sqlite(), 1).await;
@@ -55,7 +55,7 @@ async fn a_node_is_neither_asked_nor_heard_about_cells_of_another() {
     scene.running("shell", "a", json!({"people": true})).await;
     let work = poll(&other, 0, 0).await;
     assert_eq!((&work["tasks"], work.get("wanted")), (&json!([]), None));
-    // It guesses the task right, down to the generation, and is not believed.
+    // It guesses the task correctly, down to the generation, and is rejected.
     let task = hand.tasks(TaskKind::CellInspect).pop().unwrap();
     let forged = json!({"session": other.session, "reports": [report(&task, &Findings::default())]});
     assert_eq!(other.send("report", &forged).await.ok()["refused"], json!([task.id]));
@@ -82,8 +82,8 @@ async fn say(scene: &Scene, agent: &Agent, report: Value) -> (Value, u64) {
     (refused, scene.kit.servers[0].platform.metrics.stale_reports.get())
 }
 
-/// Attack: somebody waits for a stream, and the wrong agent comes: another node's, one without a certificate, and the right
-/// node's with a certificate that was replaced. None of them uses the stream up, and the right one comes once.
+/// Attack: a client waits for a stream, and the wrong agent joins: another node's, one without a certificate, and the
+/// right node's with a replaced certificate. None of them consumes the stream, and the right one joins once.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_stream_is_opened_by_the_cells_own_node_with_the_certificate_that_counts() {
     let scene = Scene::new(Database::sqlite(), 1).await;
@@ -110,7 +110,7 @@ async fn a_stream_is_opened_by_the_cells_own_node_with_the_certificate_that_coun
     scene.kit.stop().await;
 }
 
-/// A forged incarnation or generation in a report is fenced and counted, and nothing comes of it.
+/// A forged incarnation or generation in a report is fenced and counted, and has no effect.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_report_with_a_forged_incarnation_is_fenced_and_counted() {
     for database in Database::both() {
@@ -138,7 +138,7 @@ async fn a_report_with_a_forged_incarnation_is_fenced_and_counted() {
     }
 }
 
-/// What a node says that it saw is held against what is written: another incarnation is not the one that was asked for.
+/// A node's findings are compared with the database: another incarnation is not the requested one.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_cell_that_is_seen_with_another_incarnation_does_not_run() {
     let scene = Scene::new(Database::sqlite(), 1).await;
@@ -160,7 +160,7 @@ async fn a_cell_that_is_seen_with_another_incarnation_does_not_run() {
     assert!(cell["advice"].is_string() && cell["ports"] == json!([]), "{cell:#}");
     assert_eq!(hand.tasks(TaskKind::CellDestroy).len(), 1, "what was made is taken away again");
     assert!(scene.told().await.contains(&"cell.failed".to_owned()));
-    // Its name, its address and its port are free again.
+    // Its name, address and port are free again.
     hand.tamper(|_, _| {});
     let next = scene.running("shell", "a", port).await;
     assert_eq!((&next["address"], &next["ports"][0]["node_port"]), (&cell["address"], &json!(30_000)));
@@ -168,7 +168,7 @@ async fn a_cell_that_is_seen_with_another_incarnation_does_not_run() {
     scene.kit.stop().await;
 }
 
-/// A node that says "ready" of something else than what was asked for is not believed.
+/// A node that reports "ready" for something other than what was requested is rejected.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_service_that_is_not_among_what_was_seen_is_not_ready() {
     let scene = Scene::new(Database::sqlite(), 1).await;
@@ -194,8 +194,8 @@ async fn a_service_that_is_not_among_what_was_seen_is_not_ready() {
     scene.kit.stop().await;
 }
 
-/// A tenant's own environment is the tenant's own: it goes to the node as it is, inside the cell's spec and nowhere else. That it
-/// stays inside the cell is proved where cells are made.
+/// A tenant's environment variables reach the node unchanged, in the cell's spec and nowhere else. The crates that create
+/// cells test that they stay inside the cell.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_environment_is_carried_as_it_is_and_nowhere_else() {
     let scene = Scene::new(Database::sqlite(), 1).await;
@@ -242,7 +242,7 @@ async fn names_that_could_mean_more_than_a_name_are_refused() {
         let refused = scene.admin.post(&format!("{}/ssh-keys", scene.base), key).await;
         assert_eq!(refused.refused(400, "invalid_request").body["errors"][0]["pointer"], "/name", "{name:?}");
     }
-    // Nor does a reference in the path reach further than the project's own rows.
+    // Nor does a reference in the path reach beyond the project's own rows.
     for reference in ["..%2F..%2Fnodes", "a%0Ab", "'%20OR%20'1'='1"] {
         scene.admin.get(&format!("{}/cells/{reference}", scene.base)).await.refused(404, "not_found");
     }

@@ -1,5 +1,5 @@
-//! Canaries: secrets that would be recognised anywhere, sent through everything that handles secrets. Afterwards every byte that
-//! the platform wrote is searched for them, in every form that a careless line could have written.
+//! Canaries: recognizable secrets, sent through everything that handles secrets. Afterwards every byte that the platform
+//! wrote is searched for them, in every encoding that could have been written by mistake.
 
 use std::sync::{Arc, Mutex};
 
@@ -13,7 +13,7 @@ use tracing::span::{Attributes, Id, Record};
 use super::secrets::{ask, file, played, told};
 use crate::secret::{issuer, pushed};
 
-/// Everything that is logged in this process, at every level, with every field.
+/// Everything logged in this process, at every level, with every field.
 #[derive(Clone, Default)]
 struct Log(Arc<Mutex<String>>);
 
@@ -56,18 +56,18 @@ impl tracing::Subscriber for Log {
     fn exit(&self, _: &Id) {}
 }
 
-/// The letters of base64 that depend on the secret alone, with so many bytes before it.
+/// Returns the base64 characters that only depend on the secret, with `before` bytes in front of it.
 fn inside(engine: &impl base64::Engine, before: usize, secret: &[u8]) -> Vec<u8> {
     let mut bytes = vec![0; before];
     bytes.extend_from_slice(secret);
     let whole = before + secret.len();
     let text = engine.encode(&bytes);
-    // A letter holds six bits: the first that is all the secret's, and the last.
+    // A character holds six bits: the first and the last that only contain bits of the secret.
     let (first, last) = ((before * 8).div_ceil(6), whole * 8 / 6);
     text.as_bytes()[first..last].to_vec()
 }
 
-/// The forms in which a secret may have been written.
+/// Returns the encodings in which a secret may have been written.
 fn forms(secret: &[u8]) -> Vec<Vec<u8>> {
     let hex = muster_model::hex::encode(secret);
     let every: String = secret.iter().map(|byte| format!("%{byte:02X}")).collect();
@@ -113,7 +113,7 @@ fn the_search_finds_every_form() {
     }
 }
 
-/// Every byte of the database, its log of writes included.
+/// Returns every byte of the database, including its write-ahead log.
 fn bytes(folder: &std::path::Path) -> Vec<u8> {
     let mut all = Vec::new();
     for name in ["muster.db", "muster.db-wal"] {
@@ -131,7 +131,7 @@ async fn no_canary_is_written_anywhere_and_one_that_is_planted_is_found() {
     let mut canaries: Vec<(&str, Vec<u8>)> = Vec::new();
     let mut answers = String::new();
 
-    // A secret of the project, another content for it, and requests that are refused and repeated.
+    // A project secret, its rotation, and requests that are refused and repeated.
     let (kept, rotated) = ("c4n4ry/kept+one?", "c4n4ry/rotated+two?");
     canaries.push(("kept", kept.into()));
     canaries.push(("rotated", rotated.into()));
@@ -145,7 +145,7 @@ async fn no_canary_is_written_anywhere_and_one_that_is_planted_is_found() {
     let encoded = json!({"value": STANDARD.encode(rotated), "encoding": "base64"});
     answers += &scene.admin.post(&format!("{secrets}/token/rotate"), encoded).await.ok().text;
 
-    // What is issued, and a webhook's key: each is in one answer, and nowhere else.
+    // Issued secrets and a webhook's key: each is in one response, and nowhere else.
     let issuer = issuer(&scene.kit, &scene.fixture).await;
     let issued = format!("{}/runtime-secrets", scene.base);
     let body = json!({"purpose": "cluster_bootstrap", "name": "gossip"});
@@ -157,7 +157,7 @@ async fn no_canary_is_written_anywhere_and_one_that_is_planted_is_found() {
     let key = STANDARD.decode(hook.text_of("secret").trim_start_matches("whsec_")).unwrap();
     canaries.push(("webhook", key));
 
-    // A cell is given them, its node asks for them, and for its image.
+    // A cell references them, and its node requests them and the image.
     pushed(&scene.kit).await;
     let files = json!([{"secret": "token", "file": "t"}, {"secret": gossip.body["id"], "file": "g"}]);
     let cell = scene.running("shell", "a", json!({"secrets": files})).await;
@@ -172,7 +172,7 @@ async fn no_canary_is_written_anywhere_and_one_that_is_planted_is_found() {
     canaries.push(("account's token", pull.text_of("value").into_bytes()));
     ask(&hand.agent, &cell, 9, file("t")).await.refused(404, "not_found");
 
-    // Keys change, and everything is looked at and removed.
+    // Keys are rotated, and everything is read and removed.
     scene.admin.post("/v1/tenants/acme/rotate-key", json!({})).await.ok();
     scene.kit.servers[0].platform.reseal().await.unwrap();
     for path in ["secrets", "secrets/token", "runtime-secrets", "cells", "cells/shell"] {
@@ -202,7 +202,7 @@ async fn no_canary_is_written_anywhere_and_one_that_is_planted_is_found() {
     scene.kit.stop().await;
 }
 
-/// The same search sees a leak into a row, in clear and encoded, and one into the log.
+/// The same search detects a leak into a row, plain and encoded, and one into the log.
 async fn plant(scene: &super::Scene, log: &Log, kept: &str, canaries: &[(&str, Vec<u8>)]) {
     let encoded: Vec<Value> = canaries.iter().map(|(_, canary)| json!(STANDARD.encode(canary))).collect();
     let project = format!("/v1/projects/{}", scene.fixture.id("train"));

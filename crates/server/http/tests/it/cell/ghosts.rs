@@ -1,6 +1,6 @@
-//! Cells that are on a node and must not be.
+//! Stale copies: cells on a node that must not be there.
 
-use muster_ids::{AllocationId, CellId, World};
+use muster_ids::{AllocationId, CellId, Env};
 use muster_testkit::Database;
 use serde_json::{Value, json};
 
@@ -12,7 +12,7 @@ async fn cells_that_must_not_be_there_are_named_and_the_node_gets_nothing_before
     for database in Database::both() {
         let scene = Scene::new(database, 1).await;
         let mut agent = approved(&scene, 0).await;
-        // Both are asked for, and nothing of it has been done yet.
+        // Both are requested, and nothing is done yet.
         let body = json!({"name": "a", "cpus": 2});
         let started = scene.admin.post(&format!("{}/allocations", scene.base), body).await.ok();
         let allocation: AllocationId =
@@ -26,14 +26,14 @@ async fn cells_that_must_not_be_there_are_named_and_the_node_gets_nothing_before
         let row = scene.kit.store().cell_lookup(living).await.unwrap().unwrap();
 
         let cell = |allocation: AllocationId, id: CellId, incarnation: i64| json!({"allocation_id": allocation, "cell_id": id, "incarnation": incarnation});
-        let world = World::system();
+        let env = Env::system();
         let own = cell(row.allocation_id, living, 1);
         let older = cell(row.allocation_id, living, 0);
         let moved = cell(allocation, living, 1);
-        let stranger = cell(allocation, world.id(), 1);
-        // One in a place that must not be there either: the place takes it along.
-        let nowhere: AllocationId = world.id();
-        let inside = cell(nowhere, world.id(), 1);
+        let stranger = cell(allocation, env.id(), 1);
+        // One in an allocation that must not exist either: it is removed with its allocation.
+        let nowhere: AllocationId = env.id();
+        let inside = cell(nowhere, env.id(), 1);
         let places = json!([{"allocation_id": nowhere, "incarnation": 1}, {"allocation_id": allocation, "incarnation": 1}]);
         let cells = json!([own, older, moved, stranger, stranger, inside]);
         let welcome = hello(&agent, json!({"places": places, "cells": cells})).await;
@@ -48,7 +48,7 @@ async fn cells_that_must_not_be_there_are_named_and_the_node_gets_nothing_before
         let work = poll(&agent, 1, 0).await;
         assert_eq!((&work["tasks"], work.get("wanted")), (&json!([]), None), "heard, but given nothing");
 
-        // Cells alone are enough to keep it from work.
+        // Stale cells alone are enough to withhold work from the node.
         let places = json!([{"allocation_id": allocation, "incarnation": 1}]);
         let welcome =
             hello(&agent, json!({"places": places, "cells": [own, moved_of(&own, &allocation)]})).await;
@@ -66,7 +66,7 @@ async fn cells_that_must_not_be_there_are_named_and_the_node_gets_nothing_before
         scene.kit.sealed().await;
         let events = scene.kit.operator().get("/v1/events?page_size=200").await.ok().body;
         let told = events["items"].as_array().unwrap().iter().any(|event| {
-            event["type"] == "dev.muster.node.ghosts_found.v1" && event["data"]["cells"].is_array()
+            event["type"] == "dev.muster.node.orphans_found.v1" && event["data"]["cells"].is_array()
         });
         assert!(told, "{events:#}");
         scene.kit.stop().await;
@@ -79,7 +79,7 @@ fn moved_of(own: &Value, allocation: &AllocationId) -> Value {
     moved
 }
 
-/// The real agent comes back with a cell that was given up while nobody heard from it.
+/// The real agent returns with a cell that was given up while its node was unreachable.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_agent_destroys_a_cell_that_was_given_up_while_it_was_away() {
     let scene = Scene::new(Database::sqlite(), 1).await;
@@ -91,13 +91,13 @@ async fn an_agent_destroys_a_cell_that_was_given_up_while_it_was_away() {
     scene.kit.store().sabotage(sql).await.unwrap();
     nodes.fleet.revive(0).unwrap();
     nodes.ready().await;
-    // The ghost is gone, and what the rows speak of can be made in its place.
+    // The stale copy is gone, and the recorded cell can be created in its place.
     let again = scene.done(scene.act("cells/shell/restart").await).await;
     assert_eq!(again["state"], "succeeded");
     let now = scene.cell("shell").await;
     assert_eq!((&now["id"], &now["incarnation"]), (&cell["id"], &json!(3)));
     scene.kit.sealed().await;
     let events = scene.kit.operator().get("/v1/events?page_size=200").await.ok();
-    assert!(events.text.contains("dev.muster.node.ghosts_found.v1"));
+    assert!(events.text.contains("dev.muster.node.orphans_found.v1"));
     stop(scene, nodes).await;
 }

@@ -1,5 +1,5 @@
-//! A node whose agent is played by the test, over the real wire. It keeps what it is told to keep, and says of it what the test
-//! wants it to say.
+//! A node with an agent played by the test, over the real protocol. It stores what it is given, and reports what the test
+//! wants.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -14,22 +14,22 @@ use super::Scene;
 use crate::fleet_api::{approve, inventory};
 use crate::node_wire::agent::Agent;
 
-/// Where its node is found.
+/// Address of its node.
 pub(super) const ADDRESS: &str = "192.0.2.1";
 
-/// Changes what is said of a task.
+/// Modifies the findings of a task.
 type Tamper = Box<dyn Fn(&Task, &mut Findings) + Send>;
 
-/// What is on the node, and what it was asked and sent.
+/// Contents of the node, and the tasks it received.
 #[derive(Default)]
 pub(super) struct Held {
     places: BTreeMap<AllocationId, Findings>,
     cells: BTreeMap<CellId, (AllocationId, CellFindings)>,
-    /// Every task that came, in order.
+    /// Every task received, in order.
     pub(super) tasks: Vec<Task>,
-    /// Every word that came of what the node should have, in order.
+    /// Every desired state received, in order.
     pub(super) wanted: Vec<Wanted>,
-    /// Whether it is followed.
+    /// Whether the desired state is ignored.
     pub(super) idle: bool,
     pub(super) tamper: Option<Tamper>,
 }
@@ -86,12 +86,12 @@ impl Held {
     }
 }
 
-/// What such a machine has: no GPUs.
+/// Returns the inventory of such a machine: no GPUs.
 pub(super) fn machine(name: &str) -> Inventory {
     Inventory { gpus: Vec::new(), ..inventory(name, 2) }
 }
 
-/// The node. Its agent is played until this is dropped.
+/// The node. Its agent runs until this is dropped.
 pub(super) struct Hand {
     pub(super) node: NodeId,
     pub(super) agent: Arc<Agent>,
@@ -105,7 +105,7 @@ impl Drop for Hand {
     }
 }
 
-/// An agent that has said hello, on a node that takes allocations.
+/// Returns an agent that has sent hello, on a node that accepts allocations.
 pub(super) async fn approved(scene: &Scene, at: usize) -> Agent {
     let mut agent = Agent::join(&scene.kit, at).await;
     agent.session = hello(&agent, json!({})).await["session"].as_i64().unwrap();
@@ -114,7 +114,7 @@ pub(super) async fn approved(scene: &Scene, at: usize) -> Agent {
     agent
 }
 
-/// Says hello with this, and nothing else on the node.
+/// Sends hello with this, and nothing else on the node.
 pub(super) async fn hello(agent: &Agent, also: Value) -> Value {
     let mut body = json!({"agent_version": "0.1.0", "inventory": machine(&agent.name), "places": []});
     body.as_object_mut().unwrap().extend(also.as_object().unwrap().clone());
@@ -127,14 +127,14 @@ pub(super) async fn poll(agent: &Agent, wait_seconds: u64, revision: i64) -> Val
     agent.send("poll", &body).await.ok()
 }
 
-/// A report that a task was done.
+/// Returns a report that a task is done.
 pub(super) fn report(task: &Task, findings: &Findings) -> Value {
     json!({"task_id": task.id, "incarnation": task.incarnation, "generation": task.generation,
            "ending": "done", "findings": findings})
 }
 
 impl Hand {
-    /// Joins at server `at`, and plays along.
+    /// Joins at server `at`, and runs the agent.
     pub(super) async fn start(scene: &Scene, at: usize) -> Self {
         let mut agent = approved(scene, at).await;
         let found_at = hello(&agent, json!({"address": ADDRESS})).await;
@@ -161,7 +161,7 @@ impl Hand {
                     let body = json!({"session": played.session, "reports": reports});
                     assert_eq!(played.send("report", &body).await.ok()["refused"], json!([]));
                 } else if shared.lock().unwrap().idle {
-                    // Who does not follow is told again at once.
+                    // An agent that does not apply the desired state gets it again immediately.
                     tokio::time::sleep(std::time::Duration::from_millis(50)).await;
                 }
             }
@@ -173,7 +173,7 @@ impl Hand {
         self.held.lock().unwrap().tamper = Some(Box::new(tamper));
     }
 
-    /// The tasks of a kind that came, in order.
+    /// Returns the tasks of a kind received, in order.
     pub(super) fn tasks(&self, kind: TaskKind) -> Vec<Task> {
         self.held.lock().unwrap().tasks.iter().filter(|task| task.kind == kind).cloned().collect()
     }

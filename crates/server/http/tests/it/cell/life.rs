@@ -1,4 +1,4 @@
-//! The life of cells, as people see it: the real agent over its simulated driver makes and destroys them.
+//! Lifecycle of cells, as users experience it: the real agent with its simulated driver creates and destroys them.
 
 use muster_testkit::Database;
 use serde_json::{Value, json};
@@ -81,7 +81,7 @@ async fn cells_are_listed_by_page_labels_state_and_allocation() {
         assert_eq!(page, "one two");
         let token = token.unwrap();
         assert_eq!(names(&format!("page_size=2&page_token={token}")).await, ("three".to_owned(), None));
-        // A page of one list is no page of another.
+        // A page token of one list is invalid for another.
         let other = format!("{}/cells?state=gone&page_size=2&page_token={token}", scene.base);
         scene.admin.get(&other).await.refused(400, "bad_cursor");
         let absent = format!("{}/cells?allocation=c", scene.base);
@@ -167,14 +167,14 @@ async fn a_node_is_audited_and_a_tenant_cannot_ask_for_it() {
     assert_eq!(clean["state"], "succeeded", "{clean:#}");
     let said = clean["steps"][0]["message"].as_str().unwrap();
     assert!(said.contains("none without a row, and no row without its thing"), "{said}");
-    assert_eq!(audited(json!({"mend": true})).await["state"], "succeeded");
+    assert_eq!(audited(json!({"repair": true})).await["state"], "succeeded");
 
-    // A machine that comes back without what was on it is found out, and nothing is made behind the owner's back.
+    // A machine that returns without its cells is detected, and nothing is created without the owner's request.
     nodes.fleet.die(0).await;
     std::fs::remove_file(nodes.folder.path().join("one/places.json")).unwrap();
     nodes.fleet.revive(0).unwrap();
     nodes.ready().await;
-    let bare = audited(json!({"mend": true})).await;
+    let bare = audited(json!({"repair": true})).await;
     assert_eq!(
         (&bare["state"], &bare["reason"]),
         (&json!("failed"), &json!("differences_found")),

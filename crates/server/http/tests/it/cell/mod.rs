@@ -1,5 +1,5 @@
-//! Cells over HTTP and over the wire of agents, on real databases. Either the real agent runs, over its simulated driver, or
-//! the test plays the agent itself, where it has to say something that a good one would not.
+//! Cells over HTTP and the agent protocol, on real databases. Either the real agent runs, with its simulated driver, or
+//! the test plays the agent itself, to report what a correct one would not.
 
 mod attack;
 mod canary;
@@ -16,17 +16,17 @@ use std::time::Duration;
 
 use muster_agent::sim::{Fleet, KillPoints, Member, Odds};
 use muster_agent::{Address, Folder, Invitation, Machine, Trust};
-use muster_ids::{NodeId, World};
+use muster_ids::{Env, NodeId};
 use muster_testkit::{Answer, Client, Database, Fixture, Kit};
 use serde_json::{Value, json};
 
 use crate::fleet_api::approve;
 
-/// Public keys that nobody has the private halves of.
+/// Public keys without known private keys.
 const KEY: &str = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIA0E2h3L3HJv6cqCgJ2oHfRnvC4TfZyXh8Hbqz2yq1m7";
 const OTHER_KEY: &str = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIB0E2h3L3HJv6cqCgJ2oHfRnvC4TfZyXh8Hbqz2yq1m7";
 
-/// A platform with people, and what they do with cells in the project `acme.train`.
+/// A platform with people, and actions on cells in the project `acme.train`.
 pub(crate) struct Scene {
     pub(crate) kit: Kit,
     pub(crate) fixture: Fixture,
@@ -43,7 +43,7 @@ impl Scene {
         Self { kit, fixture, admin, base }
     }
 
-    /// Waits for the end of what was started.
+    /// Waits for the started operation to end.
     pub(crate) async fn ended(&self, started: &Answer) -> Value {
         let id = started.body["operation"]["id"]
             .as_str()
@@ -51,7 +51,7 @@ impl Scene {
         self.admin.get(&format!("/v1/operations/{id}?wait_seconds=20")).await.ok().body
     }
 
-    /// Waits until what was started is done, and witnessed.
+    /// Waits until the started operation is done, and witnessed.
     pub(crate) async fn done(&self, started: Answer) -> Value {
         let started = started.ok();
         assert_eq!(started.status, 202);
@@ -60,7 +60,7 @@ impl Scene {
         ended
     }
 
-    /// An active allocation.
+    /// Creates an active allocation.
     pub(crate) async fn allocate(&self, name: &str, gpus: i64) {
         let asked = json!({"name": name, "gpus": gpus, "cpus": 2});
         self.done(self.admin.post(&format!("{}/allocations", self.base), asked).await).await;
@@ -71,7 +71,7 @@ impl Scene {
         self.admin.post(&format!("{}/cells", self.base), body).await
     }
 
-    /// A cell that runs.
+    /// Creates a running cell.
     async fn running(&self, name: &str, allocation: &str, spec: Value) -> Value {
         self.done(self.create(name, allocation, spec).await).await;
         let cell = self.cell(name).await;
@@ -87,7 +87,7 @@ impl Scene {
         self.admin.post(&format!("{}/{path}", self.base), json!({"reason": "a test"})).await
     }
 
-    /// The words of the events in the project so far, oldest first, without what all have in common.
+    /// Returns the event types in the project so far, oldest first, without their common prefix.
     pub(crate) async fn told(&self) -> Vec<String> {
         self.kit.sealed().await;
         let mut events = Vec::new();
@@ -110,7 +110,7 @@ impl Scene {
     }
 }
 
-/// What a cell is made of, with a root unless it says one.
+/// Adds a root to a cell's spec unless it has one.
 fn with_root(mut spec: Value) -> Value {
     if spec.get("root").is_none() {
         spec["root"] = json!({"host": ["/usr"]});
@@ -118,7 +118,7 @@ fn with_root(mut spec: Value) -> Value {
     spec
 }
 
-/// The nodes of a scene, each a real agent over the simulated driver.
+/// The nodes of a scene, each a real agent with the simulated driver.
 pub(crate) struct Nodes {
     pub(crate) fleet: Fleet,
     ids: Vec<NodeId>,
@@ -127,7 +127,7 @@ pub(crate) struct Nodes {
 
 impl Nodes {
     pub(crate) async fn start(scene: &Scene, names: &[&str]) -> Self {
-        let fleet = Fleet::new(World::system(), None, KillPoints::default().into(), Odds::default(), 1);
+        let fleet = Fleet::new(Env::system(), None, KillPoints::default().into(), Odds::default(), 1);
         let mut nodes = Self { fleet, ids: Vec::new(), folder: tempfile::tempdir().unwrap() };
         for name in names {
             nodes.add(scene, name).await;
@@ -150,8 +150,8 @@ impl Nodes {
         let machine =
             Machine::Simulated { name: name.to_owned(), gpus: 2, cpus: 8, memory_mb: 8192, disk_mb: 8192 };
         let inventory = machine.look().await;
-        let world = World::system();
-        let identity = muster_agent::join(&folder, &invitation, inventory, false, &world).await.unwrap();
+        let env = Env::system();
+        let identity = muster_agent::join(&folder, &invitation, inventory, false, &env).await.unwrap();
         self.fleet.add(Member { name: name.to_owned(), folder, machine }).unwrap();
         self.ready().await;
         let node = scene.kit.store().node_lookup(identity.node.node_id).await.unwrap().unwrap();
@@ -178,7 +178,7 @@ pub(crate) async fn stop(scene: Scene, mut nodes: Nodes) {
     scene.kit.stop().await;
 }
 
-/// Waits until it is so; fails after ten seconds.
+/// Waits until the condition holds; fails after ten seconds.
 pub(crate) async fn until(what: &str, mut so: impl AsyncFnMut() -> bool) {
     for _ in 0..500 {
         if so().await {

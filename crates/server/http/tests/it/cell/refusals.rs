@@ -1,4 +1,4 @@
-//! What is refused, and how it is said; and what is asked twice.
+//! Refusals and their texts; and repeated requests.
 
 use muster_testkit::Database;
 use serde_json::{Value, json};
@@ -102,14 +102,14 @@ async fn what_is_asked_twice_is_done_once_and_a_name_is_one_cells() {
         scene.create("shell", "a", json!({})).await.refused(409, "name_taken");
         let list = scene.admin.get(&cells).await.ok().body;
         assert_eq!(list["items"].as_array().unwrap().len(), 1);
-        // Eight at once under one name are one cell.
+        // Eight concurrent requests with one name create one cell.
         let eight = (0..8).map(|_| scene.create("many", "a", json!({})));
         let answers = futures::future::join_all(eight).await;
         assert_eq!(answers.iter().filter(|answer| answer.status == 202).count(), 1);
         for answer in answers.into_iter().filter(|answer| answer.status != 202) {
             answer.refused(409, "name_taken");
         }
-        // And eight under names of their own have addresses of their own.
+        // And eight with different names get different addresses.
         let names: Vec<String> = (0..8).map(|number| format!("c{number}")).collect();
         let eight = names.iter().map(|name| scene.create(name, "a", json!({"ingress": [{"port": 80}]})));
         for answer in futures::future::join_all(eight).await {
@@ -128,7 +128,7 @@ async fn what_is_asked_twice_is_done_once_and_a_name_is_one_cells() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_person_has_at_most_twenty_keys_in_a_project_and_none_is_huge() {
     use base64::Engine as _;
-    // Any bytes behind the algorithm's name are a key to OpenSSH's format.
+    // OpenSSH's format accepts any bytes after the algorithm's name as a key.
     let key = |seed: u8, bytes: usize| {
         let mut inside = vec![0, 0, 0, 7];
         inside.extend(b"ssh-rsa");
@@ -175,7 +175,7 @@ async fn ssh_keys_are_added_listed_and_removed_by_whom_they_belong_to() {
         let next = format!("{keys}?page_size=1&page_token={}", list["next_page_token"].as_str().unwrap());
         assert_eq!(owner.get(&next).await.ok().body["items"][0]["name"], "laptop");
 
-        // A person's own; somebody else's only for those who could take that person's role away.
+        // People manage their own keys; another person's only with the permission to remove that person's role.
         let path = format!("{keys}/{}", added.text_of("id"));
         assert_eq!(viewer.get(&path).await.ok().body, added.body);
         viewer.delete(&path).await.refused(403, "permission_denied");

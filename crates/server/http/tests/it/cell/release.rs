@@ -1,4 +1,4 @@
-//! Ends of cells that are not asked for cell by cell, and ends that cannot be believed.
+//! Cells that end without a request of their own, and ends that cannot be verified.
 
 use muster_testkit::Database;
 use muster_wire::task::{KeptLog, TaskKind, ThingKind};
@@ -30,7 +30,7 @@ async fn a_release_takes_its_cells_along_with_evidence_for_each_and_keeps_their_
                     truncated: false,
                 };
                 found.logs = cells.iter().map(|cell| log(cell, &format!("of {cell}"))).collect();
-                // A node says what it likes; of cells that are not in the allocation nothing is taken from it.
+                // A node may report anything; for cells outside the allocation nothing is accepted from it.
                 found.logs.push(log(&foreign, "forged"));
             }
         });
@@ -42,11 +42,11 @@ async fn a_release_takes_its_cells_along_with_evidence_for_each_and_keeps_their_
             let witness = row.gone_witness_id.unwrap();
             let witness = scene.kit.store().witness_lookup(witness).await.unwrap().unwrap();
             assert_eq!((witness.incarnation, witness.node_id), (1, Some(hand.node)));
-            let kept = scene.admin.get(&format!("{}/cells/{id}/kept-logs", scene.base)).await.ok().body;
+            let kept = scene.admin.get(&format!("{}/cells/{id}/archived-logs", scene.base)).await.ok().body;
             assert_eq!(kept["logs"][0]["text"], json!(format!("of {id}")));
             assert_eq!(kept["logs"].as_array().unwrap().len(), 1);
         }
-        // Each was looked for by itself.
+        // Each was verified individually.
         let looked = hand.tasks(TaskKind::Inspect).into_iter().find(|task| !task.details.things.is_empty());
         let things = looked.expect("cells are named where the place is looked for").details.things;
         assert!(things.iter().all(|thing| thing.kind == ThingKind::Cell));
@@ -56,7 +56,7 @@ async fn a_release_takes_its_cells_along_with_evidence_for_each_and_keeps_their_
         ids.sort();
         assert_eq!(looked_for, ids);
 
-        let kept = scene.admin.get(&format!("{}/cells/other/kept-logs", scene.base)).await.ok().body;
+        let kept = scene.admin.get(&format!("{}/cells/other/archived-logs", scene.base)).await.ok().body;
         assert_eq!(kept["logs"], json!([]), "nothing forged is kept");
         assert_eq!(scene.cell("other").await["state"], "running");
         assert_eq!(scene.told().await.iter().filter(|word| *word == "cell.gone").count(), 2);
@@ -73,20 +73,20 @@ async fn an_allocation_is_restarted_and_resized_with_the_cells_in_it() {
         let number = |thing: &Value| thing["incarnation"].as_i64().unwrap();
         let place = async || scene.admin.get(&format!("{}/allocations/a", scene.base)).await.ok().body;
         let first = number(&place().await);
-        // The plan names what is restarted, and restarts nothing.
+        // The plan names the cells to restart, and restarts nothing.
         let restart = format!("{}/allocations/a/restart", scene.base);
         let plan = scene.admin.post(&restart, json!({"dry_run": true})).await.ok().body["plan"].clone();
-        assert!(plan["touches"].as_array().unwrap().contains(&before["id"]), "{plan}");
+        assert!(plan["locks"].as_array().unwrap().contains(&before["id"]), "{plan}");
         assert_eq!(number(&scene.cell("shell").await), number(&before));
         scene.done(scene.admin.post(&restart, json!({"reason": "a test"})).await).await;
         let again = scene.cell("shell").await;
         assert_eq!((&again["state"], &again["id"]), (&json!("running"), &before["id"]));
         assert_eq!((number(&again), number(&place().await)), (number(&before) + 1, first + 1));
-        // CPUs and memory change around it.
+        // CPUs and memory change without a restart.
         let resize = format!("{}/allocations/a/resize", scene.base);
         scene.done(scene.admin.post(&resize, json!({"cpus": 3, "memory_mb": 512})).await).await;
         assert_eq!(number(&scene.cell("shell").await), number(&again));
-        // Other GPUs need a restart, and that is asked for by name.
+        // A change of GPUs requires a restart, requested explicitly.
         for dry_run in [true, false] {
             let asked = json!({"gpus": 2, "dry_run": dry_run});
             let refused = scene.admin.post(&resize, asked).await.refused(409, "invalid_state");
@@ -144,15 +144,15 @@ async fn a_cell_that_left_something_behind_is_not_gone_and_somebody_is_told_what
     let started = scene.act("cells/shell/destroy").await.ok();
     let operation = format!("/v1/operations/{}", started.body["operation"]["id"].as_str().unwrap());
     let shown = async || scene.admin.get(&operation).await.ok().body;
-    until("it is parked", async || shown().await["state"] == "parked").await;
-    let parked = shown().await;
-    assert!(parked["parked"]["reason"].as_str().unwrap().contains("mount /m"), "{parked:#}");
-    assert_eq!(parked["parked"]["unblock_by"], "operator");
+    until("it is blocked", async || shown().await["state"] == "blocked").await;
+    let blocked = shown().await;
+    assert!(blocked["blocked"]["reason"].as_str().unwrap().contains("mount /m"), "{blocked:#}");
+    assert_eq!(blocked["blocked"]["resolvable_by"], "operator");
     assert_eq!(scene.cell("shell").await["state"], "destroying");
-    // Once it is clean, another look is enough.
+    // Once it is clean, a retry suffices.
     hand.tamper(|_, _| {});
-    let retry = json!({"choice": "retry"});
-    scene.kit.operator().post(&format!("{operation}/unblock"), retry).await.ok();
+    let retry = json!({"action": "retry"});
+    scene.kit.operator().post(&format!("{operation}/resolve"), retry).await.ok();
     until("it is gone", async || scene.cell("shell").await["state"] == "gone").await;
     drop(hand);
     scene.kit.stop().await;

@@ -1,5 +1,5 @@
-//! What becomes of cells when their node is rebooted: the agent reports their end at once, and those whose policy says so are made
-//! anew, each as a new incarnation, until the budget is spent.
+//! Cells after a reboot of their node: the agent reports their end immediately, and those with a restart policy are
+//! recreated, each as a new incarnation, until the budget is spent.
 
 use muster_ids::{CellId, TypedId as _};
 use muster_testkit::Database;
@@ -49,7 +49,7 @@ async fn a_reboot_ends_cells_and_restarts_those_whose_policy_says_so() {
         let operation = scene.admin.get(&format!("/v1/operations/{operation}")).await.ok().body;
         assert_eq!((&operation["kind"], &operation["state"]), (&json!("cell.restart"), &json!("succeeded")));
         assert_eq!(operation["actor_id"], "platform", "{operation:#}");
-        // Operators see the cause in the node's own events.
+        // Operators find the cause in the node's own events.
         scene.kit.sealed().await;
         let told = scene.kit.operator().get("/v1/events?page_size=200").await.ok().body;
         let rebooted = told["items"].as_array().unwrap().iter();
@@ -77,7 +77,7 @@ async fn a_cell_is_restarted_three_times_an_hour_and_then_left_to_its_owner() {
     until("its policy gives up", async || count(&scene, "cell.restart_suspended").await == 1).await;
     let kept = scene.cell("kept").await;
     assert_eq!((&kept["incarnation"], &kept["health"]), (&json!(4), &json!("unhealthy")), "{kept:#}");
-    // What its owner asks for is done all the same.
+    // The owner's restart still works.
     scene.done(scene.act("cells/kept/restart").await).await;
     assert_eq!(scene.cell("kept").await["incarnation"], 5);
     assert_eq!(count(&scene, "cell.restart_suspended").await, 1, "it is told once");
@@ -91,7 +91,7 @@ async fn a_cell_on_a_node_that_does_not_answer_is_not_restarted() {
     nodes.fleet.partition(0, true);
     nodes.fleet.reboot(0).await.unwrap();
     let node = nodes.ids[0];
-    let now = muster_ids::World::system().now();
+    let now = muster_ids::Env::system().now();
     let report = muster_db::CellReport {
         cell_id: cell["id"].as_str().unwrap().parse().unwrap(),
         incarnation: 1,

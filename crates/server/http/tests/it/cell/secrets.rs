@@ -1,4 +1,4 @@
-//! Secrets on their way to a cell: told to its own node, for its present incarnation, and to nobody else.
+//! Delivery of secrets to a cell: only to its own node, for its current incarnation.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -13,7 +13,7 @@ use crate::node_wire::agent::{Agent, Answer};
 use crate::property;
 use crate::secret::{issuer, pushed};
 
-/// Asks for something of a cell.
+/// Sends a request about a cell.
 pub(super) async fn ask(agent: &Agent, cell: &Value, incarnation: i64, what: Value) -> Answer {
     let body =
         json!({"session": agent.session, "cell_id": cell["id"], "incarnation": incarnation, "what": what});
@@ -24,7 +24,7 @@ pub(super) fn file(name: &str) -> Value {
     json!({"file": name})
 }
 
-/// What a node was told, in clear.
+/// Returns the delivered secret as plain text.
 #[track_caller]
 pub(super) fn told(answer: Answer) -> String {
     let value = answer.ok()["value"].as_str().unwrap().to_owned();
@@ -36,7 +36,7 @@ async fn keep(scene: &Scene, name: &str, value: &str) -> String {
     scene.admin.post(&format!("{}/secrets", scene.base), body).await.ok().text_of("id")
 }
 
-/// A platform with a node that is played, and an active allocation `a` on it. No other node takes any.
+/// A platform with a played node, and an active allocation `a` on it. No other node accepts allocations.
 pub(super) async fn played(database: Database) -> (Scene, Hand) {
     let scene = Scene::new(database, 1).await;
     let hand = Hand::start(&scene, 0).await;
@@ -98,7 +98,7 @@ async fn a_node_is_told_what_its_own_cell_names_and_nothing_else() {
         assert_eq!((&record["actor"]["kind"], &record["target"]["id"]), (&json!("node"), &json!(id)));
         assert!(!entries.text.contains("c4n4ry") && !entries.text.contains(&STANDARD.encode("c4n4ry")));
         property::chain(&scene.admin, "acme").await.unwrap();
-        // Those that were refused are the operator's business.
+        // Refused requests are audited for the operator.
         for node in [hand.node, other.node] {
             let refused = scene.kit.operator().get(&format!("/v1/audit?actor={node}")).await.ok();
             let denied = |item: &&Value| {
@@ -133,7 +133,7 @@ async fn an_incarnation_has_its_time_and_what_is_gone_is_told_nothing() {
     scene.kit.stop().await;
 }
 
-/// What was sealed under a key that is gone must have been sealed anew before.
+/// Secrets sealed under a removed key must have been resealed before.
 #[tokio::test(flavor = "multi_thread")]
 async fn secrets_survive_the_rotation_of_their_tenants_key() {
     for database in Database::both() {
@@ -154,7 +154,7 @@ async fn secrets_survive_the_rotation_of_their_tenants_key() {
         assert_eq!(told(ask(&hand.agent, &cell, 1, file("t")).await), "c4n4ry");
         let gossip = ask(&hand.agent, &cell, 1, file("gossip")).await.ok();
         assert_eq!(gossip["value"], shared.body["value"]);
-        // Without that a key is lost with everything under it: the test sees the difference.
+        // Without that, removing a key loses everything sealed under it: the test detects the difference.
         scene.admin.post("/v1/tenants/acme/rotate-key", json!({})).await.ok();
         let lost = "DELETE FROM sealing_keys WHERE key_version = 2";
         scene.kit.store().sabotage(lost).await.unwrap();
@@ -187,7 +187,7 @@ async fn a_node_reads_a_cells_image_with_a_credential_that_ends_with_the_incarna
         assert!(by_token(&scene, &first).await.revoked_at.is_some(), "one that was asked for before is over");
         let kept = by_token(&scene, &second).await;
         assert_eq!((kept.revoked_at, kept.incarnation, kept.name.as_str()), (None, Some(1), "shell"));
-        // It is the node's alone: not another node's, and nobody's without a certificate.
+        // It only works for that node: not for another node, and not without a certificate.
         let path = "v2/acme.train/base/tags/list";
         let read = async |http: &reqwest::Client, url: String| {
             let request = http.get(url).header("authorization", format!("Bearer {second}"));
@@ -251,7 +251,7 @@ async fn a_cell_names_what_is_there_and_holds_it_while_it_lives() {
     }
 }
 
-/// The real agent, whose simulated cells take no secrets, makes such a cell all the same.
+/// The real agent, with simulated cells that take no secrets, creates such a cell anyway.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_cell_with_secrets_is_shown_without_them() {
     let (scene, nodes) = with_agent(Database::sqlite()).await;

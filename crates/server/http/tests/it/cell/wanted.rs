@@ -1,8 +1,8 @@
-//! What a node should have beside its places, as its agent gets it.
+//! Desired state of a node beside its allocations, as its agent receives it.
 
 use std::time::{Duration, Instant};
 
-use muster_ids::World;
+use muster_ids::Env;
 use muster_testkit::Database;
 use muster_wire::cell::{CellPeople, Wanted};
 use serde_json::{Value, json};
@@ -23,7 +23,7 @@ fn keys(hand: &Hand) -> Vec<String> {
     wanted.people.iter().map(people).collect()
 }
 
-/// Where the members of the node's networks are.
+/// Returns the addresses of the members of the node's networks.
 fn found_at(hand: &Hand) -> Vec<String> {
     last(hand)
         .networks
@@ -42,7 +42,7 @@ async fn a_node_is_sent_the_networks_and_keys_of_its_cells_and_of_no_others() {
         let admin = scene.fixture.client(&scene.kit, "project_admin");
         let ssh_keys = format!("{}/ssh-keys", scene.base);
         let key = admin.post(&ssh_keys, json!({"name": "k", "public_key": KEY})).await.ok();
-        // Of another project, and of somebody who may only look.
+        // Of another project, and of a person with read access only.
         let other = json!({"name": "k", "public_key": OTHER_KEY});
         let elsewhere = format!("/v1/projects/{}/ssh-keys", scene.fixture.id("serve"));
         scene.admin.post(&elsewhere, other.clone()).await.ok();
@@ -195,7 +195,7 @@ async fn a_grant_lets_a_person_into_one_allocation_and_ends_with_its_time() {
     }
     let ssh_keys = format!("{}/ssh-keys", scene.base);
     let admin = scene.fixture.client(&scene.kit, "project_admin");
-    let now = World::system().now();
+    let now = Env::system().now();
     let (soon, later) = (at(now + Duration::from_secs(5)), at(now + Duration::from_secs(3600)));
     let grant = json!({"name": "help", "public_key": OTHER_KEY, "user": scene.fixture.id("viewer"),
                            "allocation": "a", "expires_at": soon});
@@ -247,7 +247,7 @@ async fn a_grant_lets_a_person_into_one_allocation_and_ends_with_its_time() {
     scene.kit.stop().await;
 }
 
-/// Where the neighbours of a node send packets for its cells, and the revision that they are told.
+/// Returns the address to which a node's neighbours send packets for its cells, and their revision.
 async fn sent_to(scene: &Scene, node: muster_ids::NodeId) -> (Vec<Option<String>>, i64) {
     let store = scene.kit.store();
     let mut addresses = Vec::new();
@@ -271,7 +271,7 @@ async fn a_node_that_reports_another_address_moves_no_packets() {
     let before = sent_to(&scene, node).await;
     assert_eq!(before.0, [Some(ADDRESS.to_owned())]);
 
-    // It claims the address of another node.
+    // It claims another node's address.
     hello(&agent, json!({"address": "192.0.2.7"})).await;
     hello(&agent, json!({"address": "192.0.2.7"})).await;
     assert_eq!(sent_to(&scene, node).await, before);
@@ -289,7 +289,7 @@ async fn a_node_that_reports_another_address_moves_no_packets() {
     let holder = operator.get(&format!("/v1/nodes/{}", victim.name)).await.ok().text_of("id");
     assert_eq!((&claims[0]["address"], &claims[0]["held_by"]), (&json!(ADDRESS), &json!(holder)));
 
-    // Not even an operator lets two nodes have one address.
+    // Not even an operator can give two nodes the same address.
     let digest = machine(&agent.name).hardware_digest();
     let approve = async |body: Value| {
         let request = operator.request(reqwest::Method::POST, &format!("{path}/approve"));
@@ -301,7 +301,7 @@ async fn a_node_that_reports_another_address_moves_no_packets() {
     operator.patch(&path, json!({"address": "192.0.2.7"})).await.refused(409, "invalid_state");
     assert_eq!(sent_to(&scene, node).await, before);
 
-    // A new one is used once an operator has named it.
+    // A new one is used once an operator has approved it.
     hello(&agent, json!({"address": "192.0.2.8"})).await;
     assert_eq!(sent_to(&scene, node).await, before);
     operator.patch(&path, json!({"address": "192.0.2.9"})).await.refused(400, "invalid_request");

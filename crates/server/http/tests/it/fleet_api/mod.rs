@@ -1,4 +1,4 @@
-//! The fleet as operators and tenants see it. Machines join by a row here: what agents say is tested on its own.
+//! The fleet API for operators and tenants. Machines join by a database row here; the agent protocol has its own tests.
 
 mod nodes;
 mod projects;
@@ -6,7 +6,7 @@ mod slots;
 
 use jiff::SignedDuration;
 use muster_db::{Hold, Joining};
-use muster_ids::{AllocationId, ClaimId, NodeId, SlotId, World};
+use muster_ids::{AllocationId, ClaimId, Env, NodeId, SlotId};
 use muster_model::allocation::Allocation;
 use muster_model::node::{Capacity, Slot, SlotState};
 use muster_model::placement::Fit;
@@ -15,7 +15,7 @@ use muster_wire::inventory::{Cpus, Gpu, Inventory};
 use reqwest::Method;
 use serde_json::{Value, json};
 
-/// A machine with so many GPUs, half of them in each of two islands.
+/// Returns a machine with this many GPUs, half of them in each of two islands.
 pub(crate) fn inventory(name: &str, gpus: i64) -> Inventory {
     let gpu = |ordinal: i64| Gpu {
         ordinal,
@@ -42,10 +42,10 @@ pub(crate) fn inventory(name: &str, gpus: i64) -> Inventory {
     }
 }
 
-/// Writes down that such a machine joined, as its agent's first request would.
+/// Records that such a machine joined, as its agent's first request would.
 pub(crate) async fn join(kit: &Kit, name: &str, found: &Inventory) -> NodeId {
-    let world = World::system();
-    let (id, now): (NodeId, _) = (world.id(), world.now());
+    let env = Env::system();
+    let (id, now): (NodeId, _) = (env.id(), env.now());
     let joining = Joining {
         id,
         name: name.to_owned(),
@@ -60,7 +60,7 @@ pub(crate) async fn join(kit: &Kit, name: &str, found: &Inventory) -> NodeId {
     tx.node_join(&joining).await.unwrap();
     for gpu in &found.gpus {
         let slot = Slot {
-            id: world.id(),
+            id: env.id(),
             node_id: id,
             kind: "gpu".to_owned(),
             device: gpu.uuid.clone(),
@@ -76,20 +76,20 @@ pub(crate) async fn join(kit: &Kit, name: &str, found: &Inventory) -> NodeId {
         };
         tx.slot_upsert(&slot, now).await.unwrap();
     }
-    // Its agent is heard throughout.
+    // Its agent stays alive throughout.
     tx.heartbeat_note(&[id], now + SignedDuration::from_hours(24)).await.unwrap();
     tx.commit().await.unwrap();
     id
 }
 
-/// Approves what a machine has.
+/// Approves a machine's hardware.
 pub(crate) async fn approve(operator: &Client, node: &str, digest: &str) -> Answer {
     let request = operator.request(Method::POST, &format!("/v1/nodes/{node}/approve"));
-    let request = request.header("idempotency-key", World::system().uuid().to_string());
+    let request = request.header("idempotency-key", Env::system().uuid().to_string());
     operator.send(request.header("if-match", "*").json(&json!({"digest": digest}))).await
 }
 
-/// A machine that takes allocations.
+/// Creates a machine that accepts allocations.
 pub(crate) async fn machine(kit: &Kit, name: &str, gpus: i64) -> NodeId {
     let found = inventory(name, gpus);
     let id = join(kit, name, &found).await;
@@ -97,10 +97,10 @@ pub(crate) async fn machine(kit: &Kit, name: &str, gpus: i64) -> NodeId {
     id
 }
 
-/// The machine has other hardware from now on.
+/// Changes the machine's hardware.
 async fn refit(kit: &Kit, node: NodeId, found: &Inventory) {
     let mut tx = kit.store().begin().await.unwrap();
-    let now = World::system().now();
+    let now = Env::system().now();
     tx.node_hello(node, "0.1.0", json!(found), &found.hardware_digest(), true, now).await.unwrap();
     tx.commit().await.unwrap();
 }
@@ -110,13 +110,13 @@ async fn slots(kit: &Kit, node: NodeId) -> Vec<Slot> {
 }
 
 fn allocation(fixture: &Fixture, name: &str, gpus: i64) -> Allocation {
-    let world = World::system();
+    let env = Env::system();
     let (tenant, project) = (fixture.id("acme").parse().unwrap(), fixture.id("train").parse().unwrap());
     let capacity = Capacity { gpus, cpus: 1, memory_mb: 1, disk_mb: 1 };
-    Allocation::requested(world.id(), tenant, project, name, capacity, world.now())
+    Allocation::requested(env.id(), tenant, project, name, capacity, env.now())
 }
 
-/// Has an allocation hold one slot of a node and a little of the rest, as the engine would.
+/// Makes an allocation hold one slot of a node and a little of the rest, as the engine would.
 async fn hold(kit: &Kit, fixture: &Fixture, node: NodeId, slot: SlotId) -> AllocationId {
     let asked = allocation(fixture, "holder", 1);
     let mut tx = kit.store().begin().await.unwrap();
@@ -131,7 +131,7 @@ async fn hold(kit: &Kit, fixture: &Fixture, node: NodeId, slot: SlotId) -> Alloc
         fit: Fit::of(&[], false),
         at: asked.created_at,
     };
-    tx.hold(&hold, &[World::system().id::<ClaimId>()]).await.unwrap();
+    tx.hold(&hold, &[Env::system().id::<ClaimId>()]).await.unwrap();
     tx.node_recount(node).await.unwrap();
     tx.commit().await.unwrap();
     asked.id

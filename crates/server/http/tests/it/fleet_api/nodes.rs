@@ -1,6 +1,6 @@
-//! Nodes: the right to join, approval, cordons, lists.
+//! Nodes: enrolment, approval, cordons, lists.
 
-use muster_ids::World;
+use muster_ids::Env;
 use muster_model::node::Capacity;
 use muster_model::token::Secret;
 use muster_testkit::{Answer, Database, Fixture, Kit};
@@ -29,7 +29,7 @@ async fn a_right_to_join_shows_its_token_once_and_opens_nothing_else() {
         assert!(again.body.get("token").is_none());
 
         let hash = Secret::parse(&token).unwrap().hash();
-        let kept = kit.store().enrolment_by_hash(&hash, World::system().now()).await.unwrap().unwrap();
+        let kept = kit.store().enrolment_by_hash(&hash, Env::system().now()).await.unwrap().unwrap();
         assert_eq!((kept.node_name.as_deref(), kept.labels["rack"].as_str()), (Some("gpu-1"), "7"));
 
         let bearer = kit.client_of(0, &token).get("/v1/whoami").await.refused(401, "unauthenticated");
@@ -78,7 +78,7 @@ async fn hardware_is_approved_by_what_was_seen_and_then_it_is_capacity() {
         let too_many = capacity(&viewer, "gpus=16").await;
         assert_eq!((&too_many["fits_now"], &too_many["reason"]), (&json!(false), &json!("gpus")));
         assert_eq!(too_many["nearest"]["change"], "8 GPUs instead of 16");
-        // Both the GPUs and the CPUs are too many, so that less of one thing alone would not do.
+        // Both the GPUs and the CPUs are too many, so that reducing only one would not suffice.
         let nearest = capacity(&viewer, "gpus=16&cpus=99&shape=baremetal").await["nearest"].take();
         assert_eq!(nearest["change"], "8 GPUs instead of 16, 64 CPUs instead of 99");
         assert_eq!(nearest["shape"], "baremetal");
@@ -111,7 +111,7 @@ async fn other_hardware_is_shown_by_what_changed_and_waits_for_another_approval(
         assert_eq!(what, ["gpu GPU-gpu-1-3", "memory_mb"]);
         approve(&operator, "gpu-1", &was).await.refused(409, "invalid_state");
 
-        // What is gone and still held is not written off behind its holder's back.
+        // A missing but held device is not written off without its holder.
         let gone = slots(&kit, id).await.pop().unwrap();
         let holder = hold(&kit, &fixture, id, gone.id).await;
         let refused =
@@ -120,7 +120,7 @@ async fn other_hardware_is_shown_by_what_changed_and_waits_for_another_approval(
         let mut tx = kit.store().begin().await.unwrap();
         tx.node_lock(id).await.unwrap();
         let amount = Capacity { gpus: 1, cpus: 1, memory_mb: 1, disk_mb: 1 };
-        tx.unhold(id, holder, &amount, World::system().now()).await.unwrap();
+        tx.unhold(id, holder, &amount, Env::system().now()).await.unwrap();
         tx.node_recount(id).await.unwrap();
         tx.commit().await.unwrap();
 
@@ -158,9 +158,9 @@ async fn a_cordoned_node_takes_nothing_until_it_is_opened_again() {
     assert_eq!(capacity(&admin, "gpus=1").await["fits_now"], true);
     operator.post(&format!("{path}/uncordon"), json!({})).await.refused(409, "invalid_state");
 
-    // A node that is being emptied is not opened under the engine's feet.
+    // A draining node cannot be uncordoned while the engine works on it.
     let mut tx = kit.store().begin().await.unwrap();
-    tx.node_set_draining(id, true, true, World::system().now()).await.unwrap();
+    tx.node_set_draining(id, true, true, Env::system().now()).await.unwrap();
     tx.commit().await.unwrap();
     let refused = operator.post(&format!("{path}/uncordon"), json!({})).await.refused(409, "invalid_state");
     assert!(refused.text_of("detail").contains("emptied"));

@@ -1,4 +1,4 @@
-//! What a project may hold, can get and leaves behind; and what its people never see.
+//! A project's quota, available capacity and cleanup; and data that its people must not see.
 
 use muster_model::allocation::{Allocation, AllocationState, FailureReason};
 use muster_model::node::Capacity;

@@ -1,6 +1,6 @@
-//! Slots: quarantine, and the way back.
+//! Slots: quarantine, and release from it.
 
-use muster_ids::World;
+use muster_ids::Env;
 use muster_model::node::Capacity;
 use muster_testkit::{Database, Fixture, Kit};
 use serde_json::json;
@@ -23,12 +23,12 @@ async fn a_quarantined_slot_is_nobodys_until_an_operator_says_so() {
         let node = operator.get("/v1/nodes/gpu-1").await.ok();
         assert_eq!((&node.body["total"]["gpus"], &node.body["free"]["gpus"]), (&json!(2), &json!(1)));
 
-        // One that is held stays with its holder, and neither its release nor a wipe sets it free.
+        // A held one stays with its holder, and neither a release nor a wipe frees it.
         let holder = hold(&kit, &fixture, id, known[1].id).await;
         let held = operator.post(&format!("{second}/quarantine"), json!({"reason": "fan"})).await.ok();
         assert_eq!(held.text_of("allocation_id"), holder.to_string());
         let mut tx = kit.store().begin().await.unwrap();
-        let now = World::system().now();
+        let now = Env::system().now();
         tx.node_lock(id).await.unwrap();
         tx.slot_quarantine_of(holder, "not wiped", now).await.unwrap();
         let amount = Capacity { gpus: 1, cpus: 1, memory_mb: 1, disk_mb: 1 };
@@ -45,7 +45,7 @@ async fn a_quarantined_slot_is_nobodys_until_an_operator_says_so() {
         assert_eq!(capacity(&viewer, "gpus=1").await["fits_now"], true);
         let again = operator.post(&format!("{second}/approve"), json!({"reason": "again"})).await;
         again.refused(409, "invalid_state");
-        // The approval of hardware says nothing about a slot that somebody quarantined.
+        // Approving hardware does not release a quarantined slot.
         approve(&operator, "gpu-1", &inventory("gpu-1", 2).hardware_digest()).await.ok();
         assert_eq!(operator.get("/v1/nodes/gpu-1").await.ok().body["slots"][0]["state"], "quarantined");
 

@@ -1,14 +1,14 @@
-//! Allocations with members in them: released with all of it by their owner and by the clock, and restarted, over HTTP.
+//! Allocations with members: released with them by their owner and on expiry, and restarted, over HTTP.
 
 use jiff::SignedDuration;
-use muster_ids::World;
+use muster_ids::Env;
 use muster_testkit::{Answer, Database};
 use serde_json::{Value, json};
 
 use super::{Good, Stage};
 
 impl Stage {
-    /// The allocation of a member.
+    /// Returns the allocation of a member.
     async fn place_of(&self, member: &str) -> String {
         self.member(member).await["allocation_id"].as_str().unwrap().to_owned()
     }
@@ -27,13 +27,13 @@ impl Stage {
         self.scene.admin.send(request.json(&body)).await
     }
 
-    /// Has an allocation expire at once.
+    /// Makes an allocation expire immediately.
     async fn expire(&self, allocation: &str) {
-        let soon = World::system().now() + SignedDuration::from_secs(1);
+        let soon = Env::system().now() + SignedDuration::from_secs(1);
         self.update_allocation(allocation, json!({"expires_at": soon})).await.ok();
     }
 
-    /// The releases of an allocation, newest last.
+    /// Returns the releases of an allocation, newest last.
     async fn releases(&self, allocation: &str) -> Vec<Value> {
         let project = self.scene.fixture.id("train");
         let path = format!("/v1/operations?project={project}&subject={allocation}&page_size=200");
@@ -56,11 +56,11 @@ async fn a_release_with_cascade_removes_the_members_and_respects_what_their_inst
             refused.text
         );
         stage.release(&worker, json!({"force": true})).await.refused(400, "invalid_request");
-        // The plan names the member, and leaves nothing.
+        // The plan names the member, and changes nothing.
         let plan =
             stage.release(&worker, json!({"cascade": true, "dry_run": true})).await.ok().body["plan"].clone();
         let member = stage.member("farm-worker-1").await["id"].clone();
-        assert!(plan["touches"].as_array().unwrap().contains(&member), "{plan}");
+        assert!(plan["locks"].as_array().unwrap().contains(&member), "{plan}");
         assert_eq!(plan["steps"][1]["name"], "remove_members");
         assert_eq!(stage.desired(1).await, 2);
         let adapter = Good::start(&stage);
@@ -68,7 +68,7 @@ async fn a_release_with_cascade_removes_the_members_and_respects_what_their_inst
         assert_eq!(stage.get(&format!("allocations/{worker}")).await["state"], "released");
         assert_eq!(stage.member(member.as_str().unwrap()).await["state"], "removed");
         assert_eq!(stage.desired(1).await, 1);
-        // The instance cannot do without its head: by force alone.
+        // The instance needs its head: only with force.
         for dry_run in [true, false] {
             let asked = json!({"cascade": true, "dry_run": dry_run});
             let refused = stage.release(&head, asked).await.refused(409, "invalid_state");
@@ -97,9 +97,9 @@ async fn an_expired_allocation_takes_its_members_along_or_says_why_it_cannot() {
         })
         .await;
         assert_eq!(stage.desired(1).await, 1);
-        // Its head is needed: blocked, which the allocation shows and the list of operations.
+        // Its head is required: blocked, as shown on the allocation and in the list of operations.
         swept("it is blocked", async || {
-            stage.releases(&head).await.last().is_some_and(|release| release["state"] == "parked")
+            stage.releases(&head).await.last().is_some_and(|release| release["state"] == "blocked")
         })
         .await;
         let shown = stage.get(&format!("allocations/{head}")).await;
@@ -107,8 +107,8 @@ async fn an_expired_allocation_takes_its_members_along_or_says_why_it_cannot() {
         assert!(shown["message"].as_str().unwrap().contains("farm would be broken"), "{shown}");
         let release = stage.releases(&head).await.pop().unwrap();
         assert!(release.to_string().contains("farm would be broken"), "{release}");
-        // More time ends it, and the allocation shows no reason any more.
-        let later = World::system().now() + SignedDuration::from_hours(5);
+        // A later expiry ends it, and the allocation no longer has a reason.
+        let later = Env::system().now() + SignedDuration::from_hours(5);
         let updated = stage.update_allocation(&head, json!({"expires_at": later})).await.ok().body;
         assert_eq!(updated["reason"], Value::Null, "{updated}");
         let release = stage.releases(&head).await.pop().unwrap();
@@ -120,7 +120,7 @@ async fn an_expired_allocation_takes_its_members_along_or_says_why_it_cannot() {
     }
 }
 
-/// Waits for what the sweeper does: it goes round every twenty seconds.
+/// Waits for the sweeper, which runs every twenty seconds.
 async fn swept(what: &str, mut so: impl AsyncFnMut() -> bool) {
     for _ in 0..300 {
         if so().await {
@@ -146,7 +146,7 @@ async fn a_restart_has_its_members_join_again_and_keeps_a_quorum_unless_it_is_fo
         assert_eq!(again["incarnation"].as_i64().unwrap(), before["incarnation"].as_i64().unwrap() + 1);
         assert_eq!(stage.get(&format!("allocations/{place}")).await["incarnation"], 2);
         assert_eq!(stage.desired(1).await, 3);
-        // With one out of work the other two are the majority.
+        // With one drained, the other two are the quorum.
         stage.scene.done(stage.order("drain", json!({"members": ["farm-worker-2"]})).await).await;
         let refused = stage.post(&restart, json!({})).await.refused(409, "invalid_state");
         assert!(refused.text.contains("quorum") && refused.text.contains("--force"), "{}", refused.text);

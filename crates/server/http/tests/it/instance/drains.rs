@@ -1,5 +1,5 @@
-//! Draining a node under an app: the dry run says what would happen to each member, nothing is removed before its successor is
-//! there, and no drain succeeds while a replacement is blocked.
+//! Draining a node under an app: the dry run lists the action for each member, no member is removed before its successor
+//! is active, and no drain succeeds while a replacement is blocked.
 
 use muster_testkit::{Client, Database};
 use serde_json::{Value, json};
@@ -7,11 +7,11 @@ use serde_json::{Value, json};
 use super::{Good, Stage, pool, publish_as};
 use crate::cell::until;
 
-/// The instance `farm` of a release whose head is replaced old-first and keeps a state; all of it is on one node.
+/// The instance `farm` of a release with a stateful head that is replaced old-first; all members are on one node.
 struct Farm {
     stage: Stage,
     operator: Client,
-    /// The path of the node that everything is on.
+    /// Path of the node that hosts everything.
     node: String,
 }
 
@@ -42,13 +42,13 @@ impl Farm {
         self.operator.get(&path).await.ok().body
     }
 
-    /// The member's part of a drain or of its plan.
+    /// Returns a member's item of a drain or of its plan.
     fn of<'v>(items: &'v Value, name: &str) -> &'v Value {
         let found = items.as_array().and_then(|items| items.iter().find(|item| item["name"] == name));
         found.unwrap_or_else(|| panic!("{name} is not in {items:#}"))
     }
 
-    /// Completes what the adapter is asked for, except joins, which fail, until `done`.
+    /// Completes the adapter's steps, except joins, which fail, until `done`.
     async fn without_joins(&self, done: impl AsyncFn() -> bool) {
         until("the adapter's part is done", async || {
             for step in self.stage.lease(0).await {
@@ -78,7 +78,7 @@ async fn a_drain_says_what_would_happen_and_removes_nothing_before_its_successor
         let stage = &farm.stage;
         let state = async |name: &str| stage.member(name).await["state"].clone();
         assert_eq!(node_of(stage, "farm-worker-1").await, node_of(stage, "farm-head-1").await);
-        // The other node has nothing left beside this.
+        // The other node has no room left beside this.
         let filler = json!({"name": "filler", "cpus": 8});
         stage.scene.done(stage.post("allocations", filler).await).await;
         let plan = farm.drain(json!({"dry_run": true})).await["plan"]["items"].clone();
@@ -133,7 +133,7 @@ async fn a_drain_says_what_would_happen_and_removes_nothing_before_its_successor
         assert_eq!(farm.operation(&id, 20).await["state"], "cancelled");
         assert_eq!(state("farm-head-1").await, "active");
 
-        // By force the head is replaced too.
+        // With force the head is replaced too.
         let id = farm.drain(json!({"deadline_seconds": 600, "force": true})).await["operation"]["id"].clone();
         let ended = farm.operation(&id, 20).await;
         assert_eq!(ended["state"], "succeeded", "{ended:#}");
@@ -150,8 +150,8 @@ async fn a_drain_names_the_replacement_that_blocks_it() {
     farm.without_joins(async || {
         let drain = farm.operation(&id, 0).await;
         let items = drain["items"].as_array().cloned().unwrap_or_default();
-        let parked = items.iter().any(|item| item["state"] == "parked");
-        parked && drain["blocked_by"].as_array().is_some_and(|blocked| !blocked.is_empty())
+        let blocked = items.iter().any(|item| item["state"] == "blocked");
+        blocked && drain["blocked_by"].as_array().is_some_and(|blocked| !blocked.is_empty())
     })
     .await;
     let drain = farm.operation(&id, 0).await;
@@ -161,12 +161,12 @@ async fn a_drain_names_the_replacement_that_blocks_it() {
         (&json!("member.replace"), &json!("farm-head-1"))
     );
     let head = Farm::of(&drain["items"], "farm-head-1");
-    assert_eq!((&head["state"], &head["operation_id"]), (&json!("parked"), &blocked["operation_id"]));
+    assert_eq!((&head["state"], &head["operation_id"]), (&json!("blocked"), &blocked["operation_id"]));
     assert_eq!(drain["state"], "running", "an empty node is no success: {drain:#}");
-    // Its owner has the replacement tried again, in the room that was kept for it.
+    // The owner retries the replacement, in the capacity reserved for it.
     let adapter = Good::start(&farm.stage);
-    let retry = format!("/v1/operations/{}/unblock", blocked["operation_id"].as_str().unwrap());
-    farm.stage.scene.admin.post(&retry, json!({"choice": "retry"})).await.ok();
+    let retry = format!("/v1/operations/{}/resolve", blocked["operation_id"].as_str().unwrap());
+    farm.stage.scene.admin.post(&retry, json!({"action": "retry"})).await.ok();
     let ended = farm.operation(&id, 20).await;
     assert_eq!(ended["state"], "succeeded", "{ended:#}");
     assert_eq!(farm.stage.member("farm-head-2").await["state"], "active");
@@ -178,7 +178,7 @@ async fn a_drain_names_the_replacement_that_blocks_it() {
 async fn no_failed_member_comes_back_beside_as_many_as_there_may_be() {
     let farm = Farm::new(Database::sqlite(), 1).await;
     let stage = &farm.stage;
-    // The successor of one that works does not come: it has failed, and the other works on.
+    // The successor of an active member fails to join, and the old one stays active.
     let replace = stage.order("replace", json!({"members": ["farm-worker-1"]})).await.ok();
     farm.without_joins(async || {
         let members = stage.members().await;
@@ -188,7 +188,7 @@ async fn no_failed_member_comes_back_beside_as_many_as_there_may_be() {
     let adapter = Good::start(stage);
     assert_eq!(stage.scene.ended(&replace).await["state"], "failed");
     assert_eq!(stage.member("farm-worker-1").await["state"], "active");
-    // One is there, and there may be one.
+    // One exists, and one is the maximum.
     for (verb, force) in [("replace", false), ("replace", true), ("recover", false)] {
         for dry_run in [true, false] {
             let mut body = json!({"members": ["farm-worker-2"], "dry_run": dry_run});

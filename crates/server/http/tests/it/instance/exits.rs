@@ -1,4 +1,4 @@
-//! By force there is always a way on: over a replacement whose second half is blocked, and over a removal that is.
+//! Force always gives a way out: of a replacement blocked in its second half, and of a blocked removal.
 
 use muster_testkit::Database;
 use serde_json::{Value, json};
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::{Good, Stage};
 use crate::cell::until;
 
-/// Completes steps of this verb by hand, and leaves the others alone, until `done`.
+/// Completes steps of this verb by hand, and ignores the others, until `done`.
 async fn complete(stage: &Stage, verb: &str, done: impl AsyncFn() -> bool) {
     until("the adapter's part is done", async || {
         for step in stage.lease(0).await {
@@ -38,19 +38,20 @@ async fn a_forced_order_over_half_a_replacement_keeps_its_successor_and_its_coun
             stage.members().await.len() == 2 && state("farm-head-2").await == "active"
         })
         .await;
-        // Its second half gets nowhere: no adapter drains the old one. By force the new one is kept, and no third one comes.
+        // Its second half is stuck: no adapter drains the old one. With force the new one is kept, and no third one is
+        // created.
         let forced = json!({"members": ["farm-head-1"], "force": true});
         stage.order("replace", forced.clone()).await.ok();
         assert_eq!((wanted().await, heads(&stage).await.len()), (json!(1), 2));
         until("it is on its way out", async || state("farm-head-1").await == "removing").await;
-        // Its removal is forced already: the same once more is refused while it goes on.
+        // Its removal is already forced: the same request is refused while it runs.
         stage.order("replace", forced.clone()).await.refused(409, "invalid_state");
         stage.order("remove", forced).await.refused(409, "invalid_state");
         let adapter = Good::start(&stage);
         until("the old one is removed", async || heads(&stage).await.len() == 1).await;
         let names: Vec<Value> = heads(&stage).await.iter().map(|head| head["name"].clone()).collect();
         assert_eq!((wanted().await, names), (json!(1), vec![json!("farm-head-2")]));
-        // The last one is wanted: it cannot be removed, whatever is forced.
+        // The last one is required: it cannot be removed, even with force.
         let last = json!({"members": ["farm-head-2"], "force": true});
         stage.order("remove", last).await.refused(409, "invalid_state");
         adapter.stop().await;

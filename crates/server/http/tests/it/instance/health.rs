@@ -1,8 +1,8 @@
-//! Health has an age: what an agent, the loss watch or an adapter reports changes it, and so does their silence.
+//! Health expires: reports from an agent, the loss watch or an adapter change it, and so does their absence.
 
 use jiff::SignedDuration;
 use muster_db::CellReport;
-use muster_ids::{CellId, InstanceId, NodeId, World};
+use muster_ids::{CellId, Env, InstanceId, NodeId};
 use muster_testkit::Database;
 use serde_json::{Value, json};
 
@@ -16,14 +16,14 @@ where
     value.as_str().unwrap().parse().unwrap()
 }
 
-/// Has the first process of a member's cell die on its node, whose agent reports it.
+/// Kills the first process of a member's cell on its node; the node's agent reports it.
 async fn cell_dies(stage: &Stage, name: &str) {
     let cell = id::<CellId>(&stage.member(name).await["cell_id"]);
     let end = |at| stage.nodes.fleet.kill_cell(at, cell).unwrap();
     assert!(end(0) || end(1), "one of the nodes has it");
 }
 
-/// Has the service of a member's cell end on its node: for good, or to be restarted by its supervisor.
+/// Ends the service of a member's cell on its node: for good, or to be restarted by its supervisor.
 fn service_ends(stage: &Stage, member: &Value, restarted: bool) {
     let (cell, fleet) = (id::<CellId>(&member["cell_id"]), &stage.nodes.fleet);
     let mut struck = false;
@@ -60,9 +60,9 @@ async fn a_dead_cell_fails_its_member_and_recover_brings_it_back() {
         let farm = stage.get("app-instances/farm").await;
         assert_eq!((&farm["state"], &farm["health"]), (&json!("running"), &json!("unhealthy")));
         assert!(farm["health_message"].as_str().unwrap().contains("farm-head-1"), "{farm:#}");
-        assert_eq!(count_told(&stage, "member.member_failed").await, 1);
+        assert_eq!(count_told(&stage, "member.failed").await, 1);
         assert_eq!(count_told(&stage, "instance.health_changed").await, 1);
-        // The mode of this app is to propose, and what is proposed keeps the member's place and state.
+        // This app's repair mode is to propose, and a proposal leaves the member unchanged.
         assert_eq!(count_told(&stage, "instance.repair_proposed").await, 1);
 
         let good = Good::start(&stage);
@@ -89,13 +89,13 @@ async fn a_report_on_another_incarnation_or_node_changes_nothing() {
         message: None,
         boot_id: "one".to_owned(),
     };
-    let now = World::system().now();
+    let now = Env::system().now();
     let own = head["incarnation"].as_i64().unwrap();
     let mut tx = stage.scene.kit.store().begin().await.unwrap();
     let at = id::<NodeId>(&head["node_id"]);
     assert!(!tx.cell_observe(at, &report(own + 1), now).await.unwrap());
     assert!(!tx.cell_observe(at, &report(own - 1), now).await.unwrap());
-    let elsewhere = World::system().id::<NodeId>();
+    let elsewhere = Env::system().id::<NodeId>();
     assert!(!tx.cell_observe(elsewhere, &report(own), now).await.unwrap());
     tx.commit().await.unwrap();
     assert_eq!(stage.member("farm-head-1").await["state"], "active");
@@ -108,7 +108,7 @@ async fn a_silent_adapter_makes_health_unknown_and_never_failed() {
     let stage = Stage::new(Database::sqlite()).await;
     stage.running(1).await;
     let instance: InstanceId = id(&stage.get("app-instances/farm").await["id"]);
-    let past = World::system().now() - SignedDuration::from_secs(1);
+    let past = Env::system().now() - SignedDuration::from_secs(1);
     let mut tx = stage.scene.kit.store().begin().await.unwrap();
     tx.instance_assessed(instance, Some(past), Some(past)).await.unwrap();
     tx.commit().await.unwrap();
@@ -116,10 +116,10 @@ async fn a_silent_adapter_makes_health_unknown_and_never_failed() {
         .await;
     let head = stage.member("farm-head-1").await;
     assert_eq!((&head["state"], &head["health_reason"]), (&json!("active"), &json!("adapter_silent")));
-    assert_eq!(count_told(&stage, "member.member_failed").await, 0, "silence proves nothing");
+    assert_eq!(count_told(&stage, "member.failed").await, 0, "silence proves nothing");
     assert_eq!(count_told(&stage, "instance.adapter_silent").await, 1, "once, for the instance");
     assert_eq!(count_told(&stage, "instance.repair_proposed").await, 0);
-    // The adapter is back, and its next look confirms everything.
+    // The adapter is back, and its next reconciliation confirms everything.
     let mut tx = stage.scene.kit.store().begin().await.unwrap();
     tx.instance_suspect(instance, past).await.unwrap();
     tx.commit().await.unwrap();
@@ -134,7 +134,7 @@ async fn a_service_that_ends_shows_and_has_its_time_to_restart() {
     let stage = Stage::new(Database::sqlite()).await;
     stage.running(1).await;
     let worker = stage.member("farm-worker-1").await;
-    let now = World::system().now();
+    let now = Env::system().now();
     let node = id::<NodeId>(&worker["node_id"]);
     let observed = async |state: &str, ready: bool| {
         let services = json!([{"name": "main", "state": state, "ready": ready, "restarts": 1}]);
@@ -147,7 +147,7 @@ async fn a_service_that_ends_shows_and_has_its_time_to_restart() {
             boot_id: "one".to_owned(),
         };
         let mut tx = stage.scene.kit.store().begin().await.unwrap();
-        assert!(tx.cell_observe(node, &report, World::system().now()).await.unwrap());
+        assert!(tx.cell_observe(node, &report, Env::system().now()).await.unwrap());
         tx.instances_assess_on(node, now).await.unwrap();
         tx.commit().await.unwrap();
     };
@@ -230,7 +230,7 @@ async fn a_crash_loop_that_is_up_at_each_look_is_shown_and_degrades() {
     }
 }
 
-/// Neither silence of every source at once nor a spent budget makes an instance or a member fail.
+/// Neither missing reports from all sources at once nor a spent budget makes an instance or a member fail.
 #[tokio::test(flavor = "multi_thread")]
 async fn nothing_fails_by_silence_also_when_no_repair_is_left() {
     for database in Database::both() {
@@ -241,10 +241,10 @@ async fn nothing_fails_by_silence_also_when_no_repair_is_left() {
             admin.request(reqwest::Method::PATCH, &stage.at("app-instances/farm")).header("if-match", "*");
         admin.send(request.json(&json!({"repair": "automatic"}))).await.ok();
         let instance: InstanceId = id(&stage.get("app-instances/farm").await["id"]);
-        let now = World::system().now();
+        let now = Env::system().now();
         let store = stage.scene.kit.store();
         let mut tx = store.begin().await.unwrap();
-        // The budget is spent: whatever were found broken now would not be repaired any more.
+        // The budget is spent: a member found broken now would not be repaired any more.
         tx.instance_repaired(instance, &[now, now, now], now).await.unwrap();
         tx.commit().await.unwrap();
         for at in 0..2 {
@@ -261,7 +261,7 @@ async fn nothing_fails_by_silence_also_when_no_repair_is_left() {
             .await;
         assert_eq!(metric(&stage, "muster_adapters_silent").await, 1);
         for _ in 0..3 {
-            // Whatever has the instance assessed again comes to the same.
+            // A new assessment gives the same result.
             let mut tx = store.begin().await.unwrap();
             tx.instance_assessed(instance, Some(past), Some(past)).await.unwrap();
             tx.commit().await.unwrap();
@@ -278,7 +278,7 @@ async fn nothing_fails_by_silence_also_when_no_repair_is_left() {
             assert_eq!(member["health_reason"], "node_unreachable");
             assert!(member["health_since"].is_string());
         }
-        for word in ["instance.failed", "member.member_failed", "instance.repair_suspended"] {
+        for word in ["instance.failed", "member.failed", "instance.repair_suspended"] {
             assert_eq!(count_told(&stage, word).await, 0, "{word}");
         }
         stage.stop().await;
@@ -292,10 +292,10 @@ async fn a_member_that_is_being_recovered_does_not_count_as_lost_for_good() {
     let admin = &stage.scene.admin;
     cell_dies(&stage, "farm-head-1").await;
     until("the member is failed", async || stage.member("farm-head-1").await["state"] == "failed").await;
-    // No adapter takes the recovery up, so that it goes on for as long as the test wants.
+    // No adapter leases the recovery's steps, so it runs as long as the test needs.
     stage.order("recover", json!({"members": ["farm-head-1"]})).await.ok();
     let instance: InstanceId = id(&stage.get("app-instances/farm").await["id"]);
-    let now = World::system().now();
+    let now = Env::system().now();
     let mut tx = stage.scene.kit.store().begin().await.unwrap();
     tx.instance_repaired(instance, &[now, now, now], now).await.unwrap();
     tx.commit().await.unwrap();
@@ -318,7 +318,7 @@ async fn an_unhealthy_member_fails_with_its_instance_and_says_so() {
     let stage = Stage::new(Database::sqlite()).await;
     stage.running(1).await;
     let instance: InstanceId = id(&stage.get("app-instances/farm").await["id"]);
-    let now = World::system().now();
+    let now = Env::system().now();
     let mut tx = stage.scene.kit.store().begin().await.unwrap();
     tx.instance_repaired(instance, &[now, now, now], now).await.unwrap();
     tx.commit().await.unwrap();
@@ -336,7 +336,7 @@ async fn an_unhealthy_member_fails_with_its_instance_and_says_so() {
         "{head:#}"
     );
     assert_eq!(stage.member("farm-worker-1").await["state"], "active", "nothing is wrong with it");
-    assert_eq!(count_told(&stage, "member.member_failed").await, 1);
+    assert_eq!(count_told(&stage, "member.failed").await, 1);
     assert_eq!(count_told(&stage, "instance.failed").await, 1);
     let good = Good::start(&stage);
     stage.scene.done(stage.post("app-instances/farm/decommission", json!({"reason": "over"})).await).await;
@@ -344,7 +344,7 @@ async fn an_unhealthy_member_fails_with_its_instance_and_says_so() {
     stage.stop().await;
 }
 
-/// An app without an adapter is looked at for as long as it runs, by the agent of its node.
+/// An app without an adapter is probed by its node's agent as long as it runs.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_launchable_app_is_probed_for_as_long_as_it_runs() {
     let stage = Stage::new(Database::sqlite()).await;
@@ -371,15 +371,15 @@ async fn a_launchable_app_is_probed_for_as_long_as_it_runs() {
 async fn each_change_of_a_member_is_an_event() {
     let stage = Stage::new(Database::sqlite()).await;
     stage.running(2).await;
-    assert_eq!(count_told(&stage, "member.member_added").await, 3);
-    assert_eq!(count_told(&stage, "member.member_removed").await, 0);
+    assert_eq!(count_told(&stage, "member.added").await, 3);
+    assert_eq!(count_told(&stage, "member.removed").await, 0);
     let good = Good::start(&stage);
     stage.scene.done(stage.order("remove", json!({"members": ["farm-worker-2"]})).await).await;
     assert_eq!(count_told(&stage, "member.drained").await, 1);
-    assert_eq!(count_told(&stage, "member.member_removed").await, 1);
-    assert_eq!(count_told(&stage, "member.member_failed").await, 0);
+    assert_eq!(count_told(&stage, "member.removed").await, 1);
+    assert_eq!(count_told(&stage, "member.failed").await, 0);
     cell_dies(&stage, "farm-worker-1").await;
-    until("it is told", async || count_told(&stage, "member.member_failed").await == 1).await;
+    until("it is told", async || count_told(&stage, "member.failed").await == 1).await;
     good.stop().await;
     stage.stop().await;
 }

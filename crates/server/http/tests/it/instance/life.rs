@@ -1,4 +1,4 @@
-//! The life of an instance, from its launch to the proof that nothing of it is left.
+//! Lifecycle of an instance, from its launch to the evidence that nothing of it is left.
 
 use muster_testkit::Database;
 use serde_json::json;
@@ -146,7 +146,7 @@ async fn applying_twice_changes_nothing_and_one_difference_is_mended_at_a_time()
 #[tokio::test(flavor = "multi_thread")]
 async fn a_launch_that_is_under_way_can_be_taken_back() {
     let stage = Stage::new(Database::sqlite()).await;
-    // No adapter is there, so it never comes to run.
+    // There is no adapter, so it never starts running.
     let started =
         stage.post("app-instances", json!({"name": "farm", "app": "pool", "app_version": "1"})).await.ok();
     let adapter = async {

@@ -1,7 +1,7 @@
-//! An instance that runs and a step that is leased, as far as the database knows: for those who only ask who may do what.
+//! A running instance and a leased step according to the database, for tests of permissions.
 
 use jiff::SignedDuration;
-use muster_ids::{InstanceId, MemberId, TypedId as _, World};
+use muster_ids::{Env, InstanceId, MemberId, TypedId as _};
 use muster_model::Labels;
 use muster_model::adapter::{AdapterStep, AdapterStepState, AdapterVerb};
 use muster_model::instance::{Component, Health, Instance, InstanceState, RepairMode};
@@ -13,9 +13,9 @@ use muster_wire::task::CellAct;
 use serde_json::json;
 use uuid::Uuid;
 
-fn witness(world: &World, subject_id: Uuid, transition: Transition) -> Witness {
+fn witness(env: &Env, subject_id: Uuid, transition: Transition) -> Witness {
     Witness {
-        id: world.id(),
+        id: env.id(),
         subject_id,
         transition,
         kind: WitnessKind::Witnessed,
@@ -26,20 +26,20 @@ fn witness(world: &World, subject_id: Uuid, transition: Transition) -> Witness {
         actor_id: None,
         checked: json!([]),
         result: json!({}),
-        at: world.now(),
+        at: env.now(),
     }
 }
 
-/// An instance of the fixture's app that runs in `acme.train` with one worker, a step of it that its operator holds, and a task
-/// under that step. Its operator is the account with every permission.
+/// Creates a running instance of the fixture's app in `acme.train` with one worker, a step leased by its operator, and a
+/// task under that step. Its operator is the account with all permissions.
 pub(crate) async fn made(kit: &Kit, fixture: &mut Fixture) {
-    let world = World::system();
-    let now = world.now();
+    let env = Env::system();
+    let now = env.now();
     let store = kit.store();
     let project = store.project_lookup(fixture.id("train").parse().unwrap()).await.unwrap().unwrap();
     let mut tx = store.begin().await.unwrap();
-    let network = tx.network_ensure(world.id(), project.tenant_id, project.id, "farm", now).await.unwrap();
-    let (id, member_id): (InstanceId, MemberId) = (world.id(), world.id());
+    let network = tx.network_ensure(env.id(), project.tenant_id, project.id, "farm", now).await.unwrap();
+    let (id, member_id): (InstanceId, MemberId) = (env.id(), env.id());
     let mut instance = Instance {
         id,
         tenant_id: project.tenant_id,
@@ -76,7 +76,7 @@ pub(crate) async fn made(kit: &Kit, fixture: &mut Fixture) {
         version: 1,
     };
     tx.instance_request(&instance).await.unwrap();
-    let runs = witness(&world, id.uuid(), Transition::Running);
+    let runs = witness(&env, id.uuid(), Transition::Running);
     tx.witness_insert(&runs).await.unwrap();
     for state in [InstanceState::Starting, InstanceState::Running] {
         let after = Instance { state, running_witness_id: Some(runs.id), ..instance.clone() };
@@ -92,7 +92,7 @@ pub(crate) async fn made(kit: &Kit, fixture: &mut Fixture) {
         allocation_id: None,
     };
     tx.component_request(&component).await.unwrap();
-    let works = witness(&world, member_id.uuid(), Transition::Active);
+    let works = witness(&env, member_id.uuid(), Transition::Active);
     let mut member = Member {
         id: member_id,
         tenant_id: project.tenant_id,
@@ -139,14 +139,14 @@ pub(crate) async fn made(kit: &Kit, fixture: &mut Fixture) {
         member = Member { version: member.version + 1, ..after };
     }
     let step = AdapterStep {
-        id: world.id(),
+        id: env.id(),
         tenant_id: project.tenant_id,
         project_id: project.id,
         app_id: instance.app_id,
         instance_id: id,
         member_id: Some(member_id),
         incarnation: 0,
-        operation_id: Some(world.id()),
+        operation_id: Some(env.id()),
         key: "join".to_owned(),
         verb: AdapterVerb::Join,
         operator_account_id: instance.operator_account_id,
@@ -170,10 +170,10 @@ pub(crate) async fn made(kit: &Kit, fixture: &mut Fixture) {
     let hour = SignedDuration::from_hours(1);
     let leased = tx.adapter_step_lease(instance.operator_account_id, "made", now, hour, 1).await.unwrap();
     assert_eq!(leased[0].generation, 1);
-    // The very task that the matrix asks for: under its key there is no other.
+    // The exact task that the matrix requests: its key returns this one.
     let act: CellAct = serde_json::from_value(json!({"command": {"command": ["/bin/true"]}})).unwrap();
     let task = Task {
-        id: world.id(),
+        id: env.id(),
         node_id: fixture.id("machine").parse().unwrap(),
         operation_id: step.operation_id.unwrap(),
         key: format!("adapter/{}/made", step.id),

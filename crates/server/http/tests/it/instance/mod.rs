@@ -1,5 +1,5 @@
-//! Instances and members over HTTP, on real databases: the real agent over its simulated driver makes the cells, and the test is
-//! the adapter, either a good one that does what it is asked for or one that the test leads by the hand.
+//! Instances and members over HTTP, on real databases: the real agent with its simulated driver creates the cells, and
+//! the test is the adapter, either a good one that completes every step or one controlled by the test.
 
 mod cascade;
 mod drains;
@@ -19,14 +19,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use jiff::SignedDuration;
-use muster_ids::{ServiceAccountId, TokenId, World};
+use muster_ids::{Env, ServiceAccountId, TokenId};
 use muster_model::token::{Secret, Subject, Token, TokenKind};
 use muster_testkit::{Answer, Client, Database, Kit};
 use serde_json::{Value, json};
 
 use crate::cell::{Nodes, Scene};
 
-/// What a release of the app `pool` says: one head, and workers of which a majority stays at work.
+/// Manifest of a release of the app `pool`: one head, and workers with a majority quorum.
 pub(crate) fn pool(version: &str) -> Value {
     let component = |key: &str, min: i64, default: i64, order: i64| {
         json!({
@@ -58,7 +58,7 @@ pub(crate) fn pool(version: &str) -> Value {
 pub(crate) struct Stage {
     pub(crate) scene: Scene,
     pub(crate) nodes: Nodes,
-    /// The client of the account that operates it.
+    /// Client of the operating account.
     pub(crate) operator: Client,
 }
 
@@ -85,12 +85,12 @@ impl Stage {
         self.scene.admin.post(&self.at(rest), body).await
     }
 
-    /// An order about members of the instance `farm`.
+    /// Sends an action on members of the instance `farm`.
     pub(crate) async fn order(&self, verb: &str, body: Value) -> Answer {
         self.post(&format!("app-instances/farm/member-operations/{verb}"), body).await
     }
 
-    /// The instance `farm` with so many workers, running, by the hand of a good adapter.
+    /// Returns the running instance `farm` with this many workers, started by a good adapter.
     pub(crate) async fn running(&self, workers: i64) -> Value {
         let adapter = Good::start(self);
         let body = json!({"name": "farm", "app": "pool", "app_version": "1",
@@ -109,13 +109,13 @@ impl Stage {
         self.get(&format!("app-instances/farm/members/{name}")).await
     }
 
-    /// Asks for work.
+    /// Leases steps.
     pub(crate) async fn lease(&self, wait_seconds: u64) -> Vec<Value> {
         let leased = self.operator.post(&self.at("adapter-steps/lease"), wish(wait_seconds)).await.ok();
         leased.body["steps"].as_array().unwrap().clone()
     }
 
-    /// Says something of a step, under a generation.
+    /// Sends a report on a step, with a generation.
     pub(crate) async fn say(&self, step: &Value, verb: &str, generation: i64, mut body: Value) -> Answer {
         body["generation"] = json!(generation);
         let id = step["step"]["id"].as_str().unwrap();
@@ -127,12 +127,12 @@ impl Stage {
     }
 }
 
-/// What an adapter says when it asks for work.
+/// Body of an adapter's lease request.
 pub(crate) fn wish(wait_seconds: u64) -> Value {
     json!({"adapter": {"name": "test", "version": "1.0", "contract": 1}, "wait_seconds": wait_seconds})
 }
 
-/// A release that something can start from.
+/// Publishes a release that can be started.
 pub(crate) async fn publish(scene: &Scene, version: &str) {
     publish_as(scene, version, pool(version)).await;
 }
@@ -145,7 +145,7 @@ pub(crate) async fn publish_as(scene: &Scene, version: &str, manifest: Value) {
     scene.admin.post(&format!("{path}/{version}/promote"), step).await.ok();
 }
 
-/// Grants an app to the project; the client speaks for the account that operates it there.
+/// Grants an app to the project; returns a client of its operating account.
 pub(crate) async fn entitle(scene: &Scene, app: &str) -> Client {
     let path = format!("{}/entitlements", scene.base);
     let asked = scene.admin.post(&path, json!({"app": app, "dry_run": true})).await.ok().body;
@@ -154,18 +154,18 @@ pub(crate) async fn entitle(scene: &Scene, app: &str) -> Client {
     speaks_for(&scene.kit, account).await
 }
 
-/// A client of an account, with a token that nobody had to mint.
+/// Returns a client of an account, with a token created directly in the database.
 pub(crate) async fn speaks_for(kit: &Kit, account: ServiceAccountId) -> Client {
-    let world = World::system();
-    let secret = Secret::make(TokenKind::ServiceAccount, &world);
+    let env = Env::system();
+    let secret = Secret::make(TokenKind::ServiceAccount, &env);
     let token = Token {
-        id: world.id::<TokenId>(),
+        id: env.id::<TokenId>(),
         kind: TokenKind::ServiceAccount,
         subject: Subject::ServiceAccount(account),
         name: "test".to_owned(),
         hint: secret.hint(),
-        created_at: world.now(),
-        expires_at: world.now() + SignedDuration::from_hours(1),
+        created_at: env.now(),
+        expires_at: env.now() + SignedDuration::from_hours(1),
         revoked_at: None,
         last_used_at: None,
         version: 1,
@@ -177,7 +177,7 @@ pub(crate) async fn speaks_for(kit: &Kit, account: ServiceAccountId) -> Client {
     kit.client_of(0, secret.reveal())
 }
 
-/// An adapter that does at once what it is asked for.
+/// An adapter that immediately completes every step.
 pub(crate) struct Good {
     over: Arc<AtomicBool>,
     task: tokio::task::JoinHandle<()>,

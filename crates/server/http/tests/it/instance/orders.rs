@@ -1,4 +1,4 @@
-//! Orders about members that meet others, and what an instance is told while it is protected or on its way out.
+//! Conflicting actions on members, and actions on an instance that is protected or being decommissioned.
 
 use muster_model::instance::Instance;
 use muster_testkit::Database;
@@ -8,19 +8,19 @@ use super::{Good, Stage};
 use crate::cell::until;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_resume_that_is_parked_does_not_keep_its_member_from_being_removed() {
+async fn a_resume_that_is_blocked_does_not_keep_its_member_from_being_removed() {
     let stage = Stage::new(Database::sqlite()).await;
     stage.running(3).await;
     let adapter = Good::start(&stage);
     stage.scene.done(stage.order("drain", json!({"members": ["farm-worker-1"]})).await).await;
     adapter.stop().await;
-    // No adapter is there, and it does not have much time.
-    let soon = muster_ids::World::system().now() + jiff::SignedDuration::from_secs(1);
+    // There is no adapter, and the deadline is short.
+    let soon = muster_ids::Env::system().now() + jiff::SignedDuration::from_secs(1);
     let resume = json!({"members": ["farm-worker-1"], "ready_until": soon});
     let resume = stage.order("resume", resume).await.ok();
     let id = resume.body["operation"]["id"].as_str().unwrap();
-    until("it is parked", async || {
-        stage.scene.admin.get(&format!("/v1/operations/{id}")).await.ok().body["state"] == "parked"
+    until("it is blocked", async || {
+        stage.scene.admin.get(&format!("/v1/operations/{id}")).await.ok().body["state"] == "blocked"
     })
     .await;
     let force = json!({"members": ["farm-worker-1"], "force": true});
@@ -39,14 +39,14 @@ async fn who_worked_and_failed_is_counted_out_when_it_goes() {
     let adapter = Good::start(&stage);
     stage.scene.done(stage.order("drain", json!({"members": ["farm-worker-1"]})).await).await;
     adapter.stop().await;
-    let soon = muster_ids::World::system().now() + jiff::SignedDuration::from_secs(1);
+    let soon = muster_ids::Env::system().now() + jiff::SignedDuration::from_secs(1);
     let resume = json!({"members": ["farm-worker-1"], "ready_until": soon});
     let resume = stage.order("resume", resume).await.ok();
     let operation = format!("/v1/operations/{}", resume.body["operation"]["id"].as_str().unwrap());
-    until("it is parked", async || stage.scene.admin.get(&operation).await.ok().body["state"] == "parked")
+    until("it is blocked", async || stage.scene.admin.get(&operation).await.ok().body["state"] == "blocked")
         .await;
-    let abandon = json!({"choice": "abandon", "statement": "it does not come back"});
-    stage.scene.admin.post(&format!("{operation}/unblock"), abandon).await.ok();
+    let abandon = json!({"action": "abandon", "statement": "it does not come back"});
+    stage.scene.admin.post(&format!("{operation}/resolve"), abandon).await.ok();
     assert_eq!(stage.scene.ended(&resume).await["state"], "cancelled");
     assert_eq!(stage.member("farm-worker-1").await["state"], "failed");
     let wanted =
@@ -67,7 +67,7 @@ async fn who_is_being_replaced_cannot_be_put_back_to_work() {
     let two = json!({"members": ["farm-worker-1"]});
     stage.scene.done(stage.order("drain", two).await).await;
     adapter.stop().await;
-    // Several at once have no part for each of them yet; one has.
+    // With several members there is no child for each yet; with one there is.
     let both = json!({"members": ["farm-worker-1", "farm-worker-2"]});
     for body in [both, json!({"members": ["farm-worker-1"]})] {
         let replace = stage.order("replace", body).await.ok();
@@ -119,7 +119,7 @@ async fn who_protects_an_instance_while_it_is_decommissioned_keeps_it() {
         let after = Instance { protected: true, ..before.clone() };
         tx.instance_move(&before, &after, before.updated_at).await.unwrap();
         let (down, ()) = tokio::join!(stage.post("app-instances/farm/decommission", json!({})), async {
-            // It has looked by then, and waits to write.
+            // By then it has read the instance, and waits to write.
             tokio::time::sleep(std::time::Duration::from_millis(500)).await;
             tx.commit().await.unwrap();
         });

@@ -1,4 +1,4 @@
-//! Two who take members out of work at once: the quorum holds, on both databases.
+//! Two concurrent drains: the quorum holds, on both databases.
 
 use muster_testkit::Database;
 use serde_json::json;
@@ -10,7 +10,8 @@ async fn of_two_drains_at_once_that_break_a_quorum_only_together_one_is_refused(
     for database in Database::both() {
         let stage = Stage::new(database).await;
         stage.running(3).await;
-        // A majority of three is two: either may go, and not both. No adapter is there, so neither drain gets anywhere.
+        // A majority of three is two: either may be drained, but not both. There is no adapter, so neither drain
+        // advances.
         for round in 0..4 {
             let (one, two) = tokio::join!(
                 stage.order("drain", json!({"members": ["farm-worker-1"]})),
@@ -34,7 +35,7 @@ async fn of_two_drains_at_once_that_break_a_quorum_only_together_one_is_refused(
             good.stop().await;
             back_to_work(&stage).await;
         }
-        // Both in one order are refused for the same reason, and a dry run says so too.
+        // Both in one request are refused for the same reason, in a dry run too.
         for dry_run in [true, false] {
             let both = json!({"members": ["farm-worker-1", "farm-worker-2"], "dry_run": dry_run});
             stage.order("drain", both).await.refused(409, "invalid_state");
@@ -43,7 +44,7 @@ async fn of_two_drains_at_once_that_break_a_quorum_only_together_one_is_refused(
     }
 }
 
-/// Whatever a cancelled drain left: all workers are active again.
+/// Returns all workers to active after a cancelled drain.
 async fn back_to_work(stage: &Stage) {
     let good = super::Good::start(stage);
     for name in ["farm-worker-1", "farm-worker-2"] {
@@ -66,7 +67,7 @@ async fn a_member_is_removed_once_however_often_that_is_asked_for_at_once() {
     assert_eq!(accepted, 1, "{} {} {}", one.text, two.text, three.text);
     let desired = stage.get("app-instances/farm").await["topology"]["components"][1]["desired"].clone();
     assert_eq!(desired, 2);
-    // By force the same member is taken over, and nothing is counted twice.
+    // With force the same member's drain is superseded, and nothing is counted twice.
     let forced = stage.order("remove", json!({"members": ["farm-worker-3"], "force": true})).await.ok();
     assert!(forced.body["operation"]["supersedes"].is_string(), "{}", forced.text);
     let desired = stage.get("app-instances/farm").await["topology"]["components"][1]["desired"].clone();

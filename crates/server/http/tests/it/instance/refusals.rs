@@ -1,11 +1,11 @@
-//! What is refused, with a sentence that says what to do instead; and what a refusal leaves, which is nothing.
+//! Refusals, each with advice; and their effect, which is none.
 
 use muster_testkit::Database;
 use serde_json::{Value, json};
 
 use super::{Stage, pool};
 
-/// A launch of `farm`, with this changed.
+/// Returns a launch request for `farm`, with this change.
 fn launch(change: Value) -> Value {
     let mut body = json!({"name": "farm", "app": "pool", "app_version": "1"});
     for (key, value) in change.as_object().unwrap() {
@@ -100,7 +100,7 @@ async fn members_are_asked_only_what_they_can_be_asked() {
     let viewer = stage.scene.fixture.client(&stage.scene.kit, "viewer");
     let path = stage.at("app-instances/farm/member-operations/remove");
     viewer.post(&path, one.clone()).await.refused(403, "permission_denied");
-    // An operator may force, and only that.
+    // An operator may only use force.
     let platform = stage.scene.kit.operator();
     platform.post(&path, one).await.refused(403, "permission_denied");
     let forced = json!({"members": ["farm-worker-1"], "force": true, "dry_run": true});
@@ -138,14 +138,14 @@ async fn what_is_protected_or_held_is_not_taken_away_and_an_update_says_what_it_
     assert!(refused.text.contains("farm-head-1"), "{}", refused.text);
     let admin = &stage.scene.admin;
     let path = stage.at("app-instances/farm");
-    // Who may not decommission it, neither lets it expire nor takes its protection away.
+    // Without the permission to decommission, an account can neither set an expiry nor lift the protection.
     let account = json!({"name": "labeller", "permissions": ["instance.get", "instance.update"]});
     let account = admin.post(&stage.at("service-accounts"), account).await.ok().text_of("id");
     let token = admin.post("/v1/tokens", json!({"service_account": account, "name": "t"})).await.ok();
     let labeller = admin.with_token(&token.text_of("secret"));
     labeller.patch(&path, json!({"labels": {"by": "labeller"}})).await.ok();
     labeller.patch(&path, json!({"protected": false})).await.refused(403, "permission_denied");
-    let soon = muster_ids::World::system().now() + jiff::SignedDuration::from_secs(60);
+    let soon = muster_ids::Env::system().now() + jiff::SignedDuration::from_secs(60);
     labeller.patch(&path, json!({"expires_at": soon})).await.refused(403, "permission_denied");
     let request = admin.request(reqwest::Method::PATCH, &path).header("if-match", "\"1\"");
     admin.send(request.json(&json!({"protected": false}))).await.refused(412, "version_mismatch");
@@ -157,7 +157,7 @@ async fn what_is_protected_or_held_is_not_taken_away_and_an_update_says_what_it_
         stage.scene.admin.request(reqwest::Method::DELETE, &format!("{}?cascade=true", stage.scene.base));
     let refused = stage.scene.admin.send(project.header("if-match", "*")).await;
     assert_eq!(refused.status, 409, "{}", refused.text);
-    // `muster exec mem_…` finds the cell by its member.
+    // `muster exec mem_…` resolves the cell by its member.
     let member = stage.member("farm-head-1").await;
     let cell = stage.get(&format!("cells/{}", member["id"].as_str().unwrap())).await;
     assert_eq!(cell["id"], member["cell_id"]);

@@ -1,4 +1,4 @@
-//! From one release to another and back: what is stuck is taken over, what was configured comes back with its release.
+//! Upgrades and rollbacks: a stuck one is superseded, and the configuration is restored with its release.
 
 use muster_testkit::Database;
 use serde_json::{Value, json};
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::{Good, Stage, pool, publish, publish_as};
 use crate::cell::until;
 
-/// A release whose workers are never seen to work.
+/// Returns a release with workers that never become ready.
 fn unready(version: &str) -> Value {
     let mut manifest = pool(version);
     manifest["components"][1]["witnesses"]["active"] =
@@ -23,12 +23,12 @@ async fn a_rollback_takes_over_from_an_upgrade_whose_members_never_get_ready() {
         let adapter = Good::start(&stage);
         let upgrade = stage.post("app-instances/farm/upgrade", json!({"app_version": "2"})).await.ok();
         let id = upgrade.body["operation"]["id"].as_str().unwrap();
-        until("the worker's part is parked", async || {
+        until("the worker's part is blocked", async || {
             let now = stage.scene.admin.get(&format!("/v1/operations/{id}")).await.ok().body;
-            now["items"].as_array().unwrap().iter().any(|item| item["state"] == "parked")
+            now["items"].as_array().unwrap().iter().any(|item| item["state"] == "blocked")
         })
         .await;
-        // Nothing else of it advances: a client can stop waiting, and knows what to do about the child.
+        // Nothing else advances: a client can stop waiting, and knows how to handle the child.
         let path = format!("/v1/operations/{id}");
         let shown = async || stage.scene.admin.get(&path).await.ok().body;
         until("the upgrade names the child that blocks it", async || shown().await["blocked_by"].is_array())
@@ -38,11 +38,11 @@ async fn a_rollback_takes_over_from_an_upgrade_whose_members_never_get_ready() {
         let child = &blocked["blocked_by"][0];
         assert_eq!(
             child["operation_id"],
-            blocked["items"].as_array().unwrap().iter().find(|item| item["state"] == "parked").unwrap()["operation_id"]
+            blocked["items"].as_array().unwrap().iter().find(|item| item["state"] == "blocked").unwrap()["operation_id"]
         );
-        assert_eq!(child["parked"]["unblock_by"], "tenant", "{blocked:#}");
+        assert_eq!(child["blocked"]["resolvable_by"], "tenant", "{blocked:#}");
         assert!(
-            child["parked"]["choices"].as_array().is_some_and(|choices| !choices.is_empty()),
+            child["blocked"]["actions"].as_array().is_some_and(|actions| !actions.is_empty()),
             "{blocked:#}"
         );
         let back =
@@ -80,7 +80,7 @@ async fn a_rollback_brings_the_configuration_back_with_the_release() {
         assert_eq!(is().await, ("2".to_owned(), json!({"partitions": 2})));
         stage.scene.done(stage.post("app-instances/farm/rollback", json!({})).await).await;
         assert_eq!(is().await, ("1".to_owned(), json!({})));
-        // Only the configuration changes, and so only that comes back.
+        // Only the configuration changes, and so only that is rolled back.
         let upgrade = json!({"app_version": "1", "config": {"partitions": 3}});
         stage.scene.done(stage.post("app-instances/farm/upgrade", upgrade).await).await;
         assert_eq!(is().await, ("1".to_owned(), json!({"partitions": 3})));
@@ -114,7 +114,7 @@ async fn what_runs_a_deprecated_release_can_still_be_configured() {
     stage.scene.done(stage.post("app-instances/apply", apply).await).await;
     let farm = stage.get("app-instances/farm").await;
     assert_eq!((&farm["app_version"], &farm["config"]["partitions"]), (&json!("1"), &json!(3)));
-    // Nothing new comes to run it.
+    // No new member may run it.
     stage.scene.done(stage.post("app-instances/farm/upgrade", json!({"app_version": "2"})).await).await;
     stage.post("app-instances/farm/upgrade", json!({"app_version": "1"})).await.refused(409, "invalid_state");
     adapter.stop().await;

@@ -1,5 +1,5 @@
-//! Members after a reboot of their nodes: those of a component with `restart: always` are recovered, all of them, within a budget of
-//! their own; others are for repair to decide about.
+//! Members after a reboot of their nodes: those of a component with `restart: always` are all recovered, within their own
+//! budget; the others are subject to the repair policy.
 
 use muster_testkit::Database;
 use serde_json::{Value, json};
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::{Good, Stage, pool, publish_as};
 use crate::cell::until;
 
-/// A release whose workers are restarted when their cells end, and whose head is not.
+/// Returns a release with workers that are restarted when their cells end, and a head that is not.
 fn restarting() -> Value {
     let mut manifest = pool("2");
     manifest["components"][1]["restart"] = json!("always");
@@ -44,7 +44,7 @@ async fn a_reboot_fails_members_and_restarts_those_whose_component_says_so() {
         let mut stage = Stage::new(database).await;
         let adapter = running(&stage, 5).await;
         reboot(&mut stage).await;
-        // More of them than the breaker of repairs would let through: a reboot ends many cells at once.
+        // More than the repair breaker would allow: a reboot ends many cells at once.
         for worker in 1..=5 {
             let name = format!("farm-worker-{worker}");
             until("each worker is back", async || is_back(&stage, &name, 2).await).await;
@@ -54,8 +54,8 @@ async fn a_reboot_fails_members_and_restarts_those_whose_component_says_so() {
         assert!(head["health_message"].as_str().unwrap().contains("rebooted"), "{head:#}");
         let farm = stage.get("app-instances/farm").await;
         assert_eq!((&farm["state"], &farm["health"]), (&json!("running"), &json!("unhealthy")), "{farm:#}");
-        assert_eq!(count(&stage, "member.member_failed").await, 6);
-        assert_eq!(count(&stage, "member.member_added").await, 11, "six at first, and five again");
+        assert_eq!(count(&stage, "member.failed").await, 6);
+        assert_eq!(count(&stage, "member.added").await, 11, "six at first, and five again");
         let restarted = stage.member("farm-worker-1").await["last_operation_id"].as_str().unwrap().to_owned();
         let restarted = stage.scene.admin.get(&format!("/v1/operations/{restarted}")).await.ok().body;
         assert_eq!(

@@ -1,4 +1,4 @@
-//! Whether there is room for an instance, and what a launch that found none leaves.
+//! Capacity for an instance, and cleanup after a launch that found none.
 
 use muster_testkit::{Answer, Database};
 use serde_json::{Value, json};
@@ -12,7 +12,7 @@ fn launch(workers: i64, also: Value) -> Value {
     body
 }
 
-/// How what was started ended: a launch and its undo are many steps, so that one wait may not be enough.
+/// Returns the ended operation: a launch and its rollback have many steps, so that one wait may not suffice.
 async fn ended(stage: &Stage, started: &Answer) -> Value {
     let mut operation = Value::Null;
     for _ in 0..6 {
@@ -24,7 +24,7 @@ async fn ended(stage: &Stage, started: &Answer) -> Value {
     operation
 }
 
-/// Workers of so many CPUs each.
+/// Returns workers with this many CPUs each.
 fn large(count: i64, cpus: i64) -> Value {
     let capacity = json!({"gpus": 0, "cpus": cpus, "memory_mb": 256, "disk_mb": 64});
     json!([{"component_key": "worker", "count": count, "capacity": capacity}])
@@ -38,10 +38,10 @@ async fn a_dry_run_says_whether_there_is_room_and_what_is_short() {
     let fits = plan(json!({"dry_run": true})).await;
     assert_eq!(fits["fits_now"], true, "{fits:#}");
     let adds = json!([{"component_key": "head", "count": 1}, {"component_key": "worker", "count": 2}]);
-    assert_eq!((&fits["adds"], &fits["touches"]), (&adds, &json!(["farm"])), "no throw-away ids");
+    assert_eq!((&fits["adds"], &fits["locks"]), (&adds, &json!(["farm"])), "no throw-away ids");
     assert!(fits["expected_seconds"].as_i64().unwrap() > 10, "two components, one after the other: {fits:#}");
 
-    // Two nodes of 8 CPUs: the head takes one, and one worker of 7 fits on each.
+    // Two nodes with 8 CPUs each: the head takes one, and one worker with 7 fits on each.
     let short = plan(json!({"dry_run": true, "components": large(3, 7)})).await;
     assert_eq!(short["fits_now"], false);
     assert_eq!(short["short"], "worker: 2 of 3 fit; the next needs 7 CPUs; most free on one node: 1");
@@ -51,7 +51,7 @@ async fn a_dry_run_says_whether_there_is_room_and_what_is_short() {
     let scale =
         async |body: Value| stage.post("app-instances/farm/scale", body).await.ok().body["plan"].clone();
     let more = scale(json!({"components": large(2, 8), "dry_run": true})).await;
-    assert_eq!((&more["fits_now"], &more["touches"]), (&json!(true), &json!(["farm"])));
+    assert_eq!((&more["fits_now"], &more["locks"]), (&json!(true), &json!(["farm"])));
     let more = scale(json!({"components": large(3, 8), "dry_run": true})).await;
     assert!(
         more["short"].as_str().unwrap().starts_with("worker: 1 of 2 fit; the next needs 8 CPUs"),
@@ -60,7 +60,7 @@ async fn a_dry_run_says_whether_there_is_room_and_what_is_short() {
     let add = json!({"component_key": "worker", "count": 2, "dry_run": true,
                      "allocation": {"capacity": {"gpus": 0, "cpus": 8, "memory_mb": 256, "disk_mb": 64}}});
     let added = stage.order("add", add).await.ok().body["plan"].clone();
-    assert_eq!((&added["fits_now"], &added["touches"]), (&json!(false), &json!(["farm"])));
+    assert_eq!((&added["fits_now"], &added["locks"]), (&json!(false), &json!(["farm"])));
     assert_eq!(added["adds"], json!([{"component_key": "worker", "count": 2}]));
     stage.stop().await;
 }
@@ -97,7 +97,7 @@ async fn a_launch_that_failed_and_left_nothing_frees_its_name() {
     for database in Database::both() {
         let stage = Stage::new(database).await;
         let adapter = Good::start(&stage);
-        // Each worker fits by itself, and three of them do not.
+        // Each worker fits individually, but not all three.
         let failed = stage.post("app-instances", launch(3, json!({"components": large(3, 7)}))).await.ok();
         let undone = ended(&stage, &failed).await;
         assert_eq!(undone["state"], "failed", "{undone:#}");
@@ -113,7 +113,7 @@ async fn a_launch_that_failed_and_left_nothing_frees_its_name() {
         assert_eq!(second["state"], "running", "the name leads to the one that lives");
         assert_ne!((&second["id"], &second["network_id"]), (&first["id"], &first["network_id"]));
         stage.post("app-instances", launch(1, json!({}))).await.refused(409, "name_taken");
-        // What failed is decommissioned like any other, by its id, and the other one does not notice.
+        // A failed instance is decommissioned like any other, by its id, without affecting the other one.
         let id = first["id"].as_str().unwrap();
         let started = stage.post(&format!("app-instances/{id}/decommission"), json!({})).await.ok();
         assert_eq!(ended(&stage, &started).await["state"], "succeeded");

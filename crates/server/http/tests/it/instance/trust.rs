@@ -1,4 +1,4 @@
-//! Instances and the artifacts that they are made of: what the server would not start as a cell does not start as a member.
+//! Instances and their artifacts: an artifact that may not start as a cell may not start as a member.
 
 use muster_testkit::{Answer, Database};
 use muster_trust::{Descriptor, Digest, PrivateKey, bundle};
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::{Good, Stage, pool, publish_as};
 use crate::registry::{Image, MANIFEST, Remote};
 
-/// A release whose workers are made of an image.
+/// Returns a release with workers made from an image.
 fn of_image(version: &str, image: &Image) -> Value {
     let mut manifest = pool(version);
     manifest["artifacts"] = json!([{"name": "image", "repository": "base", "digest": image.digest()}]);
@@ -22,7 +22,7 @@ struct Shelf {
 }
 
 impl Shelf {
-    /// A platform whose project demands signatures, with a signed image that is active, and a release of it.
+    /// A platform with a project that requires signatures, a signed active image, and a release of it.
     async fn new(database: Database) -> (Self, String) {
         let stage = Stage::new(database).await;
         let remote =
@@ -91,7 +91,7 @@ async fn nothing_of_an_instance_starts_from_an_artifact_whose_key_was_revoked() 
             let config = json!({"config": {"partitions": 2}, "app_version": "2", "dry_run": dry_run});
             stage.post("app-instances/farm/upgrade", config).await.refused(409, "untrusted");
         }
-        // What does not start from it goes on: fewer members, and the way back to a release without it.
+        // Actions that start nothing from it still work: fewer members, and the rollback to a release without it.
         stage.scene.done(shelf.scale(0, false).await).await;
         stage.scene.done(stage.post("app-instances/farm/rollback", json!({})).await).await;
         // Another key signs it, and it starts again.
@@ -114,7 +114,8 @@ async fn a_key_that_is_revoked_while_a_member_is_added_stops_it_before_its_cell_
         let stage = &shelf.stage;
         let adapter = Good::start(stage);
         stage.scene.done(shelf.create("farm", false).await).await;
-        // The edition stays, so that the command finds its verdict current: as if the key were revoked right after it.
+        // The policy revision stays, so that the command still accepts its verification result: as if the key were
+        // revoked right after it.
         let revoked = "UPDATE publisher_keys SET revoked_at = created_at, revoked_reason = 'lost'";
         stage.scene.kit.store().sabotage(revoked).await.unwrap();
         let added = stage.order("add", json!({"component_key": "worker"})).await.ok();

@@ -1,5 +1,5 @@
-//! Joining again: after a lost answer, and as a node whose machine has lost its certificate. And certificates that follow one
-//! another: at most two work at a time, and only until the newer one was used.
+//! Repeated joins: after a lost response, and for a node that lost its certificate. And certificate rotation: at most two
+//! are valid at a time, and only until the newer one is used.
 
 use std::time::{Duration, Instant};
 
@@ -42,7 +42,7 @@ async fn a_join_whose_answer_was_lost_is_repeated_with_the_same_key_and_no_other
         let audit = kit.operator().get("/v1/audit?action=node.join").await.ok();
         assert_eq!(audit.body["items"].as_array().unwrap().len(), 1, "the node joined once");
 
-        // Also where the server itself did not hear whether it was written.
+        // Also when the server itself does not learn whether the commit succeeded.
         for _ in 0..10 {
             let (token, key) = (enrol(kit.store(), None, 10).await, KeyPair::generate().unwrap());
             kit.store().faults().arm(Fault::UnheardCommit);
@@ -52,20 +52,20 @@ async fn a_join_whose_answer_was_lost_is_repeated_with_the_same_key_and_no_other
             assert_eq!(nodes(&kit).await, before + 1);
             try_join(&kit, &token, &key).await.ok();
             assert_eq!(nodes(&kit).await, before + 1);
-            // Something else that the server wrote at this moment may have been struck instead.
+            // A concurrent write of the server may have been hit instead.
             if answer.status == 503 {
                 break;
             }
         }
 
-        // When its time is over the token is what it would have been: not valid.
+        // After its expiry the token is invalid, as it would have been anyway.
         kit.store().sabotage("UPDATE enrolments SET expires_at = created_at").await.unwrap();
         assert_eq!(try_join(&kit, &token, &key).await.refused(401, "unauthenticated"), words);
         kit.stop().await;
     }
 }
 
-/// What twenty machines with one token are told, all with one key or each with its own.
+/// Returns the responses to twenty machines with one token, all with one key or each with its own.
 async fn twenty(kit: &Kit, name: Option<&str>, one_key: bool) -> Vec<Answer> {
     let token = enrol(kit.store(), name, 10).await;
     let authority = kit.authority().await;
@@ -88,7 +88,8 @@ async fn twenty_joins_at_once_with_one_token_and_one_key_are_one_node() {
             assert!(answers.iter().all(|answer| answer["name"] == answers[0]["name"]), "{answers:?}");
             assert_eq!(nodes(&kit).await, round);
         }
-        // A name that the token fixes is no way to tell those who come too late from those whom another token beat to it.
+        // With a name fixed by the token, a late join must not be distinguishable from a name taken through another
+        // token.
         let answers = twenty(&kit, Some("rack-8"), false).await;
         let late: Vec<Answer> = answers.into_iter().filter(|answer| answer.status != 200).collect();
         assert_eq!(late.len(), 19);
@@ -125,7 +126,7 @@ async fn a_node_that_is_enrolled_again_has_a_new_certificate_and_the_old_one_ope
         assert!(old.hello(json!([])).await.refused(401, "unauthenticated").contains("replaced"));
         let renew = json!({"csr": csr(&old.key)});
         old.send("renew", &renew).await.refused(401, "unauthenticated");
-        // Nor does the token that the old one joined with bring it back.
+        // Nor does the old machine's token restore it.
         try_join(&kit, &first, &key).await.refused(401, "unauthenticated");
         try_join(&kit, &token, &KeyPair::generate().unwrap()).await.refused(401, "unauthenticated");
 
@@ -175,7 +176,7 @@ async fn a_renewal_for_another_key_ends_the_one_before_when_it_is_used_and_not_s
             let http = client(&authority, Some((&key, &certificate)));
             Agent { key, certificate, http, name: first.name.clone(), ..first }
         };
-        // Two answers are lost; what they carried was never used, and the last one is what counts.
+        // Two responses are lost; their certificates were never used, and the last one is valid.
         let lost = renewed(KeyPair::generate().unwrap()).await;
         first.poll(0).await.ok();
         let second = renewed(KeyPair::generate().unwrap()).await;

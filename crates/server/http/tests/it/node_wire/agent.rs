@@ -1,11 +1,12 @@
-//! An agent made by hand: keys, a client over mTLS, and nothing of the real one. It holds every answer to the document.
+//! A hand-written agent: keys, a client over mTLS, and nothing of the real one. It validates every response against the
+//! document.
 
 use std::net::SocketAddr;
 use std::sync::LazyLock;
 
 use jiff::SignedDuration;
 use muster_db::{Enrolment, Store};
-use muster_ids::{EnrolmentId, NodeId, World};
+use muster_ids::{EnrolmentId, Env, NodeId};
 use muster_model::Labels;
 use muster_model::token::{Secret, TokenKind};
 use muster_testkit::Kit;
@@ -15,7 +16,7 @@ use serde_json::{Value, json};
 
 static DOCUMENT: LazyLock<Value> = LazyLock::new(muster_wire::document);
 
-/// A machine with so many GPUs.
+/// Returns a machine with this many GPUs.
 pub(crate) fn machine(gpus: i64) -> Inventory {
     let gpu = |ordinal| Gpu {
         ordinal,
@@ -38,18 +39,18 @@ pub(crate) fn machine(gpus: i64) -> Inventory {
     }
 }
 
-/// A right to join, written to the store as `node_enrol` would.
+/// Creates an enrolment in the database as `node_enrol` would.
 pub(crate) async fn enrol(store: &Store, name: Option<&str>, minutes: i64) -> String {
-    let world = World::system();
-    let secret = Secret::make(TokenKind::Join, &world);
+    let env = Env::system();
+    let secret = Secret::make(TokenKind::Join, &env);
     let enrolment = Enrolment {
-        id: world.id::<EnrolmentId>(),
+        id: env.id::<EnrolmentId>(),
         node_name: name.map(str::to_owned),
         labels: Labels::new(),
         node_id: None,
         used_with: None,
     };
-    let now = world.now();
+    let now = env.now();
     let until = now + SignedDuration::from_mins(minutes);
     let mut tx = store.begin().await.unwrap();
     tx.enrolment_insert(&enrolment, &secret.hash(), "operator", now, until).await.unwrap();
@@ -57,7 +58,7 @@ pub(crate) async fn enrol(store: &Store, name: Option<&str>, minutes: i64) -> St
     secret.reveal().to_owned()
 }
 
-/// An answer that fits the document.
+/// A response, validated against the document.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) status: u16,
@@ -78,12 +79,12 @@ impl Answer {
     }
 }
 
-/// A certificate request for a key.
+/// Returns a certificate request for a key.
 pub(crate) fn csr(key: &KeyPair) -> String {
     CertificateParams::default().serialize_request(key).unwrap().pem().unwrap()
 }
 
-/// A client that trusts `authority` and shows this identity, if any.
+/// Returns a client that trusts `authority` and presents this identity, if any.
 pub(crate) fn client(authority: &str, identity: Option<(&KeyPair, &str)>) -> reqwest::Client {
     let root = reqwest::Certificate::from_pem(authority.as_bytes()).unwrap();
     let mut builder = reqwest::Client::builder().no_proxy().tls_certs_only([root]);
@@ -94,7 +95,7 @@ pub(crate) fn client(authority: &str, identity: Option<(&KeyPair, &str)>) -> req
     builder.build().unwrap()
 }
 
-/// Sends a request; fails only where no answer came.
+/// Sends a request; fails only if there is no response.
 pub(crate) async fn send(
     client: &reqwest::Client,
     address: SocketAddr,
@@ -158,7 +159,7 @@ impl Agent {
         }
     }
 
-    /// Joins, and says hello with nothing on the node.
+    /// Joins, and sends hello with nothing on the node.
     pub(crate) async fn start(kit: &Kit, at: usize) -> Self {
         let mut agent = Self::join(kit, at).await;
         let welcome = agent.hello(json!([])).await.ok();

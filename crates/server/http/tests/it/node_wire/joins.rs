@@ -1,4 +1,4 @@
-//! Joining: one token, one node, and a certificate that says only what we say.
+//! Joining: one token, one node, and a certificate with only server-defined content.
 
 use futures::future::join_all;
 use muster_control::authority;
@@ -10,7 +10,7 @@ use x509_parser::prelude::{FromDer as _, GeneralName, X509Certificate};
 
 use super::agent::{Agent, client, csr, enrol, join_body, machine, send};
 
-/// How many of twenty machines get in with one token.
+/// Returns the number of machines, of twenty, that join with one token.
 async fn joined_at_once(kit: &Kit) -> usize {
     let token = enrol(kit.store(), None, 10).await;
     let authority = kit.authority().await;
@@ -36,7 +36,7 @@ async fn a_token_works_once_however_many_try_at_once() {
         assert_eq!(joined_at_once(&kit).await, 1);
         let nodes = kit.store().heartbeat_list().await.unwrap();
         assert_eq!(nodes.len(), 1, "the others left nothing behind: {nodes:?}");
-        // Without its guard the test notices.
+        // Mutation check: without its guard the test fails.
         kit.store().faults().arm(Fault::Skip("ENROLMENT_USE"));
         assert!(joined_at_once(&kit).await > 1, "the test does not see a token that works twice");
         kit.stop().await;
@@ -124,7 +124,7 @@ async fn a_certificate_carries_only_our_names_whatever_is_asked_for() {
     assert_eq!(length, 24 * 3600 + 300, "a day, and five minutes before for clocks that are behind");
     assert_eq!(authority::identity(&pem.contents).unwrap().node.to_string(), joined["node_id"]);
 
-    // A request that somebody else's key signed proves nothing.
+    // A request signed by a different key proves nothing.
     let der = CertificateParams::default().serialize_request(&key).unwrap();
     let mut bytes = der.der().to_vec();
     let last = bytes.len() - 1;
@@ -163,7 +163,7 @@ async fn the_authority_outlives_a_change_of_the_root_key() {
     let file = kit.database.folder().join("root.key");
     let platform = kit.servers[0].platform.clone();
     let old = platform.root_keys().active();
-    let fresh = muster_control::RootKeys::add(&file, &muster_ids::World::system()).unwrap();
+    let fresh = muster_control::RootKeys::add(&file, &muster_ids::Env::system()).unwrap();
     muster_control::RootKeys::activate(&file, &fresh).unwrap();
     assert!(platform.root_keys().reload().unwrap());
     platform.rewrap().await.unwrap();

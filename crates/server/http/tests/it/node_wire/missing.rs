@@ -1,4 +1,4 @@
-//! GPUs that an operator approved and that are not there any more.
+//! Approved GPUs that are missing.
 
 use muster_testkit::{Database, Kit};
 use serde_json::{Value, json};
@@ -8,7 +8,7 @@ use crate::fleet_api::approve;
 
 const GONE: &str = "its device is not there any more";
 
-/// The node as operators see it: free GPUs, and the state and reason of each slot.
+/// Returns the operator's view of the node: free GPUs, and the state and reason of each slot.
 async fn seen(kit: &Kit, agent: &Agent) -> (i64, Vec<(String, Value)>) {
     let node = kit.operator().get(&format!("/v1/nodes/{}", agent.node)).await.ok();
     let slots = node.body["slots"].as_array().unwrap();
@@ -55,7 +55,7 @@ async fn a_gpu_that_is_gone_is_nobodys_until_it_is_there_again() {
         let word = json!({"reason": "I saw it there"});
         let refused = operator.post(&format!("/v1/slots/{slot}/approve"), word).await;
         assert!(refused.refused(409, "invalid_state").text_of("detail").contains("not on the node"));
-        // Said again, it is no news.
+        // A repeated report emits no event.
         found(&agent, 1).await;
         let events = told(&kit, "dev.muster.slot.quarantined.v1").await;
         assert_eq!(events.len(), 1);
@@ -65,7 +65,7 @@ async fn a_gpu_that_is_gone_is_nobodys_until_it_is_there_again() {
         );
         assert_eq!(events[0]["subject"], format!("/v1/slots/{slot}"));
 
-        // It is back at the next hello.
+        // It is back with the next hello.
         agent.session = agent.hello(json!([])).await.ok()["session"].as_i64().unwrap();
         assert_eq!(seen(&kit, &agent).await, (2, vec![approved(), approved()]));
         assert_eq!(told(&kit, "dev.muster.slot.found.v1").await.len(), 1);
@@ -74,7 +74,7 @@ async fn a_gpu_that_is_gone_is_nobodys_until_it_is_there_again() {
             false
         );
 
-        // What is the matter with it beside that is still so afterwards.
+        // Other reasons for its quarantine remain.
         let reason = json!({"reason": "fan"});
         operator.post(&format!("/v1/slots/{slot}/quarantine"), reason.clone()).await.ok();
         found(&agent, 1).await;
@@ -97,7 +97,7 @@ async fn a_gpu_that_is_written_off_and_comes_back_is_discovered_anew() {
     agent.session = agent.hello(json!([])).await.ok()["session"].as_i64().unwrap();
     let discovered = ("discovered".to_owned(), Value::Null);
     assert_eq!(seen(&kit, &agent).await, (1, vec![approved(), discovered]));
-    // Gone once more before anybody approved it: nobody's word makes it usable.
+    // Missing again before it was approved: no operator can make it usable.
     found(&agent, 1).await;
     let slot = kit.store().slot_list(agent.node).await.unwrap()[1].id;
     let word = json!({"reason": "I saw it there"});

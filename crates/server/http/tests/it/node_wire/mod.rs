@@ -1,4 +1,4 @@
-//! The wire of agents over real TLS, on real databases.
+//! The agent protocol over real TLS, on real databases.
 
 mod again;
 pub(crate) mod agent;

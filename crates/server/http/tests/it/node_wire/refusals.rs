@@ -1,10 +1,10 @@
-//! Who is not listened to.
+//! Agents that are not admitted.
 
 use std::time::{Duration, Instant};
 
 use jiff::SignedDuration;
 use muster_control::{Cx, authority, fleet};
-use muster_ids::{TypedId as _, World};
+use muster_ids::{Env, TypedId as _};
 use muster_model::witness::{Transition, Witness, WitnessKind};
 use muster_testkit::{Database, Kit};
 use rcgen::{CertificateParams, ExtendedKeyUsagePurpose, KeyPair, SanType};
@@ -16,7 +16,7 @@ use super::agent::{Agent, client, csr, join_body, machine, send};
 async fn without_a_certificate_only_joining_is_possible() {
     let kit = Kit::sqlite().await;
     let http = client(&kit.authority().await, None);
-    for operation in muster_wire::OPERATIONS.iter().filter(|operation| operation.certificate) {
+    for operation in muster_wire::ENDPOINTS.iter().filter(|operation| operation.certificate) {
         let answer = send(&http, kit.nodes_address(0), operation.id, &json!({})).await.unwrap();
         assert!(answer.refused(401, "unauthenticated").contains("certificate"), "{}", operation.id);
     }
@@ -28,7 +28,7 @@ async fn without_a_certificate_only_joining_is_possible() {
     kit.stop().await;
 }
 
-/// What becomes of a request with this certificate: the handshake fails, so no answer comes.
+/// Reports whether the handshake with this certificate fails, so that there is no response.
 async fn is_shut_out(kit: &Kit, key: &KeyPair, certificate: &str) -> bool {
     let http = client(&kit.authority().await, Some((key, certificate)));
     send(&http, kit.nodes_address(0), "poll", &json!({"session": 1, "wait_seconds": 0})).await.is_err()
@@ -49,16 +49,16 @@ async fn certificates_of_another_authority_and_ended_ones_are_shut_out() {
     let forged = forged.self_signed(&key).unwrap().pem();
     assert!(is_shut_out(&kit, &key, &forged).await, "anybody can sign for himself");
 
-    let earlier = platform.world.now() - SignedDuration::from_hours(25);
+    let earlier = platform.env.now() - SignedDuration::from_hours(25);
     let ended = authority::issue_node(platform, &csr(&key), agent.node, earlier).await.unwrap();
     assert!(is_shut_out(&kit, &key, &ended.certificate).await, "a day is over after a day");
 
-    // On a connection that outlives its certificate there is no handshake; the door looks.
+    // On a connection that outlives its certificate there is no handshake; the request handler verifies it.
     let cx = Cx {
         platform: platform.clone(),
         actor: None,
         correlation_id: "c".to_owned(),
-        now: platform.world.now(),
+        now: platform.env.now(),
         if_match: None,
         address: None,
     };
@@ -67,20 +67,20 @@ async fn certificates_of_another_authority_and_ended_ones_are_shut_out() {
     assert_eq!(fleet::admit(&cx, identity).await.unwrap_err().code.as_str(), "unauthenticated");
     let identity = authority::Identity { until: cx.now + SignedDuration::from_secs(1), ..identity };
     assert!(fleet::admit(&cx, identity).await.is_ok());
-    // A certificate that is good in itself, and not the one that the node has.
+    // A valid certificate that is not the node's current one.
     let identity = authority::Identity { key: [0; 32], ..identity };
     assert!(fleet::admit(&cx, identity).await.unwrap_err().detail.contains("replaced"));
 
-    // The listener's own certificate opens nothing.
+    // The listener's own certificate grants no access.
     let server = authority::server_certificate(platform, &["localhost".to_owned()], cx.now).await.unwrap();
     assert_eq!(authority::identity(&server.chain[0]), None);
     kit.stop().await;
 }
 
 pub(super) async fn retire(kit: &Kit, agent: &Agent) {
-    let world = World::system();
+    let env = Env::system();
     let witness = Witness {
-        id: world.id(),
+        id: env.id(),
         subject_id: agent.node.uuid(),
         transition: Transition::Retired,
         kind: WitnessKind::Witnessed,
@@ -91,11 +91,11 @@ pub(super) async fn retire(kit: &Kit, agent: &Agent) {
         actor_id: None,
         checked: json!({}),
         result: json!({}),
-        at: world.now(),
+        at: env.now(),
     };
     let mut tx = kit.store().begin().await.unwrap();
     tx.witness_insert(&witness).await.unwrap();
-    tx.node_retire(agent.node, witness.id, world.now()).await.unwrap();
+    tx.node_retire(agent.node, witness.id, env.now()).await.unwrap();
     tx.commit().await.unwrap();
 }
 

@@ -1,10 +1,10 @@
-//! Work: handed out to the agent of the current session, once nothing is on its node that must not be there.
+//! Work: delivered to the agent of the current session, once the node has no stale copies.
 
 use std::time::{Duration, Instant};
 
 use jiff::SignedDuration;
 use muster_db::Fault;
-use muster_ids::{AllocationId, OperationId, TaskId, World};
+use muster_ids::{AllocationId, Env, OperationId, TaskId};
 use muster_model::Project;
 use muster_model::allocation::{Allocation, AllocationState};
 use muster_model::node::Capacity;
@@ -16,12 +16,12 @@ use super::agent::{Agent, machine};
 
 /// Queues a task for a node, as the engine would.
 async fn queue(kit: &Kit, agent: &Agent, allocation: Option<AllocationId>) -> TaskId {
-    let world = World::system();
-    let now = world.now();
+    let env = Env::system();
+    let now = env.now();
     let task = Task {
-        id: world.id(),
+        id: env.id(),
         node_id: agent.node,
-        operation_id: world.id::<OperationId>(),
+        operation_id: env.id::<OperationId>(),
         key: "prepare".to_owned(),
         kind: TaskKind::Prepare,
         allocation_id: allocation,
@@ -101,7 +101,7 @@ async fn a_node_that_joined_at_one_replica_works_with_another() {
     let mut agent = Agent::start(&kit, 0).await;
     agent.address = kit.nodes_address(1);
     let started = Instant::now();
-    // Queued by nobody whom the second replica knows: its own look finds it.
+    // Queued without a notification to the second replica: its own poll finds it.
     let (work, task) = tokio::join!(agent.poll(10), async {
         tokio::time::sleep(Duration::from_millis(300)).await;
         queue(&kit, &agent, None).await
@@ -131,7 +131,7 @@ async fn a_stale_report_is_refused_and_counted_and_a_repeated_one_is_neither() {
     assert_eq!(say(&agent, 3).await, json!([]));
     assert_eq!(say(&agent, 3).await, json!([]), "the same again, because the answer was not heard");
     assert_eq!(stale(), 2);
-    let unknown: TaskId = World::system().id();
+    let unknown: TaskId = Env::system().id();
     let body = json!({"session": agent.session, "reports": [report(unknown, 3)]});
     assert_eq!(agent.send("report", &body).await.ok()["refused"], json!([unknown]));
     let metrics = kit.operator().get("/metrics").await;
@@ -151,29 +151,29 @@ async fn what_an_older_agent_was_given_goes_to_the_next_one() {
             ids(&agent.poll(0).await.ok())
         };
         assert_eq!(again(&mut agent).await, [task.to_string()]);
-        // Whoever was let in a moment before the next agent came gets nothing either.
+        // An agent admitted just before its successor gets nothing either.
         agent.session = agent.hello(json!([])).await.ok()["session"].as_i64().unwrap();
-        let now = World::system().now();
+        let now = Env::system().now();
         let late = kit.store().task_deliver(agent.node, agent.session - 1, now, 16).await.unwrap();
         assert!(late.is_empty(), "{late:?}");
         assert_eq!(ids(&agent.poll(0).await.ok()), [task.to_string()]);
-        // Without its guard the test notices.
+        // Mutation check: without its guard the test fails.
         kit.store().faults().arm(Fault::Skip("TASK_REQUEUE"));
         assert!(again(&mut agent).await.is_empty());
         kit.stop().await;
     }
 }
 
-/// An allocation that lives on the node, with incarnation 1.
+/// Creates a live allocation on the node, with incarnation 1.
 async fn allocation_on(kit: &Kit, agent: &Agent) -> Allocation {
     kit.operator().post("/v1/tenants", json!({"slug": "acme"})).await.ok();
     let made = kit.operator().post("/v1/tenants/acme/projects", json!({"name": "train"})).await.ok();
     let project: Project =
         kit.store().project_lookup(made.text_of("id").parse().unwrap()).await.unwrap().unwrap();
-    let world = World::system();
-    let now = world.now();
+    let env = Env::system();
+    let now = env.now();
     let capacity = Capacity { cpus: 1, memory_mb: 1, ..Capacity::default() };
-    let asked = Allocation::requested(world.id(), project.tenant_id, project.id, "a", capacity, now);
+    let asked = Allocation::requested(env.id(), project.tenant_id, project.id, "a", capacity, now);
     let placing = Allocation { state: AllocationState::Placing, version: 2, ..asked.clone() };
     let placed = Allocation {
         state: AllocationState::Provisioning,
@@ -199,7 +199,7 @@ async fn ghosts_keep_a_node_from_work_until_they_are_destroyed() {
         let task = queue(&kit, &agent, Some(living.id)).await;
         let own = json!({"allocation_id": living.id, "incarnation": 1});
         let older = json!({"allocation_id": living.id, "incarnation": 0});
-        let stranger = json!({"allocation_id": World::system().id::<AllocationId>(), "incarnation": 1});
+        let stranger = json!({"allocation_id": Env::system().id::<AllocationId>(), "incarnation": 1});
 
         let welcome = agent.hello(json!([own, older, stranger, stranger])).await.ok();
         let mut ghosts = welcome["ghosts"].as_array().unwrap().clone();
@@ -215,7 +215,7 @@ async fn ghosts_keep_a_node_from_work_until_they_are_destroyed() {
         assert_eq!(ids(&agent.poll(0).await.ok()), [task.to_string()]);
         kit.sealed().await;
         let events = kit.operator().get("/v1/events?page_size=200").await.ok();
-        assert!(events.text.contains("dev.muster.node.ghosts_found.v1"), "{}", events.text);
+        assert!(events.text.contains("dev.muster.node.orphans_found.v1"), "{}", events.text);
         kit.stop().await;
     }
 }
@@ -226,7 +226,7 @@ async fn hardware_that_differs_from_what_was_approved_is_told_once() {
     let agent = Agent::start(&kit, 0).await;
     let node = kit.store().node_lookup(agent.node).await.unwrap().unwrap();
     let mut tx = kit.store().begin().await.unwrap();
-    let now = World::system().now();
+    let now = Env::system().now();
     tx.node_approve(node.id, Capacity::default(), &node.inventory_digest, node.version, now).await.unwrap();
     tx.commit().await.unwrap();
     let say = async |gpus| {

@@ -1,5 +1,5 @@
-//! The access matrix of the registry: every kind of request by everybody who could knock. The result is a golden file, so that a
-//! change of policy is a diff that somebody reads.
+//! The access matrix of the registry: every kind of request by every actor. The result is a golden file, so that a policy
+//! change shows up as a diff in review.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -9,7 +9,7 @@ use serde_json::json;
 
 use super::{Image, Remote, Reply, digest, reply};
 
-/// Service accounts of the project, by what they may do.
+/// Service accounts of the project, by permission.
 const ACCOUNTS: &[(&str, &[&str])] = &[
     ("account_pull", &["repository.pull"]),
     ("account_push", &["repository.pull", "repository.push"]),
@@ -45,7 +45,7 @@ const ROWS: &[&str] = &[
     "referrers",
 ];
 
-/// A repository in which every row finds what it needs.
+/// A repository with everything the rows need.
 struct Stage {
     owner: Remote,
     upload: String,
@@ -55,7 +55,7 @@ impl Stage {
     async fn new(owner: &Remote, name: &str) -> Self {
         let owner = owner.named(name);
         owner.push("v1", &Image::of("one")).await.is(201);
-        // What is pushed by digest alone is no artifact, and can be removed or tagged by whoever may.
+        // Content pushed only by digest is no artifact; it can be removed or tagged with the permission to do so.
         owner.push(&Image::of("two").digest(), &Image::of("two")).await.is(201);
         owner.blob(b"spare").await.is(201);
         for bytes in [Image::of("three").config, Image::of("three").layer] {
@@ -113,7 +113,7 @@ impl Stage {
     }
 }
 
-/// Everything of an answer that could tell one absent thing from another.
+/// Returns everything in a response that could distinguish two absent resources.
 fn stripped(reply: &Reply, name: &str) -> String {
     let mut headers: Vec<String> = reply
         .headers
@@ -125,7 +125,7 @@ fn stripped(reply: &Reply, name: &str) -> String {
     format!("{} {} {}", reply.status, headers.join(" | "), reply.text()).replace(name, "NAME")
 }
 
-/// The fixture's actors and the accounts of this matrix: name, token, cookie.
+/// Returns the fixture's actors and the accounts of this matrix: name, token, cookie.
 async fn actors(kit: &Kit, fixture: &Fixture) -> Vec<(String, String, String)> {
     let admin = fixture.client(kit, "tenant_admin");
     let mut actors: Vec<(String, String, String)> = ACTORS
@@ -139,7 +139,7 @@ async fn actors(kit: &Kit, fixture: &Fixture) -> Vec<(String, String, String)> {
         let token = admin.post("/v1/tokens", json!({"service_account": id, "name": "t"})).await.ok();
         actors.push(((*name).to_owned(), token.text_of("secret"), String::new()));
     }
-    // Somebody who could push, with a session of a browser: neither the cookie nor its value opens the registry.
+    // A person with push permission and a browser session: neither the cookie nor its value opens the registry.
     let (email, password) = ("browser@acme.example", "correct horse battery");
     let person = json!({"email": email, "tenant": "acme", "password": password});
     kit.operator().post("/v1/users", person).await.ok();
@@ -180,7 +180,7 @@ async fn golden_registry_access() {
             let name = used.owner.name.clone();
             let answer = used.knock(row, token, cookie, &name).await;
             answers.insert(format!("{} {}", answer.status, answer.code()).trim().to_owned());
-            // A mount that is answered with an upload took nothing over.
+            // A mount answered with an upload mounted nothing.
             let granted = answer.status < 300 && (*row, answer.status) != ("mount", 202);
             let cell = if granted { "yes".to_owned() } else { answer.status.to_string() };
             table.push_str(&format!(" {cell:>width$}", width = actor.len()));
@@ -201,7 +201,7 @@ async fn golden_registry_access() {
     table.extend(answers.iter().map(|answer| format!("{answer}\n")));
     golden(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/output/registry-access.txt"), &table);
 
-    // Invisible is the same as absent, byte by byte: no repository, no project, no tenant.
+    // Invisible equals absent, byte by byte: no repository, no project, no tenant.
     assert!(invisible.len() > 50, "many were told that nothing is there: {}", invisible.len());
     let stage = Stage::new(&owner, "acme.train/last").await;
     for ((row, actor), (answer, name)) in &invisible {
@@ -215,7 +215,7 @@ async fn golden_registry_access() {
     kit.stop().await;
 }
 
-/// Content that only a repository has which one may not read is not there, for a look as for a mount.
+/// Content that exists only in unreadable repositories is absent, for reads and for mounts.
 #[tokio::test(flavor = "multi_thread")]
 async fn content_of_others_cannot_be_taken_over_or_felt() {
     let kit = Kit::sqlite().await;
@@ -240,21 +240,21 @@ async fn content_of_others_cannot_be_taken_over_or_felt() {
         assert!(answers[0].starts_with("404"), "{method}: {answers:?}");
         assert_eq!(answers[0], answers[1], "{method} {path}");
     }
-    // A mount from where one may not read is an upload like any other, whatever there is.
+    // A mount from an unreadable repository is an ordinary upload, whether or not the content exists.
     for from in ["globex.lab/secret", "globex.lab/never", "never.lab/secret", "acme.train/never"] {
         let path = format!("{{}}/blobs/uploads/?mount={there}&from={from}");
         let started = mine.send("POST", &path, b"").await.is(202);
         assert!(started.header("location").contains("/blobs/uploads/"), "{from}");
     }
     mine.get(&format!("{{}}/blobs/{there}")).await.refused(404, "BLOB_UNKNOWN");
-    // A manifest cannot reach for it either, and a push of the same bytes shares nothing but the disk.
+    // A manifest cannot refer to it either, and a push of the same bytes only shares the disk.
     let reaching = Image::of("secret");
     mine.blob(&reaching.config).await.is(201);
     mine.manifest("v2", &reaching.manifest).await.refused(404, "MANIFEST_BLOB_UNKNOWN");
     mine.blob(&reaching.layer).await.is(201);
     mine.manifest("v2", &reaching.manifest).await.is(201);
     mine.pulls(&reaching).await.unwrap();
-    // An upload is found under its own repository alone.
+    // An upload is only found in its own repository.
     let upload = mine.upload().await;
     let elsewhere = upload.replace("acme.train/mine", "acme.train/other");
     mine.named("acme.train/other").blob(b"x").await.is(201);

@@ -1,4 +1,4 @@
-//! The collection of garbage: what nothing needs gives its disk back, and what somebody was told is there stays there.
+//! Garbage collection: unreferenced content is freed, and content confirmed to a client is kept.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -7,10 +7,10 @@ use muster_testkit::{Database, Fixture, Kit};
 
 use super::{Image, Remote, digest};
 
-/// Content is garbage as soon as nothing needs it.
+/// Content is garbage as soon as nothing refers to it.
 const AT_ONCE: &[(&str, &str)] = &[("registry.garbage_grace_seconds", "0")];
 
-/// The files of blobs on the disk.
+/// Counts the blob files on disk.
 fn files(kit: &Kit) -> usize {
     let blobs = kit.database.folder().join("registry/blobs");
     let folders = std::fs::read_dir(blobs).unwrap().map(|folder| folder.unwrap().path());
@@ -34,7 +34,7 @@ async fn what_nothing_needs_gives_its_disk_back() {
         let found = platform.collect_garbage(None).await.unwrap();
         assert_eq!((found.links, found.blobs, found.files), (0, 0, 0), "everything is needed");
 
-        // A tag alone takes nothing along; the manifest takes what only it needs, in this repository.
+        // Removing a tag frees nothing; removing the manifest frees what only it refers to, in this repository.
         base.send("DELETE", "{}/manifests/v1-too", b"").await.is(202);
         assert_eq!(platform.collect_garbage(None).await.unwrap().links, 0);
         base.send("DELETE", &format!("{{}}/manifests/{}", one.digest()), b"").await.is(202);
@@ -51,7 +51,7 @@ async fn what_nothing_needs_gives_its_disk_back() {
         assert_eq!(files(&kit), 2);
         base.pulls(&two).await.unwrap();
 
-        // It may come again; and a repository that is removed gives back everything.
+        // It can be pushed again; and removing a repository frees everything.
         base.push("v1", &one).await.is(201);
         base.pulls(&one).await.unwrap();
         assert_eq!(files(&kit), 4);
@@ -77,7 +77,7 @@ async fn what_a_push_left_half_done_is_swept_and_what_is_fresh_is_spared() {
     let found = platform.collect_garbage(None).await.unwrap();
     assert_eq!((found.links, found.blobs, found.uploads), (1, 1, 1));
     base.get(&upload).await.refused(404, "BLOB_UPLOAD_UNKNOWN");
-    // A file that no row knows: what a crash leaves between the row and the file.
+    // A file without a row: a crash leaves it between writing the file and the row.
     let hex = digest(b"orphan").trim_start_matches("sha256:").to_owned();
     let orphan = format!("registry/blobs/{}/{hex}-01900000-0000-7000-8000-000000000001", &hex[..2]);
     let orphan = kit.database.folder().join(orphan);
@@ -89,7 +89,7 @@ async fn what_a_push_left_half_done_is_swept_and_what_is_fresh_is_spared() {
     base.pulls(&Image::of("one")).await.unwrap();
     kit.stop().await;
 
-    // With a time of grace, all of that is on the way to somewhere.
+    // Within the grace period, all of that may still be in use.
     let kit = Kit::sqlite().await;
     let fixture = Fixture::build(&kit).await;
     let base = Remote::new(&kit, 0, fixture.token("project_admin"), "acme.train/base");
@@ -101,8 +101,8 @@ async fn what_a_push_left_half_done_is_swept_and_what_is_fresh_is_spared() {
     kit.stop().await;
 }
 
-/// Four clients push, pull and remove the same content in repositories of their own, while two collect without a pause. Whoever
-/// was told that a push is done pulls every byte of it.
+/// Four clients push, pull and remove the same content in their own repositories, while two collect continuously. After a
+/// confirmed push, every byte can be pulled.
 async fn pushes_and_collections(database: Database, replicas: usize, rounds: usize) {
     let kit = Kit::start_with(database, replicas, AT_ONCE).await;
     let fixture = Fixture::build(&kit).await;
@@ -116,7 +116,7 @@ async fn pushes_and_collections(database: Database, replicas: usize, rounds: usi
                 while !over.load(Ordering::SeqCst) {
                     let found = platform.collect_garbage(None).await.unwrap();
                     collections.fetch_add(usize::try_from(found.blobs).unwrap(), Ordering::SeqCst);
-                    // A breath, so that a push comes to its end now and then.
+                    // A short pause, so that a push completes now and then.
                     tokio::time::sleep(std::time::Duration::from_millis(5)).await;
                 }
             })
@@ -129,7 +129,8 @@ async fn pushes_and_collections(database: Database, replicas: usize, rounds: usi
             let image = Image::of("the same");
             let mut lost = Vec::new();
             for round in 0..rounds {
-                // Without any grace a part of a push may be collected before its end: that is said, and pushed again.
+                // Without a grace period, part of a push may be collected before it completes: it is refused, and pushed
+                // again.
                 let mut tries = 0;
                 loop {
                     let pushed = remote.push("latest", &image).await;

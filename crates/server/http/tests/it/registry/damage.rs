@@ -1,4 +1,4 @@
-//! Content that is damaged on the disk: never served as good, repaired by a push of the right bytes, found in the background.
+//! Damaged content on disk: never served as valid, repaired by a push of the right bytes, detected in the background.
 
 use std::io::{Seek as _, SeekFrom, Write as _};
 use std::path::PathBuf;
@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::{Image, Remote, digest};
 
-/// The files of a blob.
+/// Returns the files of a blob.
 fn files(kit: &Kit, bytes: &[u8]) -> Vec<PathBuf> {
     let hex = digest(bytes).trim_start_matches("sha256:").to_owned();
     let folder = kit.database.folder().join("registry/blobs").join(&hex[..2]);
@@ -31,7 +31,7 @@ fn flip(kit: &Kit, bytes: &[u8]) {
     }
 }
 
-/// Cuts a blob's file.
+/// Truncates a blob's file.
 fn cut(kit: &Kit, bytes: &[u8]) {
     for path in files(kit, bytes) {
         writable(&path).set_len(bytes.len() as u64 / 2).unwrap();
@@ -62,7 +62,7 @@ async fn damaged_content_is_not_served_and_a_push_of_any_tenant_repairs_it() {
         for (round, damage) in (1..).zip(ways) {
             ours.push("v1", &image).await.is(201);
             damage(&kit, &image.layer);
-            // Whoever asks first learns it, and whoever pushes is not told that the content is there.
+            // The first read detects it, and a push is not skipped as already present.
             for method in ["HEAD", "GET"] {
                 ours.send(method, &path, b"").await.is(404);
             }
@@ -70,14 +70,14 @@ async fn damaged_content_is_not_served_and_a_push_of_any_tenant_repairs_it() {
             theirs.push("v1", &image).await.is(201);
             theirs.pulls(&image).await.unwrap();
             ours.pulls(&image).await.unwrap();
-            // Damaged again, and pushed before anybody reads it: the push does not trust the file that is there.
+            // Damaged again, and pushed before it is read: the push does not trust the existing file.
             damage(&kit, &image.layer);
             theirs.blob(&image.layer).await.is(201);
             assert_eq!(quarantined(&kit), 2 * round);
             ours.pulls(&image).await.unwrap();
             theirs.pulls(&image).await.unwrap();
         }
-        // What is gone altogether comes back in the same way.
+        // Deleted content is restored the same way.
         for path in files(&kit, &image.layer) {
             std::fs::remove_file(path).unwrap();
         }

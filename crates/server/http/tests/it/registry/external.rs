@@ -1,4 +1,5 @@
-//! Other registries: to whom a project's secrets are sent, what a declared size means, and how often content is downloaded.
+//! External registries: where a project's secrets are sent, how declared sizes are treated, and how often content is
+//! downloaded.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -15,10 +16,10 @@ use serde_json::{Value, json};
 use super::{Image, MANIFEST, Remote, descriptor, digest};
 use crate::secret::account;
 
-/// What the credential reads.
+/// Content of the credential.
 const CREDENTIAL: &str = "reader:let me in";
 
-/// What a registry answers to a path.
+/// A registry's response to a path.
 #[derive(Clone, Default)]
 struct Says {
     status: u16,
@@ -27,17 +28,17 @@ struct Says {
     wait: Duration,
 }
 
-/// A path, and the credential that came with it.
+/// A path, and the credential sent with it.
 type AskedFor = (String, Option<String>);
 
-/// A registry that answers what a test wants it to, and writes down what it was asked and with which credential.
+/// A registry with scripted responses that records requests and their credentials.
 #[derive(Clone, Default)]
 struct Elsewhere {
     host: String,
     says: Arc<Mutex<HashMap<String, Says>>>,
     /// Path and `Authorization`.
     asked: Arc<Mutex<Vec<AskedFor>>>,
-    /// Content is had only with this header.
+    /// Header required to read content.
     wants: Arc<Mutex<Option<(String, String)>>>,
 }
 
@@ -80,7 +81,7 @@ impl Elsewhere {
         self.says.lock().unwrap().insert(path.to_owned(), says);
     }
 
-    /// Has an image under `library/app`.
+    /// Adds an image under `library/app`.
     fn has(&self, image: &Image) {
         self.say(&format!("/v2/library/app/manifests/{}", image.digest()), &image.manifest);
         for bytes in [&image.config, &image.layer] {
@@ -92,12 +93,12 @@ impl Elsewhere {
         format!("Basic {}", STANDARD.encode(CREDENTIAL))
     }
 
-    /// How often a path was asked for.
+    /// Counts the requests for a path.
     fn times(&self, path: &str) -> usize {
         self.asked.lock().unwrap().iter().filter(|(asked, _)| asked.ends_with(path)).count()
     }
 
-    /// The credentials that it was shown.
+    /// Returns the credentials it received.
     fn shown(&self) -> Vec<String> {
         self.asked.lock().unwrap().iter().filter_map(|(_, shown)| shown.clone()).collect()
     }
@@ -175,7 +176,7 @@ async fn a_secret_is_sent_to_no_registry_but_the_one_it_is_for() {
         assert_eq!(uses.len(), 1, "{uses:#?}");
         assert_eq!(uses[0]["detail"]["registry"], json!(good.host));
         assert_eq!(uses[0]["target"]["name"], "reader");
-        // A layer that is pulled later is fetched with it too, and that is in the audit.
+        // A layer pulled later is fetched with it too, and audited.
         let remote = Remote::new(&site.kit, 0, site.fixture.token("project_admin"), "acme.train/outside");
         remote.pulls(&image).await.unwrap();
         assert_eq!(site.audited("secret.use").await.len(), 2);
@@ -192,7 +193,7 @@ async fn a_secret_is_sent_only_after_a_challenge_and_to_no_other_realm() {
     site.secret("reader", Some(&registry.host)).await;
     site.publish(&site.admin, &registry.host, &image.digest(), Some("reader")).await.ok();
     assert!(registry.shown().is_empty(), "it asked for no credential: {:?}", registry.shown());
-    // A realm elsewhere is not asked with the credential.
+    // A realm on another host does not receive the credential.
     let bearer = |host: &str| format!("Bearer realm=\"http://{host}/token\",service=\"x\"");
     for host in [&other, &registry] {
         host.say("/token", br#"{"token": "short-lived"}"#);
@@ -204,7 +205,7 @@ async fn a_secret_is_sent_only_after_a_challenge_and_to_no_other_realm() {
     let refused = refused.refused(502, "external_registry");
     assert!(refused.text.contains("the secret is for"), "{}", refused.text);
     assert!(other.asked.lock().unwrap().is_empty() && registry.shown().is_empty());
-    // Without a credential anybody's token service will do; with one, the registry's own.
+    // Without a credential any token service may be used; with one, only the registry's own.
     site.publish(&site.admin, &registry.host, &next.digest(), None).await.ok();
     assert_eq!(other.shown(), Vec::<String>::new());
     *registry.wants.lock().unwrap() = Some(("Bearer short-lived".to_owned(), bearer(&registry.host)));
@@ -251,7 +252,7 @@ async fn a_size_that_one_tenant_declares_is_no_other_tenants_trouble() {
         let image = Image::of("one");
         registry.has(&image);
         site.publish(&site.admin, &registry.host, &image.digest(), None).await.ok();
-        // Another tenant's manifest says that the same layer has one byte.
+        // Another tenant's manifest claims that the same layer has one byte.
         let mut layer = descriptor("application/vnd.oci.image.layer.v1.tar", &image.layer);
         layer["size"] = json!(1);
         let lie = json!({

@@ -1,4 +1,4 @@
-//! The registry over real HTTP: who may do what, what several servers share, tokens of its own, and the collection of garbage.
+//! The registry over real HTTP: permissions, replicas, registry tokens, and garbage collection.
 
 mod access;
 mod collect;
@@ -17,13 +17,13 @@ pub(crate) const MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
 
 const INDEX: &str = "application/vnd.oci.image.index.v1+json";
 
-/// `sha256:…` of some bytes.
+/// Returns `sha256:…` of some bytes.
 pub(crate) fn digest(bytes: &[u8]) -> String {
     let hex: String = Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect();
     format!("sha256:{hex}")
 }
 
-/// An answer of the registry.
+/// A response of the registry.
 #[derive(Debug, Clone)]
 pub(crate) struct Reply {
     pub(crate) status: u16,
@@ -40,7 +40,7 @@ impl Reply {
         serde_json::from_slice(&self.bytes).unwrap_or_default()
     }
 
-    /// The protocol's code, or nothing.
+    /// Returns the protocol's error code, or an empty string.
     pub(crate) fn code(&self) -> String {
         self.json()["errors"][0]["code"].as_str().unwrap_or_default().to_owned()
     }
@@ -62,14 +62,14 @@ impl Reply {
     }
 }
 
-/// A repository, as a client of registries with a credential sees it.
+/// A repository, accessed by a registry client with a credential.
 #[derive(Clone)]
 pub(crate) struct Remote {
     client: Client,
     pub(crate) name: String,
 }
 
-/// What was pushed: a manifest and what it needs.
+/// A pushed image: a manifest and its blobs.
 #[derive(Debug, Clone)]
 pub(crate) struct Image {
     pub(crate) manifest: Vec<u8>,
@@ -78,7 +78,7 @@ pub(crate) struct Image {
 }
 
 impl Image {
-    /// An image that passes lint. What it is made of differs with the word, and with nothing else.
+    /// Returns an image that passes lint. Its content depends only on the word.
     pub(crate) fn of(word: &str) -> Self {
         let layer = format!("the files of {word}").into_bytes();
         let config = json!({
@@ -105,17 +105,17 @@ pub(crate) fn descriptor(media_type: &str, bytes: &[u8]) -> Value {
 }
 
 impl Remote {
-    /// The repository at server `at`, for whoever has this token.
+    /// Returns the repository at server `at`, with this token.
     pub(crate) fn new(kit: &Kit, at: usize, token: &str, name: &str) -> Self {
         Self { client: kit.client_of(at, token), name: name.to_owned() }
     }
 
-    /// The same repository with another credential.
+    /// Returns the same repository with another credential.
     pub(crate) fn with_token(&self, token: &str) -> Self {
         Self { client: self.client.with_token(token), name: self.name.clone() }
     }
 
-    /// Another repository with the same credential.
+    /// Returns another repository with the same credential.
     pub(crate) fn named(&self, name: &str) -> Self {
         Self { client: self.client.clone(), name: name.to_owned() }
     }
@@ -151,7 +151,7 @@ impl Remote {
         self.send_as("PUT", &format!("{{}}/manifests/{reference}"), bytes, INDEX).await
     }
 
-    /// Pushes everything that an image needs, and then the image; the answer is the last one, or the first that is a refusal.
+    /// Pushes an image's blobs, then its manifest; returns the last response, or the first refusal.
     pub(crate) async fn push(&self, reference: &str, image: &Image) -> Reply {
         for bytes in [&image.config, &image.layer] {
             let kept = self.blob(bytes).await;
@@ -177,14 +177,14 @@ impl Remote {
         Ok(())
     }
 
-    /// Starts an upload; says its path after `/v2/`.
+    /// Starts an upload; returns its path after `/v2/`.
     async fn upload(&self) -> String {
         let started = self.send("POST", "{}/blobs/uploads/", b"").await.is(202);
         started.header("location").trim_start_matches("/v2/").to_owned()
     }
 }
 
-/// Sends, and reads what comes.
+/// Sends a request and reads the response.
 async fn reply(request: reqwest::RequestBuilder) -> Reply {
     let response = request.send().await.expect("the server answers");
     let (status, headers) = (response.status().as_u16(), response.headers().clone());

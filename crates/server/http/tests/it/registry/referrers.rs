@@ -1,4 +1,4 @@
-//! Lists of what refers to a manifest, and of tags: bounded in bytes, in pages, and complete.
+//! Lists of referrers and tags: limited in bytes, paged, and complete.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::{Image, MANIFEST, Remote, descriptor, digest};
 
-/// A manifest that speaks of an image, with a text of so many bytes in its annotations.
+/// Returns a manifest that refers to an image, with an annotation.
 fn about(image: &Image, number: usize, annotation: String) -> Vec<u8> {
     json!({
         "schemaVersion": 2, "mediaType": MANIFEST, "artifactType": "application/vnd.example",
@@ -30,7 +30,7 @@ async fn referrers_come_in_pages_of_a_bounded_size() {
         base.blob(b"{}").await.is(201);
         let long = about(&image, 0, "x".repeat(65 << 10));
         base.manifest(&digest(&long), &long).await.refused(400, "MANIFEST_INVALID");
-        // Of these, twelve are on a page: a control character is six bytes of JSON.
+        // Twelve of these fit on a page: a control character is six bytes of JSON.
         let mut pushed = BTreeSet::new();
         for number in 0..30 {
             let manifest = about(&image, number, "\u{1}".repeat(60 << 10));
@@ -89,7 +89,7 @@ async fn every_tag_of_a_repository_is_on_some_page() {
     }
     assert_eq!(found, names);
     admin.get(&format!("{path}?page_token=forged")).await.refused(400, "bad_cursor");
-    // A token is of this list alone.
+    // A page token is only valid for its own list.
     let other = base.named("acme.train/other");
     other.push("v1", &image).await.is(201);
     let first = admin.get(&format!("{path}?page_size=10")).await.ok().text_of("next_page_token");

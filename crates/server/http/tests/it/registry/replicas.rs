@@ -1,8 +1,8 @@
-//! Several servers on one database and one folder are one registry.
+//! Several servers with one database and one folder are one registry.
 
 use muster_db::Location;
 use muster_http::Settings;
-use muster_ids::World;
+use muster_ids::Env;
 use muster_testkit::{Database, Fixture, Kit};
 use serde_json::json;
 
@@ -26,7 +26,7 @@ async fn an_upload_that_began_at_one_server_is_finished_at_the_other() {
     let upload_gone = one.get(&upload).await;
     let upload = if upload_gone.status == 404 { one.upload().await } else { upload };
     if upload_gone.status == 404 {
-        // What does not have its digest is given up; it is begun anew at one and ended at the other.
+        // Content that does not match its digest is discarded; it is restarted at one and completed at the other.
         one.send("PATCH", &upload, first).await.is(202);
         two.send("PUT", &format!("{upload}?digest={}", digest(&image.layer)), rest).await.is(201);
     } else {
@@ -38,7 +38,7 @@ async fn an_upload_that_began_at_one_server_is_finished_at_the_other() {
         remote.pulls(&image).await.unwrap();
         assert_eq!(remote.get("{}/tags/list").await.is(200).json()["tags"], json!(["v1"]));
     }
-    // What is removed at one is gone at the other.
+    // Content removed at one is gone at the other.
     one.send("DELETE", &format!("{{}}/manifests/{}", image.digest()), b"").await.is(202);
     two.get("{}/manifests/v1").await.refused(404, "MANIFEST_UNKNOWN");
     let project = fixture.id("train");
@@ -50,7 +50,7 @@ async fn an_upload_that_began_at_one_server_is_finished_at_the_other() {
         tokio::time::sleep(std::time::Duration::from_millis(50)).await;
     }
     two.get("{}/tags/list").await.refused(404, "NAME_UNKNOWN");
-    // The name is free again, and what the other server remembered of it misleads nobody for long.
+    // The name is free again, and the other server's cache is only briefly stale.
     two.push("v1", &image).await.is(201);
     one.pulls(&image).await.unwrap();
     kit.stop().await;
@@ -66,7 +66,7 @@ async fn many_push_to_one_new_repository_at_once_through_two_servers() {
         let pushes = (0..12).map(|n| {
             let remote = Remote::new(&kit, n % 2, &token, &name);
             async move {
-                // A few contents, so that some push the same one at once.
+                // Few different contents, so that some are pushed concurrently.
                 let image = Image::of(&format!("{round}-{}", n % 4));
                 remote.push(&format!("t{n}"), &image).await.is(201);
                 (remote, image)
@@ -108,19 +108,18 @@ async fn a_server_that_would_not_share_the_folder_refuses_to_start() {
     ] {
         settings.set(key, value.to_owned(), "the test").unwrap();
     }
-    let refused = muster_http::start(&settings, World::system()).await.err().expect("it has another folder");
+    let refused = muster_http::start(&settings, Env::system()).await.err().expect("it has another folder");
     assert!(refused.to_string().contains("registry.dir"), "{refused}");
-    // The same folder by its name is the same folder.
+    // The same folder by another name is the same folder.
     let same = kit.database.folder().join("registry").display().to_string();
     settings.set("registry.dir", same, "the test").unwrap();
-    muster_http::start(&settings, World::system()).await.unwrap().stop().await;
-    // A database of its own would take what the first one's rows name for garbage.
+    muster_http::start(&settings, Env::system()).await.unwrap().stop().await;
+    // A separate database would collect the first one's content as garbage.
     settings
         .set("database.url", elsewhere.path().join("other.db").display().to_string(), "the test")
         .unwrap();
     settings.set("data.dir", elsewhere.path().display().to_string(), "the test").unwrap();
-    let refused =
-        muster_http::start(&settings, World::system()).await.err().expect("it has another database");
+    let refused = muster_http::start(&settings, Env::system()).await.err().expect("it has another database");
     assert!(refused.to_string().contains("another database"), "{refused}");
     kit.stop().await;
 }

@@ -1,4 +1,4 @@
-//! Tokens of the registry's own: short, for what they name, and never more than the credential they were fetched with.
+//! Registry tokens: short-lived, limited to their scope, and never beyond the credential they were fetched with.
 
 use std::sync::Arc;
 
@@ -6,13 +6,13 @@ use base64::Engine as _;
 use jiff::SignedDuration;
 use muster_db::Location;
 use muster_http::Settings;
-use muster_ids::{ManualClock, SystemEntropy, World};
+use muster_ids::{Env, ManualClock, SystemEntropy};
 use muster_testkit::{Database, Fixture, Kit};
 use serde_json::json;
 
 use super::{Image, Remote, reply};
 
-/// A token for these scopes.
+/// Fetches a token for these scopes.
 async fn fetched(remote: &Remote, scope: &str) -> String {
     let answer = remote.get(&format!("token?service=x&scope={scope}")).await.is(200);
     assert_eq!(answer.header("cache-control"), "no-store");
@@ -39,14 +39,14 @@ async fn a_token_is_good_for_what_it_names_and_for_nothing_else() {
     let push = base.with_token(&fetched(&base, "repository:acme.train/base:pull,push").await);
     push.push("v2", &Image::of("two")).await.is(201);
     push.send("DELETE", "{}/manifests/v2", b"").await.refused(403, "DENIED");
-    // A mount reads its source: a token that does not name it finds nothing there.
+    // A mount reads its source: a token without that scope finds nothing there.
     let layer = super::digest(&Image::of("one").layer);
     let mount = format!("{{}}/blobs/uploads/?mount={layer}&from=acme.train/other");
     push.send("POST", &mount, b"").await.is(202);
     let both = "repository:acme.train/base:pull,push%20repository:acme.train/other:pull";
     let both = base.with_token(&fetched(&base, both).await);
     both.send("POST", &mount, b"").await.is(201);
-    // None asked for, none given; and no token begets another, or opens the API.
+    // Without scopes there is no access; and a registry token neither issues another nor opens the API.
     let nothing = base.with_token(&fetched(&base, "").await);
     nothing.get("").await.is(200);
     nothing.get("{}/tags/list").await.refused(403, "DENIED");
@@ -71,7 +71,7 @@ async fn a_token_is_never_more_than_its_credential() {
     let stranger = base.with_token(fixture.token("other_tenant_admin"));
     let strange = stranger.with_token(&fetched(&stranger, scope).await);
     strange.get("{}/tags/list").await.refused(404, "NAME_UNKNOWN");
-    // Whoever changes a letter of one has none.
+    // A modified token is invalid.
     let good = fetched(&base, scope).await;
     let (claims, tag) = good.strip_prefix("mst_reg_").unwrap().split_once('.').unwrap();
     let mut forged = base64::engine::general_purpose::URL_SAFE_NO_PAD.decode(claims).unwrap();
@@ -107,7 +107,7 @@ async fn a_token_ends_with_the_credential_it_was_fetched_with() {
     kit.stop().await;
 }
 
-/// Without a credential one is told where tokens are had, in the protocol's words; Basic and Bearer are the same to it.
+/// Without a credential the response names the token service, as the protocol defines; Basic and Bearer are equivalent.
 #[tokio::test(flavor = "multi_thread")]
 async fn whoever_comes_without_a_credential_is_told_where_to_get_one() {
     let kit = Kit::sqlite().await;
@@ -138,7 +138,7 @@ async fn whoever_comes_without_a_credential_is_told_where_to_get_one() {
     kit.stop().await;
 }
 
-/// A server whose clock the test moves.
+/// A server with a clock controlled by the test.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_token_expires_after_ten_minutes() {
     let database = Arc::new(Database::sqlite());
@@ -156,9 +156,9 @@ async fn a_token_expires_after_ten_minutes() {
     ] {
         settings.set(key, value.to_owned(), "the test").unwrap();
     }
-    let clock = Arc::new(ManualClock::at(World::system().now()));
-    let world = World::new(clock.clone(), Arc::new(SystemEntropy));
-    let running = muster_http::start(&settings, world).await.unwrap();
+    let clock = Arc::new(ManualClock::at(Env::system().now()));
+    let env = Env::new(clock.clone(), Arc::new(SystemEntropy));
+    let running = muster_http::start(&settings, env).await.unwrap();
     let operator_token = std::fs::read_to_string(database.folder().join("operator.token")).unwrap();
     let kit = Kit { database, servers: vec![running], operator_token: operator_token.trim().to_owned() };
     let fixture = Fixture::build(&kit).await;
@@ -169,7 +169,7 @@ async fn a_token_expires_after_ten_minutes() {
     bearer.get("{}/tags/list").await.is(200);
     clock.advance(SignedDuration::from_secs(3));
     bearer.get("{}/tags/list").await.refused(401, "UNAUTHORIZED");
-    // The credential itself lasts longer, and fetches another.
+    // The credential itself lives longer, and fetches another.
     base.with_token(&fetched(&base, "repository:acme.train/base:pull").await)
         .get("{}/tags/list")
         .await

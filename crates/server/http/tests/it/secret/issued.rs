@@ -1,4 +1,4 @@
-//! What the platform issues, to service accounts.
+//! Runtime secrets, issued to service accounts.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -56,7 +56,8 @@ async fn what_members_share_is_shown_once_and_erased_when_it_is_revoked() {
     }
 }
 
-/// Secrets in clear are for service accounts whose list names the purpose: no role is enough, and neither half of the right is.
+/// Plain secrets are only issued to service accounts with the purpose in their permissions: no role suffices, and neither
+/// half of the permission.
 #[tokio::test(flavor = "multi_thread")]
 async fn only_a_service_account_whose_list_names_the_purpose_is_issued_anything() {
     let kit = Kit::sqlite().await;
@@ -83,7 +84,7 @@ async fn only_a_service_account_whose_list_names_the_purpose_is_issued_anything(
     whole.post(&issued, bootstrap("mine")).await.ok();
     let pull = json!({"purpose": "artifact_pull", "name": "mine", "repository": "base", "cell": "x"});
     whole.post(&issued, pull).await.refused(403, "permission_denied");
-    // Lists are made by those who may make accounts, and by nobody else.
+    // Permissions can only be set with the permission to create accounts.
     let accounts = format!("/v1/projects/{}/service-accounts", fixture.id("train"));
     let body = json!({"name": "another", "permissions": [ISSUE, BOOTSTRAP]});
     for nobody in ["viewer", "operator"] {
@@ -135,7 +136,7 @@ async fn a_credential_is_for_a_living_cell_and_a_repository_of_the_project() {
         assert_eq!((kept.cell_id, kept.incarnation, kept.sealed), (Some(cell), Some(1), None));
         let lasts = given.text_of("expires_at").parse::<Timestamp>().unwrap().duration_since(kept.created_at);
         assert_eq!(lasts, SignedDuration::from_hours(1));
-        // It opens nothing of this API.
+        // It grants no access to this API.
         kit.client_of(0, token.reveal()).get("/v1/whoami").await.refused(401, "unauthenticated");
 
         let store = kit.store();

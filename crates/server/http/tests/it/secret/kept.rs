@@ -1,4 +1,4 @@
-//! A project's own secrets.
+//! A project's secrets.
 
 use muster_testkit::{Database, Fixture, Kit};
 use reqwest::Method;
@@ -81,7 +81,7 @@ async fn a_secret_is_there_for_its_own_project_and_changed_by_its_admins() {
     let value = json!({"value": "y"});
     viewer.post(&format!("{secrets}/token/rotate"), value.clone()).await.refused(403, "permission_denied");
     viewer.delete(&format!("{secrets}/token")).await.refused(403, "permission_denied");
-    // Who runs the platform has no business with them.
+    // Platform operators have no access to them.
     let operator = kit.operator();
     operator.get(&format!("{secrets}/token")).await.refused(403, "permission_denied");
     operator.post(&secrets, json!({"name": "mine", "value": "x"})).await.refused(403, "permission_denied");
@@ -92,7 +92,7 @@ async fn a_secret_is_there_for_its_own_project_and_changed_by_its_admins() {
         outsider.get(&format!("{secrets}/{id}")).await.refused(404, "not_found");
         outsider.post(&format!("{secrets}/{id}/rotate"), value.clone()).await.refused(404, "not_found");
     }
-    // Nor is it reached through a project that one may work in.
+    // Nor is it reachable through another project with write access.
     for reference in [id.as_str(), "token"] {
         tenant_admin.get(&format!("{serve}/{reference}")).await.refused(404, "not_found");
         let path = format!("{serve}/{reference}/rotate");
@@ -125,7 +125,7 @@ async fn secrets_and_keys_go_with_their_project() {
         for noun in ["secrets", "keys", "runtime_secrets"] {
             assert_eq!(removed.body["removed"][noun], 1, "{}", removed.text);
         }
-        // The tenant's cascade reaches those of its other projects.
+        // The tenant's cascade includes those of its other projects.
         let serve = format!("/v1/projects/{}", fixture.id("serve"));
         admin.post(&format!("{serve}/secrets"), json!({"name": "token", "value": "x"})).await.ok();
         let key = json!({"name": "build", "public_key": crate::key::P256});

@@ -1,5 +1,5 @@
-//! Secrets over HTTP: kept and never shown, issued and shown once, refused without being repeated. How they reach nodes stands
-//! with the cells.
+//! Secrets over HTTP: stored and never shown, issued and shown once, refused without being repeated. Their delivery to
+//! nodes is tested with the cells.
 
 mod issued;
 mod kept;
@@ -8,7 +8,7 @@ mod silence;
 use muster_testkit::{Client, Fixture, Kit};
 use serde_json::json;
 
-/// A service account of the project `acme.train` that may do this.
+/// Returns a service account of the project `acme.train` with these permissions.
 pub(crate) async fn account(kit: &Kit, fixture: &Fixture, name: &str, permissions: &[&str]) -> Client {
     let admin = fixture.client(kit, "project_admin");
     let path = format!("/v1/projects/{}/service-accounts", fixture.id("train"));
@@ -18,14 +18,14 @@ pub(crate) async fn account(kit: &Kit, fixture: &Fixture, name: &str, permission
     kit.client_of(0, &token)
 }
 
-/// What may issue everything there is.
+/// Returns an account that may issue every kind of secret.
 pub(crate) async fn issuer(kit: &Kit, fixture: &Fixture) -> Client {
     let purposes =
         ["runtime_secret.issue", "runtime_secret.artifact_pull", "runtime_secret.cluster_bootstrap"];
     account(kit, fixture, "issuer", &purposes).await
 }
 
-/// The repository `base` of the project `acme.train`, with an artifact in it, as a push would leave them.
+/// Creates the repository `base` of the project `acme.train` with an artifact, as a push would.
 pub(crate) async fn pushed(kit: &Kit) {
     let bytes = if kit.store().kind() == "sqlite" { "x''" } else { "''" };
     let manifest = format!(

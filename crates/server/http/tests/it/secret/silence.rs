@@ -1,4 +1,4 @@
-//! Whatever is wrong with a request that holds a secret, no answer and no audit entry repeats it.
+//! A request with a secret may fail for any reason: no response and no audit entry repeats the secret.
 
 use muster_testkit::{Fixture, Kit};
 use reqwest::Method;
@@ -53,7 +53,7 @@ async fn a_refused_request_does_not_come_back() {
         let refused = admin.send(request).await.refused(400, "malformed_request");
         assert!(!refused.text.contains("c4n4ry"), "{}", refused.text);
     }
-    // What is refused for another reason: a name that is taken, nobody's right, a place that is not there.
+    // Refusals for other reasons: a taken name, a missing permission, an absent project.
     let body = json!({"name": "token", "value": CANARY});
     assert!(!admin.post(&secrets, body.clone()).await.refused(409, "name_taken").text.contains("c4n4ry"));
     let viewer = fixture.client(&kit, "viewer");
@@ -75,7 +75,7 @@ async fn a_refused_request_does_not_come_back() {
     kit.stop().await;
 }
 
-/// The other shapes still say what was wrong: silence is for those that hold secrets.
+/// Errors for other shapes repeat the value: silence is only for those with secrets.
 #[tokio::test(flavor = "multi_thread")]
 async fn other_requests_are_told_what_was_wrong() {
     let kit = Kit::sqlite().await;

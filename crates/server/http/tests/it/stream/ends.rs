@@ -1,4 +1,4 @@
-//! How streams end when nobody meant them to.
+//! Unexpected ends of streams.
 
 use std::time::{Duration, Instant};
 
@@ -41,8 +41,8 @@ async fn a_lost_role_ends_a_stream_within_five_seconds_even_if_nobody_reads_it()
         )
         .await
         .ok();
-    // Nobody read: the goodbye could not be sent, but the stream is over, and its place is free. Five seconds are the promise,
-    // five more are for a machine that has other things to do.
+    // The client did not read: the close frame could not be sent, but the stream is over, and its slot is free. Five
+    // seconds are guaranteed, five more allow for a busy machine.
     for _ in 0..200 {
         if scene.kit.servers[0].platform.metrics.streams.get() == 0 {
             return scene.stop().await;
@@ -100,7 +100,7 @@ async fn a_node_that_goes_away_ends_its_streams_and_one_that_is_away_is_not_wait
     scene.stop().await;
 }
 
-/// Messages that are too large, of no channel, or not for whoever sends them end the stream, and only that.
+/// Messages that are too large, on no channel, or not allowed for the sender end the stream, and only that.
 #[tokio::test(flavor = "multi_thread")]
 async fn messages_that_no_stream_has_end_it() {
     use futures::{SinkExt as _, StreamExt as _};
@@ -138,14 +138,14 @@ async fn messages_that_no_stream_has_end_it() {
     scene.stop().await;
 }
 
-/// The place is the node's own: another node's certificate opens nothing, and does not use it up.
+/// The path is specific to the node: another node's certificate opens nothing, and does not consume the stream.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_agent_of_another_node_finds_nobody_waiting() {
     let scene = Scene::new().await;
     let streams = &scene.kit.servers[0].platform.streams;
-    let other = muster_ids::World::system().id();
+    let other = muster_ids::Env::system().id();
     let mut scene_fleet = scene.fleet;
-    // The right agent is away, so the stream waits.
+    // The right agent is partitioned, so the stream waits.
     scene_fleet.partition(0, true);
     let admin = scene.fixture.client(&scene.kit, "project_admin");
     let path = format!("/v1/projects/{}/cells/{}/streams", scene.fixture.id("train"), scene.cell);

@@ -1,4 +1,4 @@
-//! Streams from end to end: real HTTP and WebSockets, the real agent over its real wire, and a simulated cell at its end.
+//! Streams end to end: real HTTP and WebSockets, the real agent with its real protocol, and a simulated cell.
 
 mod ends;
 mod refusals;
@@ -10,7 +10,7 @@ use jiff::SignedDuration;
 use muster_agent::sim::{Fleet, KillPoints, Member, Odds};
 use muster_agent::{Address, Folder, Invitation, Machine, Trust};
 use muster_db::{Store, Stream};
-use muster_ids::{CellId, NodeId, StreamId, World};
+use muster_ids::{CellId, Env, NodeId, StreamId};
 use muster_model::Labels;
 use muster_model::allocation::Allocation;
 use muster_model::cell::{Cell, CellState};
@@ -19,24 +19,24 @@ use muster_sdk::{Said, StreamInput, StreamOutput};
 use muster_testkit::{Answer, Client, Database, Fixture, Kit};
 use serde_json::{Value, json};
 
-/// A cell that is there as far as the database knows. That it is provisioning needs no evidence, and is enough to look in.
+/// Creates a cell that exists according to the database. Provisioning needs no evidence, and suffices to open a stream.
 pub(crate) async fn cell(store: &Store, project: &str, node: NodeId, name: &str) -> CellId {
     cell_of(store, project, node, name, false).await
 }
 
-/// The same, with the project's people or without.
+/// The same, with or without the project's people.
 async fn cell_of(store: &Store, project: &str, node: NodeId, name: &str, people: bool) -> CellId {
-    let world = World::system();
+    let env = Env::system();
     let project = store.project_lookup(project.parse().unwrap()).await.unwrap().unwrap();
-    let (tenant_id, now) = (project.tenant_id, world.now());
+    let (tenant_id, now) = (project.tenant_id, env.now());
     let capacity = Capacity { gpus: 0, cpus: 1, memory_mb: 1, disk_mb: 1 };
-    let allocation = Allocation::requested(world.id(), tenant_id, project.id, name, capacity, now);
+    let allocation = Allocation::requested(env.id(), tenant_id, project.id, name, capacity, now);
     let mut tx = store.begin().await.unwrap();
     tx.allocation_request(&allocation).await.unwrap();
-    let network = tx.network_ensure(world.id(), tenant_id, project.id, "cells", now).await.unwrap();
+    let network = tx.network_ensure(env.id(), tenant_id, project.id, "cells", now).await.unwrap();
     let host = i64::try_from(tx.cell_hosts(network.id).await.unwrap().len()).unwrap() + 2;
     let cell = Cell {
-        id: world.id(),
+        id: env.id(),
         tenant_id,
         project_id: project.id,
         allocation_id: allocation.id,
@@ -66,20 +66,20 @@ async fn cell_of(store: &Store, project: &str, node: NodeId, name: &str, people:
     cell.id
 }
 
-/// A stream that this actor may join at any time; what it asks for is never carried out, as no agent is there.
+/// Creates a stream that this actor may join at any time; it is never executed, as there is no agent.
 pub(crate) async fn granted(store: &Store, cell: CellId, actor_id: &str) -> StreamId {
-    let world = World::system();
+    let env = Env::system();
     let cell = store.cell_lookup(cell).await.unwrap().unwrap();
     let stream = Stream {
-        id: world.id(),
+        id: env.id(),
         tenant_id: cell.tenant_id,
         project_id: cell.project_id,
         cell_id: cell.id,
         incarnation: cell.incarnation,
         actor_id: actor_id.to_owned(),
         what: json!({"command": {"command": ["true"]}}),
-        created_at: world.now(),
-        expires_at: world.now() + SignedDuration::from_hours(1),
+        created_at: env.now(),
+        expires_at: env.now() + SignedDuration::from_hours(1),
         joined_at: None,
     };
     let mut tx = store.begin().await.unwrap();
@@ -88,7 +88,7 @@ pub(crate) async fn granted(store: &Store, cell: CellId, actor_id: &str) -> Stre
     stream.id
 }
 
-/// A request that asks to become a WebSocket.
+/// Adds the headers of a WebSocket upgrade.
 pub(crate) fn upgrading(request: reqwest::RequestBuilder) -> reqwest::RequestBuilder {
     request
         .header("connection", "upgrade")
@@ -97,7 +97,7 @@ pub(crate) fn upgrading(request: reqwest::RequestBuilder) -> reqwest::RequestBui
         .header("sec-websocket-key", "dGhlIHNhbXBsZSBub25jZQ==")
 }
 
-/// A platform with one cell on one node, whose agent runs.
+/// A platform with one cell on one node with a running agent.
 struct Scene {
     kit: Kit,
     fixture: Fixture,
@@ -112,12 +112,12 @@ impl Scene {
         Self::with(Database::sqlite(), 1, &[]).await
     }
 
-    /// With so many servers; the agent dials the last of them.
+    /// Starts this many servers; the agent dials the last of them.
     async fn with(database: Database, replicas: usize, settings: &[(&str, &str)]) -> Self {
         let kit = Kit::start_with(database, replicas, settings).await;
         let fixture = Fixture::build(&kit).await;
         let folder = tempfile::tempdir().unwrap();
-        let mut fleet = Fleet::new(World::system(), None, KillPoints::default().into(), Odds::default(), 1);
+        let mut fleet = Fleet::new(Env::system(), None, KillPoints::default().into(), Odds::default(), 1);
         let node = Self::join(&kit, &mut fleet, folder.path(), "one").await;
         let cell = cell(kit.store(), fixture.id("train"), node, "shell").await;
         Self { kit, fixture, node, cell, fleet, _folder: folder }
@@ -137,7 +137,7 @@ impl Scene {
             Machine::Simulated { name: name.to_owned(), gpus: 0, cpus: 8, memory_mb: 1024, disk_mb: 1024 };
         let inventory = machine.look().await;
         let identity =
-            muster_agent::join(&folder, &invitation, inventory, false, &World::system()).await.unwrap();
+            muster_agent::join(&folder, &invitation, inventory, false, &Env::system()).await.unwrap();
         fleet.add(Member { name: name.to_owned(), folder, machine }).unwrap();
         tokio::time::timeout(Duration::from_secs(10), fleet.ready()).await.expect("the agent is taken up");
         identity.node.node_id
@@ -167,7 +167,7 @@ impl Scene {
         muster_sdk::connect(&server, token).unwrap().join(path).await
     }
 
-    /// Asks for a stream as the project's admin, and joins it.
+    /// Requests a stream as the project's admin, and joins it.
     async fn open(&self, body: Value) -> (StreamInput, StreamOutput) {
         let asked = self.ask(&self.client("project_admin"), body).await.ok();
         self.join_at(0, self.fixture.token("project_admin"), &asked.text_of("path")).await.unwrap()
@@ -183,7 +183,7 @@ impl Scene {
     }
 }
 
-/// What a stream said, to its end.
+/// Output of a stream, up to its end.
 #[derive(Debug, Default)]
 struct Heard {
     output: Vec<u8>,
@@ -209,7 +209,7 @@ impl Heard {
     }
 }
 
-/// Reads to the end, and closes: a server waits for that for a while, so that nobody misses the last word.
+/// Reads to the end, and closes: a server waits for that for a while, so that no client misses the last message.
 async fn all((_input, mut output): (StreamInput, StreamOutput)) -> Heard {
     let mut heard = Heard::default();
     let reading = async { while !heard.take(output.next().await.unwrap()) {} };
@@ -217,7 +217,7 @@ async fn all((_input, mut output): (StreamInput, StreamOutput)) -> Heard {
     heard
 }
 
-/// Reads until this text has come.
+/// Reads until this text arrives.
 async fn until(output: &mut StreamOutput, text: &str) -> Heard {
     let mut heard = Heard::default();
     let reading = async {
@@ -229,7 +229,7 @@ async fn until(output: &mut StreamOutput, text: &str) -> Heard {
     heard
 }
 
-/// The problem of a join that was refused.
+/// Returns the problem of a refused join.
 #[track_caller]
 fn refused(
     joined: Result<(StreamInput, StreamOutput), muster_sdk::Error>,

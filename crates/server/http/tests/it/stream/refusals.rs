@@ -1,6 +1,6 @@
-//! Who does not get a socket, and what they get instead: a problem document.
+//! Refused sockets: the client gets a problem document instead.
 
-use muster_ids::{StreamId, World};
+use muster_ids::{Env, StreamId};
 use muster_model::cell::CellState;
 use serde_json::json;
 
@@ -17,7 +17,7 @@ async fn only_who_asked_joins_and_only_once() {
     for nobody in ["revoked", "expired", "malformed"] {
         refused(scene.join_at(0, scene.fixture.token(nobody), &path).await, 401, "unauthenticated");
     }
-    // A request that asks for no upgrade is told so, and uses nothing up.
+    // A request without an upgrade is refused, and does not consume the stream.
     admin.get(&path).await.refused(400, "invalid_request");
     let (mut input, output) = scene.join_at(0, scene.fixture.token("project_admin"), &path).await.unwrap();
     let again =
@@ -25,7 +25,7 @@ async fn only_who_asked_joins_and_only_once() {
     assert!(again.contains("joined before"), "{again}");
     input.end().await.unwrap();
     assert_eq!(all((input, output)).await.status, Some(0));
-    let absent = format!("/v1/streams/{}", World::system().id::<StreamId>());
+    let absent = format!("/v1/streams/{}", Env::system().id::<StreamId>());
     refused(scene.join_at(0, scene.fixture.token("project_admin"), &absent).await, 404, "not_found");
     refused(
         scene.join_at(0, scene.fixture.token("project_admin"), "/v1/streams/none").await,
@@ -35,7 +35,7 @@ async fn only_who_asked_joins_and_only_once() {
     scene.stop().await;
 }
 
-/// Attack X3: a browser on another site has the cookie, and an upgrade is no way around the door.
+/// Attack X3: a browser on another site has the cookie, and an upgrade does not bypass the command pipeline.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_upgrade_is_no_way_around_the_door() {
     let scene = Scene::new().await;
@@ -49,7 +49,7 @@ async fn an_upgrade_is_no_way_around_the_door() {
     let nobody = scene.client("anonymous");
     let anonymous = upgrading(nobody.request(reqwest::Method::GET, &path)).send().await.unwrap();
     assert_eq!(anonymous.status().as_u16(), 401);
-    // None of it has used the stream up.
+    // None of it consumed the stream.
     assert!(scene.join_at(0, scene.fixture.token("project_admin"), &path).await.is_ok());
     scene.stop().await;
 }
@@ -83,7 +83,7 @@ pub(super) async fn move_cell(scene: &Scene, state: CellState) {
     let before = store.cell_lookup(scene.cell).await.unwrap().unwrap();
     let after = muster_model::cell::Cell { state, ..before.clone() };
     let mut tx = store.begin().await.unwrap();
-    tx.cell_move(&before, &after, World::system().now()).await.unwrap();
+    tx.cell_move(&before, &after, Env::system().now()).await.unwrap();
     tx.commit().await.unwrap();
 }
 
@@ -120,7 +120,7 @@ async fn a_tenant_has_so_many_streams_at_once() {
     let (mut input, output) = first;
     input.end().await.unwrap();
     all((input, output)).await;
-    // The refusal used nothing up, and the place is free as soon as the server has seen the end.
+    // The refusal did not consume the stream, and the slot is free as soon as the server notices the end.
     for _ in 0..100 {
         match scene.join_at(0, token, &path).await {
             Ok(_) => return scene.stop().await,

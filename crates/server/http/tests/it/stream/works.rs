@@ -1,4 +1,4 @@
-//! What streams are for.
+//! Working streams.
 
 use std::time::Duration;
 
@@ -39,7 +39,7 @@ async fn a_terminal_echoes_and_follows_its_size() {
         .open(json!({"command": {"command": ["size"], "terminal": true, "columns": 100, "rows": 30}}))
         .await;
     input.send(b"first\n").await.unwrap();
-    // The line that was typed comes back from the terminal itself.
+    // The terminal itself echoes the typed line.
     assert!(until(&mut output, "100 columns, 30 rows").await.text().contains("first"));
     input.resize(132, 43).await.unwrap();
     input.send(b"second\n").await.unwrap();
@@ -78,7 +78,7 @@ async fn who_may_only_look_reads_logs_and_runs_nothing() {
     scene.stop().await;
 }
 
-/// The words of a command are audited, in the tenant's own chain; what it was given in its environment is not.
+/// In a cell with the project's people a command runs as its caller, unless it names another user id.
 #[tokio::test(flavor = "multi_thread")]
 async fn in_a_cell_with_people_everybody_is_who_they_are_unless_they_say_otherwise() {
     let scene = Scene::new().await;
@@ -126,13 +126,13 @@ async fn what_was_asked_for_is_audited_and_what_is_secret_is_not() {
         .iter()
         .find(|entry| entry["record"]["action"] == "stream.create");
     let text = entry.unwrap_or_else(|| panic!("{}", audit.text)).to_string();
-    // The words of a command may be a password: the program is named, and how many words follow it.
+    // The arguments may contain a password: the audit only names the program and the number of arguments.
     assert!(text.contains("echo") && text.contains("KEY"), "{text}");
     assert!(!text.contains("aloud") && !text.contains("hidden"), "{text}");
     scene.stop().await;
 }
 
-/// The agent polls at one server, the person joins at another; the task says where to dial.
+/// The agent polls at one server, the person joins at another; the task contains the address to dial.
 #[tokio::test(flavor = "multi_thread")]
 async fn it_does_not_matter_which_server_is_joined() {
     let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
@@ -154,7 +154,7 @@ fn resident_mib() -> u64 {
     line.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap() / 1024
 }
 
-/// Server, agent and cell are all in this process: whatever piled up anywhere would be seen.
+/// Server, agent and cell are all in this process: a backlog anywhere would show in its memory.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_slow_reader_holds_up_the_writer_and_memory_does_not_grow() {
     let scene = Scene::new().await;
@@ -164,7 +164,7 @@ async fn a_slow_reader_holds_up_the_writer_and_memory_does_not_grow() {
     tokio::time::sleep(Duration::from_secs(2)).await;
     let after = resident_mib();
     assert!(after < before + 24, "{before} MiB before, {after} MiB after");
-    // It was held up, not cut off.
+    // It was delayed, not cut off.
     for _ in 0..1000 {
         output.next().await.unwrap();
     }

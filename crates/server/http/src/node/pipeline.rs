@@ -1,4 +1,4 @@
-//! The way of an agent's request: certificate, standing, input, use-case, answer.
+//! The path of an agent's request: certificate, admission, input, use-case, response.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -11,8 +11,8 @@ use http::request::Parts;
 use http::{HeaderMap, Request, Response};
 use http_body_util::{BodyExt as _, Limited};
 use muster_api::{Code, Problem};
-use muster_control::{Answer, Cx, Platform, RequestLabels, Result, Share, Verdict, authority, fleet};
-use muster_wire::Operation;
+use muster_control::{Answer, Cx, Platform, RateDecision, RequestLabels, Result, Share, authority, fleet};
+use muster_wire::Endpoint;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -21,12 +21,12 @@ use crate::listen::{Peer, PeerCertificate};
 use crate::respond;
 use crate::schema::Schemas;
 
-/// Larger than the public API's: a hello may name ten thousand places, and a report a node's whole survey.
+/// Larger than the public API's: a hello may list ten thousand allocations, and a report the whole survey of a node.
 const BODY_LIMIT: usize = 8 << 20;
-/// A stranger has an inventory to tell, and no more.
+/// A machine without a certificate only sends its inventory.
 const STRANGERS_BODY_LIMIT: usize = 1 << 20;
 
-pub(super) struct NodeDoor {
+pub(super) struct NodePipeline {
     pub(super) platform: Arc<Platform>,
     pub(super) schemas: &'static Schemas,
     pub(super) timeout: Duration,
@@ -36,60 +36,60 @@ fn unauthenticated(why: &str) -> Problem {
     Problem::new(Code::Unauthenticated, why)
 }
 
-impl NodeDoor {
+impl NodePipeline {
     pub(super) fn correlation(&self, headers: &HeaderMap) -> String {
         let header = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
         correlation_id(header("x-correlation-id"), header("traceparent"), || {
-            muster_model::hex::encode(&self.platform.world.bytes::<16>())
+            muster_model::hex::encode(&self.platform.env.bytes::<16>())
         })
     }
 
-    /// Answers one request, whatever happens inside.
+    /// Serves one request and always returns a response.
     pub(super) async fn serve(
         self: Arc<Self>,
-        operation: &'static Operation,
+        endpoint: &'static Endpoint,
         request: Request<Body>,
     ) -> Response<Body> {
         let started = Instant::now();
         let (parts, body) = request.into_parts();
         let correlation_id = self.correlation(&parts.headers);
         let mut body = Some(body);
-        let inside = self.pass(operation, &parts, &mut body, &correlation_id);
+        let inside = self.pass(endpoint, &parts, &mut body, &correlation_id);
         let result = AssertUnwindSafe(inside).catch_unwind().await.unwrap_or_else(|_| {
             Err(Problem::new(Code::Internal, "the server failed; give the correlation id to the operator"))
         });
-        // A connection that is closed on unread data is reset, and the agent may never see why it was refused.
+        // Closing a connection with unread data resets it, and the agent may never receive the refusal.
         if let Some(unread) = body {
             let drain = Limited::new(unread, BODY_LIMIT).collect();
             let _ = tokio::time::timeout(Duration::from_secs(2), drain).await;
         }
         let result = result.map(|answer| respond::answer(200, &answer));
-        self.respond(operation.id, result, &correlation_id, started)
+        self.respond(endpoint.id, result, &correlation_id, started)
     }
 
-    /// The answer, or the refusal; counted and noted either way.
+    /// Returns the response, counted and logged, for success and refusal alike.
     pub(super) fn respond(
         &self,
-        operation: &'static str,
+        endpoint: &'static str,
         result: Result<Response<Body>>,
         correlation_id: &str,
         started: Instant,
     ) -> Response<Body> {
         let detail = result.as_ref().err().map(|problem| problem.detail.clone());
         let mut response = result.unwrap_or_else(|problem| respond::problem(problem, correlation_id));
-        // It names the public API's scheme, and no certificate has one.
+        // The header names the public API's scheme, which does not apply to certificates.
         response.headers_mut().remove(WWW_AUTHENTICATE);
         if let Ok(value) = HeaderValue::from_str(correlation_id) {
             response.headers_mut().insert(respond::CORRELATION, value);
         }
         let status = response.status().as_u16();
-        // Apart from the public API's, and without their times: a poll takes as long as it waits.
-        let labels = RequestLabels { operation: format!("agent_{operation}"), status };
+        // Counted apart from the public API, and without durations: a poll takes as long as it waits.
+        let labels = RequestLabels { endpoint: format!("agent_{endpoint}"), status };
         self.platform.metrics.requests.get_or_create(&labels).inc();
         let milliseconds = started.elapsed().as_secs_f64() * 1000.0;
         if status >= 500 {
             tracing::error!(
-                operation,
+                endpoint,
                 status,
                 milliseconds,
                 correlation_id,
@@ -97,22 +97,22 @@ impl NodeDoor {
                 "an agent's request failed"
             );
         } else {
-            tracing::debug!(operation, status, milliseconds, correlation_id, detail, "an agent's request");
+            tracing::debug!(endpoint, status, milliseconds, correlation_id, detail, "an agent's request");
         }
         response
     }
 
     async fn pass(
         &self,
-        operation: &Operation,
+        endpoint: &Endpoint,
         parts: &Parts,
         body: &mut Option<Body>,
         correlation_id: &str,
     ) -> Result<Answer> {
         let cx = Cx { address: parts.extensions.get::<Peer>().map(|peer| peer.0), ..self.cx(correlation_id) };
-        if !operation.certificate {
+        if !endpoint.certificate {
             self.take_share(parts)?;
-            let body = self.read(operation, parts, body).await?;
+            let body = self.read(endpoint, parts, body).await?;
             let joined = fleet::join(&cx, read(&body, "body")?).await;
             if matches!(&joined, Err(problem) if problem.code == Code::Unauthenticated) {
                 self.platform.metrics.anonymous_refusals.inc();
@@ -120,8 +120,8 @@ impl NodeDoor {
             return answer(&joined?);
         }
         let agent = Self::admitted(&cx, parts).await?;
-        let body = self.read(operation, parts, body).await?;
-        match operation.id {
+        let body = self.read(endpoint, parts, body).await?;
+        match endpoint.id {
             "renew" => answer(&fleet::renew(&cx, &agent, read(&body, "body")?).await?),
             "hello" => answer(&fleet::hello(&cx, &agent, read(&body, "body")?).await?),
             "poll" => answer(&fleet::poll(&cx, &agent, read(&body, "body")?).await?),
@@ -138,18 +138,18 @@ impl NodeDoor {
             platform: self.platform.clone(),
             actor: None,
             correlation_id: correlation_id.to_owned(),
-            now: self.platform.world.now(),
+            now: self.platform.env.now(),
             if_match: None,
             address: None,
         }
     }
 
-    /// Lets an agent in that comes for something else than an answer.
+    /// Admits an agent for a request that is no plain call, such as a stream.
     pub(super) async fn admit(&self, parts: &Parts, correlation_id: &str) -> Result<fleet::Admitted> {
         Self::admitted(&self.cx(correlation_id), parts).await
     }
 
-    /// Whose certificate it is, and whether that node is listened to.
+    /// Returns the node of the certificate, if the node is admitted.
     async fn admitted(cx: &Cx, parts: &Parts) -> Result<fleet::Admitted> {
         let certificate = parts.extensions.get::<PeerCertificate>();
         let certificate = certificate.ok_or_else(|| {
@@ -160,11 +160,11 @@ impl NodeDoor {
         fleet::admit(cx, identity).await
     }
 
-    /// Strangers share what callers of the public API without a credential have, by address.
+    /// Applies the rate limit for anonymous callers, by address.
     fn take_share(&self, parts: &Parts) -> Result<()> {
         let share = Share::of_address(parts.extensions.get::<Peer>().map(|peer| peer.0));
         match self.platform.limits.take("", &share, Instant::now()) {
-            Verdict::Wait(_) => {
+            RateDecision::Wait(_) => {
                 self.platform.metrics.rate_limited.inc();
                 Err(Problem::new(Code::RateLimited, "too many requests from this address; wait and repeat"))
             }
@@ -172,18 +172,18 @@ impl NodeDoor {
         }
     }
 
-    async fn read(&self, operation: &Operation, parts: &Parts, body: &mut Option<Body>) -> Result<Value> {
-        let limit = if operation.certificate { BODY_LIMIT } else { STRANGERS_BODY_LIMIT };
+    async fn read(&self, endpoint: &Endpoint, parts: &Parts, body: &mut Option<Body>) -> Result<Value> {
+        let limit = if endpoint.certificate { BODY_LIMIT } else { STRANGERS_BODY_LIMIT };
         let value = read_json(&parts.headers, body, limit, self.timeout, || {
-            // A node is known by its certificate, and has reports of its own to send.
-            if operation.certificate {
+            // A node is identified by its certificate, and its reports are not rate-limited by address.
+            if endpoint.certificate {
                 return Ok(None);
             }
             let share = Share::of_address(parts.extensions.get::<Peer>().map(|peer| peer.0));
             self.platform.limits.large_body(&share).map(Some).ok_or_else(too_many_large)
         })
         .await?;
-        self.schemas.check(&operation.body.name(), &value, "")?;
+        self.schemas.check(&endpoint.body.name(), &value, "")?;
         Ok(value)
     }
 }

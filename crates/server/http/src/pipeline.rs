@@ -1,4 +1,4 @@
-//! The way of every request: name, credential, share, input, use-case, answer.
+//! The path of every request: host, credential, rate limit, input, use-case, response.
 
 use std::panic::AssertUnwindSafe;
 use std::path::PathBuf;
@@ -11,8 +11,8 @@ use http::header::{AUTHORIZATION, COOKIE};
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Request, Response};
 use http_body_util::{BodyExt as _, Limited};
-use muster_api::{Code, Credential, Kind, Method, Operation, Problem};
-use muster_control::{Authenticated, Command, Cx, Platform, Result, Share, Verdict, execute};
+use muster_api::{Code, Credential, Endpoint, Kind, Method, Problem};
+use muster_control::{Authenticated, Command, Cx, Platform, RateDecision, Result, Share, execute};
 use muster_model::token::{Secret, TokenKind};
 use serde_json::Value;
 use subtle::ConstantTimeEq as _;
@@ -25,14 +25,14 @@ use crate::respond;
 use crate::schema::Schemas;
 use crate::websocket::Upgrade;
 
-/// What every request needs.
+/// State shared by all requests.
 pub(crate) struct Server {
     pub(crate) platform: Arc<Platform>,
     pub(crate) schemas: &'static Schemas,
     pub(crate) hosts: Hosts,
     pub(crate) body_limit: usize,
     pub(crate) timeout: Duration,
-    /// Where the server writes what it cannot work without. A full registry refuses pushes, and everything else goes on.
+    /// Folder that the server must be able to write to. A full registry only refuses pushes; everything else continues.
     pub(crate) data: PathBuf,
 }
 
@@ -43,14 +43,14 @@ fn header<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> {
 impl Server {
     pub(crate) fn correlation(&self, headers: &HeaderMap) -> String {
         correlation_id(header(headers, "x-correlation-id"), header(headers, "traceparent"), || {
-            muster_model::hex::encode(&self.platform.world.bytes::<16>())
+            muster_model::hex::encode(&self.platform.env.bytes::<16>())
         })
     }
 
-    /// Answers one request for `operation`, whatever happens inside.
+    /// Serves one request for `endpoint` and always returns a response.
     pub(crate) async fn serve(
         self: Arc<Self>,
-        operation: Operation,
+        endpoint: Endpoint,
         handler: Handler,
         path: Vec<String>,
         request: Request<Body>,
@@ -59,7 +59,7 @@ impl Server {
         let (mut parts, body) = request.into_parts();
         let correlation = self.correlation(&parts.headers);
         let mut body = Some(body);
-        let inside = self.pass(&operation, handler, path, &mut parts, &mut body, &correlation);
+        let inside = self.pass(&endpoint, handler, path, &mut parts, &mut body, &correlation);
         let result = match AssertUnwindSafe(inside).catch_unwind().await {
             Ok(result) => result,
             Err(_) => Err(Problem::new(
@@ -67,7 +67,7 @@ impl Server {
                 "the server failed; give the correlation id to the operator",
             )),
         };
-        // A connection that is closed on unread data is reset, and the client may never see why it was refused.
+        // Closing a connection with unread data resets it, and the client may never receive the refusal.
         if let Some(unread) = body {
             let drain = Limited::new(unread, self.body_limit).collect();
             let _ = tokio::time::timeout(Duration::from_secs(2), drain).await;
@@ -77,23 +77,23 @@ impl Server {
         if let Ok(value) = HeaderValue::from_str(&correlation) {
             response.headers_mut().insert(respond::CORRELATION, value);
         }
-        self.note(&operation, &correlation, response.status().as_u16(), failure, started);
+        self.note(&endpoint, &correlation, response.status().as_u16(), failure, started);
         response
     }
 
     fn note(
         &self,
-        operation: &Operation,
+        endpoint: &Endpoint,
         correlation_id: &str,
         status: u16,
         failure: Option<(&str, String)>,
         started: Instant,
     ) {
-        let labels = muster_control::RequestLabels { operation: operation.id.to_owned(), status };
+        let labels = muster_control::RequestLabels { endpoint: endpoint.id.to_owned(), status };
         self.platform.metrics.requests.get_or_create(&labels).inc();
         self.platform.metrics.seconds.observe(started.elapsed().as_secs_f64());
         let milliseconds = started.elapsed().as_secs_f64() * 1000.0;
-        let operation_id = operation.id;
+        let operation_id = endpoint.id;
         let (code, detail) = failure.map_or((None, None), |(code, detail)| (Some(code), Some(detail)));
         if status >= 500 {
             tracing::error!(
@@ -105,7 +105,7 @@ impl Server {
                 detail,
                 "request failed"
             );
-        } else if operation.kind == Kind::Command {
+        } else if endpoint.kind == Kind::Command {
             tracing::info!(operation_id, status, milliseconds, correlation_id, code, "command");
         } else {
             tracing::debug!(operation_id, status, milliseconds, correlation_id, code, "read");
@@ -114,7 +114,7 @@ impl Server {
 
     async fn pass(
         &self,
-        operation: &Operation,
+        endpoint: &Endpoint,
         handler: Handler,
         path: Vec<String>,
         parts: &mut Parts,
@@ -122,10 +122,10 @@ impl Server {
         correlation: &str,
     ) -> Result<Response<Body>> {
         self.hosts.check(&parts.headers, &parts.uri)?;
-        let now = self.platform.world.now();
+        let now = self.platform.env.now();
         let address = parts.extensions.get::<Peer>().map(|peer| peer.0);
-        let (actor, secret) = match self.authenticate(operation, &parts.headers, now).await {
-            // A credential that does not hold is the address's: guessing must not be free.
+        let (actor, secret) = match self.authenticate(endpoint, &parts.headers, now).await {
+            // An invalid credential counts against the address: guessing must not be free.
             Err(problem) if problem.code == Code::Unauthenticated => {
                 self.take_share("", &Share::of_address(address))?;
                 return Err(problem);
@@ -133,14 +133,14 @@ impl Server {
             authenticated => authenticated?,
         };
         let reserved = parts.extensions.get::<Reserve>().is_some();
-        if reserved && !may_use_reserve(operation, actor.as_deref()) {
+        if reserved && !may_use_reserve(endpoint, actor.as_deref()) {
             self.platform.metrics.rate_limited.inc();
             return Err(Problem::new(
                 Code::RateLimited,
                 "too many connections to the server, or from your address, are open; wait and repeat",
             ));
         }
-        let key = match operation.needs_idempotency_key() {
+        let key = match endpoint.needs_idempotency_key() {
             true => Some(idempotency_key(header(&parts.headers, "idempotency-key"))?),
             false => None,
         };
@@ -154,44 +154,44 @@ impl Server {
         };
         let share = cx.share();
         self.take_share(&cx.actor.as_ref().map_or_else(String::new, |actor| actor.principal.id()), &share)?;
-        if operation.if_match {
+        if endpoint.if_match {
             cx.needs_version()?;
         }
         let raw_query = parts.uri.query().unwrap_or_default();
         let timeout = if reserved { RESERVE_TIMEOUT.min(self.timeout) } else { self.timeout };
-        let body = self.read_body(operation, &parts.headers, body, &share, timeout).await?;
-        // Counted only now: a body that does not arrive must not hold a place that others need.
+        let body = self.read_body(endpoint, &parts.headers, body, &share, timeout).await?;
+        // Counted only now: a body that never arrives must not hold a slot that others need.
         let _under_way = self.platform.limits.enter(&share).ok_or_else(|| {
             self.platform.metrics.rate_limited.inc();
             Problem::new(Code::RateLimited, "too many requests of your tenant are under way; wait and repeat")
         })?;
         let input = Input {
             path: no_nul(path)?,
-            query: self.schemas.read_query(operation, raw_query)?,
+            query: self.schemas.read_query(endpoint, raw_query)?,
             body,
-            silent_body: self.schemas.has_silent_body(operation),
+            silent_body: self.schemas.has_silent_body(endpoint),
             last_event_id: last_event_id(&parts.headers)?,
             secret,
         };
         match handler {
             Handler::Read(read) | Handler::Machine(read) => {
-                Ok(respond::answer(operation.status, &read(cx, input).await?))
+                Ok(respond::answer(endpoint.status, &read(cx, input).await?))
             }
             Handler::Stream(stream) => stream(cx, input).await,
-            // Whether it can become a socket is read first: a stream is joined once, and must not be used up by a mistake.
+            // Validate the upgrade first: a stream can be joined once, and a bad request must not consume it.
             Handler::Socket(join) => {
                 let upgrade = Upgrade::read(parts).await?;
                 Ok(upgrade.serve(join(cx, input).await?))
             }
             Handler::Command(prepare) => {
                 let command = Command {
-                    action: operation.action(),
-                    route: format!("{} {}", operation.method.as_str(), parts.uri.path()),
-                    // Callers without a credential would share one space of keys, and a stored login could not be used: a
-                    // repeated login is another login.
+                    action: endpoint.action(),
+                    route: format!("{} {}", endpoint.method.as_str(), parts.uri.path()),
+                    // Anonymous callers would share one key space, and a stored login could not be replayed: a repeated
+                    // login is a new login.
                     key: key.filter(|_| cx.actor.is_some()),
                     request_hash: self.platform.request_hash(raw_query, &input.body.to_string()).await?,
-                    status: operation.status,
+                    status: endpoint.status,
                 };
                 let prepared = prepare(cx.clone(), input).await;
                 Ok(respond::reply(&execute(&cx, &command, prepared).await?))
@@ -201,8 +201,8 @@ impl Server {
 
     fn take_share(&self, actor: &str, share: &Share) -> Result<()> {
         match self.platform.limits.take(actor, share, Instant::now()) {
-            Verdict::Proceed => Ok(()),
-            Verdict::Wait(_) => {
+            RateDecision::Proceed => Ok(()),
+            RateDecision::Wait(_) => {
                 self.platform.metrics.rate_limited.inc();
                 Err(Problem::new(
                     Code::RateLimited,
@@ -214,11 +214,11 @@ impl Server {
 
     async fn authenticate(
         &self,
-        operation: &Operation,
+        endpoint: &Endpoint,
         headers: &HeaderMap,
         now: jiff::Timestamp,
     ) -> Result<(Option<Arc<Authenticated>>, String)> {
-        if operation.credential == Credential::None {
+        if endpoint.credential == Credential::None {
             return Ok((None, String::new()));
         }
         let refused = |why: &str| {
@@ -244,7 +244,7 @@ impl Server {
         if actor.token_kind != TokenKind::Session {
             return Err(refused("only a browser session may be sent as a cookie"));
         }
-        if operation.method != Method::Get {
+        if endpoint.method != Method::Get {
             let expected = Secret::parse(&session).map(|secret| secret.csrf()).unwrap_or_default();
             let given = header(headers, "x-csrf-token").unwrap_or_default();
             if !bool::from(expected.as_bytes().ct_eq(given.as_bytes())) {
@@ -256,7 +256,7 @@ impl Server {
         Ok((Some(actor), session))
     }
 
-    /// A credential that does not hold is counted with those that were not given: both are knocks by nobody we know.
+    /// An invalid credential counts with missing ones: both are anonymous attempts.
     async fn checked(&self, secret: &str, now: jiff::Timestamp) -> Result<Arc<Authenticated>> {
         let checked = self.platform.authenticate(secret, now).await;
         if matches!(&checked, Err(problem) if problem.code == Code::Unauthenticated) {
@@ -267,31 +267,31 @@ impl Server {
 
     async fn read_body(
         &self,
-        operation: &Operation,
+        endpoint: &Endpoint,
         headers: &HeaderMap,
         body: &mut Option<Body>,
         share: &Share,
         timeout: Duration,
     ) -> Result<Value> {
-        if operation.body.is_none() {
+        if endpoint.body.is_none() {
             return Ok(Value::Null);
         }
         let memory = || self.platform.limits.large_body(share).map(Some).ok_or_else(too_many_large);
         let value = read_json(headers, body, self.body_limit, timeout, memory).await?;
-        self.schemas.check_body(operation, &value)?;
+        self.schemas.check_body(endpoint, &value)?;
         Ok(value)
     }
 }
 
-/// When connections are scarce, those who can do something about it come first, and so does logging in.
-fn may_use_reserve(operation: &Operation, actor: Option<&Authenticated>) -> bool {
+/// Reserves scarce connections for logins and for operators, because they can fix the shortage.
+fn may_use_reserve(endpoint: &Endpoint, actor: Option<&Authenticated>) -> bool {
     match actor {
         Some(actor) => actor.is_operator(),
-        None => operation.id == "session_create",
+        None => endpoint.id == "session_create",
     }
 }
 
-/// The path's parameters, refused where PostgreSQL could not even be asked about one.
+/// Returns the path parameters, and refuses any that PostgreSQL cannot accept in a query.
 fn no_nul(path: Vec<String>) -> Result<Vec<String>> {
     match path.iter().any(|part| part.contains('\0')) {
         true => Err(Problem::field("path", "the character U+0000 is in no name")),

@@ -1,4 +1,4 @@
-//! Have the adapter take a member out of work. The undo has it put back, and looks.
+//! Drains a member through the adapter. The undo resumes it and verifies that.
 
 use futures::future::BoxFuture;
 use muster_db::Result;
@@ -11,17 +11,17 @@ use super::subject::{instance, manifest_of, path, refused, running_version, subj
 use super::verify_active::see_active;
 use crate::adapter::{Answered, LetGo, ask_adapter, ask_to_let_go, asked};
 use crate::definition::{Step, StepCx, Undo};
-use crate::{Act, Verdict};
+use crate::{StepAction, StepOutcome};
 
-pub(super) const TAKE_OUT: Step = Step {
-    name: "take_out",
+pub(super) const DRAIN_STEP: Step = Step {
+    name: "drain",
     does: "has the adapter take it out of work",
     verifies: false,
     run,
     undo: Undo::Run(undo),
 };
 
-/// Whether there is work to be taken off a member at all.
+/// Explains why a member needs no draining, if so.
 pub(super) fn nothing_to_drain(cx: &StepCx<'_>, member: &Member) -> Option<&'static str> {
     if cx.operation.input["force"] == json!(true) {
         return Some("it is forced: nobody waits for its work to end");
@@ -33,15 +33,15 @@ pub(super) fn nothing_to_drain(cx: &StepCx<'_>, member: &Member) -> Option<&'sta
     }
 }
 
-fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
+fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
     Box::pin(async move {
         let member = subject(cx).await?;
         if let Some(why) = nothing_to_drain(cx, &member) {
-            return Ok(Verdict::said(why).into());
+            return Ok(StepOutcome::with_message(why).into());
         }
         if member.state != MemberState::Draining || member.operation_id != Some(cx.operation.id) {
             let (now, operation_id) = (cx.now, cx.operation.id);
-            return Ok(Act::write(move |tx, told| {
+            return Ok(StepAction::commit(move |tx, effects| {
                 Box::pin(async move {
                     let after = Member {
                         state: MemberState::Draining,
@@ -49,8 +49,12 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
                         ..member.clone()
                     };
                     tx.member_move(&member, &after, now).await?;
-                    told.events.push((EventType::MemberDraining, path(&after), json!({"name": member.name})));
-                    Ok(Verdict::Wait { reason: "its state is written down".to_owned(), until: now })
+                    effects.events.push((
+                        EventType::MemberDraining,
+                        path(&after),
+                        json!({"name": member.name}),
+                    ));
+                    Ok(StepOutcome::Wait { reason: "its state is written down".to_owned(), until: now })
                 })
             }));
         }
@@ -63,12 +67,12 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
     })
 }
 
-/// Back to work, and seen to be: a state that was left is not reached again on anybody's word.
-fn undo<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
+/// Resumes the member and verifies that it works: a state that was left is never re-entered on an adapter's report alone.
+fn undo<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
     Box::pin(async move {
         let member = subject(cx).await?;
         if !matches!(member.state, MemberState::Draining | MemberState::Drained) {
-            return Ok(Verdict::said(format!("it is {}", member.state)).into());
+            return Ok(StepOutcome::with_message(format!("it is {}", member.state)).into());
         }
         let instance = instance(cx, &member).await?;
         let manifest = manifest_of(cx, running_version(&member, &instance)).await?;

@@ -1,5 +1,5 @@
-//! What a machine's word tells: events, and the audit's line where the word was a grant or an end, in the transaction that took
-//! the word. Commands do not come here; the door writes theirs.
+//! Effects of machine requests: events, and an audit entry where a lease was granted or ended, in the request's transaction.
+//! Commands do not use this; the command pipeline writes theirs.
 
 use muster_db::Tx;
 use muster_ids::{AuditId, EventId};
@@ -9,37 +9,37 @@ use muster_model::event::{Draft, EventType};
 use serde_json::Value;
 
 use crate::Cx;
-use crate::door::actor_of;
+use crate::pipeline::actor_of;
 
-/// What happened, and to what: the type of event, the path of the thing, and the data.
-pub(crate) type Told = (EventType, String, Value);
+/// An event: its type, the path of its subject, and its data.
+pub(crate) type EventDraft = (EventType, String, Value);
 
-/// The audit's line.
+/// An audit entry.
 pub(crate) struct Audited {
-    /// What was done, as `noun.verb`.
+    /// Action as `noun.verb`.
     pub(crate) action: &'static str,
-    /// On what.
+    /// Target of the action.
     pub(crate) target: Target,
-    /// What there is to say beside that.
+    /// Further detail.
     pub(crate) detail: Value,
 }
 
 impl Cx {
-    /// Leaves events and the audit's line for the sealer, who is to be woken after the commit. Nothing at all where there is
-    /// nothing to tell.
-    pub(crate) async fn tell(
+    /// Appends events and the audit entry to the outbox; the caller wakes the sealer after the commit. Does nothing if both
+    /// are empty.
+    pub(crate) async fn outbox_append(
         &self,
         tx: &mut Tx,
         scope: Scope,
         audited: Option<Audited>,
-        told: Vec<Told>,
+        events: Vec<EventDraft>,
     ) -> muster_db::Result<()> {
-        if audited.is_none() && told.is_empty() {
+        if audited.is_none() && events.is_empty() {
             return Ok(());
         }
-        let world = &self.platform.world;
+        let env = &self.platform.env;
         let entry = audited.map(|audited| Entry {
-            id: world.id::<AuditId>(),
+            id: env.id::<AuditId>(),
             at: self.now,
             actor: actor_of(self),
             action: audited.action.to_owned(),
@@ -52,29 +52,29 @@ impl Cx {
             count: 1,
             detail: audited.detail,
         });
-        let drafts = self.drafts(scope, &self.actor_id(), told);
+        let drafts = self.drafts(scope, &self.actor_id(), events);
         let entry = entry
             .map(|entry| serde_json::to_string(&entry).expect("an audit entry is JSON"))
             .unwrap_or_default();
         let drafts = serde_json::to_string(&drafts).expect("events are JSON");
-        tx.unsealed_insert(world.uuid(), &scope.chain(), &entry, &drafts).await
+        tx.outbox_append(env.uuid(), &scope.chain(), &entry, &drafts).await
     }
 
-    /// Appends events that the platform itself caused: no command, so no line of the audit.
-    pub(crate) async fn tell_as_platform(
+    /// Appends events that the platform itself caused: without a command, there is no audit entry.
+    pub(crate) async fn outbox_append_as_platform(
         &self,
         tx: &mut Tx,
         scope: Scope,
-        told: Vec<Told>,
+        events: Vec<EventDraft>,
     ) -> muster_db::Result<()> {
-        let drafts = self.drafts(scope, "platform", told);
+        let drafts = self.drafts(scope, "platform", events);
         let drafts = serde_json::to_string(&drafts).expect("events are JSON");
-        tx.unsealed_insert(self.platform.world.uuid(), &scope.chain(), "", &drafts).await
+        tx.outbox_append(self.platform.env.uuid(), &scope.chain(), "", &drafts).await
     }
 
-    fn drafts(&self, scope: Scope, actor_id: &str, told: Vec<Told>) -> Vec<Draft> {
-        let draft = |(event_type, subject, data): Told| Draft {
-            id: self.platform.world.id::<EventId>(),
+    fn drafts(&self, scope: Scope, actor_id: &str, events: Vec<EventDraft>) -> Vec<Draft> {
+        let draft = |(event_type, subject, data): EventDraft| Draft {
+            id: self.platform.env.id::<EventId>(),
             event_type: event_type.as_str().to_owned(),
             subject,
             at: self.now,
@@ -84,6 +84,6 @@ impl Cx {
             actor_id: actor_id.to_owned(),
             data,
         };
-        told.into_iter().map(draft).collect()
+        events.into_iter().map(draft).collect()
     }
 }

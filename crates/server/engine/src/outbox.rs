@@ -1,32 +1,32 @@
-//! What an operation tells on its way: events of its steps, of parking and of its end, and the audit's line about the end.
+//! Events of an operation's steps, of blocking and of its end, and the audit entry of its end.
 
 use jiff::Timestamp;
 use muster_db::{StoreError, Tx};
-use muster_ids::{AuditId, EventId, OperationId, World};
+use muster_ids::{AuditId, Env, EventId, OperationId};
 use muster_model::audit::{Actor, Entry, Outcome, Target};
 use muster_model::event::{Draft, EventType};
 use muster_model::operation::{Operation, OperationState, StepState};
 use serde_json::{Value, json};
 
-use crate::Told;
+use crate::Effects;
 
-/// Leaves events, and the audit entry of the end, for the sealer.
-pub(crate) async fn tell(
-    world: &World,
+/// Appends events, and the audit entry of the end, to the outbox.
+pub(crate) async fn append(
+    env: &Env,
     tx: &mut Tx,
     operation: &Operation,
-    told: &Told,
+    effects: &Effects,
     entry: Option<Entry>,
     now: Timestamp,
 ) -> Result<(), StoreError> {
-    if told.events.is_empty() && entry.is_none() {
+    if effects.events.is_empty() && entry.is_none() {
         return Ok(());
     }
-    let drafts: Vec<Draft> = told
+    let drafts: Vec<Draft> = effects
         .events
         .iter()
         .map(|(event_type, subject, data)| Draft {
-            id: world.id::<EventId>(),
+            id: env.id::<EventId>(),
             event_type: event_type.as_str().to_owned(),
             subject: subject.clone(),
             at: now,
@@ -40,7 +40,7 @@ pub(crate) async fn tell(
     let entry =
         entry.map(|entry| serde_json::to_string(&entry).expect("an audit entry is JSON")).unwrap_or_default();
     let events = serde_json::to_string(&drafts).expect("events are JSON");
-    tx.unsealed_insert(world.uuid(), &operation.scope().chain(), &entry, &events).await
+    tx.outbox_append(env.uuid(), &operation.scope().chain(), &entry, &events).await
 }
 
 fn with_operation(data: &Value, id: OperationId) -> Value {
@@ -56,34 +56,35 @@ pub(crate) fn path(operation: &Operation) -> String {
     format!("/v1/operations/{}", operation.id)
 }
 
-/// What the change of an operation tells by itself: each step's end, and parking.
-pub(crate) fn changed(before: &Operation, after: &Operation) -> Told {
-    let mut told = Told::default();
+/// Derives the events of a state change: ended steps, blocking and escalation.
+pub(crate) fn changed(before: &Operation, after: &Operation) -> Effects {
+    let mut effects = Effects::default();
     let ended = |state: StepState| matches!(state, StepState::Done | StepState::Failed | StepState::Undone);
     for (was, is) in before.steps.iter().zip(&after.steps) {
         if was.state != is.state && ended(is.state) {
             let data = json!({"kind": after.kind, "step": is.name, "state": is.state, "message": is.message});
-            told.events.push((EventType::OperationStep, path(after), data));
+            effects.events.push((EventType::OperationStep, path(after), data));
         }
     }
-    let escalated = |operation: &Operation| operation.parked.as_ref().is_some_and(|parked| parked.escalated);
+    let escalated =
+        |operation: &Operation| operation.blocked.as_ref().is_some_and(|blocked| blocked.escalated);
     if before.state != after.state
-        && after.state == OperationState::Parked
-        && let Some(parked) = &after.parked
+        && after.state == OperationState::Blocked
+        && let Some(blocked) = &after.blocked
     {
-        let data = json!({"kind": after.kind, "reason": parked.reason, "unblock_by": parked.unblock_by,
-                          "escalates_at": parked.escalates_at});
-        told.events.push((EventType::OperationParked, path(after), data));
+        let data = json!({"kind": after.kind, "reason": blocked.reason, "resolvable_by": blocked.resolvable_by,
+                          "escalates_at": blocked.escalates_at});
+        effects.events.push((EventType::OperationBlocked, path(after), data));
     }
     if escalated(after) && !escalated(before) {
-        let reason = after.parked.as_ref().map(|parked| parked.reason.clone());
+        let reason = after.blocked.as_ref().map(|blocked| blocked.reason.clone());
         let data = json!({"kind": after.kind, "reason": reason});
-        told.events.push((EventType::OperationEscalated, path(after), data));
+        effects.events.push((EventType::OperationEscalated, path(after), data));
     }
-    told
+    effects
 }
 
-/// The audit's line about the end; its beginning was audited with the command.
+/// Builds the audit entry of the end; the start was audited with the command.
 pub(crate) fn end_entry(operation: &Operation, id: AuditId, now: Timestamp) -> Entry {
     let outcome = match operation.state {
         OperationState::Failed => Outcome::Failed,

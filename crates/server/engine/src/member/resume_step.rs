@@ -1,4 +1,4 @@
-//! Have the adapter put a member back to work.
+//! Resumes a member through the adapter.
 
 use futures::future::BoxFuture;
 use muster_db::Result;
@@ -9,28 +9,28 @@ use serde_json::json;
 use super::subject::{instance, manifest_of, refused, running_version, subject};
 use crate::adapter::{Answered, ask_adapter, asked};
 use crate::definition::{Step, StepCx, Undo};
-use crate::{Act, Verdict};
+use crate::{StepAction, StepOutcome};
 
-pub(super) const PUT_BACK: Step = Step {
-    name: "put_back",
+pub(super) const RESUME_STEP: Step = Step {
+    name: "resume",
     does: "has the adapter put it back to work",
     verifies: false,
     run,
     undo: Undo::None("what works is not taken out of work behind its owner's back"),
 };
 
-fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
+fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
     Box::pin(async move {
         let member = subject(cx).await?;
         let instance = instance(cx, &member).await?;
         let rests = matches!(member.state, MemberState::Drained | MemberState::Draining);
         if rests && member.app_version_id != Some(instance.app_version_id) {
             let message = "its instance runs another release by now: replace it".to_owned();
-            return Ok(Verdict::Refused { reason: "invalid_state", message }.into());
+            return Ok(StepOutcome::Refused { reason: "invalid_state", message }.into());
         }
         if member.state == MemberState::Drained {
             let (now, operation_id) = (cx.now, cx.operation.id);
-            return Ok(Act::write(move |tx, _| {
+            return Ok(StepAction::commit(move |tx, _| {
                 Box::pin(async move {
                     let after = Member {
                         state: MemberState::Joining,
@@ -38,24 +38,26 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
                         ..member.clone()
                     };
                     tx.member_move(&member, &after, now).await?;
-                    Ok(Verdict::Wait { reason: "its state is written down".to_owned(), until: now })
+                    Ok(StepOutcome::Wait { reason: "its state is written down".to_owned(), until: now })
                 })
             }));
         }
         if member.state == MemberState::Active {
-            return Ok(Verdict::said("it is at work").into());
+            return Ok(StepOutcome::with_message("it is at work").into());
         }
-        // Whoever was before this in line may have removed it, or failed it.
+        // An earlier operation in the queue may have removed or failed it.
         if !matches!(member.state, MemberState::Draining | MemberState::Joining) {
             let message =
                 format!("it is {}, and only one that is drained can be put back to work", member.state);
-            return Ok(Verdict::Refused { reason: "invalid_state", message }.into());
+            return Ok(StepOutcome::Refused { reason: "invalid_state", message }.into());
         }
         let manifest = manifest_of(cx, running_version(&member, &instance)).await?;
         let input = asked(cx);
         Ok(match ask_adapter(cx, &manifest, &instance, &member, AdapterVerb::Resume, input).await? {
             Answered::Pending(act) => act,
-            Answered::Done(message) => Verdict::Done { output: json!(null), message, witness: None }.into(),
+            Answered::Done(message) => {
+                StepOutcome::Done { output: json!(null), message, witness: None }.into()
+            }
             Answered::Failed(why) => refused(MemberFailure::AdapterFailed, why).into(),
         })
     })

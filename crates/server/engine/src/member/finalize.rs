@@ -1,5 +1,5 @@
-//! A member is removed: by the evidence that its cell is gone and its allocation wiped, or by an operator's word for it, and the
-//! two are told apart.
+//! Finalizes a removal: by the evidence that the cell is gone and the allocation wiped, or by an operator's attestation. The
+//! two are recorded as different kinds of evidence.
 
 use futures::future::BoxFuture;
 use muster_db::Result;
@@ -14,32 +14,32 @@ use serde_json::json;
 use super::subject::{path, refused, subject};
 use crate::definition::{Step, StepCx, Undo};
 use crate::proof::cell_of;
-use crate::{Act, Verdict};
+use crate::{StepAction, StepOutcome};
 
-pub(super) const CONCLUDE: Step = Step {
-    name: "conclude",
+pub(super) const FINALIZE: Step = Step {
+    name: "finalize",
     does: "sees that nothing is left of it",
     verifies: true,
     run,
     undo: Undo::None("looking changes nothing"),
 };
 
-fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
+fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
     Box::pin(async move {
         let member = subject(cx).await?;
         if member.state == MemberState::Removed {
-            return Ok(Verdict::said("it is removed").into());
+            return Ok(StepOutcome::with_message("it is removed").into());
         }
         let mut evidence = Vec::new();
         let mut checked = Vec::new();
         if let Some(cell) = cell_of(cx, &member).await? {
             match cell.state {
                 CellState::Gone => {}
-                // It never came to be; what was made of it was seen to be gone by whoever undid it.
+                // It was never created; the undo of its creation verified that nothing is left.
                 CellState::Failed => {}
                 state => {
                     let reason = format!("its cell is {state}, and goes with its allocation");
-                    return Ok(Verdict::Wait { reason, until: cx.now + cx.timing.look }.into());
+                    return Ok(StepOutcome::Wait { reason, until: cx.now + cx.timing.look }.into());
                 }
             }
             checked.push(json!({"what": "its cell", "cell_id": cell.id, "state": cell.state,
@@ -73,14 +73,14 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
             cx.operation.step("verify_withdrawn").map(|step| step.output.clone()).unwrap_or_default();
         let proved_on: Option<NodeId> = withdrawn["node_id"].as_str().and_then(|id| id.parse().ok());
         let node_id = evidence.last().and_then(|seen| seen.node_id).or(proved_on);
-        // Where its own cell was dead, that answered what should have been checked in it.
+        // The death of its own cell stood in for the checks in it.
         let kind = match word {
             Some(word) => word.kind,
             None if withdrawn["lost"] == json!(true) && node_id.is_some() => WitnessKind::Lost,
             None => WitnessKind::Witnessed,
         };
         let witness = Witness {
-            id: cx.world.id(),
+            id: cx.env.id(),
             subject_id: member.id.uuid(),
             transition: Transition::Removed,
             kind,
@@ -97,11 +97,11 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
     })
 }
 
-fn write(cx: &StepCx<'_>, member: Member, witness: Witness) -> Act {
+fn write(cx: &StepCx<'_>, member: Member, witness: Witness) -> StepAction {
     let now = cx.now;
-    Act::write(move |tx, told| {
+    StepAction::commit(move |tx, effects| {
         Box::pin(async move {
-            // The instance's row before the member's, as in a look.
+            // Lock the instance's row before the member's, as an assessment does.
             if witness.kind == WitnessKind::Attested {
                 tx.instance_unwitnessed(member.instance_id, now).await?;
             }
@@ -114,8 +114,8 @@ fn write(cx: &StepCx<'_>, member: Member, witness: Witness) -> Act {
             tx.member_move(&member, &after, now).await?;
             let data = json!({"name": member.name, "component_key": member.component_key,
                               "witness_id": witness.id, "evidence": witness.kind});
-            told.events.push((EventType::MemberRemoved, path(&after), data));
-            Ok(Verdict::witnessed(witness.id, json!(null)))
+            effects.events.push((EventType::MemberRemoved, path(&after), data));
+            Ok(StepOutcome::witnessed(witness.id, json!(null)))
         })
     })
 }

@@ -1,4 +1,4 @@
-//! Have the node destroy the cell.
+//! Destroys the cell on the node.
 
 use futures::future::BoxFuture;
 use muster_db::Result;
@@ -9,32 +9,34 @@ use muster_model::task::TaskKind;
 use super::subject::{allocation, order, refused, subject};
 use crate::definition::{Step, StepCx, Undo};
 use crate::task::{Asked, ask};
-use crate::{Act, Verdict};
+use crate::{StepAction, StepOutcome};
 
-pub(super) const TAKE_DOWN: Step = Step {
-    name: "take_down",
+pub(super) const DESTROY_CELL: Step = Step {
+    name: "destroy_cell",
     does: "has the node destroy it",
     verifies: false,
     run,
     undo: Undo::None("what was destroyed is not made again behind its owner's back"),
 };
 
-fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
+fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
     Box::pin(async move {
         let cell = subject(cx).await?;
         let allocation = allocation(cx, &cell).await?;
         if cell.state.is_final() || cell.incarnation == 0 {
-            return Ok(Verdict::said("it is not there").into());
+            return Ok(StepOutcome::with_message("it is not there").into());
         }
         if allocation.state != AllocationState::Active {
-            return Ok(
-                Verdict::said(format!("its allocation is {}, and takes it along", allocation.state)).into()
-            );
+            return Ok(StepOutcome::with_message(format!(
+                "its allocation is {}, and takes it along",
+                allocation.state
+            ))
+            .into());
         }
         let wanted = order(cx, &cell, &allocation, TaskKind::CellDestroy, "destroy").await?;
         Ok(match ask(cx, &wanted).await? {
             Asked::Pending(act) => act,
-            Asked::Done(..) => Verdict::done().into(),
+            Asked::Done(..) => StepOutcome::done().into(),
             Asked::Failed(why) => refused(CellFailure::DestroyFailed, why).into(),
         })
     })

@@ -1,17 +1,17 @@
-//! Which children block an operation: the command line ends its wait with them, and names their actions.
+//! Blocked children of an operation: the command line stops waiting on them and lists their actions.
 
-use muster_api::operations as api;
+use muster_api::operation as api;
 use muster_ids::OperationId;
 use muster_model::operation::{Operation, OperationState, StepState};
 
+use super::blocked_view;
 use super::evidence::without_node_paths;
-use super::parked;
 use crate::Cx;
 use crate::refuse::{Result, refuse};
 
-/// Blocked descendants of an operation, empty as long as anything below it still advances.
+/// Returns the blocked descendants of an operation; empty while anything below it still advances.
 ///
-/// Only the children of the step that the operation is at count: a child that an earlier step gave up on blocks nobody.
+/// Only children of the current step count: a child that an earlier step gave up on does not block.
 pub(super) async fn blocked_by(cx: &Cx, operation: &Operation) -> Result<Vec<api::BlockedChild>> {
     let mut blocked = Vec::new();
     let mut unvisited = vec![operation.clone()];
@@ -22,10 +22,12 @@ pub(super) async fn blocked_by(cx: &Cx, operation: &Operation) -> Result<Vec<api
         }
         for id in open {
             let Some(child) = cx.platform.store.operation_lookup(id).await.map_err(refuse)? else { continue };
-            match (&child.parked, child.state) {
+            match (&child.blocked, child.state) {
                 // It ended between the two reads, and wakes its parent.
                 (_, state) if state.is_final() => return Ok(Vec::new()),
-                (Some(why), OperationState::Parked) => blocked.push(blocked_child(cx, &child, parked(why))),
+                (Some(why), OperationState::Blocked) => {
+                    blocked.push(blocked_child(cx, &child, blocked_view(why)))
+                }
                 _ => unvisited.push(child),
             }
         }
@@ -34,12 +36,12 @@ pub(super) async fn blocked_by(cx: &Cx, operation: &Operation) -> Result<Vec<api
     Ok(blocked)
 }
 
-/// The unfinished children of the step that an operation is at.
+/// Returns the unfinished children of an operation's current step.
 async fn open_children(cx: &Cx, parent: &Operation) -> Result<Vec<OperationId>> {
     let children = cx.platform.store.operation_children(parent.id).await.map_err(refuse)?;
     let of_step = current_step(parent).map(|step| format!("{step}/")).unwrap_or_default();
-    let counts = |opened_for: &str| opened_for.is_empty() || opened_for.starts_with(&of_step);
-    let open = children.iter().filter(|child| !child.state.is_final() && counts(&child.opened_for));
+    let counts = |spawn_key: &str| spawn_key.is_empty() || spawn_key.starts_with(&of_step);
+    let open = children.iter().filter(|child| !child.state.is_final() && counts(&child.spawn_key));
     Ok(open.map(|child| child.id).collect())
 }
 
@@ -49,15 +51,15 @@ fn current_step(operation: &Operation) -> Option<&str> {
     step.map(|step| step.name.as_str())
 }
 
-fn blocked_child(cx: &Cx, child: &Operation, mut parked: api::Parked) -> api::BlockedChild {
+fn blocked_child(cx: &Cx, child: &Operation, mut blocked: api::Blocked) -> api::BlockedChild {
     if !cx.is_operator() {
-        parked.reason = without_node_paths(&parked.reason);
+        blocked.reason = without_node_paths(&blocked.reason);
     }
     api::BlockedChild {
         operation_id: child.id,
         kind: child.kind.clone(),
         subject_kind: child.subject_kind.clone(),
         subject_name: child.subject_name.clone(),
-        parked,
+        blocked,
     }
 }

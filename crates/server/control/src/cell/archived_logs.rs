@@ -1,15 +1,15 @@
-//! Show the last of what a cell's services wrote before it went.
+//! Show the archived logs of a cell's services from before it was removed.
 
-use muster_api::cell::{CellLog, KeptLogs};
+use muster_api::cell::{ArchivedLogs, CellLog};
 use muster_authz::Permission;
 
 use crate::refuse::refuse;
 use crate::{Answer, Cx, Result};
 
-/// Answers `cell_kept_logs`.
-pub async fn kept_logs(cx: &Cx, project: &str, reference: &str) -> Result<Answer> {
+/// Handles `cell_kept_logs`.
+pub async fn archived_logs(cx: &Cx, project: &str, reference: &str) -> Result<Answer> {
     let cell = cx.cell(project, reference).await?;
-    cx.authorize(Permission::CellKeptLogs, cell.scope(), "cell")?;
+    cx.authorize(Permission::CellArchivedLogs, cell.scope(), "cell")?;
     let kept = cx.platform.store.cell_log_list(cell.id).await.map_err(refuse)?;
     let logs = kept.into_iter().map(|log| CellLog {
         incarnation: log.incarnation,
@@ -18,5 +18,5 @@ pub async fn kept_logs(cx: &Cx, project: &str, reference: &str) -> Result<Answer
         truncated: log.truncated,
         kept_at: log.kept_at,
     });
-    Ok(Answer::new(&KeptLogs { logs: logs.collect() }))
+    Ok(Answer::new(&ArchivedLogs { logs: logs.collect() }))
 }

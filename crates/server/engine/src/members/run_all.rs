@@ -1,4 +1,4 @@
-//! Do it with each of the members that were named. The undo asks what is under way to end; what was done stays, and is named.
+//! Runs the operation for each of the named members. The undo cancels the open ones; finished ones stay and are listed.
 
 use futures::future::BoxFuture;
 use muster_db::{Result, StoreError};
@@ -10,15 +10,15 @@ use crate::child;
 use crate::definition::{Step, StepCx, Undo};
 use crate::gather::{Gathered, Planned, TakesOver, failures, gather};
 use crate::member::{manifest_of, of};
-use crate::{Act, Verdict};
+use crate::{StepAction, StepOutcome};
 
-pub(super) const EACH: Step =
-    Step { name: "each", does: "does it with each of them", verifies: false, run, undo: Undo::Run(undo) };
+pub(super) const RUN_ALL: Step =
+    Step { name: "run_all", does: "does it with each of them", verifies: false, run, undo: Undo::Run(undo) };
 
-/// So many are under way at once where nothing says otherwise.
+/// Default concurrency.
 const AT_ONCE: usize = 64;
 
-fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
+fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
     Box::pin(async move {
         let verb = cx.operation.kind.strip_prefix("members.").unwrap_or_default();
         let verb = Verb::ALL.into_iter().find(|known| known.as_str() == verb);
@@ -29,7 +29,7 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
                 item.id.parse().map_err(|_| StoreError::Corrupt("a member of an operation"))?;
             let member = cx.store.member_lookup(id).await?.ok_or(StoreError::Gone("member".to_owned()))?;
             let mut input = cx.operation.input.clone();
-            // Each has its own successor, rounds and purpose.
+            // Each child has its own successor, retry epoch and purpose.
             if let Value::Object(object) = &mut input {
                 for key in ["round", "for", "inherited"] {
                     object.remove(key);
@@ -49,14 +49,17 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
             Gathered::Ended(items, succeeded) => (items, succeeded),
         };
         let all = items.len();
-        Ok(Act::write(move |_, told| {
+        Ok(StepAction::commit(move |_, effects| {
             Box::pin(async move {
                 let why = failures(&items);
-                told.items = Some(items);
+                effects.items = Some(items);
                 Ok(match succeeded {
-                    done if done == all => Verdict::said(format!("all {all} of them")),
-                    0 => Verdict::Refused { reason: "all_failed", message: format!("none of {all}: {why}") },
-                    done => Verdict::Refused {
+                    done if done == all => StepOutcome::with_message(format!("all {all} of them")),
+                    0 => StepOutcome::Refused {
+                        reason: "all_failed",
+                        message: format!("none of {all}: {why}"),
+                    },
+                    done => StepOutcome::Refused {
                         reason: "some_failed",
                         message: format!("{done} of {all} are done; {why}"),
                     },
@@ -66,7 +69,7 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
     })
 }
 
-/// How many may be out of work at once: the slowest pace of the components that are concerned.
+/// Returns how many members may be out of work at once: the slowest pace of the components concerned.
 async fn pace(cx: &StepCx<'_>, planned: &[Planned]) -> Result<usize> {
     let instance = cx.store.instance_lookup(InstanceId::from_uuid(cx.operation.subject_id)).await?;
     let instance = instance.ok_or(StoreError::Gone("instance".to_owned()))?;
@@ -78,20 +81,23 @@ async fn pace(cx: &StepCx<'_>, planned: &[Planned]) -> Result<usize> {
     Ok(usize::try_from(paces.min().unwrap_or(1)).unwrap_or(1).max(1))
 }
 
-fn undo<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
+fn undo<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
     Box::pin(async move {
         let children = cx.store.operation_children(cx.operation.id).await?;
         let open: Vec<_> = children.into_iter().filter(|child| !child.state.is_final()).collect();
         if open.is_empty() {
-            return Ok(Verdict::said("nothing of it is under way").into());
+            return Ok(StepOutcome::with_message("nothing of it is under way").into());
         }
         let (now, look, left) = (cx.now, cx.timing.look, open.len());
-        Ok(Act::write(move |tx, _| {
+        Ok(StepAction::commit(move |tx, _| {
             Box::pin(async move {
                 for child in open {
                     child::cancel(tx, child.id, now).await?;
                 }
-                Ok(Verdict::Wait { reason: format!("{left} of them have to end first"), until: now + look })
+                Ok(StepOutcome::Wait {
+                    reason: format!("{left} of them have to end first"),
+                    until: now + look,
+                })
             })
         }))
     })

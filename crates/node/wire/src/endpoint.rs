@@ -1,4 +1,4 @@
-//! What an agent can ask for, as a table.
+//! Table of the agent endpoints.
 
 use std::borrow::Cow;
 
@@ -12,7 +12,7 @@ use crate::wire::{
     SecretAsk, SecretTold, Welcome, Work,
 };
 
-/// Named schemas, as they are collected for the document.
+/// Named schemas collected for the document.
 pub(crate) type Schemas = Vec<(String, RefOr<Schema>)>;
 
 /// A handle on the schema of a type.
@@ -42,26 +42,26 @@ fn collect<T: ToSchema>(schemas: &mut Schemas) {
     T::schemas(schemas);
 }
 
-/// One operation. All of them are POST, answer 200 with JSON, and are safe to repeat, except that a token joins once.
+/// One endpoint. All are POST, answer 200 with JSON and are idempotent, except that a token joins once.
 #[derive(Debug, Clone, Copy)]
-pub struct Operation {
-    /// Its name; the last part of its path.
+pub struct Endpoint {
+    /// Name; the last segment of its path.
     pub id: &'static str,
     /// The path.
     pub path: &'static str,
     /// One line.
     pub summary: &'static str,
-    /// Whether a client certificate must be shown.
+    /// Whether a client certificate is required.
     pub certificate: bool,
-    /// The body.
+    /// Request body.
     pub body: Shape,
-    /// The answer.
+    /// Response body.
     pub answer: Shape,
 }
 
-/// Every operation, in the order in which an agent first needs them.
-pub const OPERATIONS: &[Operation] = &[
-    Operation {
+/// Every endpoint, in the order in which an agent first needs them.
+pub const ENDPOINTS: &[Endpoint] = &[
+    Endpoint {
         id: "join",
         path: "/node/v1/join",
         summary: "Join with a one-time token, and get a certificate",
@@ -69,7 +69,7 @@ pub const OPERATIONS: &[Operation] = &[
         body: shape::<Join>(),
         answer: shape::<Joined>(),
     },
-    Operation {
+    Endpoint {
         id: "renew",
         path: "/node/v1/renew",
         summary: "Get another certificate before the present one ends",
@@ -77,7 +77,7 @@ pub const OPERATIONS: &[Operation] = &[
         body: shape::<Renew>(),
         answer: shape::<Renewed>(),
     },
-    Operation {
+    Endpoint {
         id: "hello",
         path: "/node/v1/hello",
         summary: "Take up the node's identity, and learn what must not be there",
@@ -85,7 +85,7 @@ pub const OPERATIONS: &[Operation] = &[
         body: shape::<Hello>(),
         answer: shape::<Welcome>(),
     },
-    Operation {
+    Endpoint {
         id: "poll",
         path: "/node/v1/poll",
         summary: "Be heard, and wait for work",
@@ -93,7 +93,7 @@ pub const OPERATIONS: &[Operation] = &[
         body: shape::<Poll>(),
         answer: shape::<Work>(),
     },
-    Operation {
+    Endpoint {
         id: "report",
         path: "/node/v1/report",
         summary: "Say what became of tasks",
@@ -101,7 +101,7 @@ pub const OPERATIONS: &[Operation] = &[
         body: shape::<Reports>(),
         answer: shape::<Heard>(),
     },
-    Operation {
+    Endpoint {
         id: "inventory",
         path: "/node/v1/inventory",
         summary: "Say what the machine has now",
@@ -109,7 +109,7 @@ pub const OPERATIONS: &[Operation] = &[
         body: shape::<Changed>(),
         answer: shape::<Noted>(),
     },
-    Operation {
+    Endpoint {
         id: "observe",
         path: "/node/v1/observe",
         summary: "Report the status of cells that changed",
@@ -117,7 +117,7 @@ pub const OPERATIONS: &[Operation] = &[
         body: shape::<Observations>(),
         answer: shape::<Observed>(),
     },
-    Operation {
+    Endpoint {
         id: "secret",
         path: "/node/v1/secret",
         summary: "Be told a secret of a cell that is being made here",
@@ -127,21 +127,21 @@ pub const OPERATIONS: &[Operation] = &[
     },
 ];
 
-/// What an agent asks for by an upgrade to WebSocket: to be joined with whoever waits for a stream. The last part of the path is
-/// the stream's id, as the task said it. What travels on it is in [`stream`](crate::stream).
+/// The WebSocket upgrade by which an agent connects to a waiting stream. The last segment of the path is the stream's id
+/// from the task. [`stream`](crate::stream) defines the messages.
 #[derive(Debug, Clone, Copy)]
 pub struct Upgrade {
     /// Its name.
     pub id: &'static str,
-    /// The path, with the stream's id in its place.
+    /// Path with a placeholder for the stream's id.
     pub path: &'static str,
     /// One line.
     pub summary: &'static str,
-    /// What is said on it beside bytes.
+    /// Control messages.
     pub control: Shape,
 }
 
-/// The one upgrade there is. It is a GET, needs the certificate of the cell's own node, and is taken once.
+/// The only upgrade: a GET with the certificate of the cell's node, accepted once.
 pub const STREAM: Upgrade = Upgrade {
     id: "stream",
     path: "/node/v1/streams/{stream}",

@@ -1,4 +1,4 @@
-//! Have member after member run the release that the instance should run: in the order of the components, at their pace.
+//! Moves the members to the instance's desired release: in the order of the components, at their pace.
 
 use std::collections::BTreeSet;
 
@@ -18,17 +18,17 @@ use super::subject::{item_of, order, subject};
 use crate::definition::{Step, StepCx, Undo};
 use crate::gather::{Gathered, Planned, TakesOver, failures, gather};
 use crate::member::{UPGRADE, at_rest, manifest_of};
-use crate::{Act, Verdict};
+use crate::{StepAction, StepOutcome};
 
-pub(super) const ROLL: Step = Step {
-    name: "roll",
+pub(super) const ROLLING_UPDATE: Step = Step {
+    name: "rolling_update",
     does: "has member after member run that release",
     verifies: false,
     run,
     undo: Undo::None("the way back is a rollback, which says so itself"),
 };
 
-fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
+fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
     Box::pin(async move {
         let instance = subject(cx).await?;
         let manifest = manifest_of(cx, instance.app_version_id).await?;
@@ -44,19 +44,19 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
         }
         members.retain(|member| {
             let runs = member.app_version_id == Some(version) && member.state == MemberState::Active;
-            // Who was taken out of work stays out, with what it runs: it is for whoever did that to have it replaced.
+            // A member drained by a user stays drained on its old release: that user replaces it.
             let concerned =
                 !matches!(member.state, MemberState::Removing | MemberState::Failed | MemberState::Requested)
                     && !resting.contains(&member.id);
             match item_of(cx, member) {
                 Some(item) if item.state == ItemState::Succeeded => false,
-                // One whose part was opened is asked for until its item says how that ended.
+                // A member with a child stays in the plan until its item holds the outcome.
                 Some(item) if item.operation_id.is_some() => true,
                 _ => concerned && (changed || !runs || left.contains(&member.id.uuid())),
             }
         });
         let Some(wave) = members.iter().map(|member| order(&manifest, member)).min() else {
-            return Ok(Verdict::said("all of them run it").into());
+            return Ok(StepOutcome::with_message("all of them run it").into());
         };
         members.retain(|member| order(&manifest, member) == wave);
         let paces = members
@@ -65,30 +65,30 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
             .map(|component| component.drain_pace.at_once);
         let pace = usize::try_from(paces.min().unwrap_or(1)).unwrap_or(1).max(1);
         let spared = spared(cx, &instance, &manifest, &mut members).await?;
-        // The way back from a release that does not work stays open, one by one, also where few work: waiting mends nothing.
+        // A rollback from a broken release proceeds one by one even below the quorum: waiting would not repair anything.
         let pace = pace.min(if cx.operation.kind == "instance.rollback" { spared.max(1) } else { spared });
         let input = json!({"app_version_id": version});
         let planned: Vec<Planned> = members
             .into_iter()
             .map(|member| Planned { member, definition: &UPGRADE, input: input.clone() })
             .collect();
-        // What an upgrade that was taken over from has left under way on a member is taken over too.
+        // Open children of a superseded upgrade are superseded too.
         Ok(match gather(cx, planned, pace, TakesOver::Upgrades).await? {
             Gathered::Pending(act) => among_all(cx, act),
             Gathered::Ended(items, succeeded) if items.len() == succeeded => {
                 let until = cx.now;
-                ended(cx, items, Verdict::Wait { reason: "the next components follow".to_owned(), until })
+                ended(cx, items, StepOutcome::Wait { reason: "the next components follow".to_owned(), until })
             }
             Gathered::Ended(items, _) => {
                 let message = failures(&items);
-                ended(cx, items, Verdict::Refused { reason: "some_failed", message })
+                ended(cx, items, StepOutcome::Refused { reason: "some_failed", message })
             }
         })
     })
 }
 
-/// The members that an upgrade which was taken over from still works on, or was about to: those too are brought to this release,
-/// or they would be brought to the other one later.
+/// Returns the members that a superseded upgrade is still working on or was about to: they move to this release too, or they
+/// would later move to the other one.
 async fn left_under_way(cx: &StepCx<'_>) -> Result<BTreeSet<Uuid>> {
     let before: Option<OperationId> =
         cx.operation.input["inherited"]["operation"].as_str().and_then(|text| text.parse().ok());
@@ -98,7 +98,8 @@ async fn left_under_way(cx: &StepCx<'_>) -> Result<BTreeSet<Uuid>> {
     Ok(open.map(|child| child.subject_id).collect())
 }
 
-/// How many may be under way at once without breaking a quorum. Those that do not work anyway come first, and cost nothing.
+/// Returns how many members can be upgraded concurrently without breaking a quorum. Inactive ones come first and cost
+/// nothing.
 async fn spared(
     cx: &StepCx<'_>,
     instance: &Instance,

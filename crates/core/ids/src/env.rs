@@ -8,19 +8,19 @@ use rand::{Rng, SeedableRng};
 
 use crate::TypedId;
 
-/// What time it is.
+/// A source of time.
 pub trait Clock: Send + Sync {
-    /// Now, in whole microseconds: what both databases can keep without loss.
+    /// Returns the current time in whole microseconds, which both databases store without loss.
     fn now(&self) -> Timestamp;
 }
 
-/// Unpredictable bytes.
+/// A source of unpredictable bytes.
 pub trait Entropy: Send + Sync {
     /// Fills `bytes`.
     fn fill(&self, bytes: &mut [u8]);
 }
 
-/// The machine's clock.
+/// The system clock.
 #[derive(Debug, Default)]
 pub struct SystemClock;
 
@@ -31,12 +31,12 @@ impl Clock for SystemClock {
     }
 }
 
-/// A clock that stands still until a test moves it.
+/// A clock that stands still until a test advances it.
 #[derive(Debug)]
 pub struct ManualClock(Mutex<Timestamp>);
 
 impl ManualClock {
-    /// A clock that shows `start`.
+    /// Creates a clock at `start`.
     pub fn at(start: Timestamp) -> Self {
         Self(Mutex::new(to_micros(start)))
     }
@@ -58,8 +58,8 @@ fn to_micros(time: Timestamp) -> Timestamp {
     Timestamp::from_microsecond(time.as_microsecond()).expect("a timestamp cut to microseconds is in range")
 }
 
-/// A generator for secrets as well as for ids: ChaCha, seeded and reseeded by the operating system, one a thread. Asking
-/// the system itself each time is a call into the kernel, five for every command.
+/// A generator for secrets as well as for ids: ChaCha, seeded and reseeded by the operating system, one for each thread.
+/// Calling the system each time would cost five system calls for every command.
 #[derive(Debug, Default)]
 pub struct SystemEntropy;
 
@@ -75,7 +75,7 @@ impl Entropy for SystemEntropy {
 pub struct SeededEntropy(Mutex<rand::rngs::StdRng>);
 
 impl SeededEntropy {
-    /// The sequence that belongs to `seed`.
+    /// Creates the sequence of `seed`.
     pub fn new(seed: u64) -> Self {
         Self(Mutex::new(rand::rngs::StdRng::seed_from_u64(seed)))
     }
@@ -87,28 +87,28 @@ impl Entropy for SeededEntropy {
     }
 }
 
-/// Time and randomness together, as they are handed to whatever needs them.
+/// Time and randomness together, as injected.
 #[derive(Clone)]
-pub struct World {
+pub struct Env {
     clock: Arc<dyn Clock>,
     entropy: Arc<dyn Entropy>,
-    /// The microsecond of the newest id.
+    /// Microsecond of the newest id.
     newest: Arc<AtomicU64>,
 }
 
-impl std::fmt::Debug for World {
+impl std::fmt::Debug for Env {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("World")
     }
 }
 
-impl World {
-    /// The real one.
+impl Env {
+    /// The system clock and entropy.
     pub fn system() -> Self {
         Self::new(Arc::new(SystemClock), Arc::new(SystemEntropy))
     }
 
-    /// One made of the given parts.
+    /// Combines the given parts.
     pub fn new(clock: Arc<dyn Clock>, entropy: Arc<dyn Entropy>) -> Self {
         Self { clock, entropy, newest: Arc::default() }
     }
@@ -119,28 +119,28 @@ impl World {
         Self::new(Arc::new(ManualClock::at(start)), Arc::new(SeededEntropy::new(seed)))
     }
 
-    /// Now.
+    /// Returns the current time.
     pub fn now(&self) -> Timestamp {
         self.clock.now()
     }
 
-    /// `N` random bytes.
+    /// Returns `N` random bytes.
     pub fn bytes<const N: usize>(&self) -> [u8; N] {
         let mut bytes = [0; N];
         self.entropy.fill(&mut bytes);
         bytes
     }
 
-    /// A fresh id: UUIDv7, so that ids sort by the time they were made.
+    /// Returns a new id: UUIDv7, so that ids sort by creation time.
     pub fn id<I: TypedId>(&self) -> I {
         I::from_uuid(self.uuid())
     }
 
-    /// A fresh UUIDv7 for rows that nobody names.
+    /// Returns a new UUIDv7 for rows without a typed id.
     ///
-    /// The twelve bits after the milliseconds hold the fraction of the millisecond (RFC 9562, method 3), so that two
-    /// commands of one caller, one after the other, keep their order when they are sealed. Each is a microsecond after the one
-    /// before at least: what is made in one go is listed in the order in which it was made.
+    /// The twelve bits after the milliseconds hold the fraction of the millisecond (RFC 9562, method 3), so that consecutive
+    /// commands of one caller keep their order when they are sealed. Each is at least a microsecond after the previous one,
+    /// so that ids created together list in creation order.
     pub fn uuid(&self) -> uuid::Uuid {
         let now = u64::try_from(self.now().as_microsecond()).unwrap_or(0);
         let after = |newest: u64| now.max(newest + 1);
@@ -160,10 +160,10 @@ mod tests {
 
     #[test]
     fn ids_are_in_the_order_in_which_they_were_made_though_no_time_passes() {
-        let world = World::for_tests(7);
-        let other = world.clone();
+        let env = Env::for_tests(7);
+        let other = env.clone();
         let made: Vec<uuid::Uuid> =
-            (0..5_000).map(|n| if n % 2 == 0 { world.uuid() } else { other.uuid() }).collect();
+            (0..5_000).map(|n| if n % 2 == 0 { env.uuid() } else { other.uuid() }).collect();
         assert!(made.is_sorted_by(|one, next| one < next));
     }
 }

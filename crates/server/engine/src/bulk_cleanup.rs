@@ -1,5 +1,5 @@
-//! What is left of an operation on many that did not come to its end: members whose turn never came. What its command had counted
-//! for them when it was accepted is counted back.
+//! Cleanup of a bulk operation that did not succeed: members that it never started. The counts reserved when the command was
+//! accepted are reverted.
 
 use futures::future::BoxFuture;
 use muster_db::{Result, StoreError, Tx};
@@ -8,68 +8,68 @@ use muster_model::member::{Member, MemberState};
 use muster_model::operation::{Item, ItemState, Operation, OperationState};
 use serde_json::Value;
 
-use crate::member::{never_came, stays};
-use crate::{Act, StepCx, Verdict};
+use crate::member::{fail_unstarted, stays};
+use crate::{StepAction, StepCx, StepOutcome};
 
-/// What an operation on many meant to do with a member.
+/// Intent of a bulk operation for one member.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Meant {
-    /// It was to come.
+pub(crate) enum Intent {
+    /// The member was to be added.
     Add,
-    /// It was to go.
+    /// The member was to be removed.
     Remove,
-    /// It was to take another's place.
+    /// The member was to replace another.
     Succeed,
 }
 
-/// A settling for operations on many: `meant` says what each member was for.
+/// Settles a bulk operation; `meant` holds the intent for each member.
 pub(crate) fn settle_members<'a>(
     cx: &'a StepCx<'a>,
     state: OperationState,
-    meant: Vec<(MemberId, Meant)>,
-) -> BoxFuture<'a, Result<Act>> {
+    meant: Vec<(MemberId, Intent)>,
+) -> BoxFuture<'a, Result<StepAction>> {
     Box::pin(async move {
-        let mut left: Vec<(Member, Meant, bool)> = Vec::new();
+        let mut left: Vec<(Member, Intent, bool)> = Vec::new();
         if state != OperationState::Succeeded {
             for (id, meant) in meant {
                 let member =
                     cx.store.member_lookup(id).await?.ok_or(StoreError::Gone("member".to_owned()))?;
-                let beside = meant == Meant::Succeed && !stays(&member) && beside(cx, id).await?;
+                let beside = meant == Intent::Succeed && !stays(&member) && beside(cx, id).await?;
                 if (beside || never(meant, &member)) && idle(cx, id, meant).await? {
                     left.push((member, meant, beside));
                 }
             }
         }
         if left.is_empty() {
-            return Ok(Verdict::done().into());
+            return Ok(StepOutcome::done().into());
         }
         let (now, message) = (cx.now, cx.operation.message.clone());
-        Ok(Act::write(move |tx, told| {
+        Ok(StepAction::commit(move |tx, effects| {
             Box::pin(async move {
                 for (member, meant, beside) in left {
                     let more = match meant {
-                        Meant::Add if counted_out(tx, &member).await? => 0,
-                        Meant::Add => -1,
-                        Meant::Remove => 1,
-                        Meant::Succeed => -i64::from(beside),
+                        Intent::Add if already_uncounted(tx, &member).await? => 0,
+                        Intent::Add => -1,
+                        Intent::Remove => 1,
+                        Intent::Succeed => -i64::from(beside),
                     };
                     if more != 0 {
                         tx.component_want(member.instance_id, &member.component_key, more, 0).await?;
                     }
-                    if meant != Meant::Remove && member.state == MemberState::Requested {
-                        never_came(tx, told, member, state, message.clone(), now).await?;
+                    if meant != Intent::Remove && member.state == MemberState::Requested {
+                        fail_unstarted(tx, effects, member, state, message.clone(), now).await?;
                     }
                 }
-                Ok(Verdict::done())
+                Ok(StepOutcome::done())
             })
         }))
     })
 }
 
-/// Whether a member that does not come is not counted any more, because somebody who removes it has counted it out. Whoever
-/// removes it and was accepted before this transaction is seen here; whoever comes after sees that it has failed.
-pub(crate) async fn counted_out(tx: &mut Tx, member: &Member) -> Result<bool> {
-    // Also the lock under which members are counted.
+/// Reports whether a removal has already uncounted a member that was never added. A removal accepted before this transaction
+/// is found here; a later one finds the member failed.
+pub(crate) async fn already_uncounted(tx: &mut Tx, member: &Member) -> Result<bool> {
+    // Also takes the lock under which members are counted.
     tx.component_want(member.instance_id, &member.component_key, 0, 0).await?;
     let operations = tx.operation_touching_now(member.instance_id.uuid()).await?;
     Ok(operations.iter().any(|operation| removes(operation, member)))
@@ -90,35 +90,35 @@ fn removes(operation: &Operation, member: &Member) -> bool {
     }
 }
 
-/// Whether a member never had what it was meant for.
-fn never(meant: Meant, member: &Member) -> bool {
+/// Reports whether the intent had no effect on the member.
+fn never(meant: Intent, member: &Member) -> bool {
     match meant {
-        Meant::Add | Meant::Succeed => member.state == MemberState::Requested,
-        Meant::Remove => {
+        Intent::Add | Intent::Succeed => member.state == MemberState::Requested,
+        Intent::Remove => {
             !matches!(member.state, MemberState::Removing | MemberState::Removed) && !member.never_worked()
         }
     }
 }
 
-/// Whether a new one is to take the place of one that never worked, and so was wanted beside the others.
+/// Reports whether a successor replaces a member that never worked, and was therefore counted in addition to the others.
 async fn beside(cx: &StepCx<'_>, id: MemberId) -> Result<bool> {
     let Some(old) = replaced_by(cx, id) else { return Ok(false) };
     Ok(cx.store.member_lookup(old).await?.is_some_and(|old| old.never_worked()))
 }
 
-/// Whose place a new one is to take.
+/// Returns the member that a successor replaces.
 fn replaced_by(cx: &StepCx<'_>, id: MemberId) -> Option<MemberId> {
     let named = cx.operation.input["successors"].as_object()?;
     let (old, _) = named.iter().find(|(_, new)| new.as_str() == Some(&id.to_string()))?;
     old.parse().ok()
 }
 
-/// Whether nothing is under way that may still do it: a part that was opened for it goes on by itself.
-async fn idle(cx: &StepCx<'_>, id: MemberId, meant: Meant) -> Result<bool> {
+/// Reports whether nothing in progress may still realise the intent: a child opened for it continues on its own.
+async fn idle(cx: &StepCx<'_>, id: MemberId, meant: Intent) -> Result<bool> {
     if cx.store.operation_open_on(id.uuid()).await?.iter().any(|other| other.id != cx.operation.id) {
         return Ok(false);
     }
-    if meant != Meant::Succeed {
+    if meant != Intent::Succeed {
         return Ok(true);
     }
     let children = cx.store.operation_children(cx.operation.id).await?;
@@ -128,15 +128,15 @@ async fn idle(cx: &StepCx<'_>, id: MemberId, meant: Meant) -> Result<bool> {
         .any(|child| !child.state.is_final() && Some(child.subject_id) == of.map(|of| of.uuid())))
 }
 
-/// The members that stand in a list of ids.
-pub(crate) fn listed(ids: &Value, meant: Meant) -> Vec<(MemberId, Meant)> {
+/// Parses a list of member ids.
+pub(crate) fn listed(ids: &Value, meant: Intent) -> Vec<(MemberId, Intent)> {
     let ids = ids.as_array().into_iter().flatten();
     ids.filter_map(|id| id.as_str()?.parse().ok()).map(|id| (id, meant)).collect()
 }
 
 #[cfg(test)]
 mod tests {
-    use muster_ids::World;
+    use muster_ids::Env;
     use muster_model::instance::Health;
 
     use super::*;
@@ -144,26 +144,26 @@ mod tests {
     #[test]
     fn only_what_had_no_effect_is_counted_back() {
         use MemberState::{Failed, Removed, Removing, Requested};
-        let world = World::for_tests(1);
+        let env = Env::for_tests(1);
         for state in MemberState::ALL.iter().copied() {
             for worked in [false, true] {
-                let active_witness_id = worked.then(|| world.id());
-                let member = Member { state, active_witness_id, ..member(&world) };
+                let active_witness_id = worked.then(|| env.id());
+                let member = Member { state, active_witness_id, ..member(&env) };
                 let waits = matches!(state, Requested);
-                assert_eq!(never(Meant::Add, &member), waits, "{state}");
-                assert_eq!(never(Meant::Succeed, &member), waits, "{state}");
+                assert_eq!(never(Intent::Add, &member), waits, "{state}");
+                assert_eq!(never(Intent::Succeed, &member), waits, "{state}");
                 let gone = matches!(state, Removing | Removed) || (state == Failed && !worked);
-                assert_eq!(never(Meant::Remove, &member), !gone, "{state}");
+                assert_eq!(never(Intent::Remove, &member), !gone, "{state}");
             }
         }
     }
 
-    fn member(world: &World) -> Member {
+    fn member(env: &Env) -> Member {
         Member {
-            id: world.id(),
-            tenant_id: world.id(),
-            project_id: world.id(),
-            instance_id: world.id(),
+            id: env.id(),
+            tenant_id: env.id(),
+            project_id: env.id(),
+            instance_id: env.id(),
             component_key: "unit".to_owned(),
             name: "i-unit-1".to_owned(),
             state: MemberState::Requested,
@@ -188,8 +188,8 @@ mod tests {
             removed_witness_id: None,
             operation_id: None,
             correlation_id: String::new(),
-            created_at: world.now(),
-            updated_at: world.now(),
+            created_at: env.now(),
+            updated_at: env.now(),
             version: 1,
         }
     }

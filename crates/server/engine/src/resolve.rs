@@ -1,7 +1,7 @@
-//! What can be decided about a parked operation.
+//! Decisions about a blocked operation.
 
 use jiff::Timestamp;
-use muster_model::operation::{Operation, OperationState, Unblock};
+use muster_model::operation::{Operation, OperationState, ResolveAction};
 
 use serde_json::json;
 
@@ -9,55 +9,55 @@ use crate::advance::{compensate, resume};
 use crate::definition::Abandon;
 use crate::{Definition, Timing};
 
-/// What follows from a decision.
+/// Consequence of a decision.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unblocked {
-    /// The engine goes on with it.
+    /// The engine continues with it.
     GoesOn,
-    /// The same, and the operator's word stands in for the evidence that could not be had.
+    /// The engine continues, and the operator's attestation replaces the missing evidence.
     Attested,
 }
 
-/// Takes a parked operation up because what it waited for may be there now: nobody had to decide anything. Says whether it was
-/// parked; the caller writes it down, in a transaction that seized the operation.
+/// Resumes a blocked operation because its obstacle may be gone, without a decision. Reports whether it was blocked; the
+/// caller stores it, in a transaction that seized the operation.
 pub fn go_on(operation: &mut Operation, definition: &Definition, timing: &Timing, now: Timestamp) -> bool {
-    if operation.state != OperationState::Parked {
+    if operation.state != OperationState::Blocked {
         return false;
     }
     crate::advance::go_on(operation, definition, timing, now);
     true
 }
 
-/// Applies a decision to a parked operation; `None` when it is not one of the choices. The caller writes it down, in a
+/// Applies a decision to a blocked operation; `None` when it is not one of the choices. The caller stores it, in a
 /// transaction that seized the operation.
-pub fn unblock(
+pub fn resolve(
     operation: &mut Operation,
     definition: &Definition,
     timing: &Timing,
-    choice: Unblock,
+    action: ResolveAction,
     now: Timestamp,
 ) -> Option<Unblocked> {
-    let parked = operation.parked.as_ref()?;
-    if !parked.choices.contains(&choice) {
+    let blocked = operation.blocked.as_ref()?;
+    if !blocked.actions.contains(&action) {
         return None;
     }
-    Some(match choice {
-        Unblock::Retry => {
+    Some(match action {
+        ResolveAction::Retry => {
             resume(operation, definition, timing, now);
             Unblocked::GoesOn
         }
-        Unblock::Compensate => {
+        ResolveAction::Compensate => {
             compensate(operation, timing, now);
             Unblocked::GoesOn
         }
-        Unblock::AcceptPartial => {
+        ResolveAction::AcceptPartial => {
             operation.input["accept_partial"] = json!(true);
             operation.state = OperationState::Running;
-            operation.parked = None;
+            operation.blocked = None;
             operation.due_at = now;
             Unblocked::GoesOn
         }
-        Unblock::Abandon => match definition.abandon {
+        ResolveAction::Abandon => match definition.abandon {
             Abandon::Attest => {
                 resume(operation, definition, timing, now);
                 Unblocked::Attested

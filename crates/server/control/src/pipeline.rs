@@ -1,8 +1,8 @@
-//! The one door for commands: effect, idempotency key, audit entry and events in one transaction, or none of them.
+//! The command pipeline: effect, idempotency key, audit entry and events in one transaction, or none of them.
 
 use jiff::SignedDuration;
 use muster_api::{Code, Problem};
-use muster_db::{Door, Replay, StoreError};
+use muster_db::{CommandRecord, Replay, StoreError};
 use muster_ids::AuditId;
 use muster_model::Scope;
 use muster_model::audit::{Actor, Entry, Outcome, Target};
@@ -14,37 +14,37 @@ use crate::audit::audit_detail;
 use crate::commit::{Answer, Commit, WriteError};
 use crate::refuse::{Result, refuse};
 
-/// The request, as far as the door must know it.
+/// The parts of a request that the command pipeline needs.
 #[derive(Debug, Clone)]
 pub struct Command {
-    /// `noun.verb`, for the audit.
+    /// Action as `noun.verb`, for the audit.
     pub action: String,
     /// Method and path.
     pub route: String,
-    /// The caller's key; none for methods that repeat safely by `If-Match`.
+    /// Idempotency key; none for methods that are repeatable by `If-Match`.
     pub key: Option<String>,
-    /// The keyed hash of query and body.
+    /// Keyed hash of query and body.
     pub request_hash: [u8; 32],
-    /// The status of success.
+    /// Status on success.
     pub status: u16,
 }
 
-/// What goes back.
+/// Response of a command.
 #[derive(Debug, Clone)]
 pub struct Reply {
-    /// The status.
+    /// HTTP status.
     pub status: u16,
-    /// The body.
+    /// Response body.
     pub body: Value,
-    /// The resource's version.
+    /// Resource version.
     pub version: Option<i64>,
-    /// A cookie to set.
+    /// Cookie to set.
     pub cookie: Option<String>,
-    /// Whether it is a stored answer.
+    /// Whether it is a replayed response.
     pub replayed: bool,
 }
 
-/// Carries a prepared command out, or explains why not; either way it is in the audit.
+/// Executes a prepared command or returns the error; both are audited.
 pub async fn execute(cx: &Cx, command: &Command, prepared: Result<Commit>) -> Result<Reply> {
     let refused = match prepared {
         Ok(commit) => match carry_out(cx, command, commit).await {
@@ -53,8 +53,8 @@ pub async fn execute(cx: &Cx, command: &Command, prepared: Result<Commit>) -> Re
         },
         Err(problem) => problem,
     };
-    // A repeat of something done before often fails on its own effect (the name is taken, the version has moved on):
-    // the first answer is the right one then.
+    // A repeated command often fails on its own effect (name taken, version changed): the first response is the right one
+    // then.
     if let Some(reply) = replay(cx, command, &refused).await? {
         return Ok(reply);
     }
@@ -79,7 +79,7 @@ async fn carry_out(cx: &Cx, command: &Command, commit: Commit) -> Result<Reply> 
     };
     let detail = audit_detail(&command.action, detail, before, &answer.body);
     let entry = Entry {
-        id: cx.platform.world.id::<AuditId>(),
+        id: cx.platform.env.id::<AuditId>(),
         at: cx.now,
         actor: actor.unwrap_or_else(|| actor_of(cx)),
         action: command.action.clone(),
@@ -92,7 +92,7 @@ async fn carry_out(cx: &Cx, command: &Command, commit: Commit) -> Result<Reply> 
         count: 1,
         detail,
     };
-    let door = Door {
+    let door = CommandRecord {
         actor_id: cx.actor_id(),
         route: command.route.clone(),
         key: command.key.clone(),
@@ -101,17 +101,17 @@ async fn carry_out(cx: &Cx, command: &Command, commit: Commit) -> Result<Reply> 
         body: stored_body(&answer).to_string(),
         scope,
         at: cx.now,
-        unsealed_id: cx.platform.world.uuid(),
+        outbox_id: cx.platform.env.uuid(),
         entry: serde_json::to_string(&entry).expect("an audit entry is JSON"),
         events: serde_json::to_string(&events).expect("events are JSON"),
     };
-    match tx.door_insert(&door).await {
+    match tx.record_command(&door).await {
         Ok(true) => {}
         Ok(false) => {
             tx.rollback().await;
             return Err(used_key());
         }
-        // A single statement may also have been the commit, and lost.
+        // A single statement may also have been the commit, with its response lost.
         Err(StoreError::Unheard) => {
             return settle(cx, command, answer, after, Err(StoreError::Unheard)).await;
         }
@@ -124,14 +124,14 @@ async fn carry_out(cx: &Cx, command: &Command, commit: Commit) -> Result<Reply> 
     settle(cx, command, answer, after, committed).await
 }
 
-/// Whom to tell after the commit.
+/// Notifications to send after the commit.
 #[derive(Clone, Copy)]
 struct After {
     revokes: bool,
     wakes_engine: bool,
 }
 
-/// What is left to do after the commit, or instead of knowing.
+/// Finishes a command after the commit, or determines whether it was committed.
 async fn settle(
     cx: &Cx,
     command: &Command,
@@ -141,11 +141,11 @@ async fn settle(
 ) -> Result<Reply> {
     match committed {
         Ok(()) => {}
-        // Nobody heard whether it happened. The key was written with the effect, so it knows.
+        // The outcome of the commit is unknown. The idempotency key was written with the effect, so its presence decides.
         Err(StoreError::Unheard) if command.key.is_some() && happened(cx, command).await => {}
         Err(error) => return Err(refuse(error)),
     }
-    cx.platform.unsealed.notify_one();
+    cx.platform.outbox.notify_one();
     if after.revokes {
         cx.platform.forget_credentials();
     }
@@ -155,7 +155,7 @@ async fn settle(
     Ok(live(command.status, answer))
 }
 
-/// The placeholder for "the key was used before"; `replay` puts the stored answer, or the right problem, in its place.
+/// Returns the placeholder error for a used key; `replay` substitutes the stored response or the right problem.
 fn used_key() -> Problem {
     Problem::new(Code::Unavailable, "the key's day is just over: repeat the request")
 }
@@ -170,14 +170,14 @@ async fn stored(cx: &Cx, command: &Command) -> Result<Option<Replay>> {
     cx.platform.store.replay_lookup(&cx.actor_id(), &command.route, key, since).await.map_err(refuse)
 }
 
-/// The stored answer for the request's key, if there is one.
+/// Returns the stored response for the request's key, if there is one.
 async fn replay(cx: &Cx, command: &Command, refused: &Problem) -> Result<Option<Reply>> {
     let found = match stored(cx, command).await? {
         Some(replay) => Some(replay),
         None => {
             forget_old_key(cx, command).await?;
-            // On SQLite the first answer may still have been on its way to the disk, in the same group of commits as
-            // this request; the transaction above ended only after that group did.
+            // On SQLite the first response may still have been in the same commit group as this request; the transaction
+            // above ended only after that group.
             stored(cx, command).await?
         }
     };
@@ -188,8 +188,7 @@ async fn replay(cx: &Cx, command: &Command, refused: &Problem) -> Result<Option<
             "this Idempotency-Key was used for another request within a day: use a new key for a new request",
         ));
     }
-    // What the actor may not do or see any more is not shown again either. Where the thing itself is gone, the place
-    // where it was decides.
+    // A replay needs current permissions as well. If the resource itself is gone, the scope it was in decides.
     let scope = Scope::from_columns(replay.tenant_id, replay.project_id);
     let still_sees = cx.actor.as_ref().is_none_or(|actor| actor.principal.sees(scope));
     if refused.code == Code::PermissionDenied || (refused.code == Code::NotFound && !still_sees) {
@@ -203,7 +202,7 @@ async fn replay(cx: &Cx, command: &Command, refused: &Problem) -> Result<Option<
     Ok(Some(Reply { status, body, version, cookie: None, replayed: true }))
 }
 
-/// A key whose day is over still stands in the unique index until the sweeper comes by.
+/// Deletes an expired key, which stays in the unique index until the sweeper removes it.
 async fn forget_old_key(cx: &Cx, command: &Command) -> Result<()> {
     let Some(key) = &command.key else { return Ok(()) };
     let until = cx.now - cx.platform.options.idempotency_retention;
@@ -239,20 +238,21 @@ pub(crate) fn actor_of(cx: &Cx) -> Actor {
     }
 }
 
-/// Refusals are audited in a transaction of their own, in the chain of the actor's tenant; those without an actor are only
-/// counted, but for failed logins of people who exist, which `session_create` notes itself. A failure to write one is logged and changes nothing: the command was refused anyway.
+/// Audits a rejected command in a transaction of its own, in the chain of the actor's tenant. Rejections without an actor
+/// are only counted, except for failed logins of existing users, which `session_create` records itself. A failed write is
+/// only logged: the command was rejected anyway.
 async fn note_refusal(cx: &Cx, command: &Command, problem: &Problem) {
     let Some(actor) = &cx.actor else {
         cx.platform.metrics.anonymous_refusals.inc();
         return;
     };
-    // A request that may have happened, or could not even be judged, is not a refusal.
+    // A request that may have been executed, or failed before it was decided, is no rejection.
     if problem.code.status() >= 500 {
         return;
     }
     let denied = matches!(problem.code, Code::PermissionDenied | Code::NotFound);
     let entry = Entry {
-        id: cx.platform.world.id::<AuditId>(),
+        id: cx.platform.env.id::<AuditId>(),
         at: cx.now,
         actor: actor_of(cx),
         action: command.action.clone(),
@@ -269,16 +269,16 @@ async fn note_refusal(cx: &Cx, command: &Command, problem: &Problem) {
 }
 
 impl Cx {
-    /// Writes a refusal down, or counts it with the same one of this minute.
+    /// Records a rejection, or counts it with an equal one of the same minute.
     pub(crate) async fn count_refusal(&self, entry: &Entry) {
         let minute = self.now.as_second() / SignedDuration::from_mins(1).as_secs();
         let write = async {
             let mut tx = self.platform.store.begin().await?;
-            tx.refusal_count(entry, minute, self.platform.world.uuid()).await?;
+            tx.refusal_count(entry, minute, self.platform.env.uuid()).await?;
             tx.commit().await
         };
         match write.await {
-            Ok(()) => self.platform.unsealed.notify_one(),
+            Ok(()) => self.platform.outbox.notify_one(),
             Err(error) => tracing::warn!(%error, action = entry.action, "a refusal could not be audited"),
         }
     }

@@ -1,5 +1,4 @@
-//! Have the node sweep away what belongs to nothing, if that was asked for, and look again. What is missing is not made behind
-//! its owner's back.
+//! Removes orphans from the node, if requested, and verifies that. Missing resources are not recreated without their owner.
 
 use futures::future::BoxFuture;
 use muster_db::{Result, StoreError};
@@ -12,17 +11,17 @@ use super::compare::{Differences, differences, found};
 use super::subject;
 use crate::definition::{Step, StepCx, Undo};
 use crate::task::{Ask, Asked, ask};
-use crate::{Act, Verdict};
+use crate::{StepAction, StepOutcome};
 
-pub(super) const MEND: Step = Step {
-    name: "mend",
+pub(super) const CLEAN_ORPHANS: Step = Step {
+    name: "clean_orphans",
     does: "has the node remove what belongs to nothing, if that was asked for",
     verifies: true,
     run,
     undo: Undo::None("what belonged to nobody is not missed by anybody"),
 };
 
-fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
+fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
     Box::pin(async move {
         let node = subject(cx).await?;
         let corrupt = || StoreError::Corrupt("what an audit found");
@@ -30,7 +29,7 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
         let orphans: Vec<Thing> = serde_json::from_value(seen["orphans"].clone()).map_err(|_| corrupt())?;
         let missing: Vec<String> = serde_json::from_value(seen["missing"].clone()).map_err(|_| corrupt())?;
         let things = seen["things"].as_u64().and_then(|count| usize::try_from(count).ok()).unwrap_or(0);
-        let wanted = cx.operation.input["mend"].as_bool().unwrap_or(false);
+        let wanted = cx.operation.input["repair"].as_bool().unwrap_or(false);
         let path = format!("/v1/nodes/{}", node.id);
         let mut data =
             json!({"name": node.name, "orphans": orphans.len(), "missing": missing.len(), "mended": false});
@@ -38,14 +37,14 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
             return Ok(tell(path, data, "there is nothing to sweep away".to_owned()));
         }
         if orphans.is_empty() || !wanted {
-            // Who asks by a script wants to know by the end of it whether all is well.
+            // Fail, so that a script learns of the differences from the exit status.
             let advice = if orphans.is_empty() {
                 ""
             } else {
-                "; repeat with `--mend` to sweep away what belongs to nothing"
+                "; repeat with `--repair` to sweep away what belongs to nothing"
             };
             let message = format!("{}{advice}", Differences { orphans, missing }.said(things));
-            return Ok(Verdict::Refused { reason: "differences_found", message }.into());
+            return Ok(StepOutcome::Refused { reason: "differences_found", message }.into());
         }
         let details = Details { things: orphans, ..Details::default() };
         let sweep = Ask {
@@ -59,18 +58,18 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
         match ask(cx, &sweep).await? {
             Asked::Pending(act) => return Ok(act),
             Asked::Failed(message) => {
-                return Ok(Verdict::Refused { reason: "destroy_failed", message }.into());
+                return Ok(StepOutcome::Refused { reason: "destroy_failed", message }.into());
             }
             Asked::Done(..) => {}
         }
         match found(cx, &node, "look again").await? {
             Asked::Pending(act) => Ok(act),
-            Asked::Failed(message) => Ok(Verdict::Refused { reason: "verify_failed", message }.into()),
+            Asked::Failed(message) => Ok(StepOutcome::Refused { reason: "verify_failed", message }.into()),
             Asked::Done(_, found) => {
                 let left = differences(cx, &node, &found).await?;
                 if !left.orphans.is_empty() {
                     let message = format!("swept, but still there: {}", left.said(found.things.len()));
-                    return Ok(Verdict::Refused { reason: "verify_failed", message }.into());
+                    return Ok(StepOutcome::Refused { reason: "verify_failed", message }.into());
                 }
                 data["mended"] = json!(true);
                 Ok(tell(path, data, format!("swept away, and looked: {}", left.said(found.things.len()))))
@@ -79,11 +78,11 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<Act>> {
     })
 }
 
-fn tell(path: String, data: serde_json::Value, said: String) -> Act {
-    Act::write(move |_, told| {
+fn tell(path: String, data: serde_json::Value, said: String) -> StepAction {
+    StepAction::commit(move |_, effects| {
         Box::pin(async move {
-            told.events.push((EventType::NodeAudited, path, data));
-            Ok(Verdict::said(said))
+            effects.events.push((EventType::NodeAudited, path, data));
+            Ok(StepOutcome::with_message(said))
         })
     })
 }

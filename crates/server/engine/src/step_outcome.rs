@@ -1,0 +1,148 @@
+//! Outcomes of a step: a closed set.
+
+use futures::future::BoxFuture;
+use jiff::Timestamp;
+use muster_db::{StoreError, Tx};
+use muster_ids::{NodeId, ServiceAccountId, WitnessId};
+use muster_model::event::EventType;
+use muster_model::operation::Item;
+use serde_json::Value;
+
+/// Outcome of a step.
+#[derive(Debug, Clone)]
+pub enum StepOutcome {
+    /// The step is done.
+    Done {
+        /// Record of its effects, for its undo and for a superseding operation.
+        output: Value,
+        /// Message for users.
+        message: Option<String>,
+        /// Its evidence.
+        witness: Option<WitnessId>,
+    },
+    /// The step continues later.
+    Wait {
+        /// Why it waits, for users.
+        reason: String,
+        /// When the engine runs it again unless it is woken earlier.
+        until: Timestamp,
+    },
+    /// The effect certainly did not happen, and will not.
+    Refused {
+        /// Reason code from a closed list.
+        reason: &'static str,
+        /// Message for users.
+        message: String,
+    },
+    /// The effect may have happened: it is read back before any further attempt.
+    Unknown {
+        /// What is unknown.
+        message: String,
+        /// When to read back.
+        until: Timestamp,
+    },
+}
+
+impl StepOutcome {
+    /// Done, without a message.
+    pub fn done() -> Self {
+        StepOutcome::Done { output: Value::Null, message: None, witness: None }
+    }
+
+    /// Done, with a record for the undo.
+    pub fn with(output: Value) -> Self {
+        StepOutcome::Done { output, message: None, witness: None }
+    }
+
+    /// Done, with a message.
+    pub fn with_message(message: impl Into<String>) -> Self {
+        StepOutcome::Done { output: Value::Null, message: Some(message.into()), witness: None }
+    }
+
+    /// Returns the same outcome, due when `other` is due if that is sooner.
+    fn or_sooner(self, other: Self) -> Self {
+        let (StepOutcome::Wait { until: sooner, .. } | StepOutcome::Unknown { until: sooner, .. }) = other
+        else {
+            return self;
+        };
+        match self {
+            StepOutcome::Wait { reason, until } => StepOutcome::Wait { reason, until: until.min(sooner) },
+            StepOutcome::Unknown { message, until } => {
+                StepOutcome::Unknown { message, until: until.min(sooner) }
+            }
+            ended => ended,
+        }
+    }
+
+    /// Done, with evidence.
+    pub fn witnessed(witness: WitnessId, output: Value) -> Self {
+        StepOutcome::Done { output, message: None, witness: Some(witness) }
+    }
+}
+
+/// Side effects of a step's statements besides its outcome.
+#[derive(Debug, Clone, Default)]
+pub struct Effects {
+    /// Events: type, path of the subject, data.
+    pub events: Vec<(EventType, String, Value)>,
+    /// Nodes with a new task or new desired state.
+    pub tasks_for: Vec<NodeId>,
+    /// Accounts with a new adapter step.
+    pub steps_for: Vec<ServiceAccountId>,
+    /// Current items of a bulk operation.
+    pub items: Option<Vec<Item>>,
+}
+
+/// Statements of a step. They run in the transaction that also writes the journal.
+pub type Statements = Box<
+    dyn for<'t> FnOnce(&'t mut Tx, &'t mut Effects) -> BoxFuture<'t, Result<StepOutcome, StoreError>> + Send,
+>;
+
+/// Action of a step: return an outcome, or run statements.
+pub enum StepAction {
+    /// An outcome that needs no statement.
+    Return(StepOutcome),
+    /// Statements that return the outcome.
+    Commit(Statements),
+}
+
+impl StepAction {
+    /// Statements that return the outcome.
+    pub fn commit<W>(write: W) -> Self
+    where
+        W: for<'t> FnOnce(&'t mut Tx, &'t mut Effects) -> BoxFuture<'t, Result<StepOutcome, StoreError>>
+            + Send
+            + 'static,
+    {
+        StepAction::Commit(Box::new(write))
+    }
+
+    /// Combines several waiting actions into one transaction: the first outcome counts for all, due when the soonest is.
+    /// `None` if there are none.
+    pub(crate) fn combine(acts: Vec<StepAction>) -> Option<Self> {
+        acts.into_iter().reduce(|first, next| match (first, next) {
+            (StepAction::Return(first), StepAction::Return(next)) => {
+                StepAction::Return(first.or_sooner(next))
+            }
+            (first, next) => StepAction::commit(move |tx, effects| {
+                Box::pin(async move {
+                    let first = first.run_in(tx, effects).await?;
+                    Ok(first.or_sooner(next.run_in(tx, effects).await?))
+                })
+            }),
+        })
+    }
+
+    async fn run_in(self, tx: &mut Tx, effects: &mut Effects) -> Result<StepOutcome, StoreError> {
+        match self {
+            StepAction::Return(outcome) => Ok(outcome),
+            StepAction::Commit(write) => write(tx, effects).await,
+        }
+    }
+}
+
+impl From<StepOutcome> for StepAction {
+    fn from(outcome: StepOutcome) -> Self {
+        StepAction::Return(outcome)
+    }
+}
