@@ -1,6 +1,7 @@
 """An allocation is restarted and resized with a cell in it, verified by control groups from outside."""
 
 import json
+import time
 from pathlib import Path
 
 from world import eventually
@@ -26,6 +27,7 @@ def run(world):
     again = json.loads(project.said("-o", "json", "cell", "get", "a"))
     assert (again["id"], again["state"], again["incarnation"]) == (cell["id"], "running", cell["incarnation"] + 1), again
     assert place(project)["incarnation"] == allocation["incarnation"] + 1
+    eventually(lambda: settled(world, allocation), seconds=30)
     after = processes(world, allocation)
     assert after and not before & after, (before, after)
     assert project.exec("a", "cat", "/keep/x").stdout == "kept\n"
@@ -78,6 +80,14 @@ def group(world, allocation, controller):
 def processes(world, allocation):
     folder = group(world, allocation, "memory")
     return {int(pid) for file in folder.rglob("cgroup.procs") for pid in file.read_text().split()}
+
+
+def settled(world, allocation):
+    """The pipeline that fills its memory has ended: it holds all of it, and no process comes or goes."""
+    holds(world, allocation, 70_000_000)
+    first = processes(world, allocation)
+    time.sleep(1)
+    assert first == processes(world, allocation)
 
 
 def limits(world, allocation):

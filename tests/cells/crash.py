@@ -36,12 +36,13 @@ def killed_while_cells_run(world):
             each.tenant.allocate("a", gpus="1")
             each.tenant.cell("a", "a", each.spec(**web("a")))
         assert len(addresses) == 2, addresses
+        eventually(lambda: serving(2))
         refused = world.down()
         assert refused.returncode == 1 and "stop it first" in refused.stderr, refused
         world.stop(signal.SIGKILL)
         # Its child processes end with it; the cell does not.
         eventually(lambda: gone(world), seconds=20)
-        assert count("httpd") == 2, "a cell ended"
+        serving(2)
         world.said("down", "--data-dir", str(world.data))
         assert count("httpd") == 1, "not one cell is left, that of the other platform"
         time.sleep(0.5)
@@ -94,6 +95,10 @@ def unpacked(partial):
 def gone(world):
     left = [line for line in snapshot.processes().values() if str(world.data) in line and " agent run " in line]
     assert not left, left
+
+
+def serving(cells):
+    assert count("httpd") == cells, snapshot.processes()
 
 
 def count(word):

@@ -187,8 +187,8 @@ class Storm:
 
 
 def restarted(world, kill_at=""):
-    """Kills the server and restarts it. A dead collector holds its lease for five minutes more, which is too
-    long to wait for here: so the lease is expired by hand."""
+    """Kills the server and restarts it. A dead collector's lease lasts 45 seconds, which is too long to wait for here, so
+    the lease is expired by hand."""
     if world.server.process.poll() is None:
         world.server.kill()
     database = sqlite3.connect(world.data / "muster.db", timeout=30)

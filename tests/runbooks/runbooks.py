@@ -17,16 +17,16 @@ from platform_under_test import ROOT, Folder  # noqa: E402
 
 RUNBOOKS = ROOT / "docs" / "runbooks"
 AT_ONCE = 3
-ALL = [*sorted(RUNBOOKS.glob("*.md")), *sorted(ROOT.glob("adapters/*/RUNBOOK.md"))]
+ALL = [*sorted(RUNBOOKS.glob("*.md")), *sorted(ROOT.glob("adapters/*/RUNBOOK.md")), ROOT / "docs" / "guides" / "tutorial.md"]
 
 
 def parsed():
-    """Every command of every runbook is one that the program takes."""
+    """Every command of every runbook and of the tutorial is one that the program takes."""
     with Folder("muster-runbooks") as folder, ThreadPoolExecutor(4) as pool:
         grammar = Grammar(folder)
         found = [fault for some in pool.map(lambda file: faults(file.relative_to(ROOT), file.read_text(), grammar), ALL) for fault in some]
         assert not found, "\n" + "\n".join(found)
-        return f"{grammar.judged} commands of {len(ALL)} runbooks"
+        return f"{grammar.judged} commands of {len(ALL)} documents"
 
 
 def followed(incident):

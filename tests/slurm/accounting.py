@@ -100,7 +100,7 @@ def first_instant(world, cluster):
 
 
 def judge(results, since):
-    """Returns the number of accepted jobs, and the rejections for an account after that time."""
+    """Returns the number of accepted jobs; fails if a job was rejected for its account after that time."""
     taken = 0
     for uid in LOUD:
         ran = results[uid]

@@ -144,7 +144,7 @@ class Flow:
         return [line.split("|") for line in said.split("\n") if line]
 
     def all_ended(self):
-        """Reports whether the accounting has the end of every job: it gets both some time after slurmctld."""
+        """Asserts that the accounting has every job and its end: it gets both some time after slurmctld."""
         rows = self.rows()
         open_ = [row for row in rows if row[1] in ("PENDING", "RUNNING", "REQUEUED")]
         missing = set(self.accepted) - {row[0] for row in rows}

@@ -41,7 +41,7 @@ def member(cluster, name):
 
 
 def within(seconds, what, told):
-    """Returns the time until it was reported; fails after the bound."""
+    """Waits until it is reported, and prints how long that took; fails after the bound."""
     began = time.monotonic()
     while not told():
         assert time.monotonic() - began <= seconds, f"{what} was not told within {seconds} s"

@@ -109,9 +109,9 @@ fn lost() -> StoreError {
 pub struct Meter(std::sync::atomic::AtomicU64);
 
 impl Meter {
-    /// Returns the longest time so far.
-    pub fn longest_held(&self) -> Duration {
-        Duration::from_micros(self.0.load(std::sync::atomic::Ordering::Relaxed))
+    /// Returns the longest time since the last call.
+    pub fn take_longest_held(&self) -> Duration {
+        Duration::from_micros(self.0.swap(0, std::sync::atomic::Ordering::Relaxed))
     }
 
     fn record(&self, held: Duration) {

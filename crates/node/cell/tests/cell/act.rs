@@ -207,7 +207,7 @@ fn a_service_that_does_not_become_ready_is_ended_and_what_was_the_matter_is_said
     assert!(error.contains("it ended 4 times, last with 1; its last words: no such disk"), "{error}");
     assert_eq!(service(&site.cells.look(cell).unwrap(), "again").state, ServiceState::Idle);
     let error = ask(&site.cells, cell, "mute", "start", "t2", 6).unwrap_err().to_string();
-    assert!(error.contains("not become ready in 6 s") && error.contains("port 81"), "{error}");
+    assert!(error.contains("mute did not become ready in") && error.contains("port 81"), "{error}");
     assert!(!site.say(cell, "ps").contains("sleep 1003"), "what failed does not come about later");
     assert_eq!(service(&site.cells.look(cell).unwrap(), "mute").state, ServiceState::Idle);
     assert!(
