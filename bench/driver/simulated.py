@@ -63,7 +63,7 @@ class Agent:
         (folder / "token").write_text(enrolment["token"])
         told = output_of([binary, "agent", "join", "--server", f"https://{server.nodes_address}", "--data-dir", data,
                           "--token-file", folder / "token", "--ca-sha256", enrolment["ca_sha256"], "--name", name,
-                          "--pretend-gpus", gpus], env=ENVIRONMENT)
+                          "--fake-gpus", gpus], env=ENVIRONMENT)
         digest = re.search(r"--digest (\S+)", told)[1]
         call(server.address, "POST", f"/v1/nodes/{name}/approve", {"digest": digest}, server.operator, {"If-Match": "*"})
         self.process = Process("the agent", [binary, "agent", "run", "--driver", "simulated", "--data-dir", data], ENVIRONMENT, folder / "log")

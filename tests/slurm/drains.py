@@ -63,7 +63,7 @@ def at_work(cluster):
 def resumed(cluster):
     """Whatever waits for a person is tried again."""
     for operation in cluster.json("operation", "list", "--state", "blocked")["items"]:
-        cluster.muster("operation", "unblock", operation["id"], "--action", "retry")
+        cluster.muster("operation", "resolve", operation["id"], "--action", "retry")
     cells.eventually(lambda: nothing_open(cluster), seconds=60)
 
 

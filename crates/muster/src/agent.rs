@@ -1,5 +1,15 @@
 //! `muster agent`: the node agent, and a fleet of simulated nodes.
 
+pub(crate) mod clean;
+pub(crate) mod driver;
+pub(crate) mod enrolment;
+pub(crate) mod inventory;
+pub(crate) mod join;
+pub(crate) mod run;
+pub(crate) mod simulate;
+pub(crate) mod tuning;
+pub(crate) mod wipe_device;
+
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -8,8 +18,6 @@ use clap::{Arg, ArgMatches, Command, value_parser};
 use muster_agent::AgentError;
 use muster_agent::inventory::DiskReserve;
 use tracing_subscriber::filter::LevelFilter;
-
-use crate::{agent_clean, agent_inventory, agent_join, agent_run, agent_simulate, agent_wipe_device};
 
 pub(crate) fn command() -> Command {
     Command::new("agent")
@@ -21,12 +29,12 @@ pub(crate) fn command() -> Command {
         )
         .subcommand_required(true)
         .arg_required_else_help(true)
-        .subcommand(agent_join::command())
-        .subcommand(agent_run::command())
-        .subcommand(agent_inventory::command())
-        .subcommand(agent_clean::command())
-        .subcommand(agent_wipe_device::command())
-        .subcommand(agent_simulate::command())
+        .subcommand(join::command())
+        .subcommand(run::command())
+        .subcommand(inventory::command())
+        .subcommand(clean::command())
+        .subcommand(wipe_device::command())
+        .subcommand(simulate::command())
 }
 
 /// Returns the command line with only this subcommand. An agent must stay small for months, and parsing the API
@@ -42,12 +50,12 @@ pub(crate) fn on_one_thread(matches: &ArgMatches) -> bool {
 
 pub(crate) async fn run(matches: &ArgMatches) -> anyhow::Result<ExitCode> {
     let result = match matches.subcommand() {
-        Some(("join", matches)) => agent_join::run(matches).await,
-        Some(("run", matches)) => agent_run::run(matches).await,
-        Some(("inventory", matches)) => agent_inventory::run(matches).await,
-        Some(("clean", matches)) => agent_clean::run(matches).await,
-        Some(("wipe-device", matches)) => agent_wipe_device::run(matches).await,
-        Some(("simulate", matches)) => agent_simulate::run(matches).await,
+        Some(("join", matches)) => join::run(matches).await,
+        Some(("run", matches)) => run::run(matches).await,
+        Some(("inventory", matches)) => inventory::run(matches).await,
+        Some(("clean", matches)) => clean::run(matches).await,
+        Some(("wipe-device", matches)) => wipe_device::run(matches).await,
+        Some(("simulate", matches)) => simulate::run(matches).await,
         _ => bail!("say what the agent should do"),
     };
     // An agent that must be enrolled again has its own exit code, so that a supervisor does not restart it forever.
@@ -74,9 +82,9 @@ pub(crate) fn data_dir() -> Arg {
         .help("Where the node's key, its certificate and its places are kept; for its owner alone")
 }
 
-pub(crate) fn pretend_gpus() -> Arg {
-    Arg::new("pretend-gpus")
-        .long("pretend-gpus")
+pub(crate) fn fake_gpus_arg() -> Arg {
+    Arg::new("fake-gpus")
+        .long("fake-gpus")
         .value_name("N")
         .value_parser(value_parser!(u32).range(0..=64))
         .help("Report N invented GPUs in place of real ones, for machines that have none")

@@ -11,13 +11,13 @@ use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use futures::future::join_all;
 use muster_agent::{Folder, real};
 
-use crate::agent_clean::REMOVED;
+use crate::agent::clean::REMOVED;
 use crate::server::settings;
-use crate::up_block::Blocks;
-use crate::up_ground::Ground;
-use crate::up_idle::{agent_ended, server_ended};
-use crate::up_program::{PATH, inside};
-use crate::up_record::{Kind, Nodes, Record, names};
+use crate::up::address_pool::Blocks;
+use crate::up::idle::{agent_ended, server_ended};
+use crate::up::program::{PATH, inside};
+use crate::up::record::{Kind, Nodes, Record, names};
+use crate::up::testbed::Testbed;
 
 /// Maximum length of the shown output of `muster agent clean`.
 const SAID: usize = 4096;
@@ -59,10 +59,10 @@ pub(crate) async fn run(matches: &ArgMatches) -> anyhow::Result<ExitCode> {
     if let Some(nodes) = Nodes::find(&data)? {
         match nodes.read()? {
             // On a repeat too: something may have been created after the first run.
-            Some(Record { nodes: count, kind: Kind::Cells(ground) })
-                if ground.raised || real::missing_tools().is_empty() =>
+            Some(Record { nodes: count, kind: Kind::Cells(testbed) })
+                if testbed.raised || real::missing_tools().is_empty() =>
             {
-                let (removed, left) = clear(&nodes, count, &ground).await;
+                let (removed, left) = clear(&nodes, count, &testbed).await;
                 if !left.is_empty() {
                     for thing in &left {
                         eprintln!("muster: {thing}");
@@ -71,14 +71,14 @@ pub(crate) async fn run(matches: &ArgMatches) -> anyhow::Result<ExitCode> {
                         "the above could not be removed, and the data folder stays as it is: mend it, then repeat `muster down`"
                     );
                 }
-                if ground.raised || removed > 0 {
+                if testbed.raised || removed > 0 {
                     said.push(format!(
                         "cells, disks and networks of {count} node(s), their namespaces and their wire"
                     ));
                 }
-                if ground.raised {
-                    let block = ground.block;
-                    let kind = Kind::Cells(Ground { raised: false, ..ground });
+                if testbed.raised {
+                    let block = testbed.block;
+                    let kind = Kind::Cells(Testbed { raised: false, ..testbed });
                     nodes.write(&Record { nodes: count, kind })?;
                     Blocks::machine().give_back(block, &data.canonicalize()?)?;
                 }
@@ -107,14 +107,14 @@ pub(crate) async fn run(matches: &ArgMatches) -> anyhow::Result<ExitCode> {
 
 /// Removes everything of all nodes; returns the number of removals and the failures. The namespace of a node that is not
 /// clean stays, with its network, so that it can be retried.
-async fn clear(nodes: &Nodes, count: u8, ground: &Ground) -> (usize, Vec<String>) {
+async fn clear(nodes: &Nodes, count: u8, testbed: &Testbed) -> (usize, Vec<String>) {
     let missing = real::missing_tools();
     if !missing.is_empty() {
         return (0, vec![format!("anything, because this machine lacks {}", missing.join("; "))]);
     }
     let cleaned = join_all((1..=count).zip(names(count)).map(|(number, name)| async move {
-        let removed = clean(nodes, ground, number, &name).await;
-        let cleaned = removed.and_then(|removed| ground.remove_node(&name).map(|()| removed));
+        let removed = clean(nodes, testbed, number, &name).await;
+        let cleaned = removed.and_then(|removed| testbed.remove_node(&name).map(|()| removed));
         cleaned.map_err(|error| format!("{name}: {error:#}"))
     }));
     let (mut removed, mut left) = (0, Vec::new());
@@ -125,7 +125,7 @@ async fn clear(nodes: &Nodes, count: u8, ground: &Ground) -> (usize, Vec<String>
         }
     }
     if left.is_empty()
-        && let Err(error) = ground.remove_wire()
+        && let Err(error) = testbed.remove_wire()
     {
         left.push(format!("the wire: {error:#}"));
     }
@@ -133,18 +133,18 @@ async fn clear(nodes: &Nodes, count: u8, ground: &Ground) -> (usize, Vec<String>
 }
 
 /// Runs a node's own cleanup in its namespace; returns the number of removed resources.
-async fn clean(nodes: &Nodes, ground: &Ground, number: u8, name: &str) -> anyhow::Result<usize> {
+async fn clean(nodes: &Nodes, testbed: &Testbed, number: u8, name: &str) -> anyhow::Result<usize> {
     let folder = nodes.node(name);
     if !folder.is_dir() {
         return Ok(0);
     }
     agent_ended(&Folder::new(&folder)).await?;
-    let namespace = ground.shelter(name)?;
+    let namespace = testbed.shelter(name)?;
     let mut words: Vec<OsString> = inside(&namespace).into();
     words.push(std::env::current_exe()?.into());
     words.extend(["agent", "clean", "--log-format", "text", "--data-dir"].map(OsString::from));
-    words.extend([folder.into(), "--run-dir".into(), ground.node_run(name).into()]);
-    words.extend(["--id-base".into(), ground.id_base(number).to_string().into()]);
+    words.extend([folder.into(), "--run-dir".into(), testbed.node_run(name).into()]);
+    words.extend(["--id-base".into(), testbed.id_base(number).to_string().into()]);
     let mut command = tokio::process::Command::new(&words[0]);
     command.args(&words[1..]).env_clear().env("PATH", PATH).stdin(Stdio::null()).kill_on_drop(true);
     let ended = command.output().await.context("starting `muster agent clean`")?;

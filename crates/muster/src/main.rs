@@ -1,29 +1,12 @@
 //! `muster`: the server, the all-in-one mode, and the command line, in one program.
 
 mod agent;
-mod agent_clean;
-mod agent_driver;
-mod agent_enrolment;
-mod agent_inventory;
-mod agent_join;
-mod agent_knobs;
-mod agent_run;
-mod agent_simulate;
-mod agent_wipe_device;
 mod backup;
 mod down;
 mod logs;
 mod root_key;
 mod server;
 mod up;
-mod up_agent;
-mod up_block;
-mod up_ground;
-mod up_idle;
-mod up_nodes;
-mod up_program;
-mod up_record;
-mod up_server;
 
 use std::process::ExitCode;
 use std::time::Duration;

@@ -1,5 +1,14 @@
 //! `muster up`: everything on one machine, in one process group, stopped together.
 
+pub(crate) mod address_pool;
+pub(crate) mod agent;
+pub(crate) mod idle;
+pub(crate) mod nodes;
+pub(crate) mod program;
+pub(crate) mod record;
+pub(crate) mod server;
+pub(crate) mod testbed;
+
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -10,10 +19,10 @@ use muster_http::Settings;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 
-use crate::agent_enrolment::Operator;
+use crate::agent::enrolment::Operator;
 use crate::server::{settings, with_settings};
-use crate::up_nodes::{Fleet, with_nodes};
-use crate::up_server::Server;
+use crate::up::nodes::{Fleet, with_nodes};
+use crate::up::server::Server;
 
 pub(crate) fn command() -> Command {
     with_nodes(with_settings(Command::new("up")))

@@ -103,10 +103,10 @@ impl Driver {
     }
 
     /// Returns the cells with a partition limit, and the limit in seconds.
-    pub(crate) fn stop_alone(&self) -> Result<Vec<(CellPlace, u32)>, AgentError> {
+    pub(crate) fn stop_self_fenced(&self) -> Result<Vec<(CellPlace, u32)>, AgentError> {
         match self {
-            Self::Simulated(driver) => Ok(driver.stop_alone()),
-            Self::Real(driver) => driver.stop_alone(),
+            Self::Simulated(driver) => Ok(driver.stop_self_fenced()),
+            Self::Real(driver) => driver.stop_self_fenced(),
         }
     }
 
@@ -123,7 +123,7 @@ impl Driver {
     pub(crate) fn boot_id(&self) -> String {
         match self {
             Self::Simulated(driver) => driver.boot_id(),
-            Self::Real(_) => crate::alone::boot(),
+            Self::Real(_) => crate::self_fencing::boot(),
         }
     }
 

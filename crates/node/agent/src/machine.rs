@@ -16,7 +16,7 @@ pub enum Machine {
         /// Reserved disk space, not offered to allocations.
         reserve: DiskReserve,
         /// GPUs to simulate.
-        pretend: Option<Pretend>,
+        simulated: Option<Pretend>,
     },
     /// A simulated machine.
     Simulated {
@@ -40,10 +40,10 @@ impl Machine {
             Self::Simulated { name, gpus, cpus, memory_mb, disk_mb } => {
                 simulated(name, *gpus, *cpus, *memory_mb, *disk_mb)
             }
-            Self::This { data_dir, reserve, pretend } => {
-                let (data_dir, reserve, pretend) = (data_dir.clone(), *reserve, pretend.clone());
+            Self::This { data_dir, reserve, simulated } => {
+                let (data_dir, reserve, simulated) = (data_dir.clone(), *reserve, simulated.clone());
                 let looking = tokio::task::spawn_blocking(move || {
-                    read(std::path::Path::new("/"), &data_dir, reserve, pretend)
+                    read(std::path::Path::new("/"), &data_dir, reserve, simulated)
                 });
                 looking.await.unwrap_or_else(|error| Inventory {
                     notes: vec![format!("The machine could not be read: {error}.")],

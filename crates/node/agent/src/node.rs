@@ -6,7 +6,6 @@ use muster_ids::Env;
 use tokio::sync::{Notify, watch};
 
 use crate::AgentError;
-use crate::alone::Heard;
 use crate::dial::Dial;
 use crate::driver::Driver;
 use crate::fence::Fences;
@@ -17,6 +16,7 @@ use crate::link::CallError;
 use crate::machine::Machine;
 use crate::outbox::Outbox;
 use crate::provide::{Store, Verdicts};
+use crate::self_fencing::Heard;
 use crate::stream::Streams;
 use crate::trust;
 

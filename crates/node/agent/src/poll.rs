@@ -71,7 +71,7 @@ async fn take_up(node: &Running, link: &mut Link) -> Result<Option<Welcome>, Age
                 return Ok(None);
             }
         };
-        crate::alone::heard(node);
+        crate::self_fencing::heard(node);
         *node.told_digest.lock().expect("no holder of this lock can panic") = digest.clone();
         // The server delivers tasks again that were not started, unless they were cancelled.
         node.lanes.lock().expect("no holder of this lock can panic").forget_waiting();
@@ -181,7 +181,7 @@ async fn ask_for_work(
         };
         match unless_retired(answer)? {
             Ok(Handed { tasks, wanted }) => {
-                crate::alone::heard(node);
+                crate::self_fencing::heard(node);
                 backoff.reset();
                 tasks.into_iter().for_each(|task| receive(node, task));
                 if let Some(wanted) = wanted {

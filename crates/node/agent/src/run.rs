@@ -6,13 +6,13 @@ use futures::future::{BoxFuture, Either, select};
 use tokio::sync::watch;
 
 use crate::AgentError;
-use crate::alone::watching;
 use crate::look::looking;
 use crate::node::{Agent, Running};
 use crate::observe::observing;
 use crate::poll::polling;
 use crate::renew::{check, renewing};
 use crate::report::reporting;
+use crate::self_fencing::watching;
 use crate::stream::streaming;
 use crate::work::working;
 

@@ -161,7 +161,7 @@ impl Cells {
     }
 
     /// Returns the cells with a partition limit, and the limit in seconds.
-    pub fn stop_alone(&self) -> CellResult<Vec<(CellPlace, u32)>> {
+    pub fn stop_self_fenced(&self) -> CellResult<Vec<(CellPlace, u32)>> {
         let mut cells = Vec::new();
         for place in self.list()? {
             let record = self.record(place.cell_id);

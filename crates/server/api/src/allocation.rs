@@ -89,7 +89,7 @@ pub struct Allocation {
     /// Number of allocations ahead of it in the queue; only when a single allocation is returned, and only while it
     /// waits.
     #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub before_in_line: Option<i64>,
+    pub queue_position: Option<i64>,
     /// Time until which it stays in the queue.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub wait_until: Option<Timestamp>,

@@ -20,7 +20,6 @@ mod outbound;
 mod outbox;
 mod password;
 mod pipeline;
-mod places;
 mod platform;
 mod refuse;
 mod reseal;
@@ -29,6 +28,7 @@ mod root_key;
 mod sealer;
 mod sweeper;
 mod tail;
+mod tenant_cache;
 
 pub mod adapter;
 pub mod adapter_step;

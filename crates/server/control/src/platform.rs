@@ -15,9 +15,9 @@ use crate::audit::AuditKey;
 use crate::authn::Authn;
 use crate::envelope::Envelope;
 use crate::fleet::Fleet;
-use crate::places::Places;
 use crate::registry::{Manifests, Names};
 use crate::stream::Streams;
+use crate::tenant_cache::TenantCache;
 use crate::{Limits, Metrics, RootKeys, Tail};
 
 /// Settings of the use cases.
@@ -174,7 +174,7 @@ pub struct Platform {
     /// Adapters that wait for work at this server.
     pub(crate) leases: Leases,
     pub(crate) authn: Authn,
-    pub(crate) places: Places,
+    pub(crate) tenant_cache: TenantCache,
     pub(crate) names: Names,
     pub(crate) manifests: Manifests,
     /// Downloads from external registries in progress.
@@ -203,7 +203,7 @@ impl Platform {
                 options.timing,
                 hooks(platform),
             )),
-            places: Places::default(),
+            tenant_cache: TenantCache::default(),
             names: Names::default(),
             manifests: Manifests::default(),
             fetches: Default::default(),
@@ -273,7 +273,7 @@ impl Platform {
     /// Clears cached credentials, so that the next request reads the database.
     pub fn forget_credentials(&self) {
         self.authn.forget();
-        self.places.forget();
+        self.tenant_cache.forget();
         self.names.forget();
         self.manifests.forget();
     }

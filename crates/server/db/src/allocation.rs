@@ -63,9 +63,9 @@ statements! {
     ALLOCATION_EXPIRED = both(
         "SELECT id FROM allocations WHERE state = 'active' AND expires_at <= $1 ORDER BY expires_at LIMIT 100");
     // An earlier request that is no larger goes first: any capacity that fits the later one fits it too.
-    LINE_BEFORE = both(
+    QUEUE_POSITION = both(
         "SELECT COUNT(*) FROM allocations WHERE state = 'placing' AND id < $1");
-    LINE_YIELD = both(
+    QUEUE_YIELD = both(
         "SELECT id FROM allocations WHERE state = 'placing' AND id < $1 AND gpus <= $2 AND cpus <= $3 AND memory_mb <= $4
             AND disk_mb <= $5 AND (shape = 'gpu_slice' OR $6 = 'baremetal') ORDER BY id LIMIT 1");
     PHASE_INSERT_NEXT = both(
@@ -197,12 +197,12 @@ impl Store {
     }
 
     /// Returns an allocation's queue position: the number of allocations before it.
-    pub async fn line_before(&self, id: AllocationId) -> Result<i64> {
-        self.fetch_optional(&LINE_BEFORE, args![id]).await?.map_or(Ok(0), |row| row.get(0))
+    pub async fn queue_position(&self, id: AllocationId) -> Result<i64> {
+        self.fetch_optional(&QUEUE_POSITION, args![id]).await?.map_or(Ok(0), |row| row.get(0))
     }
 
     /// Returns an earlier queued allocation that is no larger, which goes first.
-    pub async fn line_yield_to(&self, allocation: &Allocation) -> Result<Option<AllocationId>> {
+    pub async fn queue_yield_to(&self, allocation: &Allocation) -> Result<Option<AllocationId>> {
         let need = allocation.capacity;
         let args = args![
             allocation.id,
@@ -212,7 +212,7 @@ impl Store {
             need.disk_mb,
             allocation.shape.as_str()
         ];
-        self.fetch_optional(&LINE_YIELD, args).await?.map(|row| row.get(0)).transpose()
+        self.fetch_optional(&QUEUE_YIELD, args).await?.map(|row| row.get(0)).transpose()
     }
 
     /// Returns the phases of an allocation, oldest first.

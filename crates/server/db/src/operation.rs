@@ -428,7 +428,7 @@ impl Tx {
     }
 
     /// Makes the first operations in the capacity queue due now.
-    pub async fn operation_wake_in_line(&mut self, now: Timestamp, most: i64) -> Result<()> {
+    pub async fn operation_wake_queued(&mut self, now: Timestamp, most: i64) -> Result<()> {
         self.execute(&OPERATION_WAKE_IN_LINE, args![now, most]).await.map(drop)
     }
 

@@ -349,7 +349,7 @@ impl Store {
     }
 
     /// Returns the number of queued allocations.
-    pub async fn line_length(&self) -> Result<i64> {
+    pub async fn queue_length(&self) -> Result<i64> {
         self.fetch_optional(&CAPACITY_WAITING, args![]).await?.map_or(Ok(0), |row| row.get(0))
     }
 

@@ -165,15 +165,15 @@ fn actions(id: &str, blocked: &Value, now: Timestamp) -> Vec<String> {
         told => format!("; it escalated {told}"),
     });
     let mut lines = vec![format!("{who}{}:", escalates.unwrap_or_default())];
-    lines.extend(choices(id, blocked).into_iter().map(|(why, command)| format!("  {why:<28} {command}")));
+    lines.extend(actions(id, blocked).into_iter().map(|(why, command)| format!("  {why:<28} {command}")));
     lines
 }
 
 /// Returns the actions of a blocked operation, as ready-made commands.
-fn choices(id: &str, blocked: &Value) -> Vec<(&'static str, String)> {
-    let choices = blocked["choices"].as_array().into_iter().flatten().filter_map(Value::as_str);
+fn actions(id: &str, blocked: &Value) -> Vec<(&'static str, String)> {
+    let actions = blocked["actions"].as_array().into_iter().flatten().filter_map(Value::as_str);
     let command = |choice: &str| format!("muster operation resolve {id} --action {choice}");
-    choices
+    actions
         .map(|choice| match choice {
             "retry" => ("try it again:", command(choice)),
             "compensate" => ("undo what was done:", command(choice)),
@@ -300,7 +300,7 @@ mod tests {
     fn an_operation_with_nothing_but_blocked_children_is_blocked_for_a_wait() {
         let child = |id: &str, name: &str| {
             json!({"operation_id": id, "kind": "member.remove", "subject_kind": "member", "subject_name": name,
-                   "blocked": {"reason": "no disk", "resolvable_by": "tenant", "choices": ["retry"]}})
+                   "blocked": {"reason": "no disk", "resolvable_by": "tenant", "actions": ["retry"]}})
         };
         let mut parent = operation("running");
         assert!(blocking_children(&parent).is_empty());

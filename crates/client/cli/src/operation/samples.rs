@@ -56,7 +56,7 @@ pub(crate) fn operation(state: &str) -> Value {
             operation["reason"] = json!("prepare_failed");
             operation["message"] = json!("the disk is full");
             operation["blocked"] = json!({
-                "reason": "the disk is full", "resolvable_by": "operator", "choices": ["retry", "compensate", "abandon"],
+                "reason": "the disk is full", "resolvable_by": "operator", "actions": ["retry", "compensate", "abandon"],
                 "since": "2026-11-15T12:25:19Z", "escalates_at": "2026-11-15T13:25:19Z",
             });
         }

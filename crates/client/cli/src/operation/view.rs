@@ -1,4 +1,4 @@
-//! One operation, for `muster operation get`, `cancel` and `unblock`.
+//! One operation, for `muster operation get`, `cancel` and `resolve`.
 
 use jiff::Timestamp;
 use serde_json::Value;
@@ -61,7 +61,7 @@ fn facts(operation: &Value, now: Timestamp) -> Vec<(&'static str, String)> {
         facts.push(("cancel", "its end was asked for".to_owned()));
     }
     for (name, label) in
-        [("supersedes", "supersedes"), ("parent_id", "part of"), ("correlation_id", "thread")]
+        [("supersedes", "supersedes"), ("parent_id", "parent"), ("correlation_id", "correlation id")]
     {
         let value = text(operation, name);
         if !value.is_empty() {

@@ -196,11 +196,11 @@ async fn a_wait_on_an_operation_whose_last_child_is_blocked_ends_with_13_and_the
     replace["witnesses"] = json!([]);
     replace["blocked_by"] = json!([{"operation_id": "op_2", "kind": "member.remove", "subject_kind": "member",
         "subject_name": "unit-0", "blocked": {"reason": "check 0 does not hold", "resolvable_by": "tenant",
-        "choices": ["retry"], "since": "2026-11-15T12:25:19Z", "escalates_at": "2026-11-15T13:25:19Z"}}]);
+        "actions": ["retry"], "since": "2026-11-15T12:25:19Z", "escalates_at": "2026-11-15T13:25:19Z"}}]);
     let ends = async |line: &str| {
         let first = match line.contains("watch") {
             true => None,
-            false if line.contains("unblock") => Some(shows(&replace)),
+            false if line.contains("resolve") => Some(shows(&replace)),
             false => Some(started(&replace)),
         };
         let looks = (0..200).map(|_| shows(&replace));

@@ -11,7 +11,7 @@ mod islands;
 mod network;
 mod numa;
 mod pci;
-mod pretended;
+mod simulated_gpus;
 mod system;
 mod tree;
 
@@ -20,19 +20,19 @@ use std::path::Path;
 use muster_wire::inventory::Inventory;
 
 pub use disk::DiskReserve;
-pub use pretended::{Pretend, simulated};
+pub use simulated_gpus::{Pretend, simulated};
 use tree::Tree;
 
 /// Reads the machine below `root`, which is `/` except in tests. Blocks, because NVML can take seconds.
-pub fn read(root: &Path, data_dir: &Path, reserve: DiskReserve, pretend: Option<Pretend>) -> Inventory {
+pub fn read(root: &Path, data_dir: &Path, reserve: DiskReserve, simulated: Option<Pretend>) -> Inventory {
     let mut notes = Vec::new();
     let tree = Tree::new(root);
     let memory_mb = system::memory_mb(&tree, &mut notes);
     let cpus = cpus::read(&tree, &mut notes);
     let numa = numa::read(&tree, memory_mb, &mut notes);
     let pci = pci::read(&tree);
-    let gpus = match &pretend {
-        Some(pretend) => pretend.gpus(),
+    let gpus = match &simulated {
+        Some(simulated) => simulated.gpus(),
         // NVML describes the machine it runs on, whatever the root.
         None if root == Path::new("/") => gpus::read(&pci, &numa, &mut notes),
         None => {
@@ -40,7 +40,7 @@ pub fn read(root: &Path, data_dir: &Path, reserve: DiskReserve, pretend: Option<
             Vec::new()
         }
     };
-    if pretend.is_none() {
+    if simulated.is_none() {
         gpus::note_unseen(&pci, &gpus, &mut notes);
     }
     Inventory {
@@ -56,7 +56,7 @@ pub fn read(root: &Path, data_dir: &Path, reserve: DiskReserve, pretend: Option<
         network: network::read(&tree),
         pci,
         gpus,
-        pretended: pretend.is_some(),
+        pretended: simulated.is_some(),
         notes,
     }
 }

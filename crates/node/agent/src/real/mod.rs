@@ -161,8 +161,8 @@ impl Driver {
     }
 
     /// Returns the cells with a partition limit.
-    pub(crate) fn stop_alone(&self) -> Result<Vec<(CellPlace, u32)>, AgentError> {
-        self.cells.stop_alone().map_err(|error| AgentError::Refused(error.to_string()))
+    pub(crate) fn stop_self_fenced(&self) -> Result<Vec<(CellPlace, u32)>, AgentError> {
+        self.cells.stop_self_fenced().map_err(|error| AgentError::Refused(error.to_string()))
     }
 
     /// Kills every process of a cell, in any state.

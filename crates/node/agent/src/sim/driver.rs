@@ -127,8 +127,8 @@ impl Driver {
     }
 
     /// Returns the cells with a partition limit.
-    pub(crate) fn stop_alone(&self) -> Vec<(CellPlace, u32)> {
-        self.holdings.lock().expect("no holder of this lock can panic").stop_alone()
+    pub(crate) fn stop_self_fenced(&self) -> Vec<(CellPlace, u32)> {
+        self.holdings.lock().expect("no holder of this lock can panic").stop_self_fenced()
     }
 
     /// Lists the sandboxes.

@@ -103,7 +103,7 @@ impl Holdings {
         self.cells().into_iter().filter_map(status).collect()
     }
 
-    pub(super) fn stop_alone(&self) -> Vec<(CellPlace, u32)> {
+    pub(super) fn stop_self_fenced(&self) -> Vec<(CellPlace, u32)> {
         let limit = |place: CellPlace| {
             let cell = self.places.get(&place.allocation_id)?.cells.get(&place.cell_id)?;
             Some((place, cell.stop_after_partition?))

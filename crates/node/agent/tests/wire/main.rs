@@ -1,7 +1,6 @@
 //! The agent against a scripted server that implements the wire protocol over real TLS.
 
 mod acts;
-mod alone;
 mod cells;
 mod crash;
 mod fleet;
@@ -15,6 +14,7 @@ mod real_room;
 mod registry;
 mod resume;
 mod secret;
+mod self_fencing;
 mod server;
 mod session;
 mod tasks;

@@ -101,7 +101,7 @@ pub(crate) fn view(allocation: &Allocation) -> api::Allocation {
         message: allocation.message.clone(),
         evidence: None,
         operation_id: allocation.operation_id,
-        before_in_line: None,
+        queue_position: None,
         wait_until: allocation.wait_until,
         expires_at: allocation.expires_at,
         protected: allocation.protected,
@@ -129,7 +129,7 @@ pub(crate) async fn full_view(cx: &Cx, allocation: &Allocation) -> Result<api::A
         view.evidence = found.map(|witness| operation::witness_kind(witness.kind));
     }
     if allocation.state == AllocationState::Placing {
-        view.before_in_line = Some(store.line_before(allocation.id).await.map_err(refuse)?);
+        view.queue_position = Some(store.queue_position(allocation.id).await.map_err(refuse)?);
     }
     Ok(view)
 }

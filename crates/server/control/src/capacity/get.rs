@@ -38,7 +38,7 @@ pub async fn get(cx: &Cx, project: &str, query: CapacityQuery) -> Result<Answer>
         nodes: nodes(&question, &rooms),
         largest: amounts(&largest(&question, &rooms)),
         by_gpus: by_gpus(&question, &rooms),
-        waiting: store.line_length().await.map_err(refuse)?,
+        waiting: store.queue_length().await.map_err(refuse)?,
         quota_left: quota,
         reason: obstacle.as_ref().map(|(reason, _)| *reason),
         nearest: match obstacle {

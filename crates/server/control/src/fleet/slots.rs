@@ -14,7 +14,7 @@ use super::tell;
 use crate::Cx;
 
 /// Number of queued operations to wake when slots become usable.
-const IN_LINE: i64 = 8;
+const QUEUED: i64 = 8;
 
 /// Returns the slots to write for the GPUs of `found`. Approved and quarantined slots stay unchanged: their facts change
 /// only when the difference is approved.
@@ -65,7 +65,7 @@ pub(super) async fn write(
         tell_of(tx, cx, node, action, (*id, device), EventType::SlotFound).await?;
     }
     if !found.is_empty() {
-        tx.operation_wake_in_line(cx.now, IN_LINE).await?;
+        tx.operation_wake_queued(cx.now, QUEUED).await?;
     }
     Ok(!found.is_empty())
 }

@@ -12,7 +12,7 @@ use muster_model::node::{Capacity, Node, Slot, SlotState};
 use muster_wire::inventory::{Gpu, Inventory};
 use serde_json::json;
 
-use super::{IN_LINE, ensure_reported, inventory, path, pin_address, still_ours, view};
+use super::{QUEUED, ensure_reported, inventory, path, pin_address, still_ours, view};
 use crate::commit::{WriteError, target, told};
 use crate::{Answer, Commit, Cx, Result};
 
@@ -67,7 +67,7 @@ pub async fn approve(cx: &Cx, reference: &str, body: NodeApprove) -> Result<Comm
             })?;
             pin_address(tx, &node).await?;
             tx.node_recount(node.id).await?;
-            tx.operation_wake_in_line(now, IN_LINE).await?;
+            tx.operation_wake_queued(now, QUEUED).await?;
             Ok(Answer::new(&view(&tx.node_of(node.id).await?)))
         })
     });

@@ -37,7 +37,7 @@ use crate::commit::WriteError;
 use crate::refuse::{Result, refuse};
 
 /// Number of queued operations to wake when a node becomes usable: about as many as one node could take.
-const IN_LINE: i64 = 64;
+const QUEUED: i64 = 64;
 
 /// Returns a node's view for lists and commands; `get` adds details.
 pub(crate) fn view(node: &Node) -> api::Node {

@@ -7,7 +7,7 @@ use muster_model::Scope;
 use muster_model::event::EventType;
 use serde_json::json;
 
-use super::{IN_LINE, path, still_ours, view};
+use super::{QUEUED, path, still_ours, view};
 use crate::commit::{target, told};
 use crate::{Answer, Commit, Cx, Result};
 
@@ -30,7 +30,7 @@ pub async fn uncordon(cx: &Cx, reference: &str, body: NodeReason) -> Result<Comm
                 };
                 return Err(Problem::new(Code::InvalidState, why).into());
             }
-            tx.operation_wake_in_line(now, IN_LINE).await?;
+            tx.operation_wake_queued(now, QUEUED).await?;
             Ok(Answer::new(&view(&tx.node_of(id).await?)))
         })
     });

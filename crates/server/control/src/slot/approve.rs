@@ -56,7 +56,7 @@ pub async fn approve(cx: &Cx, reference: &str, body: SlotApprove) -> Result<Comm
                 error => error.into(),
             })?;
             tx.node_recount(slot.node_id).await?;
-            tx.operation_wake_in_line(now, 8).await?;
+            tx.operation_wake_queued(now, 8).await?;
             Ok(Answer::new(&view(&current(tx, &seen).await?)))
         })
     });

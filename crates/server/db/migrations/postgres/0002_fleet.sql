@@ -190,7 +190,7 @@ CREATE TABLE allocations (
 CREATE UNIQUE INDEX allocations_by_name ON allocations (project_id, name) WHERE state NOT IN ('released', 'failed');
 CREATE INDEX allocations_by_project ON allocations (project_id, id);
 CREATE INDEX allocations_on_node ON allocations (node_id) WHERE state NOT IN ('released', 'failed');
-CREATE INDEX allocations_in_line ON allocations (id) WHERE state = 'placing';
+CREATE INDEX allocations_queued ON allocations (id) WHERE state = 'placing';
 CREATE INDEX allocations_by_expiry ON allocations (expires_at) WHERE state = 'active';
 
 -- The phases of an allocation.

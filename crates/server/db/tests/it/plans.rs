@@ -38,11 +38,11 @@ const HOT: &[(&str, &str, &str)] = &[
     ("TASK_OF", "uuid", "(SELECT operation_id FROM node_tasks LIMIT 1)"),
     ("TASK_REQUEUE", "uuid", "(SELECT id FROM nodes ORDER BY id DESC LIMIT 1)"),
     (
-        "LINE_YIELD",
+        "QUEUE_YIELD",
         "uuid, bigint, bigint, bigint, bigint, text",
         "gen_random_uuid(), 1, 1, 1, 1, 'gpu_slice'",
     ),
-    ("LINE_BEFORE", "uuid", "gen_random_uuid()"),
+    ("QUEUE_POSITION", "uuid", "gen_random_uuid()"),
     ("CLAIMS_OF_ALLOCATION", "uuid", "(SELECT id FROM allocations LIMIT 1)"),
 ];
 

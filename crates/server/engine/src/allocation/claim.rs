@@ -33,11 +33,11 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
             return Ok(StepOutcome::with_message("it was claimed before").into());
         }
         // Earlier requests that need no more than this one go first.
-        let fits = match cx.store.line_yield_to(&allocation).await? {
+        let fits = match cx.store.queue_yield_to(&allocation).await? {
             Some(_) => Vec::new(),
             None => cx.store.fits().await?,
         };
-        let before = cx.store.line_before(allocation.id).await?;
+        let before = cx.store.queue_position(allocation.id).await?;
         let yields = fits.is_empty();
         let (env, now, look) = (cx.env.clone(), cx.now, cx.timing.look);
         let heard_since = cx.timing.heard_since(now);
@@ -164,7 +164,7 @@ fn undo<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
                 let incarnation = allocation.incarnation + i64::from(attested);
                 let after = Allocation { held: Capacity::default(), incarnation, ..allocation.clone() };
                 tx.allocation_move(&allocation, &after, now).await?;
-                tx.operation_wake_in_line(now, 8).await?;
+                tx.operation_wake_queued(now, 8).await?;
                 Ok(StepOutcome::with_message("given back"))
             })
         }))

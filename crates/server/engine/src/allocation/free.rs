@@ -52,7 +52,7 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
                 tx.allocation_move(&allocation, &after, now).await?;
                 let back = Capacity::default();
                 tx.quota_take(allocation.project_id, -1, allocation.capacity.to(&back)).await?;
-                tx.operation_wake_in_line(now, 8).await?;
+                tx.operation_wake_queued(now, 8).await?;
                 let how = if attested { "attested" } else { "witnessed" };
                 let data = json!({"witness_id": witness, "evidence": how});
                 effects.events.push((EventType::AllocationReleased, path(&after), data));

@@ -61,7 +61,7 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
                     .await?;
                 let after = Allocation { held: change.target, capacity: change.target, ..allocation.clone() };
                 tx.allocation_move(&allocation, &after, now).await?;
-                tx.operation_wake_in_line(now, 8).await?;
+                tx.operation_wake_queued(now, 8).await?;
                 Ok(StepOutcome::done())
             })
         }))

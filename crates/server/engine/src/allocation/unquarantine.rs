@@ -26,7 +26,7 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
                 tx.node_lock(node).await?;
                 let slots = tx.slot_clean_of(allocation.id, now).await?;
                 tx.node_recount(node).await?;
-                tx.operation_wake_in_line(now, 8).await?;
+                tx.operation_wake_queued(now, 8).await?;
                 Ok(StepOutcome::with(json!({"slots": slots})))
             })
         }))

@@ -48,7 +48,7 @@ fn undo<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
         Ok(StepAction::commit(move |tx, _| {
             Box::pin(async move {
                 tx.node_set_draining(node.id, false, node.cordoned, now).await?;
-                tx.operation_wake_in_line(now, 8).await?;
+                tx.operation_wake_queued(now, 8).await?;
                 Ok(StepOutcome::with_message("new work is let in again"))
             })
         }))

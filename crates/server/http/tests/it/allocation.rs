@@ -382,7 +382,7 @@ async fn a_request_in_line_has_a_place_and_can_be_cancelled_or_released() {
     let first = scene.create(ask("first")).await.ok();
     let second = scene.create(ask("second")).await.ok();
     tokio::time::sleep(Duration::from_millis(600)).await;
-    assert_eq!(scene.get("second").await["before_in_line"], 1);
+    assert_eq!(scene.get("second").await["queue_position"], 1);
     let capacity =
         scene.admin.get(&format!("/v1/projects/{}/capacity?gpus=4", scene.project)).await.ok().body;
     assert_eq!((&capacity["fits_now"], &capacity["waiting"]), (&json!(false), &json!(2)));

@@ -376,12 +376,12 @@ async fn who_waits_longer_and_asks_for_no_more_goes_first(store: Store) {
     let large = waiting("large", fleet::capacity(4, 4, 4, 4), slice).await;
     let small = waiting("small", fleet::capacity(1, 4, 4, 4), slice).await;
     let alone = waiting("alone", fleet::capacity(0, 1, 1, 0), AllocationShape::Baremetal).await;
-    let before = async |allocation: &Allocation| store.line_before(allocation.id).await.unwrap();
+    let before = async |allocation: &Allocation| store.queue_position(allocation.id).await.unwrap();
     assert_eq!([before(&large).await, before(&small).await, before(&alone).await], [0, 1, 2]);
 
     let yields = async |capacity: Capacity, shape: AllocationShape| {
         let asked = Allocation { capacity, shape, ..fleet::allocation(&project, "x") };
-        store.line_yield_to(&asked).await.unwrap()
+        store.queue_yield_to(&asked).await.unwrap()
     };
     assert_eq!(yields(fleet::capacity(4, 4, 4, 4), slice).await, Some(large.id));
     assert_eq!(yields(fleet::capacity(1, 4, 4, 4), slice).await, Some(small.id));
@@ -391,8 +391,8 @@ async fn who_waits_longer_and_asks_for_no_more_goes_first(store: Store) {
     assert_eq!(yields(fleet::capacity(0, 9, 9, 9), slice).await, None, "a slice fits where no whole node is");
     let whole = yields(fleet::capacity(0, 9, 9, 9), AllocationShape::Baremetal).await;
     assert_eq!(whole, Some(alone.id));
-    assert_eq!(store.line_yield_to(&large).await.unwrap(), None, "nobody waits longer");
-    assert_eq!(store.line_yield_to(&small).await.unwrap(), None);
+    assert_eq!(store.queue_yield_to(&large).await.unwrap(), None, "nobody waits longer");
+    assert_eq!(store.queue_yield_to(&small).await.unwrap(), None);
 }
 
 async fn history_goes_with_its_project_and_what_lives_keeps_it(store: Store) {

@@ -240,11 +240,11 @@ async fn the_largest_node_counts_whatever_is_held_of_it(store: Store) {
 async fn the_line_is_as_long_as_those_who_wait(store: Store) {
     use muster_model::allocation::{Allocation, AllocationState};
     let (_, project) = fleet::place(&store).await;
-    assert_eq!(store.line_length().await.unwrap(), 0);
+    assert_eq!(store.queue_length().await.unwrap(), 0);
     let first = fleet::requested(&store, &project, "a").await;
     fleet::requested(&store, &project, "b").await;
     let placing = Allocation { state: AllocationState::Placing, ..first.clone() };
     fleet::moved(&store, &first, placing).await;
-    assert_eq!(store.line_length().await.unwrap(), 1);
-    assert_eq!(store.line_before(made::id()).await.unwrap(), 1);
+    assert_eq!(store.queue_length().await.unwrap(), 1);
+    assert_eq!(store.queue_position(made::id()).await.unwrap(), 1);
 }

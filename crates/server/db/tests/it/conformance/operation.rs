@@ -309,7 +309,7 @@ async fn those_in_line_are_woken_from_the_front(store: Store) {
         let operation = Operation { due_at: at(90), ..fleet::operation(asked.id.uuid(), &[]) };
         operations.push(fleet::opened(&store, operation).await);
     }
-    put(&store, async |tx| tx.operation_wake_in_line(at(5), 2).await).await.unwrap();
+    put(&store, async |tx| tx.operation_wake_queued(at(5), 2).await).await.unwrap();
     let mut woken = Vec::new();
     for operation in &operations {
         woken.push(stored(&store, operation.id).await.wakes);

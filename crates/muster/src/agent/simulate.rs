@@ -12,9 +12,9 @@ use muster_ids::Env;
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tokio::signal::unix::{SignalKind, signal};
 
+use crate::agent::enrolment::Operator;
+use crate::agent::tuning::{journal, kill_points, odds, seed, with_knobs};
 use crate::agent::{start_logs, with_logs};
-use crate::agent_enrolment::Operator;
-use crate::agent_knobs::{journal, kill_points, odds, seed, with_knobs};
 
 /// Number of nodes that join concurrently.
 const AT_ONCE: usize = 16;

@@ -16,9 +16,9 @@ use anyhow::{Context as _, bail};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::up_block::{Blocks, Claim};
-use crate::up_program::{inside, run};
-use crate::up_record::names;
+use crate::up::address_pool::{Blocks, Claim};
+use crate::up::program::{inside, run};
+use crate::up::record::names;
 
 /// Maximum number of nodes in a block, with some addresses to spare.
 pub(crate) const MOST_NODES: u8 = 8;
@@ -42,7 +42,7 @@ const NSFS: i128 = 0x6e73_6673;
 
 /// A testbed: its location and names.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Ground {
+pub(crate) struct Testbed {
     /// Key in the names of its links and files.
     pub(crate) key: String,
     /// Its block of addresses.
@@ -75,7 +75,7 @@ impl Sight {
     }
 }
 
-impl Ground {
+impl Testbed {
     /// Returns the address of node `number`; the machine is number 0.
     pub(crate) fn address(&self, number: u8) -> Ipv4Addr {
         Ipv4Addr::new(198, 18, 0, self.block * 16 + 1 + number)
@@ -352,5 +352,5 @@ fn remove_hollow(folder: &Path) -> anyhow::Result<()> {
 }
 
 #[cfg(test)]
-#[path = "up_ground_tests.rs"]
+#[path = "testbed_tests.rs"]
 mod tests;

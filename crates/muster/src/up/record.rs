@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, bail};
 use serde::{Deserialize, Serialize};
 
-use crate::up_ground::Ground;
+use crate::up::testbed::Testbed;
 
 /// Nodes of a data folder.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -27,7 +27,7 @@ pub(crate) enum Kind {
     /// Simulated: allocations are only records.
     Simulated,
     /// Namespaces and links of this machine.
-    Cells(Ground),
+    Cells(Testbed),
 }
 
 /// Locked folder of the nodes in a data folder.

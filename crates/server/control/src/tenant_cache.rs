@@ -13,9 +13,9 @@ const LIFETIME: Duration = Duration::from_secs(2);
 const MOST: usize = 10_000;
 
 #[derive(Default)]
-pub(crate) struct Places(Mutex<HashMap<ProjectId, (Instant, TenantId)>>);
+pub(crate) struct TenantCache(Mutex<HashMap<ProjectId, (Instant, TenantId)>>);
 
-impl Places {
+impl TenantCache {
     pub(crate) fn find(&self, project: ProjectId) -> Option<TenantId> {
         let places = self.0.lock().expect("no holder of this lock can panic");
         places.get(&project).filter(|(at, _)| at.elapsed() < LIFETIME).map(|(_, tenant)| *tenant)

@@ -10,17 +10,17 @@ use std::time::Duration;
 use anyhow::{Context as _, bail};
 use clap::{Arg, ArgAction, ArgMatches, Command, ValueHint, value_parser};
 use muster_agent::inventory::DiskReserve;
-use muster_agent::{Folder, Identity, Invitation, Machine, Trust, join, pretence, real};
+use muster_agent::{Folder, Identity, Invitation, Machine, Trust, fake_gpus, join, real};
 use muster_http::Settings;
 use muster_ids::Env;
 
-use crate::agent_enrolment::Operator;
-use crate::up_agent::Agent;
-use crate::up_block::{Blocks, Claim};
-use crate::up_ground::{Ground, MOST_NODES, free_block};
-use crate::up_idle::agent_ended;
-use crate::up_program::PROGRAMS;
-use crate::up_record::{Kind, Nodes, Record, names};
+use crate::agent::enrolment::Operator;
+use crate::up::address_pool::{Blocks, Claim};
+use crate::up::agent::Agent;
+use crate::up::idle::agent_ended;
+use crate::up::program::PROGRAMS;
+use crate::up::record::{Kind, Nodes, Record, names};
+use crate::up::testbed::{MOST_NODES, Testbed, free_block};
 
 /// The server's port in the testbed. Each testbed has its own address, so ports do not collide.
 const PORT: u16 = 7481;
@@ -51,7 +51,7 @@ pub(crate) fn with_nodes(command: Command) -> Command {
                 .help("Nodes whose cells are records only and isolate nothing; works without root and without any tool"),
         )
         .arg(
-            flag("pretend-gpus", "N", "Invented GPUs of each node")
+            flag("fake-gpus", "N", "Invented GPUs of each node")
                 .default_value("8")
                 .value_parser(value_parser!(u32).range(0..=64)),
         )
@@ -110,9 +110,9 @@ impl Fleet {
         let claimed = if simulated { None } else { Some(claimed(found.as_ref(), &data)?) };
         let record = settle(found, count, claimed.as_ref().map(|(block, _)| *block), &run, &env);
         nodes.write(&record)?;
-        if let Kind::Cells(ground) = &record.kind {
-            ground.raise(count)?;
-            settings.set("nodes.listen", format!("{}:{PORT}", ground.address(0)), "a flag")?;
+        if let Kind::Cells(testbed) = &record.kind {
+            testbed.raise(count)?;
+            settings.set("nodes.listen", format!("{}:{PORT}", testbed.address(0)), "a flag")?;
         }
         let images = match matches.get_one::<PathBuf>("images") {
             Some(folder) => Some(std::path::absolute(folder)?),
@@ -137,7 +137,7 @@ impl Fleet {
             None => nodes.shared_files()?,
         };
         let server = format!("https://{}", settings.text("nodes.listen"));
-        let gpus = matches.get_one("pretend-gpus").copied().unwrap_or_default();
+        let gpus = matches.get_one("fake-gpus").copied().unwrap_or_default();
         let (claim, kind) = (claimed.map(|(_, claim)| claim), record.kind);
         Ok(Some(Self {
             nodes,
@@ -162,7 +162,7 @@ impl Fleet {
     fn address(&self, number: u8) -> String {
         match &self.kind {
             Kind::Simulated => "-".to_owned(),
-            Kind::Cells(ground) => ground.address(number).to_string(),
+            Kind::Cells(testbed) => testbed.address(number).to_string(),
         }
     }
 
@@ -179,7 +179,7 @@ impl Fleet {
     fn agent(&self, number: u8, name: String) -> Agent {
         let folder = self.nodes.node(&name);
         let mut arguments: Vec<OsString> = vec!["--data-dir".into(), folder.clone().into()];
-        arguments.extend(["--log-format", "text", "--pretend-gpus"].map(OsString::from));
+        arguments.extend(["--log-format", "text", "--fake-gpus"].map(OsString::from));
         arguments.push(self.gpus.to_string().into());
         if let DiskReserve::Mib(mib) = self.reserve() {
             arguments.extend(["--reserve-disk-mb".into(), mib.to_string().into()]);
@@ -190,11 +190,11 @@ impl Fleet {
                 flag("driver", "simulated".into());
                 None
             }
-            Kind::Cells(ground) => {
+            Kind::Cells(testbed) => {
                 flag("driver", "cells".into());
-                flag("address", ground.address(number).to_string().into());
-                flag("id-base", ground.id_base(number).to_string().into());
-                flag("run-dir", ground.node_run(&name).into());
+                flag("address", testbed.address(number).to_string().into());
+                flag("id-base", testbed.id_base(number).to_string().into());
+                flag("run-dir", testbed.node_run(&name).into());
                 if let Some(images) = &self.images {
                     flag("images", images.into());
                 }
@@ -202,7 +202,7 @@ impl Fleet {
                 for directory in &self.host_directories {
                     flag("host-directory", directory.into());
                 }
-                Some(ground.namespace(&name))
+                Some(testbed.namespace(&name))
             }
         };
         Agent { log: folder.join("agent.log"), name, namespace, arguments }
@@ -217,9 +217,9 @@ impl Fleet {
             if Identity::lookup(&folder)?.is_some() {
                 continue;
             }
-            let pretend = pretence(&folder, Some(self.gpus), &name, &self.env)?;
+            let simulated = fake_gpus(&folder, Some(self.gpus), &name, &self.env)?;
             let machine =
-                Machine::This { data_dir: folder.path().to_owned(), reserve: self.reserve(), pretend };
+                Machine::This { data_dir: folder.path().to_owned(), reserve: self.reserve(), simulated };
             let inventory = machine.look().await;
             let enrolment = operator.enrol(&name).await.with_context(|| format!("enrolling {name}"))?;
             let invitation = Invitation {
@@ -316,24 +316,24 @@ fn same_kind(found: Option<&Record>, simulated: bool) -> anyhow::Result<()> {
 /// Claims the block of addresses and user ids that a data folder has, or gets.
 fn claimed(found: Option<&Record>, data: &Path) -> anyhow::Result<(u8, Claim)> {
     let (blocks, data) = (Blocks::machine(), data.canonicalize()?);
-    let Some(Kind::Cells(ground)) = found.map(|record| &record.kind) else {
+    let Some(Kind::Cells(testbed)) = found.map(|record| &record.kind) else {
         return free_block(&blocks, &data);
     };
-    let claim = blocks.claim(ground.block, &data)?.with_context(|| {
+    let claim = blocks.claim(testbed.block, &data)?.with_context(|| {
         format!(
             "another platform on this machine has the addresses and user ids of this data folder's nodes, as {} says: \
              `muster down` there, or choose another --data-dir",
-            blocks.file(ground.block).display()
+            blocks.file(testbed.block).display()
         )
     })?;
-    Ok((ground.block, claim))
+    Ok((testbed.block, claim))
 }
 
 /// Returns the record to write, based on the previous one; without a block the nodes are simulated.
 fn settle(found: Option<Record>, count: u8, block: Option<u8>, run: &Path, env: &Env) -> Record {
     let nodes = found.as_ref().map_or(0, |record| record.nodes).max(count);
     let kind = match found.map(|record| record.kind) {
-        Some(Kind::Cells(ground)) => Kind::Cells(Ground { raised: true, ..ground }),
+        Some(Kind::Cells(testbed)) => Kind::Cells(Testbed { raised: true, ..testbed }),
         Some(Kind::Simulated) => Kind::Simulated,
         None => block.map_or(Kind::Simulated, |block| Kind::Cells(fresh(run, block, env))),
     };
@@ -371,9 +371,9 @@ fn turn(run: &Path) -> anyhow::Result<File> {
 }
 
 /// Returns a testbed with a unique key.
-fn fresh(run: &Path, block: u8, env: &Env) -> Ground {
+fn fresh(run: &Path, block: u8, env: &Env) -> Testbed {
     let key = env.bytes::<3>().iter().map(|byte| format!("{byte:02x}")).collect();
-    Ground { key, block, run: run.to_owned(), raised: true }
+    Testbed { key, block, run: run.to_owned(), raised: true }
 }
 
 #[cfg(test)]
@@ -384,17 +384,17 @@ mod tests {
 
     #[test]
     fn what_is_written_down_grows_and_keeps_its_ground() {
-        let ground = Ground { key: "aa".to_owned(), block: 3, run: "/run/m".into(), raised: false };
-        let found = Record { nodes: 3, kind: Kind::Cells(ground.clone()) };
+        let testbed = Testbed { key: "aa".to_owned(), block: 3, run: "/run/m".into(), raised: false };
+        let found = Record { nodes: 3, kind: Kind::Cells(testbed.clone()) };
         let settle =
             |count| settle(Some(found.clone()), count, Some(3), Path::new("/run/other"), &Env::for_tests(1));
-        let kept = Kind::Cells(Ground { raised: true, ..ground });
+        let kept = Kind::Cells(Testbed { raised: true, ..testbed });
         assert_eq!(settle(2), Record { nodes: 3, kind: kept.clone() });
         assert_eq!(settle(5), Record { nodes: 5, kind: kept });
         let (run, env) = (Path::new("/run/m"), Env::for_tests(1));
         assert_eq!(super::settle(None, 1, None, run, &env).kind, Kind::Simulated);
         assert!(
-            matches!(super::settle(None, 1, Some(7), run, &env).kind, Kind::Cells(ground) if ground.block == 7)
+            matches!(super::settle(None, 1, Some(7), run, &env).kind, Kind::Cells(testbed) if testbed.block == 7)
         );
         same_kind(Some(&found), false).unwrap();
         assert!(same_kind(Some(&found), true).unwrap_err().to_string().contains("another --data-dir"));

@@ -17,7 +17,7 @@ struct Kept {
 }
 
 /// Returns the simulated GPUs of the machine in this folder. A count given now overrides the stored one.
-pub fn pretence(
+pub fn fake_gpus(
     folder: &Folder,
     gpus: Option<u32>,
     name: &str,
@@ -41,17 +41,17 @@ pub fn pretence(
 mod tests {
     use muster_ids::Env;
 
-    use super::pretence;
+    use super::fake_gpus;
     use crate::folder::Folder;
 
     #[test]
     fn pretended_gpus_are_the_same_at_every_start() {
         let parent = tempfile::tempdir().unwrap();
         let (folder, env) = (Folder::new(parent.path()), Env::for_tests(1));
-        assert_eq!(pretence(&folder, None, "a", &env).unwrap(), None);
-        let first = pretence(&folder, Some(4), "a", &env).unwrap();
-        assert_eq!(pretence(&folder, None, "other", &env).unwrap(), first);
-        let more = pretence(&folder, Some(8), "a", &env).unwrap().unwrap();
+        assert_eq!(fake_gpus(&folder, None, "a", &env).unwrap(), None);
+        let first = fake_gpus(&folder, Some(4), "a", &env).unwrap();
+        assert_eq!(fake_gpus(&folder, None, "other", &env).unwrap(), first);
+        let more = fake_gpus(&folder, Some(8), "a", &env).unwrap().unwrap();
         assert_eq!((more.gpus, more.seed), (8, first.unwrap().seed));
     }
 }

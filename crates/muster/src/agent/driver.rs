@@ -10,7 +10,7 @@ use muster_agent::sim::{self, Faults, KillPoints, Surroundings};
 use muster_agent::{Address, Driver, Folder, Identity, Machine, real};
 use muster_ids::Env;
 
-use crate::agent_knobs::{journal, kill_points, odds, seed, with_knobs};
+use crate::agent::tuning::{journal, kill_points, odds, seed, with_knobs};
 
 /// Adds the driver's flags.
 pub(crate) fn with_driver(command: Command) -> Command {

@@ -5,13 +5,13 @@ use std::process::ExitCode;
 
 use anyhow::{Context as _, bail};
 use clap::{ArgMatches, Command};
-use muster_agent::{Agent, Folder, Identity, Machine, Phase, pretence};
+use muster_agent::{Agent, Folder, Identity, Machine, Phase, fake_gpus};
 use muster_ids::Env;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 
-use crate::agent::{data_dir, pretend_gpus, reserve, reserve_disk, start_logs, with_logs};
-use crate::agent_driver::{self, check_driver, with_driver};
+use super::driver::{check_driver, with_driver};
+use crate::agent::{data_dir, fake_gpus_arg, reserve, reserve_disk, start_logs, with_logs};
 
 pub(crate) fn command() -> Command {
     let run = Command::new("run")
@@ -22,7 +22,7 @@ pub(crate) fn command() -> Command {
              starting it again does not help then, `muster agent join --force` does.",
         )
         .arg(data_dir())
-        .arg(pretend_gpus())
+        .arg(fake_gpus_arg())
         .arg(reserve_disk());
     with_driver(with_logs(run, "info"))
 }
@@ -47,9 +47,9 @@ pub(crate) async fn serve(matches: &ArgMatches) -> anyhow::Result<ExitCode> {
     };
     folder.lock()?.keep_until_exit();
     let name = identity.node.name.clone();
-    let pretend = pretence(&folder, matches.get_one::<u32>("pretend-gpus").copied(), &name, &env)?;
-    let machine = Machine::This { data_dir: folder.path().to_owned(), reserve: reserve(matches), pretend };
-    let driver = agent_driver::open(matches, &identity, &folder, &machine, &env).await?;
+    let simulated = fake_gpus(&folder, matches.get_one::<u32>("fake-gpus").copied(), &name, &env)?;
+    let machine = Machine::This { data_dir: folder.path().to_owned(), reserve: reserve(matches), simulated };
+    let driver = super::driver::open(matches, &identity, &folder, &machine, &env).await?;
     let (stop, stopped) = watch::channel(false);
     let (_switch, cut) = watch::channel(false);
     let phase = watch::Sender::new(Phase::Away);

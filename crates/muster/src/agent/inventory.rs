@@ -8,7 +8,7 @@ use clap::{Arg, ArgMatches, Command};
 use muster_agent::inventory::{Pretend, read};
 use muster_wire::inventory::Inventory;
 
-use crate::agent::{data_dir, pretend_gpus, reserve, reserve_disk};
+use crate::agent::{data_dir, fake_gpus_arg, reserve, reserve_disk};
 
 pub(crate) fn command() -> Command {
     Command::new("inventory")
@@ -23,15 +23,15 @@ pub(crate) fn command() -> Command {
                 .help("For people, or all of it for programs"),
         )
         .arg(data_dir())
-        .arg(pretend_gpus())
+        .arg(fake_gpus_arg())
         .arg(reserve_disk())
 }
 
 pub(crate) async fn run(matches: &ArgMatches) -> anyhow::Result<ExitCode> {
     let data_dir = matches.get_one::<PathBuf>("data-dir").context("--data-dir")?;
-    let pretend = matches.get_one::<u32>("pretend-gpus");
-    let pretend = pretend.map(|gpus| Pretend { gpus: *gpus, seed: "here".to_owned() });
-    let inventory = read(Path::new("/"), data_dir, reserve(matches), pretend);
+    let simulated = matches.get_one::<u32>("fake-gpus");
+    let simulated = simulated.map(|gpus| Pretend { gpus: *gpus, seed: "here".to_owned() });
+    let inventory = read(Path::new("/"), data_dir, reserve(matches), simulated);
     match matches.get_one::<String>("output").map(String::as_str) {
         Some("json") => println!("{}", serde_json::to_string_pretty(&inventory)?),
         _ => print!("{}", table(&inventory)),

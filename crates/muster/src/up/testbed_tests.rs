@@ -1,7 +1,7 @@
 use super::*;
 
-fn ground() -> Ground {
-    Ground { key: "abc123".to_owned(), block: 2, run: PathBuf::from("/run/some where"), raised: true }
+fn testbed() -> Testbed {
+    Testbed { key: "abc123".to_owned(), block: 2, run: PathBuf::from("/run/some where"), raised: true }
 }
 
 fn whole(nodes: u8) -> Sight {
@@ -34,12 +34,12 @@ fn lines(steps: &[Step]) -> Vec<String> {
 
 #[test]
 fn what_is_there_is_not_made_again() {
-    assert_eq!(makes(&ground().plan(3, &whole(3))), 0);
+    assert_eq!(makes(&testbed().plan(3, &whole(3))), 0);
 }
 
 #[test]
 fn a_further_node_is_all_that_is_made_when_one_more_is_wanted() {
-    let lines = lines(&ground().plan(3, &whole(2)));
+    let lines = lines(&testbed().plan(3, &whole(2)));
     let made: Vec<&String> =
         lines.iter().filter(|line| line.starts_with("make") || line.contains(" add ")).collect();
     assert_eq!(
@@ -57,7 +57,7 @@ fn an_end_without_its_other_end_goes_before_both_are_made() {
     let mut sight = whole(1);
     // The bridge was lost and created again by an `up` that was killed.
     sight.inside.insert(WIRE.to_owned(), BTreeSet::from(["lo".to_owned(), "br0".to_owned()]));
-    let lines = lines(&ground().plan(1, &sight));
+    let lines = lines(&testbed().plan(1, &sight));
     let at = |text: &str| lines.iter().position(|line| line.starts_with(text)).unwrap();
     assert!(at("machine: link del dev mupabc123") < at("machine: link add name mupabc123"));
     assert!(at("n1: link del dev eth0") < at("wire: link add name n1"));
@@ -65,7 +65,7 @@ fn an_end_without_its_other_end_goes_before_both_are_made() {
 
 #[test]
 fn a_path_with_a_space_stays_one_word() {
-    let steps = ground().plan(1, &Sight::default());
+    let steps = testbed().plan(1, &Sight::default());
     let whole = |step: &Step| match step {
         Step::Ip(_, words) => words.iter().any(|word| word == "/run/some where/abc123/net/n1"),
         Step::Make(_) => false,
@@ -77,17 +77,17 @@ fn a_path_with_a_space_stays_one_word() {
 fn grounds_share_no_address() {
     let mut all = BTreeSet::new();
     for block in 0..BLOCKS {
-        let ground = Ground { block, ..ground() };
-        assert!((0..=MOST_NODES).all(|number| all.insert(ground.address(number))));
+        let testbed = Testbed { block, ..testbed() };
+        assert!((0..=MOST_NODES).all(|number| all.insert(testbed.address(number))));
     }
     assert!(all.iter().all(|address| address.octets()[..3] == [198, 18, 0]));
 }
 
 #[test]
 fn nodes_share_no_user_ids() {
-    let ground = |block| Ground { block, ..ground() };
+    let testbed = |block| Testbed { block, ..testbed() };
     let bases: BTreeSet<u32> = (0..BLOCKS)
-        .flat_map(|block| (1..=MOST_NODES).map(move |number| ground(block).id_base(number)))
+        .flat_map(|block| (1..=MOST_NODES).map(move |number| testbed(block).id_base(number)))
         .collect();
     assert_eq!(bases.len(), usize::from(BLOCKS) * usize::from(MOST_NODES));
     assert!(bases.iter().all(|base| base.checked_add(IDS_PER_NODE).is_some()));
@@ -114,14 +114,14 @@ fn two_platforms_of_one_machine_have_two_blocks_wherever_they_look_from() {
     // Neither has an address yet, as when the other's are in another network namespace.
     let (first, held) = free_block(&blocks, &one).unwrap();
     let (second, _held) = free_block(&blocks, &two).unwrap();
-    let ids = |block| Ground { block, ..ground() }.id_base(1);
+    let ids = |block| Testbed { block, ..testbed() }.id_base(1);
     assert!(first != second && ids(first) != ids(second));
     drop(held);
     assert_eq!(free_block(&blocks, &one).unwrap().0, first, "what it had");
 }
 
 /// A testbed on the machine itself; removed with the test.
-struct Raised(Ground);
+struct Raised(Testbed);
 
 impl Drop for Raised {
     fn drop(&mut self) {
@@ -140,23 +140,23 @@ fn a_ground_is_raised_twice_and_removed_twice_and_leaves_nothing() {
     let run_dir = folder.path().join("run");
     let (block, _claim) =
         free_block(&Blocks { folder: folder.path().join("blocks") }, folder.path()).unwrap();
-    let raised = Raised(Ground { key, block, run: run_dir.clone(), raised: true });
-    let ground = &raised.0;
-    ground.raise(2).unwrap();
-    ground.raise(2).unwrap();
-    let mut ping: Vec<OsString> = inside(&ground.namespace("n1")).into();
+    let raised = Raised(Testbed { key, block, run: run_dir.clone(), raised: true });
+    let testbed = &raised.0;
+    testbed.raise(2).unwrap();
+    testbed.raise(2).unwrap();
+    let mut ping: Vec<OsString> = inside(&testbed.namespace("n1")).into();
     ping.extend(["ping", "-c1", "-W2"].map(OsString::from));
     for number in [0, 2] {
         let mut ping = ping.clone();
-        ping.push(ground.address(number).to_string().into());
+        ping.push(testbed.address(number).to_string().into());
         run(&ping).unwrap();
     }
     for _ in 0..2 {
         for name in names(2) {
-            ground.remove_node(&name).unwrap();
+            testbed.remove_node(&name).unwrap();
         }
-        ground.remove_wire().unwrap();
+        testbed.remove_wire().unwrap();
     }
-    assert!(!ground.links(None).unwrap().contains(&ground.machine_link()));
-    assert!(!run_dir.join(&ground.key).exists());
+    assert!(!testbed.links(None).unwrap().contains(&testbed.machine_link()));
+    assert!(!run_dir.join(&testbed.key).exists());
 }

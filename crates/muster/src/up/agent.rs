@@ -12,7 +12,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use tokio::process::{Child, Command};
 use tokio::sync::watch;
 
-use crate::up_program::{PATH, inside};
+use crate::up::program::{PATH, inside};
 
 /// Time after which a stopping agent is stuck: it finishes and reports its tasks within ten seconds.
 const PATIENCE: Duration = Duration::from_secs(15);

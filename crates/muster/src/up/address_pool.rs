@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
 
-use crate::up_record::{Kind, peek};
+use crate::up::record::{Kind, peek};
 
 /// Folder of the files, independent of `--run-dir`.
 const FOLDER: &str = "/run/muster/blocks";
@@ -125,7 +125,7 @@ fn owner(file: &mut File) -> std::io::Result<Option<PathBuf>> {
 fn has(data: &Path, block: u8) -> bool {
     match peek(data) {
         Ok(Some(record)) => {
-            matches!(record.kind, Kind::Cells(ground) if ground.block == block && ground.raised)
+            matches!(record.kind, Kind::Cells(testbed) if testbed.block == block && testbed.raised)
         }
         Ok(None) => false,
         Err(_) => true,
@@ -133,5 +133,5 @@ fn has(data: &Path, block: u8) -> bool {
 }
 
 #[cfg(test)]
-#[path = "up_block_tests.rs"]
+#[path = "address_pool_tests.rs"]
 mod tests;

@@ -1,6 +1,6 @@
 use super::*;
-use crate::up_ground::Ground;
-use crate::up_record::{Nodes, Record};
+use crate::up::record::{Nodes, Record};
+use crate::up::testbed::Testbed;
 
 /// A separate machine for a test.
 fn machine(folder: &Path) -> Blocks {
@@ -10,8 +10,8 @@ fn machine(folder: &Path) -> Blocks {
 /// Creates a data folder with a record of this block.
 fn data(folder: &Path, name: &str, block: u8, raised: bool) -> PathBuf {
     let data = folder.join(name);
-    let ground = Ground { key: name.to_owned(), block, run: folder.join("run"), raised };
-    Nodes::make(&data).unwrap().write(&Record { nodes: 1, kind: Kind::Cells(ground) }).unwrap();
+    let testbed = Testbed { key: name.to_owned(), block, run: folder.join("run"), raised };
+    Nodes::make(&data).unwrap().write(&Record { nodes: 1, kind: Kind::Cells(testbed) }).unwrap();
     data
 }
 

@@ -6,12 +6,11 @@ use std::process::ExitCode;
 use anyhow::Context as _;
 use clap::{ArgMatches, Command};
 use muster_agent::inventory::DiskReserve;
-use muster_agent::{Folder, Identity, Machine, pretence, real};
+use muster_agent::{Folder, Identity, Machine, fake_gpus, real};
 use muster_ids::Env;
 
+use crate::agent::tuning::kill_points;
 use crate::agent::{data_dir, start_logs, with_logs};
-use crate::agent_driver;
-use crate::agent_knobs::kill_points;
 
 /// Prefix of the number of removed resources.
 pub(crate) const REMOVED: &str = "removed things: ";
@@ -27,7 +26,7 @@ pub(crate) fn command() -> Command {
         .arg(data_dir());
     // The driver needs the same options as for `muster agent run`; the others are unused and hidden.
     let shown = ["data-dir", "run-dir", "address", "id-base", "log-level", "log-format"];
-    agent_driver::with_driver(with_logs(clean, "warn"))
+    super::driver::with_driver(with_logs(clean, "warn"))
         .mut_args(|arg| if shown.contains(&arg.get_id().as_str()) { arg } else { arg.hide(true) })
         // The loopback address always exists, and any address will do for a removal.
         .mut_arg("address", |arg| arg.default_value("127.0.0.1").help("An address that this machine has"))
@@ -42,12 +41,12 @@ pub(crate) async fn run(matches: &ArgMatches) -> anyhow::Result<ExitCode> {
         println!("nothing is there: {} has not joined", folder.path().display());
         return Ok(ExitCode::SUCCESS);
     };
-    agent_driver::check_driver(matches)?;
+    super::driver::check_driver(matches)?;
     let _lock = folder.lock()?;
-    let pretend = pretence(&folder, None, &identity.node.name, &env)?;
+    let simulated = fake_gpus(&folder, None, &identity.node.name, &env)?;
     let machine =
-        Machine::This { data_dir: folder.path().to_owned(), reserve: DiskReserve::Default, pretend };
-    let settings = agent_driver::settings(matches, &identity, &folder, &machine, kill_points()?).await?;
+        Machine::This { data_dir: folder.path().to_owned(), reserve: DiskReserve::Default, simulated };
+    let settings = super::driver::settings(matches, &identity, &folder, &machine, kill_points()?).await?;
     let clean = move || real::Driver::open(settings, &env)?.clean();
     let real::Cleaned { removed, left } = tokio::task::spawn_blocking(clean).await??;
     println!("{REMOVED}{removed}");

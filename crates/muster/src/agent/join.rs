@@ -5,11 +5,10 @@ use std::process::ExitCode;
 
 use anyhow::{Context as _, bail};
 use clap::{Arg, ArgAction, ArgMatches, Command, ValueHint, value_parser};
-use muster_agent::{Folder, Invitation, Machine, Trust, authority_fingerprint, check_fresh, join, pretence};
+use muster_agent::{Folder, Invitation, Machine, Trust, authority_fingerprint, check_fresh, fake_gpus, join};
 use muster_ids::Env;
 
-use crate::agent::{data_dir, pretend_gpus, reserve, reserve_disk, start_logs, with_logs};
-use crate::{agent_driver, agent_run};
+use crate::agent::{data_dir, fake_gpus_arg, reserve, reserve_disk, start_logs, with_logs};
 
 pub(crate) fn command() -> Command {
     let join = Command::new("join")
@@ -71,12 +70,15 @@ pub(crate) fn command() -> Command {
         )
         .arg(Arg::new("run").long("run").action(ArgAction::SetTrue).help("Go on as `muster agent run` would"));
     // Remaining options of `run`, for --run.
-    agent_driver::with_driver(with_logs(join.arg(data_dir()).arg(pretend_gpus()).arg(reserve_disk()), "info"))
+    super::driver::with_driver(with_logs(
+        join.arg(data_dir()).arg(fake_gpus_arg()).arg(reserve_disk()),
+        "info",
+    ))
 }
 
 pub(crate) async fn run(matches: &ArgMatches) -> anyhow::Result<ExitCode> {
     if matches.get_flag("run") {
-        agent_driver::check_driver(matches)?;
+        super::driver::check_driver(matches)?;
     }
     let trust = match matches.get_one::<String>("ca-sha256") {
         Some(digits) => Trust::fingerprint(digits)?,
@@ -97,9 +99,9 @@ pub(crate) async fn run(matches: &ArgMatches) -> anyhow::Result<ExitCode> {
         Some(name) => name.clone(),
         None => std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default().trim().to_owned(),
     };
-    let gpus = matches.get_one::<u32>("pretend-gpus").copied();
-    let pretend = pretence(&folder, gpus, &name, &env)?;
-    let machine = Machine::This { data_dir: folder.path().to_owned(), reserve: reserve(matches), pretend };
+    let gpus = matches.get_one::<u32>("fake-gpus").copied();
+    let simulated = fake_gpus(&folder, gpus, &name, &env)?;
+    let machine = Machine::This { data_dir: folder.path().to_owned(), reserve: reserve(matches), simulated };
     let server = matches.get_one::<String>("server").context("--server")?.parse()?;
     let invitation = Invitation { server, token: token(matches)?, trust, name };
     let inventory = machine.look().await;
@@ -110,7 +112,7 @@ pub(crate) async fn run(matches: &ArgMatches) -> anyhow::Result<ExitCode> {
     println!("next, as an operator: muster node approve {} --digest {digest}", identity.node.name);
     if matches.get_flag("run") {
         drop(lock);
-        return agent_run::serve(matches).await;
+        return super::run::serve(matches).await;
     }
     println!("then, here: muster agent run --data-dir {}", folder.path().display());
     Ok(ExitCode::SUCCESS)

@@ -20,8 +20,8 @@ async fn who_waits_gets_what_is_released_in_order_and_is_not_overtaken_by_who_as
         let (fourth, fourth_op) = rig.create("fourth", 4, Some(1000)).await;
         rig.engine.round().await.unwrap();
         assert_eq!(rig.allocation(second).await.state, AllocationState::Placing);
-        assert_eq!(rig.store.line_before(third).await.unwrap(), 1);
-        assert_eq!(rig.store.line_before(fourth).await.unwrap(), 2);
+        assert_eq!(rig.store.queue_position(third).await.unwrap(), 1);
+        assert_eq!(rig.store.queue_position(fourth).await.unwrap(), 2);
         let release = rig.ask(&RELEASE, "allocation", first, json!({})).await;
         rig.drive(release).await;
         assert_eq!(rig.drive(second_op).await.state, OperationState::Succeeded);

@@ -120,7 +120,7 @@ fn too_long(node: &Running) -> Vec<(CellPlace, Duration)> {
     if silent < LEAST {
         return Vec::new();
     }
-    match node.driver.stop_alone() {
+    match node.driver.stop_self_fenced() {
         Ok(cells) => {
             let over = |limit: u32| silent >= Duration::from_secs(u64::from(limit)).max(heard.poll * 2);
             let cells = cells.into_iter().filter(|(_, limit)| over(*limit));
