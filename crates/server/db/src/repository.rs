@@ -37,6 +37,8 @@ statements! {
             size = CASE WHEN blobs.file IS NULL AND excluded.file IS NOT NULL THEN excluded.size ELSE blobs.size END
          RETURNING file");
     BLOB_LOST = both("UPDATE blobs SET file = NULL WHERE digest = $1 AND file = $2");
+    BLOB_LACKS_FILE = both("SELECT 1 FROM blobs WHERE digest = $1 AND file IS NULL");
+    BLOB_RESTORE = both("UPDATE blobs SET file = $2, size = $3 WHERE digest = $1 AND file IS NULL");
     BLOB_FILES = both("SELECT digest, size, file FROM blobs WHERE digest > $1 AND file IS NOT NULL ORDER BY digest LIMIT $2");
     // A right to pull lasts as long as the very incarnation of the cell that it was issued to.
     PULL_RIGHT = both(
@@ -286,6 +288,11 @@ impl Store {
         rows.iter().map(|row| row.get(0)).collect()
     }
 
+    /// Whether a blob has a row and no file.
+    pub async fn blob_lacks_file(&self, digest: &str) -> Result<bool> {
+        Ok(self.fetch_optional(&BLOB_LACKS_FILE, args![digest]).await?.is_some())
+    }
+
     /// Blobs after this digest that are in a file, in the order of their digests.
     pub async fn blob_files(&self, after: &str, limit: i64) -> Result<Vec<BlobFile>> {
         let rows = self.fetch_all(&BLOB_FILES, args![after, limit]).await?;
@@ -338,6 +345,11 @@ impl Tx {
     /// Writes down that a blob's file is damaged or gone: the content has to be pushed again. False if it is in another file.
     pub async fn blob_lost(&mut self, digest: &str, file: &str) -> Result<bool> {
         Ok(self.execute(&BLOB_LOST, args![digest, file]).await? == 1)
+    }
+
+    /// Records a verified file for a blob that has none. False if the blob has a file, or is gone.
+    pub async fn blob_restore(&mut self, digest: &str, file: &str, size: i64) -> Result<bool> {
+        Ok(self.execute(&BLOB_RESTORE, args![digest, file, size]).await? == 1)
     }
 
     /// Lets a repository have a blob whose content it was shown.

@@ -7,11 +7,12 @@ use std::fs::{self, File};
 use std::io::{self, Read as _};
 
 use bytes::Bytes;
+use rustix::fs::OFlags;
 
-use super::folder::{QUARANTINE, make, sync};
+use super::folder::{BLOBS, QUARANTINE, make, open_below, open_ours, sync};
 use super::name::FileName;
 use super::writing::hash_again;
-use super::{Blobs, StorageError, at, blocking};
+use super::{Blobs, Inner, StorageError, at, blocking};
 use crate::Digest;
 
 /// What is wrong with a finished file.
@@ -41,14 +42,29 @@ impl fmt::Display for Damage {
 }
 
 /// Opens a file that has this length.
-fn open(path: &std::path::Path, size: u64) -> Result<Result<File, Damage>, StorageError> {
-    let file = match File::open(path) {
+fn open(store: &Inner, name: &FileName, size: u64) -> Result<Result<File, Damage>, StorageError> {
+    let path = name.path(store);
+    let file = match File::open(&path) {
         Ok(file) => file,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Err(Damage::Missing)),
-        Err(error) => return Err(at("open", path)(error)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => match open_in_ours(store, name)? {
+            Some(file) => file,
+            None => return Ok(Err(Damage::Missing)),
+        },
+        Err(error) => return Err(at("open", &path)(error)),
     };
-    let found = file.metadata().map_err(at("look at", path))?.len();
+    let found = file.metadata().map_err(at("look at", &path))?.len();
     Ok(if found == size { Ok(file) } else { Err(Damage::Length { expected: size, found }) })
+}
+
+/// Opens a file below the verified folder. Only a file that does not exist there is missing: a folder that is away, or lacks one
+/// of the directories made when it was opened, says nothing about its files.
+fn open_in_ours(store: &Inner, name: &FileName) -> Result<Option<File>, StorageError> {
+    let path = name.path(store);
+    let folder = open_ours(store)?;
+    let shard = open_below(&folder, &format!("{BLOBS}/{}", name.shard()), OFlags::DIRECTORY);
+    let shard = shard.and_then(|shard| shard.ok_or_else(|| io::ErrorKind::NotFound.into()));
+    let shard = shard.map_err(at("open the directory of", &path))?;
+    open_below(&shard, &name.to_string(), OFlags::RDONLY).map_err(at("open", &path))
 }
 
 impl Blobs {
@@ -56,7 +72,7 @@ impl Blobs {
     pub async fn check_length(&self, file: &str, size: u64) -> Result<Option<Damage>, StorageError> {
         let name = FileName::parse(file)?;
         let store = self.0.clone();
-        blocking(move || Ok(open(&name.path(&store), size)?.err())).await
+        blocking(move || Ok(open(&store, &name, size)?.err())).await
     }
 
     /// Checks length and digest of a finished file. It reads all of it.
@@ -70,7 +86,7 @@ impl Blobs {
         let (store, digest) = (self.0.clone(), *digest);
         blocking(move || {
             let path = name.path(&store);
-            let open = match open(&path, size)? {
+            let open = match open(&store, &name, size)? {
                 Ok(open) => open,
                 Err(damage) => return Ok(Some(damage)),
             };
@@ -91,7 +107,7 @@ impl Blobs {
         let (store, digest) = (self.0.clone(), *digest);
         blocking(move || {
             let path = name.path(&store);
-            let open = match open(&path, size)? {
+            let open = match open(&store, &name, size)? {
                 Ok(open) => open,
                 Err(damage) => return Ok(Err(damage)),
             };
