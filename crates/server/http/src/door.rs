@@ -10,7 +10,6 @@ use futures::FutureExt as _;
 use http::header::{AUTHORIZATION, COOKIE};
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Request, Response};
-use http_body_util::{BodyExt as _, Limited};
 use muster_api::{Code, Credential, Kind, Method, Operation, Problem};
 use muster_control::{Authenticated, Command, Cx, Platform, Result, Share, Verdict, execute};
 use muster_model::token::{Secret, TokenKind};
@@ -19,7 +18,7 @@ use subtle::ConstantTimeEq as _;
 
 use crate::bind::Handler;
 use crate::hosts::Hosts;
-use crate::input::{Input, correlation_id, idempotency_key, if_match, read_json, too_many_large};
+use crate::input::{Input, correlation_id, drain, idempotency_key, if_match, read_json, too_many_large};
 use crate::listen::{Peer, RESERVE_TIMEOUT, Reserve};
 use crate::respond;
 use crate::schema::Schemas;
@@ -68,9 +67,8 @@ impl Server {
             )),
         };
         // A connection that is closed on unread data is reset, and the client may never see why it was refused.
-        if let Some(unread) = body {
-            let drain = Limited::new(unread, self.body_limit).collect();
-            let _ = tokio::time::timeout(Duration::from_secs(2), drain).await;
+        if let Some(unread) = &mut body {
+            drain(unread, self.body_limit).await;
         }
         let failure = result.as_ref().err().map(|problem| (problem.code.as_str(), problem.detail.clone()));
         let mut response = result.unwrap_or_else(|problem| respond::problem(problem, &correlation));
