@@ -180,6 +180,10 @@ pub struct Platform {
     pub(crate) manifests: Manifests,
     /// Downloads from other registries that are under way.
     pub(crate) fetches: crate::artifact::external::Fetches,
+    /// Examinations of signatures that are under way.
+    pub(crate) examinations: crate::artifact::trust::Examinations,
+    /// Artifacts whose signatures were found not to count.
+    pub(crate) negative_verdicts: crate::artifact::trust::NegativeVerdicts,
     pub(crate) envelope: Envelope,
     /// Signs heads of the audit's chains.
     pub(crate) audit_key: AuditKey,
@@ -208,6 +212,8 @@ impl Platform {
             names: Names::default(),
             manifests: Manifests::default(),
             fetches: Default::default(),
+            examinations: Default::default(),
+            negative_verdicts: Default::default(),
             blobs,
             authn: Authn::new(options.credential_cache),
             envelope: Envelope::new(keys.root),
