@@ -5,9 +5,11 @@
 use std::fmt;
 use std::fs::{self, File};
 use std::io::{self, Read as _};
+use std::path::Path;
 
 use bytes::Bytes;
 use rustix::fs::OFlags;
+use rustix::io::Errno;
 
 use super::folder::{BLOBS, QUARANTINE, make, open_below, open_ours, sync};
 use super::name::FileName;
@@ -29,6 +31,8 @@ pub enum Damage {
     },
     /// Its content has another digest.
     Content,
+    /// The disk or the file system cannot read it.
+    Unreadable,
 }
 
 impl fmt::Display for Damage {
@@ -37,6 +41,7 @@ impl fmt::Display for Damage {
             Self::Missing => f.write_str("the file is missing"),
             Self::Length { expected, found } => write!(f, "it has {found} bytes instead of {expected}"),
             Self::Content => f.write_str("its content has another digest"),
+            Self::Unreadable => f.write_str("the disk cannot read it"),
         }
     }
 }
@@ -50,10 +55,26 @@ fn open(store: &Inner, name: &FileName, size: u64) -> Result<Result<File, Damage
             Some(file) => file,
             None => return Ok(Err(Damage::Missing)),
         },
-        Err(error) => return Err(at("open", &path)(error)),
+        Err(error) => return unreadable(store, &path, error).map(Err),
     };
-    let found = file.metadata().map_err(at("look at", &path))?.len();
+    let found = match file.metadata() {
+        Ok(facts) => facts.len(),
+        Err(error) => return unreadable(store, &path, error).map(Err),
+    };
     Ok(if found == size { Ok(file) } else { Err(Damage::Length { expected: size, found }) })
+}
+
+/// Tells a file that the disk cannot read from a storage that does not answer. EUCLEAN and EBADMSG are what file systems answer
+/// whose structures or checksums are broken, EISDIR is a file that came back from a repair as a directory.
+fn unreadable(store: &Inner, path: &Path, error: io::Error) -> Result<Damage, StorageError> {
+    let errno = error.raw_os_error().map(Errno::from_raw_os_error);
+    if !matches!(errno, Some(Errno::IO | Errno::UCLEAN | Errno::BADMSG | Errno::ISDIR)) {
+        return Err(at("read", path)(error));
+    }
+    // Where the marks cannot be read either, it is not this file alone.
+    store.ensure_ours()?;
+    tracing::error!(path = %path.display(), %error, "the disk cannot read a file of the registry");
+    Ok(Damage::Unreadable)
 }
 
 /// Opens a file below the verified folder. Only a file that does not exist there is missing: a folder that is away, or lacks one
@@ -90,8 +111,10 @@ impl Blobs {
                 Ok(open) => open,
                 Err(damage) => return Ok(Some(damage)),
             };
-            let found = hash_again(&open, size).map_err(at("read", &path))?;
-            Ok((found.digest() != digest).then_some(Damage::Content))
+            match hash_again(&open, size) {
+                Ok(found) => Ok((found.digest() != digest).then_some(Damage::Content)),
+                Err(error) => unreadable(&store, &path, error).map(Some),
+            }
         })
         .await
     }
@@ -112,7 +135,9 @@ impl Blobs {
                 Err(damage) => return Ok(Err(damage)),
             };
             let mut bytes = Vec::with_capacity(usize::try_from(size).unwrap_or_default());
-            open.take(size).read_to_end(&mut bytes).map_err(at("read", &path))?;
+            if let Err(error) = open.take(size).read_to_end(&mut bytes) {
+                return unreadable(&store, &path, error).map(Err);
+            }
             Ok(if Digest::of(&bytes) == digest { Ok(bytes.into()) } else { Err(Damage::Content) })
         })
         .await
@@ -133,5 +158,27 @@ impl Blobs {
             }
         })
         .await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use muster_ids::World;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn only_an_error_of_the_disk_is_damage_and_only_in_our_folder() {
+        let folder = tempfile::tempdir().unwrap();
+        let blobs = Blobs::open(folder.path(), World::for_tests(1)).await.unwrap();
+        let judged = |errno: Errno| unreadable(&blobs.0, folder.path(), errno.into());
+        for errno in [Errno::IO, Errno::UCLEAN, Errno::BADMSG, Errno::ISDIR] {
+            assert_eq!(judged(errno).unwrap(), Damage::Unreadable);
+        }
+        for errno in [Errno::ACCESS, Errno::MFILE, Errno::NOMEM, Errno::STALE, Errno::TIMEDOUT] {
+            assert!(matches!(judged(errno), Err(StorageError::Storage { .. })), "{errno}");
+        }
+        fs::remove_file(folder.path().join("storage.id")).unwrap();
+        assert!(matches!(judged(Errno::IO), Err(StorageError::Away { .. })));
     }
 }

@@ -250,3 +250,41 @@ fn sorted(blobs: &[Vec<u8>]) -> Vec<String> {
     digests.sort();
     digests
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn content_that_the_disk_cannot_read_is_put_aside_and_repaired_by_a_push() {
+    for database in Database::both() {
+        let kit = Kit::start_with(database, 1, &[("registry.scrub_bytes_per_second", "0")]).await;
+        let fixture = Fixture::build(&kit).await;
+        let platform = &kit.servers[0].platform;
+        let base = Remote::new(&kit, 0, fixture.token("project_admin"), "acme.train/base");
+        // A directory in the place of the file is opened and not read, like a file on a broken disk. Its length is the system's.
+        let blobs = kit.database.folder().join("registry/blobs");
+        let length = usize::try_from(std::fs::metadata(blobs.join("00")).unwrap().len()).unwrap();
+        let content = vec![7; length];
+        let path = format!("{{}}/blobs/{}", digest(&content));
+        base.blob(&content).await.is(201);
+        let spoil = || {
+            let file = files(&kit, &content).pop().unwrap();
+            std::fs::remove_file(&file).unwrap();
+            std::fs::create_dir(&file).unwrap();
+        };
+        spoil();
+        base.get(&path).await.refused(404, "BLOB_UNKNOWN");
+        assert_eq!(quarantined(&kit), 1);
+        base.blob(&content).await.is(201);
+        assert!(base.get(&path).await.is(200).bytes == content);
+        // Found by the push itself, and by the scrubber.
+        spoil();
+        base.blob(&content).await.is(201);
+        assert!(base.get(&path).await.is(200).bytes == content);
+        spoil();
+        assert_eq!(platform.scrub_blobs(None, "", None).await.unwrap().damaged, 1);
+        base.blob(&content).await.is(201);
+        let told = damages(&kit).await;
+        let found_by: Vec<&str> = told.iter().map(|data| data["found_by"].as_str().unwrap()).collect();
+        assert_eq!(found_by, ["read", "push", "scrubber"]);
+        assert!(told.iter().all(|data| data["damage"] == "the disk cannot read it"), "{told:#?}");
+        kit.stop().await;
+    }
+}
