@@ -5,8 +5,6 @@
 //! operator's network are not called, whatever a name resolves to at that moment, and no redirect is followed but for a blob, by
 //! the same rule and without the credential. The credential is sent after a challenge, to the very host that it is for.
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use base64::Engine as _;
@@ -25,6 +23,7 @@ use reqwest::{Client, Response, StatusCode, Url};
 use zeroize::Zeroizing;
 
 use super::credential::{Credential, RegistryHost, usable};
+use crate::keyed_locks::KeyedLocks;
 use crate::refuse::{Result, refuse};
 use crate::registry::{Answered, Visit, manifest_row, stored};
 use crate::{Cx, outbound};
@@ -331,7 +330,7 @@ async fn keep(
 
 /// Downloads that are under way, each for one blob of one repository. A blob of another repository is not waited for: a slow
 /// registry of one project would hold up the others.
-pub(crate) type Fetches = Mutex<HashMap<(RepositoryId, Digest), Arc<tokio::sync::Mutex<()>>>>;
+pub(crate) type Fetches = KeyedLocks<(RepositoryId, Digest)>;
 
 /// Fetches a blob that a repository has only by reference, or whose file was damaged, and keeps it; says where it is now. None
 /// if no other registry has it. Of several that ask at once, one downloads and the others wait for it.
@@ -341,24 +340,11 @@ pub(crate) async fn fetch(cx: &Cx, visit: &Visit, digest: &Digest, size: i64) ->
     let Some(source) = store.external_source(repository, &text).await.map_err(stored)? else {
         return Ok(None);
     };
-    let key = (repository, *digest);
-    let turn = {
-        let mut fetches = cx.platform.fetches.lock().expect("no holder of this lock can panic");
-        fetches.entry(key).or_default().clone()
-    };
-    let done = {
-        let _turn = turn.lock().await;
-        match store.repository_blob(repository, &text).await.map_err(stored)? {
-            Some(place) if place.file.is_some() => Ok(Some(place)),
-            _ => download(cx, visit, digest, size, source).await,
-        }
-    };
-    let mut fetches = cx.platform.fetches.lock().expect("no holder of this lock can panic");
-    // The map and this request: nobody else waits.
-    if fetches.get(&key).is_some_and(|turn| Arc::strong_count(turn) <= 2) {
-        fetches.remove(&key);
+    let _alone = cx.platform.fetches.lock((repository, *digest)).await;
+    match store.repository_blob(repository, &text).await.map_err(stored)? {
+        Some(place) if place.file.is_some() => Ok(Some(place)),
+        _ => download(cx, visit, digest, size, source).await,
     }
-    done
 }
 
 async fn download(
