@@ -42,6 +42,8 @@ pub struct Options {
     pub webhooks_to_private: bool,
     /// Whether session cookies demand TLS.
     pub secure_cookies: bool,
+    /// Where the server writes what it cannot work without, if anywhere. A full registry refuses pushes, and everything else goes on.
+    pub data: Option<std::path::PathBuf>,
     /// Fair shares.
     pub rates: crate::limits::Rates,
     /// Where operators are told that agents find us. What is not known stands there as a word to be replaced.
@@ -84,6 +86,7 @@ impl Default for Options {
             audit_heads_every: Duration::from_secs(60),
             webhooks_to_private: false,
             secure_cookies: false,
+            data: None,
             rates: crate::limits::Rates::default(),
             nodes_url: "https://<this server>:<nodes port>".to_owned(),
             heartbeat: Duration::from_secs(10),

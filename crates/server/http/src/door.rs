@@ -1,7 +1,6 @@
 //! The way of every request: name, credential, share, input, use-case, answer.
 
 use std::panic::AssertUnwindSafe;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -31,8 +30,6 @@ pub(crate) struct Server {
     pub(crate) hosts: Hosts,
     pub(crate) body_limit: usize,
     pub(crate) timeout: Duration,
-    /// Where the server writes what it cannot work without. A full registry refuses pushes, and everything else goes on.
-    pub(crate) data: PathBuf,
 }
 
 fn header<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> {
