@@ -884,7 +884,7 @@ class Client(Connection):
             headers={"Idempotency-Key": idempotency_key or fresh_key()},
         )
 
-    def cell_kept_logs(self, project: str, cell: str) -> ArchivedLogs:
+    def cell_archived_logs(self, project: str, cell: str) -> ArchivedLogs:
         """Show the last of what a cell's services wrote before it went."""
         return self.call(
             "GET",
@@ -960,7 +960,7 @@ class Client(Connection):
 
     def stream_logs(self, project: str, cell: str, body: Logs, *, idempotency_key: str | None = None) -> Stream:
         """Ask for what a cell's services wrote. The answer says where to join it, within a minute. Of cells that are
-        gone, see cell_kept_logs."""
+        gone, see cell_archived_logs."""
         return self.call(
             "POST",
             f"/v1/projects/{part(project)}/cells/{part(cell)}/logs",

@@ -100,7 +100,7 @@ fn before(text: &str, now: Timestamp) -> Result<String> {
 
 /// Prints the archived logs of a removed cell, filtered as the node would.
 async fn kept(connection: &Connection, named: &Named, asked: &Value, refused: Failure) -> Result<()> {
-    let Ok(operation) = operation("cell_kept_logs") else { return Err(refused) };
+    let Ok(operation) = operation("cell_archived_logs") else { return Err(refused) };
     let answer = call(connection, operation, &named.arguments(None)).await.map_err(|_| refused)?;
     let logs = answer["logs"].as_array().cloned().unwrap_or_default();
     if logs.is_empty() {

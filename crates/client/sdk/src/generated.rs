@@ -11827,7 +11827,7 @@ Arguments:
 - `project`: An id or a name.
 - `cell`: An id or a name.
 */
-    pub async fn cell_kept_logs<'a>(
+    pub async fn cell_archived_logs<'a>(
         &'a self,
         project: &'a str,
         cell: &'a str,
@@ -11853,7 +11853,7 @@ Arguments:
             .headers(header_map)
             .build()?;
         let info = OperationInfo {
-            operation_id: "cell_kept_logs",
+            operation_id: "cell_archived_logs",
         };
         self.pre(&mut request, &info).await?;
         let result = self.exec(request, &info).await;
@@ -12248,7 +12248,7 @@ Arguments:
     }
     /**Ask for what a cell's services wrote
 
-The answer says where to join it, within a minute. Of cells that are gone, see cell_kept_logs.
+The answer says where to join it, within a minute. Of cells that are gone, see cell_archived_logs.
 
 Sends a `POST` request to `/v1/projects/{project}/cells/{cell}/logs`
 

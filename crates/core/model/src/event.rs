@@ -160,7 +160,7 @@ event_types! {
     OperationStep = "operation.step", "A step of an operation ended.";
     OperationBlocked = "operation.blocked", "An operation cannot go on by itself; it says why and who can unblock it.";
     OperationEscalated = "operation.escalated", "An operation has been blocked for too long.";
-    OperationResolveed = "operation.resolved", "Somebody decided how a blocked operation goes on.";
+    OperationResolved = "operation.resolved", "Somebody decided how a blocked operation goes on.";
     OperationCancelRequested = "operation.cancel_requested", "Somebody asked for the end of an operation.";
     OperationEnded = "operation.ended", "An operation ended; its state says how.";
     WebhookGaveUp = "webhook.gave_up", "A webhook got nothing through for a day and was switched off.";

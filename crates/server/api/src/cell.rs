@@ -237,7 +237,7 @@ pub const ENDPOINTS: &[Endpoint] = &[
     )
     .needs("cell.destroy")
     .summary("Destroy a cell, and see that nothing of it is left"),
-    Endpoint::read("cell_kept_logs", "/v1/projects/{project}/cells/{cell}/archived-logs", shape::<ArchivedLogs>())
+    Endpoint::read("cell_archived_logs", "/v1/projects/{project}/cells/{cell}/archived-logs", shape::<ArchivedLogs>())
         .needs("cell.archived_logs")
         .summary("Show the last of what a cell's services wrote before it went"),
 ];

@@ -54,7 +54,7 @@ pub const ENDPOINTS: &[Endpoint] = &[
     )
     .needs("stream.logs")
     .summary("Ask for what a cell's services wrote")
-    .description("The answer says where to join it, within a minute. Of cells that are gone, see cell_kept_logs."),
+    .description("The answer says where to join it, within a minute. Of cells that are gone, see cell_archived_logs."),
     Endpoint::stream("stream_join", "/v1/streams/{stream}", Answer::Socket(shape::<Control>()))
         .summary("Join a stream that you asked for")
         .description(

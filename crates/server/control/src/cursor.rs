@@ -93,7 +93,35 @@ impl Cx {
         }
     }
 
-    /// Returns the requested page of a list ordered by name.
+    /// The same for a list in the order of sequence numbers, whose next page begins after the last number of this one. `read` takes
+    /// the number before the first, and how many to read.
+    pub(crate) async fn read_sequence<'f, T>(
+        mut after: i64,
+        most: u16,
+        sequence: impl Fn(&T) -> i64,
+        bytes: impl Fn(&T) -> usize,
+        read: impl Fn(i64, i64) -> BoxFuture<'f, muster_db::Result<Vec<T>>>,
+    ) -> Result<Vec<T>> {
+        let (mut items, mut size): (Vec<T>, usize) = (Vec::new(), 0);
+        loop {
+            let wanted = i64::try_from(usize::from(most) - items.len()).unwrap_or(PORTION).min(PORTION);
+            let portion = read(after, wanted).await.map_err(refuse)?;
+            let is_last = i64::try_from(portion.len()).is_ok_and(|read| read < wanted);
+            for item in portion {
+                size += bytes(&item);
+                if size > PAGE_BYTES && !items.is_empty() {
+                    return Ok(items);
+                }
+                after = sequence(&item);
+                items.push(item);
+            }
+            if is_last || items.len() >= usize::from(most) {
+                return Ok(items);
+            }
+        }
+    }
+
+    /// The same for a list in the order of names.
     pub(crate) async fn page_by_name(
         &self,
         list: &str,
@@ -146,5 +174,38 @@ impl Cx {
         context.update(&[0]);
         context.update(id);
         Ok(context.sign().as_ref()[..TAG].to_vec())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures::FutureExt as _;
+
+    use super::*;
+
+    /// The sizes of a page's items, from a list whose items have these sizes and the numbers 1, 2, ….
+    async fn page(sizes: &[usize], after: i64, most: u16) -> Vec<i64> {
+        let read = |after: i64, limit: i64| {
+            let from = (1..).zip(sizes.iter().copied()).filter(move |(number, _)| *number > after);
+            let portion: Vec<(i64, usize)> = from.take(usize::try_from(limit).unwrap()).collect();
+            async move { Ok(portion) }.boxed()
+        };
+        let items = Cx::read_sequence(after, most, |item: &(i64, usize)| item.0, |item| item.1, read).await;
+        items.unwrap().into_iter().map(|(number, _)| number).collect()
+    }
+
+    #[tokio::test]
+    async fn a_page_by_sequence_ends_by_its_number_or_by_its_bytes() {
+        let small = [10; 100];
+        assert_eq!(page(&small, 0, 50).await, (1..=50).collect::<Vec<_>>());
+        assert_eq!(page(&small, 90, 50).await, (91..=100).collect::<Vec<_>>());
+        assert!(page(&small, 100, 50).await.is_empty());
+        let large = [1 << 20; 10];
+        assert_eq!(page(&large, 0, 200).await, [1, 2, 3, 4]);
+        assert_eq!(page(&large, 8, 200).await, [9, 10]);
+        // One that is too large for any page comes alone.
+        assert_eq!(page(&[5 << 20, 1, 1], 0, 200).await, [1]);
+        assert_eq!(page(&[1, 5 << 20, 1], 0, 200).await, [1]);
+        assert_eq!(page(&[1, 5 << 20, 1], 1, 200).await, [2]);
     }
 }

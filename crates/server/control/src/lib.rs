@@ -14,6 +14,7 @@ mod deliverer;
 mod due;
 mod envelope;
 mod health;
+mod keyed_locks;
 mod limits;
 mod metrics;
 mod outbound;

@@ -41,7 +41,9 @@ pub struct Options {
     pub webhooks_to_private: bool,
     /// Whether session cookies require TLS.
     pub secure_cookies: bool,
-    /// Rate limits.
+    /// Where the server writes what it cannot work without, if anywhere. A full registry refuses pushes, and everything else goes on.
+    pub data: Option<std::path::PathBuf>,
+    /// Fair shares.
     pub rates: crate::limits::Rates,
     /// URL for agents, as shown to operators. An unknown part is a placeholder.
     pub nodes_url: String,
@@ -83,6 +85,7 @@ impl Default for Options {
             audit_heads_every: Duration::from_secs(60),
             webhooks_to_private: false,
             secure_cookies: false,
+            data: None,
             rates: crate::limits::Rates::default(),
             nodes_url: "https://<this server>:<nodes port>".to_owned(),
             heartbeat: Duration::from_secs(10),
@@ -179,6 +182,10 @@ pub struct Platform {
     pub(crate) manifests: Manifests,
     /// Downloads from external registries in progress.
     pub(crate) fetches: crate::artifact::external::Fetches,
+    /// Examinations of signatures that are under way.
+    pub(crate) examinations: crate::artifact::trust::Examinations,
+    /// Artifacts whose signatures were found not to count.
+    pub(crate) negative_verdicts: crate::artifact::trust::NegativeVerdicts,
     pub(crate) envelope: Envelope,
     /// Signing key of the audit heads.
     pub(crate) audit_key: AuditKey,
@@ -207,6 +214,8 @@ impl Platform {
             names: Names::default(),
             manifests: Manifests::default(),
             fetches: Default::default(),
+            examinations: Default::default(),
+            negative_verdicts: Default::default(),
             blobs,
             authn: Authn::new(options.credential_cache),
             envelope: Envelope::new(keys.root),

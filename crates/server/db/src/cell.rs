@@ -9,6 +9,11 @@ use serde_json::Value;
 use crate::sql::{Row, args, both, labels_match, pair, statements};
 use crate::{Page, Result, Store, StoreError, Tx};
 
+/// So many kept logs of a cell are listed, the newest.
+const CELL_LOGS: i64 = 200;
+/// So many bytes of kept logs are listed; the log that goes beyond is the last.
+const CELL_LOG_BYTES: i64 = 4 << 20;
+
 macro_rules! columns {
     () => {
         "id, tenant_id, project_id, allocation_id, node_id, network_id, name, labels, spec, people, host, state, incarnation,
@@ -85,8 +90,20 @@ statements! {
         "INSERT INTO cell_logs (cell_id, incarnation, service, text, truncated, kept_at) VALUES ($1, $2, $3, $4, $5, $6)
          ON CONFLICT (cell_id, incarnation, service) DO UPDATE SET text = excluded.text, truncated = excluded.truncated,
             kept_at = excluded.kept_at");
-    CELL_LOG_LIST = both(
-        "SELECT incarnation, service, text, truncated, kept_at FROM cell_logs WHERE cell_id = $1 ORDER BY incarnation, service");
+    // The newest, until they have so many bytes.
+    CELL_LOG_LIST = pair(
+        "SELECT l.incarnation, l.service, l.text, l.truncated, l.kept_at FROM cell_logs l JOIN (
+            SELECT found.*, (SUM(bytes) OVER (ORDER BY incarnation DESC, service))::bigint - bytes AS bytes_before FROM (
+                SELECT incarnation, service, OCTET_LENGTH(text)::bigint AS bytes FROM cell_logs
+                WHERE cell_id = $1 ORDER BY incarnation DESC, service LIMIT $2) AS found) AS summed
+            ON summed.incarnation = l.incarnation AND summed.service = l.service
+         WHERE l.cell_id = $1 AND summed.bytes_before < $3 ORDER BY l.incarnation, l.service",
+        "SELECT l.incarnation, l.service, l.text, l.truncated, l.kept_at FROM cell_logs l JOIN (
+            SELECT found.*, SUM(bytes) OVER (ORDER BY incarnation DESC, service) - bytes AS bytes_before FROM (
+                SELECT incarnation, service, OCTET_LENGTH(text) AS bytes FROM cell_logs
+                WHERE cell_id = $1 ORDER BY incarnation DESC, service LIMIT $2) AS found) AS summed
+            ON summed.incarnation = l.incarnation AND summed.service = l.service
+         WHERE l.cell_id = $1 AND summed.bytes_before < $3 ORDER BY l.incarnation, l.service");
     CELL_LOG_PRUNE = both("DELETE FROM cell_logs WHERE kept_at < $1");
     CELL_LOG_DELETE_OF_PROJECT = both(
         "DELETE FROM cell_logs WHERE cell_id IN (SELECT id FROM cells WHERE project_id = $1)");
@@ -197,9 +214,9 @@ impl Store {
         self.fetch_all(&NODE_PORT_OF_CELL, args![cell]).await?.iter().map(node_port).collect()
     }
 
-    /// Returns a cell's archived logs.
+    /// What was kept of a cell's logs: the newest ones, at most `CELL_LOGS` and until they have `CELL_LOG_BYTES` bytes.
     pub async fn cell_log_list(&self, cell: CellId) -> Result<Vec<CellLog>> {
-        let rows = self.fetch_all(&CELL_LOG_LIST, args![cell]).await?;
+        let rows = self.fetch_all(&CELL_LOG_LIST, args![cell, CELL_LOGS, CELL_LOG_BYTES]).await?;
         rows.iter()
             .map(|row| {
                 Ok(CellLog {

@@ -44,6 +44,13 @@ statements! {
         "UPDATE service_accounts SET disabled = TRUE, updated_at = $2, version = version + 1
          WHERE id = $1 AND NOT disabled
            AND EXISTS (SELECT 1 FROM entitlements e WHERE e.operator_account_id = $1 AND e.revoked_at IS NOT NULL)");
+    // Its leases end first, so that no task is queued under one afterwards.
+    ENTITLEMENT_STEPS_TAKE_BACK = both(
+        "UPDATE adapter_steps SET state = 'queued', leased_until = NULL, holder = '' WHERE operator_account_id = $1 AND state = 'leased'");
+    ENTITLEMENT_TASKS_EXPIRE = both(
+        "UPDATE node_tasks SET state = 'expired', finished_at = $2
+         WHERE state IN ('queued', 'delivered', 'running') AND SUBSTR(key, 1, LENGTH($3)) = $3
+           AND operation_id IN (SELECT COALESCE(s.operation_id, s.id) FROM adapter_steps s WHERE s.operator_account_id = $1)");
     ENTITLEMENT_DELETE_OF_ACCOUNT = both(
         "DELETE FROM entitlements WHERE operator_account_id = $1 AND revoked_at IS NOT NULL");
     ENTITLEMENT_DELETE_OF_APP = both("DELETE FROM entitlements WHERE app_id = $1 AND revoked_at IS NOT NULL");
@@ -195,7 +202,19 @@ impl Tx {
         Ok(self.execute(&ENTITLEMENT_ACCOUNT_CUT_OFF, args![account, at]).await? == 1)
     }
 
-    /// Removes the revoked entitlement that an account was created for; reports whether there was one.
+    /// Ends the leases of an account's steps, and expires every open task of these steps; `prefix` begins the keys of such tasks. An
+    /// agent that began one is not stopped by it, but no agent begins or repeats one. Says how many there were.
+    pub async fn entitlement_tasks_expire(
+        &mut self,
+        account: ServiceAccountId,
+        prefix: &str,
+        at: Timestamp,
+    ) -> Result<u64> {
+        self.execute(&ENTITLEMENT_STEPS_TAKE_BACK, args![account]).await?;
+        self.execute(&ENTITLEMENT_TASKS_EXPIRE, args![account, at, prefix]).await
+    }
+
+    /// Removes the revoked entitlement that an account was made for; says whether there was one.
     pub async fn entitlement_delete_of_account(&mut self, account: ServiceAccountId) -> Result<bool> {
         Ok(self.execute(&ENTITLEMENT_DELETE_OF_ACCOUNT, args![account]).await? == 1)
     }

@@ -26,6 +26,7 @@ statements! {
     KEY_LIST = both(concat!("SELECT ", columns!(), " FROM publisher_keys WHERE id > $1 AND project_id = $2
          ORDER BY id LIMIT $3"));
     KEY_OF_PROJECT = both(concat!("SELECT ", columns!(), " FROM publisher_keys WHERE project_id = $1 ORDER BY id"));
+    KEY_COUNT_TRUSTED = both("SELECT COUNT(*) FROM publisher_keys WHERE project_id = $1 AND revoked_at IS NULL");
     KEY_REVOKE = both(
         "UPDATE publisher_keys SET revoked_at = $2, revoked_reason = $3, version = version + 1
          WHERE id = $1 AND version = $4 AND revoked_at IS NULL");
@@ -136,7 +137,13 @@ impl Tx {
         self.execute(&KEY_INSERT, args).await.map(drop)
     }
 
-    /// Revokes a key that still has this version and is not revoked yet.
+    /// How many keys a project trusts.
+    pub async fn key_count_trusted(&mut self, project: ProjectId) -> Result<i64> {
+        let rows = self.fetch_all(&KEY_COUNT_TRUSTED, args![project]).await?;
+        rows.first().map_or(Ok(0), |row| row.get(0))
+    }
+
+    /// Revokes a key that still has this version and was not revoked before.
     pub async fn key_revoke(&mut self, id: KeyId, version: i64, reason: &str, at: Timestamp) -> Result<()> {
         self.execute_one(&KEY_REVOKE, args![id, at, reason, version], StoreError::Stale).await
     }

@@ -54,6 +54,8 @@ statements! {
     MANIFEST_REFERRERS_TOTAL = both(
         "SELECT COUNT(*), CAST(COALESCE(SUM(total_size), 0) AS BIGINT) FROM manifests
          WHERE repository_id = $1 AND subject = $2 AND artifact_type = $3");
+    MANIFEST_REFERRERS_NEWEST = both(
+        "SELECT COUNT(*), MAX(created_at) FROM manifests WHERE repository_id = $1 AND subject = $2 AND artifact_type = $3");
     MANIFEST_PARENTS = both(
         "SELECT manifest FROM manifest_children WHERE repository_id = $1 AND child = $2 ORDER BY manifest");
     MANIFEST_BLOBS = both("SELECT blob FROM manifest_blobs WHERE repository_id = $1 AND manifest = $2 ORDER BY blob");
@@ -135,8 +137,19 @@ impl Store {
         self.fetch_optional(&MANIFEST_TOTAL, args![id, digest]).await?.map(|row| row.get(0)).transpose()
     }
 
-    /// Returns referrers of this manifest, of one artifact type or all, sorted by digest. The page ends after `limit` rows
-    /// or once their annotations reach [`REFERRERS_BYTES`]; more may follow unless it is empty.
+    /// How many manifests of this type refer to a digest, and when the newest came.
+    pub async fn referrers_newest(
+        &self,
+        id: RepositoryId,
+        subject: &str,
+        kind: &str,
+    ) -> Result<(i64, Option<Timestamp>)> {
+        let row = self.fetch_optional(&MANIFEST_REFERRERS_NEWEST, args![id, subject, kind]).await?;
+        row.map_or(Ok((0, None)), |row| Ok((row.get(0)?, row.get(1)?)))
+    }
+
+    /// Manifests that speak of this one, of one kind or all, in the order of their digests. The page ends after `limit` rows or as
+    /// soon as their annotations have [`REFERRERS_BYTES`] bytes; more may follow unless it is empty.
     pub async fn referrers(
         &self,
         id: RepositoryId,

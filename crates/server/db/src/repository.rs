@@ -37,6 +37,8 @@ statements! {
             size = CASE WHEN blobs.file IS NULL AND excluded.file IS NOT NULL THEN excluded.size ELSE blobs.size END
          RETURNING file");
     BLOB_LOST = both("UPDATE blobs SET file = NULL WHERE digest = $1 AND file = $2");
+    BLOB_LACKS_FILE = both("SELECT 1 FROM blobs WHERE digest = $1 AND file IS NULL");
+    BLOB_RESTORE = both("UPDATE blobs SET file = $2, size = $3 WHERE digest = $1 AND file IS NULL");
     BLOB_FILES = both("SELECT digest, size, file FROM blobs WHERE digest > $1 AND file IS NOT NULL ORDER BY digest LIMIT $2");
     // A pull right is valid only for the incarnation of the cell that it was issued to.
     PULL_RIGHT = both(
@@ -287,7 +289,12 @@ impl Store {
         rows.iter().map(|row| row.get(0)).collect()
     }
 
-    /// Returns blobs with a file after this digest, sorted by digest.
+    /// Whether a blob has a row and no file.
+    pub async fn blob_lacks_file(&self, digest: &str) -> Result<bool> {
+        Ok(self.fetch_optional(&BLOB_LACKS_FILE, args![digest]).await?.is_some())
+    }
+
+    /// Blobs after this digest that are in a file, in the order of their digests.
     pub async fn blob_files(&self, after: &str, limit: i64) -> Result<Vec<BlobFile>> {
         let rows = self.fetch_all(&BLOB_FILES, args![after, limit]).await?;
         rows.iter()
@@ -343,7 +350,12 @@ impl Tx {
         Ok(self.execute(&BLOB_LOST, args![digest, file]).await? == 1)
     }
 
-    /// Links a blob to a repository after its content was pushed there.
+    /// Records a verified file for a blob that has none. False if the blob has a file, or is gone.
+    pub async fn blob_restore(&mut self, digest: &str, file: &str, size: i64) -> Result<bool> {
+        Ok(self.execute(&BLOB_RESTORE, args![digest, file, size]).await? == 1)
+    }
+
+    /// Lets a repository have a blob whose content it was shown.
     pub async fn repository_blob_put(&mut self, id: RepositoryId, digest: &str, at: Timestamp) -> Result<()> {
         self.execute(&REPOSITORY_BLOB_PUT, args![id, digest, false, None::<i64>, at]).await.map(drop)
     }

@@ -118,7 +118,7 @@ handlers! {
     Read "cell_get" => |cx, input| cell::get(cx, input.path(0), input.path(1));
     Command "cell_restart" => |cx, input| cell::restart(cx, input.path(0), input.path(1), input.body()?);
     Command "cell_destroy" => |cx, input| cell::destroy(cx, input.path(0), input.path(1), input.body()?);
-    Read "cell_kept_logs" => |cx, input| cell::archived_logs(cx, input.path(0), input.path(1));
+    Read "cell_archived_logs" => |cx, input| cell::archived_logs(cx, input.path(0), input.path(1));
     Read "network_list" => |cx, input| network::list(cx, input.path(0));
     Read "network_get" => |cx, input| network::get(cx, input.path(0), input.path(1));
     Command "ssh_key_create" => |cx, input| ssh_key::create(cx, input.path(0), input.body()?);

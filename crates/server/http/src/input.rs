@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use axum::body::Body;
+use bytes::Bytes;
 use http::HeaderMap;
 use http::header::CONTENT_TYPE;
 use http_body_util::BodyExt as _;
@@ -85,6 +86,23 @@ pub(crate) async fn read_json<'m>(
     };
     crate::unique::parse(&bytes)
         .map_err(|error| Problem::new(Code::MalformedRequest, format!("the body is not JSON: {error}")))
+}
+
+/// A refused body is drained for so long at most.
+const DRAINING: Duration = Duration::from_secs(2);
+
+/// Reads at most so many bytes of a refused body and discards each frame as it arrives, so that it never takes memory.
+pub(crate) async fn drain(body: &mut Body, most: usize) {
+    let discard = async {
+        let mut left = most;
+        while let Some(Ok(frame)) = body.frame().await {
+            match left.checked_sub(frame.data_ref().map_or(0, Bytes::len)) {
+                Some(rest) => left = rest,
+                None => return,
+            }
+        }
+    };
+    let _ = tokio::time::timeout(DRAINING, discard).await;
 }
 
 async fn collect<'m>(
@@ -178,6 +196,41 @@ mod tests {
         assert!(idempotency_key(Some("a b")).is_err());
         assert!(idempotency_key(Some("")).is_err());
         assert!(idempotency_key(None).is_err());
+    }
+
+    /// Memory of a frame, counted while it is held.
+    struct Frame(std::sync::Arc<()>);
+
+    impl AsRef<[u8]> for Frame {
+        fn as_ref(&self) -> &[u8] {
+            &[0; 1000]
+        }
+    }
+
+    #[tokio::test]
+    async fn a_refused_body_is_discarded_frame_by_frame_within_its_bounds() {
+        use std::sync::Arc;
+        use std::sync::atomic::{AtomicUsize, Ordering};
+
+        let (held, sent, most_held) =
+            (Arc::new(()), Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+        let frames = {
+            let (held, sent, most_held) = (held.clone(), sent.clone(), most_held.clone());
+            futures::stream::repeat_with(move || {
+                sent.fetch_add(1, Ordering::SeqCst);
+                let frame = Frame(held.clone());
+                most_held.fetch_max(Arc::strong_count(&frame.0) - 2, Ordering::SeqCst);
+                Ok::<_, std::convert::Infallible>(Bytes::from_owner(frame))
+            })
+        };
+        drain(&mut Body::from_stream(frames), 100_000).await;
+        assert_eq!(sent.load(Ordering::SeqCst), 101, "it ends at the first byte beyond the bound");
+        assert_eq!(most_held.load(Ordering::SeqCst), 1, "no frame is kept");
+        // One that never comes is not waited for.
+        let began = std::time::Instant::now();
+        let silent = futures::stream::pending::<std::result::Result<Bytes, std::convert::Infallible>>();
+        drain(&mut Body::from_stream(silent), 100_000).await;
+        assert!(began.elapsed() < 2 * DRAINING);
     }
 
     #[test]

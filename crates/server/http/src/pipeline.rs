@@ -1,7 +1,6 @@
 //! The path of every request: host, credential, rate limit, input, use-case, response.
 
 use std::panic::AssertUnwindSafe;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -10,16 +9,16 @@ use futures::FutureExt as _;
 use http::header::{AUTHORIZATION, COOKIE};
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Request, Response};
-use http_body_util::{BodyExt as _, Limited};
 use muster_api::{Code, Credential, Endpoint, Kind, Method, Problem};
 use muster_control::{Authenticated, Command, Cx, Platform, RateDecision, Result, Share, execute};
+
 use muster_model::token::{Secret, TokenKind};
 use serde_json::Value;
 use subtle::ConstantTimeEq as _;
 
 use crate::bind::Handler;
 use crate::hosts::Hosts;
-use crate::input::{Input, correlation_id, idempotency_key, if_match, read_json, too_many_large};
+use crate::input::{Input, correlation_id, drain, idempotency_key, if_match, read_json, too_many_large};
 use crate::listen::{Peer, RESERVE_TIMEOUT, Reserve};
 use crate::respond;
 use crate::schema::Schemas;
@@ -32,8 +31,6 @@ pub(crate) struct Server {
     pub(crate) hosts: Hosts,
     pub(crate) body_limit: usize,
     pub(crate) timeout: Duration,
-    /// Folder that the server must be able to write to. A full registry only refuses pushes; everything else continues.
-    pub(crate) data: PathBuf,
 }
 
 fn header<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> {
@@ -67,10 +64,9 @@ impl Server {
                 "the server failed; give the correlation id to the operator",
             )),
         };
-        // Closing a connection with unread data resets it, and the client may never receive the refusal.
-        if let Some(unread) = body {
-            let drain = Limited::new(unread, self.body_limit).collect();
-            let _ = tokio::time::timeout(Duration::from_secs(2), drain).await;
+        // A connection that is closed on unread data is reset, and the client may never see why it was refused.
+        if let Some(unread) = &mut body {
+            drain(unread, self.body_limit).await;
         }
         let failure = result.as_ref().err().map(|problem| (problem.code.as_str(), problem.detail.clone()));
         let mut response = result.unwrap_or_else(|problem| respond::problem(problem, &correlation));

@@ -1,6 +1,5 @@
 //! Endpoints for monitoring: health, readiness, metrics, and the OpenAPI document.
 
-use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, LazyLock};
 use std::time::Instant;
@@ -10,7 +9,9 @@ use http::header::{AUTHORIZATION, CONTENT_TYPE, HeaderValue};
 use http::request::Parts;
 use http::{Response, StatusCode};
 use muster_api::{Code, Problem};
+use muster_control::status::disk_fault;
 use muster_control::{Cx, RateDecision, Share};
+
 
 use crate::listen::Peer;
 use crate::pipeline::Server;
@@ -28,26 +29,16 @@ pub(crate) fn healthz() -> Response<Body> {
     text(StatusCode::OK, "text/plain; charset=utf-8", "ok\n".to_owned())
 }
 
-/// With less free space than this, the next write may fail.
-const LEAST_FREE_MIB: u64 = 4;
-/// The serialized contract: hundreds of kilobytes, rendered once, on the first request.
+/// The contract as it is answered: hundreds of kilobytes that are made once, when the first client asks.
 static DOCUMENT: LazyLock<Bytes> = LazyLock::new(|| muster_api::document().to_string().into());
 
-/// Returns an explanation if the disk of a folder is full.
-fn full(folder: &Path) -> Option<String> {
-    let system = rustix::fs::statvfs(folder).ok()?;
-    let free = (u128::from(system.f_bavail) * u128::from(system.f_frsize)) >> 20;
-    (free < u128::from(LEAST_FREE_MIB))
-        .then(|| format!("the disk of the data folder is full: {free} MiB are left; free some space\n"))
-}
-
-/// `/readyz`: ready for requests: the database responds, the disk has room, and the server is not stopping.
+/// `/readyz`: it can take requests: the database answers, there is room to write, and it is not stopping.
 pub(crate) async fn readyz(server: &Server, stopping: &AtomicBool) -> Response<Body> {
     if stopping.load(Ordering::Relaxed) {
         return text(StatusCode::SERVICE_UNAVAILABLE, "text/plain; charset=utf-8", "stopping\n".to_owned());
     }
-    if let Some(why) = full(&server.data) {
-        return text(StatusCode::SERVICE_UNAVAILABLE, "text/plain; charset=utf-8", why);
+    if let Some(why) = server.platform.options.data.as_deref().and_then(disk_fault) {
+        return text(StatusCode::SERVICE_UNAVAILABLE, "text/plain; charset=utf-8", format!("{why}\n"));
     }
     match server.platform.store.ping().await {
         Ok(()) => text(StatusCode::OK, "text/plain; charset=utf-8", "ready\n".to_owned()),

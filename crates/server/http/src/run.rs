@@ -176,6 +176,7 @@ fn options(settings: &Settings, secure: bool) -> Result<Options, SettingsError> 
             ..Timing::default()
         },
         secure_cookies: secure,
+        data: Some(settings.data_dir()),
         nodes_url: node::url(settings)?,
         nodes_advertise: node::advertised(settings)?,
         streams_per_tenant: settings.parsed::<u32>("streams.per_tenant")?.max(1),
@@ -257,7 +258,6 @@ pub async fn start(settings: &Settings, env: Env) -> Result<Running, StartError>
         hosts: Hosts::new(address, settings.text("http.hosts")),
         body_limit: settings.parsed("http.body_limit_bytes")?,
         timeout,
-        data: settings.data_dir(),
     });
     let (stop, stopped) = watch::channel(false);
     let mut tasks = JoinSet::new();

@@ -99,7 +99,7 @@ pub(crate) fn blocked_by_children(operation: &Value, now: Timestamp) -> Failure 
         if children.len() > 1 {
             failure.lines.push(format!("! {}: {}", title(child), reason(child)));
         }
-        failure.lines.extend(actions(&text(child, "operation_id"), &child["blocked"], now));
+        failure.lines.extend(action_lines(&text(child, "operation_id"), &child["blocked"], now));
     }
     if children.len() > SHOWN {
         failure
@@ -143,7 +143,7 @@ pub(crate) fn summary(operation: &Value) -> String {
 /// Returns the details of the summary: the party that can unblock it and the actions, or the items that are not done.
 pub(crate) fn remarks(operation: &Value, now: Timestamp) -> Vec<String> {
     match operation["state"].as_str() {
-        Some("blocked") => actions(&text(operation, "id"), &operation["blocked"], now),
+        Some("blocked") => action_lines(&text(operation, "id"), &operation["blocked"], now),
         Some("partial" | "failed") => {
             let items = operation["items"].as_array().into_iter().flatten();
             items.filter(|item| item["state"] != "succeeded").map(super::steps::item_line).collect()
@@ -153,7 +153,7 @@ pub(crate) fn remarks(operation: &Value, now: Timestamp) -> Vec<String> {
 }
 
 /// Returns the party that can unblock a blocked operation, and the actions as ready-made commands.
-fn actions(id: &str, blocked: &Value, now: Timestamp) -> Vec<String> {
+fn action_lines(id: &str, blocked: &Value, now: Timestamp) -> Vec<String> {
     let who = match blocked["resolvable_by"].as_str() {
         Some("tenant") => "its owner or an operator decides how it goes on",
         Some("operator") => "an operator decides how it goes on; its owner can try again",

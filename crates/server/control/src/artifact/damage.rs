@@ -30,7 +30,7 @@ pub(super) async fn read_short(
             cx.platform.quarantine_blob(&parsed, &file, damage, "read").await.map_err(refuse)?;
             Ok(None)
         }
-        Err(_) => Ok(None),
+        Err(error) => Err(Problem::new(Code::Unavailable, storage(&error).message)),
     }
 }
 

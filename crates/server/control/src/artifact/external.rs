@@ -5,8 +5,6 @@
 //! network are never called, whatever a name resolves to at that moment. Redirects are followed only for blobs, under the
 //! same rule and without the credential. The credential is sent only after a challenge, and only to the host that it is for.
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use base64::Engine as _;
@@ -25,6 +23,7 @@ use reqwest::{Client, Response, StatusCode, Url};
 use zeroize::Zeroizing;
 
 use super::credential::{Credential, RegistryHost, usable};
+use crate::keyed_locks::KeyedLocks;
 use crate::refuse::{Result, refuse};
 use crate::registry::{Answered, Visit, manifest_row, stored};
 use crate::{Cx, outbound};
@@ -329,9 +328,9 @@ async fn keep(
     tx.commit().await.map_err(refuse)
 }
 
-/// Downloads in progress, by repository and blob. Requests do not wait for the same blob of another repository: one
-/// project's slow registry would delay the others.
-pub(crate) type Fetches = Mutex<HashMap<(RepositoryId, Digest), Arc<tokio::sync::Mutex<()>>>>;
+/// Downloads that are under way, each for one blob of one repository. A blob of another repository is not waited for: a slow
+/// registry of one project would hold up the others.
+pub(crate) type Fetches = KeyedLocks<(RepositoryId, Digest)>;
 
 /// Fetches a blob that a repository has only by reference, or that was damaged, and stores it. Returns its new place, or
 /// none if no external registry has it. Of several concurrent requests one downloads and the others wait for it.
@@ -341,24 +340,11 @@ pub(crate) async fn fetch(cx: &Cx, visit: &Visit, digest: &Digest, size: i64) ->
     let Some(source) = store.external_source(repository, &text).await.map_err(stored)? else {
         return Ok(None);
     };
-    let key = (repository, *digest);
-    let turn = {
-        let mut fetches = cx.platform.fetches.lock().expect("no holder of this lock can panic");
-        fetches.entry(key).or_default().clone()
-    };
-    let done = {
-        let _turn = turn.lock().await;
-        match store.repository_blob(repository, &text).await.map_err(stored)? {
-            Some(place) if place.file.is_some() => Ok(Some(place)),
-            _ => download(cx, visit, digest, size, source).await,
-        }
-    };
-    let mut fetches = cx.platform.fetches.lock().expect("no holder of this lock can panic");
-    // Only the map and this request hold it: no other request waits.
-    if fetches.get(&key).is_some_and(|turn| Arc::strong_count(turn) <= 2) {
-        fetches.remove(&key);
+    let _alone = cx.platform.fetches.lock((repository, *digest)).await;
+    match store.repository_blob(repository, &text).await.map_err(stored)? {
+        Some(place) if place.file.is_some() => Ok(Some(place)),
+        _ => download(cx, visit, digest, size, source).await,
     }
-    done
 }
 
 async fn download(

@@ -13,7 +13,7 @@ mod publish;
 mod references;
 mod start;
 mod step;
-mod trust;
+pub(crate) mod trust;
 mod verify;
 
 use muster_api::Problem;

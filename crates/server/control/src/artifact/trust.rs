@@ -1,12 +1,17 @@
 //! Trust in an artifact: verification of the registry's signatures for its digest against the project's keys.
 
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+
+use jiff::{SignedDuration, Timestamp};
 use muster_api::{Code, Problem};
-use muster_ids::{ProjectId, RepositoryId};
+use muster_ids::{ArtifactId, ProjectId, RepositoryId, TenantId};
 use muster_model::artifact::{Artifact, ArtifactKind, Trust, TrustPolicy, Verdict};
 use muster_registry::manifest::Manifest;
 use muster_trust::{Digest, Examination, Signature, TrustedKey, bundle, simple};
 
 use crate::Cx;
+use crate::keyed_locks::KeyedLocks;
 use crate::refuse::{Result, refuse};
 
 /// Returns a project's trust policy, or the default if none was set.
@@ -14,8 +19,9 @@ pub(crate) async fn policy_of(cx: &Cx, project: ProjectId) -> Result<TrustPolicy
     Ok(cx.platform.store.trust_policy_lookup(project).await.map_err(refuse)?.unwrap_or_default())
 }
 
-/// Returns the verdict on an artifact under the project's current keys and rules. A trusted verdict is cached until these
-/// change; any other is evaluated again, since a signature may have been added.
+/// The verdict on an artifact under the present edition of the project's keys and rules. One that is trusted stays so for as long
+/// as that edition does. Any other is remembered for a short time and for the signatures that were there: anybody who may push
+/// adds thousands of bad ones, and each request would examine them all.
 pub(crate) async fn judged(cx: &Cx, artifact: &Artifact, policy: &TrustPolicy) -> Result<Verdict> {
     if let Some(known) = &artifact.verdict
         && known.trust == Trust::Trusted
@@ -23,13 +29,94 @@ pub(crate) async fn judged(cx: &Cx, artifact: &Artifact, policy: &TrustPolicy) -
     {
         return Ok(known.clone());
     }
-    judge(cx, artifact).await
+    // Read before the examination: a signature that comes during it begins another one.
+    let examined = Examined { policy: policy.policy, signatures: signatures(cx, artifact).await? };
+    let negatives = &cx.platform.negative_verdicts;
+    if let Some(verdict) = negatives.get(artifact.id, &examined, cx.now) {
+        return Ok(verdict);
+    }
+    let _alone = cx.platform.examinations.lock(artifact.tenant_id).await;
+    // Another request may have examined it during the wait.
+    if let Some(verdict) = negatives.get(artifact.id, &examined, cx.now) {
+        return Ok(verdict);
+    }
+    let verdict = examine(cx, artifact).await?;
+    if verdict.trust != Trust::Trusted {
+        negatives.remember(artifact.id, examined, verdict.clone(), cx.now);
+    }
+    Ok(verdict)
 }
 
 /// Evaluates an artifact's signatures without the cached verdict.
 pub(super) async fn judge(cx: &Cx, artifact: &Artifact) -> Result<Verdict> {
+    let _alone = cx.platform.examinations.lock(artifact.tenant_id).await;
+    examine(cx, artifact).await
+}
+
+/// Examinations of a tenant's artifacts go one at a time, so that none takes more than one processor from the others.
+pub(crate) type Examinations = KeyedLocks<TenantId>;
+
+/// A negative verdict is remembered for so long: a signature whose file was repaired must not wait longer.
+const REMEMBERED: SignedDuration = SignedDuration::from_secs(60);
+/// So many negative verdicts are remembered.
+const MOST_REMEMBERED: usize = 10_000;
+/// So many revoked keys are tried, the newest: they only explain why a signature does not count.
+const MOST_REVOKED: usize = 50;
+
+/// The keys, rules and signatures that a verdict was found with.
+#[derive(Debug, PartialEq, Eq)]
+struct Examined {
+    policy: i64,
+    signatures: Signatures,
+}
+
+/// How many bundles refer to an artifact, when the newest came, and the manifest that its signature tag names.
+type Signatures = (i64, Option<Timestamp>, Option<String>);
+
+async fn signatures(cx: &Cx, artifact: &Artifact) -> Result<Signatures> {
+    let (store, repository) = (&cx.platform.store, artifact.repository_id);
+    let bundles = store.referrers_newest(repository, &artifact.digest, bundle::MEDIA_TYPE).await;
+    let (count, newest) = bundles.map_err(refuse)?;
+    let tagged = match artifact.digest.parse::<Digest>() {
+        Ok(digest) => store.tag_lookup(repository, &simple::tag(&digest)).await.map_err(refuse)?,
+        Err(_) => None,
+    };
+    Ok((count, newest, tagged))
+}
+
+/// The negative verdicts of the last moments.
+#[derive(Default)]
+pub(crate) struct NegativeVerdicts(Mutex<HashMap<ArtifactId, (Examined, Verdict, Timestamp)>>);
+
+impl NegativeVerdicts {
+    fn get(&self, artifact: ArtifactId, examined: &Examined, now: Timestamp) -> Option<Verdict> {
+        let verdicts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let (known, verdict, until) = verdicts.get(&artifact)?;
+        (known == examined && now < *until).then(|| verdict.clone())
+    }
+
+    fn remember(&self, artifact: ArtifactId, examined: Examined, verdict: Verdict, now: Timestamp) {
+        let mut verdicts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if verdicts.len() >= MOST_REMEMBERED {
+            verdicts.retain(|_, (_, _, until)| now < *until);
+        }
+        if verdicts.len() < MOST_REMEMBERED {
+            verdicts.insert(artifact, (examined, verdict, now + REMEMBERED));
+        }
+    }
+}
+
+async fn examine(cx: &Cx, artifact: &Artifact) -> Result<Verdict> {
     let mut keys = Vec::new();
-    for key in cx.platform.store.key_of_project(artifact.project_id).await.map_err(refuse)? {
+    let mut known = cx.platform.store.key_of_project(artifact.project_id).await.map_err(refuse)?;
+    let revoked = known.iter().filter(|key| key.revoked_at.is_some()).count();
+    let mut skipped = revoked.saturating_sub(MOST_REVOKED);
+    known.retain(|key| {
+        let is_skipped = key.revoked_at.is_some() && skipped > 0;
+        skipped -= usize::from(is_skipped);
+        !is_skipped
+    });
+    for key in known {
         match muster_trust::PublicKey::from_pem(&key.public_key) {
             Ok(parsed) => {
                 keys.push(TrustedKey {

@@ -1,8 +1,10 @@
 //! List the entries of a chain.
 
+use futures::FutureExt as _;
 use muster_api::audit::AuditListQuery;
 use muster_authz::Permission;
 use muster_db::AuditFilter;
+use muster_model::audit::Sealed;
 use serde_json::{Value, json};
 
 use super::chain;
@@ -16,14 +18,14 @@ pub async fn list(cx: &Cx, query: AuditListQuery) -> Result<Answer> {
     let name = scope.chain();
     let store = &cx.platform.store;
     let head = store.audit_head(&name).await.map_err(refuse)?;
-    let filter = AuditFilter {
-        after,
-        action: query.action,
-        actor: query.actor,
-        project: scope.project(),
-        limit: i64::from(query.page_size.unwrap_or(50)),
+    let (name, project) = (&name, scope.project());
+    let read = |after, limit| {
+        let (action, actor) = (query.action.clone(), query.actor.clone());
+        let filter = AuditFilter { after, action, actor, project, limit };
+        async move { store.audit_list(name, &filter).await }.boxed()
     };
-    let entries = store.audit_list(&name, &filter).await.map_err(refuse)?;
+    let (sequence, bytes) = (|entry: &Sealed| entry.sequence, |entry: &Sealed| entry.entry_text.len());
+    let entries = Cx::read_sequence(after, query.page_size.unwrap_or(50), sequence, bytes, read).await?;
     let next_after = entries.last().map_or(after, |entry| entry.sequence);
     let items: Vec<Value> = entries
         .iter()

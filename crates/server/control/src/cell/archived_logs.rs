@@ -6,7 +6,7 @@ use muster_authz::Permission;
 use crate::refuse::refuse;
 use crate::{Answer, Cx, Result};
 
-/// Handles `cell_kept_logs`.
+/// Handles `cell_archived_logs`.
 pub async fn archived_logs(cx: &Cx, project: &str, reference: &str) -> Result<Answer> {
     let cell = cx.cell(project, reference).await?;
     cx.authorize(Permission::CellArchivedLogs, cell.scope(), "cell")?;

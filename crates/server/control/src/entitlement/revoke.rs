@@ -8,10 +8,10 @@ use serde_json::json;
 
 use super::{anywhere, path, view};
 use crate::commit::target;
-use crate::{Answer, Commit, Cx, Result};
+use crate::{Answer, Commit, Cx, Result, adapter_task};
 
-/// Prepares `entitlement_revoke`. Only the project that holds it can revoke it. If nothing that it operates is left, the
-/// account and all of its tokens are disabled at once; with `cut_off` in any case.
+/// Prepares `entitlement_revoke`. Only the project that has it revokes it. Where nothing lives that it operates, the account is
+/// shut out at once, with every token of it; with `cut_off` also where something lives, and with every task it asked for.
 pub async fn revoke(cx: &Cx, project: &str, reference: &str, body: EntitlementRevoke) -> Result<Commit> {
     let (project, scope) = cx.project_scope(project).await?;
     cx.authorize(Permission::EntitlementRevoke, scope, "entitlement")?;
@@ -37,6 +37,8 @@ pub async fn revoke(cx: &Cx, project: &str, reference: &str, body: EntitlementRe
             tx.entitlement_update(&entitlement).await?;
             if cut_off {
                 tx.entitlement_account_cut_off(entitlement.operator_account_id, now).await?;
+                tx.entitlement_tasks_expire(entitlement.operator_account_id, adapter_task::PREFIX, now)
+                    .await?;
             } else {
                 tx.entitlement_account_rest(entitlement.operator_account_id, now).await?;
             }

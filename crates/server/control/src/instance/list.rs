@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
+use futures::FutureExt as _;
 use muster_api::instance as api;
 use muster_api::instance::{InstanceListQuery, InstancePage};
 use muster_authz::Permission;
@@ -23,8 +24,14 @@ pub async fn list(cx: &Cx, project: &str, query: InstanceListQuery) -> Result<An
     let page = cx.page(&list, query.page_size, query.page_token.as_deref()).await?;
     let labels = selector(query.labels.as_deref())?;
     let filter = InstanceFilter { state: query.state.map(state_of) };
-    let mut items = cx.platform.store.instance_list(page, &labels, project, filter).await.map_err(refuse)?;
-    let next_page_token = cx.next_page(&list, page, &mut items, |instance| instance.id.uuid()).await?;
+    let store = &cx.platform.store;
+    let read = |page| store.instance_list(page, &labels, project, filter).boxed();
+    let bytes = |instance: &Instance| {
+        let previous = instance.previous_config.as_ref().map_or(0, |config| config.to_string().len());
+        instance.config.to_string().len() + previous
+    };
+    let id = |instance: &Instance| instance.id.uuid();
+    let (items, next_page_token) = cx.read_page(&list, page, id, bytes, read).await?;
     Ok(Answer::new(&InstancePage { items: views(cx, project, &items).await?, next_page_token }))
 }
 

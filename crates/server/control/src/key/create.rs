@@ -12,6 +12,16 @@ use crate::commit::target;
 use crate::refuse::refuse;
 use crate::{Answer, Commit, Cx, Result};
 
+/// So many keys a project trusts at once: each signature of an artifact is tried with each of them.
+const MOST_TRUSTED: i64 = 50;
+
+fn too_many() -> Problem {
+    let detail = format!(
+        "the project trusts {MOST_TRUSTED} keys, which is the most: revoke one first (muster key revoke)"
+    );
+    Problem::new(Code::QuotaExceeded, detail)
+}
+
 /// Prepares `key_create`.
 pub async fn create(cx: &Cx, project: &str, body: KeyCreate) -> Result<Commit> {
     let (project_id, scope) = cx.project_scope(project).await?;
@@ -43,6 +53,9 @@ pub async fn create(cx: &Cx, project: &str, body: KeyCreate) -> Result<Commit> {
         Box::pin(async move {
             // First, to serialize changes of a project's keys.
             tx.trust_policy_raise(project_id).await?;
+            if tx.key_count_trusted(project_id).await? >= MOST_TRUSTED {
+                return Err(too_many().into());
+            }
             tx.key_insert(&key).await?;
             Ok(Answer::new(&view(&key)))
         })

@@ -88,5 +88,5 @@ pub async fn resolve(cx: &Cx, reference: &str, body: OperationResolve) -> Result
             Ok::<_, WriteError>(Answer::new(&view_for(to_operator, &fresh)))
         })
     });
-    Ok(commit.before(&before).wakes_engine().event(cx, EventType::OperationResolveed, subject, told))
+    Ok(commit.before(&before).wakes_engine().event(cx, EventType::OperationResolved, subject, told))
 }

@@ -21,7 +21,7 @@ pub(crate) async fn take_up(cx: &Cx, tx: &mut Tx, blocked: Vec<Operation>) -> mu
         }
         tx.operation_advance(&fresh, cx.now, None).await?;
         let data = json!({"kind": fresh.kind, "operation_id": fresh.id, "action": "retry", "statement": ""});
-        let told = (EventType::OperationResolveed, path(&fresh), data);
+        let told = (EventType::OperationResolved, path(&fresh), data);
         cx.outbox_append(tx, fresh.scope(), None, vec![told]).await?;
         taken_up += 1;
     }

@@ -1,12 +1,14 @@
 //! Garbage collection of unreferenced content.
 //!
-//! It has three steps, each safe against concurrent pushes and a crash between any two: delete links from repositories to
-//! blobs that no manifest has referenced for a while; then rows of blobs without a repository; then the files of those rows.
-//! File names are never reused, so a concurrent push of the same content gets another file and another row. A crash between
-//! the last two steps leaves a file without a row, which a listing of the files finds.
+//! In three steps, each safe against pushes under way and against being killed between any two: links from repositories to blobs
+//! that no manifest has needed for a while go; then rows of blobs that no repository has; then the files of those rows. A file's
+//! name is used once, so whoever pushes the same content meanwhile has another file and another row. What a crash leaves between
+//! the last two steps is a file that no row names, which is found by listing and looking. Such a file is removed only if no row of its
+//! digest lacks content: otherwise it is verified and given back to that row.
 
 use jiff::{SignedDuration, Timestamp};
 use muster_db::{Lease, StoreError};
+use muster_registry::blobs::FoundFile;
 
 use crate::Platform;
 
@@ -26,7 +28,9 @@ pub struct Collected {
     pub blobs: u64,
     /// Files without a row.
     pub files: u64,
-    /// Abandoned uploads.
+    /// Intact files that were given back to rows without one.
+    pub restored: u64,
+    /// Uploads that nobody went on with.
     pub uploads: u64,
 }
 
@@ -35,12 +39,10 @@ impl Platform {
     pub async fn collect_garbage(&self, lease: Option<&Lease>) -> Result<Collected, StoreError> {
         let now = self.env.now();
         let before = now - self.options.garbage_grace;
-        let collected = Collected {
-            links: self.collect_links(lease, before).await?,
-            blobs: self.collect_blobs(lease).await?,
-            files: self.collect_files(lease, now).await?,
-            uploads: self.collect_uploads(now).await,
-        };
+        let links = self.collect_links(lease, before).await?;
+        let blobs = self.collect_blobs(lease).await?;
+        let (files, restored) = self.collect_files(lease, now).await?;
+        let collected = Collected { links, blobs, files, restored, uploads: self.collect_uploads(now).await };
         if collected != Collected::default() {
             tracing::info!(?collected, "garbage was collected");
         }
@@ -132,9 +134,10 @@ impl Platform {
         }
     }
 
-    /// Removes files without a row. A recent one may belong to a push that is about to write its row.
-    async fn collect_files(&self, lease: Option<&Lease>, now: Timestamp) -> Result<u64, StoreError> {
-        let mut removed = 0;
+    /// Files that no row knows. A fresh one is a push whose row is about to be written.
+    /// Returns how many were removed, and how many were given back to a row.
+    async fn collect_files(&self, lease: Option<&Lease>, now: Timestamp) -> Result<(u64, u64), StoreError> {
+        let (mut removed, mut restored) = (0, 0);
         let mut after: Option<String> = None;
         let age = self.options.garbage_grace.clamp(FLOOR, FRESH);
         loop {
@@ -147,33 +150,69 @@ impl Platform {
                 Ok(found) => found,
                 Err(error) => {
                     tracing::warn!(%error, "the blobs' storage could not be listed");
-                    return Ok(removed);
+                    return Ok((removed, restored));
                 }
             };
-            let old: Vec<String> = found
-                .iter()
-                .filter(|file| now.duration_since(file.modified) > age)
-                .map(|file| file.name.clone())
-                .collect();
+            let old: Vec<&FoundFile> =
+                found.iter().filter(|file| now.duration_since(file.modified) > age).collect();
             let known: std::collections::HashSet<String> = match old.is_empty() {
                 true => Default::default(),
-                false => self.store.blob_files_known(&old).await?.into_iter().collect(),
+                false => {
+                    let names: Vec<String> = old.iter().map(|file| file.name.clone()).collect();
+                    self.store.blob_files_known(&names).await?.into_iter().collect()
+                }
             };
-            for file in old.iter().filter(|file| !known.contains(*file)) {
-                // Check again as late as possible: the row of a slow push may exist now.
-                if !self.store.blob_files_known(std::slice::from_ref(file)).await?.is_empty() {
+            for file in old.into_iter().filter(|file| !known.contains(&file.name)) {
+                // Once more, as late as can be: the row of a slow push may have come since.
+                if !self.store.blob_files_known(std::slice::from_ref(&file.name)).await?.is_empty() {
                     continue;
                 }
-                match self.blobs.remove(file).await {
+                // A row that lost its file must never see an intact copy deleted.
+                if self.store.blob_lacks_file(&file.digest.to_string()).await? {
+                    restored += u64::from(self.restore_file(lease, file).await?);
+                    continue;
+                }
+                match self.blobs.remove(&file.name).await {
                     Ok(_) => removed += 1,
                     Err(error) => tracing::warn!(%error, "a file that no row knows could not be removed"),
                 }
             }
             match found.last() {
                 Some(last) if found.len() == FILES => after = Some(last.name.clone()),
-                _ => return Ok(removed),
+                _ => return Ok((removed, restored)),
             }
         }
+    }
+
+    /// Gives a file back to the row that lacks one, if its content is intact. A damaged one is put aside, and one that cannot be
+    /// read stays.
+    async fn restore_file(&self, lease: Option<&Lease>, file: &FoundFile) -> Result<bool, StoreError> {
+        let (name, digest) = (&file.name, &file.digest);
+        match self.blobs.check_content(name, digest, file.size).await {
+            Ok(None) => {}
+            Ok(Some(damage)) => {
+                tracing::error!(%digest, file = name, %damage, "a damaged file that no row names is put aside");
+                if let Err(error) = self.blobs.quarantine(name).await {
+                    tracing::warn!(%error, "a damaged file could not be put aside");
+                }
+                return Ok(false);
+            }
+            Err(error) => {
+                tracing::warn!(%error, "a file that a row lacks could not be read; it stays");
+                return Ok(false);
+            }
+        }
+        let mut tx = self.store.begin().await?;
+        if let Some(lease) = lease {
+            tx.lease_extend(lease, self.env.now()).await?;
+        }
+        let size = i64::try_from(file.size).unwrap_or(i64::MAX);
+        let restored = tx.blob_restore(&digest.to_string(), name, size).await?;
+        tx.commit().await?;
+        if restored {
+            tracing::warn!(%digest, file = name, "registry content that was missing is back and was restored");
+        }
+        Ok(restored)
     }
 
     async fn collect_uploads(&self, now: Timestamp) -> u64 {

@@ -8,13 +8,16 @@ use std::time::Duration;
 
 use jiff::SignedDuration;
 use muster_db::{Lease, StoreError};
-use muster_registry::Digest;
+use muster_registry::blobs::Damage;
+use muster_registry::{Digest, StorageError};
 
 use crate::Platform;
 
 /// Number of rows listed at a time.
 const BATCH: i64 = 100;
-/// Lease duration, extended with each file.
+/// A pass ends after so many missing files: more at once is a mount or a restore gone wrong rather than a disk.
+const MISSING: u64 = 10;
+/// Extended with each file.
 const LEASE: SignedDuration = SignedDuration::from_mins(5);
 
 /// Result of a pass.
@@ -26,6 +29,8 @@ pub struct Scrubbed {
     pub bytes: u64,
     /// Damaged files.
     pub damaged: u64,
+    /// How many of those were missing.
+    pub missing: u64,
 }
 
 impl Platform {
@@ -57,6 +62,19 @@ impl Platform {
                     Ok(Some(damage)) => {
                         self.quarantine_blob(&digest, &row.file, damage, "scrubber").await?;
                         scrubbed.damaged += 1;
+                        scrubbed.missing += u64::from(damage == Damage::Missing);
+                        if scrubbed.missing == MISSING {
+                            tracing::error!(
+                                missing = MISSING,
+                                "verification of the registry's content stopped, too many files are missing: examine the mount \
+                                 or the restore; the collector gives files back that reappear"
+                            );
+                            return Ok(scrubbed);
+                        }
+                    }
+                    Err(error @ StorageError::Away { .. }) => {
+                        tracing::error!(%error, "the registry's content cannot be verified");
+                        return Ok(scrubbed);
                     }
                     Err(error) => tracing::error!(%error, "a file of the registry could not be read"),
                 }

@@ -1,5 +1,7 @@
 //! Show versions, health and replicas.
 
+use std::path::Path;
+
 use jiff::SignedDuration;
 use muster_api::status::{Check, Replica, Status};
 
@@ -11,7 +13,18 @@ const SILENT: SignedDuration = SignedDuration::from_secs(30);
 /// Maximum healthy size of the outbox.
 const OUTBOX_LIMIT: i64 = 5_000;
 
-/// Handles `status_get`.
+/// With less room than this the next write may fail.
+const LEAST_FREE_MIB: u64 = 4;
+
+/// Why nothing can be written in a folder: its disk is full.
+pub fn disk_fault(folder: &Path) -> Option<String> {
+    let system = rustix::fs::statvfs(folder).ok()?;
+    let free = (u128::from(system.f_bavail) * u128::from(system.f_frsize)) >> 20;
+    (free < u128::from(LEAST_FREE_MIB))
+        .then(|| format!("the disk of the data folder is full: {free} MiB are left; free some space"))
+}
+
+/// Answers `status_get`.
 pub async fn get(cx: &Cx) -> Result<Answer> {
     cx.authenticated()?;
     let store = &cx.platform.store;
@@ -21,7 +34,13 @@ pub async fn get(cx: &Cx) -> Result<Answer> {
     let mut versions: Vec<&str> = replicas.iter().map(|replica| replica.version.as_str()).collect();
     versions.sort_unstable();
     versions.dedup();
+    let full = cx.platform.options.data.as_deref().and_then(disk_fault);
     let checks = vec![
+        Check {
+            name: "disk".to_owned(),
+            ok: full.is_none(),
+            detail: full.unwrap_or_else(|| "there is room to write".to_owned()),
+        },
         Check { name: "database".to_owned(), ok: true, detail: format!("{} answers", store.kind()) },
         Check {
             name: "sealer".to_owned(),
@@ -58,4 +77,16 @@ pub async fn get(cx: &Cx) -> Result<Answer> {
             })
             .collect(),
     }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_disk_without_room_is_a_fault() {
+        // The kernel says of its own file system that it has no room.
+        assert!(disk_fault(Path::new("/proc")).unwrap().contains("full"));
+        assert_eq!(disk_fault(&std::env::temp_dir()), None);
+    }
 }

@@ -2,4 +2,4 @@
 
 mod get;
 
-pub use get::get;
+pub use get::{disk_fault, get};

@@ -9,14 +9,13 @@ use futures::FutureExt as _;
 use http::header::{HeaderValue, WWW_AUTHENTICATE};
 use http::request::Parts;
 use http::{HeaderMap, Request, Response};
-use http_body_util::{BodyExt as _, Limited};
 use muster_api::{Code, Problem};
 use muster_control::{Answer, Cx, Platform, RateDecision, RequestLabels, Result, Share, authority, fleet};
 use muster_wire::Endpoint;
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::input::{correlation_id, read, read_json, too_many_large};
+use crate::input::{correlation_id, drain, read, read_json, too_many_large};
 use crate::listen::{Peer, PeerCertificate};
 use crate::respond;
 use crate::schema::Schemas;
@@ -58,10 +57,9 @@ impl NodePipeline {
         let result = AssertUnwindSafe(inside).catch_unwind().await.unwrap_or_else(|_| {
             Err(Problem::new(Code::Internal, "the server failed; give the correlation id to the operator"))
         });
-        // Closing a connection with unread data resets it, and the agent may never receive the refusal.
-        if let Some(unread) = body {
-            let drain = Limited::new(unread, BODY_LIMIT).collect();
-            let _ = tokio::time::timeout(Duration::from_secs(2), drain).await;
+        // A connection that is closed on unread data is reset, and the agent may never see why it was refused.
+        if let Some(unread) = &mut body {
+            drain(unread, BODY_LIMIT).await;
         }
         let result = result.map(|answer| respond::answer(200, &answer));
         self.respond(endpoint.id, result, &correlation_id, started)

@@ -14,9 +14,10 @@ use muster_control::registry::Answered;
 use muster_registry::error::{Code, Refusal};
 use tokio::sync::Mutex;
 
-/// Limits for draining a refused push, in bytes and time.
+use crate::input::drain;
+
+/// What is left of a refused push is read so far.
 const DRAINED: usize = 1 << 20;
-const DRAINING: Duration = Duration::from_secs(2);
 
 /// A request's body.
 #[derive(Clone)]
@@ -76,8 +77,6 @@ impl Incoming {
 
     /// Drains the rest of the body.
     pub(super) async fn drain(&self) {
-        let mut body = self.0.lock().await;
-        let drain = Limited::new(&mut *body, DRAINED).collect();
-        let _ = tokio::time::timeout(DRAINING, drain).await;
+        drain(&mut *self.0.lock().await, DRAINED).await;
     }
 }

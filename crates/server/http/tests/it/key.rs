@@ -139,3 +139,27 @@ async fn a_key_is_there_for_its_own_project_and_changed_by_its_admins() {
     admin.post(&serve, body).await.ok();
     kit.stop().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_project_trusts_a_bounded_number_of_keys() {
+    for database in Database::both() {
+        let kit = Kit::start(database, 1).await;
+        let fixture = Fixture::build(&kit).await;
+        let admin = fixture.client(&kit, "project_admin");
+        let keys = format!("/v1/projects/{}/keys", fixture.id("train"));
+        let key = |name: String| {
+            let public = muster_trust::PrivateKey::generate().public().to_pem();
+            admin.post(&keys, json!({"name": name, "public_key": public}))
+        };
+        for number in 0..50 {
+            key(format!("key-{number}")).await.ok();
+        }
+        let refused = key("surplus".to_owned()).await.refused(409, "quota_exceeded");
+        assert!(refused.text.contains("revoke one first"), "{}", refused.text);
+        // A revoked key makes place.
+        admin.post(&format!("{keys}/key-7/revoke"), json!({"reason": "old"})).await.ok();
+        key("surplus".to_owned()).await.ok();
+        key("another".to_owned()).await.refused(409, "quota_exceeded");
+        kit.stop().await;
+    }
+}

@@ -115,7 +115,7 @@ fn attempt(operation: &Endpoint, fixture: &Fixture) -> (Vec<String>, String, Val
             (vec![train], String::new(), json!({"name": "fresh", "allocation": id("held"), "spec": spec}))
         }
         "cell_list" | "network_list" | "ssh_key_list" => (vec![train], String::new(), none),
-        "cell_get" | "cell_kept_logs" => (vec![train, id("cell")], String::new(), none),
+        "cell_get" | "cell_archived_logs" => (vec![train, id("cell")], String::new(), none),
         "cell_restart" | "cell_destroy" => (vec![train, id("cell")], String::new(), json!({})),
         "network_get" => (vec![train, id("network")], String::new(), none),
         "ssh_key_create" => (vec![train], String::new(), json!({"name": "fresh", "public_key": OTHER_KEY})),

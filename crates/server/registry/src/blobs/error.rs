@@ -23,7 +23,15 @@ pub enum StorageError {
         /// Its path.
         path: String,
     },
-    /// Not the name of a finished file; nothing was opened.
+    /// The folder is not the storage that was opened: a mount is missing, or another folder is in its place.
+    #[error("{path} is not the registry's storage: mount the folder that holds storage.id {identity}")]
+    Away {
+        /// The folder.
+        path: String,
+        /// The mark of the storage that was opened.
+        identity: uuid::Uuid,
+    },
+    /// Not the name of a finished file. No file was looked for.
     #[error("{0:?} is no name of a finished file: take it from where the file was finished")]
     Name(String),
     /// No such file.

@@ -1,14 +1,15 @@
 //! The folder itself: its layout, its permissions and its identity.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 
 use muster_ids::Env;
+use rustix::fs::{Mode, OFlags};
 use uuid::Uuid;
 
-use super::{StorageError, at};
+use super::{Inner, StorageError, at};
 
 pub(super) const UPLOADS: &str = "uploads";
 pub(super) const BLOBS: &str = "blobs";
@@ -43,7 +44,38 @@ pub(super) fn belong_to(folder: &Path, database: Uuid, env: &Env) -> Result<Uuid
     named(folder, OWNER, database, env)
 }
 
-/// Without locks two servers could write to one upload concurrently, so a file system without locks is refused at startup.
+/// Opens the folder and verifies its marks. A file looked up below it is then certain to be looked up in our storage, whatever is
+/// mounted or unmounted meanwhile.
+pub(super) fn open_ours(store: &Inner) -> Result<File, StorageError> {
+    let away = || StorageError::Away { path: store.folder.display().to_string(), identity: store.identity };
+    let folder = match File::open(&store.folder) {
+        Ok(folder) => folder,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(away()),
+        Err(error) => return Err(at("open", &store.folder)(error)),
+    };
+    for (name, expected) in [(IDENTITY, Some(store.identity)), (OWNER, store.owner.get().copied())] {
+        let Some(expected) = expected else { continue };
+        let mark = open_below(&folder, name, OFlags::RDONLY);
+        let mut mark = mark.map_err(at("open", &store.folder.join(name)))?.ok_or_else(away)?;
+        let mut text = String::new();
+        (&mut mark).take(64).read_to_string(&mut text).map_err(at("read", &store.folder.join(name)))?;
+        if Uuid::try_parse(text.trim()) != Ok(expected) {
+            return Err(away());
+        }
+    }
+    Ok(folder)
+}
+
+/// Opens what has this name in an open directory; none if it does not exist.
+pub(super) fn open_below(directory: &File, name: &str, flags: OFlags) -> io::Result<Option<File>> {
+    match rustix::fs::openat(directory, name, flags | OFlags::CLOEXEC, Mode::empty()) {
+        Ok(file) => Ok(Some(file.into())),
+        Err(rustix::io::Errno::NOENT) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Without locks two servers could write to one upload at once, so a file system that has none is refused at the start.
 fn try_lock(path: &Path) -> Result<(), StorageError> {
     let file = File::open(path).map_err(at("open", path))?;
     match file.try_lock_shared() {

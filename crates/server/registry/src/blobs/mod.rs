@@ -51,7 +51,7 @@ mod writing;
 
 use std::fmt;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use muster_ids::Env;
 use uuid::Uuid;
@@ -78,6 +78,8 @@ pub struct Blobs(Arc<Inner>);
 pub(crate) struct Inner {
     folder: PathBuf,
     identity: Uuid,
+    /// The database it belongs to, once that is known.
+    owner: OnceLock<Uuid>,
     env: Env,
     reach: Reach,
     hashes: Hashes,
@@ -104,7 +106,14 @@ impl Blobs {
         let folder = folder.into();
         blocking(move || {
             let identity = folder::prepare(&folder, &env)?;
-            Ok(Self(Arc::new(Inner { folder, identity, env, reach, hashes: Hashes::default() })))
+            Ok(Self(Arc::new(Inner {
+                folder,
+                identity,
+                owner: OnceLock::new(),
+                env,
+                reach,
+                hashes: Hashes::default(),
+            })))
         })
         .await
     }
@@ -113,7 +122,11 @@ impl Blobs {
     /// treat the other's content as garbage.
     pub async fn belong_to(&self, database: Uuid) -> Result<Uuid, StorageError> {
         let store = self.0.clone();
-        blocking(move || folder::belong_to(&store.folder, database, &store.env)).await
+        blocking(move || {
+            let owner = folder::belong_to(&store.folder, database, &store.env)?;
+            Ok(*store.owner.get_or_init(|| owner))
+        })
+        .await
     }
 
     /// Returns the identity of the storage: equal for all servers that share the folder, different for every other folder.
@@ -133,6 +146,11 @@ impl Inner {
 
     fn blobs(&self) -> PathBuf {
         self.folder.join(folder::BLOBS)
+    }
+
+    /// Verifies that the folder is still the storage that was opened.
+    fn ensure_ours(&self) -> Result<(), StorageError> {
+        folder::open_ours(self).map(drop)
     }
 
     fn reach(&self, point: &'static str) {

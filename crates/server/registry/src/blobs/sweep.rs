@@ -42,7 +42,8 @@ impl Blobs {
         let store = self.0.clone();
         blocking(move || {
             let before = SystemTime::from(now).checked_sub(age).unwrap_or(SystemTime::UNIX_EPOCH);
-            old_uploads(&store, before)
+            let old = old_uploads(&store, before)?;
+            store.ensure_ours().map(|()| old)
         })
         .await
     }
@@ -51,7 +52,12 @@ impl Blobs {
     pub async fn files(&self, after: Option<&str>, limit: usize) -> Result<Vec<FoundFile>, StorageError> {
         let after = after.map(FileName::parse).transpose()?;
         let store = self.0.clone();
-        blocking(move || finished_files(&store, after, limit)).await
+        blocking(move || {
+            let found = finished_files(&store, after, limit)?;
+            // Verified afterwards: no name from another folder reaches a caller that removes what no row names.
+            store.ensure_ours().map(|()| found)
+        })
+        .await
     }
 }
 

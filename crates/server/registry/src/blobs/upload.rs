@@ -44,10 +44,11 @@ impl Blobs {
 
     /// Returns the number of bytes of an upload; `None` if it does not exist.
     pub async fn upload_length(&self, owner: Uuid, upload: Uuid) -> Result<Option<u64>, StorageError> {
-        let path = self.0.upload_path(owner, upload);
+        let store = self.0.clone();
+        let path = store.upload_path(owner, upload);
         blocking(move || match fs::metadata(&path) {
             Ok(facts) => Ok(Some(facts.len())),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => store.ensure_ours().map(|()| None),
             Err(error) => Err(at("look at", &path)(error)),
         })
         .await

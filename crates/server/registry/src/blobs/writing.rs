@@ -113,7 +113,10 @@ impl Writing {
         let path = store.upload_path(key.0, key.1);
         let file = match OpenOptions::new().read(true).write(true).open(&path) {
             Ok(file) => file,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(UploadError::Unknown),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                store.ensure_ours()?;
+                return Err(UploadError::Unknown);
+            }
             Err(error) => return Err(at("open", &path)(error).into()),
         };
         Self::lock(store, key, path, file, Afterwards::Stays)
@@ -208,6 +211,8 @@ impl Writing {
             return Err(refused("bring to the disk", &self.path, error));
         }
         self.store.reach("blob:synced");
+        // A row must not name a file in a folder that only took the storage's place.
+        self.store.ensure_ours()?;
         let name = FileName::new(found, self.store.env.uuid());
         let home = name.path(&self.store);
         fs::rename(&self.path, &home).map_err(at("move into place", &home))?;

@@ -21,6 +21,7 @@ on_both![
     only_the_living_are_in_an_allocation_on_a_node_and_at_an_address,
     a_port_of_a_node_leads_to_one_cell_until_that_is_gone,
     the_last_that_was_kept_of_a_log_counts,
+    the_newest_kept_logs_are_listed_up_to_a_bound,
     logs_of_long_ago_are_forgotten,
     history_goes_with_its_project_or_tenant_and_the_living_do_not,
     an_end_is_decided_about_once_and_restarts_are_counted,
@@ -348,6 +349,23 @@ async fn the_last_that_was_kept_of_a_log_counts(store: Store) {
     is_gone(keep(&store, &cell(&place, "b", 3), &logs[0]).await);
     gone(&store, &a).await;
     same(&store.cell_log_list(a.id).await.unwrap(), &logs);
+}
+
+async fn the_newest_kept_logs_are_listed_up_to_a_bound(store: Store) {
+    let place = place(&store).await;
+    let a = asked(&store, &place, "a", 2).await;
+    let text = "x".repeat(1 << 20);
+    for incarnation in 1..=8 {
+        keep(&store, &a, &log(incarnation, "web", &text, incarnation)).await.unwrap();
+    }
+    let listed = store.cell_log_list(a.id).await.unwrap();
+    assert_eq!(listed.iter().map(|log| log.incarnation).collect::<Vec<_>>(), [5, 6, 7, 8]);
+    let b = asked(&store, &place, "b", 3).await;
+    for incarnation in 1..=210 {
+        keep(&store, &b, &log(incarnation, "web", "", incarnation)).await.unwrap();
+    }
+    let listed = store.cell_log_list(b.id).await.unwrap();
+    assert_eq!((listed.len(), listed[0].incarnation), (200, 11));
 }
 
 async fn logs_of_long_ago_are_forgotten(store: Store) {

@@ -3,7 +3,9 @@
 use std::time::{Duration, Instant};
 
 use jiff::{SignedDuration, Timestamp};
+use muster_db::StoreError;
 use muster_ids::Env;
+use muster_model::task::{Task, TaskState};
 use muster_testkit::Database;
 use serde_json::{Value, json};
 
@@ -217,6 +219,49 @@ async fn a_consumer_cuts_an_adapter_off_at_once() {
         let answer = waiting.await.unwrap();
         assert!(answer.status == 401 || answer.body["steps"] == json!([]), "{}", answer.text);
         assert!(started.elapsed() < std::time::Duration::from_secs(15));
+        stage.stop().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_cut_off_expires_the_tasks_that_the_adapter_asked_for() {
+    for database in Database::both() {
+        let mut stage = Stage::new(database).await;
+        let step = super::joining(&stage).await;
+        let store = stage.scene.kit.store();
+        // No agent comes for it.
+        stage.nodes.fleet.stop().await;
+        let act = json!({"command": {"command": ["/bin/true"]}});
+        let ask = async |key: &str| {
+            let body = json!({"key": key, "member_id": step["step"]["member_id"], "act": act});
+            stage.say(&step, "tasks", generation(&step), body).await
+        };
+        let queued = ask("queued").await.ok();
+        assert_eq!(queued.body["state"], "queued", "{}", queued.text);
+        let task = queued.text_of("id").parse().unwrap();
+        let found = store.task_lookup(task).await.unwrap().unwrap();
+        let others =
+            |tasks: Vec<Task>| -> Vec<Task> { tasks.into_iter().filter(|other| other.id != task).collect() };
+        let before = others(store.task_list(found.operation_id).await.unwrap());
+        let admin = stage.scene.fixture.client(&stage.scene.kit, "tenant_admin");
+        let project = stage.at("entitlements");
+        let entitlement = admin.get(&project).await.ok().body["items"][0]["id"].as_str().unwrap().to_owned();
+        let revoke = format!("{project}/{entitlement}/revoke");
+        admin.post(&revoke, json!({})).await.ok();
+        assert_eq!(store.task_lookup(task).await.unwrap().unwrap().state, TaskState::Queued);
+        admin.post(&revoke, json!({"cut_off": true})).await.ok();
+        let expired = store.task_lookup(task).await.unwrap().unwrap();
+        assert_eq!(expired.state, TaskState::Expired);
+        assert!(expired.finished_at.is_some());
+        let after = others(store.task_list(found.operation_id).await.unwrap());
+        let states = |tasks: &[Task]| tasks.iter().map(|task| task.state).collect::<Vec<_>>();
+        assert_eq!(states(&after), states(&before), "the operation's own tasks are not the adapter's");
+        // Nothing is queued under its lease afterwards, whatever credential it is asked with.
+        let mut tx = store.begin().await.unwrap();
+        let id = step["step"]["id"].as_str().unwrap().parse().unwrap();
+        let fence = tx.adapter_step_fence(id, generation(&step), World::system().now()).await;
+        assert!(matches!(fence, Err(StoreError::Fenced)));
+        tx.rollback().await;
         stage.stop().await;
     }
 }

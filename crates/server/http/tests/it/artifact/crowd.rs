@@ -77,3 +77,67 @@ async fn signatures_beyond_what_is_examined_are_refused_at_their_push() {
     // Existing content may be pushed again.
     push(&heavy(1)).await.is(201);
 }
+
+/// Whether an examination reads a signature shows in its file: one that is damaged is put aside by the first read.
+#[tokio::test(flavor = "multi_thread")]
+async fn signatures_that_do_not_count_are_examined_once_until_others_come() {
+    for database in Database::both() {
+        let shelf = Shelf::new(database).await;
+        let (key, _) = shelf.key("publisher").await;
+        let (image, stranger) = (Image::of("one"), PrivateKey::generate());
+        let id = shelf.pushed("one").await;
+        let signed = |key: &PrivateKey| {
+            let bundle = bundle::sign_manifest(key, &subject(&image).digest);
+            bundle::attach(&subject(&image), bundle).unwrap()
+        };
+        let push = async |attachment: &Attachment| {
+            attach(&shelf.remote, attachment, &attachment.manifest.descriptor.digest.to_string()).await;
+        };
+        let put_aside = || {
+            let folder = shelf.kit.database.folder().join("registry/quarantine");
+            std::fs::read_dir(folder).map_or(0, Iterator::count)
+        };
+        let bad = signed(&stranger);
+        push(&bad).await;
+        shelf.promote(&id, "staged").await.refused(409, "untrusted");
+        damage(&shelf, &bad);
+        for _ in 0..3 {
+            shelf.promote(&id, "staged").await.refused(409, "untrusted");
+        }
+        assert_eq!(put_aside(), 0, "it was examined again");
+        // Another signature, or other keys, begin another examination.
+        push(&signed(&stranger)).await;
+        shelf.promote(&id, "staged").await.refused(409, "untrusted");
+        assert_eq!(put_aside(), 1);
+        push(&bad).await;
+        damage(&shelf, &bad);
+        let _ = shelf.key("another").await;
+        shelf.promote(&id, "staged").await.refused(409, "untrusted");
+        assert_eq!(put_aside(), 2);
+        // `verify` believes nothing that was found before.
+        push(&bad).await;
+        damage(&shelf, &bad);
+        let verify = format!("{}/verify", shelf.path(&id));
+        assert_eq!(shelf.admin.post(&verify, json!({})).await.ok().body["verdict"]["trust"], "untrusted");
+        assert_eq!(put_aside(), 3);
+        // A good one counts at once.
+        push(&signed(&key)).await;
+        shelf.promote(&id, "staged").await.ok();
+        shelf.kit.stop().await;
+    }
+}
+
+/// Changes a byte in the file of a signature.
+fn damage(shelf: &Shelf, attachment: &Attachment) {
+    use std::os::unix::fs::PermissionsExt as _;
+    let bytes = &attachment.blobs.iter().max_by_key(|blob| blob.bytes.len()).unwrap().bytes;
+    let hex = digest(bytes).trim_start_matches("sha256:").to_owned();
+    let folder = shelf.kit.database.folder().join("registry/blobs").join(&hex[..2]);
+    let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let path = entries.into_iter().find(|path| path.file_name().unwrap().to_string_lossy().starts_with(&hex));
+    let path = path.expect("the signature is there");
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).unwrap();
+    let mut changed = bytes.to_vec();
+    changed[0] ^= 1;
+    std::fs::write(&path, changed).unwrap();
+}

@@ -207,3 +207,25 @@ async fn of_many_who_grant_at_once_one_entitlement_comes() {
         catalog.kit.stop().await;
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_page_of_large_instances_ends_by_its_bytes() {
+    let catalog = Catalog::new(Database::sqlite()).await;
+    catalog.offer("notebook", "everyone").await;
+    asking(&catalog, "1", &[], "active").await;
+    let version = catalog.shown("notebook", "1").await["id"].as_str().unwrap().to_owned();
+    let entitlement = catalog.grant(&catalog.stranger, "lab", "notebook").await;
+    for at in 0..75 {
+        let config = json!({"text": "x".repeat(60_000)});
+        catalog.runs_with(&entitlement, &version, &format!("i{at}"), config).await;
+    }
+    let list = catalog.at("lab", "app-instances?page_size=200");
+    let first = catalog.stranger.get(&list).await.ok();
+    assert!(first.text.len() < 5 << 20, "{} bytes", first.text.len());
+    let token = first.body["next_page_token"].as_str().expect("a second page");
+    let rest = catalog.stranger.get(&format!("{list}&page_token={token}")).await.ok();
+    let count = |page: &Value| page["items"].as_array().unwrap().len();
+    assert_eq!(count(&first.body) + count(&rest.body), 75);
+    assert!(rest.body["next_page_token"].is_null());
+    catalog.kit.stop().await;
+}

@@ -181,6 +181,11 @@ impl Catalog {
 
     /// Creates an instance that is live according to the database.
     async fn runs(&self, entitlement: &Value, version: &str, name: &str) -> Instance {
+        self.runs_with(entitlement, version, name, json!({})).await
+    }
+
+    /// The same with this configuration.
+    async fn runs_with(&self, entitlement: &Value, version: &str, name: &str, config: Value) -> Instance {
         let env = Env::system();
         let id = |member: &str| entitlement[member].as_str().unwrap().to_owned();
         let (tenant, project) = (id("tenant_id").parse().unwrap(), id("project_id").parse().unwrap());
@@ -199,7 +204,7 @@ impl Catalog {
             previous_config: None,
             name: name.to_owned(),
             labels: Labels::new(),
-            config: json!({}),
+            config,
             operator_account_id: id("operator_account_id").parse().unwrap(),
             network_id: network.id,
             topology_mode: None,

@@ -133,3 +133,158 @@ async fn long_content_is_checked_in_length_at_once_and_in_digest_by_the_scrubber
         kit.stop().await;
     }
 }
+
+/// Dates a blob's files so far back that the collector does not take them for fresh.
+fn age(paths: &[PathBuf]) {
+    for path in paths {
+        writable(path).set_modified(std::time::SystemTime::UNIX_EPOCH).unwrap();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_registry_folder_that_is_away_is_answered_with_503_and_loses_nothing() {
+    for database in Database::both() {
+        let kit = Kit::start(database, 1).await;
+        let fixture = Fixture::build(&kit).await;
+        let platform = &kit.servers[0].platform;
+        let base = Remote::new(&kit, 0, fixture.token("project_admin"), "acme.train/base");
+        let image = Image::of("one");
+        base.push("v1", &image).await.is(201);
+        age(&files(&kit, &image.layer));
+        let upload = base.upload().await;
+        let path = format!("{{}}/blobs/{}", digest(&image.layer));
+        let (folder, away) = (kit.database.folder().join("registry"), kit.database.folder().join("away"));
+        let other = kit.database.folder().join("other");
+        std::fs::rename(&folder, &away).unwrap();
+        // Another storage, with a file that no row of this database names.
+        let shelf = muster_registry::Blobs::open(&other, muster_ids::World::system()).await.unwrap();
+        let foreign = format!("blobs/00/{:064}-01900000-0000-7000-8000-000000000001", 0);
+        std::fs::write(other.join(&foreign), b"foreign").unwrap();
+        age(&[other.join(&foreign)]);
+        // No folder, an empty mount point, another storage, and a storage whose blobs are not mounted.
+        for round in 0..4 {
+            match round {
+                0 => {}
+                1 => std::fs::create_dir(&folder).unwrap(),
+                2 => {
+                    std::fs::remove_dir(&folder).unwrap();
+                    std::fs::rename(&other, &folder).unwrap();
+                }
+                _ => {
+                    std::fs::rename(&folder, &other).unwrap();
+                    std::fs::create_dir(&folder).unwrap();
+                    for mark in ["storage.id", "database.id"] {
+                        std::fs::copy(away.join(mark), folder.join(mark)).unwrap();
+                    }
+                }
+            }
+            for method in ["HEAD", "GET"] {
+                base.send(method, &path, b"").await.is(503);
+            }
+            base.blob(b"content that comes meanwhile").await.is(503);
+            if round < 3 {
+                base.get(&upload).await.is(503);
+            }
+            let mount = format!("{{}}/blobs/uploads/?mount={}&from=acme.train/base", digest(&image.layer));
+            base.named("acme.train/other").send("POST", &mount, b"").await.is(503);
+            assert_eq!(platform.scrub_blobs(None, "", None).await.unwrap().damaged, 0, "round {round}");
+            assert_eq!(platform.collect_garbage(None).await.unwrap(), Default::default(), "round {round}");
+        }
+        assert!(other.join(&foreign).exists(), "the other storage keeps its files");
+        drop(shelf);
+        std::fs::remove_dir_all(&folder).unwrap();
+        std::fs::rename(&away, &folder).unwrap();
+        base.get(&upload).await.is(204);
+        assert_eq!(platform.collect_garbage(None).await.unwrap(), Default::default());
+        base.pulls(&image).await.unwrap();
+        assert_eq!(damages(&kit).await, Vec::<Value>::new());
+        kit.stop().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_scrubber_stops_at_many_missing_files_and_the_collector_restores_those_that_reappear() {
+    for database in Database::both() {
+        let kit = Kit::start(database, 1).await;
+        let fixture = Fixture::build(&kit).await;
+        let platform = &kit.servers[0].platform;
+        let base = Remote::new(&kit, 0, fixture.token("project_admin"), "acme.train/base");
+        let blobs: Vec<Vec<u8>> = (0..15).map(|number| format!("content {number}").into_bytes()).collect();
+        let mut moved = Vec::new();
+        for blob in &blobs {
+            base.blob(blob).await.is(201);
+            let paths = files(&kit, blob);
+            age(&paths);
+            moved.extend(paths);
+        }
+        let away = kit.database.folder().join("away");
+        std::fs::create_dir(&away).unwrap();
+        for path in &moved {
+            std::fs::rename(path, away.join(path.file_name().unwrap())).unwrap();
+        }
+        let found = platform.scrub_blobs(None, "", None).await.unwrap();
+        assert_eq!((found.missing, found.damaged), (10, 10));
+        for path in &moved {
+            std::fs::rename(away.join(path.file_name().unwrap()), path).unwrap();
+        }
+        // One of them comes back damaged: it is put aside, not served and not deleted.
+        let lost = |blob: &&Vec<u8>| digest(blob) <= sorted(&blobs)[9];
+        let spoiled = blobs.iter().find(lost).unwrap();
+        flip(&kit, spoiled);
+        age(&files(&kit, spoiled));
+        let found = platform.collect_garbage(None).await.unwrap();
+        assert_eq!((found.restored, found.files), (9, 0));
+        assert_eq!(quarantined(&kit), 1);
+        for blob in &blobs {
+            let status = if blob == spoiled { 404 } else { 200 };
+            base.get(&format!("{{}}/blobs/{}", digest(blob))).await.is(status);
+        }
+        assert_eq!(platform.scrub_blobs(None, "", None).await.unwrap().damaged, 0);
+        kit.stop().await;
+    }
+}
+
+/// The digests in the order in which the scrubber reads them.
+fn sorted(blobs: &[Vec<u8>]) -> Vec<String> {
+    let mut digests: Vec<String> = blobs.iter().map(|blob| digest(blob)).collect();
+    digests.sort();
+    digests
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn content_that_the_disk_cannot_read_is_put_aside_and_repaired_by_a_push() {
+    for database in Database::both() {
+        let kit = Kit::start_with(database, 1, &[("registry.scrub_bytes_per_second", "0")]).await;
+        let fixture = Fixture::build(&kit).await;
+        let platform = &kit.servers[0].platform;
+        let base = Remote::new(&kit, 0, fixture.token("project_admin"), "acme.train/base");
+        // A directory in the place of the file is opened and not read, like a file on a broken disk. Its length is the system's.
+        let blobs = kit.database.folder().join("registry/blobs");
+        let length = usize::try_from(std::fs::metadata(blobs.join("00")).unwrap().len()).unwrap();
+        let content = vec![7; length];
+        let path = format!("{{}}/blobs/{}", digest(&content));
+        base.blob(&content).await.is(201);
+        let spoil = || {
+            let file = files(&kit, &content).pop().unwrap();
+            std::fs::remove_file(&file).unwrap();
+            std::fs::create_dir(&file).unwrap();
+        };
+        spoil();
+        base.get(&path).await.refused(404, "BLOB_UNKNOWN");
+        assert_eq!(quarantined(&kit), 1);
+        base.blob(&content).await.is(201);
+        assert!(base.get(&path).await.is(200).bytes == content);
+        // Found by the push itself, and by the scrubber.
+        spoil();
+        base.blob(&content).await.is(201);
+        assert!(base.get(&path).await.is(200).bytes == content);
+        spoil();
+        assert_eq!(platform.scrub_blobs(None, "", None).await.unwrap().damaged, 1);
+        base.blob(&content).await.is(201);
+        let told = damages(&kit).await;
+        let found_by: Vec<&str> = told.iter().map(|data| data["found_by"].as_str().unwrap()).collect();
+        assert_eq!(found_by, ["read", "push", "scrubber"]);
+        assert!(told.iter().all(|data| data["damage"] == "the disk cannot read it"), "{told:#?}");
+        kit.stop().await;
+    }
+}
