@@ -35,7 +35,7 @@ use crate::AgentError;
 use crate::driver::{Order, Outcome, Supply, Undone};
 pub(crate) use inside::Shared;
 use journal::Journal;
-use place::Places;
+use place::{Places, disk_id};
 
 pub use device::{Node, nodes as devices};
 use settings::disk_point;
@@ -44,6 +44,9 @@ pub use survey::Cleaned;
 
 /// How often what runs is looked after.
 pub(crate) const LOOK: Duration = Duration::from_millis(250);
+
+/// The message of a cell that cannot write to the disk of its allocation.
+const READ_ONLY: &str = "an error made the disk of its allocation read-only: restart the allocation";
 
 /// What makes places and cells on this machine.
 pub struct Driver {
@@ -157,7 +160,16 @@ impl Driver {
 
     /// The status of every cell that was started.
     pub(crate) fn observe(&self) -> Result<Vec<CellStatus>, AgentError> {
-        self.cells.observe().map_err(|error| AgentError::Refused(error.to_string()))
+        let refused = |error: &dyn std::fmt::Display| AgentError::Refused(error.to_string());
+        let mut found = self.cells.observe().map_err(|error| refused(&error))?;
+        let read_only = self.disks.read_only().map_err(|error| refused(&error))?;
+        for status in found.iter_mut().filter(|status| status.alive) {
+            let is_read_only = disk_id(status.cell.allocation_id).is_ok_and(|disk| read_only.contains(&disk));
+            if is_read_only && status.message.is_none() {
+                status.message = Some(READ_ONLY.to_owned());
+            }
+        }
+        Ok(found)
     }
 
     /// The cells that must not go on without the platform.
