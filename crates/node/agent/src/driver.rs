@@ -92,7 +92,7 @@ impl Driver {
     /// The status of every cell that was started.
     pub(crate) async fn observe(&self) -> Result<Vec<CellStatus>, AgentError> {
         match self {
-            Self::Simulated(driver) => Ok(driver.observe()),
+            Self::Simulated(driver) => driver.observe(),
             Self::Real(driver) => {
                 let driver = driver.clone();
                 let work = tokio::task::spawn_blocking(move || driver.observe());

@@ -115,7 +115,7 @@ impl Driver {
     pub(crate) fn runs(&self, cell: CellId, incarnation: i64) -> bool {
         let runs =
             |one: CellStatus| one.alive && one.cell.cell_id == cell && one.cell.incarnation == incarnation;
-        self.observe().into_iter().any(runs)
+        self.held_cells().into_iter().any(runs)
     }
 
     /// The machine starts anew: its places and the files of its cells are there, and nothing runs in them. Its agent must not run.
@@ -126,7 +126,14 @@ impl Driver {
     }
 
     /// The status of every cell.
-    pub(crate) fn observe(&self) -> Vec<CellStatus> {
+    pub(crate) fn observe(&self) -> Result<Vec<CellStatus>, AgentError> {
+        if self.around.faults.is_unobservable() {
+            return Err(AgentError::Refused(FAILURE.to_owned()));
+        }
+        Ok(self.held_cells())
+    }
+
+    fn held_cells(&self) -> Vec<CellStatus> {
         self.holdings.lock().expect("no holder of this lock can panic").observe()
     }
 

@@ -101,7 +101,8 @@ impl Facts {
         let current = member.health_incarnation == member.incarnation;
         let facts = MemberFacts {
             incarnation: member.incarnation,
-            changed_at: member.updated_at,
+            // The row also changes with its health, which must not restart the time of a node that confirms nothing.
+            changed_at: place.and_then(|place| place.active_at).unwrap_or(member.updated_at),
             node,
             cell: place.and_then(|place| place.cell.as_ref()),
             report: place.and_then(|place| place.report.as_ref()),

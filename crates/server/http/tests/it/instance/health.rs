@@ -1,13 +1,14 @@
 //! Health has an age: what an agent, the loss watch or an adapter reports changes it, and so does their silence.
 
 use jiff::SignedDuration;
+use muster_agent::sim::Odds;
 use muster_db::CellReport;
 use muster_ids::{CellId, InstanceId, NodeId, World};
 use muster_testkit::Database;
 use serde_json::{Value, json};
 
 use super::{Good, Stage, pool, publish_as};
-use crate::cell::until;
+use crate::cell::{Scene, until};
 
 fn id<T: std::str::FromStr>(value: &Value) -> T
 where
@@ -342,6 +343,39 @@ async fn an_unhealthy_member_fails_with_its_instance_and_says_so() {
     stage.scene.done(stage.post("app-instances/farm/decommission", json!({"reason": "over"})).await).await;
     good.stop().await;
     stage.stop().await;
+}
+
+/// A node that polls and never once confirmed the status of its cells: its members are not healthy by that.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_member_on_a_node_that_never_confirms_its_cells_becomes_unknown() {
+    for database in Database::both() {
+        let scene = Scene::with(database, 1, &[("nodes.heartbeat_seconds", "2")]).await;
+        let stage = Stage::with(scene, Odds { unobservable: true, ..Odds::default() }).await;
+        stage.running(1).await;
+        let health_reason = async || stage.member("farm-worker-1").await["health_reason"].clone();
+        until("its status is unconfirmed", async || health_reason().await == "unconfirmed").await;
+        let worker = stage.member("farm-worker-1").await;
+        assert_eq!(
+            (&worker["state"], &worker["health"]),
+            (&json!("active"), &json!("unknown")),
+            "{worker:#}"
+        );
+        assert!(worker["health_since"].is_string(), "{worker:#}");
+        assert!(worker["health_message"].as_str().unwrap().contains("not confirmed"), "{worker:#}");
+        until("its instance is unknown", async || {
+            stage.get("app-instances/farm").await["health"] == "unknown"
+        })
+        .await;
+        assert_eq!(count_told(&stage, "member.member_failed").await, 0, "silence proves nothing");
+        // The change of its health is no reason to believe in it again.
+        tokio::time::sleep(std::time::Duration::from_secs(2)).await;
+        assert_eq!(health_reason().await, "unconfirmed");
+        for at in 0..2 {
+            stage.nodes.fleet.set_unobservable(at, false);
+        }
+        until("it is healthy", async || stage.get("app-instances/farm").await["health"] == "healthy").await;
+        stage.stop().await;
+    }
 }
 
 /// An app without an adapter is looked at for as long as it runs, by the agent of its node.
