@@ -345,6 +345,54 @@ async fn an_unhealthy_member_fails_with_its_instance_and_says_so() {
     stage.stop().await;
 }
 
+/// Takes a node away, as the loss watch does, and waits until a member's health is unknown by that.
+async fn node_is_lost(stage: &Stage, name: &str) {
+    let member = stage.member(name).await;
+    for at in 0..2 {
+        stage.nodes.fleet.partition(at, true);
+    }
+    let now = World::system().now();
+    let mut tx = stage.scene.kit.store().begin().await.unwrap();
+    let node = id::<NodeId>(&member["node_id"]);
+    tx.node_lost(node, now).await.unwrap();
+    tx.instances_assess_on(node, now).await.unwrap();
+    tx.commit().await.unwrap();
+    until("its health is unknown", async || stage.member(name).await["health"] == "unknown").await;
+    let after = stage.member(name).await;
+    assert_eq!(after["health_reason"], "node_unreachable", "{after:#}");
+    assert!(after["health_since"].is_string(), "{after:#}");
+    assert_eq!(after["state"], member["state"], "silence changes no state");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_member_out_of_work_on_an_unreachable_node_is_unknown_until_the_node_is_back() {
+    for database in Database::both() {
+        let stage = Stage::new(database).await;
+        stage.running(3).await;
+        let good = Good::start(&stage);
+        stage.scene.done(stage.order("drain", json!({"members": ["farm-worker-2"]})).await).await;
+        good.stop().await;
+        let drained = stage.member("farm-worker-2").await;
+        assert_eq!((&drained["state"], &drained["health"]), (&json!("drained"), &json!("healthy")));
+        node_is_lost(&stage, "farm-worker-2").await;
+        for at in 0..2 {
+            stage.nodes.fleet.partition(at, false);
+        }
+        until("it is healthy", async || stage.member("farm-worker-2").await["health"] == "healthy").await;
+        assert_eq!(stage.member("farm-worker-2").await["state"], "drained");
+
+        // No adapter takes the drain up, so that it goes on for as long as the test wants.
+        stage.order("resume", json!({"members": ["farm-worker-2"]})).await.ok();
+        let good = Good::start(&stage);
+        until("it is active", async || stage.member("farm-worker-2").await["state"] == "active").await;
+        good.stop().await;
+        stage.order("drain", json!({"members": ["farm-worker-2"]})).await.ok();
+        until("it is draining", async || stage.member("farm-worker-2").await["state"] == "draining").await;
+        node_is_lost(&stage, "farm-worker-2").await;
+        stage.stop().await;
+    }
+}
+
 /// A node that polls and never once confirmed the status of its cells: its members are not healthy by that.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_member_on_a_node_that_never_confirms_its_cells_becomes_unknown() {
