@@ -56,8 +56,8 @@ pub struct Driver {
     fabric: Fabric,
     images: Images,
     disks: Disks,
-    /// The file system that it shares with other nodes.
-    shared: Option<SharedFiles>,
+    /// The file system that it shares with other nodes, or why it has none.
+    shared: Done<SharedFiles>,
     places: Mutex<Places>,
     journal: Journal,
     /// What the node should have beside its places, as it was told last: what is made later needs its part of it.
