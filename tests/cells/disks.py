@@ -226,7 +226,13 @@ def a_disk_with_an_error_is_released(world, project):
     assert project.exec("c1", "sh", "-c", "echo x >/data/x && sync").returncode != 0
     log = world.data / "nodes/n1/agent.log"
     eventually(lambda: told(log.read_text(), allocation["id"]))
+    eventually(lambda: is_impaired(project, "c1"))
     project.release("c")
+
+
+def is_impaired(project, name):
+    cell = json.loads(project.said("-o", "json", "cell", "get", name))
+    assert cell["health"] == "degraded" and "read-only" in cell["health_message"], cell
 
 
 def told(log, allocation):

@@ -295,7 +295,7 @@ class Allocation(TypedDict):
     operation_id: NotRequired[OperationId]
     # Number of allocations ahead of it in the queue; only when a single allocation is returned, and only while it
     # waits.
-    before_in_line: NotRequired[int]
+    queue_position: NotRequired[int]
     # Time until which it stays in the queue.
     wait_until: NotRequired[str]
     # Time at which it is released automatically.

@@ -606,10 +606,6 @@ runs again if another task may have undone it since.*/
         ///Suggested next step.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub advice: ::std::option::Option<::std::string::String>,
-        /**Number of allocations ahead of it in the queue; only when a single allocation is returned, and only while it
-waits.*/
-        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-        pub before_in_line: ::std::option::Option<i64>,
         pub capacity: Capacity,
         ///Creation time.
         pub created_at: ::jiff::Timestamp,
@@ -635,6 +631,10 @@ waits.*/
         pub project_id: ProjectId,
         ///Whether it is protected from release.
         pub protected: bool,
+        /**Number of allocations ahead of it in the queue; only when a single allocation is returned, and only while it
+waits.*/
+        #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+        pub queue_position: ::std::option::Option<i64>,
         ///Reason for the failure or the block, from a closed list.
         #[serde(skip_serializing_if = "::std::option::Option::is_none")]
         pub reason: ::std::option::Option<::std::string::String>,

@@ -98,7 +98,7 @@ pub struct Env {
 
 impl std::fmt::Debug for Env {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("World")
+        f.write_str("Env")
     }
 }
 

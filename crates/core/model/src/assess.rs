@@ -139,7 +139,7 @@ pub struct NodeFacts<'f> {
 pub struct MemberFacts<'f> {
     /// Its incarnation.
     pub incarnation: i64,
-    /// Time of its last change: an older report may not reflect it.
+    /// When it became active: what is younger than a report may not be in it.
     pub changed_at: Timestamp,
     /// Its node.
     pub node: Option<NodeFacts<'f>>,
@@ -218,7 +218,9 @@ pub fn assess_member(facts: &MemberFacts<'_>, bounds: Bounds, now: Timestamp) ->
             let message = format!("node {} is unreachable; what runs there may go on", node.name);
             return verdict(Health::Unknown, HealthReason::NodeUnreachable, message, since);
         }
-        if let Some(at) = node.confirmed_at.filter(|at| now.duration_since(*at) > bounds.confirm) {
+        // A node that never confirmed has had its time since the member became active.
+        let at = node.confirmed_at.unwrap_or(facts.changed_at);
+        if now.duration_since(at) >= bounds.confirm {
             let message = format!("node {} has not confirmed the status of its cells", node.name);
             return verdict(Health::Unknown, HealthReason::Unconfirmed, message, at);
         }
@@ -235,7 +237,9 @@ pub fn assess_member(facts: &MemberFacts<'_>, bounds: Bounds, now: Timestamp) ->
         let message = "its adapter has not reported in time".to_owned();
         return verdict(Health::Unknown, HealthReason::AdapterSilent, message, silent_at);
     }
-    let review_at = facts.adapter_silent_at;
+    let never_confirmed = facts.node.is_some_and(|node| node.confirmed_at.is_none());
+    let unconfirmed_at = never_confirmed.then(|| later(facts.changed_at, bounds.confirm));
+    let review_at = facts.adapter_silent_at.into_iter().chain(unconfirmed_at).min();
     if let Some(report) = facts.report.filter(|report| report.incarnation == facts.incarnation)
         && report.health != Health::Healthy
     {

@@ -71,6 +71,7 @@ pub(crate) fn odds(matches: &ArgMatches) -> anyhow::Result<Odds> {
         fail: part("fail-rate"),
         wipe_fail: part("wipe-fail-rate"),
         heartbeat_jitter: Duration::from_millis(jitter),
+        ..Odds::default()
     })
 }
 

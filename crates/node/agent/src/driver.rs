@@ -93,7 +93,7 @@ impl Driver {
     /// Returns the status of every started cell.
     pub(crate) async fn observe(&self) -> Result<Vec<CellStatus>, AgentError> {
         match self {
-            Self::Simulated(driver) => Ok(driver.observe()),
+            Self::Simulated(driver) => driver.observe(),
             Self::Real(driver) => {
                 let driver = driver.clone();
                 let work = tokio::task::spawn_blocking(move || driver.observe());

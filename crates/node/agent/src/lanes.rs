@@ -1,9 +1,10 @@
 //! Task queues: tasks of one allocation run in order, those of different allocations in parallel.
 //!
-//! Work inside a cell may take an hour, and must block neither the other cells of the allocation nor the destruction of that
-//! cell, so each cell has a queue of its own for it. A service start waits until the service is ready, and another start may
-//! depend on it, so each service has a queue too. A check waits in no queue: a caller waits for its verdict, and it changes
-//! nothing.
+//! What is done in a cell may take an hour, and must hold up neither the other cells of the allocation nor the end of that very
+//! cell: so each cell has a queue of its own for it. A service that is started is waited for until it is ready, and may be what
+//! another one waits for: so each service has one of its own too. A check changes nothing, so it waits for nothing but a free
+//! slot of the node's. Slots go to the project with the fewest running checks, and no project has all of them: a tenant with many
+//! checks delays its own.
 //!
 //! The next task of an allocation starts when the server has accepted the report of the previous one. Otherwise a crash
 //! could leave two tasks done and unreported, and the first, delivered again, would run on the state left by the second: a
@@ -11,7 +12,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use muster_ids::{AllocationId, CellId, TaskId};
+use muster_ids::{AllocationId, CellId, ProjectId, TaskId};
 use muster_wire::cell::CellPlace;
 use muster_wire::task::{CellAct, Place, Task, TaskKind};
 use tokio::sync::oneshot;
@@ -50,22 +51,60 @@ pub(crate) enum Lane {
     Cell(CellId),
     /// Work on one service of a cell.
     Service(CellId, String),
-    /// A check beside a cell of an allocation. It does not wait for the allocation's other work; the number of concurrent
-    /// checks is limited.
-    Check(AllocationId, TaskId),
-    /// Work without dependencies.
+    /// A check beside a cell of an allocation. It waits for nothing that is done there, and only a few run at once.
+    Check(CheckOwner, TaskId),
+    /// What waits for nothing.
     Alone(TaskId),
 }
 
-/// Concurrent checks of one allocation and of the node: each holds a thread and a container.
+/// The project and the allocation of a check.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct CheckOwner {
+    project: Option<ProjectId>,
+    allocation: AllocationId,
+}
+
+/// Checks that run at once for one allocation, for one project and on the whole node: each holds a thread and a container.
 const CHECKS_OF_ALLOCATION: usize = 4;
+const CHECKS_OF_PROJECT: usize = 16;
 const CHECKS_ON_NODE: usize = 32;
+
+/// The checks that run, counted by their owners.
+#[derive(Debug, Default)]
+struct RunningChecks {
+    of_project: BTreeMap<Option<ProjectId>, usize>,
+    of_allocation: BTreeMap<AllocationId, usize>,
+    on_node: usize,
+}
+
+impl RunningChecks {
+    fn add(&mut self, owner: CheckOwner) {
+        *self.of_project.entry(owner.project).or_default() += 1;
+        *self.of_allocation.entry(owner.allocation).or_default() += 1;
+        self.on_node += 1;
+    }
+
+    /// How many run for its project and for its allocation.
+    fn count_of(&self, owner: CheckOwner) -> (usize, usize) {
+        let of_project = self.of_project.get(&owner.project).copied().unwrap_or_default();
+        (of_project, self.of_allocation.get(&owner.allocation).copied().unwrap_or_default())
+    }
+
+    fn has_room_for(&self, owner: CheckOwner) -> bool {
+        let (of_project, of_allocation) = self.count_of(owner);
+        self.on_node < CHECKS_ON_NODE
+            && of_project < CHECKS_OF_PROJECT
+            && of_allocation < CHECKS_OF_ALLOCATION
+    }
+}
 
 fn lane_of(task: &Task) -> Lane {
     match (task.kind, &task.details.cell, task.allocation_id) {
         // A pull changes no sandbox and no cell, and may take minutes.
         (TaskKind::ImagePull, ..) => Lane::Alone(task.id),
-        (TaskKind::CellProbe, _, Some(allocation)) => Lane::Check(allocation, task.id),
+        (TaskKind::CellProbe, _, Some(allocation)) => {
+            Lane::Check(CheckOwner { project: task.details.project_id, allocation }, task.id)
+        }
         (TaskKind::CellFiles | TaskKind::CellService | TaskKind::CellCommand, Some(cell), _) => {
             match &task.details.act {
                 Some(CellAct::Service(service)) => Lane::Service(cell.cell_id, service.name.clone()),
@@ -131,40 +170,29 @@ impl Lanes {
         begun
     }
 
-    /// Dequeues the oldest checks within the limits, so that an allocation with many checks delays only its own.
+    /// Takes out the checks for which there is room: those of the project with the fewest running ones first, of its allocations
+    /// the one with the fewest, and of those the oldest.
     fn begin_checks(&mut self) -> Vec<Job> {
-        let mut of_allocation: BTreeMap<AllocationId, usize> = BTreeMap::new();
-        let mut on_node = 0;
-        for lane in &self.running {
-            if let Lane::Check(allocation, _) = lane {
-                *of_allocation.entry(*allocation).or_default() += 1;
-                on_node += 1;
-            }
-        }
         let check = |lane: &Lane| match lane {
-            Lane::Check(allocation, task) => Some((*task, *allocation)),
+            Lane::Check(owner, task) => Some((*owner, *task)),
             _ => None,
         };
-        let mut checks: Vec<(TaskId, AllocationId)> = self.waiting.keys().filter_map(check).collect();
-        checks.sort_unstable();
-        let mut begun = Vec::new();
-        for (task, allocation) in checks {
-            let running = of_allocation.entry(allocation).or_default();
-            if on_node >= CHECKS_ON_NODE {
-                break;
-            }
-            if *running >= CHECKS_OF_ALLOCATION {
-                continue;
-            }
-            let lane = Lane::Check(allocation, task);
-            let job = self.waiting.remove(&lane).and_then(|mut jobs| jobs.pop_front());
-            begun.extend(job.inspect(|_| {
-                *running += 1;
-                on_node += 1;
-                self.running.insert(lane);
-            }));
+        let mut running = RunningChecks::default();
+        for (owner, _) in self.running.iter().filter_map(check) {
+            running.add(owner);
         }
-        begun
+        let mut waiting: Vec<(CheckOwner, TaskId)> = self.waiting.keys().filter_map(check).collect();
+        let mut begun = Vec::new();
+        loop {
+            waiting.retain(|(owner, _)| running.has_room_for(*owner));
+            let next = waiting.iter().copied().min_by_key(|(owner, task)| (running.count_of(*owner), *task));
+            let Some((owner, task)) = next else { return begun };
+            waiting.retain(|(_, other)| *other != task);
+            let lane = Lane::Check(owner, task);
+            begun.extend(self.waiting.remove(&lane).into_iter().flatten());
+            self.running.insert(lane);
+            running.add(owner);
+        }
     }
 
     /// Marks the job of this queue as finished. A task's report is next.
@@ -197,13 +225,15 @@ impl Lanes {
 #[cfg(test)]
 mod tests {
     use jiff::Timestamp;
-    use muster_ids::Env;
+    use muster_ids::{Env, ProjectId};
     use muster_wire::cell::CellOrder;
     use muster_wire::task::{
         CellAct, Details, FilesOrder, Place, ServiceAction, ServiceOrder, Task, TaskKind,
     };
 
-    use super::{CHECKS_OF_ALLOCATION, CHECKS_ON_NODE, Ghost, Job, Lane, Lanes};
+    use super::{
+        CHECKS_OF_ALLOCATION, CHECKS_OF_PROJECT, CHECKS_ON_NODE, CheckOwner, Ghost, Job, Lane, Lanes,
+    };
 
     fn task(env: &Env, lane: Lane) -> Job {
         let allocation_id = match lane {
@@ -246,31 +276,92 @@ mod tests {
         assert!(lanes.is_idle());
     }
 
+    fn check(env: &Env, owner: CheckOwner) -> Job {
+        let Job::Task(mut task) = task(env, Lane::Place(owner.allocation)) else { unreachable!() };
+        task.kind = TaskKind::CellProbe;
+        task.details.project_id = owner.project;
+        Job::Task(task)
+    }
+
+    fn owner_in(env: &Env, project: ProjectId) -> CheckOwner {
+        CheckOwner { project: Some(project), allocation: env.id() }
+    }
+
+    /// Begins what can begin; says whose checks those are.
+    fn begin_checks(lanes: &mut Lanes) -> Vec<(CheckOwner, Lane)> {
+        let owner = |job: &Job| match job.lane() {
+            Lane::Check(owner, task) => (owner, Lane::Check(owner, task)),
+            _ => unreachable!(),
+        };
+        lanes.begin().iter().map(owner).collect()
+    }
+
     #[test]
     fn a_few_checks_of_an_allocation_run_at_once_and_hold_up_no_other() {
         let env = Env::for_tests(1);
-        let (busy, quiet) = (env.id(), env.id());
-        let check = |allocation| {
-            let Job::Task(mut task) = task(&env, Lane::Place(allocation)) else { unreachable!() };
-            task.kind = TaskKind::CellProbe;
-            Job::Task(task)
-        };
+        let project = env.id();
+        let (busy, quiet) = (owner_in(&env, project), owner_in(&env, project));
         let mut lanes = Lanes::default();
         for _ in 0..100 {
-            assert!(lanes.add(check(busy)));
+            assert!(lanes.add(check(&env, busy)));
         }
-        assert!(lanes.add(check(quiet)));
-        let begun: Vec<Lane> = lanes.begin().iter().map(Job::lane).collect();
+        assert!(lanes.add(check(&env, quiet)));
+        let begun = begin_checks(&mut lanes);
         assert_eq!(begun.len(), CHECKS_OF_ALLOCATION + 1);
-        assert!(begun.iter().any(|lane| matches!(lane, Lane::Check(allocation, _) if *allocation == quiet)));
-        assert!(lanes.begin().is_empty());
-        lanes.end(begun[0].clone(), None);
-        assert_eq!(lanes.begin().len(), 1, "the next one begins when one has ended");
+        assert!(begun.iter().any(|(owner, _)| *owner == quiet));
+        assert!(begin_checks(&mut lanes).is_empty());
+        let (_, ended) = begun.into_iter().find(|(owner, _)| *owner == busy).unwrap();
+        lanes.end(ended, None);
+        assert_eq!(begin_checks(&mut lanes).len(), 1, "the next one begins when one has ended");
         for _ in 0..CHECKS_ON_NODE {
-            let one = env.id();
-            assert!(lanes.add(check(one)));
+            let elsewhere = owner_in(&env, env.id());
+            assert!(lanes.add(check(&env, elsewhere)));
         }
-        assert_eq!(lanes.begin().len(), CHECKS_ON_NODE - CHECKS_OF_ALLOCATION - 1);
+        assert_eq!(begin_checks(&mut lanes).len(), CHECKS_ON_NODE - CHECKS_OF_ALLOCATION - 1);
+    }
+
+    /// Attack: a tenant asks for more checks than the node runs at once, each of them long, before another tenant asks for one.
+    #[test]
+    fn a_project_with_more_checks_than_a_node_runs_delays_only_its_own() {
+        let env = Env::for_tests(1);
+        let (greedy, modest): (ProjectId, ProjectId) = (env.id(), env.id());
+        let mut lanes = Lanes::default();
+        for _ in 0..CHECKS_ON_NODE {
+            let owner = owner_in(&env, greedy);
+            for _ in 0..2 * CHECKS_OF_ALLOCATION {
+                assert!(lanes.add(check(&env, owner)));
+            }
+        }
+        assert_eq!(begin_checks(&mut lanes).len(), CHECKS_OF_PROJECT, "no project has the whole node");
+        let owner = owner_in(&env, modest);
+        assert!(lanes.add(check(&env, owner)));
+        let begun = begin_checks(&mut lanes);
+        assert_eq!(begun.iter().map(|(owner, _)| *owner).collect::<Vec<_>>(), [owner], "it does not wait");
+    }
+
+    #[test]
+    fn on_a_node_without_room_the_next_check_is_of_the_project_with_the_fewest() {
+        let env = Env::for_tests(1);
+        let projects: [ProjectId; 3] = [(); 3].map(|()| env.id());
+        let mut lanes = Lanes::default();
+        for project in &projects[..2] {
+            for _ in 0..CHECKS_ON_NODE {
+                let owner = owner_in(&env, *project);
+                assert!(lanes.add(check(&env, owner)));
+            }
+        }
+        let begun = begin_checks(&mut lanes);
+        assert_eq!(begun.len(), CHECKS_ON_NODE);
+        let late: Vec<CheckOwner> = (0..3).map(|_| owner_in(&env, projects[2])).collect();
+        for owner in &late {
+            assert!(lanes.add(check(&env, *owner)));
+        }
+        assert!(begin_checks(&mut lanes).is_empty(), "there is no room");
+        for ((_, ended), owner) in begun.into_iter().zip(&late) {
+            lanes.end(ended, None);
+            let next: Vec<CheckOwner> = begin_checks(&mut lanes).iter().map(|(owner, _)| *owner).collect();
+            assert_eq!(next, [*owner], "the youngest check of all, before an older backlog");
+        }
     }
 
     #[test]

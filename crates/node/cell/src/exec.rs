@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -19,6 +19,7 @@ use crate::file;
 use crate::log::{self, LogLine, LogQuery};
 use crate::monitor::Seen;
 use crate::process::{self, Process};
+use crate::program::{self, Lookup, Unstartable};
 use crate::record::{Phase, Record};
 use crate::tool;
 
@@ -136,15 +137,17 @@ impl Runner {
         let name = format!("{}-{}", std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed));
         let (spec, pid_file) =
             (self.folder.join(format!("{name}.json")), self.folder.join(format!("{name}.pid")));
-        document::note(&spec, &bundle::process(record, started))?;
-        let mut command = tool::command(&self.runc);
-        command
-            .arg("--root")
-            .arg(&self.runc_root)
-            .args(["exec", "--pid-file"])
-            .arg(&pid_file)
-            .arg("--process")
-            .arg(&spec);
+        let process = bundle::process(record, started);
+        document::note(&spec, &process)?;
+        let mut command = match obstacle(record, started, &process) {
+            Some(obstacle) => refusal(&obstacle),
+            None => {
+                let mut command = tool::command(&self.runc);
+                command.arg("--root").arg(&self.runc_root).args(["exec", "--pid-file"]).arg(&pid_file);
+                command.arg("--process").arg(&spec).arg(record.cell_id.to_string());
+                command
+            }
+        };
         match streams {
             Streams::Nowhere => {}
             Streams::Pipes => {
@@ -155,13 +158,33 @@ impl Runner {
                 command.stdin(copy()?).stdout(copy()?).stderr(copy()?);
             }
         }
-        command.arg(record.cell_id.to_string());
         let child = command.spawn().doing(|| format!("run a command in {}", record.cell_id))?;
         Ok(Attached { child, spec, pid_file, pid_namespace: record.namespaces.get("pid").copied() })
     }
 }
 
-/// Observations of a detached command.
+/// Why a process surely cannot be started. Where the lookup fails, runc decides.
+fn obstacle(record: &Record, started: &Started<'_>, process: &serde_json::Value) -> Option<Unstartable> {
+    let variables = process["env"].as_array().into_iter().flatten();
+    let path = variables.filter_map(|variable| variable.as_str()?.strip_prefix("PATH=")).next();
+    let lookup = Lookup {
+        program: started.arguments.first()?,
+        working_directory: process["cwd"].as_str()?,
+        path: path.unwrap_or_default(),
+        uid: started.uid,
+    };
+    program::find_obstacle(record, &lookup).ok().flatten()
+}
+
+/// A program of the node that ends in place of the command, as a shell in the cell would: in its streams and with its exit status.
+fn refusal(obstacle: &Unstartable) -> std::process::Command {
+    let mut command = tool::command(Path::new("/bin/sh"));
+    command.args(["-c", r#"printf '%s\n' "$1" >&2; exit "$2""#, "muster", &obstacle.why]);
+    command.arg(obstacle.status.to_string());
+    command
+}
+
+/// What is known of a command that runs by itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CommandFindings {
     /// State.

@@ -35,6 +35,7 @@ mod people;
 mod plan;
 mod probe;
 mod process;
+mod program;
 mod range;
 mod record;
 mod request;

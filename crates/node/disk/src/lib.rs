@@ -13,4 +13,4 @@ pub use disk::{
     DiskFile, DiskId, DiskIdError, DiskState, DiskWiped, Disks, Error, Look, LoopDevice, Mount, PROGRAMS,
     Point, Survey,
 };
-pub use shared::SharedFiles;
+pub use shared::{SharedFiles, SharedFilesError};

@@ -8,10 +8,11 @@
 //! A share is removed, not overwritten: the blocks of a file on another machine are unknown to us.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
-use std::io::{ErrorKind, Write as _};
+use std::io::{ErrorKind, Read as _, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
+use rustix::fs::{Mode, OFlags};
 use serde::{Deserialize, Serialize};
 
 /// Mark at the top of the file system: its identity, and the owner of its content.
@@ -24,10 +25,23 @@ struct Mark {
 }
 
 const MARK: &str = ".muster.json";
-/// Prefix of a share that is being removed and no longer mounted.
+/// A mark is never longer.
+const MARK_BYTES: u64 = 4096;
+/// What a share is called while it is being removed: nobody mounts it any more.
 const GOING: &str = ".going-";
 
-/// A file system shared by nodes.
+/// Why a shared file system cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum SharedFilesError {
+    /// The directory that the operator named is not usable.
+    #[error("{0}")]
+    Folder(String),
+    /// Its mark cannot be read. Every node that shares the file system can cause that.
+    #[error("{0}; no node can use what is there")]
+    Mark(String),
+}
+
+/// A file system that nodes share.
 #[derive(Debug, Clone)]
 pub struct SharedFiles {
     folder: PathBuf,
@@ -35,27 +49,26 @@ pub struct SharedFiles {
 }
 
 impl SharedFiles {
-    /// Opens it. The first node marks it with `id` and `first_id`; later nodes use the existing mark.
-    pub fn open(folder: &Path, id: &str, first_id: u32) -> Result<Self, String> {
-        let said = |error: std::io::Error| format!("{}: {error}", folder.display());
+    /// Opens it. The first node that comes marks it, with `id` and `first_id`; what stands there counts for all that come after.
+    pub fn open(folder: &Path, id: &str, first_id: u32) -> Result<Self, SharedFilesError> {
+        let failed =
+            |error: std::io::Error| SharedFilesError::Folder(format!("{}: {error}", folder.display()));
         if !folder.is_dir() {
-            return Err(format!(
-                "{} is no directory: mount the file system that the nodes share",
-                folder.display()
-            ));
+            let why =
+                format!("{} is no directory: mount the file system that the nodes share", folder.display());
+            return Err(SharedFilesError::Folder(why));
         }
-        // Its content belongs to tenants, and to no user of the node.
-        fs::set_permissions(folder, fs::Permissions::from_mode(0o700)).map_err(said)?;
+        // What is inside belongs to tenants, and to nobody who is a user of the node.
+        fs::set_permissions(folder, fs::Permissions::from_mode(0o700)).map_err(failed)?;
         let path = folder.join(MARK);
-        if !path.exists() {
-            mark(folder, &Mark { id: id.to_owned(), first_id }).map_err(said)?;
+        if fs::symlink_metadata(&path).is_err_and(|error| error.kind() == ErrorKind::NotFound) {
+            mark(folder, &Mark { id: id.to_owned(), first_id }).map_err(failed)?;
         }
-        let text = fs::read_to_string(&path).map_err(said)?;
-        let mark: Mark = serde_json::from_str(&text).map_err(|error| {
-            format!("{} is damaged ({error}); no node can use what is there", path.display())
-        })?;
+        let damaged = |why: String| SharedFilesError::Mark(format!("{} is damaged: {why}", path.display()));
+        let text = read_mark(&path).map_err(|error| damaged(error.to_string()))?;
+        let mark: Mark = serde_json::from_str(&text).map_err(|error| damaged(error.to_string()))?;
         if mark.id.is_empty() || mark.first_id < 65_536 {
-            return Err(format!("{} is damaged; no node can use what is there", path.display()));
+            return Err(damaged("its values are out of range".to_owned()));
         }
         Ok(Self { folder: folder.to_owned(), mark })
     }
@@ -135,6 +148,24 @@ impl SharedFiles {
     }
 }
 
+/// Reads a mark that root on another node may have replaced: follows no link, waits for no writer, and reads no more than a mark has.
+fn read_mark(path: &Path) -> std::io::Result<String> {
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let file = match rustix::fs::open(path, flags, Mode::empty()) {
+        Err(rustix::io::Errno::LOOP) => return Err(std::io::Error::other("it is a link")),
+        opened => File::from(opened?),
+    };
+    if !file.metadata()?.is_file() {
+        return Err(std::io::Error::other("it is no regular file"));
+    }
+    let mut text = String::new();
+    file.take(MARK_BYTES + 1).read_to_string(&mut text)?;
+    if text.len() as u64 > MARK_BYTES {
+        return Err(std::io::Error::other(format!("it is longer than {MARK_BYTES} bytes")));
+    }
+    Ok(text)
+}
+
 /// Marks the file system, unless another node does so at the same moment: then its mark counts.
 fn mark(folder: &Path, mark: &Mark) -> std::io::Result<()> {
     let beside = folder.join(format!(".new-{}", mark.id));
@@ -193,10 +224,48 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         for text in ["", "{}", r#"{"id":"a","first_id":0}"#, r#"{"id":"","first_id":100000}"#] {
             fs::write(folder.path().join(MARK), text).unwrap();
-            assert!(SharedFiles::open(folder.path(), "one", 1_000_000).unwrap_err().contains("damaged"));
+            assert!(damage(folder.path()).contains("damaged"));
             assert_eq!(fs::read_to_string(folder.path().join(MARK)).unwrap(), text);
         }
-        assert!(SharedFiles::open(&folder.path().join("none"), "one", 1_000_000).is_err());
+        let none = SharedFiles::open(&folder.path().join("none"), "one", 1_000_000);
+        assert!(matches!(none, Err(SharedFilesError::Folder(_))), "{none:?}");
+    }
+
+    /// Why the mark cannot be read.
+    fn damage(folder: &Path) -> String {
+        match SharedFiles::open(folder, "one", 1_000_000) {
+            Err(SharedFilesError::Mark(why)) => why,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// Attack: root on another node replaces the mark by something that would block or fill this agent.
+    #[test]
+    fn a_mark_that_is_a_link_a_fifo_or_too_long_is_refused_at_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join(MARK);
+        let valid = folder.path().join("valid");
+        fs::write(&valid, r#"{"id":"a","first_id":100000}"#).unwrap();
+        for target in [Path::new("/dev/zero"), &valid, Path::new("/nowhere")] {
+            std::os::unix::fs::symlink(target, &path).unwrap();
+            assert!(damage(folder.path()).contains("it is a link"), "{}", target.display());
+            fs::remove_file(&path).unwrap();
+        }
+        let fifo = std::process::Command::new("mkfifo").arg(&path).status().unwrap();
+        assert!(fifo.success());
+        assert!(damage(folder.path()).contains("no regular file"));
+        fs::remove_file(&path).unwrap();
+        fs::create_dir(&path).unwrap();
+        assert!(damage(folder.path()).contains("no regular file"));
+        fs::remove_dir(&path).unwrap();
+        let padded = |length: usize| format!("{:length$}", r#"{"id":"a","first_id":100000}"#);
+        fs::write(&path, padded(4097)).unwrap();
+        assert!(damage(folder.path()).contains("longer than 4096 bytes"));
+        // Longer than any memory, and sparse.
+        File::options().write(true).open(&path).unwrap().set_len(1 << 42).unwrap();
+        assert!(damage(folder.path()).contains("longer than 4096 bytes"));
+        fs::write(&path, padded(4096)).unwrap();
+        assert_eq!(SharedFiles::open(folder.path(), "one", 1_000_000).unwrap().id(), "a");
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
-use muster_ids::{AllocationId, CellId, NetworkId, TaskId};
+use muster_ids::{AllocationId, CellId, NetworkId, ProjectId, TaskId};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -113,6 +113,10 @@ pub struct Details {
     #[serde(skip_serializing_if = "Option::is_none", default)]
     #[schema(required = false)]
     pub share: Option<NetworkId>,
+    /// The project of the allocation. A node shares its room for checks out by project.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    #[schema(required = false)]
+    pub project_id: Option<ProjectId>,
 }
 
 /// Action in or beside an existing cell.

@@ -58,11 +58,11 @@ statements! {
          GROUP BY instance_id, component_key, state, said ORDER BY component_key, state, said");
     MEMBER_PLACES = both(
         "SELECT m.id, c.host, n.id, n.address, n.unreachable_since, a.gpus, a.cpus, a.memory_mb, n.name, h.observed_at, m.incarnation,
-            o.incarnation, o.alive, o.services, o.message, o.boot_id, o.since, o.observed_at, r.incarnation, r.health, r.message
+            o.incarnation, o.alive, o.services, o.message, o.boot_id, o.since, o.observed_at, r.incarnation, r.health, r.message, w.at
          FROM members m LEFT JOIN cells c ON c.id = m.cell_id AND c.state NOT IN ('gone', 'failed')
             LEFT JOIN allocations a ON a.id = m.allocation_id LEFT JOIN nodes n ON n.id = a.node_id
             LEFT JOIN node_heartbeats h ON h.node_id = n.id LEFT JOIN cell_observations o ON o.cell_id = c.id
-            LEFT JOIN member_reports r ON r.member_id = m.id
+            LEFT JOIN member_reports r ON r.member_id = m.id LEFT JOIN witnesses w ON w.id = m.active_witness_id
          WHERE m.instance_id = $1 AND m.state <> 'removed' AND m.id >= $2 AND m.id <= $3 ORDER BY m.id");
     MEMBER_ATTESTED = both("SELECT w.actor_id FROM members m JOIN witnesses w ON w.id = m.removed_witness_id
          WHERE m.instance_id = $1 AND w.kind = 'attested' ORDER BY w.at LIMIT 1");
@@ -181,7 +181,9 @@ pub struct MemberPlace {
     pub cell: Option<CellObservation>,
     /// The adapter's report on it.
     pub report: Option<AdapterReport>,
-    /// Time since which its cell is dead in the current incarnation, as the node's agent reported.
+    /// When it was last verified to be active.
+    pub active_at: Option<Timestamp>,
+    /// Since when its cell is dead in its present incarnation, as the node's agent reported.
     pub dead_since: Option<Timestamp>,
 }
 
@@ -195,6 +197,7 @@ fn place(row: &Row) -> Result<MemberPlace> {
         node_name: row.get(8)?,
         confirmed_at: row.get(9)?,
         report: crate::observation::report(row, 18)?,
+        active_at: row.get(21)?,
         cell,
         member_id: row.get(0)?,
         host: row.get(1)?,

@@ -60,7 +60,7 @@ statements! {
     RECONCILES_OVERDUE_COUNT = both("SELECT COUNT(*) FROM instances WHERE state = 'running' AND reconcile_due_at <= $1");
     NODES_UNCONFIRMED_COUNT = both(
         "SELECT COUNT(*) FROM nodes n JOIN node_heartbeats h ON h.node_id = n.id
-         WHERE n.retired_at IS NULL AND n.unreachable_since IS NULL AND h.observed_at <= $1");
+         WHERE n.retired_at IS NULL AND n.unreachable_since IS NULL AND COALESCE(h.observed_at, n.created_at) <= $1");
     NODE_CONFIRMED_AT = both("SELECT observed_at FROM node_heartbeats WHERE node_id = $1");
     INSTANCE_ADAPTER_HEARD = both("UPDATE instances SET adapter_silent_at = $2 WHERE id = $1");
 }

@@ -12,7 +12,6 @@ use muster_api::{Code, Problem};
 use muster_control::status::disk_fault;
 use muster_control::{Cx, RateDecision, Share};
 
-
 use crate::listen::Peer;
 use crate::pipeline::Server;
 use crate::respond;

@@ -73,6 +73,16 @@ fn every_source_can_end_healthy() {
     let stale = NodeFacts { confirmed_at: Some(at(60)), ..node() };
     let unconfirmed = MemberFacts { node: Some(stale), ..facts(&well) };
     assert_eq!(assess(&unconfirmed), (Health::Unknown, Some(HealthReason::Unconfirmed)));
+    assert_eq!(assess_member(&unconfirmed, BOUNDS, at(100)).since, at(60));
+
+    let never = NodeFacts { confirmed_at: None, ..node() };
+    let never_confirmed = MemberFacts { node: Some(never), ..facts(&well) };
+    assert_eq!(assess(&never_confirmed), (Health::Unknown, Some(HealthReason::Unconfirmed)));
+    assert_eq!(assess_member(&never_confirmed, BOUNDS, at(100)).since, at(0), "since it became active");
+    let just_active = MemberFacts { changed_at: at(80), ..never_confirmed };
+    let just_active = assess_member(&just_active, BOUNDS, at(100));
+    assert_eq!((just_active.health, just_active.review_at), (Health::Healthy, Some(at(110))));
+
     let unreported = MemberFacts { cell: None, ..facts(&well) };
     assert_eq!(assess(&unreported), (Health::Unknown, Some(HealthReason::Unconfirmed)));
     let just_made = MemberFacts { changed_at: at(90), ..unreported };
@@ -143,7 +153,8 @@ proptest! {
         let assessed = assess_member(&all, BOUNDS, at(100));
         if assessed.health == Health::Healthy {
             prop_assert!(is_alive && ready && unreachable.is_none());
-            prop_assert!(confirmed.is_none_or(|time| at(100).duration_since(time) <= BOUNDS.confirm));
+            let confirmed = confirmed.unwrap_or(all.changed_at);
+            prop_assert!(at(100).duration_since(confirmed) < BOUNDS.confirm);
             prop_assert!(silent.is_none_or(|time| time > at(100)));
             prop_assert_eq!(report.health, Health::Healthy);
         } else {

@@ -35,7 +35,7 @@ use crate::AgentError;
 use crate::driver::{Order, Outcome, Supply, Undone};
 pub(crate) use inside::Shared;
 use journal::Journal;
-use place::Places;
+use place::{Places, disk_id};
 
 pub use device::{Node, nodes as devices};
 use settings::disk_point;
@@ -45,7 +45,10 @@ pub use survey::Cleaned;
 /// Supervision interval.
 pub(crate) const LOOK: Duration = Duration::from_millis(250);
 
-/// Driver of the sandboxes and cells on this machine.
+/// The message of a cell that cannot write to the disk of its allocation.
+const READ_ONLY: &str = "an error made the disk of its allocation read-only: restart the allocation";
+
+/// What makes places and cells on this machine.
 pub struct Driver {
     settings: Settings,
     env: Env,
@@ -53,8 +56,8 @@ pub struct Driver {
     fabric: Fabric,
     images: Images,
     disks: Disks,
-    /// File system shared with other nodes.
-    shared: Option<SharedFiles>,
+    /// The file system that it shares with other nodes, or why it has none.
+    shared: Done<SharedFiles>,
     places: Mutex<Places>,
     journal: Journal,
     /// Last desired state of the node beside its sandboxes: cells created later need their part of it.
@@ -157,7 +160,16 @@ impl Driver {
 
     /// Returns the status of every started cell.
     pub(crate) fn observe(&self) -> Result<Vec<CellStatus>, AgentError> {
-        self.cells.observe().map_err(|error| AgentError::Refused(error.to_string()))
+        let refused = |error: &dyn std::fmt::Display| AgentError::Refused(error.to_string());
+        let mut found = self.cells.observe().map_err(|error| refused(&error))?;
+        let read_only = self.disks.read_only().map_err(|error| refused(&error))?;
+        for status in found.iter_mut().filter(|status| status.alive) {
+            let is_read_only = disk_id(status.cell.allocation_id).is_ok_and(|disk| read_only.contains(&disk));
+            if is_read_only && status.message.is_none() {
+                status.message = Some(READ_ONLY.to_owned());
+            }
+        }
+        Ok(found)
     }
 
     /// Returns the cells with a partition limit.

@@ -1,7 +1,7 @@
 //! Directories that cells share across nodes.
 
 use muster_cell::Share;
-use muster_disk::SharedFiles;
+use muster_disk::{SharedFiles, SharedFilesError};
 use muster_ids::{Env, NetworkId};
 use muster_wire::cell::{CellOrder, CellSpec};
 use muster_wire::task::{Details, Findings, Thing, ThingKind};
@@ -10,18 +10,27 @@ use super::settings::Settings;
 use super::{Done, Driver};
 use crate::AgentError;
 
-/// Opens the file system that the node shares with others, if it has one.
-pub(super) fn open(settings: &Settings, env: &Env) -> Result<Option<SharedFiles>, AgentError> {
-    let Some(folder) = &settings.shared_files else { return Ok(None) };
-    // Only the first of all nodes names it, so any unique name will do.
+const NONE: &str = "this node shares no files with others: start its agent with --shared-files";
+
+/// Opens the file system that the node shares with others, or says why it has none. Another node can damage the mark on it: that
+/// disables shares here, and must not stop the agent for all others.
+pub(super) fn open(settings: &Settings, env: &Env) -> Result<Done<SharedFiles>, AgentError> {
+    let Some(folder) = &settings.shared_files else { return Ok(Err(NONE.to_owned())) };
+    // Only the first node of all needs a name for it, and any that nobody else has will do.
     let id: String = env.bytes::<8>().iter().map(|byte| format!("{byte:02x}")).collect();
-    SharedFiles::open(folder, &id, settings.id_base).map(Some).map_err(AgentError::Refused)
+    match SharedFiles::open(folder, &id, settings.id_base) {
+        Err(damage @ SharedFilesError::Mark(_)) => {
+            tracing::error!(%damage, "shares are disabled on this node: repair the mark, then restart the agent");
+            Ok(Err(format!("shares are disabled on this node: {damage}")))
+        }
+        opened => opened.map(Ok).map_err(|error| AgentError::Refused(error.to_string())),
+    }
 }
 
 impl Driver {
     /// Returns the identity of the file system shared with other nodes.
     pub(crate) fn shared_files(&self) -> Option<String> {
-        self.shared.as_ref().map(|shared| shared.id().to_owned())
+        self.shared.as_ref().ok().map(|shared| shared.id().to_owned())
     }
 
     /// Returns the shared directory of a cell's network.
@@ -29,7 +38,7 @@ impl Driver {
         if spec.shared.is_empty() {
             return Ok(None);
         }
-        let shared = self.shared.as_ref().ok_or_else(none)?;
+        let shared = self.shared.as_ref().map_err(Clone::clone)?;
         let network =
             order.attachment.as_ref().ok_or_else(|| "it shares files, and is in no network".to_owned())?;
         let folder = shared.share(&network.network_id.to_string())?;
@@ -38,7 +47,7 @@ impl Driver {
 
     pub(super) fn share_remove(&self, details: &Details) -> Done<Findings> {
         let network = details.share.ok_or_else(|| "it is not said whose share".to_owned())?.to_string();
-        let shared = self.shared.as_ref().ok_or_else(none)?;
+        let shared = self.shared.as_ref().map_err(Clone::clone)?;
         shared.remove(&network)?;
         let left = shared.left(&network)?;
         let checked = vec![format!("the directory of {network} on the shared file system {}", shared.id())];
@@ -47,7 +56,7 @@ impl Driver {
 
     /// Lists the resources on the shared file system. Other nodes find the same.
     pub(super) fn shares(&self) -> Done<Vec<Thing>> {
-        let Some(shared) = &self.shared else { return Ok(Vec::new()) };
+        let Ok(shared) = &self.shared else { return Ok(Vec::new()) };
         let thing = |name: String| {
             let network_id = name.parse::<NetworkId>().ok()?;
             Some(Thing {
@@ -62,6 +71,37 @@ impl Driver {
     }
 }
 
-fn none() -> String {
-    "this node shares no files with others: start its agent with --shared-files".to_owned()
+#[cfg(test)]
+mod tests {
+    use std::net::Ipv4Addr;
+    use std::path::Path;
+
+    use super::*;
+
+    fn settings(shared_files: Option<&Path>) -> Settings {
+        Settings {
+            shared_files: shared_files.map(Path::to_owned),
+            key: "k".to_owned(),
+            folder: "/nowhere".into(),
+            run: "/nowhere".into(),
+            images: None,
+            host_directories: Vec::new(),
+            address: Ipv4Addr::LOCALHOST,
+            devices: std::collections::BTreeMap::new(),
+            id_base: 1_000_000,
+            kill: std::sync::Arc::default(),
+        }
+    }
+
+    #[test]
+    fn a_damaged_mark_disables_shares_and_not_the_agent() {
+        let (env, folder) = (Env::for_tests(1), tempfile::tempdir().unwrap());
+        let opened = |path: Option<&Path>| open(&settings(path), &env);
+        assert!(opened(None).unwrap().unwrap_err().contains("--shared-files"));
+        assert!(opened(Some(folder.path())).unwrap().is_ok());
+        std::fs::write(folder.path().join(".muster.json"), "{").unwrap();
+        let why = opened(Some(folder.path())).unwrap().unwrap_err();
+        assert!(why.starts_with("shares are disabled on this node: ") && why.contains("damaged"), "{why}");
+        assert!(opened(Some(&folder.path().join("none"))).is_err(), "the operator's own mistake is refused");
+    }
 }

@@ -110,7 +110,7 @@ impl Driver {
     pub(crate) fn runs(&self, cell: CellId, incarnation: i64) -> bool {
         let runs =
             |one: CellStatus| one.alive && one.cell.cell_id == cell && one.cell.incarnation == incarnation;
-        self.observe().into_iter().any(runs)
+        self.held_cells().into_iter().any(runs)
     }
 
     /// Reboots the machine: its sandboxes and the files of its cells stay, and nothing runs in them. Its agent must not be
@@ -121,8 +121,15 @@ impl Driver {
         self.write(&mut holdings, next)
     }
 
-    /// Returns the status of every cell.
-    pub(crate) fn observe(&self) -> Vec<CellStatus> {
+    /// The status of every cell.
+    pub(crate) fn observe(&self) -> Result<Vec<CellStatus>, AgentError> {
+        if self.around.faults.is_unobservable() {
+            return Err(AgentError::Refused(FAILURE.to_owned()));
+        }
+        Ok(self.held_cells())
+    }
+
+    fn held_cells(&self) -> Vec<CellStatus> {
         self.holdings.lock().expect("no holder of this lock can panic").observe()
     }
 

@@ -17,12 +17,14 @@ pub struct Odds {
     pub wipe_fail: f64,
     /// Maximum delay between two polls.
     pub heartbeat_jitter: Duration,
+    /// The status of cells cannot be read, so that the node confirms none.
+    pub unobservable: bool,
 }
 
 impl Default for Odds {
     fn default() -> Self {
         let none = Duration::ZERO;
-        Self { latency: (none, none), fail: 0.0, wipe_fail: 0.0, heartbeat_jitter: none }
+        Self { latency: (none, none), fail: 0.0, wipe_fail: 0.0, heartbeat_jitter: none, unobservable: false }
     }
 }
 
@@ -44,6 +46,15 @@ impl Faults {
     /// Changes the failure rate of tasks.
     pub fn set_fail(&self, fail: f64) {
         self.odds.lock().expect("no holder of this lock can panic").fail = fail;
+    }
+
+    /// Changes whether the status of cells can be read.
+    pub fn set_unobservable(&self, unobservable: bool) {
+        self.odds.lock().expect("no holder of this lock can panic").unobservable = unobservable;
+    }
+
+    pub(super) fn is_unobservable(&self) -> bool {
+        self.odds().unobservable
     }
 
     pub(super) fn fails(&self) -> bool {

@@ -175,7 +175,12 @@ impl Fleet {
         self.nodes[at].faults.set_fail(part);
     }
 
-    /// Ends the services of a cell on a node, all or the named one. Returns whether one ended.
+    /// Changes whether a node can read the status of its cells.
+    pub fn set_unobservable(&self, at: usize, unobservable: bool) {
+        self.nodes[at].faults.set_unobservable(unobservable);
+    }
+
+    /// Has the services of a cell on a node end by themselves, all of them or the one that is named. Says whether one did.
     pub fn end_services(&self, at: usize, cell: CellId, service: Option<&str>) -> Result<bool, AgentError> {
         self.nodes[at].driver.as_ref().map_or(Ok(false), |driver| driver.end_services(cell, service))
     }

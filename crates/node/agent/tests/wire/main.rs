@@ -10,6 +10,7 @@ mod machine;
 mod pull;
 mod real;
 mod real_acts;
+mod real_disk;
 mod real_room;
 mod registry;
 mod resume;

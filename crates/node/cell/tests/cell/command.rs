@@ -56,6 +56,36 @@ fn a_command_that_cannot_be_started_says_why_and_one_that_lasts_can_be_killed() 
 }
 
 #[test]
+fn a_command_without_an_executable_program_ends_as_a_shell_has_it_end() {
+    let site = Site::new();
+    let cell = site.run(1, json!({}));
+    site.say(
+        cell,
+        "echo text >/tmp/plain; echo '#!/bin/sh' >/tmp/own; chmod 700 /tmp/own; mkdir /tmp/folder",
+    );
+    let run = |program: &str, uid: u32| {
+        let arguments = vec![program.to_owned(), "an argument".to_owned()];
+        site.whole(cell, &Command { arguments, uid, gid: uid, ..Command::default() })
+    };
+    let missing = |program: &str| (127, format!("program not found in the cell: {program}\n"));
+    for program in ["nothing", "/nothing", "bin/nothing", "/tmp/plain/nothing", "$(id) 'x'"] {
+        assert_eq!(run(program, 0), missing(program));
+    }
+    let refused = |program: &str| (126, format!("program is not executable: {program}\n"));
+    for (program, uid) in [("/tmp/plain", 0), ("tmp/plain", 0), ("/tmp/folder", 0), ("/tmp/own", 1000)] {
+        assert_eq!(run(program, uid), refused(program), "as {uid}");
+    }
+    assert_eq!(run("/tmp/own", 0), (0, String::new()));
+    assert_eq!(run("true", 1000), (0, String::new()));
+    let elsewhere = Command {
+        arguments: vec!["true".to_owned()],
+        environment: BTreeMap::from([("PATH".to_owned(), "/tmp".to_owned())]),
+        ..Command::default()
+    };
+    assert_eq!(site.whole(cell, &elsewhere), missing("true"));
+}
+
+#[test]
 fn a_command_has_its_user_its_directory_and_a_clean_environment() {
     let site = Site::new();
     let cell = site.run(1, json!({ "environment": { "CELL": "yes", "BOTH": "cell" } }));

@@ -289,6 +289,33 @@ mod tests {
     }
 
     #[test]
+    fn a_running_cell_that_its_node_does_not_list_is_missing() {
+        let env = Env::for_tests(1);
+        let allocation = held(&env);
+        let live = cell(&env, &allocation);
+        let later = live.updated_at + SETTLED + SignedDuration::from_secs(1);
+        let missing = |found: &[CellPlace], live: &Cell, rebooted, now| {
+            missing_cells(found, std::slice::from_ref(live), rebooted, now).len()
+        };
+        assert_eq!(missing(&[found(allocation.id, live.id, 3)], &live, false, later), 0);
+        assert_eq!(missing(&[], &live, false, later), 1);
+        for other in [found(allocation.id, live.id, 2), found(allocation.id, env.id(), 3)] {
+            assert_eq!(missing(&[other], &live, false, later), 1, "another incarnation or cell");
+        }
+        // It may have started after the agent made its list, but not before the machine did.
+        assert_eq!(missing(&[], &live, false, live.updated_at + SETTLED), 0);
+        assert_eq!(missing(&[], &live, true, live.updated_at), 1);
+        for state in [CellState::Provisioning, CellState::Destroying] {
+            assert_eq!(missing(&[], &Cell { state, ..live.clone() }, true, later), 0, "{state:?}");
+        }
+
+        let report = not_there(&live, "boot-2");
+        assert_eq!((report.cell_id, report.incarnation, report.alive), (live.id, 3, false));
+        assert_eq!(report.boot_id, "boot-2");
+        assert!(report.message.is_some());
+    }
+
+    #[test]
     fn a_place_that_goes_takes_its_cells_along() {
         let env = Env::for_tests(1);
         let (going, staying): (AllocationId, AllocationId) = (env.id(), env.id());

@@ -137,7 +137,7 @@ impl Watch {
     /// Schedules an assessment of the instances on nodes that started or stopped confirming the status of their cells.
     async fn reassess_unconfirmed(&mut self, heard: &[Heard], now: Timestamp) -> Result<(), StoreError> {
         let bound = self.platform.heartbeat() * SILENCE;
-        let is_stale = |node: &&Heard| node.confirmed_at.is_some_and(|at| now.duration_since(at) > bound);
+        let is_stale = |node: &&Heard| node.confirmed_at.is_none_or(|at| now.duration_since(at) >= bound);
         let unconfirmed: HashSet<NodeId> = heard.iter().filter(is_stale).map(|node| node.id).collect();
         if unconfirmed == self.unconfirmed {
             return Ok(());

@@ -40,7 +40,25 @@ pub(super) struct MemberAssessed {
     changed: bool,
 }
 
-/// Data read before the transaction: it changes rarely, and facts about an older incarnation are ignored.
+impl MemberAssessed {
+    /// Whether the assessment applies to its member. One that is out of work, or on its way there, is not expected to do well: of
+    /// it only the death of its cell and the silence of its node count, until that silence ends.
+    fn counts(&self) -> bool {
+        let is_silence = |reason: Option<HealthReason>| {
+            matches!(reason, Some(HealthReason::NodeUnreachable | HealthReason::Unconfirmed))
+        };
+        match self.member.state {
+            MemberState::Active => true,
+            MemberState::Draining | MemberState::Drained => {
+                let silent = is_silence(self.assessed.reason) || is_silence(self.member.health_reason);
+                self.assessed.is_lost() || silent
+            }
+            _ => false,
+        }
+    }
+}
+
+/// What was read before the transaction: it changes rarely, and what is said there of an older incarnation does not count.
 pub(crate) struct Facts {
     pub(crate) manifest: Manifest,
     pub(crate) places: Vec<MemberPlace>,
@@ -73,8 +91,8 @@ impl Facts {
         }
         let (living, components) =
             tokio::try_join!(store.member_living(instance.id), store.component_list(instance.id))?;
-        let active = living.iter().filter(|member| member.state == MemberState::Active);
-        let unchanged = active.map(|member| self.assess(member, silent_at, bounds(cx), cx.now)).all(|one| {
+        let assessed = living.iter().map(|member| self.assess(member, silent_at, bounds(cx), cx.now));
+        let unchanged = assessed.filter(MemberAssessed::counts).all(|one| {
             !one.changed && one.assessed.review_at.is_none_or(|at| due_at.is_some_and(|due| due <= at))
         });
         let standings = standings(&self.manifest, &components, living.iter().map(|member| (member, 1)));
@@ -102,7 +120,8 @@ impl Facts {
         let current = member.health_incarnation == member.incarnation;
         let facts = MemberFacts {
             incarnation: member.incarnation,
-            changed_at: member.updated_at,
+            // The row also changes with its health, which must not restart the time of a node that confirms nothing.
+            changed_at: place.and_then(|place| place.active_at).unwrap_or(member.updated_at),
             node,
             cell: place.and_then(|place| place.cell.as_ref()),
             report: place.and_then(|place| place.report.as_ref()),
@@ -185,12 +204,8 @@ pub(crate) async fn assess_in(
     let mut told = Vec::new();
     let mut members = Vec::new();
     for member in &living {
-        if !matches!(member.state, MemberState::Active | MemberState::Drained) {
-            continue;
-        }
         let mut one = facts.assess(member, silent_at, bounds, now);
-        // A drained member need not be healthy, but a dead cell is still reported.
-        if member.state == MemberState::Drained && !one.assessed.is_lost() {
+        if !one.counts() {
             continue;
         }
         if one.changed && tx.member_health(member.id, member.incarnation, &one.assessed, now).await? {

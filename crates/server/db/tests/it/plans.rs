@@ -84,8 +84,8 @@ const FILL: &[&str] = &[
      SELECT gen_random_uuid(), s.id, a.id, now(), CASE WHEN a.state = 'provisioning' THEN NULL ELSE now() END
      FROM (SELECT id, row_number() OVER () AS n FROM slots WHERE ordinal = 0) s
      JOIN (SELECT id, state, row_number() OVER (PARTITION BY state = 'provisioning') AS n FROM allocations) a ON a.n = s.n",
-    "INSERT INTO operations (id, kind, subject_kind, subject_id, subject_name, asked_by, correlation_id, state, input, touches,
-        shares, steps, items, cancel_requested, due_at, deadline_at, holder, generation, leased_until, wakes, created_at, updated_at,
+    "INSERT INTO operations (id, kind, subject_kind, subject_id, subject_name, asked_by, correlation_id, state, input, exclusive_locks,
+        shared_locks, steps, items, cancel_requested, due_at, deadline_at, holder, generation, leased_until, wakes, created_at, updated_at,
         version)
      SELECT gen_random_uuid(), 'allocation.create', 'allocation', gen_random_uuid(), 'a', '{}', 'c', 'running', '{}', '[]', '[]',
         '[]', '[]', false, now() + CASE WHEN n <= 30 THEN interval '-1 minute' ELSE interval '1 hour' END, now(), '', 1,

@@ -32,6 +32,7 @@ pub(crate) fn details(allocation: &Allocation, devices: Vec<String>) -> Details 
             disk_mb: allocation.held.disk_mb,
         },
         exclusive: allocation.shape == muster_model::allocation::AllocationShape::Baremetal,
+        project_id: Some(allocation.project_id),
         ..Details::default()
     }
 }

@@ -163,14 +163,14 @@ impl Blobs {
 
 #[cfg(test)]
 mod tests {
-    use muster_ids::World;
+    use muster_ids::Env;
 
     use super::*;
 
     #[tokio::test]
     async fn only_an_error_of_the_disk_is_damage_and_only_in_our_folder() {
         let folder = tempfile::tempdir().unwrap();
-        let blobs = Blobs::open(folder.path(), World::for_tests(1)).await.unwrap();
+        let blobs = Blobs::open(folder.path(), Env::for_tests(1)).await.unwrap();
         let judged = |errno: Errno| unreadable(&blobs.0, folder.path(), errno.into());
         for errno in [Errno::IO, Errno::UCLEAN, Errno::BADMSG, Errno::ISDIR] {
             assert_eq!(judged(errno).unwrap(), Damage::Unreadable);

@@ -259,7 +259,7 @@ async fn a_cut_off_expires_the_tasks_that_the_adapter_asked_for() {
         // Nothing is queued under its lease afterwards, whatever credential it is asked with.
         let mut tx = store.begin().await.unwrap();
         let id = step["step"]["id"].as_str().unwrap().parse().unwrap();
-        let fence = tx.adapter_step_fence(id, generation(&step), World::system().now()).await;
+        let fence = tx.adapter_step_fence(id, generation(&step), Env::system().now()).await;
         assert!(matches!(fence, Err(StoreError::Fenced)));
         tx.rollback().await;
         stage.stop().await;

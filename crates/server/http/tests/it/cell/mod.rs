@@ -36,7 +36,12 @@ pub(crate) struct Scene {
 
 impl Scene {
     pub(crate) async fn new(database: Database, replicas: usize) -> Self {
-        let kit = Kit::start(database, replicas).await;
+        Self::with(database, replicas, &[]).await
+    }
+
+    /// The same, with these settings.
+    pub(crate) async fn with(database: Database, replicas: usize, settings: &[(&str, &str)]) -> Self {
+        let kit = Kit::start_with(database, replicas, settings).await;
         let fixture = Fixture::build(&kit).await;
         let admin = fixture.client(&kit, "tenant_admin");
         let base = format!("/v1/projects/{}", fixture.id("train"));
@@ -127,7 +132,12 @@ pub(crate) struct Nodes {
 
 impl Nodes {
     pub(crate) async fn start(scene: &Scene, names: &[&str]) -> Self {
-        let fleet = Fleet::new(Env::system(), None, KillPoints::default().into(), Odds::default(), 1);
+        Self::with(scene, names, Odds::default()).await
+    }
+
+    /// The same, with these faults.
+    pub(crate) async fn with(scene: &Scene, names: &[&str], odds: Odds) -> Self {
+        let fleet = Fleet::new(Env::system(), None, KillPoints::default().into(), odds, 1);
         let mut nodes = Self { fleet, ids: Vec::new(), folder: tempfile::tempdir().unwrap() };
         for name in names {
             nodes.add(scene, name).await;

@@ -163,7 +163,13 @@ async fn a_drain_names_the_replacement_that_blocks_it() {
     let head = Farm::of(&drain["items"], "farm-head-1");
     assert_eq!((&head["state"], &head["operation_id"]), (&json!("blocked"), &blocked["operation_id"]));
     assert_eq!(drain["state"], "running", "an empty node is no success: {drain:#}");
-    // The owner retries the replacement, in the capacity reserved for it.
+    let health = async || farm.stage.get("app-instances/farm").await["health"].clone();
+    until("an instance without its head is unhealthy", async || health().await == "unhealthy").await;
+    let message = farm.stage.get("app-instances/farm").await["health_message"].clone();
+    // The failure of the successor is the reason as soon as it is assessed.
+    let reasons = [json!("head has 0 of 1 active members"), json!("farm-head-2: refuses: it cannot")];
+    assert!(reasons.contains(&message), "{message}");
+    // Its owner has the replacement tried again, in the room that was kept for it.
     let adapter = Good::start(&farm.stage);
     let retry = format!("/v1/operations/{}/resolve", blocked["operation_id"].as_str().unwrap());
     farm.stage.scene.admin.post(&retry, json!({"action": "retry"})).await.ok();

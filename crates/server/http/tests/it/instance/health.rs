@@ -1,13 +1,14 @@
 //! Health expires: reports from an agent, the loss watch or an adapter change it, and so does their absence.
 
 use jiff::SignedDuration;
+use muster_agent::sim::Odds;
 use muster_db::CellReport;
 use muster_ids::{CellId, Env, InstanceId, NodeId};
 use muster_testkit::Database;
 use serde_json::{Value, json};
 
 use super::{Good, Stage, pool, publish_as};
-use crate::cell::until;
+use crate::cell::{Scene, until};
 
 fn id<T: std::str::FromStr>(value: &Value) -> T
 where
@@ -344,7 +345,88 @@ async fn an_unhealthy_member_fails_with_its_instance_and_says_so() {
     stage.stop().await;
 }
 
-/// An app without an adapter is probed by its node's agent as long as it runs.
+/// Takes a node away, as the loss watch does, and waits until a member's health is unknown by that.
+async fn node_is_lost(stage: &Stage, name: &str) {
+    let member = stage.member(name).await;
+    for at in 0..2 {
+        stage.nodes.fleet.partition(at, true);
+    }
+    let now = Env::system().now();
+    let mut tx = stage.scene.kit.store().begin().await.unwrap();
+    let node = id::<NodeId>(&member["node_id"]);
+    tx.node_lost(node, now).await.unwrap();
+    tx.instances_assess_on(node, now).await.unwrap();
+    tx.commit().await.unwrap();
+    until("its health is unknown", async || stage.member(name).await["health"] == "unknown").await;
+    let after = stage.member(name).await;
+    assert_eq!(after["health_reason"], "node_unreachable", "{after:#}");
+    assert!(after["health_since"].is_string(), "{after:#}");
+    assert_eq!(after["state"], member["state"], "silence changes no state");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_member_out_of_work_on_an_unreachable_node_is_unknown_until_the_node_is_back() {
+    for database in Database::both() {
+        let stage = Stage::new(database).await;
+        stage.running(3).await;
+        let good = Good::start(&stage);
+        stage.scene.done(stage.order("drain", json!({"members": ["farm-worker-2"]})).await).await;
+        good.stop().await;
+        let drained = stage.member("farm-worker-2").await;
+        assert_eq!((&drained["state"], &drained["health"]), (&json!("drained"), &json!("healthy")));
+        node_is_lost(&stage, "farm-worker-2").await;
+        for at in 0..2 {
+            stage.nodes.fleet.partition(at, false);
+        }
+        until("it is healthy", async || stage.member("farm-worker-2").await["health"] == "healthy").await;
+        assert_eq!(stage.member("farm-worker-2").await["state"], "drained");
+
+        // No adapter takes the drain up, so that it goes on for as long as the test wants.
+        stage.order("resume", json!({"members": ["farm-worker-2"]})).await.ok();
+        let good = Good::start(&stage);
+        until("it is active", async || stage.member("farm-worker-2").await["state"] == "active").await;
+        good.stop().await;
+        stage.order("drain", json!({"members": ["farm-worker-2"]})).await.ok();
+        until("it is draining", async || stage.member("farm-worker-2").await["state"] == "draining").await;
+        node_is_lost(&stage, "farm-worker-2").await;
+        stage.stop().await;
+    }
+}
+
+/// A node that polls and never once confirmed the status of its cells: its members are not healthy by that.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_member_on_a_node_that_never_confirms_its_cells_becomes_unknown() {
+    for database in Database::both() {
+        let scene = Scene::with(database, 1, &[("nodes.heartbeat_seconds", "2")]).await;
+        let stage = Stage::with(scene, Odds { unobservable: true, ..Odds::default() }).await;
+        stage.running(1).await;
+        let health_reason = async || stage.member("farm-worker-1").await["health_reason"].clone();
+        until("its status is unconfirmed", async || health_reason().await == "unconfirmed").await;
+        let worker = stage.member("farm-worker-1").await;
+        assert_eq!(
+            (&worker["state"], &worker["health"]),
+            (&json!("active"), &json!("unknown")),
+            "{worker:#}"
+        );
+        assert!(worker["health_since"].is_string(), "{worker:#}");
+        assert!(worker["health_message"].as_str().unwrap().contains("not confirmed"), "{worker:#}");
+        until("its instance is unknown", async || {
+            stage.get("app-instances/farm").await["health"] == "unknown"
+        })
+        .await;
+        assert_eq!(count_told(&stage, "member.member_failed").await, 0, "silence proves nothing");
+        // The change of its health is no reason to believe in it again.
+        tokio::time::sleep(std::time::Duration::from_secs(2)).await;
+        assert_eq!(health_reason().await, "unconfirmed");
+        for at in 0..2 {
+            stage.nodes.fleet.set_unobservable(at, false);
+        }
+        until("it is healthy", async || stage.get("app-instances/farm").await["health"] == "healthy").await;
+        stage.stop().await;
+    }
+}
+
+/// An app without an adapter is looked at for as long as it runs, by the agent of its node.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_launchable_app_is_probed_for_as_long_as_it_runs() {
     let stage = Stage::new(Database::sqlite()).await;

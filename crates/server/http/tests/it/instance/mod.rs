@@ -19,6 +19,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use jiff::SignedDuration;
+use muster_agent::sim::Odds;
 use muster_ids::{Env, ServiceAccountId, TokenId};
 use muster_model::token::{Secret, Subject, Token, TokenKind};
 use muster_testkit::{Answer, Client, Database, Kit};
@@ -64,8 +65,12 @@ pub(crate) struct Stage {
 
 impl Stage {
     pub(crate) async fn new(database: Database) -> Self {
-        let scene = Scene::new(database, 1).await;
-        let nodes = Nodes::start(&scene, &["one", "two"]).await;
+        Self::with(Scene::new(database, 1).await, Odds::default()).await
+    }
+
+    /// The same on this platform, with nodes that have these faults.
+    pub(crate) async fn with(scene: Scene, odds: Odds) -> Self {
+        let nodes = Nodes::with(&scene, &["one", "two"], odds).await;
         let app = json!({"slug": "pool", "display_name": "Pool", "audience": "everyone"});
         scene.admin.post(&format!("{}/apps", scene.base), app).await.ok();
         publish(&scene, "1").await;

@@ -157,7 +157,7 @@ async fn a_registry_folder_that_is_away_is_answered_with_503_and_loses_nothing()
         let other = kit.database.folder().join("other");
         std::fs::rename(&folder, &away).unwrap();
         // Another storage, with a file that no row of this database names.
-        let shelf = muster_registry::Blobs::open(&other, muster_ids::World::system()).await.unwrap();
+        let shelf = muster_registry::Blobs::open(&other, muster_ids::Env::system()).await.unwrap();
         let foreign = format!("blobs/00/{:064}-01900000-0000-7000-8000-000000000001", 0);
         std::fs::write(other.join(&foreign), b"foreign").unwrap();
         age(&[other.join(&foreign)]);
