@@ -233,7 +233,8 @@ CREATE INDEX webhooks_due ON webhooks (next_attempt_at) WHERE state = 'enabled';
 
 CREATE TABLE webhook_deliveries (
     id UUID NOT NULL PRIMARY KEY,
-    webhook_id UUID NOT NULL REFERENCES webhooks (id),
+    -- Cascades, because a delivery may be recorded while its webhook is being deleted.
+    webhook_id UUID NOT NULL REFERENCES webhooks (id) ON DELETE CASCADE,
     event_id UUID NOT NULL,
     sequence BIGINT NOT NULL,
     attempt BIGINT NOT NULL,

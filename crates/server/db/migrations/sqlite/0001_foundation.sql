@@ -232,7 +232,8 @@ CREATE INDEX webhooks_due ON webhooks (next_attempt_at) WHERE state = 'enabled';
 
 CREATE TABLE webhook_deliveries (
     id TEXT NOT NULL PRIMARY KEY,
-    webhook_id TEXT NOT NULL REFERENCES webhooks (id),
+    -- Cascades, because a delivery may be recorded while its webhook is being deleted.
+    webhook_id TEXT NOT NULL REFERENCES webhooks (id) ON DELETE CASCADE,
     event_id TEXT NOT NULL,
     sequence INTEGER NOT NULL,
     attempt INTEGER NOT NULL,

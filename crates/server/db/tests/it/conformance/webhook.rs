@@ -16,6 +16,7 @@ on_both![
     only_an_enabled_webhook_fails,
     a_secret_is_sealed_anew_unless_it_changed,
     webhooks_go_one_by_one_with_the_project_and_with_the_tenant,
+    a_webhook_can_be_deleted_while_a_delivery_is_recorded,
 ];
 
 struct Place {
@@ -225,4 +226,24 @@ async fn webhooks_go_one_by_one_with_the_project_and_with_the_tenant(store: Stor
     assert!(store.webhook_of_tenant(place.acme.id).await.unwrap().is_empty());
     assert!(store.delivery_list(tenant.id, FIRST).await.unwrap().is_empty());
     assert_eq!(store.delivery_list(platform.id, FIRST).await.unwrap().len(), 2);
+}
+
+async fn a_webhook_can_be_deleted_while_a_delivery_is_recorded(store: Store) {
+    let place = place(&store).await;
+    let hook = made::webhook("hook", place.train.scope());
+    insert(&store, &[&hook]).await.unwrap();
+    let pause = |millis| tokio::time::sleep(std::time::Duration::from_millis(millis));
+    let recording = put(&store, async |tx| {
+        tx.delivery_insert(hook.id, &made::delivery(1, 1)).await?;
+        pause(400).await;
+        Ok(())
+    });
+    let deleting = async {
+        pause(150).await;
+        put(&store, async |tx| tx.webhook_delete(hook.id, 1).await).await
+    };
+    let (recorded, deleted) = tokio::join!(recording, deleting);
+    recorded.unwrap();
+    deleted.unwrap();
+    assert!(store.webhook_lookup(hook.id).await.unwrap().is_none());
 }
