@@ -2,10 +2,10 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup demo adapters image publish test check bless bench chaos
+.PHONY: help setup demo adapters image publish test check bless bench soak check-times
 
 help: ## Show this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: ## Install what this machine lacks, saying what and why
 	@tools/setup
@@ -41,5 +41,8 @@ bench: ## Measure us and our peers side by side and print ratios
 	@tools/setup --with-bench
 	@bench/run
 
-chaos: setup ## Kill servers and databases under load, then check the laws
-	@tools/with-postgres tests/chaos/run
+check-times: ## Compare the times of the last `make test` with the committed ones
+	@tools/check-times
+
+soak: setup ## Every suite in full, for hours; resumable, with a report in target/soak
+	@tools/soak

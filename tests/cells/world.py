@@ -149,7 +149,7 @@ class World:
     def audit(self, node):
         """Compares a node with its rows; they must agree, both ways."""
         said = self.said("node", "audit", node, "--wait", "--timeout", "60s")
-        assert "none without a row, and no row without its thing" in said, said
+        assert "no orphans, nothing missing" in said, said
 
     def logs(self):
         """Returns the end of the agents' logs, for failure reports."""

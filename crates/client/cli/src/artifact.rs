@@ -65,7 +65,7 @@ fn artifact_argument() -> Arg {
 fn project(context: &Context, matches: &ArgMatches) -> Result<String> {
     let typed = matches.get_one::<String>("project").cloned();
     typed.or_else(|| context.default_for("project")).ok_or_else(|| {
-        Failure::usage("which project? none was said").next(
+        Failure::usage("no project selected").next(
             "add --project TENANT.PROJECT, set MUSTER_PROJECT, or keep one in the profile: `muster profile use NAME --project PROJECT`",
         )
     })

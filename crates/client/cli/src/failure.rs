@@ -281,7 +281,7 @@ fn advice(operation: Option<&Endpoint>, problem: &Problem) -> Option<String> {
 /// Returns the noun that the server did not find. It may come from a flag (`--allocation`), which the endpoint does not
 /// tell. An unexpected wording only costs the more specific advice.
 fn absent(detail: &str) -> Option<String> {
-    let (noun, _) = detail.strip_prefix("there is no such ")?.split_once(',')?;
+    let (noun, _) = detail.split_once(" not found, or no access")?;
     let noun = noun.to_lowercase().replace(' ', "-");
     is_listed(&noun).then_some(noun)
 }
@@ -399,7 +399,7 @@ mod tests {
     #[test]
     fn what_was_not_found_is_listed_also_where_a_flag_named_it() {
         let next = |noun: &str| {
-            let detail = format!("there is no such {noun}, or you may not see it");
+            let detail = format!("{noun} not found, or no access");
             let problem = json!({"status": 404, "code": "not_found", "detail": detail});
             let problem: Problem = serde_json::from_value(problem).unwrap();
             let operation = Description::embedded().endpoint("cell_create");

@@ -30,7 +30,7 @@ impl Named {
     pub(crate) fn of(context: &Context, matches: &ArgMatches, cell: &str) -> Result<Self> {
         let typed = matches.get_one::<String>("project").cloned();
         let project = typed.or_else(|| context.default_for("project")).ok_or_else(|| {
-            Failure::usage("which project is the cell in? none was named")
+            Failure::usage("no project selected for the cell")
                 .next("say --project PROJECT, or set one with `muster profile use NAME --project PROJECT`")
         })?;
         Ok(Self { project, cell: cell.to_owned() })

@@ -49,7 +49,7 @@ pub(crate) fn take_apart(operation: &Endpoint, arguments: &mut Arguments) -> Res
     if instance.is_empty() || first.as_deref() == Some("") {
         return Err(Failure::usage("half of INSTANCE/MEMBER is missing").next(RULE));
     }
-    let missing = || Failure::usage("which member? none was said").next(RULE);
+    let missing = || Failure::usage("no member given").next(RULE);
     match &mut arguments.body {
         None => match (first, arguments.path.contains_key("member")) {
             (Some(_), true) => return Err(Failure::usage("the member was said twice").next(RULE)),

@@ -164,14 +164,14 @@ pub(crate) fn show(context: &Context, words: &[&str], answer: Value) -> Result<(
                 let replayed = thing.get("secret_shown_once") == Some(&Value::Bool(true));
                 say(&table::lines(&thing, now))?;
                 if thing.get("token").is_some_and(Value::is_string) {
-                    eprintln!("the token is shown this once, kept nowhere, and can be used once");
+                    eprintln!("Save this token now; it will not be shown again and can be used once");
                 }
                 if let Some(secret) = secret {
-                    eprintln!("this is the secret; it is shown this once and kept nowhere:");
+                    eprintln!("Save this secret now; it will not be shown again:");
                     say(&format!("{}\n", printable(&secret)))?;
                 } else if replayed {
                     eprintln!(
-                        "the secret was in the first answer to this key and is kept nowhere; rotate it if it is lost"
+                        "the secret was in the first response to this key and is not stored; rotate it if it is lost"
                     );
                 }
                 Ok(())

@@ -130,7 +130,7 @@ pub fn decide(principal: &Principal, permission: Permission, scope: Scope) -> De
                     Decision::Allowed(format!("{word} is held through the role {}", grant.role.as_str()))
                 }
                 None => {
-                    Decision::Denied(format!("{word} is held by none of your roles here: {}", roles(grants)))
+                    Decision::Denied(format!("permission denied: {word} (your role here: {})", roles(grants)))
                 }
             }
         }

@@ -41,7 +41,7 @@ pub(crate) fn turn_on(inside: &Inside) -> Result<(), NetworkError> {
 }
 
 /// Restores the settings, if forwarding was enabled for us. The caller removes the record after the matching rules.
-pub(crate) fn put_back(book: &Book, inside: &Inside, namespace: (u64, u64)) -> Result<(), NetworkError> {
+pub(crate) fn restore(book: &Book, inside: &Inside, namespace: (u64, u64)) -> Result<(), NetworkError> {
     let Some(kept) = ours(book, namespace)? else { return Ok(()) };
     inside.set(FORWARD, "0")?;
     // Disabling it disabled every device and changed the handling of redirects: restore the other values.

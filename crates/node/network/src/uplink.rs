@@ -73,7 +73,7 @@ impl Fabric {
                 inside.nft(&text(kept.as_ref()))?;
                 return forwarding::turn_on(inside);
             }
-            forwarding::put_back(&self.book, inside, identity)?;
+            forwarding::restore(&self.book, inside, identity)?;
             inside.nft(&text(None))?;
             self.book.forget_forwarding()
         })

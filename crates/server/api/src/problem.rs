@@ -142,7 +142,7 @@ impl Problem {
     /// Returns the problem for a resource that is absent or not visible: the text is the same for both, so it reveals
     /// nothing.
     pub fn not_found(noun: &str) -> Self {
-        Self::new(Code::NotFound, format!("there is no such {noun}, or you may not see it"))
+        Self::new(Code::NotFound, format!("{noun} not found, or no access"))
     }
 }
 

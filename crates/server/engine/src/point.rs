@@ -1,6 +1,6 @@
 //! Fault injection points: before a step, between its statements and their commit, and after the commit.
 //!
-//! The test harness strikes at every point of every step; the processes of the chaos tests abort there. Nothing else arms
+//! The test harness strikes at every point of every step; the processes of the fleet tests abort there. Nothing else arms
 //! them.
 
 use std::collections::BTreeMap;

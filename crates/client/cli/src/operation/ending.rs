@@ -131,8 +131,8 @@ pub(crate) fn summary(operation: &Value) -> String {
             format!("{title} succeeded, on somebody's word and not on evidence")
         }
         Some("succeeded") => format!("{title} succeeded"),
-        Some("failed") => format!("{title} failed{}; it has left no effect", why("")),
-        Some("cancelled") => format!("{title} was cancelled; it has left no effect"),
+        Some("failed") => format!("{title} failed{}; rolled back", why("")),
+        Some("cancelled") => format!("{title} was cancelled; rolled back"),
         Some("superseded") => format!("{title} was superseded: a newer one took over what it had done"),
         Some("blocked") => format!("{title} is blocked: {}", text(&operation["blocked"], "reason")),
         Some("partial") => format!("{title} was done in part{}", why("")),
@@ -282,7 +282,7 @@ mod tests {
         let told = failure(&failed, &advised("ask again"), now()).unwrap();
         assert_eq!(
             told.detail,
-            "allocation.create of train-1 failed: prepare_failed: the disk is full; it has left no effect"
+            "allocation.create of train-1 failed: prepare_failed: the disk is full; rolled back"
         );
         assert_eq!(told.next.as_deref(), Some("ask again"));
         assert_eq!(failure(&failed, &advised("the disk is full"), now()).unwrap().next, None);

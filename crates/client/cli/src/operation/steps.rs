@@ -123,7 +123,7 @@ mod tests {
         again["steps"][1]["ended_at"] = json!("2026-11-15T12:25:17.5Z");
         assert_eq!(
             line(&again, &again["steps"][1], 7, now()),
-            "… prepare  has the node make its place (2.5 s)"
+            "… prepare  provision on the node (2.5 s)"
         );
     }
 

@@ -86,7 +86,7 @@ ended:      2026-11-15T12:25:19Z (now), after 2.0 s
 thread:     c0ffee
 steps:
   ✓ claim          finds a node (8 ms)
-  ✓ prepare        has the node make its place (1.0 s)
+  ✓ prepare        provision on the node (1.0 s)
   ✓ verify_active  looks at the place (1.0 s)
 evidence:
   ✓ active: verified on nod_1, 2026-11-15T12:25:19Z (now)

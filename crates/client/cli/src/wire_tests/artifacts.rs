@@ -374,7 +374,7 @@ async fn a_smoke_test_makes_a_cell_of_the_digest_destroys_it_and_stages_with_it(
 #[tokio::test]
 async fn a_smoke_test_in_no_allocation_says_where_allocations_are_listed() {
     let artifact = json!({"id": "art_1", "repository": "base", "digest": format!("sha256:{}", "ab".repeat(32)), "kind": "oci"});
-    let absent = json!({"status": 404, "code": "not_found", "detail": "there is no such allocation, or you may not see it"});
+    let absent = json!({"status": 404, "code": "not_found", "detail": "allocation not found, or no access"});
     let headers = vec![("content-type", "application/problem+json".to_owned())];
     let desk = Desk::new(vec![ok(&artifact.to_string()), Reply::Answer(404, headers, absent.to_string())]);
     let line = "muster artifact smoke base:2 --allocation nope --project acme.ml";

@@ -46,7 +46,7 @@ impl Driver {
             let made = given.as_ref().map_err(Undone::clone).and_then(|given| self.make(place, order, given));
             if let Err(undone) = made {
                 // A definite failure must leave nothing behind.
-                self.take_down(order.cell_id, true)?;
+                self.tear_down(order.cell_id, true)?;
                 return Err(undone);
             }
         }
@@ -223,12 +223,12 @@ impl Driver {
         if let Some(there) = self.there(order.cell_id)?.filter(|there| *there > order.incarnation) {
             return Err(format!("it is of incarnation {there}"));
         }
-        self.take_down(order.cell_id, order.keep_state)?;
+        self.tear_down(order.cell_id, order.keep_state)?;
         Ok(Findings { cell: Some(self.look(order.cell_id)?), ..Findings::default() })
     }
 
     /// Stops and destroys a cell, with its state directories unless `keep_state` is set.
-    pub(super) fn take_down(&self, cell: CellId, keep_state: bool) -> Done<()> {
+    pub(super) fn tear_down(&self, cell: CellId, keep_state: bool) -> Done<()> {
         let image = self.image_of(cell);
         let destroy = || self.cells.destroy(cell, DestroyOptions { keep_state });
         match destroy() {

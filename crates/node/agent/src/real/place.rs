@@ -292,13 +292,13 @@ impl Driver {
             return Err(format!("its place is of incarnation {}", kept.incarnation));
         }
         // A restarted allocation keeps its cells' state; a released one is wiped as a whole.
-        let take_down = |cell: &CellPlace| self.take_down(cell.cell_id, true);
+        let tear_down = |cell: &CellPlace| self.tear_down(cell.cell_id, true);
         let cells = self.cells_of(id)?;
         let disk = disk_id(id)?;
         if self.disks.look(&disk).map_err(said)?.is_some_and(|look| look.read_only) {
             // Each cell keeps the disk in use for the previous one. With all of them stopped it can be repaired. Otherwise
             // it is detached with their files, which the wipe overwrites.
-            let stopped: Vec<Done<()>> = cells.iter().map(take_down).collect();
+            let stopped: Vec<Done<()>> = cells.iter().map(tear_down).collect();
             if stopped.iter().any(Result::is_err)
                 && let Err(error) = self.disks.repair(&disk)
             {
@@ -306,7 +306,7 @@ impl Driver {
                 self.disks.detach(&disk).map_err(said)?;
             }
         }
-        cells.iter().try_for_each(take_down)?;
+        cells.iter().try_for_each(tear_down)?;
         self.cells.group_remove(id).map_err(said)?;
         self.disks.detach(&disk).map_err(said)?;
         self.held().change(|held| {

@@ -102,7 +102,7 @@ impl Driver {
     pub(super) fn sweep(&self, things: &[Thing]) -> Done<Findings> {
         let cells: BTreeSet<CellId> = things.iter().filter_map(|thing| thing.cell_id).collect();
         for cell in cells {
-            self.take_down(cell, false)?;
+            self.tear_down(cell, false)?;
         }
         let known: BTreeSet<AllocationId> =
             self.places().map_err(said)?.iter().map(|place| place.allocation_id).collect();
@@ -131,7 +131,7 @@ impl Driver {
             tried(self.destroy(&place, &muster_wire::task::Details::default()).map(drop));
         }
         for cell in self.cells()? {
-            tried(self.take_down(cell.cell_id, false));
+            tried(self.tear_down(cell.cell_id, false));
         }
         match self.disks.survey() {
             Err(error) => tried(Err(error.to_string())),

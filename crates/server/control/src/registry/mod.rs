@@ -115,7 +115,7 @@ pub(crate) fn unknown(path: &str) -> Refusal {
     Refusal::new(
         Code::NameUnknown,
         format!(
-            "there is no repository {path}, or you may not see it; name one as project/name, such as acme.ml/train"
+            "repository {path} not found, or no access; name one as project/name, such as acme.ml/train"
         ),
     )
 }

@@ -24,7 +24,7 @@ use crate::{StepAction, StepOutcome};
 
 pub(super) const PREPARE: Step = Step {
     name: "prepare",
-    does: "has the node make its place",
+    does: "provision on the node",
     verifies: false,
     run,
     undo: Undo::Run(undo),

@@ -78,7 +78,7 @@ pub(super) struct Differences {
 impl Differences {
     pub(super) fn said(&self, things: usize) -> String {
         if *self == Self::default() {
-            return format!("{things} things looked at: none without a row, and no row without its thing");
+            return format!("{things} resources compared: no orphans, nothing missing");
         }
         let orphans = self.orphans.iter().map(|thing| {
             let kind = json!(thing.kind);

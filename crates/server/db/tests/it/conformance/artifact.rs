@@ -461,7 +461,7 @@ async fn nothing_lives_that_was_started_while_its_artifact_was_retired() {
             };
             async move {
                 if n == 0 {
-                    return take_out(&store, &seen).await;
+                    return take_one(&store, &seen).await;
                 }
                 // Half of them start late, so that some find it deprecated.
                 for _ in 0..n * round {
@@ -492,7 +492,7 @@ async fn nothing_lives_that_was_started_while_its_artifact_was_retired() {
 }
 
 /// Deprecates and retires, as two commands do; reports whether it is retired.
-async fn take_out(store: &Store, seen: &Artifact) -> bool {
+async fn take_one(store: &Store, seen: &Artifact) -> bool {
     step(store, seen, &to(seen, ArtifactState::Deprecated)).await.unwrap();
     let seen = look(store, seen.id).await;
     let mut tx = store.begin().await.unwrap();

@@ -166,7 +166,7 @@ async fn a_node_is_audited_and_a_tenant_cannot_ask_for_it() {
     let clean = audited(json!({})).await;
     assert_eq!(clean["state"], "succeeded", "{clean:#}");
     let said = clean["steps"][0]["message"].as_str().unwrap();
-    assert!(said.contains("none without a row, and no row without its thing"), "{said}");
+    assert!(said.contains("no orphans, nothing missing"), "{said}");
     assert_eq!(audited(json!({"repair": true})).await["state"], "succeeded");
 
     // A machine that returns without its cells is detected, and nothing is created without the owner's request.
