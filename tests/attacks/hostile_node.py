@@ -154,7 +154,7 @@ def tasks_and_reports(scene):
             "agent_version": "0.0.1", "inventory": scene.hostile.inventory, "address": HOSTILE,
             "places": [*places, {"allocation_id": scene.foreign["allocation_id"], "incarnation": 1}], "cells": [*own, claimed]})
         scene.hostile.session = welcome["session"]
-    assert scene.foreign["allocation_id"] in [place["allocation_id"] for place in welcome["ghosts"]], welcome
+    assert scene.foreign["allocation_id"] in [place["allocation_id"] for place in welcome["stale_allocations"]], welcome
     scene.hostile.hello()
     # Nothing of all this was believed.
     for of, name in ((scene.theirs, "foreign"), (scene.ours, "sibling")):

@@ -66,7 +66,7 @@ def come_back(folder, report):
         told = [line["effect"] for line in agents.effects() if line["allocation_id"] == made["subject_id"]]
         assert "wiped" in told, f"its slots left quarantine unwiped: {told}"
         metrics = replica.request("GET", "/metrics")[2].decode()
-        ghosts = next(line for line in metrics.splitlines() if line.startswith("muster_ghosts_total "))
+        ghosts = next(line for line in metrics.splitlines() if line.startswith("muster_stale_copies_total "))
         faults, seen = judge(replica, tenant, [agents], blocked_is_fine=False)
         report(f"a node came back with a ghost ({ghosts}); it had waited: {waiting}", faults, seen)
     finally:

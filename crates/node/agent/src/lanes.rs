@@ -23,12 +23,12 @@ pub(crate) enum Job {
     /// A task; it is reported.
     Task(Box<Task>),
     /// A stale copy to destroy; the sender reports whether it was removed.
-    Ghost(Ghost, oneshot::Sender<bool>),
+    StaleCopy(StaleCopy, oneshot::Sender<bool>),
 }
 
 /// A stale copy.
 #[derive(Debug)]
-pub(crate) enum Ghost {
+pub(crate) enum StaleCopy {
     /// A sandbox, with everything in it.
     Place(Place),
     /// A cell in a current sandbox.
@@ -120,8 +120,8 @@ impl Job {
     pub(crate) fn lane(&self) -> Lane {
         match self {
             Self::Task(task) => lane_of(task),
-            Self::Ghost(Ghost::Place(place), _) => Lane::Place(place.allocation_id),
-            Self::Ghost(Ghost::Cell { cell, .. }, _) => Lane::Place(cell.allocation_id),
+            Self::StaleCopy(StaleCopy::Place(place), _) => Lane::Place(place.allocation_id),
+            Self::StaleCopy(StaleCopy::Cell { cell, .. }, _) => Lane::Place(cell.allocation_id),
         }
     }
 }
@@ -156,7 +156,7 @@ impl Lanes {
         let Self { waiting, running, untold, .. } = self;
         waiting.retain(|lane, jobs| {
             let told = || untold.values().all(|other| other != lane);
-            let can = |job: &Job| matches!(job, Job::Ghost(..)) || told();
+            let can = |job: &Job| matches!(job, Job::StaleCopy(..)) || told();
             if !matches!(lane, Lane::Check(..))
                 && !running.contains(lane)
                 && jobs.front().is_some_and(can)
@@ -232,7 +232,7 @@ mod tests {
     };
 
     use super::{
-        CHECKS_OF_ALLOCATION, CHECKS_OF_PROJECT, CHECKS_ON_NODE, CheckOwner, Ghost, Job, Lane, Lanes,
+        CHECKS_OF_ALLOCATION, CHECKS_OF_PROJECT, CHECKS_ON_NODE, CheckOwner, Job, Lane, Lanes, StaleCopy,
     };
 
     fn task(env: &Env, lane: Lane) -> Job {
@@ -373,7 +373,7 @@ mod tests {
         lanes.add(task(&env, a.clone()));
         let Some(Job::Task(first)) = lanes.begin().pop() else { unreachable!() };
         let (gone, _) = tokio::sync::oneshot::channel();
-        lanes.add(Job::Ghost(Ghost::Place(Place { allocation_id, incarnation: 1 }), gone));
+        lanes.add(Job::StaleCopy(StaleCopy::Place(Place { allocation_id, incarnation: 1 }), gone));
         assert!(lanes.begin().is_empty());
         lanes.end(a, Some(first.id));
         assert_eq!(lanes.begin().len(), 1);

@@ -13,7 +13,7 @@ use tokio::sync::oneshot;
 
 use crate::AgentError;
 use crate::backoff::Backoff;
-use crate::lanes::{Ghost, Job};
+use crate::lanes::{Job, StaleCopy};
 use crate::link::{CallError, Link};
 use crate::node::{Phase, Running, unless_retired};
 use crate::paths;
@@ -75,11 +75,16 @@ async fn take_up(node: &Running, link: &mut Link) -> Result<Option<Welcome>, Age
         *node.told_digest.lock().expect("no holder of this lock can panic") = digest.clone();
         // The server delivers tasks again that were not started, unless they were cancelled.
         node.lanes.lock().expect("no holder of this lock can panic").forget_waiting();
-        if welcome.ghosts.is_empty() && welcome.ghost_cells.is_empty() {
+        if welcome.stale_allocations.is_empty() && welcome.stale_cells.is_empty() {
             return Ok(Some(welcome));
         }
-        let cells = welcome.ghost_cells.into_iter().map(|cell| Ghost::Cell { cell, keep_state: false });
-        if !destroy_ghosts(node, cells.chain(welcome.ghosts.into_iter().map(Ghost::Place))).await {
+        let cells = welcome.stale_cells.into_iter().map(|cell| StaleCopy::Cell { cell, keep_state: false });
+        if !destroy_stale_copies(
+            node,
+            cells.chain(welcome.stale_allocations.into_iter().map(StaleCopy::Place)),
+        )
+        .await
+        {
             return Ok(None);
         }
         (hello.places, hello.cells) = (node.driver.places()?, node.driver.cells()?);
@@ -87,12 +92,12 @@ async fn take_up(node: &Running, link: &mut Link) -> Result<Option<Welcome>, Age
 }
 
 /// Reports whether all were removed. Each waits for the running job of its allocation's queue.
-async fn destroy_ghosts(node: &Running, ghosts: impl Iterator<Item = Ghost>) -> bool {
+async fn destroy_stale_copies(node: &Running, stale_allocations: impl Iterator<Item = StaleCopy>) -> bool {
     let mut waiting = Vec::new();
-    for ghost in ghosts {
-        tracing::warn!(?ghost, "a ghost: destroying it");
+    for stale_copy in stale_allocations {
+        tracing::warn!(?stale_copy, "destroying a stale copy");
         let (gone, heard) = oneshot::channel();
-        node.queue(Job::Ghost(ghost, gone));
+        node.queue(Job::StaleCopy(stale_copy, gone));
         waiting.push(heard);
     }
     let mut all = true;

@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::oneshot;
 
 use crate::folder::Folder;
-use crate::lanes::{Ghost, Job};
+use crate::lanes::{Job, StaleCopy};
 use crate::node::Running;
 
 /// Interval of the checks.
@@ -107,7 +107,7 @@ pub(crate) async fn watching(node: &Running) -> Infallible {
             }
             tracing::warn!(cell = %place.cell_id, seconds = silent.as_secs(), "nothing was heard for too long: destroying it");
             let (gone, done) = oneshot::channel();
-            node.queue(Job::Ghost(Ghost::Cell { cell: place.clone(), keep_state: true }, gone));
+            node.queue(Job::StaleCopy(StaleCopy::Cell { cell: place.clone(), keep_state: true }, gone));
             ending.push((place, done));
         }
     }

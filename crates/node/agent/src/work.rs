@@ -11,7 +11,7 @@ use muster_wire::task::{Details, Ending, Findings, Place, Report, Task, TaskKind
 use crate::AgentError;
 use crate::driver::{Order, Outcome, Undone};
 use crate::fence::{Barred, Thing};
-use crate::lanes::{Ghost, Job, Lane};
+use crate::lanes::{Job, Lane, StaleCopy};
 use crate::node::Running;
 use crate::provide::{Given, provide};
 
@@ -39,10 +39,10 @@ async fn perform(node: &Running, job: Job) -> (Lane, Option<Report>) {
     let lane = job.lane();
     tokio::time::sleep(node.driver.latency()).await;
     match job {
-        Job::Ghost(ghost, gone) => {
-            let done = banish(node, &ghost).await;
+        Job::StaleCopy(stale_copy, gone) => {
+            let done = destroy_stale_copy(node, &stale_copy).await;
             if let Err(why) = &done {
-                tracing::error!(?ghost, why, "a ghost could not be destroyed");
+                tracing::error!(?stale_copy, why, "a stale copy could not be destroyed");
             }
             // The receiver may have been dropped.
             let _ = gone.send(done.is_ok());
@@ -68,10 +68,10 @@ async fn perform(node: &Running, job: Job) -> (Lane, Option<Report>) {
     }
 }
 
-async fn banish(node: &Running, ghost: &Ghost) -> Result<(), String> {
-    let (kind, place, details) = match ghost {
-        Ghost::Place(place) => (TaskKind::Destroy, place.clone(), Details::default()),
-        Ghost::Cell { cell, keep_state } => {
+async fn destroy_stale_copy(node: &Running, stale_copy: &StaleCopy) -> Result<(), String> {
+    let (kind, place, details) = match stale_copy {
+        StaleCopy::Place(place) => (TaskKind::Destroy, place.clone(), Details::default()),
+        StaleCopy::Cell { cell, keep_state } => {
             let order = CellOrder {
                 cell_id: cell.cell_id,
                 name: String::new(),
@@ -88,7 +88,7 @@ async fn banish(node: &Running, ghost: &Ghost) -> Result<(), String> {
     };
     let (until, given) = (Timestamp::MAX, Ok(Given::default()));
     let order = Order { kind, place: Some(place), details, task: None, until, given };
-    match admit(node, &order, matches!(ghost, Ghost::Place(_))).map_err(|error| error.to_string())? {
+    match admit(node, &order, matches!(stale_copy, StaleCopy::Place(_))).map_err(|error| error.to_string())? {
         // The copy known to the server is already removed; the existing one is newer.
         Err(Barred::Stale(_)) => return Ok(()),
         Err(Barred::Occupied(why)) => return Err(why),

@@ -97,11 +97,11 @@ pub struct Welcome {
     pub session: i64,
     /// Stale copies of sandboxes. The agent destroys them first and sends another hello. The server hands out no task until
     /// a hello lists none.
-    pub ghosts: Vec<Place>,
+    pub stale_allocations: Vec<Place>,
     /// Stale copies of cells, in sandboxes that are current. Handled likewise.
     #[serde(default)]
     #[schema(required = false)]
-    pub ghost_cells: Vec<CellPlace>,
+    pub stale_cells: Vec<CellPlace>,
     /// Heartbeat interval.
     pub heartbeat_seconds: u64,
 }

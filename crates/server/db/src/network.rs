@@ -30,33 +30,33 @@ statements! {
         "SELECT c.id, c.name, c.host, c.node_id, n.address FROM cells c JOIN nodes n ON n.id = c.node_id
          WHERE c.network_id = $1 AND c.state NOT IN ('gone', 'failed') AND NOT c.fenced ORDER BY c.host");
     // In id order, because concurrent transactions that lock the same rows in different orders would deadlock.
-    WANTED_RAISE_NETWORK = both(
-        "INSERT INTO node_wanted (node_id, wanted, applied)
+    BUMP_DESIRED_NETWORK = both(
+        "INSERT INTO node_revisions (node_id, desired_revision, observed_revision)
          SELECT id, 1, 0 FROM nodes WHERE id = $2 OR id IN (
             SELECT node_id FROM cells WHERE network_id = $1 AND state NOT IN ('gone', 'failed')) ORDER BY id
-         ON CONFLICT (node_id) DO UPDATE SET wanted = node_wanted.wanted + 1 RETURNING node_id");
-    WANTED_RAISE_NODE = both(
-        "INSERT INTO node_wanted (node_id, wanted, applied)
+         ON CONFLICT (node_id) DO UPDATE SET desired_revision = node_revisions.desired_revision + 1 RETURNING node_id");
+    BUMP_DESIRED_NODE = both(
+        "INSERT INTO node_revisions (node_id, desired_revision, observed_revision)
          SELECT id, 1, 0 FROM nodes WHERE id IN (
             SELECT other.node_id FROM cells mine JOIN cells other ON other.network_id = mine.network_id
             WHERE mine.node_id = $1 AND mine.state NOT IN ('gone', 'failed') AND other.state NOT IN ('gone', 'failed'))
          ORDER BY id
-         ON CONFLICT (node_id) DO UPDATE SET wanted = node_wanted.wanted + 1");
-    WANTED_RAISE_PEOPLE = both(
-        "INSERT INTO node_wanted (node_id, wanted, applied)
+         ON CONFLICT (node_id) DO UPDATE SET desired_revision = node_revisions.desired_revision + 1");
+    BUMP_DESIRED_PEOPLE = both(
+        "INSERT INTO node_revisions (node_id, desired_revision, observed_revision)
          SELECT id, 1, 0 FROM nodes WHERE id IN (
             SELECT node_id FROM cells WHERE tenant_id = $1 AND people AND state NOT IN ('gone', 'failed')) ORDER BY id
-         ON CONFLICT (node_id) DO UPDATE SET wanted = node_wanted.wanted + 1");
-    WANTED_GET = both("SELECT wanted, applied FROM node_wanted WHERE node_id = $1");
-    WANTED_APPLIED = both("UPDATE node_wanted SET applied = $2 WHERE node_id = $1 AND wanted >= $2");
+         ON CONFLICT (node_id) DO UPDATE SET desired_revision = node_revisions.desired_revision + 1");
+    NODE_REVISIONS_GET = both("SELECT desired_revision, observed_revision FROM node_revisions WHERE node_id = $1");
+    OBSERVED_REVISION_SET = both("UPDATE node_revisions SET observed_revision = $2 WHERE node_id = $1 AND desired_revision >= $2");
     // Reachable nodes of a network that have not applied the desired revision yet.
-    WANTED_BEHIND = both(
-        "SELECT n.name FROM node_wanted w JOIN nodes n ON n.id = w.node_id
-         WHERE w.applied < w.wanted AND n.unreachable_since IS NULL AND n.retired_at IS NULL AND w.node_id IN (
+    REVISION_BEHIND = both(
+        "SELECT n.name FROM node_revisions w JOIN nodes n ON n.id = w.node_id
+         WHERE w.observed_revision < w.desired_revision AND n.unreachable_since IS NULL AND n.retired_at IS NULL AND w.node_id IN (
             SELECT node_id FROM cells WHERE network_id = $1 AND state NOT IN ('gone', 'failed') AND NOT fenced)
          ORDER BY n.name LIMIT 10");
     // Cells being provisioned wait until the nodes of their network have applied the change.
-    WANTED_WAKE = both(
+    REVISION_WAKE = both(
         "UPDATE operations SET wakes = wakes + 1, due_at = $2 WHERE id IN (
             SELECT operation_id FROM cells WHERE state = 'provisioning' AND network_id IN (
                 SELECT network_id FROM cells WHERE node_id = $1 AND state NOT IN ('gone', 'failed')))");
@@ -140,14 +140,14 @@ impl Store {
     }
 
     /// Returns a node's desired revision and the revision that its agent has applied.
-    pub async fn wanted(&self, node: NodeId) -> Result<(i64, i64)> {
-        let row = self.fetch_optional(&WANTED_GET, args![node]).await?;
+    pub async fn node_revisions(&self, node: NodeId) -> Result<(i64, i64)> {
+        let row = self.fetch_optional(&NODE_REVISIONS_GET, args![node]).await?;
         row.map_or(Ok((0, 0)), |row| Ok((row.get(0)?, row.get(1)?)))
     }
 
     /// Returns the names of reachable nodes of a network that have not applied its latest change yet.
     pub async fn wanted_behind(&self, id: NetworkId) -> Result<Vec<String>> {
-        self.fetch_all(&WANTED_BEHIND, args![id]).await?.iter().map(|row| row.get(0)).collect()
+        self.fetch_all(&REVISION_BEHIND, args![id]).await?.iter().map(|row| row.get(0)).collect()
     }
 }
 
@@ -184,30 +184,30 @@ impl Tx {
     }
 
     /// Bumps the desired revision of a network's nodes and of this node, and returns those nodes.
-    pub async fn wanted_raise(&mut self, id: NetworkId, node: NodeId) -> Result<Vec<NodeId>> {
-        self.fetch_all(&WANTED_RAISE_NETWORK, args![id, node]).await?.iter().map(|row| row.get(0)).collect()
+    pub async fn bump_desired(&mut self, id: NetworkId, node: NodeId) -> Result<Vec<NodeId>> {
+        self.fetch_all(&BUMP_DESIRED_NETWORK, args![id, node]).await?.iter().map(|row| row.get(0)).collect()
     }
 
     /// Bumps the desired revision of all nodes that share a network with this node, because its address has changed.
-    pub async fn wanted_raise_node(&mut self, node: NodeId) -> Result<()> {
-        self.execute(&WANTED_RAISE_NODE, args![node]).await.map(drop)
+    pub async fn bump_desired_node(&mut self, node: NodeId) -> Result<()> {
+        self.execute(&BUMP_DESIRED_NODE, args![node]).await.map(drop)
     }
 
     /// Bumps the desired revision of all nodes with cells of a tenant that people can log in to.
-    pub async fn wanted_raise_people(&mut self, tenant: TenantId) -> Result<()> {
-        self.execute(&WANTED_RAISE_PEOPLE, args![tenant]).await.map(drop)
+    pub async fn bump_desired_people(&mut self, tenant: TenantId) -> Result<()> {
+        self.execute(&BUMP_DESIRED_PEOPLE, args![tenant]).await.map(drop)
     }
 
     /// Records the revision that a node's agent has applied.
-    pub async fn wanted_applied(&mut self, node: NodeId, revision: i64) -> Result<()> {
-        self.execute(&WANTED_APPLIED, args![node, revision]).await.map(drop)
+    pub async fn set_observed_revision(&mut self, node: NodeId, revision: i64) -> Result<()> {
+        self.execute(&OBSERVED_REVISION_SET, args![node, revision]).await.map(drop)
     }
 
     /// Wakes operations on cells that may wait for the revision this node has applied. Must not run in the transaction that
     /// records the revision: the engine locks an operation's row before it bumps revisions, and the reverse order could
     /// deadlock.
     pub async fn wanted_wake(&mut self, node: NodeId, now: Timestamp) -> Result<()> {
-        self.execute(&WANTED_WAKE, args![node, now]).await.map(drop)
+        self.execute(&REVISION_WAKE, args![node, now]).await.map(drop)
     }
 
     /// Removes a project's networks. None of its cells may be left.

@@ -38,17 +38,17 @@ statements! {
         "SELECT id, session, retired_at, unreachable_since, session_clean,
             EXISTS (SELECT 1 FROM node_tasks t WHERE t.node_id = nodes.id AND t.state = 'queued' AND t.expires_at > $2),
             key_sha256, previous_key_sha256,
-            COALESCE((SELECT w.wanted FROM node_wanted w WHERE w.node_id = nodes.id), 0),
-            COALESCE((SELECT w.applied FROM node_wanted w WHERE w.node_id = nodes.id), 0)
+            COALESCE((SELECT w.desired_revision FROM node_revisions w WHERE w.node_id = nodes.id), 0),
+            COALESCE((SELECT w.observed_revision FROM node_revisions w WHERE w.node_id = nodes.id), 0)
          FROM nodes WHERE id = $1");
     // For all nodes with an open poll, in one read.
     NODE_STANDINGS = pair(
         "SELECT id, session, retired_at, unreachable_since, session_clean, false, key_sha256, previous_key_sha256,
-            COALESCE(w.wanted, 0), COALESCE(w.applied, 0)
-         FROM nodes LEFT JOIN node_wanted w ON w.node_id = id WHERE id = ANY ($1::uuid[])",
+            COALESCE(w.desired_revision, 0), COALESCE(w.observed_revision, 0)
+         FROM nodes LEFT JOIN node_revisions w ON w.node_id = id WHERE id = ANY ($1::uuid[])",
         "SELECT id, session, retired_at, unreachable_since, session_clean, 0, key_sha256, previous_key_sha256,
-            COALESCE(w.wanted, 0), COALESCE(w.applied, 0)
-         FROM nodes LEFT JOIN node_wanted w ON w.node_id = id WHERE id IN (SELECT value FROM json_each($1))");
+            COALESCE(w.desired_revision, 0), COALESCE(w.observed_revision, 0)
+         FROM nodes LEFT JOIN node_revisions w ON w.node_id = id WHERE id IN (SELECT value FROM json_each($1))");
     NODE_IN_SESSION = both("SELECT id FROM nodes WHERE id = $1 AND session = $2 AND retired_at IS NULL");
     NODE_HELLO = both(
         "UPDATE nodes SET session = session + 1, session_clean = $6, agent_version = $2, inventory = $3,

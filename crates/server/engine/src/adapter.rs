@@ -34,8 +34,8 @@ pub(crate) async fn ask_adapter(
     if manifest.artifact_kind == AppKind::Launchable {
         return Ok(Answered::Done(Some("nothing has to be done for it".to_owned())));
     }
-    let round = cx.operation.input["round"].as_i64().unwrap_or(0);
-    let key = format!("{}/{verb}/{round}", cx.step);
+    let retry_epoch = cx.operation.input["retry_epoch"].as_i64().unwrap_or(0);
+    let key = format!("{}/{verb}/{retry_epoch}", cx.step);
     let steps = cx.store.adapter_step_of(cx.operation.id).await?;
     let Some(step) = steps.into_iter().find(|step| step.key == key) else {
         return Ok(Answered::Pending(queue(cx, instance, member, verb, key, input)));

@@ -258,10 +258,10 @@ fn mark_late(operation: &mut Operation) {
 /// and its outstanding requests still count; a refused step is retried.
 pub(crate) fn go_on(operation: &mut Operation, definition: &Definition, timing: &Timing, now: Timestamp) {
     let late = operation.blocked.as_ref().is_some_and(|blocked| blocked.by_deadline);
-    let round = operation.input["round"].clone();
+    let retry_epoch = operation.input["retry_epoch"].clone();
     resume(operation, definition, timing, now);
     if late {
-        operation.input["round"] = round;
+        operation.input["retry_epoch"] = retry_epoch;
     }
 }
 
@@ -279,7 +279,7 @@ pub(crate) fn resume(operation: &mut Operation, definition: &Definition, timing:
     operation.blocked = None;
     operation.due_at = now;
     // A new retry epoch: finished tasks no longer count, and a retried step queues new ones.
-    operation.input["round"] = Value::from(operation.input["round"].as_i64().unwrap_or(0) + 1);
+    operation.input["retry_epoch"] = Value::from(operation.input["retry_epoch"].as_i64().unwrap_or(0) + 1);
     if undoing {
         operation.state = OperationState::Compensating;
         operation.deadline_at = now + timing.undo;

@@ -30,8 +30,8 @@ pub(crate) struct Part<'a> {
 }
 
 fn spawn_key(cx: &StepCx<'_>, purpose: &str) -> String {
-    let round = cx.operation.input["round"].as_i64().unwrap_or(0);
-    format!("{}/{purpose}/{round}", cx.step)
+    let retry_epoch = cx.operation.input["retry_epoch"].as_i64().unwrap_or(0);
+    format!("{}/{purpose}/{retry_epoch}", cx.step)
 }
 
 /// Returns the child that this step opened for this purpose in this retry epoch, if any.

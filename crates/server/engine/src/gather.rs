@@ -77,12 +77,12 @@ async fn gather_all(
     takes_over: TakesOver,
     shares_instance: bool,
 ) -> Result<Gathered> {
-    let round = cx.operation.input["round"].as_i64().unwrap_or(0);
+    let retry_epoch = cx.operation.input["retry_epoch"].as_i64().unwrap_or(0);
     let children = cx.store.operation_children(cx.operation.id).await?;
     let purposes: Vec<String> =
         planned.iter().map(|plan| format!("{} {}", plan.definition.kind, plan.member.id)).collect();
     let prefixes: Vec<String> = purposes.iter().map(|purpose| format!("{}/{purpose}/", cx.step)).collect();
-    let Tally { last, opens, succeeded, open, pending } = tally(&prefixes, &children, round, at_once);
+    let Tally { last, opens, succeeded, open, pending } = tally(&prefixes, &children, retry_epoch, at_once);
     let mut items: Vec<Item> =
         planned.iter().zip(&last).map(|(plan, child)| item(&plan.member, *child)).collect();
     let fresh: Vec<(String, Planned)> = purposes
@@ -186,7 +186,12 @@ struct Tally<'c> {
 
 /// Counts the children by their key prefixes and selects those to open now, so that at most `at_once` are in progress. A
 /// failure in an earlier retry epoch is retried in this one; a success stays.
-fn tally<'c>(prefixes: &[String], children: &'c [OperationChild], round: i64, at_once: usize) -> Tally<'c> {
+fn tally<'c>(
+    prefixes: &[String],
+    children: &'c [OperationChild],
+    retry_epoch: i64,
+    at_once: usize,
+) -> Tally<'c> {
     let last: Vec<Option<&OperationChild>> = prefixes
         .iter()
         .map(|prefix| {
@@ -194,7 +199,7 @@ fn tally<'c>(prefixes: &[String], children: &'c [OperationChild], round: i64, at
             last.filter(|child| {
                 child.state == OperationState::Succeeded
                     || !child.state.is_final()
-                    || child.spawn_key == format!("{prefix}{round}")
+                    || child.spawn_key == format!("{prefix}{retry_epoch}")
             })
         })
         .collect();
@@ -260,13 +265,13 @@ mod tests {
         OperationState::Superseded,
     ];
 
-    fn child(env: &Env, prefix: &str, round: i64, state: OperationState) -> OperationChild {
+    fn child(env: &Env, prefix: &str, retry_epoch: i64, state: OperationState) -> OperationChild {
         OperationChild {
             id: env.id(),
             kind: "member.add".to_owned(),
             subject_id: env.uuid(),
             state,
-            spawn_key: format!("{prefix}{round}"),
+            spawn_key: format!("{prefix}{retry_epoch}"),
             reason: None,
             says: None,
         }
@@ -287,9 +292,9 @@ mod tests {
             let mut children: Vec<OperationChild> = Vec::new();
             let mut done: BTreeMap<usize, usize> = BTreeMap::new();
             let mut outcome = outcomes.iter().cycle();
-            for round in 0..=rounds {
+            for retry_epoch in 0..=rounds {
                 for _ in 0..500 {
-                    let found = tally(&prefixes, &children, round, at_once);
+                    let found = tally(&prefixes, &children, retry_epoch, at_once);
                     prop_assert!(found.open + found.opens.len() <= at_once.max(found.open));
                     prop_assert!(found.succeeded + found.open + found.pending <= members);
                     let ended = found.open == 0 && found.pending == 0;
@@ -301,7 +306,7 @@ mod tests {
                     let opens = found.opens.clone();
                     for place in opens {
                         prop_assert!(!done.contains_key(&place), "it was done already");
-                        children.push(child(&env, &prefixes[place], round, OperationState::Running));
+                        children.push(child(&env, &prefixes[place], retry_epoch, OperationState::Running));
                     }
                     // An open child ends, or is blocked and then ends.
                     let next = STATES[*outcome.next().unwrap()];
@@ -316,7 +321,7 @@ mod tests {
                         }
                     }
                 }
-                let found = tally(&prefixes, &children, round, at_once);
+                let found = tally(&prefixes, &children, retry_epoch, at_once);
                 prop_assert_eq!((found.open, found.pending), (0, 0), "it came to no end");
                 prop_assert_eq!(found.succeeded, done.len());
             }

@@ -393,7 +393,7 @@ async fn run_beside(
 /// Returns the tasks that this step has queued in this retry epoch.
 async fn mine(cx: &StepCx<'_>) -> Result<Vec<Task>> {
     let (step, round) =
-        (format!("{}/", cx.step), format!("/{}/", cx.operation.input["round"].as_i64().unwrap_or(0)));
+        (format!("{}/", cx.step), format!("/{}/", cx.operation.input["retry_epoch"].as_i64().unwrap_or(0)));
     let mut tasks = cx.store.task_list(cx.operation.id).await?;
     tasks.retain(|task| task.key.starts_with(&step) && task.key.contains(&round));
     Ok(tasks)

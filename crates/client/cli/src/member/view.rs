@@ -39,7 +39,7 @@ pub(crate) fn shown(member: &Value, now: Timestamp) -> String {
     fact("free", member["free_at"].as_str().and_then(|text| exact(text, now)).unwrap_or_default());
     fact("evidence", evidence(member));
     fact("made", member["created_at"].as_str().and_then(|text| exact(text, now)).unwrap_or_default());
-    fact("correlation id", text(member, "correlation_id"));
+    fact("correlation", text(member, "correlation_id"));
     let (operation, next) = match under_way(member) {
         Some((operation, next)) => (Some(operation), Some(next)),
         None => (None, next(member)),
@@ -155,7 +155,7 @@ release:     apv_2
 incarnation: 2
 evidence:    active wit_1, drained wit_2
 made:        2026-11-15T12:20:20Z (5 min ago)
-correlation id: c0ffee
+correlation: c0ffee
 last worked: op_1
 its adapter says:
   {

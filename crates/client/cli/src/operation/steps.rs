@@ -121,10 +121,7 @@ mod tests {
         again["waiting"] = Value::Null;
         again["steps"][1]["message"] = json!("it failed once");
         again["steps"][1]["ended_at"] = json!("2026-11-15T12:25:17.5Z");
-        assert_eq!(
-            line(&again, &again["steps"][1], 7, now()),
-            "… prepare  provision on the node (2.5 s)"
-        );
+        assert_eq!(line(&again, &again["steps"][1], 7, now()), "… prepare  provision on the node (2.5 s)");
     }
 
     #[test]

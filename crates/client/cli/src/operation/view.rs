@@ -13,7 +13,7 @@ pub(crate) fn shown(operation: &Value, now: Timestamp) -> String {
     let mut lines = vec![format!("{}: {}", text(operation, "id"), summary(operation))];
     lines.extend(remarks(operation, now).into_iter().map(|line| format!("  {line}")));
     lines.extend(
-        facts(operation, now).into_iter().map(|(name, value)| format!("{:<11} {value}", format!("{name}:"))),
+        facts(operation, now).into_iter().map(|(name, value)| format!("{:<12} {value}", format!("{name}:"))),
     );
     lines.push("steps:".to_owned());
     let width = steps::width(operation);
@@ -31,7 +31,7 @@ pub(crate) fn shown(operation: &Value, now: Timestamp) -> String {
         lines.extend(evidence::lines(witnesses, now).into_iter().map(|line| format!("  {line}")));
     }
     let next = next(operation, &Beside::default()).or_else(|| advice_at(operation));
-    lines.extend(next.map(|next| format!("next:       {next}")));
+    lines.extend(next.map(|next| format!("next:        {next}")));
     lines.into_iter().map(|line| format!("{}\n", line.trim_end())).collect()
 }
 
@@ -61,7 +61,7 @@ fn facts(operation: &Value, now: Timestamp) -> Vec<(&'static str, String)> {
         facts.push(("cancel", "its end was asked for".to_owned()));
     }
     for (name, label) in
-        [("supersedes", "supersedes"), ("parent_id", "parent"), ("correlation_id", "correlation id")]
+        [("supersedes", "supersedes"), ("parent_id", "parent"), ("correlation_id", "correlation")]
     {
         let value = text(operation, name);
         if !value.is_empty() {
@@ -80,10 +80,10 @@ mod tests {
     fn a_finished_operation_shows_its_steps_and_its_evidence() {
         let expected = "\
 op_1: allocation.create of train-1 succeeded
-subject:    allocation alc_1
-asked by:   sam@acme.example, 2026-11-15T12:25:17Z (3 s ago)
-ended:      2026-11-15T12:25:19Z (now), after 2.0 s
-thread:     c0ffee
+subject:     allocation alc_1
+asked by:    sam@acme.example, 2026-11-15T12:25:17Z (3 s ago)
+ended:       2026-11-15T12:25:19Z (now), after 2.0 s
+correlation: c0ffee
 steps:
   ✓ claim          finds a node (8 ms)
   ✓ prepare        provision on the node (1.0 s)
@@ -99,10 +99,10 @@ evidence:
     #[test]
     fn one_that_goes_on_or_is_blocked_ends_with_the_next_command() {
         let running = shown(&operation("running"), now());
-        assert!(running.ends_with("next:       muster operation watch op_1\n"), "{running}");
-        assert!(running.contains("deadline:   2026-11-15T12:40:17Z (in 14 min)"), "{running}");
+        assert!(running.ends_with("next:        muster operation watch op_1\n"), "{running}");
+        assert!(running.contains("deadline:    2026-11-15T12:40:17Z (in 14 min)"), "{running}");
         let failed = shown(&operation("failed"), now());
-        assert!(failed.ends_with("next:       muster allocation get alc_1\n"), "{failed}");
+        assert!(failed.ends_with("next:        muster allocation get alc_1\n"), "{failed}");
         let blocked = shown(&operation("blocked"), now());
         assert!(blocked.contains("muster operation resolve op_1 --action retry"), "{blocked}");
     }

@@ -148,7 +148,7 @@ fn a_member_is_said_in_two_words_in_one_or_by_its_id() {
             assert_eq!(path(&line)[0], pair("instance", "lab"), "{line}");
         }
         let none = sent(&format!("muster member {verb} lab"), "").unwrap_err();
-        assert!(none.contains("which member?"), "{none}");
+        assert!(none.contains("no member given"), "{none}");
         let other = sent(&format!("muster member {verb} lab/a other/b"), "").unwrap_err();
         assert!(other.contains("of the instance other, not of lab"), "{other}");
     }
@@ -159,7 +159,7 @@ fn a_member_is_said_in_two_words_in_one_or_by_its_id() {
     let got = [pair("instance", "lab"), pair("member", "a"), pair("project", "acme.kept")];
     assert_eq!(path("muster member get lab a"), got);
     assert_eq!(path("muster member get lab/a"), got);
-    assert!(sent("muster member get lab", "").unwrap_err().contains("which member?"));
+    assert!(sent("muster member get lab", "").unwrap_err().contains("no member given"));
     assert!(sent("muster member get lab/a b", "").unwrap_err().contains("said twice"));
     assert!(sent("muster member get", "").is_err());
     for halves in ["get lab/", "get /a", "drain lab/", "drain /a", "drain lab a lab/"] {

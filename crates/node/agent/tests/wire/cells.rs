@@ -153,11 +153,11 @@ async fn cells_that_must_not_be_there_are_destroyed_before_the_first_task_is_ask
     let create = |cell| task(&machine, TaskKind::CellCreate, a, cell, 1);
     reported(&server, vec![prepare(&machine, a), create(one), create(two)]).await;
     kill(running).await;
-    let ghost = CellPlace { allocation_id: a, cell_id: one, incarnation: 1 };
+    let stale_copy = CellPlace { allocation_id: a, cell_id: one, incarnation: 1 };
     server.script(|state| {
         state.asked.clear();
         state.hellos.clear();
-        state.ghost_cells = VecDeque::from([vec![ghost.clone()]]);
+        state.stale_cells = VecDeque::from([vec![stale_copy.clone()]]);
     });
     let running = machine.start();
     server.until("it polls again", |state| state.asked.contains(&"poll".to_owned())).await;
@@ -168,7 +168,7 @@ async fn cells_that_must_not_be_there_are_destroyed_before_the_first_task_is_ask
             state.asked.iter().map(String::as_str).filter(|word| *word != "observe").collect();
         assert_eq!(asked[..3], ["hello", "hello", "poll"]);
         assert_eq!(state.hellos[0].cells.len(), 2);
-        let left = CellPlace { cell_id: two, ..ghost };
+        let left = CellPlace { cell_id: two, ..stale_copy };
         assert_eq!(state.hellos[1].cells, [left]);
         assert_eq!(state.hellos[1].places, [Place { allocation_id: a, incarnation: 1 }]);
     }

@@ -53,9 +53,9 @@ pub(crate) struct State {
     /// Scripted behaviour by the last segment of the path, once each.
     pub(crate) instead: BTreeMap<&'static str, VecDeque<Instead>>,
     /// Stale copies in the response to each hello.
-    pub(crate) ghosts: VecDeque<Vec<Place>>,
+    pub(crate) stale_allocations: VecDeque<Vec<Place>>,
     /// Stale cells in the response to each hello.
-    pub(crate) ghost_cells: VecDeque<Vec<CellPlace>>,
+    pub(crate) stale_cells: VecDeque<Vec<CellPlace>>,
     /// Desired state in each response.
     pub(crate) wanted: VecDeque<Wanted>,
     /// Revision in each poll.
@@ -279,9 +279,9 @@ async fn carry_out(
             if !again.is_empty() {
                 state.work = VecDeque::from([again]);
             }
-            let ghosts = state.ghosts.pop_front().unwrap_or_default();
-            let ghost_cells = state.ghost_cells.pop_front().unwrap_or_default();
-            ok(&Welcome { session, ghosts, ghost_cells, heartbeat_seconds: 2 })
+            let stale_allocations = state.stale_allocations.pop_front().unwrap_or_default();
+            let stale_cells = state.stale_cells.pop_front().unwrap_or_default();
+            ok(&Welcome { session, stale_allocations, stale_cells, heartbeat_seconds: 2 })
         }
         "poll" => {
             let poll: Poll = serde_json::from_slice(body).unwrap();

@@ -27,7 +27,7 @@ async fn ghosts_are_destroyed_before_the_first_task_is_asked_for() {
     server.script(|state| {
         state.asked.clear();
         state.hellos.clear();
-        state.ghosts = VecDeque::from([vec![Place { allocation_id: a, incarnation: 1 }]]);
+        state.stale_allocations = VecDeque::from([vec![Place { allocation_id: a, incarnation: 1 }]]);
     });
     assert!(before > 0);
     let running = machine.start();

@@ -204,7 +204,11 @@ fn a_service_that_does_not_become_ready_is_ended_and_what_was_the_matter_is_said
     let began = Instant::now();
     let error = ask(&site.cells, cell, "again", "start", "t0", 60).unwrap_err().to_string();
     assert!(began.elapsed() < Duration::from_secs(30), "{:?}", began.elapsed());
-    assert!(error.contains("it ended 4 times, last with 1; its last words: no such disk"), "{error}");
+    // A probe may have had the time to find the port closed, and then its result stands between the two.
+    assert!(
+        error.contains("it ended 4 times, last with 1;") && error.contains("its last words: no such disk"),
+        "{error}"
+    );
     assert_eq!(service(&site.cells.look(cell).unwrap(), "again").state, ServiceState::Idle);
     let error = ask(&site.cells, cell, "mute", "start", "t2", 6).unwrap_err().to_string();
     assert!(error.contains("mute did not become ready in") && error.contains("port 81"), "{error}");

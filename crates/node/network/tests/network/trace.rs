@@ -86,22 +86,25 @@ fn a_survey_finds_everything_and_knows_whose_it_is() {
 fn what_somebody_planted_is_found() {
     let ground = Ground::new(1);
     let net = ground.net(1);
-    let (cell, ghost) = (ground.cell(&net, 2), ground.cell(&net, 9));
+    let (cell, stale_copy) = (ground.cell(&net, 2), ground.cell(&net, 9));
     let node = &ground.nodes[0];
-    ground.tell(&[(&net, &[(&cell, 0), (&ghost, 0)])]);
+    ground.tell(&[(&net, &[(&cell, 0), (&stale_copy, 0)])]);
     node.attach(&cell, &net);
-    assert_eq!(node.fabric.leftovers(ghost.id).unwrap(), NOTHING);
+    assert_eq!(node.fabric.leftovers(stale_copy.id).unwrap(), NOTHING);
 
     let router = node.router(&net);
     run(&router, "ip link add cell-0a400109 type veth peer name planted");
-    run(&router, &format!("ip link set cell-0a400109 alias {}", ghost.id));
+    run(&router, &format!("ip link set cell-0a400109 alias {}", stale_copy.id));
     run(&router, "bridge fdb add 02:4d:0a:40:01:09 dev muster-vxlan dst 192.0.2.9 self static");
-    nft(&router, &format!("add element inet muster egress {{ {} comment \"{}\" }}", ghost.address, ghost.id));
+    nft(
+        &router,
+        &format!("add element inet muster egress {{ {} comment \"{}\" }}", stale_copy.address, stale_copy.id),
+    );
     nft(
         node.path(),
-        &format!("add rule inet muster_k1 to_node ip saddr 10.9.9.9 drop comment \"{}\"", ghost.id),
+        &format!("add rule inet muster_k1 to_node ip saddr 10.9.9.9 drop comment \"{}\"", stale_copy.id),
     );
-    let left = node.fabric.leftovers(ghost.id).unwrap();
+    let left = node.fabric.leftovers(stale_copy.id).unwrap();
     assert_eq!(left.len(), 4, "{left:#?}");
     let found = node.fabric.survey().unwrap();
     let unrecorded: Vec<String> =
@@ -109,9 +112,9 @@ fn what_somebody_planted_is_found() {
     assert_eq!(unrecorded.len(), 5, "the four, and the end of the pair that bears no name: {unrecorded:#?}");
 
     // A detach removes the link without a record, and an apply repairs the rest.
-    node.fabric.detach(ghost.id).unwrap();
-    node.fabric.apply(&[ground.state(&net, &[(&cell, 0), (&ghost, 0)])]).unwrap();
-    assert_eq!(node.fabric.leftovers(ghost.id).unwrap(), NOTHING);
+    node.fabric.detach(stale_copy.id).unwrap();
+    node.fabric.apply(&[ground.state(&net, &[(&cell, 0), (&stale_copy, 0)])]).unwrap();
+    assert_eq!(node.fabric.leftovers(stale_copy.id).unwrap(), NOTHING);
     assert!(node.fabric.survey().unwrap().iter().all(|found| found.recorded));
     assert!(cell.pings(net.gateway()));
 }

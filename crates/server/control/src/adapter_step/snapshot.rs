@@ -14,7 +14,7 @@ use muster_model::member::Member;
 
 use super::{object, view};
 use crate::Cx;
-use crate::instance::{asks, health, manifest_of};
+use crate::instance::{default_capacity, health, manifest_of};
 use crate::member;
 use crate::refuse::{Result, refuse};
 
@@ -98,7 +98,7 @@ fn holds(
     member: &Member,
     place: Option<&MemberPlace>,
 ) -> (i64, i64, i64) {
-    let asked = component.and_then(|component| asks(manifest, component));
+    let asked = component.and_then(|component| default_capacity(manifest, component));
     let asked = asked.map(|asked| (asked.gpus, asked.cpus, asked.memory_mb));
     match (place.and_then(|place| place.capacity), asked) {
         (Some(held), _) if member.allocation_made => held,

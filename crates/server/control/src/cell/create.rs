@@ -128,7 +128,7 @@ pub async fn create(cx: &Cx, project: &str, body: CellCreate) -> Result<Commit> 
             }
             tx.cell_request(&cell).await?;
             take_ports(tx, &allocation, &cell, &spec).await?;
-            tx.wanted_raise(network.id, node_id).await?;
+            tx.bump_desired(network.id, node_id).await?;
             tx.operation_open(&opened).await?;
             Ok(started(&opened, plan))
         })

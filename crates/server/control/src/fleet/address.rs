@@ -35,7 +35,7 @@ pub(super) async fn report_address(
     }
     if node.address.as_deref() == Some(reported) || tx.node_adopt_address(node.id, reported).await? {
         if node.address.is_none() {
-            tx.wanted_raise_node(node.id).await?;
+            tx.bump_desired_node(node.id).await?;
         }
         return Ok(None);
     }

@@ -28,16 +28,16 @@ use crate::refuse::{Result, refuse};
 const TOLD: usize = 50;
 
 /// Returns the orphaned sandboxes: of no live allocation on this node, or stale copies of another incarnation.
-fn ghosts(places: &[Place], live: &[Allocation]) -> Vec<Place> {
+fn stale_allocations(places: &[Place], live: &[Allocation]) -> Vec<Place> {
     let known = |place: &&Place| {
         live.iter().any(|held| held.id == place.allocation_id && held.incarnation == place.incarnation)
     };
-    let ghosts: BTreeSet<&Place> = places.iter().filter(|place| !known(place)).collect();
-    ghosts.into_iter().cloned().collect()
+    let stale_allocations: BTreeSet<&Place> = places.iter().filter(|place| !known(place)).collect();
+    stale_allocations.into_iter().cloned().collect()
 }
 
 /// Returns the orphaned cells in valid sandboxes: of no live cell there, or stale copies of another incarnation.
-fn ghost_cells(found: &[CellPlace], places: &[Place], live: &[Cell]) -> Vec<CellPlace> {
+fn stale_cells(found: &[CellPlace], places: &[Place], live: &[Cell]) -> Vec<CellPlace> {
     let known = |place: &CellPlace| {
         live.iter().any(|cell| {
             cell.id == place.cell_id
@@ -47,8 +47,9 @@ fn ghost_cells(found: &[CellPlace], places: &[Place], live: &[Cell]) -> Vec<Cell
     };
     // Removing a sandbox removes its cells.
     let going = |cell: &CellPlace| places.iter().any(|place| place.allocation_id == cell.allocation_id);
-    let ghosts: BTreeSet<&CellPlace> = found.iter().filter(|cell| !known(cell) && !going(cell)).collect();
-    ghosts.into_iter().cloned().collect()
+    let stale_allocations: BTreeSet<&CellPlace> =
+        found.iter().filter(|cell| !known(cell) && !going(cell)).collect();
+    stale_allocations.into_iter().cloned().collect()
 }
 
 /// A cell that started more recently may be missing from the agent's list.
@@ -96,20 +97,21 @@ pub async fn hello(cx: &Cx, agent: &Admitted, body: Hello) -> Result<Welcome> {
         &store.slot_list(node.id).await.map_err(refuse)?,
     );
     let cells = store.cell_live_on(node.id).await.map_err(refuse)?;
-    let ghosts = ghosts(&body.places, &live);
-    let ghost_cells = ghost_cells(&body.cells, &ghosts, &cells);
+    let stale_allocations = stale_allocations(&body.places, &live);
+    let stale_cells = stale_cells(&body.cells, &stale_allocations, &cells);
     let digest = body.inventory.hardware_digest();
     let mut events: Vec<(EventType, Value)> = Vec::new();
-    if !ghost_cells.is_empty() {
-        let shown: Vec<&CellPlace> = ghost_cells.iter().take(TOLD).collect();
-        events.push((EventType::NodeOrphansFound, json!({"count": ghost_cells.len(), "cells": shown})));
+    if !stale_cells.is_empty() {
+        let shown: Vec<&CellPlace> = stale_cells.iter().take(TOLD).collect();
+        events.push((EventType::NodeOrphansFound, json!({"count": stale_cells.len(), "cells": shown})));
     }
-    if !ghosts.is_empty() {
-        let shown: Vec<&Place> = ghosts.iter().take(TOLD).collect();
-        events.push((EventType::NodeOrphansFound, json!({"count": ghosts.len(), "places": shown})));
+    if !stale_allocations.is_empty() {
+        let shown: Vec<&Place> = stale_allocations.iter().take(TOLD).collect();
+        events
+            .push((EventType::NodeOrphansFound, json!({"count": stale_allocations.len(), "places": shown})));
     }
     events.extend(inventory_changed(&node, &body.inventory, &digest));
-    let clean = ghosts.is_empty() && ghost_cells.is_empty();
+    let clean = stale_allocations.is_empty() && stale_cells.is_empty();
 
     let rebooted = was_rebooted(&node, &body.inventory);
     if rebooted {
@@ -138,7 +140,7 @@ pub async fn hello(cx: &Cx, agent: &Admitted, body: Hello) -> Result<Welcome> {
             events.push((EventType::NodeReachable, json!({"name": node.name, "unreachable_since": since})));
             // Cells that were fenced off and survive are announced to their neighbours again.
             if tx.cell_let_in_on(node.id, cx.now).await? {
-                tx.wanted_raise_node(node.id).await?;
+                tx.bump_desired_node(node.id).await?;
             }
             let waits = tx.operation_blocked_on(node.id).await?;
             taken_up = take_up(cx, &mut tx, waits).await?;
@@ -170,24 +172,29 @@ pub async fn hello(cx: &Cx, agent: &Admitted, body: Hello) -> Result<Welcome> {
         }
     };
     tx.commit().await.map_err(refuse)?;
-    welcomed(cx, &node, session, ghosts.len() + ghost_cells.len());
+    welcomed(cx, &node, session, stale_allocations.len() + stale_cells.len());
     if frees || taken_up > 0 {
         platform.engine.wake.notify_one();
     }
-    Ok(Welcome { session, ghosts, ghost_cells, heartbeat_seconds: platform.options.heartbeat.as_secs() })
+    Ok(Welcome {
+        session,
+        stale_allocations,
+        stale_cells,
+        heartbeat_seconds: platform.options.heartbeat.as_secs(),
+    })
 }
 
-fn welcomed(cx: &Cx, node: &Node, session: i64, ghosts: usize) {
+fn welcomed(cx: &Cx, node: &Node, session: i64, stale_allocations: usize) {
     let platform = &cx.platform;
     platform.outbox.notify_one();
     platform.fleet.hear(node.id);
     // Ends a poll of the previous agent.
     platform.fleet.wake(node.id);
-    if ghosts == 0 {
+    if stale_allocations == 0 {
         tracing::info!(node = %node.id, name = node.name, session, "an agent said hello");
     } else {
-        platform.metrics.ghosts.inc_by(ghosts as u64);
-        tracing::warn!(node = %node.id, name = node.name, session, ghosts, "ghosts on a node");
+        platform.metrics.stale_allocations.inc_by(stale_allocations as u64);
+        tracing::warn!(node = %node.id, name = node.name, session, stale_allocations, "ghosts on a node");
     }
 }
 
@@ -266,7 +273,7 @@ mod tests {
         let all = [own, older.clone(), newer.clone(), strange.clone(), strange.clone()];
         let mut orphans_found = [older, newer, strange];
         orphans_found.sort();
-        assert_eq!(ghosts(&all, &[live]), orphans_found);
+        assert_eq!(stale_allocations(&all, &[live]), orphans_found);
     }
 
     #[test]
@@ -276,15 +283,15 @@ mod tests {
         let live = cell(&env, &allocation);
         let elsewhere: AllocationId = env.id();
         let own = found(allocation.id, live.id, 3);
-        assert_eq!(ghost_cells(std::slice::from_ref(&own), &[], std::slice::from_ref(&live)), []);
-        for ghost in [
+        assert_eq!(stale_cells(std::slice::from_ref(&own), &[], std::slice::from_ref(&live)), []);
+        for stale_copy in [
             found(allocation.id, live.id, 2),
             found(allocation.id, live.id, 4),
             found(elsewhere, live.id, 3),
             found(allocation.id, env.id(), 3),
         ] {
-            let all = [own.clone(), ghost.clone(), ghost.clone()];
-            assert_eq!(ghost_cells(&all, &[], std::slice::from_ref(&live)), [ghost]);
+            let all = [own.clone(), stale_copy.clone(), stale_copy.clone()];
+            assert_eq!(stale_cells(&all, &[], std::slice::from_ref(&live)), [stale_copy]);
         }
     }
 
@@ -321,6 +328,6 @@ mod tests {
         let (going, staying): (AllocationId, AllocationId) = (env.id(), env.id());
         let all = [found(going, env.id(), 1), found(staying, env.id(), 1)];
         let places = [Place { allocation_id: going, incarnation: 1 }];
-        assert_eq!(ghost_cells(&all, &places, &[]), all[1..]);
+        assert_eq!(stale_cells(&all, &places, &[]), all[1..]);
     }
 }

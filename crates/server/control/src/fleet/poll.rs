@@ -89,7 +89,7 @@ fn nothing() -> Work {
 /// themselves.
 async fn applied(platform: &Platform, node: NodeId, revision: i64) -> Result<()> {
     let mut tx = platform.store.begin().await.map_err(refuse)?;
-    tx.wanted_applied(node, revision).await.map_err(refuse)?;
+    tx.set_observed_revision(node, revision).await.map_err(refuse)?;
     tx.commit().await.map_err(refuse)?;
     let mut tx = platform.store.begin().await.map_err(refuse)?;
     tx.wanted_wake(node, platform.env.now()).await.map_err(refuse)?;

@@ -10,7 +10,7 @@ use muster_wire::cell::{CellPeople, Neighbour, NetworkState, Wanted, WantedPerso
 
 /// Reads the desired state. The revision is read first: concurrent changes are sent again.
 pub(super) async fn wanted(store: &Store, node: NodeId, now: Timestamp) -> Result<Wanted> {
-    let (revision, _) = store.wanted(node).await?;
+    let (revision, _) = store.node_revisions(node).await?;
     let mut networks = Vec::new();
     for network in store.network_on_node(node).await? {
         let neighbours = store.network_neighbours(network.id).await?;

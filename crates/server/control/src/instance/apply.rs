@@ -15,7 +15,7 @@ use super::launch::launch;
 use super::scale::{running, scaled};
 use super::update::updated;
 use super::upgrade::upgraded;
-use super::{amounts_of, asks, manifest_of, path, shape};
+use super::{amounts_of, default_capacity, manifest_of, path, shape};
 use crate::app_version;
 use crate::commit::target;
 use crate::refuse::{Result, refuse};
@@ -123,7 +123,7 @@ fn stays(
         // New members are created with the requested capacity; existing ones keep theirs.
         let grows = ask.count.is_some_and(|count| count > component.desired);
         let wanted = ask.capacity.map(amounts_of);
-        if !grows && wanted.is_some_and(|wanted| Some(wanted) != asks(manifest, component)) {
+        if !grows && wanted.is_some_and(|wanted| Some(wanted) != default_capacity(manifest, component)) {
             let why = "its members keep the capacity that they were made with: leave this out, or ask for more members, which \
                        are made with it";
             return Err(Problem::field(format!("/components/{index}/capacity"), why));

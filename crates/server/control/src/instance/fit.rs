@@ -9,7 +9,7 @@ use muster_model::allocation::{Allocation, AllocationShape, AllocationState};
 use muster_model::instance::Component;
 use muster_model::member::Member;
 
-use super::asks;
+use super::default_capacity;
 use crate::Cx;
 use crate::app::site;
 use crate::refuse::{Result, refuse};
@@ -65,7 +65,7 @@ pub(crate) fn standing<'g>(
     let group = |member: &'g Member| {
         let component = components.iter().find(|component| component.key == member.component_key)?;
         let allocation = member.allocation_id.and_then(|id| held.get(&id));
-        let each = asks(manifest, component)?;
+        let each = default_capacity(manifest, component)?;
         Some(Group { component: &member.component_key, count: 1, each, allocation })
     };
     living.into_iter().filter_map(group).collect()

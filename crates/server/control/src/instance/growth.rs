@@ -2,7 +2,7 @@
 
 use muster_api::operation::{Plan, PlannedMembers, PlannedPull};
 use muster_api::{Code, Problem};
-use muster_engine::member::of;
+use muster_engine::member::definitions_for;
 use muster_ids::{AppVersionId, ProjectId};
 use muster_manifest::{Capacity, Component, RootFrom, Verb};
 
@@ -85,7 +85,7 @@ pub(crate) async fn plan_growth(
     let mut waves: Vec<u32> = grown.iter().map(|group| group.component.update_order).collect();
     waves.sort_unstable();
     waves.dedup();
-    let (add, _) = of(Verb::Add);
+    let (add, _) = definitions_for(Verb::Add);
     if plan.kind != add.kind {
         plan.expected_seconds += seconds(waves.len().saturating_mul(add.steps.len()));
     }

@@ -245,7 +245,7 @@ async fn parts(cx: &Cx, project: &str, manifest: &Manifest, asked: &[ComponentAs
             within(&format!("/components/{index}/count"), said, part.count)?;
             if let Some(capacity) = ask.capacity {
                 let pointer = format!("/components/{index}/capacity");
-                part.each = enough(&pointer, capacity)?;
+                part.each = validate_capacity(&pointer, capacity)?;
                 part.pointer = Some(pointer);
                 part.overridden = Some(part.each);
             }
@@ -274,7 +274,7 @@ pub(super) fn within(field: &str, said: &Said, count: i64) -> Result<()> {
 const MOST: i64 = 1 << 40;
 
 /// Validates a member's capacity: at least the minimum to run, at most what a node could have.
-pub(crate) fn enough(field: &str, capacity: muster_api::capacity::Capacity) -> Result<Capacity> {
+pub(crate) fn validate_capacity(field: &str, capacity: muster_api::capacity::Capacity) -> Result<Capacity> {
     let amounts = amounts_of(capacity);
     let wrong = |what: &str, why: &str| Err(Problem::field(format!("{field}/{what}"), why));
     let all = [amounts.gpus, amounts.cpus, amounts.memory_mb, amounts.disk_mb];

@@ -64,7 +64,7 @@ pub(crate) async fn manifest_of(
 }
 
 /// Returns the capacity per member of a component: the instance's override, or else the manifest's.
-pub(crate) fn asks(manifest: &Manifest, component: &Component) -> Option<Capacity> {
+pub(crate) fn default_capacity(manifest: &Manifest, component: &Component) -> Option<Capacity> {
     let said = component.capacity.clone().and_then(|capacity| serde_json::from_value(capacity).ok());
     said.or_else(|| Some(manifest.component(&component.key)?.capacity))
 }
@@ -270,7 +270,7 @@ fn shown(
             current: in_state(MemberState::Active).map(|count| count.count).sum(),
             members: of_it.clone().map(|count| count.count).sum(),
             health: health(health_of(&[standing])),
-            capacity: asks(manifest, component).map(amounts).unwrap_or_default(),
+            capacity: default_capacity(manifest, component).map(amounts).unwrap_or_default(),
             allocation_id: component.allocation_id,
         }
     };

@@ -19,8 +19,8 @@ use serde_json::json;
 use super::choose::removed;
 use super::fit::{Group, fits, held, holds_members, standing};
 use super::growth::{Growth, ensure_can_grow, plan_growth};
-use super::launch::{enough, within};
-use super::{asks, manifest_of, path, shape_word, times, unknown_component};
+use super::launch::{validate_capacity, within};
+use super::{default_capacity, manifest_of, path, shape_word, times, unknown_component};
 use crate::artifact::{Start, ensure_release_startable};
 use crate::commit::WriteError;
 use crate::member::{Wanted, quorum, requested, requested_told};
@@ -66,7 +66,7 @@ pub(super) async fn scaled(
     let grows: BTreeSet<&str> =
         changes.iter().filter(|change| change.more > 0).map(|change| change.key.as_str()).collect();
     ensure_release_startable(cx, instance.app_version_id, &manifest, Some(&grows), Start::Existing).await?;
-    together(cx, &instance, &manifest, &components, &living, &changes).await?;
+    ensure_fits(cx, &instance, &manifest, &components, &living, &changes).await?;
     let growth: Vec<Growth<'_>> = changes.iter().filter_map(|change| change.growth(&manifest)).collect();
     ensure_can_grow(cx, instance.project_id, &growth, changes.iter().any(|change| change.more < 0)).await?;
     let chosen = choose(cx.now, &manifest, &components, &changes, &living, &operations)?;
@@ -169,16 +169,18 @@ async fn change(
         manifest.component(key).ok_or_else(|| unknown_component(&at("component_key"), manifest, key))?;
     let component = components.iter().find(|component| component.key == *key);
     let (was, mut each, held) = match component {
-        Some(component) => {
-            (component.desired, asks(manifest, component).unwrap_or(said.capacity), component.allocation_id)
-        }
+        Some(component) => (
+            component.desired,
+            default_capacity(manifest, component).unwrap_or(said.capacity),
+            component.allocation_id,
+        ),
         // The component is new in this release.
         None => (0, said.capacity, None),
     };
     let desired = ask.count.unwrap_or(was);
     within(&at("count"), said, desired)?;
     let overridden = match ask.capacity {
-        Some(capacity) => Some(enough(&at("capacity"), capacity)?),
+        Some(capacity) => Some(validate_capacity(&at("capacity"), capacity)?),
         None => None,
     };
     each = overridden.unwrap_or(each);
@@ -208,7 +210,7 @@ async fn change(
 }
 
 /// Ensures that the resulting instance fits.
-async fn together(
+async fn ensure_fits(
     cx: &Cx,
     instance: &Instance,
     manifest: &Manifest,

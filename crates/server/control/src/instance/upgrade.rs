@@ -22,7 +22,7 @@ use sha2::{Digest as _, Sha256};
 use super::fit::{Group, fits};
 use super::launch::{configured, needs_secrets};
 use super::scale::running;
-use super::{asks, path, shape_word};
+use super::{default_capacity, path, shape_word};
 use crate::app_version::{self, resolve_version};
 use crate::artifact::{Start, ensure_release_startable};
 use crate::operation::{Begin, begin, deadline, part_of};
@@ -210,7 +210,7 @@ fn suits(
             return Err(Problem::new(Code::Incompatible, why));
         }
         if component.allocation_id.is_none() {
-            let each = asks(manifest, component).unwrap_or(said.capacity);
+            let each = default_capacity(manifest, component).unwrap_or(said.capacity);
             groups.push(Group {
                 component: &component.key,
                 count: component.desired,

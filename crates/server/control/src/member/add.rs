@@ -7,7 +7,7 @@ use muster_api::Problem;
 use muster_api::member::{MemberAdd, MemberAllocation};
 use muster_authz::Permission;
 use muster_db::Tx;
-use muster_engine::member::of;
+use muster_engine::member::definitions_for;
 use muster_ids::{AllocationId, MemberId, TypedId as _};
 use muster_manifest::{Capacity, Component as Said, Manifest, Verb};
 use muster_model::allocation::Allocation;
@@ -16,13 +16,13 @@ use muster_model::instance::{Component, Instance};
 use muster_model::operation::Operation;
 use serde_json::json;
 
-use super::order::runs;
+use super::order::ensure_running;
 use super::{Wanted, requested, requested_told};
 use crate::artifact::{Start, ensure_release_startable};
 use crate::instance::fit::{Group, fits, held, holds_members, shape_of, standing};
 use crate::instance::growth::{Growth, ensure_can_grow, plan_growth};
-use crate::instance::launch::enough;
-use crate::instance::{self, asks, manifest_of, shape_word, unknown_component};
+use crate::instance::launch::validate_capacity;
+use crate::instance::{self, default_capacity, manifest_of, shape_word, unknown_component};
 use crate::operation::{Begin, Wrote, begin, deadline, part_of};
 use crate::refuse::{Result, refuse};
 use crate::{Commit, Cx};
@@ -35,19 +35,21 @@ pub async fn add(cx: &Cx, project: &str, reference: &str, body: MemberAdd) -> Re
     let key = body.component_key;
     let said =
         manifest.component(&key).ok_or_else(|| unknown_component("/component_key", &manifest, &key))?;
-    runs(&instance)?;
+    ensure_running(&instance)?;
     let deadline_at = deadline(cx, body.ready_until, SignedDuration::from_mins(30))?;
     let store = &cx.platform.store;
     let components = store.component_list(instance.id).await.map_err(refuse)?;
     let component = components.iter().find(|component| component.key == key);
-    let component = component.cloned().unwrap_or_else(|| bare(&instance, &key));
+    let component = component.cloned().unwrap_or_else(|| empty_component(&instance, &key));
     let count = body.count.unwrap_or(1);
-    room(said, component.desired + count)?;
-    let default = asks(&manifest, &component).unwrap_or(said.capacity);
+    ensure_count_within_max(said, component.desired + count)?;
+    let default = default_capacity(&manifest, &component).unwrap_or(said.capacity);
     let pointer = matches!(body.allocation, Some(MemberAllocation::Capacity(_)))
         .then(|| "/allocation/capacity".to_owned());
     let (each, named) = match body.allocation {
-        Some(MemberAllocation::Capacity(capacity)) => (enough("/allocation/capacity", capacity)?, None),
+        Some(MemberAllocation::Capacity(capacity)) => {
+            (validate_capacity("/allocation/capacity", capacity)?, None)
+        }
         Some(MemberAllocation::Id(id)) => (default, Some(cx.allocation_for(project, &id, &instance).await?)),
         None => match component.allocation_id {
             Some(id) => (default, store.allocation_lookup(id).await.map_err(refuse)?),
@@ -59,11 +61,11 @@ pub async fn add(cx: &Cx, project: &str, reference: &str, body: MemberAdd) -> Re
     }
     let grows = BTreeSet::from([key.as_str()]);
     ensure_release_startable(cx, instance.app_version_id, &manifest, Some(&grows), Start::Existing).await?;
-    together(cx, &instance, &manifest, &components, (&key, count, each), named.as_ref()).await?;
+    ensure_fits(cx, &instance, &manifest, &components, (&key, count, each), named.as_ref()).await?;
     let growth = [Growth { component: said, count, each, makes_room: named.is_none(), pointer }];
     ensure_can_grow(cx, instance.project_id, &growth, false).await?;
     let ids: Vec<MemberId> = (0..count).map(|_| cx.platform.env.id()).collect();
-    let (one, bulk) = of(Verb::Add);
+    let (one, bulk) = definitions_for(Verb::Add);
     let definition = if ids.len() == 1 { one } else { bulk };
     let touched: Vec<String> = ids.iter().map(ToString::to_string).collect();
     let mut plan = Begin::plan(definition, &touched, deadline_at);
@@ -111,7 +113,7 @@ pub async fn add(cx: &Cx, project: &str, reference: &str, body: MemberAdd) -> Re
 }
 
 /// Ensures that the component may have this many members.
-fn room(said: &Said, desired: i64) -> Result<()> {
+fn ensure_count_within_max(said: &Said, desired: i64) -> Result<()> {
     if desired <= said.count.max {
         return Ok(());
     }
@@ -120,7 +122,7 @@ fn room(said: &Said, desired: i64) -> Result<()> {
 }
 
 /// Returns an empty component, for one that is new in the instance's release.
-fn bare(instance: &Instance, key: &str) -> Component {
+fn empty_component(instance: &Instance, key: &str) -> Component {
     Component {
         instance_id: instance.id,
         key: key.to_owned(),
@@ -132,7 +134,7 @@ fn bare(instance: &Instance, key: &str) -> Component {
 }
 
 /// Ensures that the instance with the new members fits.
-async fn together(
+async fn ensure_fits(
     cx: &Cx,
     instance: &Instance,
     manifest: &Manifest,
@@ -171,7 +173,7 @@ impl Write {
         let count = i64::try_from(self.ids.len()).unwrap_or(i64::MAX);
         tx.component_ensure(self.instance.id, key).await?;
         let component = tx.component_want(self.instance.id, key, count, count).await?;
-        room(&self.said, component.desired)?;
+        ensure_count_within_max(&self.said, component.desired)?;
         let (mut told, mut members) = (Vec::new(), Vec::new());
         for (index, id) in (1..).zip(&self.ids) {
             let member = requested(Wanted {

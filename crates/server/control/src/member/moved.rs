@@ -10,7 +10,7 @@ use muster_model::member::Member;
 use muster_model::node::Capacity;
 
 use crate::capacity::shortage;
-use crate::instance::{asks, manifest_of, shape};
+use crate::instance::{default_capacity, manifest_of, shape};
 use crate::{Cx, Result};
 
 /// Inputs for planning a replacement.
@@ -69,7 +69,7 @@ pub(crate) async fn replaced_item(cx: &Cx, member: &Member, of: &Replacement<'_>
             "it is removed before its successor starts, whose room is reserved first".to_owned()
         }
     }];
-    let need = asks(of.manifest, of.component).filter(|_| !of.in_place);
+    let need = default_capacity(of.manifest, of.component).filter(|_| !of.in_place);
     if let Some(muster_manifest::Capacity { gpus, cpus, memory_mb, disk_mb }) = need {
         let need = Capacity { gpus, cpus, memory_mb, disk_mb };
         let shape = shape(&of.instance.shape);

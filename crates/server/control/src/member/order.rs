@@ -7,7 +7,7 @@ use jiff::{SignedDuration, Timestamp};
 use muster_api::{Code, Problem};
 use muster_authz::Permission;
 use muster_db::Tx;
-use muster_engine::member::{REMOVE, REPLACE, of};
+use muster_engine::member::{REMOVE, REPLACE, definitions_for};
 use muster_engine::{has_come, successor_of};
 use muster_ids::{MemberId, OperationId, TypedId as _};
 use muster_manifest::{Manifest, ReplaceOrder, Verb};
@@ -55,7 +55,7 @@ pub(super) async fn order(cx: &Cx, project: &str, reference: &str, order: Order)
     cx.authorize(permission, instance.scope(), "instance")?;
     let (_, manifest) = manifest_of(cx, &instance, instance.app_version_id).await?;
     supported(&manifest, order.verb)?;
-    runs(&instance)?;
+    ensure_running(&instance)?;
     let store = &cx.platform.store;
     let places = store.member_places(instance.id).await.map_err(refuse)?;
     let lost = lost_members(&places);
@@ -95,7 +95,7 @@ pub(super) async fn order(cx: &Cx, project: &str, reference: &str, order: Order)
         taken.ensure_count_within_max(order.verb, &manifest, component, &members)?;
     }
     let touched: Vec<String> = members.iter().map(|member| member.id.to_string()).collect();
-    let (one, bulk) = of(order.verb);
+    let (one, bulk) = definitions_for(order.verb);
     let definition = if members.len() == 1 { one } else { bulk };
     let reason = order.reason.unwrap_or_default();
     let names: Vec<&str> = members.iter().map(|member| member.name.as_str()).collect();
@@ -180,7 +180,7 @@ pub(super) fn supported(manifest: &Manifest, verb: Verb) -> Result<()> {
 }
 
 /// Ensures that the instance is running: otherwise its members come and go with it.
-pub(super) fn runs(instance: &Instance) -> Result<()> {
+pub(super) fn ensure_running(instance: &Instance) -> Result<()> {
     match instance.state {
         InstanceState::Running => Ok(()),
         InstanceState::Created | InstanceState::Starting => {
@@ -262,7 +262,7 @@ async fn under_way(cx: &Cx, members: &[Member], order: &Order) -> Result<UnderWa
                 .replaced
                 .insert(member.id, Replaced { arrived: successor.as_ref().is_some_and(has_come), removal });
         }
-        let kind = of(order.verb).0.kind;
+        let kind = definitions_for(order.verb).0.kind;
         for operation in open {
             let again = order.force
                 && (operation.input["force"] != json!(true) || is_blocked(cx, &operation).await?);

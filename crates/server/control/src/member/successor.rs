@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use super::{Wanted, requested, requested_told};
 use crate::Cx;
-use crate::instance::asks;
+use crate::instance::default_capacity;
 use crate::outbox::EventDraft;
 
 /// Context for replacing members of one instance.
@@ -37,7 +37,9 @@ impl Successors {
         let capacity: BTreeMap<&str, Value> = self
             .components
             .iter()
-            .filter_map(|component| Some((component.key.as_str(), json!(asks(&self.manifest, component)?))))
+            .filter_map(|component| {
+                Some((component.key.as_str(), json!(default_capacity(&self.manifest, component)?)))
+            })
             .collect();
         json!({"app_version_id": self.instance.app_version_id, "shape": self.instance.shape, "capacity": capacity,
                "force": force, "reason": reason})

@@ -101,7 +101,7 @@ async fn pin_address(tx: &mut Tx, node: &Node) -> std::result::Result<(), WriteE
         return Err(Problem::new(Code::InvalidState, why).into());
     }
     if tx.node_address(node.id, address).await? {
-        tx.wanted_raise_node(node.id).await?;
+        tx.bump_desired_node(node.id).await?;
     }
     Ok(())
 }

@@ -114,9 +114,7 @@ impl Visit {
 pub(crate) fn unknown(path: &str) -> Refusal {
     Refusal::new(
         Code::NameUnknown,
-        format!(
-            "repository {path} not found, or no access; name one as project/name, such as acme.ml/train"
-        ),
+        format!("repository {path} not found, or no access; name one as project/name, such as acme.ml/train"),
     )
 }
 

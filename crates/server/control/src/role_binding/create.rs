@@ -52,7 +52,7 @@ pub async fn create(cx: &Cx, body: RoleBindingCreate) -> Result<Commit> {
         Box::pin(async move {
             tx.role_binding_insert(&binding).await?;
             if let Some(tenant) = tenant {
-                tx.wanted_raise_people(tenant).await?;
+                tx.bump_desired_people(tenant).await?;
             }
             Ok(Answer::new(&view(&binding)))
         })

@@ -30,7 +30,7 @@ pub async fn delete(cx: &Cx, reference: &str) -> Result<Commit> {
             }
             tx.role_binding_delete(id).await?;
             if let Some(tenant) = tenant {
-                tx.wanted_raise_people(tenant).await?;
+                tx.bump_desired_people(tenant).await?;
             }
             Ok(Answer::new(&removed_view(&id, BTreeMap::new())))
         })

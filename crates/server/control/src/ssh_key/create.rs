@@ -69,7 +69,7 @@ pub async fn create(cx: &Cx, project: &str, body: SshKeyCreate) -> Result<Commit
     let commit = Commit::new(scope, named, move |tx| {
         Box::pin(async move {
             tx.ssh_key_insert(&key).await?;
-            tx.wanted_raise_people(tenant_id).await?;
+            tx.bump_desired_people(tenant_id).await?;
             Ok(Answer::new(&view(&key)))
         })
     });

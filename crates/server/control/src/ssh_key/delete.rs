@@ -30,7 +30,7 @@ pub async fn delete(cx: &Cx, project: &str, reference: &str) -> Result<Commit> {
     let commit = Commit::new(scope, named, move |tx| {
         Box::pin(async move {
             tx.ssh_key_delete(id).await?;
-            tx.wanted_raise_people(tenant).await?;
+            tx.bump_desired_people(tenant).await?;
             Ok(Answer::new(&removed_view(&id, BTreeMap::new())))
         })
     });

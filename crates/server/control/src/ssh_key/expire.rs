@@ -27,7 +27,7 @@ impl Platform {
                 Err(StoreError::Gone(_)) => continue, // Deleted by a user meanwhile.
                 result => result?,
             }
-            tx.wanted_raise_people(key.tenant_id).await?;
+            tx.bump_desired_people(key.tenant_id).await?;
             let drafts = json!([self.expired_event(key)]).to_string();
             tx.outbox_append(self.env.uuid(), &key.scope().chain(), "", &drafts).await?;
         }

@@ -27,7 +27,7 @@ pub async fn delete(cx: &Cx, reference: &str) -> Result<Commit> {
             removed.insert("role_bindings", tx.role_binding_delete_of_user(id).await?);
             removed.insert("ssh_keys", counted(tx.ssh_key_delete_of_user(id).await?));
             if let Some(tenant) = tenant {
-                tx.wanted_raise_people(tenant).await?;
+                tx.bump_desired_people(tenant).await?;
             }
             tx.user_delete(id, version).await?;
             Ok(Answer::new(&removed_view(&id, removed)))

@@ -44,7 +44,7 @@ pub async fn update(cx: &Cx, reference: &str, body: UserUpdate) -> Result<Commit
             }
             tx.user_update(&user).await?;
             if let Some(tenant) = user.tenant_id.filter(|_| disabled) {
-                tx.wanted_raise_people(tenant).await?;
+                tx.bump_desired_people(tenant).await?;
             }
             Ok(Answer::new(&view(&user)))
         })

@@ -13,10 +13,10 @@ ALTER TABLE nodes ADD COLUMN shared_files TEXT;
 
 -- A node's desired networks and keys are derived from other tables; these revisions record when they changed and which
 -- revision the agent has applied. Separate from the wide node rows, which placement locks.
-CREATE TABLE node_wanted (
+CREATE TABLE node_revisions (
     node_id TEXT NOT NULL PRIMARY KEY REFERENCES nodes (id),
-    wanted INTEGER NOT NULL,
-    applied INTEGER NOT NULL
+    desired_revision INTEGER NOT NULL,
+    observed_revision INTEGER NOT NULL
 ) STRICT;
 
 -- One for the bare cells of a project; each instance has its own.

@@ -38,7 +38,7 @@ pub(super) async fn gone(
             ..cell.clone()
         };
         tx.cell_move(cell, &after, now).await?;
-        tx.wanted_raise(cell.network_id, cell.node_id).await?;
+        tx.bump_desired(cell.network_id, cell.node_id).await?;
         effects.tasks_for.push(cell.node_id);
         let data = json!({"incarnation": cell.incarnation, "witness_id": witness.id});
         effects.events.push((EventType::CellGone, path(&after), data));

@@ -22,13 +22,8 @@ use crate::placement::{ask_of, place};
 use crate::task::{Asked, never_delivered, silence};
 use crate::{StepAction, StepOutcome};
 
-pub(super) const PREPARE: Step = Step {
-    name: "prepare",
-    does: "provision on the node",
-    verifies: false,
-    run,
-    undo: Undo::Run(undo),
-};
+pub(super) const PREPARE: Step =
+    Step { name: "prepare", does: "provision on the node", verifies: false, run, undo: Undo::Run(undo) };
 
 fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
     Box::pin(async move {

@@ -44,7 +44,7 @@ fn settle<'a>(cx: &'a StepCx<'a>, state: OperationState) -> BoxFuture<'a, Result
             Box::pin(async move {
                 let after = Cell { state: CellState::Failed, reason: Some(reason), message, ..cell.clone() };
                 tx.cell_move(&cell, &after, now).await?;
-                tx.wanted_raise(cell.network_id, cell.node_id).await?;
+                tx.bump_desired(cell.network_id, cell.node_id).await?;
                 effects.tasks_for.push(cell.node_id);
                 let data = json!({"reason": reason, "advice": reason.advice()});
                 effects.events.push((EventType::CellFailed, path(&after), data));

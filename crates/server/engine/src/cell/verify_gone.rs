@@ -59,7 +59,7 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
                         ..cell.clone()
                     };
                     tx.cell_move(&cell, &after, now).await?;
-                    effects.tasks_for.extend(tx.wanted_raise(cell.network_id, cell.node_id).await?);
+                    effects.tasks_for.extend(tx.bump_desired(cell.network_id, cell.node_id).await?);
                     let data = json!({"incarnation": cell.incarnation, "witness_id": witness.id});
                     effects.events.push((EventType::CellGone, path(&after), data));
                 }

@@ -57,7 +57,7 @@ pub(super) async fn let_in(
     if member.fenced {
         tx.member_move(member, &Member { fenced: false, ..member.clone() }, now).await?;
     }
-    tx.wanted_raise(cell.network_id, cell.node_id).await?;
+    tx.bump_desired(cell.network_id, cell.node_id).await?;
     effects.tasks_for.push(cell.node_id);
     Ok(())
 }
@@ -124,7 +124,7 @@ async fn cut(
                 tx.cell_fence(cell.id, now).await?;
                 tx.runtime_secret_revoke_of_cell(cell.id, cell.incarnation + 1, now).await?;
                 // Its neighbours must drop it and are notified at once.
-                effects.tasks_for.extend(tx.wanted_raise(cell.network_id, cell.node_id).await?);
+                effects.tasks_for.extend(tx.bump_desired(cell.network_id, cell.node_id).await?);
                 Ok(StepOutcome::Wait {
                     reason: "its neighbours are told to forget it".to_owned(),
                     until: now,

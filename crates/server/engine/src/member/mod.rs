@@ -49,7 +49,7 @@ use muster_manifest::Verb;
 use crate::{Definition, members};
 
 /// Returns the operations of a verb: on one member, and on several.
-pub fn of(verb: Verb) -> (&'static Definition, &'static Definition) {
+pub fn definitions_for(verb: Verb) -> (&'static Definition, &'static Definition) {
     match verb {
         Verb::Add => (&ADD, &members::ADD),
         Verb::Drain => (&DRAIN, &members::DRAIN),

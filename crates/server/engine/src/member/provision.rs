@@ -182,7 +182,7 @@ async fn make(
                 tx.node_port_insert(cell.node_id, cell.id, port).await?;
             }
             // Notify the neighbours at once; otherwise they would reconcile only at their next poll.
-            effects.tasks_for.extend(tx.wanted_raise(network.id, node_id).await?);
+            effects.tasks_for.extend(tx.bump_desired(network.id, node_id).await?);
             tx.operation_open(&opened).await?;
             let after = Member { cell_id: Some(id), operation_id: Some(operation_id), ..member.clone() };
             tx.member_move(&member, &after, now).await?;

@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::child;
 use crate::definition::{Step, StepCx, Undo};
 use crate::gather::{Gathered, Planned, TakesOver, failures, gather};
-use crate::member::{manifest_of, of};
+use crate::member::{definitions_for, manifest_of};
 use crate::{StepAction, StepOutcome};
 
 pub(super) const RUN_ALL: Step =
@@ -31,14 +31,14 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
             let mut input = cx.operation.input.clone();
             // Each child has its own successor, retry epoch and purpose.
             if let Value::Object(object) = &mut input {
-                for key in ["round", "for", "inherited"] {
+                for key in ["retry_epoch", "for", "inherited"] {
                     object.remove(key);
                 }
                 if let Some(successors) = object.remove("successors") {
                     object.insert("successor".to_owned(), successors[item.id.as_str()].clone());
                 }
             }
-            planned.push(Planned { member, definition: of(verb).0, input });
+            planned.push(Planned { member, definition: definitions_for(verb).0, input });
         }
         let at_once = match verb {
             Verb::Add | Verb::Resume | Verb::Recover => AT_ONCE,

@@ -210,12 +210,12 @@ fn latest<'c>(
     children: &'c [OperationChild],
     member: MemberId,
 ) -> Option<&'c OperationChild> {
-    let round = format!("/{}", cx.operation.input["round"].as_i64().unwrap_or(0));
+    let retry_epoch = format!("/{}", cx.operation.input["retry_epoch"].as_i64().unwrap_or(0));
     let last = children.iter().rfind(|child| child.subject_id == member.uuid());
     last.filter(|child| {
         child.state == OperationState::Succeeded
             || !child.state.is_final()
-            || child.spawn_key.ends_with(&round)
+            || child.spawn_key.ends_with(&retry_epoch)
     })
 }
 

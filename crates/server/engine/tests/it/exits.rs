@@ -213,7 +213,7 @@ async fn back(rig: &mut Rig) {
     let mut tx = rig.store.begin().await.unwrap();
     tx.node_back(id, now).await.unwrap();
     if tx.cell_let_in_on(id, now).await.unwrap() {
-        tx.wanted_raise_node(id).await.unwrap();
+        tx.bump_desired_node(id).await.unwrap();
     }
     let blocked = tx.operation_blocked_on(id).await.unwrap();
     take_up(&mut tx, blocked, now).await;

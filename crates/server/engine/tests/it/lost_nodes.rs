@@ -35,7 +35,7 @@ async fn back(rig: &mut Rig) {
     let mut tx = rig.store.begin().await.unwrap();
     assert!(tx.node_back(id, now).await.unwrap());
     if tx.cell_let_in_on(id, now).await.unwrap() {
-        tx.wanted_raise_node(id).await.unwrap();
+        tx.bump_desired_node(id).await.unwrap();
     }
     for blocked in tx.operation_blocked_on(id).await.unwrap() {
         let mut fresh = tx.operation_seize(blocked.id).await.unwrap().unwrap();

@@ -286,7 +286,7 @@ impl Rig {
             "DELETE FROM node_ports",
             "DELETE FROM cells",
             "DELETE FROM networks",
-            "DELETE FROM node_wanted",
+            "DELETE FROM node_revisions",
             "DELETE FROM claims",
             "DELETE FROM allocation_phases",
             "DELETE FROM allocations",
@@ -377,10 +377,10 @@ impl Rig {
     /// The agents reconcile at once.
     async fn follow(&self) {
         for node in [Some(&self.node), self.far.as_ref()].into_iter().flatten() {
-            let (wanted, applied) = self.store.wanted(node.id).await.unwrap();
+            let (wanted, applied) = self.store.node_revisions(node.id).await.unwrap();
             if wanted > applied && node.reachable {
                 let mut tx = self.store.begin().await.unwrap();
-                tx.wanted_applied(node.id, wanted).await.unwrap();
+                tx.set_observed_revision(node.id, wanted).await.unwrap();
                 tx.commit().await.unwrap();
             }
         }
@@ -426,7 +426,7 @@ impl Rig {
         // Distinct from the ports assigned to members, from 30,000 on.
         let port = NodePort { protocol: "tcp".to_owned(), port: 31_000 + cell.host, cell_port: 80 };
         tx.node_port_insert(self.node.id, id, &port).await.unwrap();
-        tx.wanted_raise(network.id, self.node.id).await.unwrap();
+        tx.bump_desired(network.id, self.node.id).await.unwrap();
         tx.operation_open(&operation).await.unwrap();
         tx.commit().await.unwrap();
         (id, operation.id)

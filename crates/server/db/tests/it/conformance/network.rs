@@ -23,15 +23,15 @@ on_both![
 ];
 
 async fn wanted(store: &Store, node: NodeId) -> i64 {
-    store.wanted(node).await.unwrap().0
+    store.node_revisions(node).await.unwrap().0
 }
 
 async fn raise(store: &Store, network: NetworkId, node: NodeId) {
-    put(store, async |tx| tx.wanted_raise(network, node).await).await.unwrap();
+    put(store, async |tx| tx.bump_desired(network, node).await).await.unwrap();
 }
 
 async fn apply(store: &Store, node: NodeId, revision: i64) {
-    put(store, async |tx| tx.wanted_applied(node, revision).await).await.unwrap();
+    put(store, async |tx| tx.set_observed_revision(node, revision).await).await.unwrap();
 }
 
 /// Creates another project of the same tenant, with cells on `node`.
@@ -197,7 +197,7 @@ async fn a_node_that_moved_is_news_for_those_who_share_a_network_with_it(store: 
     let b = asked_on(&store, &place, second, "b", 3).await;
     let other = sibling(&store, &place, third).await;
     asked(&store, &other, "c", 2).await;
-    let moved = async |node| put(&store, async |tx| tx.wanted_raise_node(node).await).await.unwrap();
+    let moved = async |node| put(&store, async |tx| tx.bump_desired_node(node).await).await.unwrap();
     moved(second).await;
     let numbers = async || {
         [wanted(&store, place.node).await, wanted(&store, second).await, wanted(&store, third).await]
@@ -215,7 +215,7 @@ async fn keys_are_news_for_the_nodes_of_the_tenants_cells_that_have_them(store: 
     with_keys.people = true;
     request(&store, &with_keys).await.unwrap();
     asked_on(&store, &place, second, "b", 3).await;
-    let raise = async |tenant| put(&store, async |tx| tx.wanted_raise_people(tenant).await).await.unwrap();
+    let raise = async |tenant| put(&store, async |tx| tx.bump_desired_people(tenant).await).await.unwrap();
     raise(made::id()).await;
     raise(place.tenant.id).await;
     assert_eq!([wanted(&store, place.node).await, wanted(&store, second).await], [1, 0]);
@@ -226,12 +226,12 @@ async fn keys_are_news_for_the_nodes_of_the_tenants_cells_that_have_them(store: 
 
 async fn an_agent_follows_no_further_than_there_is_to_follow(store: Store) {
     let place = place(&store).await;
-    assert_eq!(store.wanted(place.node).await.unwrap(), (0, 0));
+    assert_eq!(store.node_revisions(place.node).await.unwrap(), (0, 0));
     raise(&store, place.network.id, place.node).await;
     raise(&store, place.network.id, place.node).await;
     for (said, applied) in [(1, 1), (3, 1), (2, 2), (0, 0)] {
         apply(&store, place.node, said).await;
-        assert_eq!(store.wanted(place.node).await.unwrap(), (2, applied), "after {said}");
+        assert_eq!(store.node_revisions(place.node).await.unwrap(), (2, applied), "after {said}");
     }
 }
 

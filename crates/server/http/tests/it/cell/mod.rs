@@ -3,13 +3,13 @@
 
 mod attack;
 mod canary;
-mod ghosts;
 mod hand;
 mod life;
 mod refusals;
 mod release;
 mod restarts;
 mod secrets;
+mod stale_allocations;
 mod wanted;
 
 use std::time::Duration;

@@ -75,7 +75,7 @@ async fn a_node_is_sent_the_networks_and_keys_of_its_cells_and_of_no_others() {
         assert_eq!((wanted.people.len(), json!(wanted.people[0].cell_id)), (1, open["id"].clone()));
         assert_eq!(json!(people), json!([["tenant_admin", []], ["project_admin", [KEY]]]));
         until("it is written that it followed", async || {
-            let (wanted, applied) = scene.kit.store().wanted(hand.node).await.unwrap();
+            let (wanted, applied) = scene.kit.store().node_revisions(hand.node).await.unwrap();
             applied == wanted && wanted == last(&hand).revision
         })
         .await;
@@ -140,7 +140,7 @@ async fn a_node_is_told_again_until_it_has_followed() {
     scene.allocate("a", 0).await;
     scene.running("shell", "a", json!({})).await;
     let followed = async || {
-        let (wanted, applied) = scene.kit.store().wanted(hand.node).await.unwrap();
+        let (wanted, applied) = scene.kit.store().node_revisions(hand.node).await.unwrap();
         wanted == applied
     };
     let other = approved(&scene, 0).await;
@@ -148,12 +148,12 @@ async fn a_node_is_told_again_until_it_has_followed() {
     until("it has followed", followed).await;
     hand.held.lock().unwrap().idle = true;
     let mut tx = scene.kit.store().begin().await.unwrap();
-    tx.wanted_raise_node(hand.node).await.unwrap();
+    tx.bump_desired_node(hand.node).await.unwrap();
     tx.commit().await.unwrap();
     let count = || hand.held.lock().unwrap().wanted.len();
     let before = count();
     until("it is told again until it follows", async || count() > before + 2).await;
-    let (wanted, applied) = scene.kit.store().wanted(hand.node).await.unwrap();
+    let (wanted, applied) = scene.kit.store().node_revisions(hand.node).await.unwrap();
     assert!(applied < wanted, "{applied} of {wanted}");
     hand.held.lock().unwrap().idle = false;
     until("it has followed again", followed).await;
@@ -170,7 +170,7 @@ async fn where_a_node_is_found_is_told_to_those_who_share_a_network_with_it() {
     until("it is known", async || found_at(&hand) == [ADDRESS]).await;
     let mut tx = scene.kit.store().begin().await.unwrap();
     assert!(tx.node_address(hand.node, "192.0.2.2").await.unwrap());
-    tx.wanted_raise_node(hand.node).await.unwrap();
+    tx.bump_desired_node(hand.node).await.unwrap();
     tx.commit().await.unwrap();
     until("it is told", async || found_at(&hand) == ["192.0.2.2"]).await;
     let agent = approved(&scene, 0).await;
@@ -255,7 +255,7 @@ async fn sent_to(scene: &Scene, node: muster_ids::NodeId) -> (Vec<Option<String>
         let neighbours = store.network_neighbours(network.id).await.unwrap();
         addresses.extend(neighbours.into_iter().map(|member| member.node_address));
     }
-    (addresses, store.wanted(node).await.unwrap().0)
+    (addresses, store.node_revisions(node).await.unwrap().0)
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -210,15 +210,15 @@ async fn ghosts_keep_a_node_from_work_until_they_are_destroyed() {
         let stranger = json!({"allocation_id": Env::system().id::<AllocationId>(), "incarnation": 1});
 
         let welcome = agent.hello(json!([own, older, stranger, stranger])).await.ok();
-        let mut ghosts = welcome["ghosts"].as_array().unwrap().clone();
-        ghosts.sort_by_key(|place| place["incarnation"].as_i64());
-        assert_eq!(ghosts, [older, stranger]);
+        let mut stale_allocations = welcome["stale_allocations"].as_array().unwrap().clone();
+        stale_allocations.sort_by_key(|place| place["incarnation"].as_i64());
+        assert_eq!(stale_allocations, [older, stranger]);
         agent.session = welcome["session"].as_i64().unwrap();
         assert_eq!(agent.poll(1).await.ok()["tasks"], json!([]), "heard, but given nothing");
-        assert_eq!(kit.servers[0].platform.metrics.ghosts.get(), 2);
+        assert_eq!(kit.servers[0].platform.metrics.stale_allocations.get(), 2);
 
         let welcome = agent.hello(json!([own])).await.ok();
-        assert_eq!(welcome["ghosts"], json!([]));
+        assert_eq!(welcome["stale_allocations"], json!([]));
         agent.session = welcome["session"].as_i64().unwrap();
         assert_eq!(ids(&agent.poll(0).await.ok()), [task.to_string()]);
         kit.sealed().await;

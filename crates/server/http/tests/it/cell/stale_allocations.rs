@@ -41,9 +41,9 @@ async fn cells_that_must_not_be_there_are_named_and_the_node_gets_nothing_before
             all.sort_by_key(ToString::to_string);
             all
         };
-        let named = sorted(welcome["ghost_cells"].as_array().unwrap().clone());
+        let named = sorted(welcome["stale_cells"].as_array().unwrap().clone());
         assert_eq!(named, sorted(vec![older, moved, stranger]));
-        assert_eq!(welcome["ghosts"], json!([{"allocation_id": nowhere, "incarnation": 1}]));
+        assert_eq!(welcome["stale_allocations"], json!([{"allocation_id": nowhere, "incarnation": 1}]));
         agent.session = welcome["session"].as_i64().unwrap();
         let work = poll(&agent, 1, 0).await;
         assert_eq!((&work["tasks"], work.get("wanted")), (&json!([]), None), "heard, but given nothing");
@@ -52,13 +52,13 @@ async fn cells_that_must_not_be_there_are_named_and_the_node_gets_nothing_before
         let places = json!([{"allocation_id": allocation, "incarnation": 1}]);
         let welcome =
             hello(&agent, json!({"places": places, "cells": [own, moved_of(&own, &allocation)]})).await;
-        assert_eq!(welcome["ghost_cells"].as_array().unwrap().len(), 1);
+        assert_eq!(welcome["stale_cells"].as_array().unwrap().len(), 1);
         agent.session = welcome["session"].as_i64().unwrap();
         assert_eq!(poll(&agent, 1, 0).await["tasks"], json!([]));
 
         let welcome = hello(&agent, json!({"places": places, "cells": [own]})).await;
         assert_eq!(
-            (&welcome["ghosts"], welcome["ghost_cells"].as_array().map_or(0, Vec::len)),
+            (&welcome["stale_allocations"], welcome["stale_cells"].as_array().map_or(0, Vec::len)),
             (&json!([]), 0)
         );
         agent.session = welcome["session"].as_i64().unwrap();
