@@ -68,7 +68,7 @@ pub struct Metrics {
     /// Recorded heartbeats of nodes.
     pub heartbeats: Counter,
     /// Orphaned sandboxes found on nodes.
-    pub stale_allocations: Counter,
+    pub stale_copies: Counter,
     /// Stale task reports of agents.
     pub stale_reports: Counter,
     /// Damaged files found in the registry.
@@ -117,7 +117,7 @@ impl Default for Metrics {
             deliveries: Family::default(),
             polls_waiting: Gauge::default(),
             heartbeats: Counter::default(),
-            stale_allocations: Counter::default(),
+            stale_copies: Counter::default(),
             stale_reports: Counter::default(),
             damaged_blobs: Counter::default(),
             scrubbed_bytes: Counter::default(),
@@ -177,9 +177,9 @@ impl Metrics {
         registry.register("polls_waiting", "Polls of agents that wait for work", self.polls_waiting.clone());
         registry.register("node_heartbeats", "Heartbeats written down", self.heartbeats.clone());
         registry.register(
-            "stale_allocations",
+            "stale_copies",
             "Places on nodes that must not be there",
-            self.stale_allocations.clone(),
+            self.stale_copies.clone(),
         );
         registry.register("stale_reports", "Reports that came too late", self.stale_reports.clone());
         registry.register("nodes_lost", "Nodes declared unreachable", self.nodes_lost.clone());

@@ -193,7 +193,7 @@ fn welcomed(cx: &Cx, node: &Node, session: i64, stale_allocations: usize) {
     if stale_allocations == 0 {
         tracing::info!(node = %node.id, name = node.name, session, "an agent said hello");
     } else {
-        platform.metrics.stale_allocations.inc_by(stale_allocations as u64);
+        platform.metrics.stale_copies.inc_by(stale_allocations as u64);
         tracing::warn!(node = %node.id, name = node.name, session, stale_allocations, "ghosts on a node");
     }
 }

@@ -215,7 +215,7 @@ async fn ghosts_keep_a_node_from_work_until_they_are_destroyed() {
         assert_eq!(stale_allocations, [older, stranger]);
         agent.session = welcome["session"].as_i64().unwrap();
         assert_eq!(agent.poll(1).await.ok()["tasks"], json!([]), "heard, but given nothing");
-        assert_eq!(kit.servers[0].platform.metrics.stale_allocations.get(), 2);
+        assert_eq!(kit.servers[0].platform.metrics.stale_copies.get(), 2);
 
         let welcome = agent.hello(json!([own])).await.ok();
         assert_eq!(welcome["stale_allocations"], json!([]));
