@@ -9,7 +9,7 @@ from platform_under_test import Refused
 from world import Agents, Replica, Tenant, operation, wait_for_end
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-GOLDEN = ROOT / "crates" / "operations" / "tests" / "output" / "kill_points.txt"
+GOLDEN = ROOT / "crates" / "server" / "engine" / "tests" / "output" / "kill_points.txt"
 STATEMENT = {"statement": "the machine was cut off and its power is off"}
 
 # The operation that causes a task of this kind. An inspection changes nothing, so nothing is journalled.

@@ -344,6 +344,12 @@ impl Tx {
         self.fetch_all(&MEMBER_LIVING, args![instance]).await?.iter().map(member).collect()
     }
 
+    /// Returns the locations of all members of an instance that are not removed, as read by this transaction.
+    pub async fn member_places_now(&mut self, instance: InstanceId) -> Result<Vec<MemberPlace>> {
+        let args = args![instance, MemberId::from_uuid(Uuid::nil()), MemberId::from_uuid(Uuid::max())];
+        self.fetch_all(&MEMBER_PLACES, args).await?.iter().map(place).collect()
+    }
+
     /// Returns the members in an allocation, as read by this transaction.
     pub async fn member_in_now(&mut self, allocation: AllocationId) -> Result<Vec<Member>> {
         self.fetch_all(&MEMBER_IN, args![allocation]).await?.iter().map(member).collect()

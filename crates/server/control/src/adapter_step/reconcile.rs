@@ -7,6 +7,7 @@ use jiff::SignedDuration;
 use muster_api::adapter_step::{self as api, AdapterStepComplete, RefusedReport, ReportRefusal};
 use muster_db::{StoreError, Tx};
 use muster_ids::{OperationId, TypedId as _};
+use muster_manifest::Manifest;
 use muster_model::adapter::AdapterStep;
 use muster_model::assess::AdapterReport;
 use muster_model::instance::Instance;
@@ -25,9 +26,8 @@ pub(super) async fn reconciled(cx: &Cx, step: &AdapterStep, body: AdapterStepCom
     let gone = || refuse(StoreError::Gone("instance".to_owned()));
     let instance = store.instance_lookup(step.instance_id).await.map_err(refuse)?.ok_or_else(gone)?;
     let (_, manifest) = manifest_of(cx, &instance, instance.app_version_id).await?;
-    let facts = Facts { manifest, places: store.member_places(instance.id).await.map_err(refuse)? };
     let mut tx = store.begin().await.map_err(refuse)?;
-    match write(cx, &mut tx, step, facts, &body).await {
+    match write(cx, &mut tx, step, manifest, &body).await {
         Ok(Reconciled { ended, opened, refused_reports }) => {
             tx.commit().await.map_err(refuse)?;
             cx.platform.outbox.notify_one();
@@ -56,12 +56,13 @@ async fn write(
     cx: &Cx,
     tx: &mut Tx,
     step: &AdapterStep,
-    mut facts: Facts,
+    manifest: Manifest,
     body: &AdapterStepComplete,
 ) -> muster_db::Result<Reconciled> {
     let gone = || StoreError::Gone("instance".to_owned());
     // Locks the instance's row first, as the lease of a reconcile step does: opposite lock orders would deadlock.
     let instance = tx.instance_hold(step.instance_id).await?.ok_or_else(gone)?;
+    let mut facts = Facts { manifest, places: tx.member_places_now(instance.id).await? };
     let ended = end(cx, tx, step, body).await?;
     let (mut changed, refused_reports) = reports(cx, tx, &instance, &mut facts, body).await?;
     if let Some(mode) = &body.topology_mode {

@@ -58,7 +58,7 @@ impl MemberAssessed {
     }
 }
 
-/// What was read before the transaction: it changes rarely, and what is said there of an older incarnation does not count.
+/// The release and the location, reports and observations of each member. Writers read the latter under the instance's lock.
 pub(crate) struct Facts {
     pub(crate) manifest: Manifest,
     pub(crate) places: Vec<MemberPlace>,
@@ -151,13 +151,15 @@ pub(crate) async fn assess(cx: &Cx, id: InstanceId) -> crate::refuse::Result<()>
     if instance.state != InstanceState::Running {
         return Ok(());
     }
-    let facts = Facts::read(cx, &instance).await?;
+    let mut facts = Facts::read(cx, &instance).await?;
     if facts.is_settled(cx, &instance).await.map_err(refuse)? {
         return Ok(());
     }
     let mut tx = store.begin().await.map_err(refuse)?;
     let written = async {
         let Some(instance) = tx.instance_hold(id).await? else { return Ok((false, false)) };
+        // Read again under the lock: a report that came in between must not be overwritten by an older one.
+        facts.places = tx.member_places_now(id).await?;
         let Assessed { told, opened } = assess_in(cx, &mut tx, &instance, &facts).await?;
         let news = !told.is_empty();
         if news {

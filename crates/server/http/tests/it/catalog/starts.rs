@@ -38,7 +38,7 @@ async fn a_start_gets_what_it_names_or_what_is_drawn_for_it() {
     catalog.released("notebook", "1", &[]).await;
     // A draft starts in the publisher's project, and does not exist for any other.
     assert_eq!(ask("train", Some("1"), "x").await.unwrap(), "1");
-    assert!(says("lab", Some("1")).await.contains("no such release"));
+    assert!(says("lab", Some("1")).await.contains("release not found"));
     assert!(says("train", None).await.contains("name one of 1 (draft)"), "{}", says("train", None).await);
     catalog.brought("notebook", "1", "active").await;
     let two = catalog.released("notebook", "2", &[]).await;
