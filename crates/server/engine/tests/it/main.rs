@@ -23,6 +23,7 @@ macro_rules! stories {
 mod adapter;
 mod apps;
 mod at_once;
+mod bulk;
 mod evidence;
 mod exits;
 mod harness;
