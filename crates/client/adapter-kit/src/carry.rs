@@ -42,6 +42,10 @@ pub(crate) async fn carry<A: Adapter>(
 ) -> Ended {
     let step = leased.step.clone();
     let lease = Arc::new(Lease::new(platform, &step, chance, given_at));
+    if stop.is_ordered() {
+        // Leased by the last request before the stop: another adapter starts it.
+        return hand_back(&lease).await;
+    }
     let cx = StepCx::under(leased, lease.clone());
     tracing::info!(
         project = %platform.project, step = %step.id, verb = %step.verb, generation = step.generation,
@@ -83,10 +87,10 @@ pub(crate) async fn carry<A: Adapter>(
     };
     match &ended {
         Ended::GivenUp(lost) => {
-            tracing::warn!(step = %step.id, generation = step.generation, why = %lost, "a step was given up");
+            tracing::warn!(step = %step.id, generation = step.generation, why = %lost, "a step was abandoned");
         }
         Ended::Unwanted(why) => {
-            tracing::warn!(step = %step.id, %why, "nobody wants to hear how a step ended")
+            tracing::warn!(step = %step.id, %why, "the result of a step was rejected")
         }
         Ended::Completed => tracing::info!(step = %step.id, "a step is done"),
         Ended::Failed | Ended::HandedBack => {}
@@ -106,7 +110,7 @@ pub(crate) async fn attempt<A: Adapter>(adapter: &A, cx: &StepCx) -> Outcome {
             AdapterVerb::Reconcile => adapter.reconcile(cx).await,
             AdapterVerb::Unrecognised => Err(Failure::new(
                 "unsupported",
-                "the platform asks for a verb that this adapter is too old to know; update it",
+                "the platform requests a verb that this adapter does not support; update it",
             )),
         }
     };
@@ -116,13 +120,13 @@ pub(crate) async fn attempt<A: Adapter>(adapter: &A, cx: &StepCx) -> Outcome {
             .map(String::as_str)
             .or_else(|| panic.downcast_ref::<&str>().copied())
             .unwrap_or("nothing");
-        Err(Failure::new("adapter_panicked", format!("the adapter has a fault of its own: {said}")))
+        Err(Failure::new("adapter_panicked", format!("the adapter has an internal error: {said}")))
     })
 }
 
 /// Releases a step to the next adapter now, instead of when the lease expires.
 async fn hand_back(lease: &Lease) -> Ended {
-    let failure = Failure::retry(Duration::ZERO, "adapter_stopping", "the adapter was told to stop");
+    let failure = Failure::retry(Duration::ZERO, "adapter_stopping", "the adapter was stopped");
     // Another adapter takes over either way: immediately, or when the lease expires.
     let _ = tokio::time::timeout(Duration::from_secs(2), lease.fail(failure)).await;
     Ended::HandedBack

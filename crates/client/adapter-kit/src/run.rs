@@ -2,6 +2,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use muster_sdk::Error;
 use tokio::task::JoinSet;
@@ -19,6 +20,8 @@ use crate::{Options, StartError};
 
 /// Permission to lease steps.
 pub(crate) const LEASE: &str = "adapter_step.lease";
+/// Time that a response to the last lease request has to arrive after a stop.
+const LAST_RESPONSE: Duration = Duration::from_millis(300);
 /// Permission of a publisher's account to work in other projects.
 pub(crate) const MINT: &str = "operator_token.mint";
 
@@ -107,11 +110,16 @@ pub(crate) async fn work_in<A: Adapter>(
             }
             continue;
         }
-        // Only a stop cancels a lease request: steps in an unread response would be held by no process until their leases
-        // expire.
+        // Only a stop cancels a lease request, and not immediately: steps in an unread response would be held by no process
+        // until their leases expire. `carry` hands steps that arrive after the stop back.
+        let cancelled = async {
+            stop.ordered().await;
+            tokio::time::sleep(LAST_RESPONSE).await;
+        };
         let answer = tokio::select! {
+            biased;
             answer = platform.lease(adapter.version(), free, options.wait) => answer,
-            () = stop.ordered() => break,
+            () = cancelled => break,
         };
         match answer {
             Ok(leased) => {
@@ -134,7 +142,7 @@ pub(crate) async fn work_in<A: Adapter>(
                     // A revoked permission can be granted again, so retry now and then.
                     Then::Refused(_) => Some(options.look_around),
                 };
-                tracing::warn!(project = %platform.project, %error, "no work could be asked for");
+                tracing::warn!(project = %platform.project, %error, "no work could be requested");
                 tokio::select! {
                     () = backoff.pause(after) => {}
                     () = stop.ordered() => {}
@@ -143,7 +151,7 @@ pub(crate) async fn work_in<A: Adapter>(
         }
     }
     if !running.is_empty() {
-        tracing::info!(project = %platform.project, steps = running.len(), "stopping; steps have a while to end");
+        tracing::info!(project = %platform.project, steps = running.len(), "stopping; steps have a grace period to end");
     }
     running.join_all().await;
 }

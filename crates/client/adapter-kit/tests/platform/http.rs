@@ -45,7 +45,7 @@ async fn answer(
     match fault {
         Some(Fault::Refuse(status, code)) => return refused(status, code, "so the test wants it"),
         Some(Fault::Hang) => return std::future::pending().await,
-        Some(Fault::LoseAnswer) | None => {}
+        Some(Fault::LoseAnswer | Fault::DelayAnswer(_)) | None => {}
     }
     let who = {
         let world = platform.world();
@@ -62,10 +62,14 @@ async fn answer(
         "runtime_secret_revoke" => platform.world().revoke(parts[4]),
         _ => serve_one(platform, operation, &parts, uri.query().unwrap_or_default(), &who, &body).await,
     };
-    if let Some(Fault::LoseAnswer) = fault {
-        // To the client, a truncated body is a lost connection.
-        let broken = futures::stream::once(async { Err::<Bytes, _>(std::io::Error::other("lost")) });
-        return Response::new(Body::from_stream(broken));
+    match fault {
+        Some(Fault::LoseAnswer) => {
+            // To the client, a truncated body is a lost connection.
+            let broken = futures::stream::once(async { Err::<Bytes, _>(std::io::Error::other("lost")) });
+            return Response::new(Body::from_stream(broken));
+        }
+        Some(Fault::DelayAnswer(delay)) => tokio::time::sleep(delay).await,
+        _ => {}
     }
     match answer {
         Ok(document) => given(&document),

@@ -38,6 +38,8 @@ pub(crate) enum Fault {
     Refuse(u16, &'static str),
     /// Executed, but the response is lost.
     LoseAnswer,
+    /// Executed, but the response is sent this much later.
+    DelayAnswer(Duration),
     /// Not executed, and no response is sent.
     Hang,
 }
