@@ -127,7 +127,7 @@ pub fn decide(principal: &Principal, permission: Permission, scope: Scope) -> De
             });
             match held {
                 Some(grant) => {
-                    Decision::Allowed(format!("{word} is held through the role {}", grant.role.as_str()))
+                    Decision::Allowed(format!("{word} is granted by the role {}", grant.role.as_str()))
                 }
                 None => {
                     Decision::Denied(format!("permission denied: {word} (your role here: {})", roles(grants)))
@@ -136,13 +136,13 @@ pub fn decide(principal: &Principal, permission: Permission, scope: Scope) -> De
         }
         PrincipalKind::ServiceAccount { project, permissions, .. } => {
             if scope.project() != Some(*project) {
-                Decision::Denied(format!("{word} reaches beyond the service account's own project"))
+                Decision::Denied(format!("{word} is outside the service account's own project"))
             } else if !permission.allowable() {
                 Decision::Denied(format!("{word} can never be given to a service account"))
             } else if permissions.contains(&permission) {
-                Decision::Allowed(format!("{word} is named by the service account's allow list"))
+                Decision::Allowed(format!("{word} is in the service account's allow list"))
             } else {
-                Decision::Denied(format!("{word} is not named by the service account's allow list"))
+                Decision::Denied(format!("{word} is not in the service account's allow list"))
             }
         }
     }
@@ -150,7 +150,7 @@ pub fn decide(principal: &Principal, permission: Permission, scope: Scope) -> De
 
 fn roles(grants: &[Grant]) -> String {
     if grants.is_empty() {
-        return "you hold none".to_owned();
+        return "you have none".to_owned();
     }
     grants.iter().map(|grant| grant.role.as_str()).collect::<Vec<_>>().join(", ")
 }

@@ -13,7 +13,7 @@ pub struct Digest([u8; 32]);
 
 /// A text that is no digest.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0:?} is no digest: sha256: and 64 lower-case hexadecimal digits are expected")]
+#[error("invalid digest {0:?}: expected sha256: and 64 lower-case hexadecimal digits")]
 pub struct DigestError(String);
 
 impl Digest {

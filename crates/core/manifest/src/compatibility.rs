@@ -248,30 +248,29 @@ fn members(manifest: &Manifest, ask: &Ask, reasons: &mut Vec<String>) {
         let (key, count) = (&component.key, ask.count(&component.key));
         if count < component.count.min {
             reasons.push(format!(
-                "it needs {} of {key} at least, and {count} are asked for",
+                "it needs at least {} of {key}, and {count} are requested",
                 component.count.min
             ));
         } else if count < floor(component) {
-            reasons
-                .push(format!("{key} works with {} at least, and {count} are asked for", floor(component)));
+            reasons.push(format!("{key} needs at least {}, and {count} are requested", floor(component)));
         }
         if count > component.count.max {
             reasons.push(format!(
-                "it takes {} of {key} at most, and {count} are asked for",
+                "it allows at most {} of {key}, and {count} are requested",
                 component.count.max
             ));
         }
     }
     let (least, gpus) = (manifest.compatibility.min_gpu_count, ask.gpus());
     if gpus < least {
-        reasons.push(format!("it needs {least} GPUs in all, and its members ask for {gpus}"));
+        reasons.push(format!("it needs {least} GPUs in total, and its members request {gpus}"));
     }
 }
 
 fn room(ask: &Ask, reasons: &mut Vec<String>) {
     for (index, place) in ask.places.iter().enumerate().filter(|(_, place)| !place.holds()) {
         reasons.push(format!(
-            "allocation {} has {}, and its members ask for {}",
+            "allocation {} has {}, and its members request {}",
             index + 1,
             in_words(place.capacity),
             in_words(place.need())
@@ -293,10 +292,10 @@ fn network(manifest: &Manifest, ask: &Ask, reasons: &mut Vec<String>) {
         let key = &component.key;
         match component.reach {
             Reach::Flat if !crosses => reasons.push(format!(
-                "{key} needs one flat network, and here that of gpu_slice allocations does not cross from one to another"
+                "{key} needs one flat network, and here that of gpu_slice allocations does not span several of them"
             )),
             Reach::None if present.len() > 1 => reasons
-                .push(format!("{key} declares no reach, so all members must sit in one allocation, and they do not")),
+                .push(format!("{key} declares no reach, so all members must be in one allocation, and they are not")),
             Reach::Flat | Reach::Routed | Reach::None => {}
         }
     }

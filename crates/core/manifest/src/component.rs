@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use muster_wire::cell::{CellRestart, Protocol, SecretFile, Service};
+use muster_spec::{CellRestart, Protocol, SecretFile, Service};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -63,7 +63,7 @@ pub struct Component {
     #[serde(skip_serializing_if = "Option::is_none", default)]
     #[schema(required = false, nullable = false, minimum = 5, maximum = 86400)]
     pub stop_after_partition: Option<u32>,
-    /// What runs in the cell.
+    /// The services of the cell.
     pub runtime: Runtime,
     /// Checks that verify its states.
     #[serde(default)]

@@ -24,14 +24,14 @@ const PATTERN_BYTES: usize = 256 * 1024;
 /// Returns all errors in an instance's configuration, by their path under `/config`.
 pub fn check_config(manifest: &Manifest, config: &Value) -> Vec<Fault> {
     if config.to_string().len() > LONGEST_CONFIG {
-        let says = format!("it is longer than {LONGEST_CONFIG} bytes: leave out what the app can do without");
+        let says = format!("it exceeds {LONGEST_CONFIG} bytes: leave out optional settings");
         return vec![Fault::error("/config", "too_long", says)];
     }
     // A stored release has passed the lint, but possibly that of an earlier server with fewer rules.
     let unusable = schema_faults(&manifest.config_schema, "");
     if let Some(first) = unusable.first() {
         let says = format!(
-            "the release's own schema cannot be asked, at {:?}: {}; choose another release, or tell its publisher",
+            "the release's own schema is invalid at {:?}: {}; choose another release, or report it to its publisher",
             first.path, first.says
         );
         return vec![Fault::error("/config", "config_schema", says)];
@@ -45,7 +45,7 @@ pub fn check_config(manifest: &Manifest, config: &Value) -> Vec<Fault> {
 /// Returns everything that makes a schema unusable; `at` is its path.
 pub(crate) fn schema_faults(schema: &Value, at: &str) -> Vec<Fault> {
     if schema.to_string().len() > LONGEST_SCHEMA {
-        let says = format!("it is longer than {LONGEST_SCHEMA} bytes: shorten it");
+        let says = format!("it exceeds {LONGEST_SCHEMA} bytes: shorten it");
         return vec![Fault::error(at, "config_schema", says)];
     }
     let mut faults = weigh::faults(schema, at);
@@ -100,6 +100,6 @@ struct Nothing;
 
 impl Retrieve for Nothing {
     fn retrieve(&self, uri: &Uri<String>) -> Result<Value, Box<dyn std::error::Error + Send + Sync>> {
-        Err(format!("{uri} stands outside the schema, and nothing is fetched").into())
+        Err(format!("{uri} is outside the schema, and nothing is fetched").into())
     }
 }

@@ -16,7 +16,7 @@ pub(crate) fn explain(error: &ValidationError<'_>, schema: &Value, at: &str) -> 
         Kind::AdditionalProperties { unexpected } | Kind::UnevaluatedProperties { unexpected } => unexpected
             .iter()
             .map(|name| {
-                let says = "there is no such field here: take it out, or look at its spelling";
+                let says = "there is no such field here: remove it, or check its spelling";
                 Fault::error(inside(name), "unknown_field", says)
             })
             .collect(),
@@ -32,7 +32,7 @@ pub(crate) fn explain(error: &ValidationError<'_>, schema: &Value, at: &str) -> 
                 }
             };
             let is = name_of(error.instance());
-            one("wrong_type", format!("it must be of type {wanted}, and is of type {is}: write it so"))
+            one("wrong_type", format!("it must be of type {wanted}, and is of type {is}: change it"))
         }
         Kind::Enum { options } => one("not_a_choice", format!("it must be one of {}", words(options))),
         Kind::Constant { expected_value } => one("not_a_choice", format!("it must be {expected_value}")),
@@ -48,13 +48,13 @@ pub(crate) fn explain(error: &ValidationError<'_>, schema: &Value, at: &str) -> 
             one("out_of_range", format!("it must have at least {limit} entries: add some"))
         }
         Kind::MaxItems { limit } => {
-            one("out_of_range", format!("it must have at most {limit} entries: take some out"))
+            one("out_of_range", format!("it must have at most {limit} entries: remove some"))
         }
         Kind::MinLength { limit } => one("out_of_range", format!("it must have at least {limit} characters")),
         Kind::MaxLength { limit } => {
             one("out_of_range", format!("it must have at most {limit} characters: shorten it"))
         }
-        Kind::Pattern { pattern } => one("pattern", format!("it must match {pattern}: write it so")),
+        Kind::Pattern { pattern } => one("pattern", format!("it must match {pattern}: change it")),
         Kind::OneOfNotValid { context } | Kind::AnyOf { context } => {
             // If only one form can have been intended, its own errors are more useful than "no form fits".
             let mut meant =
@@ -65,9 +65,9 @@ pub(crate) fn explain(error: &ValidationError<'_>, schema: &Value, at: &str) -> 
             }
         }
         Kind::OneOfMultipleValid { .. } => {
-            one("not_a_choice", "it is of several forms at once: decide for one".to_owned())
+            one("not_a_choice", "it matches several forms at once: choose one".to_owned())
         }
-        _ => one("shape", format!("{}: write it as the schema says", error.masked())),
+        _ => one("shape", format!("{}: write it as the schema requires", error.masked())),
     }
 }
 
@@ -90,7 +90,7 @@ fn forms(error: &ValidationError<'_>, schema: &Value) -> String {
     let forms: Vec<String> =
         branches.into_iter().flatten().map(form).filter(|form| !form.is_empty()).collect();
     match forms.is_empty() {
-        true => "it is of none of the forms that are allowed here: write it as the schema says".to_owned(),
+        true => "it matches none of the allowed forms: write it as the schema requires".to_owned(),
         false => format!("it must be one of {}", forms.join(", ")),
     }
 }

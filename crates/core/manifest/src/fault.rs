@@ -16,7 +16,7 @@ pub struct Fault {
     pub path: String,
     /// Violated rule: a stable identifier.
     pub rule: &'static str,
-    /// What is wrong and how to fix it.
+    /// The fault and how to fix it.
     pub says: String,
     /// Whether the document is rejected for it; otherwise it is a warning.
     pub error: bool,
@@ -37,7 +37,7 @@ pub(crate) fn bounded(mut faults: Vec<Fault>) -> Vec<Fault> {
     if faults.len() > MOST {
         let more = faults.len() - MOST;
         faults.truncate(MOST);
-        let says = format!("there are {more} faults more: mend these first and ask again");
+        let says = format!("there are {more} more faults: fix these first and lint again");
         faults.push(Fault::error("", "too_many_faults", says));
     }
     faults

@@ -31,8 +31,7 @@ const LONGEST: usize = 256 * 1024;
 /// Returns everything that is wrong with a manifest. It can be published if none of it is an error.
 pub fn lint(document: &Value, context: &Context<'_>) -> Vec<Fault> {
     if document.to_string().len() > LONGEST {
-        let says =
-            format!("it is longer than {LONGEST} bytes: shorten it, or put what is long into an artifact");
+        let says = format!("it exceeds {LONGEST} bytes: shorten it, or move long parts into an artifact");
         return vec![Fault::error("", "too_long", says)];
     }
     let mut faults = schema::shape_faults(document);

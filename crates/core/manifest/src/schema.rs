@@ -74,7 +74,8 @@ pub(crate) fn shape_faults(document: &Value) -> Vec<Fault> {
     static SHAPE: OnceLock<(Value, Validator)> = OnceLock::new();
     let (schema, validator) = SHAPE.get_or_init(|| {
         let schema = schema();
-        let validator = jsonschema::draft202012::new(&schema).expect("the published schema is a schema");
+        let validator =
+            jsonschema::draft202012::new(&schema).expect("the published schema is a valid schema");
         (schema, validator)
     });
     let errors = validator.iter_errors(document).take(fault::MOST + 1);
@@ -121,7 +122,7 @@ pub fn read(document: &Value) -> Result<Manifest, Vec<Fault>> {
         vec![Fault::error(
             "",
             "unreadable",
-            format!("it cannot be read: {error}; write it as the schema says"),
+            format!("it cannot be read: {error}; write it as the schema requires"),
         )]
     })
 }
@@ -160,7 +161,7 @@ mod tests {
             [(
                 format!("{at}/host"),
                 "wrong_type",
-                says("it must be of type array, and is of type integer: write it so")
+                says("it must be of type array, and is of type integer: change it")
             )]
         );
         assert_eq!(

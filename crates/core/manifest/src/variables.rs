@@ -109,13 +109,13 @@ fn pieces(text: &str) -> Result<Vec<Piece<'_>>, String> {
             continue;
         }
         let Some((name, following)) = after.strip_prefix('{').and_then(|inner| inner.split_once('}')) else {
-            return Err("a brace stands alone: write {{ or }} where one is meant as a character".to_owned());
+            return Err("a brace stands alone: write {{ or }} for a literal brace".to_owned());
         };
         let Some(variable) = Variable::ALL.into_iter().find(|variable| variable.as_str() == name) else {
             let known = Variable::ALL.map(|variable| format!("{{{}}}", variable.as_str())).join(", ");
             let name: String = name.chars().take(60).collect();
             return Err(format!(
-                "{{{name}}} is no variable: there are {known}, and {{{{ and }}}} stand for braces"
+                "{{{name}}} is not a variable: there are {known}, and {{{{ and }}}} stand for braces"
             ));
         };
         pieces.push(Piece::Filled(variable));

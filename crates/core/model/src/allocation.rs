@@ -44,19 +44,19 @@ states! {
 reasons! {
     /// Why an allocation failed or is stuck: a closed list, each with advice for its owner.
     FailureReason;
-    NoCapacity = "no_capacity", "Ask for less, wait for it (`--wait-until`), or see `muster capacity`.";
-    QuotaExceeded = "quota_exceeded", "Release something, ask for less, or ask an operator for a higher quota.";
-    WaitExpired = "wait_expired", "It waited in line until the time that was given: ask again with a later one, or for less.";
-    PrepareFailed = "prepare_failed", "The node could not make the place: ask again, and another node may be chosen.";
-    PrepareTimeout = "prepare_timeout", "The node did not make the place in time: ask again, and another node may be chosen.";
-    VerifyFailed = "verify_failed", "The place was made but is not what was asked for: ask again, and tell the operator.";
-    NodeUnreachable = "node_unreachable", "The node sends no heartbeat: wait for it, or release the allocation and ask for another.";
-    Cancelled = "cancelled", "It was cancelled on request; nothing of it is left.";
-    DestroyFailed = "destroy_failed", "Its place could not be destroyed; an operator has to look.";
-    WipeFailed = "wipe_failed", "What it held could not be wiped and verified; an operator has to look.";
-    Protected = "protected", "It has expired and is protected: take the protection away, or the expiry.";
-    MembersNeeded = "members_needed", "The instance of a member in it would be broken: add members elsewhere, decommission it, or force the release.";
-    DeadlinePassed = "deadline_passed", "It took longer than its deadline allows: ask again with a later one.";
+    NoCapacity = "no_capacity", "Request less, wait for it (`--wait-until`), or see `muster capacity`.";
+    QuotaExceeded = "quota_exceeded", "Release something, request less, or ask an operator for a higher quota.";
+    WaitExpired = "wait_expired", "It stayed in the queue until its deadline: request it again with a later one, or less.";
+    PrepareFailed = "prepare_failed", "The node could not create the sandbox: request it again, and another node may be chosen.";
+    PrepareTimeout = "prepare_timeout", "The node did not create the sandbox in time: request it again, and another node may be chosen.";
+    VerifyFailed = "verify_failed", "The sandbox differs from the request: request it again, and report it to the operator.";
+    NodeUnreachable = "node_unreachable", "The node sends no heartbeat: wait for it, or release the allocation and request another.";
+    Cancelled = "cancelled", "Its cancellation was requested; nothing of it is left.";
+    DestroyFailed = "destroy_failed", "Its sandbox could not be destroyed; it needs an operator's attention.";
+    WipeFailed = "wipe_failed", "Its devices or disk could not be wiped and verified; it needs an operator's attention.";
+    Protected = "protected", "It has expired and is protected: remove the protection or the expiry.";
+    MembersNeeded = "members_needed", "The instance of one of its members would break: add members elsewhere, decommission it, or force the release.";
+    DeadlinePassed = "deadline_passed", "It exceeded its deadline: request it again with a later one.";
 }
 
 /// An allocation.

@@ -14,13 +14,13 @@ reasons! {
     /// Cause of a member's health, unless it is simply healthy.
     HealthReason;
     CellExited = "cell_exited", "Its cell ended. Recover it where it is, or replace it.";
-    ServiceRestarting = "service_restarting", "A service ended or is not ready, and is being restarted. See its logs if that goes on.";
+    ServiceRestarting = "service_restarting", "A service ended or is not ready, and is being restarted. See its logs if that continues.";
     ServiceFailed = "service_failed", "A service ended for good, or did not become ready again in time. See its logs, then recover or replace it.";
-    CrashLoop = "crash_loop", "A service ends again and again, though its supervisor restarts it each time. See its logs.";
-    CellImpaired = "cell_impaired", "Its cell runs with something wrong; the message names it.";
+    CrashLoop = "crash_loop", "A service keeps ending, though its supervisor restarts it each time. See its logs.";
+    CellImpaired = "cell_impaired", "Its cell runs with a fault; the message names it.";
     NodeUnreachable = "node_unreachable", "Its node does not answer. Wait for the node, or replace the member.";
     Unconfirmed = "unconfirmed", "Its node answers without confirming the status of its cells. See the log of the node's agent.";
-    AdapterSilent = "adapter_silent", "Its adapter does not report any more. Start the adapter, or see its log.";
+    AdapterSilent = "adapter_silent", "Its adapter no longer reports. Start the adapter, or see its log.";
     AdapterReport = "adapter_report", "Its adapter reports this; the message is the adapter's.";
 }
 
@@ -215,7 +215,7 @@ pub fn assess_member(facts: &MemberFacts<'_>, bounds: Bounds, now: Timestamp) ->
     }
     if let Some(node) = facts.node {
         if let Some(since) = node.unreachable_since {
-            let message = format!("node {} is unreachable; what runs there may go on", node.name);
+            let message = format!("node {} is unreachable; its cells may still run", node.name);
             return verdict(Health::Unknown, HealthReason::NodeUnreachable, message, since);
         }
         // A node that never confirmed has had its time since the member became active.
@@ -243,7 +243,7 @@ pub fn assess_member(facts: &MemberFacts<'_>, bounds: Bounds, now: Timestamp) ->
     if let Some(report) = facts.report.filter(|report| report.incarnation == facts.incarnation)
         && report.health != Health::Healthy
     {
-        let message = report.message.clone().unwrap_or_else(|| "its adapter gives no reason".to_owned());
+        let message = report.message.clone().unwrap_or_else(|| "its adapter gave no reason".to_owned());
         let reported = verdict(report.health, HealthReason::AdapterReport, message, now);
         return Assessment { review_at, ..reported };
     }

@@ -34,19 +34,19 @@ states! {
 reasons! {
     /// Why a cell failed or is stuck: a closed list, each with advice for its owner.
     CellFailure;
-    MakeFailed = "make_failed", "The node could not make it; the message says why. Change what it asks for, or ask again.";
-    ArtifactPull = "artifact_pull", "The node could not get its image; the message says why. Ask again when that is mended.";
-    ArtifactDamaged = "artifact_damaged", "What the node got, or had, is not what the digest says: verify the artifact, and push it again if it is damaged here too.";
-    ArtifactUntrusted = "artifact_untrusted", "Its image has no signature that counts in the project: sign it with a key that the project trusts, or change the trust policy.";
-    SecretRefused = "secret_refused", "The node was not told a secret that it names; the message says which. Make the secret, then ask again.";
-    NotReady = "not_ready", "It was made, but not everything in it became ready in time: see `muster logs`.";
-    ServiceEnded = "service_ended", "A service ended and is not started again: see `muster logs`, and its restart policy.";
-    NodeUnreachable = "node_unreachable", "Nobody hears from the node: wait for it, or release the allocation and ask for another.";
-    AllocationEnded = "allocation_ended", "Its allocation is not active any more: ask for another one.";
-    DestroyFailed = "destroy_failed", "It could not be destroyed; an operator has to look.";
-    VerifyFailed = "verify_failed", "Something of it is left where nothing should be; an operator has to look.";
-    Cancelled = "cancelled", "It was cancelled on request; nothing of it is left.";
-    DeadlinePassed = "deadline_passed", "It took longer than its deadline allows: ask again.";
+    MakeFailed = "make_failed", "The node could not create it; the message gives the reason. Change the request, or repeat it.";
+    ArtifactPull = "artifact_pull", "The node could not pull its image; the message gives the reason. Fix it, then repeat the request.";
+    ArtifactDamaged = "artifact_damaged", "The content on the node does not match its digest: verify the artifact, and push it again if it is damaged here too.";
+    ArtifactUntrusted = "artifact_untrusted", "Its image has no valid signature in the project: sign it with a key that the project trusts, or change the trust policy.";
+    SecretRefused = "secret_refused", "The node did not get a secret of the cell; the message names it. Create the secret, then repeat the request.";
+    NotReady = "not_ready", "It was created, but not all of its services became ready in time: see `muster logs`.";
+    ServiceEnded = "service_ended", "A service ended and is not restarted: see `muster logs`, and its restart policy.";
+    NodeUnreachable = "node_unreachable", "The node sends no heartbeat: wait for it, or release the allocation and request another.";
+    AllocationEnded = "allocation_ended", "Its allocation is no longer active: request another one.";
+    DestroyFailed = "destroy_failed", "It could not be destroyed; it needs an operator's attention.";
+    VerifyFailed = "verify_failed", "Something of it is left on the node; it needs an operator's attention.";
+    Cancelled = "cancelled", "Its cancellation was requested; nothing of it is left.";
+    DeadlinePassed = "deadline_passed", "It exceeded its deadline: repeat the request.";
 }
 
 /// A cell.

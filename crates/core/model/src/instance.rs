@@ -58,10 +58,10 @@ states! {
 reasons! {
     /// Why an instance failed: a closed list, each with advice for its owner.
     InstanceFailure;
-    BelowMinimum = "below_minimum", "A component did not get as many members as it needs: the items of its operation say why. Decommission it, mend that, and create it again.";
+    BelowMinimum = "below_minimum", "A component did not get its minimum of members: the items of its operation give the reasons. Decommission it, fix the cause, and create it again.";
     RepairsExhausted = "repairs_exhausted", "A component has fewer members than it needs, and the repair budget is spent: decommission the instance, fix the cause, and create it again.";
-    Cancelled = "cancelled", "Its creation was cancelled on request; nothing of it is left.";
-    DeadlinePassed = "deadline_passed", "It took longer than its deadline allows: see what its operation waited for.";
+    Cancelled = "cancelled", "Its cancellation was requested; nothing of it is left.";
+    DeadlinePassed = "deadline_passed", "It exceeded its deadline: see what its operation waited for.";
 }
 
 /// A running app in a project.

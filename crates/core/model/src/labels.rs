@@ -51,7 +51,7 @@ impl LabelSelector {
                 return Err(format!("`{key}` in the term `{term}` cannot be a label's key"));
             }
             if map.insert(key.to_owned(), value.to_owned()).is_some_and(|before| before != value) {
-                return Err(format!("the key `{key}` is asked for twice"));
+                return Err(format!("the key `{key}` is requested twice"));
             }
         }
         Ok(selector)

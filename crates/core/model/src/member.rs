@@ -39,18 +39,18 @@ states! {
 reasons! {
     /// Why a member failed: a closed list, each with advice for its owner.
     MemberFailure;
-    NoCapacity = "no_capacity", "There is no room for it: ask for less, free something, or wait.";
-    AllocationEnded = "allocation_ended", "Its allocation is not active any more: name another, or let the platform make one.";
-    ArtifactPull = "artifact_pull", "The node could not get its image; the message says why.";
-    Permission = "permission", "Its image or a secret was refused; the message says which.";
-    ProvisionFailed = "provision_failed", "Its cell could not be made; the message says why.";
+    NoCapacity = "no_capacity", "There is no capacity for it: request less, free some, or wait.";
+    AllocationEnded = "allocation_ended", "Its allocation is no longer active: name another, or let the platform create one.";
+    ArtifactPull = "artifact_pull", "The node could not pull its image; the message gives the reason.";
+    Permission = "permission", "Its image or a secret was refused; the message names it.";
+    ProvisionFailed = "provision_failed", "Its cell could not be created; the message gives the reason.";
     BootstrapTimeout = "bootstrap_timeout", "It did not become ready in time: see its logs, then recover or remove it.";
-    AdapterFailed = "adapter_failed", "Its adapter could not take it in; the message is the adapter's.";
-    NotWitnessed = "not_witnessed", "Its adapter says that it works, and the platform could not see that; the evidence says what was found.";
-    CellEnded = "cell_ended", "What runs in it ended: see its logs, then recover or replace it.";
+    AdapterFailed = "adapter_failed", "Its adapter could not join it; the message is the adapter's.";
+    NotWitnessed = "not_witnessed", "Its adapter reported it as active, but the platform could not verify that; the evidence lists the findings.";
+    CellEnded = "cell_ended", "Its processes ended: see its logs, then recover or replace it.";
     Unhealthy = "unhealthy", "It was broken when the repair budget of its instance was spent, and its instance failed: decommission the instance.";
-    Cancelled = "cancelled", "It was cancelled on request; nothing of it is left.";
-    DeadlinePassed = "deadline_passed", "It took longer than its deadline allows: see what its operation waited for.";
+    Cancelled = "cancelled", "Its cancellation was requested; nothing of it is left.";
+    DeadlinePassed = "deadline_passed", "It exceeded its deadline: see what its operation waited for.";
 }
 
 /// One running unit of a component.

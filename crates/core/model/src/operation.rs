@@ -59,13 +59,15 @@ states! {
     /// State of one item of a bulk operation.
     ItemState {
         /// It waits.
-        Pending = "pending" => [Running, Blocked, Succeeded, Failed];
+        Pending = "pending" => [Running, Blocked, Succeeded, Partial, Failed];
         /// It is in progress.
-        Running = "running" => [Blocked, Succeeded, Failed];
+        Running = "running" => [Blocked, Succeeded, Partial, Failed];
         /// Its operation is blocked and needs a decision.
-        Blocked = "blocked" => [Running, Succeeded, Failed];
+        Blocked = "blocked" => [Running, Succeeded, Partial, Failed];
         /// It is done.
         Succeeded = "succeeded" => [];
+        /// The rest of it is left to an operation of the platform.
+        Partial = "partial" => [];
         /// It failed for good.
         Failed = "failed" => [];
     }

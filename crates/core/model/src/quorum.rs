@@ -25,6 +25,17 @@ pub fn replacing(operations: &[Operation], but: &BTreeSet<OperationId>) -> BTree
     named_by(operations, but, replaces)
 }
 
+/// Returns the members that open operations let succeed others, whether they have joined or not.
+pub fn successors(operations: &[Operation]) -> BTreeSet<MemberId> {
+    let mut named = BTreeSet::new();
+    for operation in operations.iter().filter(|operation| replaces(&operation.kind)) {
+        let several = operation.input["successors"].as_object().into_iter().flatten();
+        let ids = several.map(|(_, id)| id).chain([&operation.input["successor"]]);
+        named.extend(ids.filter_map(|id| id.as_str()?.parse::<MemberId>().ok()));
+    }
+    named
+}
+
 fn replaces(kind: &str) -> bool {
     matches!(kind, "member.replace" | "members.replace")
 }
@@ -48,7 +59,7 @@ fn named_by(
             named.extend(removed.filter_map(|id| id.as_str()?.parse::<MemberId>().ok()));
         } else {
             let open = |item: &&Item| {
-                !matches!(item.state, ItemState::Succeeded | ItemState::Failed)
+                !matches!(item.state, ItemState::Succeeded | ItemState::Partial | ItemState::Failed)
                     && item.operation_id.is_none_or(|part| !but.contains(&part))
             };
             named.extend(
@@ -96,7 +107,7 @@ pub fn fault(
         return None;
     }
     Some(format!(
-        "{component} needs {need} of {desired} members at work, and {left} would be left: wait for others to come back, or add some first"
+        "{component} needs {need} of {desired} members active, and {left} would be left: wait for others to return, or add some first"
     ))
 }
 

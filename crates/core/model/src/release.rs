@@ -57,7 +57,7 @@ pub fn plan(release: &AppVersion, step: Step, facts: &ReleaseFacts<'_>) -> Resul
     }
     if let Some(other) = facts.canary.filter(|other| to == ArtifactState::Canary && other.id != release.id) {
         return Err(Refusal::Held(format!(
-            "{} is the app's canary, and there is one at a time: promote it to active or demote it to staged first",
+            "{} is already the app's canary: promote it to active or demote it to staged first",
             other.name
         )));
     }
@@ -79,13 +79,13 @@ fn carried(to: ArtifactState, part: &Part, policy: &TrustPolicy) -> Result<(), R
     let Part { name, state, verdict } = part;
     if !state.may_start() {
         return Err(Refusal::Held(format!(
-            "the artifact {name} is {state}, and a release takes no step forward with such a one: publish a release that is \
-             made of another"
+            "the artifact {name} is {state}, and a release with it cannot be promoted: publish a release \
+             with another"
         )));
     }
     if *state < to {
         return Err(Refusal::Held(format!(
-            "the artifact {name} is {state}, and no release is ahead of what it is made of: promote the artifact to {to} first"
+            "the artifact {name} is {state}, and a release cannot be ahead of its artifacts: promote the artifact to {to} first"
         )));
     }
     trusted(to, policy, verdict).map_err(|refusal| match refusal {
@@ -105,8 +105,8 @@ fn retired(release: &AppVersion, facts: &ReleaseFacts<'_>) -> Result<(), Refusal
 pub fn still_used(instances: i64, members: i64) -> Option<String> {
     (instances > 0 || members > 0).then(|| {
         format!(
-            "it is still needed: {instances} live instances run it or may roll back to it, and it runs in {members} living \
-             members: upgrade or decommission them first"
+            "it is still in use: {instances} live instances run it or may roll back to it, and it runs in \
+             {members} live members: upgrade or decommission them first"
         )
     })
 }

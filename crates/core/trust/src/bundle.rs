@@ -95,10 +95,10 @@ impl Bundle {
             return Err(format!("the bundle is longer than {} bytes", crate::MOST_BUNDLE));
         }
         let document: Document =
-            serde_json::from_slice(json).map_err(|why| format!("it is no Sigstore bundle ({why})"))?;
+            serde_json::from_slice(json).map_err(|why| format!("it is not a Sigstore bundle ({why})"))?;
         if document.media_type != MEDIA_TYPE {
             let found = shown(&document.media_type);
-            return Err(format!("it is a bundle of the media type {found:?}, and {MEDIA_TYPE} is expected"));
+            return Err(format!("the bundle has the media type {found:?}, expected {MEDIA_TYPE}"));
         }
         let content = match (document.dsse_envelope, document.message_signature) {
             (Some(envelope), None) => of_envelope(envelope)?,
@@ -112,20 +112,15 @@ impl Bundle {
 fn of_envelope(envelope: Envelope) -> Result<Content, String> {
     if envelope.payload_type != PAYLOAD_TYPE {
         let found = shown(&envelope.payload_type);
-        return Err(format!(
-            "the envelope's payload is of the type {found:?}, and {PAYLOAD_TYPE} is expected"
-        ));
+        return Err(format!("the envelope's payload has the type {found:?}, expected {PAYLOAD_TYPE}"));
     }
     let [signature] = envelope.signatures.as_slice() else {
-        return Err(format!(
-            "the envelope has {} signatures, and one is expected",
-            envelope.signatures.len()
-        ));
+        return Err(format!("the envelope has {} signatures, expected one", envelope.signatures.len()));
     };
     let signature = decode("signature", &signature.sig)?;
     let payload = decode("payload", &envelope.payload)?;
     if payload.len() > crate::MOST_PAYLOAD {
-        return Err(format!("what was signed is longer than {} bytes", crate::MOST_PAYLOAD));
+        return Err(format!("the signed content is longer than {} bytes", crate::MOST_PAYLOAD));
     }
     Ok(Content::Statement { head: Head::read(&payload)?, payload, signature })
 }
@@ -134,10 +129,10 @@ fn of_message(message: MessageSignature) -> Result<Content, String> {
     let MessageDigest { algorithm, digest } = message.message_digest;
     if algorithm != "SHA2_256" {
         let found = shown(&algorithm);
-        return Err(format!("the message was signed by its {found:?}, and SHA2_256 is expected"));
+        return Err(format!("the message was signed by its {found:?}, expected SHA2_256"));
     }
     let digest = <[u8; 32]>::try_from(decode("digest", &digest)?)
-        .map_err(|bytes| format!("the message's digest has {} bytes, and 32 are expected", bytes.len()))?;
+        .map_err(|bytes| format!("the message's digest has {} bytes, expected 32", bytes.len()))?;
     Ok(Content::Message {
         digest: Digest::from_bytes(digest),
         signature: decode("signature", &message.signature)?,
@@ -145,7 +140,7 @@ fn of_message(message: MessageSignature) -> Result<Content, String> {
 }
 
 fn decode(what: &str, text: &str) -> Result<Vec<u8>, String> {
-    STANDARD.decode(text).map_err(|why| format!("the bundle's {what} is no base64 ({why})"))
+    STANDARD.decode(text).map_err(|why| format!("the bundle's {what} is not base64 ({why})"))
 }
 
 /// Creates a bundle that signs a manifest, like `cosign sign`.
@@ -281,8 +276,8 @@ mod tests {
         let envelope = &good[good.find("{\"payload\"").unwrap()..good.len() - 1];
         let signatures = &envelope[envelope.find("[{").unwrap() + 1..envelope.len() - 2];
         for (text, says) in [
-            (good.replace("bundle.v0.3", "bundle.v0.1"), "is expected"),
-            (good.replace("vnd.in-toto+json", "json"), "is expected"),
+            (good.replace("bundle.v0.3", "bundle.v0.1"), "expected"),
+            (good.replace("vnd.in-toto+json", "json"), "expected"),
             (good.replace("dsseEnvelope", "envelope"), "either"),
             (
                 good.replace("\"dsseEnvelope\":", &format!("\"dsseEnvelope\":{envelope},\"dsseEnvelope\":")),
@@ -290,11 +285,11 @@ mod tests {
             ),
             (good.replace(signatures, &format!("{signatures},{signatures}")), "2 signatures"),
             (good.replace(signatures, ""), "0 signatures"),
-            (good.replace("\"payload\":\"", "\"payload\":\"*"), "no base64"),
-            (good.replace("\"sig\":\"", "\"sig\":\"*"), "no base64"),
-            (good.replace("\"payload\":\"", "\"payload\":\"AAAA"), "no in-toto statement"),
+            (good.replace("\"payload\":\"", "\"payload\":\"*"), "not base64"),
+            (good.replace("\"sig\":\"", "\"sig\":\"*"), "not base64"),
+            (good.replace("\"payload\":\"", "\"payload\":\"AAAA"), "not an in-toto statement"),
             (" ".repeat(crate::MOST_BUNDLE + 1), "longer than"),
-            ("[".repeat(100_000), "no Sigstore bundle"),
+            ("[".repeat(100_000), "not a Sigstore bundle"),
         ] {
             let why = Bundle::read(text.as_bytes()).err().unwrap_or_else(|| panic!("read: {says}"));
             assert!(why.contains(says), "{why}");

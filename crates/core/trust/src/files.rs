@@ -15,17 +15,17 @@ use crate::{Difference, Digest, oci, shown};
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum FilesError {
     /// There is nothing to sign.
-    #[error("there is no file to sign")]
+    #[error("no file to sign")]
     None,
     /// A name is not a plain relative path.
-    #[error("{0:?} is no plain path of a file inside a folder: no empty, . or .. part, no / in front")]
+    #[error("{0:?} is not a plain path of a file inside a folder: no empty, . or .. part, no / in front")]
     Name(String),
     /// A name occurs twice.
     #[error("the file {0:?} is listed twice")]
     Twice(String),
     /// The list exceeds the verifiers' limit.
     #[error(
-        "the list of files is longer than {} bytes, which nobody reads: pack small files together",
+        "the list of files exceeds {} bytes, the limit of readers: pack small files together",
         crate::MOST_PAYLOAD
     )]
     TooLong,
@@ -100,7 +100,7 @@ pub(crate) fn listed(head: &Head, payload: &[u8]) -> Result<BTreeMap<String, Dig
         predicate: Predicate,
     }
     let read: Read = serde_json::from_slice(payload)
-        .map_err(|why| format!("the signed list of files cannot be read ({why})"))?;
+        .map_err(|why| format!("the signed list of files is invalid ({why})"))?;
     let Predicate { serialization, resources } = read.predicate;
     if serialization.method != "files" {
         let method = shown(&serialization.method);
@@ -112,7 +112,7 @@ pub(crate) fn listed(head: &Head, payload: &[u8]) -> Result<BTreeMap<String, Dig
         if algorithm != "sha256" {
             let algorithm = shown(&algorithm);
             return Err(format!(
-                "files were signed by their {algorithm:?}: sign with sha256, by which artifacts are named"
+                "files were signed by their {algorithm:?}: sign with sha256, which names artifacts"
             ));
         }
         let digest = Digest::from_hex(&digest).map_err(|why| why.to_string())?;
@@ -125,16 +125,12 @@ pub(crate) fn listed(head: &Head, payload: &[u8]) -> Result<BTreeMap<String, Dig
         }
     }
     let [subject] = head.subject.as_slice() else {
-        return Err(format!(
-            "the signed list of files has {} subjects, and one is expected",
-            head.subject.len()
-        ));
+        return Err(format!("the signed list of files has {} subjects, expected one", head.subject.len()));
     };
     let root = Digest::of_parts(digests.iter().map(|digest| &digest.bytes()[..]));
     if subject.digest() != Some(root) {
         return Err(
-            "the signed list of files contradicts itself: its subject is not the digest over its files"
-                .into(),
+            "the signed list of files is inconsistent: its subject is not the digest over its files".into()
         );
     }
     Ok(files)
@@ -236,13 +232,13 @@ mod tests {
         let a = Digest::of(b"a").hex();
         let b = Digest::of(b"b").hex();
         for (text, says) in [
-            (good.replace(&a, &b), "contradicts itself"),
+            (good.replace(&a, &b), "is inconsistent"),
             (good.replace("\"name\":\"b\"", "\"name\":\"a\""), "listed twice"),
-            (good.replace("\"name\":\"b\"", "\"name\":\"../b\""), "no plain path"),
+            (good.replace("\"name\":\"b\"", "\"name\":\"../b\""), "not a plain path"),
             (good.replace("\"algorithm\":\"sha256\"", "\"algorithm\":\"blake3\""), "sign with sha256"),
             (good.replace("\"files\"", "\"shards\""), "without shards"),
-            (good.replace(&a, &a[1..]), "no digest"),
-            (good.replace("resources", "things"), "cannot be read"),
+            (good.replace(&a, &a[1..]), "invalid digest"),
+            (good.replace("resources", "things"), "files is invalid"),
             (good.replace("\"subject\":[", "\"subject\":[{},"), "2 subjects"),
         ] {
             let why = read(&text).unwrap_err();

@@ -58,7 +58,7 @@ pub struct Attachment {
 
 /// Why a manifest cannot be searched for signatures.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("this manifest of signatures cannot be read: {0}")]
+#[error("this manifest of signatures is invalid: {0}")]
 pub struct ManifestError(pub(crate) String);
 
 /// A layer, as read and written.

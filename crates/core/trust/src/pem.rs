@@ -16,11 +16,11 @@ pub(crate) enum PemError {
     TooLong,
     #[error("it does not start with -----BEGIN and a label: a key in PEM form is expected")]
     NoBegin,
-    #[error("its -----END line is missing or names something else than its -----BEGIN line")]
+    #[error("its -----END line is missing or differs from its -----BEGIN line")]
     NoEnd,
-    #[error("it holds more than one PEM block, or text after the first one: leave only the key in it")]
+    #[error("it contains more than one PEM block, or text after the first one: leave only the key in it")]
     Several,
-    #[error("what stands between its first and last line is not base64")]
+    #[error("the text between its first and last line is not base64")]
     Base64,
 }
 

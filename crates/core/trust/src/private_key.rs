@@ -20,10 +20,10 @@ const LABEL: &str = "PRIVATE KEY";
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PrivateKeyError {
     /// It is not PEM, or not a single block of it.
-    #[error("this is no private key: {0}")]
+    #[error("this is not a private key: {0}")]
     Pem(String),
     /// It is in a legacy format.
-    #[error("this key is in the older form {0:?}: rewrite it with `openssl pkcs8 -topk8 -nocrypt`")]
+    #[error("this key has the legacy format {0:?}: rewrite it with `openssl pkcs8 -topk8 -nocrypt`")]
     OldForm(String),
     /// It is encrypted by OpenSSL.
     #[error(
@@ -32,18 +32,18 @@ pub enum PrivateKeyError {
     Encrypted,
     /// It is encrypted by cosign.
     #[error(
-        "this key is encrypted by cosign: sign with `cosign sign --key`, or make a key that can be read here with `openssl genpkey`"
+        "this key is encrypted by cosign: sign with `cosign sign --key`, or create an unencrypted key with `openssl genpkey`"
     )]
     Cosign,
     /// It is a public key.
     #[error("this is a public key, and signing needs the private one")]
     Public,
     /// It is another kind of block.
-    #[error("this is a PEM block called {0:?}, and one called \"PRIVATE KEY\" is expected")]
+    #[error("this is a PEM block named {0:?}, expected \"PRIVATE KEY\"")]
     Label(String),
     /// It is damaged, or an unsupported kind of key.
     #[error(
-        "this key cannot be read, or is no ECDSA (P-256, P-384) or Ed25519 key: make one with `openssl genpkey -algorithm EC -pkeyopt ec_paramgen_curve:P-256`"
+        "this key is invalid, or not an ECDSA (P-256, P-384) or Ed25519 key: create one with `openssl genpkey -algorithm EC -pkeyopt ec_paramgen_curve:P-256`"
     )]
     Unknown,
 }

@@ -79,31 +79,31 @@ impl fmt::Display for Algorithm {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PublicKeyError {
     /// It is not PEM, or not a single block of it.
-    #[error("this is no public key: {0}")]
+    #[error("this is not a public key: {0}")]
     Pem(String),
     /// It is a certificate.
     #[error(
-        "this is a certificate, and keys are trusted here, not certificates: take the key out with `openssl x509 -pubkey -noout`"
+        "this is a certificate, and only keys are trusted here: extract the key with `openssl x509 -pubkey -noout`"
     )]
     Certificate,
     /// It is a private key, which has now been disclosed.
     #[error(
-        "this is a private key, which must stay with its owner: give the public one (`openssl pkey -pubout`), and think about making a new pair"
+        "this is a private key, which must stay with its owner: give the public one (`openssl pkey -pubout`), and consider a new pair"
     )]
     Private,
     /// It is another kind of block.
     #[error(
-        "this is a PEM block called {0:?}, and one called \"PUBLIC KEY\" is expected: `openssl pkey -pubin -pubout` writes it"
+        "this is a PEM block named {0:?}, expected \"PUBLIC KEY\": `openssl pkey -pubin -pubout` writes it"
     )]
     Label(String),
     /// It is a key on an unsupported curve.
-    #[error("this key is on another curve than P-256 and P-384: make one with `cosign generate-key-pair`")]
+    #[error("this key is on another curve than P-256 and P-384: create one with `cosign generate-key-pair`")]
     Curve,
     /// It is an RSA key that is too short or too long.
-    #[error("this RSA key has {0} bits, and 2048 to 8192 are accepted: make a longer one, or an ECDSA key")]
+    #[error("this RSA key has {0} bits, and 2048 to 8192 are accepted: create a longer one, or an ECDSA key")]
     RsaBits(usize),
     /// It is damaged, or an unsupported kind of key.
-    #[error("this key cannot be read, or is no ECDSA (P-256, P-384), Ed25519 or RSA key")]
+    #[error("this key is invalid, or not an ECDSA (P-256, P-384), Ed25519 or RSA key")]
     Unknown,
     /// It is a key in a non-canonical form.
     #[error(

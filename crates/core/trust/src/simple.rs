@@ -63,10 +63,10 @@ pub fn payload(manifest: &Digest, reference: &str) -> Vec<u8> {
 /// Returns the digest of the manifest that the document names. The error explains why it names none.
 pub(crate) fn signed(payload: &[u8]) -> Result<Digest, String> {
     let payload: Payload = serde_json::from_slice(payload)
-        .map_err(|why| format!("what was signed is no simple signing document ({why})"))?;
+        .map_err(|why| format!("the signed content is not a simple signing document ({why})"))?;
     let Critical { image, kind, .. } = payload.critical;
     if kind != TYPE {
-        return Err(format!("what was signed is of the type {:?}, and {TYPE:?} is expected", shown(&kind)));
+        return Err(format!("the signed content has the type {:?}, expected {TYPE:?}", shown(&kind)));
     }
     image.digest.parse().map_err(|why: crate::DigestError| why.to_string())
 }
@@ -178,15 +178,15 @@ mod tests {
         let good = String::from_utf8(payload(&digest(), "a")).unwrap();
         let image = format!("\"image\":{{\"docker-manifest-digest\":\"{}\"}}", digest());
         for (text, says) in [
-            (good.replace("container image", "blob"), "is of the type"),
-            (good.replace("sha256:", "sha512:"), "is no digest"),
-            (good.replace("critical", "optional "), "no simple signing document"),
+            (good.replace("container image", "blob"), "has the type"),
+            (good.replace("sha256:", "sha512:"), "invalid digest"),
+            (good.replace("critical", "optional "), "not a simple signing document"),
             // Two parsers must not find two digests in one document.
             (good.replace(&image, &format!("{image},{image}")), "duplicate field"),
-            (good[1..].to_owned(), "no simple signing document"),
-            (format!("{good}x"), "no simple signing document"),
-            ("[".repeat(100_000), "no simple signing document"),
-            (String::new(), "no simple signing document"),
+            (good[1..].to_owned(), "not a simple signing document"),
+            (format!("{good}x"), "not a simple signing document"),
+            ("[".repeat(100_000), "not a simple signing document"),
+            (String::new(), "not a simple signing document"),
         ] {
             let why = signed(text.as_bytes()).unwrap_err();
             assert!(why.contains(says), "{why}");
@@ -238,7 +238,7 @@ mod tests {
         assert_eq!(read(vec![good.clone(); 5000]).unwrap().len(), crate::MOST_SIGNATURES);
 
         let wrong = serde_json::json!({ "mediaType": MEDIA_TYPE, "digest": "sha256:12", "size": 3 });
-        assert!(read(vec![wrong]).unwrap_err().to_string().contains("no digest"));
+        assert!(read(vec![wrong]).unwrap_err().to_string().contains("invalid digest"));
         let negative = serde_json::json!({ "mediaType": MEDIA_TYPE, "digest": digest(), "size": -3 });
         assert!(read(vec![negative]).is_err());
         assert!(layers(&vec![b' '; 5 * 1024 * 1024]).unwrap_err().to_string().contains("longer than"));

@@ -60,12 +60,10 @@ pub(crate) struct Head {
 impl Head {
     pub(crate) fn read(payload: &[u8]) -> Result<Self, String> {
         let head: Self = serde_json::from_slice(payload)
-            .map_err(|why| format!("what was signed is no in-toto statement ({why})"))?;
+            .map_err(|why| format!("the signed content is not an in-toto statement ({why})"))?;
         if head.statement != STATEMENT {
             let found = shown(&head.statement);
-            return Err(format!(
-                "what was signed is a statement of the type {found:?}, and {STATEMENT} is expected"
-            ));
+            return Err(format!("the signed statement has the type {found:?}, expected {STATEMENT}"));
         }
         Ok(head)
     }

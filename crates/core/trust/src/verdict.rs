@@ -182,12 +182,12 @@ impl fmt::Display for Reason {
             Self::WrongDigest { difference } => {
                 write!(
                     f,
-                    "a known key signed something else: {difference}; sign what is there, or push what was signed"
+                    "a known key signed different content: {difference}; sign this content, or push the signed content"
                 )
             }
             Self::BadSignature { key_id } => write!(
                 f,
-                "its signature names the key {key_id} and was not made by it: the signature or what it signs was changed; sign it again"
+                "its signature names the key {key_id} but was not made by it: the signature or its content was changed; sign it again"
             ),
             Self::OtherKey { tried: 0 } => {
                 write!(f, "it is signed, and no key is trusted here yet: add the publisher's public key")
@@ -196,7 +196,7 @@ impl fmt::Display for Reason {
                 f,
                 "it is signed, but by none of the {tried} known keys, or was changed since: sign it with a trusted key, or add the signer's public key"
             ),
-            Self::Malformed { why } => write!(f, "its signature cannot be used: {why}; sign it again"),
+            Self::Malformed { why } => write!(f, "its signature is invalid: {why}; sign it again"),
         }
     }
 }
@@ -207,11 +207,11 @@ impl fmt::Display for Difference {
             Self::OtherManifest { signed: Some(signed) } => write!(f, "the manifest {signed}"),
             Self::OtherManifest { signed: None } => write!(f, "another manifest"),
             Self::NotFiles => write!(f, "a folder of files, and this artifact is none"),
-            Self::FileChanged { name } => write!(f, "the file {name:?} has another content"),
-            Self::FileRenamed { from, to } => write!(f, "the file {to:?} was called {from:?}"),
+            Self::FileChanged { name } => write!(f, "the file {name:?} has different content"),
+            Self::FileRenamed { from, to } => write!(f, "the file {to:?} was named {from:?}"),
             Self::FileMissing { name } => write!(f, "the file {name:?} is missing"),
             Self::FileExtra { name } => write!(f, "the file {name:?} was not signed"),
-            Self::FileTwice { name } => write!(f, "the file {name:?} is there twice"),
+            Self::FileTwice { name } => write!(f, "the file {name:?} occurs twice"),
         }
     }
 }
@@ -313,7 +313,7 @@ pub(crate) fn examine(subject: &Subject<'_>, signature: &Signature, keys: &[Trus
 fn read(signature: &Signature) -> Result<(Claim<'_>, Vec<u8>, Option<String>), String> {
     let (claim, bytes, hint) = match signature {
         Signature::Simple { payload, .. } if payload.len() > MOST_PAYLOAD => {
-            return Err(format!("what was signed is longer than {MOST_PAYLOAD} bytes"));
+            return Err(format!("the signed content is longer than {MOST_PAYLOAD} bytes"));
         }
         Signature::Simple { payload, signature, .. } => (Claim::Simple(payload), signature.clone(), None),
         Signature::Bundle { json, .. } => {
@@ -327,7 +327,7 @@ fn read(signature: &Signature) -> Result<(Claim<'_>, Vec<u8>, Option<String>), S
         }
     };
     if bytes.is_empty() {
-        return Err("it has no signature in it, or one that is no base64".into());
+        return Err("it contains no signature, or one that is not base64".into());
     }
     Ok((claim, bytes, hint))
 }

@@ -37,7 +37,7 @@ fn a_flat_network_crosses_slices_only_where_the_site_says_so() {
     assert!(answer(&app, Shape::GpuSlice, Spread::Together, PLAIN).fits);
     let refused = answer(&app, Shape::GpuSlice, Spread::Apart, PLAIN);
     assert!(
-        !refused.fits && refused.reasons.len() == 1 && refused.reasons[0].contains("does not cross"),
+        !refused.fits && refused.reasons.len() == 1 && refused.reasons[0].contains("does not span"),
         "{refused:?}"
     );
     assert_eq!(refused.change.unwrap().changes, [Change::Shape(Shape::Baremetal)]);
@@ -98,7 +98,7 @@ fn members_that_are_missing_are_counted_as_the_manifest_has_them() {
     let mut ask = Ask { shape: Shape::GpuSlice, places: vec![place], site: PLAIN };
     let change = compatible(&app, &ask).change.unwrap();
     assert_eq!(change.changes, [Change::Members { component: "a".to_owned(), count: 3 }]);
-    assert_eq!(change.says, "have 3 of a");
+    assert_eq!(change.says, "use 3 of a");
     // Of two with different capacities, the smaller is raised.
     let each = |gpus| Seat {
         component: "a".to_owned(),

@@ -252,21 +252,21 @@ fn sentence(changes: &[Change]) -> String {
         .iter()
         .take(MOST)
         .map(|change| match change {
-            Change::Shape(shape) => format!("take {} allocations", shape.as_str()),
+            Change::Shape(shape) => format!("use {} allocations", shape.as_str()),
             Change::OneAllocation(capacity) => {
                 format!("put all members into one allocation of at least {}", in_words(*capacity))
             }
             Change::Room { place, capacity } => {
-                format!("let allocation {} have at least {}", place + 1, in_words(*capacity))
+                format!("give allocation {} at least {}", place + 1, in_words(*capacity))
             }
-            Change::Gpus { component, each: 1 } => format!("ask for 1 GPU for each {component}"),
-            Change::Gpus { component, each } => format!("ask for {each} GPUs for each {component}"),
-            Change::Members { component, count: 0 } => format!("have no {component}"),
-            Change::Members { component, count } => format!("have {count} of {component}"),
+            Change::Gpus { component, each: 1 } => format!("request 1 GPU for each {component}"),
+            Change::Gpus { component, each } => format!("request {each} GPUs for each {component}"),
+            Change::Members { component, count: 0 } => format!("use no {component}"),
+            Change::Members { component, count } => format!("use {count} of {component}"),
         })
         .collect();
     if changes.len() > MOST {
-        parts.push(format!("and {} changes more like these", changes.len() - MOST));
+        parts.push(format!("and {} more changes like these", changes.len() - MOST));
     }
     parts.join("; ")
 }

@@ -28,17 +28,17 @@ pub(super) fn faults(schema: &Value, at: &str) -> Vec<Fault> {
         let mut scale = Scale { whole: schema, known: BTreeMap::new() };
         match scale.weigh(schema, "", false, 0) {
             Err(Weightless::Deep(path)) => {
-                let says = "with its references followed it is nested too deeply here: flatten it";
+                let says = "with its references resolved it is nested too deeply here: flatten it";
                 faults.push(fault(format!("{at}{path}"), says));
             }
             Err(Weightless::Circle(path)) => {
-                let says = "the reference leads back to itself: spell out as many levels as there can be";
+                let says = "the reference is circular: write out the possible levels";
                 faults.push(fault(format!("{at}{path}"), says));
             }
             Ok(weight) if weight > HEAVIEST => {
                 let says =
-                    format!("with its references replaced it has {weight} parts, and {HEAVIEST} are allowed");
-                faults.push(fault(at.to_owned(), format!("{says}: refer to less, or less often")));
+                    format!("with its references resolved it has {weight} parts, and {HEAVIEST} are allowed");
+                faults.push(fault(at.to_owned(), format!("{says}: use fewer references")));
             }
             Ok(_) => {}
         }
@@ -68,29 +68,27 @@ fn references(whole: &Value, schema: &Value, root: &str, at: &str, faults: &mut 
                     if pointer.contains('%') || whole.pointer(pointer).is_none() {
                         faults.push(fault(
                             path,
-                            "there is nothing at this place of the schema: look at its spelling",
+                            "nothing exists at this place of the schema: check its spelling",
                         ));
                     }
                 }
                 _ => faults.push(fault(
                     path,
-                    "it leads out of the schema, and nothing is fetched: write it as #/$defs/…",
+                    "it points outside the schema, and nothing is fetched: write it as #/$defs/…",
                 )),
             },
             "$id" if at != root => {
-                faults.push(fault(
-                    path,
-                    "only the whole schema has a name: take it out, and refer by #/$defs/…",
-                ));
+                faults
+                    .push(fault(path, "only the whole schema has a name: remove it, and refer by #/$defs/…"));
             }
             "$schema" if value != DRAFT => {
                 faults.push(fault(
                     path,
-                    format!("schemas are read as draft 2020-12: write {DRAFT}, or take it out"),
+                    format!("schemas are read as draft 2020-12: write {DRAFT}, or remove it"),
                 ));
             }
             moving if MOVING.contains(&moving) => {
-                faults.push(fault(path, "it depends on how it is come by: refer by $ref and #/$defs/…"));
+                faults.push(fault(path, "it depends on the path of references: refer by $ref and #/$defs/…"));
             }
             data if DATA.contains(&data) => {}
             by_name if BY_NAME.contains(&by_name) => {

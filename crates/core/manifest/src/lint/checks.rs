@@ -38,7 +38,7 @@ fn sees(sees: &At<'_>, faults: &mut Vec<Fault>) {
     let mut seen = BTreeSet::new();
     for place in sees.items() {
         let Some(path) = place.text() else { continue };
-        let twice = || (!seen.insert(path)).then(|| "it is to be seen twice: name it once".to_owned());
+        let twice = || (!seen.insert(path)).then(|| "it is listed twice: name it once".to_owned());
         if let Some(why) = sees_fault(path).or_else(twice) {
             faults.push(Fault::error(place.path, "sees", why));
         }
@@ -48,10 +48,10 @@ fn sees(sees: &At<'_>, faults: &mut Vec<Fault>) {
 fn place(place: &At<'_>, launchable: bool, keys: Option<&BTreeSet<&str>>, faults: &mut Vec<Fault>) {
     let Some(key) = place.text().filter(|key| *key != "self") else { return };
     if launchable {
-        let says = "the member of a launchable app is asked itself: write self, or leave it out";
+        let says = "a launchable app's check runs in the member itself: write self, or leave it out";
         faults.push(Fault::error(place.path.clone(), "launchable_self_only", says));
     } else if keys.is_some_and(|keys| !keys.contains(key)) {
-        let says = "it is self or the key of a component, and there is no component of this key";
+        let says = "it is self or the key of a component, and no component has this key";
         faults.push(Fault::error(place.path.clone(), "unknown_component", says));
     }
 }
@@ -63,13 +63,13 @@ fn exec(exec: &At<'_>, faults: &mut Vec<Fault>) {
             Err(why) => faults.push(Fault::error(word.path.clone(), "variable", why)),
             // The program is fixed with the release.
             Ok(used) if index == 0 && !used.is_empty() => {
-                let says = "the program itself has no variables: give them to it as arguments";
+                let says = "the program itself cannot contain variables: pass them as arguments";
                 faults.push(Fault::error(word.path.clone(), "variable", says));
             }
             Ok(_) => {}
         }
         if text.contains('\0') {
-            let says = "a word of a command has no NUL: take it out";
+            let says = "an argument of a command must have no NUL: remove it";
             faults.push(Fault::error(word.path.clone(), "program_path", says));
         } else if index == 0
             && let Some(why) = program_fault(text)
@@ -87,13 +87,15 @@ fn expect(stdout: &At<'_>, faults: &mut Vec<Fault>) {
         .build();
     if let Err(error) = compiled {
         let why = match error {
-            regex::Error::CompiledTooBig(_) => "it is too large once it is compiled: repeat less".to_owned(),
+            regex::Error::CompiledTooBig(_) => {
+                "it is too large once compiled: use fewer repetitions".to_owned()
+            }
             // The parser prints a diagram of several lines; its last line is the message.
             other => {
                 other.to_string().lines().last().unwrap_or_default().trim_start_matches("error: ").to_owned()
             }
         };
-        let says = format!("it is no regular expression that can be used: {why}; mend it");
+        let says = format!("it is not a supported regular expression: {why}; fix it");
         faults.push(Fault::error(stdout.path.clone(), "expression", says));
     }
 }
@@ -102,7 +104,7 @@ fn within(within: &At<'_>, faults: &mut Vec<Fault>) {
     // The schema checks the format.
     let seconds = within.text().and_then(crate::check::seconds);
     if seconds.is_some_and(|seconds| seconds > LONGEST_WITHIN) {
-        let says = "a check is asked again for 24h at the most: shorten it";
+        let says = "a check is retried for at most 24h: shorten it";
         faults.push(Fault::error(within.path.clone(), "within", says));
     }
 }

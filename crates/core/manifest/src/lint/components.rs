@@ -10,7 +10,7 @@ pub(super) fn whole(root: &At<'_>, faults: &mut Vec<Fault>) {
     let components = root.get("components").items();
     if root.get("artifact_kind").text() == Some("launchable") && components.len() > 1 {
         let says =
-            "a launchable app has one component: take the others out, or make it an oci app with an adapter";
+            "a launchable app has one component: remove the others, or make it an oci app with an adapter";
         faults.push(Fault::error("/components", "launchable_one_component", says));
     }
     let compatibility = root.get("compatibility");
@@ -21,7 +21,7 @@ pub(super) fn whole(root: &At<'_>, faults: &mut Vec<Fault>) {
         .any(|shape| shape.text() == Some("gpu_slice"));
     let exclusive = compatibility.get("requires_exclusive_node");
     if exclusive.is_true() && slices {
-        let says = "a slice shares its node: take gpu_slice out of requires_capacity_shape, or this out";
+        let says = "a slice shares its node: remove gpu_slice from requires_capacity_shape, or remove this";
         faults.push(Fault::error(exclusive.path, "exclusive_slice", says));
     }
     least_gpus(&compatibility.get("min_gpu_count"), &components, faults);
@@ -30,12 +30,12 @@ pub(super) fn whole(root: &At<'_>, faults: &mut Vec<Fault>) {
     for component in &components {
         let restart = component.get("restart");
         if restart.text() == Some("always") && !recovers {
-            let says = "a member is restarted by recovering it: add recover to operations, or take this out";
+            let says = "recovering a member restarts it: add recover to operations, or remove this";
             faults.push(Fault::error(restart.path, "restart_without_recover", says));
         }
         let drained = component.get("witnesses").get("drained");
         if drains && drained.items().is_empty() {
-            let says = "members can be drained and nobody can witness it: add a check, or take drain out of operations";
+            let says = "members can be drained but no check can witness it: add a check, or remove drain from operations";
             faults.push(Fault::error(drained.path, "drain_unwitnessed", says));
         }
     }
@@ -54,7 +54,7 @@ fn least_gpus(least: &At<'_>, components: &[At<'_>], faults: &mut Vec<Fault>) {
         && least > most
     {
         let says =
-            format!("all components together have {most} GPUs at most: lower it, or raise a max or its gpus");
+            format!("all components together have at most {most} GPUs: lower it, or raise a max or its gpus");
         faults.push(Fault::error("/compatibility/min_gpu_count", "min_gpu_count", says));
     }
 }
@@ -74,8 +74,8 @@ pub(super) fn each(component: &At<'_>, faults: &mut Vec<Fault>) {
         .any(|service| service.get("ready").is_there());
     let active = component.get("witnesses").get("active");
     if active.items().is_empty() && !ready {
-        let says = "nothing but running processes will witness that a member works: add a check, or a ready probe to a \
-                    service";
+        let says = "only running processes witness that a member is active: add a check, or a ready probe to \
+                    a service";
         faults.push(Fault::warning(active.path, "active_unwitnessed", says));
     }
 }
@@ -94,7 +94,7 @@ fn count(component: &At<'_>, faults: &mut Vec<Fault>) {
     let below = min.number().is_some_and(|least| wanted < least);
     let above = max.number().is_some_and(|most| wanted > most);
     if below || above {
-        let says = "the default lies between min and max: move it there";
+        let says = "the default must be between min and max: move it there";
         faults.push(Fault::error(default.path, "count_order", says));
     }
 }
@@ -116,7 +116,7 @@ fn quorum(component: &At<'_>, faults: &mut Vec<Fault>) {
         _ => {}
     }
     if quorum.text() == Some("majority") && most.is_some_and(|most| most < 3) {
-        let says = "with less than 3 members a majority is all of them, and none can ever be taken out: raise count/max";
+        let says = "with fewer than 3 members a majority is all of them, and none can ever be drained: raise count/max";
         faults.push(Fault::warning(quorum.path.clone(), "quorum_small", says));
     }
     let at_once = component.get("drain_pace").get("at_once");
@@ -130,13 +130,13 @@ fn quorum(component: &At<'_>, faults: &mut Vec<Fault>) {
         && pace > (min - need).max(1)
     {
         let says = format!(
-            "with {min} members {need} must stay at work: fewer than {pace} are taken out at once then; lower it, or raise count/min"
+            "with {min} members {need} must stay active: fewer than {pace} are drained at once then; lower it, or raise count/min"
         );
         faults.push(Fault::warning(at_once.path, "pace_over_quorum", says));
     }
     let stop = component.get("stop_after_partition");
     if stop.is_there() && !quorum.is_there() && most.is_some_and(|most| most > 1) {
-        let says = "members that stop by themselves protect a quorum or the only one: add a quorum, or set count/max to 1";
+        let says = "members that fence themselves protect a quorum or the only one: add a quorum, or set count/max to 1";
         faults.push(Fault::warning(stop.path, "stop_without_quorum", says));
     }
 }
@@ -157,7 +157,7 @@ fn state(component: &At<'_>, faults: &mut Vec<Fault>) {
             (outer != path || other < index).then_some(outer)
         });
         if let Some(outer) = outer {
-            let says = format!("it lies in {outer}, which is kept already: take one of the two out");
+            let says = format!("it is inside {outer}, which is already kept: remove one of the two");
             faults.push(Fault::error(place.path.clone(), "state_nested", says));
         }
     }
@@ -171,7 +171,7 @@ fn host(host: &At<'_>, faults: &mut Vec<Fault>) {
     for place in host.items() {
         let Some(path) = place.text() else { continue };
         let kept = ["/", "/proc", "/sys", "/dev", "/etc", "/run", "/tmp"].contains(&path);
-        let why = kept.then(|| format!("{path} is never shared with a cell: name what is needed of it"));
+        let why = kept.then(|| format!("{path} is never shared with a cell: name a directory in it"));
         if let Some(why) = why.or_else(|| path_fault(path)) {
             faults.push(Fault::error(place.path, "root_path", why));
         }
@@ -188,9 +188,9 @@ pub(super) fn environment(environment: &At<'_>, faults: &mut Vec<Fault>) {
         let first = name.bytes().next().is_some_and(|byte| byte.is_ascii_alphabetic() || byte == b'_');
         let rest = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
         let says = if !first || !rest || name.len() > 255 {
-            "a name has letters, digits and _, and begins with no digit: rename it"
+            "a name must have letters, digits and _, and not begin with a digit: rename it"
         } else if value.contains('\0') || value.len() > 32 * 1024 {
-            "a value has no NUL and at most 32 KiB: shorten it"
+            "a value must have no NUL and at most 32 KiB: shorten it"
         } else {
             continue;
         };

@@ -38,7 +38,7 @@ fn each_once(places: Vec<At<'_>>, what: &str, faults: &mut Vec<Fault>) {
         if let Some(name) = place.text()
             && !seen.insert(name)
         {
-            let says = format!("another {what} is called so: rename one, or take one out");
+            let says = format!("another {what} has this name: rename one, or remove one");
             faults.push(Fault::error(place.path, "duplicate", says));
         }
     }

@@ -10,14 +10,14 @@ pub(super) fn all(root: &At<'_>, context: &Context<'_>, faults: &mut Vec<Fault>)
             !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_')
         };
         let says = if !permission.split_once('.').is_some_and(|(noun, verb)| word(noun) && word(verb)) {
-            "a permission is written noun.verb, like member.get: write it so"
+            "a permission is written noun.verb, like member.get: change it"
         } else if !context.known_permissions.contains(&permission) {
-            "there is no such permission: look at the reference of permissions"
+            "there is no such permission: see the reference of permissions"
         } else if !context.grantable.contains(&permission) {
             faults.push(Fault::error(
                 place.path,
                 "forbidden_permission",
-                "no adapter's account is given this: take it out, and leave that to the people of the project",
+                "no adapter's account can have this: remove it, and leave it to the project's people",
             ));
             continue;
         } else {

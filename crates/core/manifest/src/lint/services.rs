@@ -17,7 +17,7 @@ pub(super) fn each(component: &At<'_>, faults: &mut Vec<Fault>) {
         if let Some(text) = path.text()
             && (!text.starts_with('/') || text.bytes().any(|byte| byte <= b' ' || byte == 127))
         {
-            let says = "the path of a probe begins with / and has no spaces: write it so";
+            let says = "the path of a probe must begin with / and have no spaces: change it";
             faults.push(Fault::error(path.path, "probe_path", says));
         }
         for port in [by.get("tcp"), by.get("http").get("port")] {
@@ -25,7 +25,7 @@ pub(super) fn each(component: &At<'_>, faults: &mut Vec<Fault>) {
                 faults.push(Fault::error(
                     port.path,
                     "probe_port",
-                    "a port is 1 to 65535: name the service's",
+                    "a port must be 1 to 65535: name the service's",
                 ));
             }
         }
@@ -54,7 +54,7 @@ fn command(command: &At<'_>, faults: &mut Vec<Fault>) {
     }
     for word in &words {
         if word.text().is_some_and(|word| word.contains('\0')) {
-            let says = "a word of a command has no NUL: take it out";
+            let says = "an argument of a command must have no NUL: remove it";
             faults.push(Fault::error(word.path.clone(), "program_path", says));
         }
     }
@@ -72,8 +72,7 @@ fn order(services: &At<'_>, faults: &mut Vec<Fault>) {
                     waits.entry(name).or_default().insert(other);
                 }
                 Some(_) => {
-                    let says =
-                        "there is no service of this name in the component: look at its spelling, or add it";
+                    let says = "the component has no service of this name: check its spelling, or add it";
                     faults.push(Fault::error(place.path, "unknown_service", says));
                 }
                 None => {}
@@ -89,14 +88,14 @@ fn order(services: &At<'_>, faults: &mut Vec<Fault>) {
     for service in &services {
         let Some(name) = service.get("name").text().filter(|name| told.insert(*name)) else { continue };
         if leads_to(&waits, name, name) {
-            let says = "it waits for itself, by way of those it comes after: break the circle";
+            let says = "it depends on itself through the services it comes after: break the cycle";
             faults.push(Fault::error(service.get("after").path, "service_cycle", says));
         } else if !on_request.contains(name)
             && let Some(other) =
                 waits.get(name).and_then(|others| others.iter().find(|other| on_request.contains(*other)))
         {
             let says = format!(
-                "it starts with its cell and waits for {other}, which starts only on request: let it do so too"
+                "it starts with its cell and waits for {other}, which starts only on request: start it on request too"
             );
             faults.push(Fault::warning(service.get("after").path, "waits_for_request", says));
         }

@@ -1,4 +1,4 @@
-//! The apps published from this repository have no errors, and each fits as its table states.
+//! The published apps and the manifests of the fixtures have no errors, and each fits as the table of the fixtures states.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -25,7 +25,10 @@ fn repository() -> PathBuf {
 }
 
 fn apps() -> BTreeMap<String, Value> {
-    let folders = std::fs::read_dir(repository().join("apps")).unwrap().map(|entry| entry.unwrap().path());
+    let folders = ["apps", "tests/fixtures/manifests"]
+        .into_iter()
+        .flat_map(|parent| std::fs::read_dir(repository().join(parent)).unwrap())
+        .map(|entry| entry.unwrap().path());
     let read = |folder: PathBuf| {
         let text = std::fs::read_to_string(folder.join("manifest.json")).unwrap();
         // The publisher replaces a name with the digest of the pushed artifact.
@@ -66,10 +69,10 @@ fn no_app_has_a_fault() {
     }
 }
 
-/// The table in the README of the apps is written by hand and checked here.
+/// The table in the README of the fixtures is written by hand and checked here.
 #[test]
 fn every_app_fits_where_the_table_of_the_apps_says() {
-    let readme = std::fs::read_to_string(repository().join("apps/README.md")).unwrap();
+    let readme = std::fs::read_to_string(repository().join("tests/fixtures/manifests/README.md")).unwrap();
     let rows: BTreeMap<String, (&str, &str)> = readme
         .lines()
         .filter_map(|line| {
@@ -93,7 +96,7 @@ fn every_app_fits_where_the_table_of_the_apps_says() {
 #[test]
 fn golden_compatibility() {
     let mut table = String::from(
-        "How each app of apps/ fits, with the members that it has by default. A * marks how it is meant to be spread;\n\
+        "How each app and each manifest of tests/fixtures fits, with the members that it has by default. A * marks how it is meant to be spread;\n\
          \"crossing\" is a site whose network of slices crosses allocations.\n\n",
     );
     let mut notes = String::new();

@@ -123,7 +123,7 @@ fn not_overtaken(to: ArtifactState, facts: &Facts<'_>) -> Result<(), Refusal> {
     match facts.releases.iter().find(|(_, state)| ahead(*state)) {
         None => Ok(()),
         Some((release, state)) => Err(Refusal::Held(format!(
-            "{release} is {state} and made of it, and no release is ahead of what it is made of: demote the release first"
+            "{release} is {state} and uses it, and a release cannot be ahead of its artifacts: demote the release first"
         ))),
     }
 }
@@ -136,11 +136,11 @@ pub(crate) fn no_such_step(from: ArtifactState, to: ArtifactState, forward: bool
         (ArtifactState::Canary, false) => "demote it to staged, or promote it to active",
         (ArtifactState::Active, _) => "demote it to deprecated, or promote another of its line",
         (ArtifactState::Deprecated, _) => "demote it to retired",
-        (ArtifactState::Retired, _) => "nothing: publish another",
+        (ArtifactState::Retired, _) => "none: publish another",
         (ArtifactState::Draft, false) => "promote it to staged, or demote it to retired",
         (ArtifactState::Staged, false) => "demote it to retired, or promote it to canary",
     };
-    Refusal::NoSuchStep(format!("it is {from} and cannot become {to} by this; what can be done is: {next}"))
+    Refusal::NoSuchStep(format!("it is {from} and cannot become {to} by this; allowed: {next}"))
 }
 
 pub(crate) fn trusted(to: ArtifactState, policy: &TrustPolicy, verdict: &Verdict) -> Result<(), Refusal> {
@@ -149,8 +149,8 @@ pub(crate) fn trusted(to: ArtifactState, policy: &TrustPolicy, verdict: &Verdict
         Trust::Untrusted => Err(Refusal::Untrusted(verdict.says.clone())),
         Trust::Unsigned if policy.lets_unsigned(to) => Ok(()),
         Trust::Unsigned => Err(Refusal::Untrusted(format!(
-            "nobody signed it, and the project's policy lets what is unsigned become {} at the most: sign it with a key that \
-             the project trusts, or change the policy",
+            "it has no signature, and the project's policy allows unsigned artifacts to become {} at most: \
+             sign it with a key that the project trusts, or change the policy",
             policy.unsigned_up_to
         ))),
     }
@@ -162,8 +162,8 @@ fn staged(facts: &Facts<'_>) -> Result<(), Refusal> {
     }
     if facts.policy.smoke_to_stage && !facts.smoked {
         return Err(Refusal::NotSmoked(
-            "the project's policy asks for a smoke test: make a cell from this digest, wait until it runs, and name it as \
-             smoke_cell"
+            "the project's policy requires a smoke test: create a cell from this digest, wait until it runs, \
+             and name it as smoke_cell"
                 .to_owned(),
         ));
     }
@@ -175,11 +175,11 @@ fn retired(artifact: &Artifact, facts: &Facts<'_>) -> Result<(), Refusal> {
         return Err(Refusal::Held(format!("its grace period ends at {at}")));
     }
     if !facts.held_by.is_empty() {
-        return Err(Refusal::Held(format!("it is still needed: {}", facts.held_by.join("; "))));
+        return Err(Refusal::Held(format!("it is still in use: {}", facts.held_by.join("; "))));
     }
     if let Some((release, state)) = facts.releases.first() {
         return Err(Refusal::Held(format!(
-            "it is still needed: {release} is made of it, which is {state}: retire that first"
+            "it is still in use: {release} uses it and is {state}: retire that first"
         )));
     }
     Ok(())

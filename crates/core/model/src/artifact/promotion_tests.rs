@@ -247,7 +247,7 @@ fn lint_keeps_an_artifact_from_being_staged_and_says_why() {
         signature: None,
         checked_at: Timestamp::UNIX_EPOCH,
     };
-    let lint = ["the environment holds what looks like a secret: API_TOKEN".to_owned()];
+    let lint = ["the environment contains API_TOKEN, which looks like a secret".to_owned()];
     let facts = Facts {
         policy: &TrustPolicy::default(),
         verdict: &verdict,

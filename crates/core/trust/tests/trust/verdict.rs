@@ -130,7 +130,7 @@ fn a_changed_file_is_named() {
     let verdict = decide(&subject, &signature, &[trusted("ours", &key)]);
     let Verdict::Untrusted { reason } = verdict else { panic!("{verdict:?}") };
     assert_eq!(reason.word(), "wrong_digest");
-    assert!(reason.to_string().contains("\"model/weights.bin\" has another content"), "{reason}");
+    assert!(reason.to_string().contains("\"model/weights.bin\" has different content"), "{reason}");
 }
 
 #[test]
@@ -192,15 +192,15 @@ fn what_cannot_be_read_is_malformed() {
     let text = String::from_utf8(good.clone()).unwrap();
     let huge = [text.trim_end_matches('}'), ",\"more\":\"", &"x".repeat(MOST_PAYLOAD), "\"}"].concat();
     for (signature, says) in [
-        (Signature::Simple { payload: good.clone(), signature: vec![], digest }, "no signature in it"),
+        (Signature::Simple { payload: good.clone(), signature: vec![], digest }, "contains no signature"),
         (Signature::Simple { signature: key.sign(&good), payload: good, digest: manifest() }, "not that of"),
-        (simple_over(&key, b"words".to_vec()), "no simple signing document"),
-        (simple_over(&key, text.replace("container", "other").into_bytes()), "is of the type"),
+        (simple_over(&key, b"words".to_vec()), "not a simple signing document"),
+        (simple_over(&key, text.replace("container", "other").into_bytes()), "has the type"),
         (simple_over(&key, huge.into_bytes()), "longer than"),
-        (bundled(b"words".to_vec()), "no Sigstore bundle"),
+        (bundled(b"words".to_vec()), "not a Sigstore bundle"),
         (bundled(vec![b' '; MOST_BUNDLE + 1]), "longer than"),
         (envelope(&key, &format!("\"{}\"", "x".repeat(MOST_PAYLOAD))), "longer than"),
-        (envelope(&key, "words"), "no in-toto statement"),
+        (envelope(&key, "words"), "not an in-toto statement"),
         (envelope(&key, &statement("https://model_signing/signature/v1.0", &[manifest()])), "list of files"),
     ] {
         let verdict = decide(&subject(), &[signature], &[trusted("ours", &key)]);
