@@ -51,8 +51,9 @@ impl FromStr for Address {
     type Err = AgentError;
 
     fn from_str(text: &str) -> Result<Self, AgentError> {
-        let wrong =
-            || AgentError::Refused(format!("{text:?} is no address of a server: write https://HOST:PORT"));
+        let wrong = || {
+            AgentError::Refused(format!("{text:?} is not the address of a server: write https://HOST:PORT"))
+        };
         let uri: http::Uri = text.parse().map_err(|_| wrong())?;
         let (Some("https"), Some(host), Some(port)) = (uri.scheme_str(), uri.host(), uri.port_u16()) else {
             return Err(wrong());

@@ -76,7 +76,7 @@ impl Dial {
         match tokio::time::timeout(CONNECT_WITHIN, connect).await {
             Ok(Ok(stream)) => Ok((TokioIo::new(stream), edition)),
             Ok(Err(error)) => Err(unreachable(error.to_string())),
-            Err(_) => Err(unreachable("nobody answered in ten seconds".to_owned())),
+            Err(_) => Err(unreachable("no answer within ten seconds".to_owned())),
         }
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use muster_cell::CellStatus;
 use muster_ids::{AllocationId, CellId, TaskId};
-use muster_image::{Digest, ImageHold};
+use muster_image::{Digest, ImageHold, ImageReservation};
 use muster_wire::cell::{CellPlace, Wanted};
 use muster_wire::task::{Details, Findings, Place, Refusal, TaskKind};
 
@@ -163,6 +163,19 @@ impl Driver {
         }
     }
 
+    /// Counts an image against the budget of its project before it is fetched.
+    pub(crate) async fn reserve_image(
+        &self,
+        digest: &Digest,
+        bytes: u64,
+        owner: real::ImageOwner,
+    ) -> Result<Option<ImageReservation>, Undone> {
+        let Self::Real(driver) = self else { return Ok(None) };
+        let (driver, digest) = (driver.clone(), *digest);
+        let reserved = tokio::task::spawn_blocking(move || driver.reserve_image(&digest, bytes, owner)).await;
+        reserved.unwrap_or_else(|error| Err(format!("the driver failed: {error}").into()))
+    }
+
     /// Evicts unused images until `bytes` can be written, if that can free enough.
     pub(crate) async fn evict_for(&self, bytes: u64) {
         let Self::Real(driver) = self else { return };
@@ -241,6 +254,15 @@ impl Driver {
         }
     }
 
+    /// Returns the number of allocations whose checks may run at once.
+    pub(crate) fn checked_at_once(&self) -> usize {
+        match self {
+            // Its checks use nothing.
+            Self::Simulated(_) => usize::MAX,
+            Self::Real(driver) => driver.checked_at_once(),
+        }
+    }
+
     /// Returns the access that streams have to its cells.
     pub(crate) fn inside(&self) -> Arc<dyn Inside> {
         match self {
@@ -280,7 +302,7 @@ impl Driver {
             Self::Real(driver) => loop {
                 let (driver, now) = (driver.clone(), env.now());
                 if let Err(error) = tokio::task::spawn_blocking(move || driver.supervise(now)).await {
-                    tracing::error!(%error, "supervision failed; it is tried again");
+                    tracing::error!(%error, "supervision failed; retrying");
                 }
                 tokio::time::sleep(real::LOOK).await;
             },

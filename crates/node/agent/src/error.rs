@@ -23,14 +23,14 @@ pub enum AgentError {
     Join(CallError),
     /// The server no longer accepts the node.
     #[error(
-        "the server does not take this node any more ({0}); what is on the machine was left as it is. If it should come \
-         back, enrol it anew: `muster agent join --force` with a fresh token"
+        "the server rejects this node ({0}); the machine was left unchanged. To return it, enrol it again: \
+         `muster agent join --force` with a fresh token"
     )]
     Retired(String),
     /// The certificate expired before it could be renewed.
     #[error(
-        "the node's certificate ended at {0} before it could be renewed; enrol the machine anew: `muster agent join \
-         --force` with a fresh token"
+        "the node's certificate expired at {0} before it could be renewed; enrol the machine again: `muster \
+         agent join --force` with a fresh token"
     )]
     CertificateEnded(jiff::Timestamp),
 }

@@ -10,7 +10,7 @@ use crate::inventory::Pretend;
 
 const FILE: &str = "pretend.json";
 
-#[derive(Serialize, Deserialize)]
+#[derive(PartialEq, Serialize, Deserialize)]
 struct Kept {
     gpus: u32,
     seed: String,
@@ -25,16 +25,20 @@ pub fn fake_gpus(
 ) -> Result<Option<Pretend>, AgentError> {
     let kept: Option<Kept> = folder.read_document(FILE)?;
     let Some(gpus) = gpus.or(kept.as_ref().map(|kept| kept.gpus)) else { return Ok(None) };
-    let seed = match kept {
-        Some(kept) => kept.seed,
+    let seed = match &kept {
+        Some(kept) => kept.seed.clone(),
         None => {
             // Machines may share a name before they join, but never a GPU.
             let chance: String = env.bytes::<3>().iter().map(|byte| format!("{byte:02x}")).collect();
             format!("{name}-{chance}")
         }
     };
-    folder.write_document(FILE, &Kept { gpus, seed: seed.clone() })?;
-    Ok(Some(Pretend { gpus, seed }))
+    let next = Kept { gpus, seed };
+    // An agent must start on a full disk too.
+    if kept.as_ref() != Some(&next) {
+        folder.write_document(FILE, &next)?;
+    }
+    Ok(Some(Pretend { gpus, seed: next.seed }))
 }
 
 #[cfg(test)]
@@ -45,7 +49,7 @@ mod tests {
     use crate::folder::Folder;
 
     #[test]
-    fn pretended_gpus_are_the_same_at_every_start() {
+    fn simulated_gpus_are_the_same_at_every_start() {
         let parent = tempfile::tempdir().unwrap();
         let (folder, env) = (Folder::new(parent.path()), Env::for_tests(1));
         assert_eq!(fake_gpus(&folder, None, "a", &env).unwrap(), None);

@@ -68,7 +68,7 @@ impl Fences {
         let newest = seen.map(|fence| fence.incarnation).max(there);
         if let Some(newest) = newest.filter(|newest| incarnation < *newest) {
             return Ok(Err(Barred::Stale(format!(
-                "stale incarnation: {incarnation} was asked for, and {newest} has been seen"
+                "stale incarnation: {incarnation} was requested, but {newest} is known"
             ))));
         }
         let same = seen.filter(|fence| fence.incarnation == incarnation);
@@ -79,14 +79,17 @@ impl Fences {
             }
             // The incarnation is not recorded: the task that destroys the older one names the older one.
             if let Some(older) = there.filter(|there| *there < incarnation) {
-                return Ok(Err(Barred::Occupied(format!("incarnation {older} is still there"))));
+                return Ok(Err(Barred::Occupied(format!("incarnation {older} still exists"))));
             }
         }
         let destroyed = destroyed || matches!(kind, TaskKind::Destroy | TaskKind::CellDestroy);
         if same.is_none_or(|fence| fence.destroyed != destroyed) {
-            self.seen.insert(id, Fence { incarnation, destroyed, at: now });
-            self.seen.retain(|_, fence| now.duration_since(fence.at) < KEPT);
-            self.folder.write_document(FILE, &self.seen)?;
+            let mut next = self.seen.clone();
+            next.insert(id, Fence { incarnation, destroyed, at: now });
+            next.retain(|_, fence| now.duration_since(fence.at) < KEPT);
+            // A fence that is known but not persisted would let a retry pass without persisting it.
+            self.folder.write_document(FILE, &next)?;
+            self.seen = next;
         }
         Ok(Ok(()))
     }
@@ -155,6 +158,21 @@ mod tests {
         assert!(matches!(case.admit(TaskKind::Prepare, 2, Some(1)), Err(Barred::Occupied(_))));
         assert_eq!(case.admit(TaskKind::Destroy, 1, Some(1)), Ok(()));
         assert_eq!(case.admit(TaskKind::Prepare, 2, None), Ok(()));
+    }
+
+    #[test]
+    fn a_fence_that_could_not_be_persisted_does_not_pass_the_next_time_either() {
+        let parent = tempfile::tempdir().unwrap();
+        let missing = Folder::new(parent.path().join("missing"));
+        let mut case = case(&missing);
+        let thing = Thing { id: &case.id.clone(), incarnation: 1 };
+        for _ in 0..2 {
+            case.fences.admit(TaskKind::Prepare, thing, None, case.now).unwrap_err();
+        }
+        missing.make().unwrap();
+        assert_eq!(case.admit(TaskKind::Prepare, 1, None), Ok(()));
+        case.fences = Fences::open(&missing).unwrap();
+        assert_eq!(case.fences.seen.len(), 1);
     }
 
     #[test]

@@ -13,6 +13,9 @@ use serde::de::DeserializeOwned;
 
 use crate::AgentError;
 
+/// With less room than this the next write may fail.
+const LEAST_FREE_KIB: u64 = 1024;
+
 /// A folder accessible only to its owner.
 #[derive(Debug, Clone)]
 pub struct Folder {
@@ -23,7 +26,7 @@ pub struct Folder {
 /// Exclusive lock of an agent on its folder.
 #[derive(Debug)]
 pub struct Lock(
-    #[expect(dead_code, reason = "the file is held, never read: closing it gives the lock back")] File,
+    #[expect(dead_code, reason = "the file is held, never read: closing it releases the lock")] File,
 );
 
 impl Lock {
@@ -50,10 +53,17 @@ impl Folder {
         &self.path
     }
 
+    /// Describes the shortage if its disk is full.
+    pub(crate) fn shortage(&self) -> Option<String> {
+        let system = rustix::fs::statvfs(&self.path).ok()?;
+        let free = system.f_bavail.saturating_mul(system.f_frsize) >> 10;
+        (free < LEAST_FREE_KIB).then(|| "the node's disk is full: free space on it".to_owned())
+    }
+
     /// Creates the folder if it is missing.
     pub fn make(&self) -> Result<(), AgentError> {
         let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.path);
-        made.map_err(|error| AgentError::file(&self.path, format!("the folder cannot be made: {error}")))
+        made.map_err(|error| AgentError::file(&self.path, format!("the folder cannot be created: {error}")))
     }
 
     /// Locks the folder until the lock is dropped.
@@ -89,7 +99,7 @@ impl Folder {
         {
             return Err(AgentError::file(
                 &path,
-                "others may read it: `chmod 600` it, if it was not read already",
+                "other users can read it: `chmod 600` it, if it was not read already",
             ));
         }
         self.read(name)
@@ -129,9 +139,9 @@ impl Folder {
     pub(crate) fn read_document<T: DeserializeOwned>(&self, name: &str) -> Result<Option<T>, AgentError> {
         let Some(text) = self.read(name)? else { return Ok(None) };
         let document = serde_json::from_str(&text);
-        document
-            .map(Some)
-            .map_err(|error| AgentError::file(&self.path.join(name), format!("it is not ours: {error}")))
+        document.map(Some).map_err(|error| {
+            AgentError::file(&self.path.join(name), format!("it belongs to another program: {error}"))
+        })
     }
 
     pub(crate) fn write_document<T: Serialize>(&self, name: &str, document: &T) -> Result<(), AgentError> {
@@ -159,7 +169,14 @@ mod tests {
         assert_eq!(folder.read_secret("key.pem").unwrap().as_deref(), Some("secret"));
         std::fs::set_permissions(folder.path().join("key.pem"), std::fs::Permissions::from_mode(0o640))
             .unwrap();
-        assert!(folder.read_secret("key.pem").unwrap_err().to_string().contains("others may read it"));
+        assert!(folder.read_secret("key.pem").unwrap_err().to_string().contains("other users can read it"));
+    }
+
+    #[test]
+    fn a_disk_without_room_is_described() {
+        // The kernel reports that its own file system has no room.
+        assert!(Folder::new("/proc").shortage().unwrap().contains("full"));
+        assert_eq!(Folder::new(std::env::temp_dir()).shortage(), None);
     }
 
     #[test]

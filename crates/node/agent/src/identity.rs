@@ -112,7 +112,7 @@ pub(crate) fn ensure_key(folder: &Folder) -> Result<String, AgentError> {
         return Ok(key);
     }
     let key = rcgen::KeyPair::generate_for(&rcgen::PKCS_ECDSA_P256_SHA256)
-        .map_err(|error| AgentError::Refused(format!("no key could be made: {error}")))?;
+        .map_err(|error| AgentError::Refused(format!("no key could be created: {error}")))?;
     let key = key.serialize_pem();
     folder.write(KEY, &key)?;
     Ok(key)
@@ -127,7 +127,7 @@ pub(crate) fn request(key: &str) -> Result<String, AgentError> {
         params.serialize_request(&key)?.pem()
     };
     make().map_err(|error: rcgen::Error| {
-        AgentError::Refused(format!("no certificate can be asked for: {error}"))
+        AgentError::Refused(format!("no certificate can be requested: {error}"))
     })
 }
 
@@ -136,7 +136,7 @@ pub(crate) fn certificates(pem: &str) -> Result<Vec<CertificateDer<'static>>, Ag
     let read: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem.as_bytes()).collect();
     match read {
         Ok(certificates) if !certificates.is_empty() => Ok(certificates),
-        Ok(_) => Err(AgentError::Refused("a certificate was expected, and there is none".to_owned())),
-        Err(error) => Err(AgentError::Refused(format!("a certificate cannot be read: {error}"))),
+        Ok(_) => Err(AgentError::Refused("a certificate was expected, but there is none".to_owned())),
+        Err(error) => Err(AgentError::Refused(format!("a certificate is invalid: {error}"))),
     }
 }

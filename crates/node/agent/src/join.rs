@@ -42,7 +42,7 @@ pub fn check_fresh(folder: &Folder, force: bool) -> Result<(), AgentError> {
         _ if force => Ok(()),
         Ok(None) => Ok(()),
         Ok(Some(identity)) => Err(AgentError::Refused(format!(
-            "{} has joined already, as {} ({}): run it with `muster agent run`, or start anew with --force",
+            "{} has already joined, as {} ({}): run it with `muster agent run`, or start over with --force",
             folder.path().display(),
             identity.node.name,
             identity.node.node_id
@@ -77,7 +77,7 @@ pub async fn join(
     let authorities = identity::certificates(&joined.authority)?;
     if !authorities.iter().any(|authority| invitation.trust.accepts(authority)) {
         return Err(AgentError::Refused(
-            "the server answered with another authority than the one whose fingerprint was given".to_owned(),
+            "the server's authority does not match the given fingerprint".to_owned(),
         ));
     }
     let identity = Identity {
@@ -107,14 +107,13 @@ async fn ask(invitation: &Invitation, request: &Join, env: &Env) -> Result<Joine
             Err(error @ (CallError::Lost(_) | CallError::Refused { status: 500.., .. }))
                 if attempt < ATTEMPTS =>
             {
-                tracing::warn!(%error, attempt, "no answer to the request to join; asking again");
+                tracing::warn!(%error, attempt, "no answer to the join request; retrying");
                 attempt += 1;
             }
             // The first attempt may have succeeded, with its response lost.
             Err(CallError::Refused { status: 401, code, detail }) if attempt > 1 => {
-                let detail = format!(
-                    "{detail}; an attempt before this one, whose answer was lost, may have used it up"
-                );
+                let detail =
+                    format!("{detail}; an earlier attempt, whose response was lost, may have used it up");
                 return Err(AgentError::Join(CallError::Refused { status: 401, code, detail }));
             }
             Err(error) => return Err(AgentError::Join(error)),

@@ -4,7 +4,7 @@
 //! cell: so each cell has a queue of its own for it. A service that is started is waited for until it is ready, and may be what
 //! another one waits for: so each service has one of its own too. A check changes nothing, so it waits for nothing but a free
 //! slot of the node's. Slots go to the project with the fewest running checks, and no project has all of them: a tenant with many
-//! checks delays its own.
+//! checks delays its own. Nor do checks of more allocations run at once than the node keeps memory back for.
 //!
 //! The next task of an allocation starts when the server has accepted the report of the previous one. Otherwise a crash
 //! could leave two tasks done and unreported, and the first, delivered again, would run on the state left by the second: a
@@ -70,24 +70,39 @@ const CHECKS_OF_PROJECT: usize = 16;
 const CHECKS_ON_NODE: usize = 32;
 
 /// The checks that run, counted by their owners.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct RunningChecks {
+    /// Allocations whose checks may run at once.
+    allocations_at_once: usize,
     of_project: BTreeMap<Option<ProjectId>, usize>,
-    of_allocation: BTreeMap<AllocationId, usize>,
+    of_allocation: BTreeMap<CheckOwner, usize>,
     on_node: usize,
 }
 
 impl RunningChecks {
+    fn new(allocations_at_once: usize) -> Self {
+        let (of_project, of_allocation) = (BTreeMap::new(), BTreeMap::new());
+        Self { allocations_at_once, of_project, of_allocation, on_node: 0 }
+    }
+
     fn add(&mut self, owner: CheckOwner) {
         *self.of_project.entry(owner.project).or_default() += 1;
-        *self.of_allocation.entry(owner.allocation).or_default() += 1;
+        *self.of_allocation.entry(owner).or_default() += 1;
         self.on_node += 1;
     }
 
     /// How many run for its project and for its allocation.
     fn count_of(&self, owner: CheckOwner) -> (usize, usize) {
         let of_project = self.of_project.get(&owner.project).copied().unwrap_or_default();
-        (of_project, self.of_allocation.get(&owner.allocation).copied().unwrap_or_default())
+        (of_project, self.of_allocation.get(&owner).copied().unwrap_or_default())
+    }
+
+    /// Whether there is memory for checks of another allocation: half of the node's for one project.
+    fn has_memory_for(&self, owner: CheckOwner) -> bool {
+        let of_project = self.of_allocation.keys().filter(|other| other.project == owner.project).count();
+        self.of_allocation.contains_key(&owner)
+            || self.of_allocation.len() < self.allocations_at_once
+                && of_project < self.allocations_at_once.div_ceil(2)
     }
 
     fn has_room_for(&self, owner: CheckOwner) -> bool {
@@ -95,6 +110,7 @@ impl RunningChecks {
         self.on_node < CHECKS_ON_NODE
             && of_project < CHECKS_OF_PROJECT
             && of_allocation < CHECKS_OF_ALLOCATION
+            && self.has_memory_for(owner)
     }
 }
 
@@ -127,8 +143,10 @@ impl Job {
 }
 
 /// The queues.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Lanes {
+    /// Allocations whose checks may run at once.
+    checked_at_once: usize,
     waiting: BTreeMap<Lane, VecDeque<Job>>,
     running: BTreeSet<Lane>,
     /// Finished tasks whose reports the server has not accepted.
@@ -138,6 +156,11 @@ pub(crate) struct Lanes {
 }
 
 impl Lanes {
+    pub(crate) fn new(checked_at_once: usize) -> Self {
+        let (waiting, running) = (BTreeMap::new(), BTreeSet::new());
+        Self { checked_at_once, waiting, running, untold: BTreeMap::new(), held: BTreeSet::new() }
+    }
+
     /// Queues a job; false for a task that is already held.
     pub(crate) fn add(&mut self, job: Job) -> bool {
         if let Job::Task(task) = &job
@@ -177,7 +200,7 @@ impl Lanes {
             Lane::Check(owner, task) => Some((*owner, *task)),
             _ => None,
         };
-        let mut running = RunningChecks::default();
+        let mut running = RunningChecks::new(self.checked_at_once);
         for (owner, _) in self.running.iter().filter_map(check) {
             running.add(owner);
         }
@@ -256,7 +279,7 @@ mod tests {
     fn one_of_each_allocation_runs_at_a_time_and_the_next_when_it_was_told() {
         let env = Env::for_tests(1);
         let (a, b) = (Lane::Place(env.id()), Lane::Place(env.id()));
-        let mut lanes = Lanes::default();
+        let mut lanes = Lanes::new(usize::MAX);
         for lane in [&a, &a, &b, &Lane::Node] {
             assert!(lanes.add(task(&env, lane.clone())));
         }
@@ -301,7 +324,7 @@ mod tests {
         let env = Env::for_tests(1);
         let project = env.id();
         let (busy, quiet) = (owner_in(&env, project), owner_in(&env, project));
-        let mut lanes = Lanes::default();
+        let mut lanes = Lanes::new(usize::MAX);
         for _ in 0..100 {
             assert!(lanes.add(check(&env, busy)));
         }
@@ -325,7 +348,7 @@ mod tests {
     fn a_project_with_more_checks_than_a_node_runs_delays_only_its_own() {
         let env = Env::for_tests(1);
         let (greedy, modest): (ProjectId, ProjectId) = (env.id(), env.id());
-        let mut lanes = Lanes::default();
+        let mut lanes = Lanes::new(usize::MAX);
         for _ in 0..CHECKS_ON_NODE {
             let owner = owner_in(&env, greedy);
             for _ in 0..2 * CHECKS_OF_ALLOCATION {
@@ -343,7 +366,7 @@ mod tests {
     fn on_a_node_without_room_the_next_check_is_of_the_project_with_the_fewest() {
         let env = Env::for_tests(1);
         let projects: [ProjectId; 3] = [(); 3].map(|()| env.id());
-        let mut lanes = Lanes::default();
+        let mut lanes = Lanes::new(usize::MAX);
         for project in &projects[..2] {
             for _ in 0..CHECKS_ON_NODE {
                 let owner = owner_in(&env, *project);
@@ -364,12 +387,43 @@ mod tests {
         }
     }
 
+    /// Attack: many small allocations, to use more memory for checks than the node keeps back.
     #[test]
-    fn a_ghost_waits_for_what_runs_and_not_for_what_is_untold() {
+    fn checks_of_more_allocations_than_there_is_memory_for_wait_and_no_project_has_all_of_it() {
+        let env = Env::for_tests(1);
+        let (greedy, modest): (ProjectId, ProjectId) = (env.id(), env.id());
+        let mut lanes = Lanes::new(5);
+        for _ in 0..20 {
+            let owner = owner_in(&env, greedy);
+            for _ in 0..2 {
+                assert!(lanes.add(check(&env, owner)));
+            }
+        }
+        let allocations = |begun: &[(CheckOwner, Lane)]| {
+            begun.iter().map(|(owner, _)| owner.allocation).collect::<std::collections::BTreeSet<_>>().len()
+        };
+        let begun = begin_checks(&mut lanes);
+        assert_eq!((allocations(&begun), begun.len()), (3, 6), "all checks of three of them");
+        for _ in 0..3 {
+            let owner = owner_in(&env, modest);
+            assert!(lanes.add(check(&env, owner)));
+        }
+        assert_eq!(allocations(&begin_checks(&mut lanes)), 2, "the other has the rest");
+        let ended = begun[0].0;
+        for (_, lane) in begun.into_iter().filter(|(owner, _)| *owner == ended) {
+            assert!(begin_checks(&mut lanes).is_empty(), "its allocation still has one");
+            lanes.end(lane, None);
+        }
+        let next = begin_checks(&mut lanes);
+        assert_eq!(next.iter().map(|(owner, _)| owner.project).collect::<Vec<_>>(), [Some(modest)]);
+    }
+
+    #[test]
+    fn a_stale_copy_waits_for_running_tasks_and_not_for_unreported_ones() {
         let env = Env::for_tests(1);
         let allocation_id = env.id();
         let a = Lane::Place(allocation_id);
-        let mut lanes = Lanes::default();
+        let mut lanes = Lanes::new(usize::MAX);
         lanes.add(task(&env, a.clone()));
         let Some(Job::Task(first)) = lanes.begin().pop() else { unreachable!() };
         let (gone, _) = tokio::sync::oneshot::channel();
@@ -384,7 +438,7 @@ mod tests {
         let env = Env::for_tests(1);
         let Job::Task(first) = task(&env, Lane::Node) else { unreachable!() };
         let again = || Job::Task(first.clone());
-        let mut lanes = Lanes::default();
+        let mut lanes = Lanes::new(usize::MAX);
         assert!(lanes.add(again()));
         assert!(!lanes.add(again()));
         assert_eq!(lanes.begin().len(), 1);
@@ -419,7 +473,7 @@ mod tests {
         let service = |name: &str| {
             of(CellAct::Service(ServiceOrder { name: name.into(), action: ServiceAction::Start }))
         };
-        let mut lanes = Lanes::default();
+        let mut lanes = Lanes::new(usize::MAX);
         for job in
             [service("database"), service("web"), service("web"), of(CellAct::Files(FilesOrder::default()))]
         {

@@ -21,8 +21,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::dial::{Dial, Stream};
 
-/// Maximum size of a response. The server limits the tasks in one response far below this; only the full desired state of a
-/// node can exceed it.
+/// Maximum size of a response. The server limits the tasks and the page of the desired state in one response far below
+/// this.
 const ANSWER_LIMIT: usize = 16 << 20;
 
 /// Reason why a request has no response.
@@ -35,7 +35,7 @@ pub enum CallError {
     #[error("the connection was lost: {0}")]
     Lost(String),
     /// The response exceeds the limit.
-    #[error("the server's answer is longer than {ANSWER_LIMIT} bytes")]
+    #[error("the server's response is longer than {ANSWER_LIMIT} bytes")]
     TooLong,
     /// The server refused the request.
     #[error("{detail} ({code}, {status})")]
@@ -48,7 +48,7 @@ pub enum CallError {
         detail: String,
     },
     /// The response cannot be parsed.
-    #[error("the server's answer cannot be read: {0}")]
+    #[error("the server's response is invalid: {0}")]
     Strange(String),
 }
 

@@ -38,7 +38,7 @@ pub(crate) async fn looking(node: &Running) -> Result<Infallible, AgentError> {
                 }
                 Err(error) if error.status() == Some(409) => node.session_lost(session),
                 Err(error) => {
-                    tracing::warn!(%error, "the changed hardware was not noted; trying again");
+                    tracing::warn!(%error, "the changed hardware was not reported; retrying");
                     backoff.pause().await;
                 }
             }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use muster_wire::inventory::Inventory;
 
-use crate::inventory::{DiskReserve, Pretend, read, simulated};
+use crate::inventory::{Pretend, Reserve, read, simulated};
 
 /// Source of an inventory.
 #[derive(Debug, Clone)]
@@ -13,8 +13,8 @@ pub enum Machine {
     This {
         /// Directory on the file system that is measured.
         data_dir: PathBuf,
-        /// Reserved disk space, not offered to allocations.
-        reserve: DiskReserve,
+        /// Resources that are not offered to allocations.
+        reserve: Reserve,
         /// GPUs to simulate.
         simulated: Option<Pretend>,
     },

@@ -98,7 +98,7 @@ impl Running {
             dial: Dial::new(identity.node.server.parse()?, config, env.clone(), cut),
             fences: Mutex::new(Fences::open(&folder)?),
             identity: Mutex::new(identity),
-            lanes: Mutex::default(),
+            lanes: Mutex::new(Lanes::new(driver.checked_at_once())),
             queued: Notify::new(),
             settled: Notify::new(),
             outbox: Outbox::default(),

@@ -42,7 +42,7 @@ pub(crate) async fn observing(node: &Running) -> Result<Infallible, AgentError> 
         let found = match node.driver.observe().await {
             Ok(found) => found,
             Err(error) => {
-                tracing::warn!(%error, "the status of cells cannot be read; trying again");
+                tracing::warn!(%error, "the status of cells cannot be read; retrying");
                 backoff.pause().await;
                 continue;
             }
@@ -69,7 +69,7 @@ pub(crate) async fn observing(node: &Running) -> Result<Infallible, AgentError> 
                     continue;
                 }
                 Err(error) => {
-                    tracing::warn!(%error, "the status of cells was not taken; trying again");
+                    tracing::warn!(%error, "the status of cells was rejected; retrying");
                     backoff.pause().await;
                     continue;
                 }

@@ -38,7 +38,7 @@ pub(crate) async fn polling(node: &Running) -> Result<Infallible, AgentError> {
         let began = tokio::time::Instant::now();
         node.session.send_replace(Some(welcome.session));
         node.phase.send_replace(Phase::Polling);
-        tracing::info!(session = welcome.session, "the server has taken this node up");
+        tracing::info!(session = welcome.session, "the server accepted this node");
         ask_for_work(node, &mut link, &welcome, &mut backoff).await?;
         node.phase.send_replace(Phase::Away);
         node.session_lost(welcome.session);
@@ -67,7 +67,7 @@ async fn take_up(node: &Running, link: &mut Link) -> Result<Option<Welcome>, Age
         let welcome: Welcome = match answer {
             Ok(welcome) => welcome,
             Err(error) => {
-                tracing::warn!(%error, "the server does not take this node up; trying again");
+                tracing::warn!(%error, "the server does not accept this node; retrying");
                 return Ok(None);
             }
         };
@@ -133,11 +133,13 @@ fn receive(node: &Running, task: serde_json::Value) {
             tracing::debug!(task = %id, ?kind, correlation_id, fresh, "a task");
         }
         Err(error) => {
-            tracing::error!(%error, %task, "a task that this agent cannot read");
+            tracing::error!(%error, %task, "a task that this agent does not support");
             let Ok(Named { id, incarnation, generation }) = Named::deserialize(&task) else { return };
             let (ending, findings) = (Ending::Failed, Findings::default());
-            let message =
-                Some(format!("this agent ({}) cannot read the task: {error}", env!("CARGO_PKG_VERSION")));
+            let message = Some(format!(
+                "this agent ({}) does not support the task: {error}",
+                env!("CARGO_PKG_VERSION")
+            ));
             node.outbox.put(Report { task_id: id, incarnation, generation, ending, findings, message });
         }
     }
@@ -150,10 +152,39 @@ async fn follow(node: &Running, wanted: Wanted, so_far: i64) -> i64 {
     match node.driver.follow(wanted).await {
         Ok(reached) => reached,
         Err(error) => {
-            tracing::error!(revision, %error, "what the node should have could not be brought about; trying again");
+            tracing::error!(revision, %error, "the desired state of the node could not be reached; retrying");
             tokio::time::sleep(FOLLOW_AGAIN).await;
             so_far
         }
+    }
+}
+
+/// Pages of the desired state received so far.
+#[derive(Default)]
+struct Pages(Option<Wanted>);
+
+impl Pages {
+    /// Adds a page, and returns the desired state once it is complete. Without a page it starts over.
+    fn add(&mut self, page: Option<Wanted>) -> Option<Wanted> {
+        let so_far = self.0.take();
+        let page = page?;
+        let wanted = match so_far {
+            Some(mut so_far) => {
+                so_far.add_page(page);
+                so_far
+            }
+            None => page,
+        };
+        if wanted.next.is_none() {
+            return Some(wanted);
+        }
+        self.0 = Some(wanted);
+        None
+    }
+
+    /// Returns where the next page begins.
+    fn next(&self) -> Option<String> {
+        self.0.as_ref()?.next.clone()
     }
 }
 
@@ -173,8 +204,15 @@ async fn ask_for_work(
     // A poll counts as a heartbeat when it begins, so it must be shorter than the heartbeat interval.
     let wait_seconds = (welcome.heartbeat_seconds * 3 / 4).clamp(1, 60);
     node.poll_seconds.store(wait_seconds, std::sync::atomic::Ordering::Relaxed);
-    let mut poll =
-        Poll { session: welcome.session, wait_seconds, revision: 0, observed: false, tasks_only: false };
+    let mut poll = Poll {
+        session: welcome.session,
+        wait_seconds,
+        revision: 0,
+        wanted_after: None,
+        observed: false,
+        tasks_only: false,
+    };
+    let mut pages = Pages::default();
     let patience = Duration::from_secs(wait_seconds) + PATIENCE;
     loop {
         tokio::time::sleep(node.driver.heartbeat_jitter()).await;
@@ -189,29 +227,30 @@ async fn ask_for_work(
                 crate::self_fencing::heard(node);
                 backoff.reset();
                 tasks.into_iter().for_each(|task| receive(node, task));
-                if let Some(wanted) = wanted {
+                if let Some(wanted) = pages.add(wanted) {
                     poll.revision = follow(node, wanted, poll.revision).await;
                 }
+                poll.wanted_after = pages.next();
             }
             Err(CallError::Refused { status: 409, detail, .. }) => {
-                tracing::warn!(detail, "the session is over; saying hello again");
+                tracing::warn!(detail, "the session is over; sending hello again");
                 return Ok(());
             }
             // A new hello requeues its tasks, and they are then delivered without the desired state. Nothing else on this
             // node depends on that.
             Err(error @ CallError::TooLong) => {
-                tracing::error!(%error, "everything that this node should have is too long; asking for tasks alone for a while");
+                tracing::error!(%error, "the desired state of this node is too long; requesting only tasks for a while");
                 let until = tokio::time::Instant::now() + TASKS_ONLY;
                 *node.tasks_only_until.lock().expect("no holder of this lock can panic") = Some(until);
                 return Ok(());
             }
             // The lost response may have carried tasks. A new session requeues them.
             Err(error @ (CallError::Lost(_) | CallError::Strange(_))) => {
-                tracing::warn!(%error, "an answer with work may be lost; saying hello again");
+                tracing::warn!(%error, "a response with work may be lost; sending hello again");
                 return Ok(());
             }
             Err(error) => {
-                tracing::warn!(%error, "no work can be asked for; trying again");
+                tracing::warn!(%error, "no work can be requested; retrying");
                 backoff.pause().await;
             }
         }

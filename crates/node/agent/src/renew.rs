@@ -44,13 +44,20 @@ pub(crate) async fn renewing(node: &Running) -> Result<Infallible, AgentError> {
         let mut link = Link::new(&node.dial);
         let question = Renew { csr: present.request()? };
         match unless_retired(link.call::<_, Renewed>(paths::RENEW, &question, PATIENCE).await)? {
-            Ok(renewed) => {
-                due = take(node, present, renewed)?;
-                backoff.reset();
-                tracing::info!(next = %due, "the certificate was renewed");
-            }
+            Ok(renewed) => match take(node, present, renewed) {
+                Ok(next) => {
+                    due = next;
+                    backoff.reset();
+                    tracing::info!(next = %due, "the certificate was renewed");
+                }
+                // A disk that is full now is no reason to leave the node alone: the present certificate is valid.
+                Err(error) => {
+                    tracing::warn!(%error, "the new certificate was not saved; trying again");
+                    backoff.pause().await;
+                }
+            },
             Err(error) => {
-                tracing::warn!(%error, "the certificate was not renewed; trying again");
+                tracing::warn!(%error, "the certificate was not renewed; retrying");
                 backoff.pause().await;
             }
         }

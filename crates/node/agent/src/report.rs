@@ -30,7 +30,7 @@ pub(crate) async fn reporting(node: &Running) -> Result<Infallible, AgentError> 
                 backoff.reset();
                 most = AT_ONCE;
                 for refused in &heard.refused {
-                    tracing::warn!(task = %refused, "nobody waits for what was reported of this task; it is dropped");
+                    tracing::warn!(task = %refused, "the server no longer wants the report of this task; it is dropped");
                 }
                 told(node, &question.reports);
             }
@@ -38,13 +38,13 @@ pub(crate) async fn reporting(node: &Running) -> Result<Infallible, AgentError> 
             // The server rejects one of the reports permanently. They are sent one by one, so that only that one is dropped.
             Err(error) if matches!(error.status(), Some(400 | 413 | 422)) => {
                 if let [report] = &question.reports[..] {
-                    tracing::error!(task = %report.task_id, %error, "the server cannot read this report; it is dropped");
+                    tracing::error!(task = %report.task_id, %error, "the server rejects this report as invalid; it is dropped");
                     told(node, &question.reports);
                 }
                 most = 1;
             }
             Err(error) => {
-                tracing::warn!(%error, waiting = question.reports.len(), "reports were not taken; trying again");
+                tracing::warn!(%error, waiting = question.reports.len(), "reports were rejected; retrying");
                 backoff.pause().await;
             }
         }

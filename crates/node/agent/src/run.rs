@@ -57,13 +57,13 @@ async fn serve(agent: Agent, mut stop: watch::Receiver<bool>) -> Result<(), Agen
             match never {}
         }
     }
-    tracing::info!("stopping: what runs is finished and reported first");
+    tracing::info!("stopping: running tasks are finished and reported first");
     node.lanes.lock().expect("no holder of this lock can panic").forget_waiting();
     let finished = tokio::time::timeout(FINISH_WITHIN, select(Box::pin(node.idle()), service)).await;
     match finished {
         Ok(Either::Left(_)) => tracing::info!("stopped"),
         Ok(Either::Right((ended, _))) => return ended.map(|never| match never {}),
-        Err(_) => tracing::warn!("stopped with work under way: the server will ask for it again"),
+        Err(_) => tracing::warn!("stopped with tasks in progress: the server repeats them"),
     }
     Ok(())
 }

@@ -48,7 +48,7 @@ impl Heard {
     pub(crate) fn remembered(folder: &Folder) -> Self {
         // The file is written atomically, and a power cut leaves only a file of an earlier boot.
         let kept = folder.read_document(FILE).unwrap_or_else(|error| {
-            tracing::warn!(%error, "when the platform was last heard cannot be read; counting from now on");
+            tracing::warn!(%error, "the time of the platform's last answer is unreadable; counting from now on");
             None
         });
         since(kept, &boot(), uptime())
@@ -63,7 +63,7 @@ impl Heard {
         // The record need not survive the machine, so it is not flushed.
         let folder = Folder::unflushed(folder.path());
         if let Err(error) = folder.write_document(FILE, &Kept { boot: boot(), heard: self }) {
-            tracing::warn!(%error, "when the platform was last heard cannot be written down");
+            tracing::warn!(%error, "the time of the platform's last answer cannot be written");
         }
     }
 }
@@ -105,7 +105,7 @@ pub(crate) async fn watching(node: &Running) -> Infallible {
             if ending.iter().any(|(other, _)| *other == place) {
                 continue;
             }
-            tracing::warn!(cell = %place.cell_id, seconds = silent.as_secs(), "nothing was heard for too long: destroying it");
+            tracing::warn!(cell = %place.cell_id, seconds = silent.as_secs(), "the platform did not answer for too long: destroying it");
             let (gone, done) = oneshot::channel();
             node.queue(Job::StaleCopy(StaleCopy::Cell { cell: place.clone(), keep_state: true }, gone));
             ending.push((place, done));
@@ -127,7 +127,7 @@ fn too_long(node: &Running) -> Vec<(CellPlace, Duration)> {
             cells.map(|(place, _)| (place, silent)).collect()
         }
         Err(error) => {
-            tracing::error!(%error, "which cells must stop cannot be seen; trying again");
+            tracing::error!(%error, "the cells to stop cannot be listed; retrying");
             Vec::new()
         }
     }

@@ -27,7 +27,7 @@ impl Trust {
     /// Parses 64 hexadecimal digits, with or without colons.
     pub fn fingerprint(text: &str) -> Result<Self, AgentError> {
         let digits: String = text.chars().filter(|letter| *letter != ':').collect();
-        let wrong = || AgentError::Refused(format!("{text:?} is no SHA-256: 64 hexadecimal digits are"));
+        let wrong = || AgentError::Refused(format!("{text:?} is not a SHA-256: write 64 hexadecimal digits"));
         if digits.len() != 64 || !digits.is_ascii() {
             return Err(wrong());
         }
@@ -84,7 +84,7 @@ pub(crate) fn joined(identity: &Identity, env: &Env) -> Result<Arc<ClientConfig>
         .with_root_certificates(roots(&certificates(&identity.authority)?)?)
         .with_client_auth_cert(certificates(&identity.certificate)?, identity.private_key()?)
         .map_err(|error| {
-            AgentError::Refused(format!("the node's certificate and key do not fit: {error}"))
+            AgentError::Refused(format!("the node's certificate and key do not match: {error}"))
         })?;
     Ok(finish(config))
 }
@@ -103,7 +103,7 @@ fn roots(authorities: &[CertificateDer<'static>]) -> Result<RootCertStore, Agent
     for authority in authorities {
         let added = roots.add(authority.clone());
         added.map_err(|error| {
-            AgentError::Refused(format!("the authority's certificate is not one: {error}"))
+            AgentError::Refused(format!("the authority's certificate is invalid: {error}"))
         })?;
     }
     Ok(roots)
@@ -127,7 +127,7 @@ impl ServerCertVerifier for Joining {
         let authority = intermediates.iter().rev().find(|certificate| self.0.accepts(certificate));
         let Some(authority) = authority else {
             return Err(Error::General(
-                "the server does not show the authority whose fingerprint was given: do not join, and ask the operator"
+                "the server's authority does not match the given fingerprint: do not join, and ask the operator"
                     .to_owned(),
             ));
         };

@@ -6,7 +6,7 @@ use futures::StreamExt as _;
 use futures::stream::FuturesUnordered;
 use jiff::Timestamp;
 use muster_wire::cell::CellOrder;
-use muster_wire::task::{Details, Ending, Findings, Place, Report, Task, TaskKind};
+use muster_wire::task::{Details, Ending, Findings, Place, Refusal, Report, Task, TaskKind};
 
 use crate::AgentError;
 use crate::driver::{Order, Outcome, Undone};
@@ -51,7 +51,7 @@ async fn perform(node: &Running, job: Job) -> (Lane, Option<Report>) {
         // An earlier agent process may have done it, so it is not reported; the server expires the task on its own.
         Job::Task(task) if task.expires_at <= node.env.now() => {
             let (id, correlation_id) = (task.id, &task.correlation_id);
-            tracing::warn!(task = %id, kind = ?task.kind, correlation_id, "expired before it was begun; it is dropped");
+            tracing::warn!(task = %id, kind = ?task.kind, correlation_id, "expired before it was started; it is dropped");
             node.lanes.lock().expect("no holder of this lock can panic").release(id);
             (lane, None)
         }
@@ -60,7 +60,7 @@ async fn perform(node: &Running, job: Job) -> (Lane, Option<Report>) {
             // The result is unknown, so it is not reported: the server delivers the task again.
             Err(error) => {
                 let (id, correlation_id) = (task.id, &task.correlation_id);
-                tracing::error!(task = %id, kind = ?task.kind, correlation_id, %error, "a task has no known end");
+                tracing::error!(task = %id, kind = ?task.kind, correlation_id, %error, "the result of a task is unknown");
                 node.lanes.lock().expect("no holder of this lock can panic").release(id);
                 (lane, None)
             }
@@ -136,7 +136,15 @@ async fn outcome(node: &Running, task: &Task) -> Outcome {
         until: task.expires_at,
         given: Ok(Given::default()),
     };
-    match admit(node, &order, true)? {
+    let admitted = match admit(node, &order, true) {
+        Ok(admitted) => admitted,
+        // The fence could not be persisted, so nothing was done.
+        Err(error) => match node.folder.shortage() {
+            Some(full) => return Ok(Err(Undone::because(Refusal::NodeFull, full))),
+            None => return Err(error),
+        },
+    };
+    match admitted {
         Ok(()) => {
             order.given = provide(node, &order, task.expires_at).await?;
             node.driver.carry_out(order).await

@@ -70,7 +70,7 @@ fn remove(init: &Process, ids: u32, path: &str) -> CellResult<()> {
         match rustix::fs::unlinkat(&folder, name, AtFlags::empty()) {
             Err(Errno::ISDIR) => match rustix::fs::unlinkat(&folder, name, AtFlags::REMOVEDIR) {
                 Err(Errno::NOTEMPTY | Errno::EXIST) => {
-                    refused(format!("{path} is a directory with something in it"))
+                    refused(format!("{path} is a directory that is not empty"))
                 }
                 result => result.doing(doing),
             },

@@ -17,7 +17,6 @@ use crate::range::Ranges;
 use crate::record::{self, Phase, Place, Record, RootSource, Trace};
 use crate::settings::Settings;
 use crate::supervise::Memos;
-use crate::witness;
 
 /// The cells of a node. All durable state is on disk: another instance, opened on the same folders after a crash, continues
 /// where this one stopped. Only one may exist at a time.
@@ -55,6 +54,8 @@ impl Cells {
         };
         cells.drop_half_told()?;
         cells.drop_witnesses()?;
+        // Without their memory, which would keep a lower limit from being set.
+        cells.layout.make(&cells.all_checks_group(), cells.settings.checks.of_node()?)?;
         Ok(cells)
     }
 
@@ -62,7 +63,7 @@ impl Cells {
     fn drop_witnesses(&self) -> CellResult<()> {
         for cell in record::known(&self.settings.folder)? {
             if let Err(error) = self.clear_witnesses(cell) {
-                tracing::warn!(%cell, %error, "what is left of a check stays until the cell is destroyed");
+                tracing::warn!(%cell, %error, "leftovers of a check stay until the cell is destroyed");
             }
         }
         Ok(())
@@ -77,7 +78,7 @@ impl Cells {
                 && !record.spec.secrets.is_empty()
                 && let Err(error) = self.remove_all(cell, &Reason::Remade)
             {
-                tracing::warn!(%cell, %error, "a half-made cell could not be removed; whoever makes it again tries it again");
+                tracing::warn!(%cell, %error, "a partial cell could not be removed; the next creation retries it");
             }
         }
         Ok(())
@@ -119,7 +120,7 @@ impl Cells {
     /// Creates the control group of an allocation, with limits shared by its cells, or updates the limits.
     pub fn group_make(&self, allocation: AllocationId, limits: Limits) -> CellResult<()> {
         self.layout.make(&self.group(allocation), limits)?;
-        self.layout.make(&self.checks_group(allocation), witness::limits()?)
+        self.layout.make(&self.checks_group(allocation), self.settings.checks.of_allocation()?)
     }
 
     /// Changes the limits of an allocation.
@@ -131,6 +132,11 @@ impl Cells {
     pub fn group_remove(&self, allocation: AllocationId) -> CellResult<()> {
         self.layout.remove(&self.checks_group(allocation))?;
         self.layout.remove(&self.group(allocation))
+    }
+
+    /// Removes the control groups that belong to no allocation, of a node without allocations.
+    pub fn remove_own_groups(&self) -> CellResult<()> {
+        self.layout.remove(&self.all_checks_group())
     }
 
     /// Returns the kernel's current values for the control group of an allocation.
@@ -178,7 +184,12 @@ impl Cells {
 
     /// Returns the control group shared by the checks of an allocation.
     pub(crate) fn checks_group(&self, allocation: AllocationId) -> String {
-        format!("{}/checks.{allocation}", self.settings.cgroup_root)
+        format!("{}/{allocation}", self.all_checks_group())
+    }
+
+    /// Returns the control group shared by all checks on the node.
+    fn all_checks_group(&self) -> String {
+        format!("{}/checks", self.settings.cgroup_root)
     }
 
     pub(crate) fn cell_group(&self, record: &Record) -> String {

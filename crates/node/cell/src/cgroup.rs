@@ -160,7 +160,7 @@ impl Layout {
                 folder.push(part);
                 match fs::create_dir(&folder) {
                     Err(error) if error.kind() != ErrorKind::AlreadyExists => {
-                        return Err(error).doing(|| format!("make the control group {}", folder.display()));
+                        return Err(error).doing(|| format!("create the control group {}", folder.display()));
                     }
                     _ => inherit_cpus(&parent, &folder)?,
                 }

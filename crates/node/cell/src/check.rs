@@ -21,7 +21,7 @@ pub(crate) fn name(text: &str) -> CellResult<()> {
     if good {
         Ok(())
     } else {
-        refused(format!("'{}' is no name: use a-z, 0-9 and -, at most 63", text.escape_debug()))
+        refused(format!("'{}' is not a name: use a-z, 0-9 and -, at most 63", text.escape_debug()))
     }
 }
 
@@ -29,7 +29,7 @@ pub(crate) fn name(text: &str) -> CellResult<()> {
 pub(crate) fn command_id(text: &str) -> CellResult<()> {
     let good = (1..=64).contains(&text.len())
         && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_');
-    if good { Ok(()) } else { refused(format!("'{}' is no id of a command", text.escape_debug())) }
+    if good { Ok(()) } else { refused(format!("'{}' is not the id of a command", text.escape_debug())) }
 }
 
 /// Validates an absolute path without `.`, `..`, empty parts and control characters.
@@ -44,10 +44,7 @@ pub(crate) fn path(text: &str) -> CellResult<()> {
     if good {
         Ok(())
     } else {
-        refused(format!(
-            "'{}' is no path: it must be absolute, and have no . or .. in it",
-            text.escape_debug()
-        ))
+        refused(format!("'{}' is not a path: it must be absolute, without . or ..", text.escape_debug()))
     }
 }
 
@@ -80,7 +77,7 @@ const LONGEST_TEXT: usize = 262_144;
 /// Validates files to write and to remove.
 pub(crate) fn files(order: &FilesOrder) -> CellResult<()> {
     if order.write.len() > 100 || order.remove.len() > 100 || order.secrets.len() > 64 {
-        return refused("at most 100 files are written, 100 removed and 64 secrets given at once");
+        return refused("at most 100 files can be written, 100 removed and 64 secrets given at once");
     }
     for file in &order.write {
         path(&file.path)?;
@@ -101,7 +98,7 @@ pub(crate) fn once(order: &CommandOrder) -> CellResult<()> {
     owner(order.uid)?;
     owner(order.gid)?;
     if order.stdin.len() > LONGEST_TEXT {
-        return refused(format!("what a command reads is at most {LONGEST_TEXT} bytes long"));
+        return refused(format!("the input of a command can have at most {LONGEST_TEXT} bytes"));
     }
     Ok(())
 }
@@ -117,7 +114,7 @@ pub(crate) fn witness(order: &ProbeOrder) -> CellResult<()> {
     owner(order.uid)?;
     owner(order.gid)?;
     if order.sees.len() > 16 {
-        return refused("a check sees at most 16 directories of the cell");
+        return refused("a check can access at most 16 directories of the cell");
     }
     for (number, seen) in order.sees.iter().enumerate() {
         path(seen)?;
@@ -125,11 +122,11 @@ pub(crate) fn witness(order: &ProbeOrder) -> CellResult<()> {
         let kept = NEVER_SEEN.iter().any(|kept| Path::new(seen).starts_with(kept));
         if kept || matches!(seen.trim_end_matches('/'), "" | "/etc") {
             return refused(format!(
-                "{seen} cannot be seen by a check: programs and what they load come from the image alone; name a directory with data"
+                "{seen} cannot be used by a check: programs and libraries come only from the image; name a directory with data"
             ));
         }
         if order.sees[..number].contains(seen) {
-            return refused(format!("{seen} is to be seen twice"));
+            return refused(format!("{seen} is listed twice"));
         }
     }
     Ok(())
@@ -139,7 +136,7 @@ pub(crate) fn witness(order: &ProbeOrder) -> CellResult<()> {
 pub(crate) fn environment(environment: &BTreeMap<String, String>) -> CellResult<()> {
     for (key, value) in environment {
         if key.is_empty() || key.contains(['=', '\0']) || value.contains('\0') {
-            return refused(format!("'{}' is no name and value of an environment", key.escape_debug()));
+            return refused(format!("'{}' is not a name and value of an environment", key.escape_debug()));
         }
     }
     Ok(())
@@ -150,7 +147,7 @@ pub(crate) fn owner(id: u32) -> CellResult<()> {
     if id < crate::range::SIZE {
         Ok(())
     } else {
-        refused(format!("{id} is no id in a cell; it has 0 to 65535"))
+        refused(format!("{id} is not an id in a cell; it has 0 to 65535"))
     }
 }
 
@@ -160,7 +157,7 @@ pub(crate) fn mode(text: &str) -> CellResult<u32> {
         Ok(mode) if (3..=4).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_digit()) => {
             Ok(mode)
         }
-        _ => refused(format!("'{}' is no mode of a file; write it like 644", text.escape_debug())),
+        _ => refused(format!("'{}' is not a file mode; write it like 644", text.escape_debug())),
     }
 }
 
@@ -168,15 +165,15 @@ pub(crate) fn mode(text: &str) -> CellResult<u32> {
 pub(crate) fn make(make: &Make<'_>) -> CellResult<()> {
     name(make.name)?;
     if make.incarnation < 1 {
-        return refused("an incarnation is 1 or more");
+        return refused("an incarnation must be 1 or more");
     }
     spec(make.spec)?;
     if !make.storage.is_absolute() || !make.storage.is_dir() {
-        return refused(format!("the storage {} is not there; make it first", make.storage.display()));
+        return refused(format!("the storage {} does not exist; create it first", make.storage.display()));
     }
     match &make.root {
         RootSource::Image { folder, .. } if !folder.is_absolute() || !folder.is_dir() => {
-            return refused(format!("the unpacked image {} is not there", folder.display()));
+            return refused(format!("the unpacked image {} does not exist", folder.display()));
         }
         RootSource::Host { directories } => {
             for directory in directories {
@@ -210,21 +207,21 @@ pub(crate) fn told(wanted: &[SecretFile], secrets: &[Secret<'_>]) -> CellResult<
         if !good {
             let name = named.file.escape_debug();
             return refused(format!(
-                "'{name}' is no name of a secret's file: use letters, digits, _ . and -, and begin with no . or -"
+                "'{name}' is not a file name of a secret: use letters, digits, _ . and -, and do not begin with . or -"
             ));
         }
         if !names.insert(named.file.as_str()) {
-            return refused(format!("two secrets are to be the file {}", named.file));
+            return refused(format!("two secrets have the file {}", named.file));
         }
         owner(named.uid)?;
         owner(named.gid)?;
         let told = secrets.iter().filter(|secret| secret.file == named.file);
         if told.filter(|secret| (secret.uid, secret.gid) == (named.uid, named.gid)).count() != 1 {
-            return refused(format!("the secret {} was not told; ask for it again", named.file));
+            return refused(format!("the secret {} is missing; request it again", named.file));
         }
     }
     if secrets.len() != names.len() {
-        return refused("a secret was told that the cell does not ask for");
+        return refused("a secret was given that the cell does not use");
     }
     match secrets.iter().find(|secret| secret.content.len() > LONGEST) {
         Some(long) => refused(format!("the secret {} is longer than {LONGEST} bytes", long.file)),
@@ -281,7 +278,7 @@ fn services(services: &[Service]) -> CellResult<()> {
     for service in services {
         name(&service.name)?;
         if !names.insert(service.name.as_str()) {
-            return refused(format!("two services are called {}", service.name));
+            return refused(format!("two services are named {}", service.name));
         }
         arguments(&service.command)?;
         environment(&service.environment)?;
@@ -293,7 +290,7 @@ fn services(services: &[Service]) -> CellResult<()> {
             Some(ProbeBy::Http { path, .. })
                 if !path.starts_with('/') || path.contains(|c: char| c.is_whitespace() || c.is_control()) =>
             {
-                return refused(format!("'{}' is no path of an HTTP probe", path.escape_debug()));
+                return refused(format!("'{}' is not the path of an HTTP probe", path.escape_debug()));
             }
             _ => {}
         }
@@ -308,9 +305,7 @@ fn services(services: &[Service]) -> CellResult<()> {
             .map(|service| service.name.as_str())
             .collect();
         if ready.is_empty() {
-            return refused(
-                "the services wait for each other, or for one that does not exist: look at 'after'",
-            );
+            return refused("the services wait for each other, or for a missing one: check 'after'");
         }
         placed.extend(ready);
     }

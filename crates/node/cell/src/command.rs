@@ -189,7 +189,7 @@ impl Cells {
 
 /// Writes the input to a command through its monitor, and closes it.
 fn give(folder: &Path, input: &[u8], patience: Duration) -> CellResult<()> {
-    let doing = || "hand a command its input".to_owned();
+    let doing = || "pass a command its input".to_owned();
     let here: OwnedFd =
         rustix::fs::openat(CWD, folder, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())
             .doing(doing)?;

@@ -48,7 +48,7 @@ pub(crate) fn read<T: DeserializeOwned>(path: &Path) -> CellResult<Option<T>> {
     let Some(text) = read_text(path)? else { return Ok(None) };
     serde_json::from_str(&text).map(Some).or_else(|error| {
         refused(format!(
-            "{} is damaged ({error}); look at it, and remove it to have the cell swept away",
+            "{} is damaged ({error}); examine it, and remove it to have the cell cleaned up",
             path.display()
         ))
     })
@@ -72,7 +72,7 @@ pub(crate) fn folder(path: &Path, mode: u32) -> CellResult<()> {
         fs::DirBuilder::new().recursive(true).mode(0o711).create(path)?;
         fs::set_permissions(path, fs::Permissions::from_mode(mode))
     };
-    attempt().doing(|| format!("make the folder {}", path.display()))
+    attempt().doing(|| format!("create the folder {}", path.display()))
 }
 
 /// Removes a file. A missing one is ignored.
@@ -85,12 +85,7 @@ pub(crate) fn remove(path: &Path) -> CellResult<()> {
     }
 }
 
-/// Removes a folder with its content, without following symbolic links. A missing one is ignored.
+/// Removes a folder with its content, which may be a tenant's, without following symbolic links. A missing one is ignored.
 pub(crate) fn remove_folder(path: &Path) -> CellResult<()> {
-    match fs::remove_dir_all(path) {
-        Err(error) if error.kind() != ErrorKind::NotFound => {
-            Err(error).doing(|| format!("remove {}", path.display()))
-        }
-        _ => Ok(()),
-    }
+    muster_disk::remove_tree(path, None).doing(|| format!("remove {}", path.display()))
 }

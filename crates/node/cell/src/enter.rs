@@ -19,11 +19,11 @@ pub(crate) fn among_mounts<T: Send>(
     };
     std::thread::scope(|scope| {
         let worker = scope.spawn(|| {
-            enter().doing(|| "go among the mounts of a cell".to_owned())?;
+            enter().doing(|| "enter the mount namespace of a cell".to_owned())?;
             act()
         });
-        worker
-            .join()
-            .unwrap_or_else(|_| refused("the thread among a cell's mounts failed; look at the agent's log"))
+        worker.join().unwrap_or_else(|_| {
+            refused("the thread in a cell's mount namespace failed; check the agent's log")
+        })
     })
 }

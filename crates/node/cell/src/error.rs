@@ -11,13 +11,13 @@ pub enum CellError {
     #[error("{0}")]
     Refused(String),
     /// There is no such cell on this node.
-    #[error("there is no cell {0} on this node; make it first")]
+    #[error("there is no cell {0} on this node; create it first")]
     NoCell(CellId),
     /// Its first process ended, and all others with it.
     #[error("{0} is dead: its first process ended")]
     Dead(CellId),
     /// A required program is missing.
-    #[error("{path} is missing, and cells need it: install {package} or say in the settings where it is")]
+    #[error("{path} is missing, and cells need it: install {package} or set its path in the settings")]
     NoTool {
         /// Path that was searched.
         path: PathBuf,
@@ -25,7 +25,7 @@ pub enum CellError {
         package: &'static str,
     },
     /// The caller stopped waiting. The result is unknown.
-    #[error("nobody waits for it any more; ask again")]
+    #[error("the request was abandoned; repeat it")]
     GivenUp,
     /// The operating system returned an error.
     #[error("could not {doing}: {source}")]

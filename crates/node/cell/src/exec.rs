@@ -212,7 +212,8 @@ impl Cells {
         Runner {
             runc: self.settings.tools.runc.clone(),
             runc_root: self.runc_root().to_path_buf(),
-            folder: self.place(cell).folder.join("attached"),
+            // Useless after a reboot, and on a full disk commands should run too.
+            folder: self.place(cell).run.join("attached"),
         }
     }
 

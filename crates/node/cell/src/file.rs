@@ -155,11 +155,11 @@ fn folders(root: &OwnedFd, path: &str) -> CellResult<OwnedFd> {
 
 fn plain(file: &OwnedFd, path: &str) -> CellResult<()> {
     foreign(file, path)?;
-    let seen = rustix::fs::fstat(file).doing(|| format!("look at {path}"))?;
+    let seen = rustix::fs::fstat(file).doing(|| format!("inspect {path}"))?;
     if FileType::from_raw_mode(seen.st_mode) == FileType::RegularFile {
         Ok(())
     } else {
-        refused(format!("{path} is not a plain file"))
+        refused(format!("{path} is not a regular file"))
     }
 }
 
@@ -169,14 +169,14 @@ pub(crate) fn is_folder(record: &Record, path: &str) -> bool {
         return false;
     };
     let look =
-        || inside(&root(init)?, path, OFlags::PATH | OFlags::DIRECTORY).doing(|| format!("look at {path}"));
+        || inside(&root(init)?, path, OFlags::PATH | OFlags::DIRECTORY).doing(|| format!("inspect {path}"));
     as_reader_of(record, look).is_ok()
 }
 
 pub(crate) fn foreign(file: &OwnedFd, path: &str) -> CellResult<()> {
-    let system = rustix::fs::fstatfs(file).doing(|| format!("look at {path}"))?;
+    let system = rustix::fs::fstatfs(file).doing(|| format!("inspect {path}"))?;
     if KERNEL.contains(&system.f_type) {
-        return refused(format!("{path} is the kernel's, and not to be written or read like this"));
+        return refused(format!("{path} belongs to the kernel and cannot be read or written like this"));
     }
     Ok(())
 }
@@ -227,11 +227,11 @@ fn with_rights<T: Send>(
     };
     std::thread::scope(|scope| {
         let worker = scope.spawn(|| {
-            become_root().doing(|| "take the ids of a cell".to_owned())?;
+            become_root().doing(|| "assume the ids of a cell".to_owned())?;
             act()
         });
         worker
             .join()
-            .unwrap_or_else(|_| refused("the thread that writes into a cell failed; look at the agent's log"))
+            .unwrap_or_else(|_| refused("the thread that writes into a cell failed; check the agent's log"))
     })
 }

@@ -45,7 +45,7 @@ fn add(
 ) -> CellResult<()> {
     let doing = || format!("read the folder {prefix:?}");
     if depth > DEEPEST {
-        return refused(format!("{prefix} lies more than {DEEPEST} folders deep"));
+        return refused(format!("{prefix} is more than {DEEPEST} folders deep"));
     }
     let mut names = Vec::new();
     for entry in Dir::read_from(folder).doing(doing)? {

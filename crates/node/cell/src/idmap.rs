@@ -36,7 +36,7 @@ impl Access {
 
 /// Returns a user namespace that maps the ids from `on_disk` to those from `seen` on the node.
 pub(crate) fn mapping(tools: &Tools, on_disk: u32, seen: u32) -> CellResult<OwnedFd> {
-    let doing = || "make a user namespace that maps a cell's ids".to_owned();
+    let doing = || "create a user namespace that maps a cell's ids".to_owned();
     let mut command = tool::command(&tools.unshare);
     command.arg("--user").arg(&tools.cat).stdin(Stdio::piped());
     // The holder ends with its input, and so with this process in any case.
@@ -50,12 +50,13 @@ pub(crate) fn mapping(tools: &Tools, on_disk: u32, seen: u32) -> CellResult<Owne
 
 fn map(pid: u32, on_disk: u32, seen: u32) -> CellResult<OwnedFd> {
     let link = format!("/proc/{pid}/ns/user");
-    let own = fs::read_link("/proc/self/ns/user").doing(|| "read our own user namespace".to_owned())?;
+    let own =
+        fs::read_link("/proc/self/ns/user").doing(|| "read the agent's own user namespace".to_owned())?;
     let since = Instant::now();
-    while fs::read_link(&link).doing(|| "look at a new user namespace".to_owned())? == own {
+    while fs::read_link(&link).doing(|| "inspect a new user namespace".to_owned())? == own {
         if since.elapsed() > Duration::from_secs(10) {
             return refused(
-                "no user namespace was made within 10 seconds; is /proc/sys/user/max_user_namespaces zero?",
+                "no user namespace was created within 10 seconds; is /proc/sys/user/max_user_namespaces zero?",
             );
         }
         std::thread::sleep(Duration::from_micros(300));

@@ -11,13 +11,15 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{CWD, Gid, Mode, OFlags, ResolveFlags, Uid};
 use rustix::io::Errno;
 
-use crate::error::{CellResult, Doing};
+use crate::error::{CellResult, Doing, refused};
 use crate::range::SIZE;
 
 /// Location of a directory that outlives the cell.
 pub(crate) struct Lasting {
     /// An existing folder of this node.
     pub(crate) trusted: PathBuf,
+    /// Whether other nodes write to that folder too, and perhaps to those above it.
+    pub(crate) is_shared: bool,
     /// Path components from there to the directory; missing ones are created.
     pub(crate) names: Vec<String>,
 }
@@ -27,7 +29,9 @@ impl Lasting {
     pub(crate) fn open(&self, at_rest: u32) -> CellResult<OwnedFd> {
         let doing = || format!("open {} without following a link", self.path().display());
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let mut folder = rustix::fs::openat(CWD, &self.trusted, flags, Mode::empty()).doing(doing)?;
+        let links = if self.is_shared { ResolveFlags::NO_SYMLINKS } else { ResolveFlags::empty() };
+        let opened = rustix::fs::openat2(CWD, &self.trusted, flags, Mode::empty(), links);
+        let mut folder = self.ensure_not_replaced(opened, &self.trusted)?.doing(doing)?;
         let mut is_new = false;
         for (number, name) in self.names.iter().enumerate() {
             // Parent folders can be traversed, but not read.
@@ -39,8 +43,8 @@ impl Lasting {
                 Err(error) => return Err(error).doing(doing),
             };
             let beneath = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_XDEV;
-            folder =
-                rustix::fs::openat2(&folder, name.as_str(), flags, Mode::empty(), beneath).doing(doing)?;
+            let opened = rustix::fs::openat2(&folder, name.as_str(), flags, Mode::empty(), beneath);
+            folder = self.ensure_not_replaced(opened, Path::new(name))?.doing(doing)?;
             if is_new {
                 // Regardless of the umask. An existing directory may have been changed by the cell.
                 rustix::fs::fchmod(&folder, mode).doing(doing)?;
@@ -56,6 +60,24 @@ impl Lasting {
         Ok(folder)
     }
 
+    /// Gives the reason why a name on the shared file system is not opened, if another node replaced it.
+    fn ensure_not_replaced(
+        &self,
+        opened: rustix::io::Result<OwnedFd>,
+        name: &Path,
+    ) -> CellResult<rustix::io::Result<OwnedFd>> {
+        match opened {
+            Err(Errno::LOOP | Errno::NOTDIR | Errno::XDEV | Errno::NOENT) if self.is_shared => {
+                refused(format!(
+                    "{} is not used: another node put something else in the place of the directory {}",
+                    self.path().display(),
+                    name.display()
+                ))
+            }
+            opened => Ok(opened),
+        }
+    }
+
     /// Returns the path, for messages.
     pub(crate) fn path(&self) -> PathBuf {
         self.names.iter().fold(self.trusted.clone(), |path, name| path.join(name))
@@ -66,6 +88,7 @@ impl Lasting {
         let name = path.file_name().map(|name| name.to_string_lossy().into_owned());
         Self {
             trusted: path.parent().unwrap_or(Path::new("/")).to_owned(),
+            is_shared: false,
             names: name.into_iter().collect(),
         }
     }
@@ -88,14 +111,22 @@ mod tests {
         let before = fs::metadata(&victim).unwrap().uid();
         let lasting = |names: &[&str]| Lasting {
             trusted: shared.clone(),
+            is_shared: true,
             names: names.iter().map(|&name| name.to_owned()).collect(),
         };
         symlink(&victim, shared.join("net_a")).unwrap();
         fs::create_dir(shared.join("net_b")).unwrap();
         symlink(&victim, shared.join("net_b/home")).unwrap();
-        for names in [&["net_a", "home"], &["net_b", "home"]] {
-            assert!(lasting(names).open(1_000_000).is_err(), "{names:?}");
+        fs::create_dir(shared.join("net_c")).unwrap();
+        let made = std::process::Command::new("mkfifo").arg(shared.join("net_c/home")).status().unwrap();
+        assert!(made.success());
+        for names in [&["net_a", "home"], &["net_b", "home"], &["net_c", "home"]] {
+            let why = lasting(names).open(1_000_000).unwrap_err().to_string();
+            assert!(why.contains("another node put something else"), "{names:?}: {why}");
         }
+        symlink(&victim, folder.path().join("moved")).unwrap();
+        let moved = Lasting { trusted: folder.path().join("moved"), ..lasting(&["home"]) };
+        assert!(moved.open(1_000_000).is_err(), "nor is the folder itself a link");
         for path in [&victim, &victim.join("home")] {
             assert_eq!(fs::metadata(path).unwrap().uid(), before, "{}", path.display());
         }
@@ -104,8 +135,10 @@ mod tests {
     #[test]
     fn a_directory_is_made_once_with_the_ids_that_own_it_and_keeps_what_the_cell_changed() {
         let folder = tempfile::tempdir().unwrap();
-        let lasting =
-            Lasting { trusted: folder.path().to_owned(), names: vec!["net_a".into(), "home".into()] };
+        let lasting = Lasting {
+            names: vec!["net_a".into(), "home".into()],
+            ..Lasting::below_parent(&folder.path().join("x"))
+        };
         lasting.open(1_000_000).expect("run the tests of cells as root");
         let path = lasting.path();
         let found = fs::metadata(&path).unwrap();

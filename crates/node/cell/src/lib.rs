@@ -12,6 +12,7 @@ mod bundle;
 mod cells;
 mod cgroup;
 mod check;
+mod check_limits;
 mod command;
 mod destroy;
 mod document;
@@ -52,6 +53,7 @@ mod witness;
 
 pub use cells::Cells;
 pub use cgroup::{GroupFindings, Limits};
+pub use check_limits::CheckLimits;
 pub use command::Once;
 pub use destroy::DestroyOptions;
 pub use error::{CellError, CellResult};

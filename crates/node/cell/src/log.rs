@@ -328,7 +328,7 @@ pub(crate) fn rotate(log: &Path, folder: &Path, limits: LogLimits) -> CellResult
     match try_rotate(log, folder, limits) {
         // The monitor replaced the file at this moment, by its own limit; the next call handles that.
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
-        done => done.doing(|| format!("put the log {} aside", log.display())),
+        done => done.doing(|| format!("rotate the log {}", log.display())),
     }
 }
 

@@ -45,7 +45,7 @@ impl Cells {
             checked: vec![
                 format!("process {} with its start time", init.pid),
                 "the processes, monitors and exit statuses of its services".to_owned(),
-                "its device nodes and, where the kernel tells, its device rules".to_owned(),
+                "its device nodes and, where the kernel reports them, its device rules".to_owned(),
             ],
             left: Vec::new(),
             death: None,

@@ -66,7 +66,7 @@ impl Cells {
         if let Some(there) = place.read_record()? {
             if there.incarnation > make.incarnation {
                 return refused(format!(
-                    "incarnation {} of {} is here, and {} is older",
+                    "incarnation {} of {} exists here, and {} is older",
                     there.incarnation, make.cell_id, make.incarnation
                 ));
             }
@@ -78,7 +78,7 @@ impl Cells {
                 }
                 (Some(init), Phase::Started) if init.alive() => {
                     return refused(format!(
-                        "incarnation {} of {} runs here; destroy it before another is made",
+                        "incarnation {} of {} runs here; destroy it before creating another",
                         there.incarnation, make.cell_id
                     ));
                 }
@@ -96,7 +96,7 @@ impl Cells {
         check::secrets(make)?;
         self.build(make, &place).inspect_err(|_| {
             if let Err(error) = self.remove_all(make.cell_id, &Reason::Failed) {
-                tracing::warn!(cell = %make.cell_id, %error, "what was made of a cell could not be removed");
+                tracing::warn!(cell = %make.cell_id, %error, "the remains of a failed cell could not be removed");
             }
         })
     }
@@ -164,12 +164,12 @@ impl Cells {
 
         let Some(init) = process::pid_in(&pid_file).and_then(Process::find) else {
             let doing = format!("make {}", make.cell_id);
-            return Err(CellError::Tool { doing, said: "its first process ended at once".to_owned() });
+            return Err(CellError::Tool { doing, said: "its first process ended immediately".to_owned() });
         };
         record.namespaces = process::namespaces(init.pid);
         if record.namespaces.len() != process::NAMESPACES.len() {
             return refused(format!(
-                "{} has not all namespaces of its own; this is a fault of the runtime",
+                "{} lacks namespaces of its own; this is a fault of the runtime",
                 make.cell_id
             ));
         }
@@ -205,7 +205,9 @@ impl Cells {
         match record.phase {
             Phase::Started => return Ok(()),
             Phase::Made => {}
-            Phase::Making => return refused(format!("{cell} is not made yet; make it again, then start it")),
+            Phase::Making => {
+                return refused(format!("{cell} is not created yet; create it again, then start it"));
+            }
             Phase::Destroying => return refused(format!("{cell} is being destroyed")),
         }
         let name = cell.to_string();
@@ -236,7 +238,7 @@ impl Cells {
     pub fn write_people(&self, cell: CellId, people: &[Person]) -> CellResult<()> {
         let record = self.record(cell)?;
         if !record.spec.people {
-            return refused(format!("{cell} did not ask for people"));
+            return refused(format!("{cell} did not request people"));
         }
         let place = self.place(cell);
         for (name, text) in people::files(people) {

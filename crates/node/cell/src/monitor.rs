@@ -142,7 +142,7 @@ impl Monitor<'_> {
     fn lost(&self) -> Seen {
         let said = tool::last_words(&self.folder.join("runc.log"));
         let why = if self.folder.join("pid").exists() {
-            "its monitor was killed, so how it ended is not known".to_owned()
+            "its monitor was killed, so its exit status is unknown".to_owned()
         } else if said.is_empty() {
             "it could not be started".to_owned()
         } else {

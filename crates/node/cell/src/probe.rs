@@ -58,7 +58,7 @@ impl Question {
                 Ok(None) if since.elapsed() < patience => std::thread::sleep(Duration::from_millis(10)),
                 Ok(None) => {
                     attached.kill();
-                    return Err(format!("its probe did not end within {} seconds", patience.as_secs()));
+                    return Err(format!("its probe timed out after {} seconds", patience.as_secs()));
                 }
                 Err(error) => return Err(error.to_string()),
             }
@@ -137,8 +137,8 @@ fn get(mut stream: TcpStream, path: &str, patience: Duration) -> Result<(), Stri
     let head = ask().map_err(|error| format!("GET {path}: {error}"))?;
     match head.split(' ').nth(1).and_then(|code| code.get(..3)?.parse::<u16>().ok()) {
         Some(200..=399) if head.starts_with("HTTP/") => Ok(()),
-        Some(code) => Err(format!("GET {path} was answered with {code}")),
-        None => Err(format!("GET {path} was not answered in HTTP")),
+        Some(code) => Err(format!("GET {path} returned {code}")),
+        None => Err(format!("GET {path} returned no HTTP response")),
     }
 }
 

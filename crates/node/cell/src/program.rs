@@ -36,7 +36,7 @@ pub(crate) fn find_obstacle(record: &Record, lookup: &Lookup<'_>) -> CellResult<
                 Err(Errno::NOENT | Errno::NOTDIR) => continue,
                 Err(_) => return Ok(None),
                 Ok(file) => {
-                    let stat = rustix::fs::fstat(&file).doing(|| format!("look at {candidate}"))?;
+                    let stat = rustix::fs::fstat(&file).doing(|| format!("inspect {candidate}"))?;
                     if can_execute(&stat, lookup.uid, record.ids) {
                         return Ok(None);
                     }

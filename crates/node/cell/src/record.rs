@@ -49,6 +49,7 @@ impl Share {
     pub(crate) fn directory(&self, path: &str) -> Lasting {
         let name = path.trim_matches('/').replace('%', "%25").replace('/', "%2F");
         let mut share = Lasting::below_parent(&self.folder);
+        share.is_shared = true;
         share.names.push(name);
         share
     }

@@ -45,7 +45,8 @@ impl Cells {
     /// Starts or stops a service. A start completes when the service is ready; one that is not ready in time is stopped
     /// again, and the error describes the cause. A stop completes when none of its processes is left.
     pub fn service_request(&self, cell: CellId, request: &Request<'_>) -> CellResult<()> {
-        let until = request.patience.until();
+        // Everything that follows is part of the caller's time.
+        let began = Instant::now();
         if request.order.action == ServiceAction::Stop && self.is_dead(cell, request.incarnation)? {
             // All processes ended with the first one.
             return Ok(());
@@ -64,12 +65,12 @@ impl Cells {
                     (Seen::Absent, run) => Some(run.max(1)),
                     (Seen::Ended { .. }, run) => Some(run + 1),
                 })?;
-                self.await_ready(cell, service, request, (run, until))
+                self.await_ready(cell, service, request, (run, began))
             }
             ServiceAction::Restart => {
                 let run = self.wish(cell, request, |(_, run)| Some(run + 1))?;
                 self.stop(&record, service, (run, request.patience))?;
-                self.await_ready(cell, service, request, (run, until))
+                self.await_ready(cell, service, request, (run, began))
             }
         }
     }
@@ -105,13 +106,13 @@ impl Cells {
         cell: CellId,
         service: &Service,
         request: &Request<'_>,
-        (run, until): (Option<u32>, Instant),
+        (run, began): (Option<u32>, Instant),
     ) -> CellResult<()> {
         // The same task finds its request withdrawn: it failed before.
         let Some(run) = run else {
-            return refused(format!("{} was ended before it was ready", service.name));
+            return refused(format!("{} was stopped before it was ready", service.name));
         };
-        let (began, since) = (Instant::now(), (request.patience.now)());
+        let (until, since) = (began + request.patience.within, (request.patience.now)());
         let why = loop {
             request.patience.check()?;
             self.supervise_cell(cell, (request.patience.now)())?;
@@ -121,7 +122,7 @@ impl Cells {
                 return Err(CellError::NoCell(cell));
             };
             if !plan::is_wanted(view) {
-                return refused(format!("somebody else asked for the end of {} meanwhile", service.name));
+                return refused(format!("another request stopped {} meanwhile", service.name));
             }
             if view.run.number >= run && plan::is_ready(view) {
                 return Ok(());
@@ -252,6 +253,10 @@ struct Unready {
 impl Unready {
     fn told(&self) -> String {
         let mut told = format!("in {} s", self.waited.as_secs().max(1));
+        if let Some(said) = &self.said {
+            told.push_str(&format!("; {said}"));
+        }
+        // The end and the last words stand together: the words explain the end.
         let last = self.exit.map(|exit| exit.to_string());
         match (self.ends, last) {
             (0, _) => {}
@@ -260,17 +265,14 @@ impl Unready {
             (often, Some(last)) => told.push_str(&format!("; it ended {often} times, last with {last}")),
             (often, None) => told.push_str(&format!("; it ended {often} times")),
         }
-        if let Some(said) = &self.said {
-            told.push_str(&format!("; {said}"));
-        }
         let words = self.words.join(" | ");
         let words: String = words.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
         let over = words.chars().count().saturating_sub(LAST_WORDS);
         match (words.trim(), over) {
             ("", _) => told.push_str("; it wrote nothing"),
-            (words, 0) => told.push_str(&format!("; its last words: {words}")),
+            (words, 0) => told.push_str(&format!("; its last output: {words}")),
             (words, over) => {
-                told.push_str("; its last words: …");
+                told.push_str("; its last output: …");
                 told.extend(words.chars().skip(over));
             }
         }
@@ -283,7 +285,7 @@ fn service<'a>(record: &'a Record, name: &str) -> CellResult<&'a Service> {
         || {
             let names: Vec<&str> = record.spec.services.iter().map(|service| service.name.as_str()).collect();
             let names = if names.is_empty() { "it has none".to_owned() } else { names.join(", ") };
-            refused(format!("no service of the cell is called {name}: {names}"))
+            refused(format!("no service of the cell is named {name}: {names}"))
         },
         Ok,
     )
@@ -302,12 +304,16 @@ mod tests {
         };
         assert_eq!(
             of(4, Some(1), None, &["error: no such file", "bye"]),
-            "in 30 s; it ended 4 times, last with 1; its last words: error: no such file | bye"
+            "in 30 s; it ended 4 times, last with 1; its last output: error: no such file | bye"
+        );
+        assert_eq!(
+            of(4, Some(1), Some("nothing listens on port 82"), &["no such disk"]),
+            "in 30 s; nothing listens on port 82; it ended 4 times, last with 1; its last output: no such disk"
         );
         assert_eq!(of(1, Some(3), None, &[]), "in 30 s; it ended with 3; it wrote nothing");
         assert_eq!(
             of(0, None, Some("nothing listens on port 81"), &["a\u{1b}[31m"]),
-            "in 30 s; nothing listens on port 81; its last words: a [31m"
+            "in 30 s; nothing listens on port 81; its last output: a [31m"
         );
         let long = of(0, None, None, &["x".repeat(5000).as_str(), "the end"]);
         assert!(long.chars().count() < 700 && long.ends_with("the end"), "{long}");

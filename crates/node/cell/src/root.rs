@@ -60,17 +60,13 @@ pub(crate) fn mount(tools: &Tools, place: &Place, record: &Record, at_rest: u32)
     attach_lasting(tools, states, at_rest, record.ids)?;
     let Some(share) = &record.share else {
         return match record.spec.shared.first() {
-            Some(path) => refused(format!("it is not said where {path} lies, which it shares with others")),
+            Some(path) => refused(format!("the shared directory of {path} is missing")),
             None => Ok(()),
         };
     };
     let shared = record.spec.shared.iter().enumerate();
     let shared = shared.map(|(number, path)| (share.directory(path), place.shared_mount(number)));
-    attach_lasting(tools, shared.collect(), share.first_id, record.ids).or_else(|error| {
-        refused(format!(
-            "{error}; the file system that the nodes share must be one on which owners can be mapped, like ext4, XFS, Btrfs or CephFS"
-        ))
-    })
+    attach_lasting(tools, shared.collect(), share.first_id, record.ids)
 }
 
 /// Mounts directories that outlive the cell, each created if missing. `at_rest` is the first of the ids that own them on
@@ -88,7 +84,14 @@ fn attach_lasting(
     for (kept, target) in directories {
         let folder = kept.open(at_rest)?;
         document::folder(&target, 0o711)?;
-        idmap::attach_folder(&folder, &kept.path(), &target, &namespace)?;
+        idmap::attach_folder(&folder, &kept.path(), &target, &namespace).or_else(|error| {
+            if !kept.is_shared {
+                return Err(error);
+            }
+            refused(format!(
+                "{error}; the file system that the nodes share must be one on which owners can be mapped, like ext4, XFS, Btrfs or CephFS"
+            ))
+        })?;
     }
     Ok(())
 }
@@ -215,11 +218,11 @@ fn attach_directories(upper: &Path, rootfs: &Path, directories: &[PathBuf]) -> C
         let target = rootfs.join(inside);
         // On many systems /bin is a symbolic link into /usr: such a link is copied.
         if let Ok(link) = fs::read_link(directory) {
-            symlink(&link, &target).doing(|| format!("make the link {}", target.display()))?;
+            symlink(&link, &target).doing(|| format!("create the link {}", target.display()))?;
             continue;
         }
         if !directory.is_dir() {
-            return refused(format!("{} is no directory of this node", directory.display()));
+            return refused(format!("{} is not a directory of this node", directory.display()));
         }
         document::folder(&target, 0o755)?;
         idmap::attach(directory, &target, Access::ReadOnly, None)?;
@@ -238,7 +241,7 @@ pub(crate) fn write_etc(place: &Place, name: &str, text: &str, ids: u32) -> Cell
 }
 
 fn owned(path: &Path, id: u32) -> CellResult<()> {
-    chown(path, Some(id), Some(id)).doing(|| format!("give {} to the cell", path.display()))
+    chown(path, Some(id), Some(id)).doing(|| format!("change the owner of {} to the cell", path.display()))
 }
 
 /// Unmounts everything at or below `folder`.

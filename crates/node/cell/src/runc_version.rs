@@ -56,7 +56,7 @@ fn refusal(said: &str) -> Option<String> {
     };
     (found < RUNC_FLOOR).then(|| {
         format!(
-            "`runc` {RUNC_FLOOR} or later, because older ones have known ways out of cells; here is {found}: update the package"
+            "`runc` {RUNC_FLOOR} or later, because older ones have known escapes from cells; here is {found}: update the package"
         )
     })
 }

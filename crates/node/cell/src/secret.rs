@@ -58,7 +58,7 @@ pub(crate) struct Vault {
 impl Vault {
     /// Creates the empty file system where the runtime expects it.
     pub(crate) fn open(place: &Place, record: &Record) -> CellResult<Self> {
-        let doing = || "make the file system for a cell's secrets".to_owned();
+        let doing = || "create the file system for a cell's secrets".to_owned();
         let options = [
             // Identifies the file system in any mount namespace.
             ("source", record.cell_id.to_string()),
@@ -93,7 +93,7 @@ impl Vault {
     /// Detaches it from the node, so that only the cell has it, and writes the secrets.
     pub(crate) fn fill(self, place: &Place, ids: u32, secrets: &[Secret<'_>]) -> CellResult<()> {
         rustix::mount::unmount(place.secrets(), UnmountFlags::DETACH | UnmountFlags::NOFOLLOW)
-            .doing(|| "take the file system of a cell's secrets off the node".to_owned())?;
+            .doing(|| "unmount the file system of a cell's secrets".to_owned())?;
         secrets.iter().try_for_each(|secret| write(&self.root, ids, secret))
     }
 }
@@ -124,7 +124,9 @@ pub(crate) fn add(record: &Record, init: &Process, secrets: &[Secret<'_>]) -> Ce
     let doing = || "open the file system of a cell's secrets".to_owned();
     let mounts = fs::read_to_string(format!("/proc/{}/mountinfo", init.pid)).doing(doing)?;
     let Some((device, point)) = find(&mounts, &record.cell_id.to_string()) else {
-        return refused("the cell has no place for secrets: it was made by an older agent; make it anew");
+        return refused(
+            "the cell has no file system for secrets: it was created by an older agent; restart it",
+        );
     };
     let namespace = File::open(format!("/proc/{}/ns/mnt", init.pid)).doing(doing)?;
     // Verified after opening: the PID was not reused before.
@@ -138,7 +140,7 @@ pub(crate) fn add(record: &Record, init: &Process, secrets: &[Secret<'_>]) -> Ce
         let root = rustix::mount::open_tree(CWD, &point, flags).doing(doing)?;
         let seen = rustix::fs::fstat(&root).doing(doing)?.st_dev;
         if device != format!("{}:{}", rustix::fs::major(seen), rustix::fs::minor(seen)) {
-            return refused("something else is where the cell's secrets should be; make the cell anew");
+            return refused("something else is mounted at the cell's secrets; restart the cell");
         }
         mount_attr::writable(root.as_fd()).doing(doing)?;
         Ok(root)

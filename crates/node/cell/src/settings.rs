@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use crate::check_limits::CheckLimits;
 use crate::error::{CellError, CellResult, refused};
 use crate::tool::PATH;
 
@@ -39,6 +40,8 @@ pub struct Settings {
     pub run: PathBuf,
     /// Parent control group of the allocations, such as `muster/node-1`.
     pub cgroup_root: String,
+    /// Limits of all checks on the node together.
+    pub checks: CheckLimits,
     /// First id of the node for cells. The first 65536 own files at rest; cells take the following ranges.
     pub id_base: u32,
     /// Required programs.
@@ -70,10 +73,10 @@ pub struct Tools {
 
 /// Required programs: name, Debian package, purpose.
 pub const PROGRAMS: &[(&str, &str, &str)] = &[
-    ("runc", "runc", "makes cells"),
+    ("runc", "runc", "creates cells"),
     ("conmon", "conmon", "watches services of cells, also while no agent runs"),
     ("catatonit", "catatonit", "is the first process of every cell"),
-    ("unshare", "util-linux", "makes namespaces"),
+    ("unshare", "util-linux", "creates namespaces"),
     ("cat", "coreutils", "holds a namespace for a moment"),
     ("nsenter", "util-linux", "enters namespaces"),
     ("mount", "mount", "mounts the process list of a check"),
@@ -146,13 +149,13 @@ impl Settings {
         }
         if self.cgroup_root.split('/').any(|part| part.is_empty() || part.starts_with('.')) {
             return refused(format!(
-                "'{}' is no path of a control group; say something like muster/node-1",
+                "'{}' is not the path of a control group; use something like muster/node-1",
                 self.cgroup_root
             ));
         }
         if self.id_base < 65_536 {
             return refused(
-                "the first id of cells must be 65536 or more, or a cell's root would be somebody on the node",
+                "the first id of cells must be 65536 or more, or a cell's root would be a user of the node",
             );
         }
         Ok(())

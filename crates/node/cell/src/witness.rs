@@ -10,8 +10,8 @@
 //! or slow it down: the check then fails, and counts as failed.
 //!
 //! It has no capabilities, and its own limits instead of the cell's, so that a cell that has used up its memory or its
-//! processes can still be checked. All concurrent checks of an allocation share one such limit, so that running many of them
-//! gains an allocation nothing.
+//! processes can still be checked. All concurrent checks of an allocation share one such limit, and all checks on the node
+//! another ([`crate::CheckLimits`]), so that neither many checks nor many allocations gain anything.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -30,7 +30,6 @@ use serde_json::{Value, json};
 
 use crate::bundle;
 use crate::cells::{Cells, lock};
-use crate::cgroup::Limits;
 use crate::check;
 use crate::document;
 use crate::error::{CellError, CellResult, Doing, refused};
@@ -45,19 +44,11 @@ use crate::tool;
 
 /// Maximum bytes kept of each stream: its end.
 const OUTPUT: usize = 16 << 10;
-/// Limits of a check, independent of its cell, and of all concurrent checks of an allocation together.
-const MEMORY: u64 = 512 << 20;
-const CPUS: u32 = 1;
 const PROCESSES: u64 = 128;
 const CPU_PERIOD: u64 = 100_000;
 /// Timeout for killed processes to end.
 const GONE: Duration = Duration::from_secs(10);
 const PAUSE: Duration = Duration::from_millis(5);
-
-/// Returns the limits shared by the checks of an allocation.
-pub(crate) fn limits() -> CellResult<Limits> {
-    Limits::new(CPUS, MEMORY >> 20)
-}
 
 static NUMBER: AtomicU64 = AtomicU64::new(0);
 
@@ -66,6 +57,7 @@ struct Stand {
     name: String,
     folder: PathBuf,
     group: String,
+    memory_mb: u64,
 }
 
 impl Stand {
@@ -113,6 +105,7 @@ impl Cells {
             folder: self.place(cell).witnesses().join(name),
             group: format!("{}/{cell}.{name}", self.checks_group(allocation)),
             name: format!("{cell}.{name}"),
+            memory_mb: self.settings.checks.allocation_memory_mb(),
         }
     }
 
@@ -295,7 +288,7 @@ fn sees<'a>(record: &'a Record, order: &'a ProbeOrder) -> Vec<&'a str> {
 /// It is found in the node's view of the cell's mounts, beneath its root and through no link at all: the cell controls its
 /// links.
 fn show(place: &Place, record: &Record, path: &str, target: &Path) -> CellResult<bool> {
-    let doing = || format!("open {path} in the cell; a check sees directories, and follows no links to them");
+    let doing = || format!("open {path} in the cell; a check uses directories, and follows no links to them");
     let lasting = place.lasting(record).into_iter();
     let lasting = lasting
         .filter(|(_, lasting)| Path::new(path).starts_with(lasting))
@@ -373,7 +366,7 @@ fn config(
             "cgroupsPath": format!("/{}", stand.group),
             "resources": {
                 "devices": [{ "allow": false, "access": "rwm" }],
-                "memory": { "limit": MEMORY },
+                "memory": { "limit": stand.memory_mb << 20 },
                 "pids": { "limit": PROCESSES },
                 "cpu": { "quota": CPU_PERIOD, "period": CPU_PERIOD },
             },
@@ -396,7 +389,7 @@ fn unbegun(stand: &Stand, program: &str, stderr: &str) -> Option<String> {
         Ok(_) => {}
     }
     if process::pid_in(&stand.pid_file()).is_none() {
-        return Some("the runtime ended before the program began, and did not say why".to_owned());
+        return Some("the runtime ended before the program started, without a reason".to_owned());
     }
     // If the kernel rejects the program, the container's first process reports it on the program's standard error.
     let last = stderr.lines().next_back().unwrap_or_default();
@@ -408,10 +401,7 @@ impl Cells {
     pub(crate) fn running_as(&self, cell: CellId, incarnation: i64) -> CellResult<std::sync::Arc<Record>> {
         let record = self.running(cell)?;
         if record.incarnation != incarnation {
-            return refused(format!(
-                "{cell} is of incarnation {}, and not {incarnation}",
-                record.incarnation
-            ));
+            return refused(format!("{cell} has incarnation {}, not {incarnation}", record.incarnation));
         }
         // Its first process is in the recorded namespaces.
         let pid = record.init.as_ref().map_or(0, |init| init.pid);

@@ -6,6 +6,7 @@
 
 mod device;
 mod disk;
+mod remove_tree;
 mod shared;
 
 pub use device::{Found, Unproven, Wiped, leave, plant, search, wipe};
@@ -13,4 +14,5 @@ pub use disk::{
     DiskFile, DiskId, DiskIdError, DiskState, DiskWiped, Disks, Error, Look, LoopDevice, Mount, PROGRAMS,
     Point, Survey,
 };
-pub use shared::{SharedFiles, SharedFilesError};
+pub use remove_tree::remove_tree;
+pub use shared::{ShareError, SharedFiles, SharedFilesError};

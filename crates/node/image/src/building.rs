@@ -121,7 +121,7 @@ impl Building {
 
     fn make_root(&mut self, name: &Name, kind: &Kind, facts: &Facts) -> io::Result<()> {
         if *kind != Kind::Directory {
-            return Err(refused("it would take the place of the root"));
+            return Err(refused("it would replace the root"));
         }
         let place = self.root.find_or_make(&[])?;
         let directory = open_directory(&place.fd, b".")?;
@@ -182,7 +182,7 @@ impl Building {
         let target_place = self.root.find(parent)?.ok_or_else(nothing)?;
         let stat = look(&target_place.fd, target_last)?.ok_or_else(nothing)?;
         if !matches!(kind(&stat), FileType::RegularFile | FileType::Symlink) {
-            return Err(refused(format!("it links to {}, which is no file", shown(to))));
+            return Err(refused(format!("it links to {}, which is not a file", shown(to))));
         }
         let there = look(&place.fd, last)?;
         if there.is_some_and(|there| (there.st_dev, there.st_ino) == (stat.st_dev, stat.st_ino)) {

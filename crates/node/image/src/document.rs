@@ -130,7 +130,7 @@ fn top(document: &Digest, bytes: &[u8]) -> Result<Kind, Error> {
 
 fn few(manifest: &Digest, layers: &[Descriptor], limits: &Limits) -> Result<(), Error> {
     if layers.len() > limits.layers {
-        let why = format!("it has {} layers, and {} are the most", layers.len(), limits.layers);
+        let why = format!("it has {} layers, at most {} are allowed", layers.len(), limits.layers);
         return Err(wrong(manifest, why));
     }
     Ok(())
@@ -190,12 +190,12 @@ fn of_manifest(
     let configuration: Configuration = parse(&config.digest, &bytes)?;
     let (os, architecture) = (&configuration.os, &configuration.architecture);
     if !(os.is_empty() || os == "linux") || !(architecture.is_empty() || architecture == running()) {
-        let why = format!("the image is for {os}/{architecture}, and this node is linux/{}", running());
+        let why = format!("the image is for {os}/{architecture}, but this node is linux/{}", running());
         return Err(wrong(manifest, why));
     }
     let diff_ids = configuration.rootfs.diff_ids;
     if diff_ids.len() != layers.len() {
-        let why = format!("it has {} layers where its configuration has {}", layers.len(), diff_ids.len());
+        let why = format!("it has {} layers, but its configuration has {}", layers.len(), diff_ids.len());
         return Err(wrong(manifest, why));
     }
     let layers = layers.iter().zip(diff_ids).map(|(layer, diff_id)| {
@@ -227,7 +227,7 @@ fn choose(index: &Digest, manifests: Vec<Descriptor>) -> Result<Descriptor, Erro
         .map(|platform| format!("{}/{}", platform.os, platform.architecture))
         .collect();
     manifests.into_iter().find(fits).ok_or_else(|| {
-        wrong(index, format!("it offers [{}], and this node is linux/{}", offered.join(", "), running()))
+        wrong(index, format!("it offers [{}], but this node is linux/{}", offered.join(", "), running()))
     })
 }
 

@@ -19,7 +19,7 @@ pub enum Error {
         digest: Digest,
     },
     /// A blob does not match its digest or its descriptor: it was damaged or replaced in transit.
-    #[error("{blob} is damaged: {why}; copy it again from where it came")]
+    #[error("{blob} is damaged: {why}; copy it again from its source")]
     Damaged {
         /// Expected digest of the blob.
         blob: Digest,
@@ -27,7 +27,7 @@ pub enum Error {
         why: String,
     },
     /// A document of the image is invalid.
-    #[error("{document} cannot be used: {why}")]
+    #[error("{document} is invalid: {why}")]
     Document {
         /// Digest of the document.
         document: Digest,
@@ -56,7 +56,7 @@ pub enum Error {
     },
     /// The node's file system has no space for it. Partial data was removed.
     #[error(
-        "the node's disk has no room for {digest}{}: use a smaller image or another node, or free space on the disk of this one",
+        "the node's disk has no space for {digest}{}: use a smaller image or another node, or free space on the disk of this one",
         short.map(|short| format!(" ({short})")).unwrap_or_default()
     )]
     NoRoom {
@@ -65,9 +65,20 @@ pub enum Error {
         /// Short resource; unknown if the file system itself returned the error.
         short: Option<Shortage>,
     },
+    /// It does not fit into the budget of its owner on this node. Partial data was removed.
+    #[error(
+        "{digest} does not fit into the budget for images of its project on this node ({short}): destroy cells with other images there, \
+         use a smaller image or another node, or have the operator raise --project-images-percent"
+    )]
+    OverBudget {
+        /// Which image.
+        digest: Digest,
+        /// The budget and its use.
+        short: Shortage,
+    },
     /// An unpacked image was modified on this node. It was set aside, and is no longer used.
     #[error(
-        "{digest} was changed on this node after it was unpacked: {what}; it was set aside, and is unpacked anew when it is asked for again"
+        "{digest} was changed on this node after it was unpacked: {what}; it was quarantined, and is unpacked again on the next request"
     )]
     Changed {
         /// Which image.
@@ -76,7 +87,7 @@ pub enum Error {
         what: String,
     },
     /// The record of an unpacked image cannot be read, so its expected content is unknown.
-    #[error("{}: the record of this image cannot be read ({why}); remove the image and let it be unpacked again", path.display())]
+    #[error("{}: the record of this image is invalid ({why}); remove the image so that it is unpacked again", path.display())]
     Record {
         /// Path of the record.
         path: PathBuf,
@@ -91,10 +102,17 @@ impl Error {
         let Self::Node { error, .. } = &self else { return self };
         let full = [Errno::NOSPC, Errno::DQUOT].map(|errno| Some(errno.raw_os_error()));
         let short = Shortage::of(error);
+        if let Some(short @ Shortage::Budget { .. }) = short {
+            return Self::over_budget(digest, short);
+        }
         if short.is_none() && !full.contains(&error.raw_os_error()) {
             return self;
         }
         Self::NoRoom { digest: *digest, short }
+    }
+
+    pub(crate) fn over_budget(digest: &Digest, short: Shortage) -> Self {
+        Self::OverBudget { digest: *digest, short }
     }
 
     /// Returns a mapper for `map_err` with the attempted operation.

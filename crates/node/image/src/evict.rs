@@ -6,6 +6,8 @@
 //! ([`Images::hold`]: a pull or a start is in progress), or while it is being unpacked or inspected. If eviction cannot free
 //! enough, nothing is evicted, so an image that can never fit costs the others nothing.
 //!
+//! An image may also be evicted before that, because its owner needs the budget for another one: see `budget.rs`.
+//!
 //! The last use is the modification time of the image's record, and so survives a restart.
 
 use std::collections::HashMap;
@@ -40,8 +42,8 @@ impl Drop for ImageHold {
 }
 
 /// An image that may be evicted.
-struct Candidate {
-    digest: Digest,
+pub(crate) struct Candidate {
+    pub(crate) digest: Digest,
     used_at: SystemTime,
     footprint: Footprint,
 }
@@ -145,7 +147,7 @@ impl Images {
     }
 
     /// Returns the images that may be evicted, least recently used first.
-    fn candidates(&self, is_used: &dyn Fn(&Digest) -> bool) -> Result<Vec<Candidate>, Error> {
+    pub(crate) fn candidates(&self, is_used: &dyn Fn(&Digest) -> bool) -> Result<Vec<Candidate>, Error> {
         let is_held = |digest: &Digest| {
             self.held.lock().expect("no holder of this lock can panic").contains_key(digest)
         };
@@ -163,7 +165,11 @@ impl Images {
         Ok(candidates)
     }
 
-    fn evict(&self, candidate: &Candidate, is_used: &dyn Fn(&Digest) -> bool) -> Result<(), Error> {
+    pub(crate) fn evict(
+        &self,
+        candidate: &Candidate,
+        is_used: &dyn Fn(&Digest) -> bool,
+    ) -> Result<(), Error> {
         let digest = &candidate.digest;
         let lock = self.open_lock(digest)?;
         if lock.try_lock().is_err() {

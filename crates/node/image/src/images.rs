@@ -8,6 +8,7 @@
 //!   sha256-…/tree              record of the content of rootfs
 //!   sha256-…/seal              change times of everything in rootfs, to detect later changes
 //!   sha256-…/image.json        description of the image, and the digest of the tree's record; its mtime is the last use
+//!   owners.json                the owners for which each image counts
 //!   aside/sha256-….N/          images modified after they were unpacked: cells may still run from them
 //! ```
 
@@ -20,8 +21,10 @@ use std::sync::{Arc, Mutex};
 
 use serde::{Deserialize, Serialize};
 
+use crate::budget::Ledger;
 use crate::digest::{file_name, from_file_name};
 use crate::document::{self, Config};
+use crate::layer::Allowance;
 use crate::room::Room;
 use crate::seal::{self, Look};
 use crate::tree::{self, Depth};
@@ -45,6 +48,8 @@ pub struct Images {
     pub(crate) folder: PathBuf,
     /// Number of holds of each image.
     pub(crate) held: Arc<Mutex<HashMap<Digest, usize>>>,
+    /// Images of each owner.
+    pub(crate) ledger: Arc<Mutex<Ledger>>,
 }
 
 /// An unpacked image. It is shared: never write into its root.
@@ -80,7 +85,7 @@ struct Record {
 impl Images {
     /// Opens the folder of images, creates it if missing, and removes unfinished images after a crash.
     pub fn open(folder: impl Into<PathBuf>) -> Result<Self, Error> {
-        let images = Self { folder: folder.into(), held: Arc::default() };
+        let mut images = Self { folder: folder.into(), held: Arc::default(), ledger: Arc::default() };
         for part in ["", PARTIAL, LOCKS] {
             let folder = images.folder.join(part);
             fs::create_dir_all(&folder).map_err(Error::at("make", &folder))?;
@@ -93,6 +98,7 @@ impl Images {
                 remove_tree(&images.partial(&digest))?;
             }
         }
+        images.ledger = Arc::new(Mutex::new(Ledger::read(&images)));
         Ok(images)
     }
 
@@ -100,6 +106,17 @@ impl Images {
     /// image, in this process or another, wait and then find it. A modified image is set aside and refused once; a retry
     /// unpacks it again.
     pub fn ensure(&self, source: &Source, digest: &Digest, limits: &Limits) -> Result<Image, Error> {
+        self.ensure_allowed(source, digest, limits, None)
+    }
+
+    /// Like `ensure`, and asks before each member that it unpacks.
+    pub(crate) fn ensure_allowed(
+        &self,
+        source: &Source,
+        digest: &Digest,
+        limits: &Limits,
+        allowance: Option<Allowance<'_>>,
+    ) -> Result<Image, Error> {
         if let Some(image) = self.lookup(digest)?
             && matches!(self.look(&image), Ok(Look::Whole))
         {
@@ -112,16 +129,16 @@ impl Images {
         }
         let partial = self.partial(digest);
         remove_tree(&partial)?;
-        let made = self.make(source, digest, limits, &partial);
+        let made = self.make(source, digest, limits, allowance);
         if made.is_err()
             && let Err(error) = remove_tree(&partial)
         {
-            tracing::warn!(%digest, %error, "what is left of an image that could not be unpacked stays until the next start");
+            tracing::warn!(%digest, %error, "leftovers of an image that could not be unpacked stay until the next start");
         }
         made.map_err(|error| error.or_no_room(digest))?;
         let image = self.lookup(digest)?.ok_or_else(|| {
             let gone = io::Error::from(io::ErrorKind::NotFound);
-            Error::at("find again what was just moved to", &self.home(digest))(gone)
+            Error::at("find the moved file", &self.home(digest))(gone)
         })?;
         Ok(Image { fresh: true, ..image })
     }
@@ -181,7 +198,7 @@ impl Images {
         let depth = touched.as_ref().map_or(Depth::Content, Depth::ContentOf);
         let told = tree::compare(&image.rootfs, &home.join(TREE), &image.tree, depth)?;
         if told.is_empty() {
-            tracing::info!(digest = %image.digest, "an image was touched and is as it was");
+            tracing::info!(digest = %image.digest, "an image was touched but is unchanged");
             return fs::rename(&draft, home.join(SEAL)).map_err(Error::at("seal", &home));
         }
         self.set_aside(&image.digest)?;
@@ -266,11 +283,18 @@ impl Images {
         }
     }
 
-    fn make(&self, source: &Source, digest: &Digest, limits: &Limits, partial: &Path) -> Result<(), Error> {
+    fn make(
+        &self,
+        source: &Source,
+        digest: &Digest,
+        limits: &Limits,
+        allowance: Option<Allowance<'_>>,
+    ) -> Result<(), Error> {
+        let partial = &self.partial(digest);
         let plan = document::plan(source, digest, limits)?;
         fs::create_dir(partial).map_err(Error::at("make", partial))?;
         let rootfs = partial.join(ROOTFS);
-        let (left_out, footprint) = unpack(source, &plan, &rootfs, limits)?;
+        let (left_out, footprint) = unpack(source, &plan, &rootfs, limits, allowance)?;
         std::thread::sleep(seal::TICK);
         let mut room = Room::open(partial, limits).map_err(Error::at("open", partial))?;
         let tree = tree::record(&rootfs, &partial.join(TREE), &mut room)?;
@@ -283,7 +307,7 @@ impl Images {
         written.map_err(Error::at("write", &path))?;
         // One call for the whole file system: one for each of a hundred thousand files would take minutes.
         let all = File::open(partial).and_then(|folder| Ok(rustix::fs::syncfs(folder)?));
-        all.map_err(Error::at("bring to the disk", partial))?;
+        all.map_err(Error::at("sync", partial))?;
         let home = self.home(digest);
         fs::rename(partial, &home).map_err(Error::at("move into place", &home))?;
         sync_folder(&self.folder)
@@ -334,5 +358,5 @@ pub(crate) fn remove_tree(path: &Path) -> Result<(), Error> {
 
 pub(crate) fn sync_folder(folder: &Path) -> Result<(), Error> {
     let synced = File::open(folder).and_then(|folder| folder.sync_all());
-    synced.map_err(Error::at("bring to the disk", folder))
+    synced.map_err(Error::at("sync", folder))
 }

@@ -18,17 +18,22 @@ use crate::zstd::Frames;
 use crate::{Digest, Error, Limits, Shortage, Source};
 
 /// Usage of an image against its limits so far.
-#[derive(Debug, Default)]
-pub(crate) struct Used {
+#[derive(Default)]
+pub(crate) struct Used<'a> {
     pub(crate) bytes: u64,
     pub(crate) entries: u64,
     /// Upper estimate of its disk usage: replaced and hidden files count too.
     pub(crate) footprint: Footprint,
     /// Footprint at which measuring stops; none while unpacking, where the disk itself decides.
     pub(crate) most: Option<Footprint>,
+    /// Asked before each member is unpacked.
+    pub(crate) allowance: Option<Allowance<'a>>,
 }
 
-impl Used {
+/// Decides whether an image may use this much.
+pub(crate) type Allowance<'a> = &'a dyn Fn(Footprint) -> Result<(), Shortage>;
+
+impl Used<'_> {
     /// Counts a member.
     fn count(&mut self, kind: &Kind) -> io::Result<()> {
         let content = if let Kind::File { size } = kind { size.next_multiple_of(ENTRY) } else { 0 };
@@ -40,7 +45,10 @@ impl Used {
                 let (free, needed) = (most.bytes, self.footprint.bytes);
                 Err(io::Error::new(io::ErrorKind::StorageFull, Shortage::Space { free, reserve: 0, needed }))
             }
-            _ => Ok(()),
+            _ => match self.allowance.map(|ask| ask(self.footprint)) {
+                Some(Err(short)) => Err(io::Error::new(io::ErrorKind::StorageFull, short)),
+                _ => Ok(()),
+            },
         }
     }
 }
@@ -70,7 +78,7 @@ pub(crate) fn apply(
     layer: &Layer,
     number: usize,
     building: Option<&mut Building>,
-    used: &mut Used,
+    used: &mut Used<'_>,
     limits: &Limits,
 ) -> Result<(), Error> {
     let longer = format!("it is longer than the {} bytes of its descriptor", layer.size);
@@ -96,7 +104,7 @@ pub(crate) fn apply(
     match unpacked {
         Ok(diff_id) if diff_id == layer.diff_id => Ok(()),
         Ok(diff_id) => {
-            let why = format!("unpacked it is {diff_id}, and the configuration says {}", layer.diff_id);
+            let why = format!("unpacked it is {diff_id}, but {} in the configuration", layer.diff_id);
             Err(refusal(At::End, why))
         }
         Err((at, error)) if error.raw_os_error().is_none() && Shortage::of(&error).is_none() => {
@@ -111,7 +119,7 @@ fn unpack(
     packed: &mut impl Read,
     format: Format,
     mut building: Option<&mut Building>,
-    used: &mut Used,
+    used: &mut Used<'_>,
     limits: &Limits,
 ) -> Result<Digest, (At, io::Error)> {
     let packed = BufReader::with_capacity(128 << 10, packed);
@@ -121,7 +129,7 @@ fn unpack(
         Format::Zstd => Box::new(Frames::new(packed)),
     };
     let left = limits.bytes.saturating_sub(used.bytes);
-    let beyond = format!("the image is larger than {} bytes, which is the limit", limits.bytes);
+    let beyond = format!("the image is larger than {} bytes, the limit", limits.bytes);
     let mut plain = Metered::new(plain, left, beyond);
     if let Some(building) = &mut building {
         building.begin_layer();
@@ -139,7 +147,7 @@ fn lay(
     plain: &mut impl Read,
     left: u64,
     mut building: Option<&mut Building>,
-    used: &mut Used,
+    used: &mut Used<'_>,
     limits: &Limits,
     at: &mut At,
 ) -> io::Result<()> {
@@ -153,7 +161,7 @@ fn lay(
             && size > left
         {
             let most = limits.bytes;
-            return Err(refused(format!("it has {size} bytes, and an image may have {most} in all")));
+            return Err(refused(format!("it has {size} bytes, and an image can have {most} in total")));
         }
         used.count(&member.kind)?;
         let name = Name::parse(&member.name, limits.depth)?;

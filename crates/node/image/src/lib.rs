@@ -5,6 +5,7 @@
 //! digest, and the unpacked content is recorded for later checks. A general tar library was rejected: it guards one archive,
 //! but knows neither whiteouts nor several layers.
 
+mod budget;
 mod building;
 mod digest;
 mod document;
@@ -24,6 +25,7 @@ mod tree;
 mod unpack;
 mod zstd;
 
+pub use budget::{Budget, ImageReservation};
 pub use document::{Blob, Config, Lead, lead};
 pub use error::Error;
 pub use evict::ImageHold;

@@ -97,13 +97,13 @@ impl<R: Read> Members<R> {
             None => (i64::try_from(header.mtime().unwrap_or(0)).unwrap_or(0), 0),
         };
         if pax.keys().any(|key| key.starts_with(b"GNU.sparse.")) {
-            return Err(refused("it is a sparse file, which images do not hold"));
+            return Err(refused("it is a sparse file, which images cannot contain"));
         }
         let target = |link: Option<Vec<u8>>| match link {
-            Some(link) if link.contains(&0) => Err(refused("there is a NUL in what it links to")),
-            Some(link) if link.len() >= 4096 => Err(refused("what it links to is longer than 4096 bytes")),
+            Some(link) if link.contains(&0) => Err(refused("its link target contains a NUL")),
+            Some(link) if link.len() >= 4096 => Err(refused("its link target is longer than 4096 bytes")),
             Some(link) if !link.is_empty() => Ok(link),
-            _ => Err(refused("it is a link to nothing")),
+            _ => Err(refused("its link target is empty")),
         };
         let kind = match header.entry_type() {
             // The oldest format has no type for directories.
@@ -114,7 +114,7 @@ impl<R: Read> Members<R> {
             EntryType::Link => Kind::HardLink { to: target(link())? },
             EntryType::Char | EntryType::Block => Kind::Device,
             EntryType::Fifo => Kind::Fifo,
-            EntryType::GNUSparse => return Err(refused("it is a sparse file, which images do not hold")),
+            EntryType::GNUSparse => return Err(refused("it is a sparse file, which images cannot contain")),
             other => {
                 return Err(refused(format!("it is of the unknown type {:?}", other.as_byte() as char)));
             }
@@ -144,7 +144,7 @@ impl<R: Read> Members<R> {
         if block.iter().all(|byte| *byte == 0) {
             return match self.block()? {
                 Some(block) if block.iter().any(|byte| *byte != 0) => {
-                    Err(refused("the archive goes on after its end"))
+                    Err(refused("the archive continues after its end"))
                 }
                 _ => Ok(None),
             };
@@ -155,7 +155,7 @@ impl<R: Read> Members<R> {
         let expected = sum(&block[..148]) + 8 * 32 + sum(&block[156..]);
         match header.cksum() {
             Ok(found) if found == expected => Ok(Some(header)),
-            _ => Err(refused("this is no tar archive: the checksum of a header is wrong")),
+            _ => Err(refused("this is not a tar archive: the checksum of a header is wrong")),
         }
     }
 
@@ -256,7 +256,7 @@ fn time(bytes: &[u8]) -> io::Result<(i64, u32)> {
 /// Validates an owner. The largest number means "unchanged" to the kernel, so no file can have it.
 fn owner(id: io::Result<u64>) -> io::Result<u32> {
     let id = id.ok().and_then(|id| u32::try_from(id).ok()).filter(|id| *id != u32::MAX);
-    id.ok_or_else(|| refused("its owner is no number that a file system can hold"))
+    id.ok_or_else(|| refused("its owner is not a valid number"))
 }
 
 #[cfg(test)]

@@ -39,13 +39,13 @@ impl Name {
             return Err(refused(format!("its name is longer than {PATH_MAX} bytes")));
         }
         if bytes.contains(&0) {
-            return Err(refused("there is a NUL in its name"));
+            return Err(refused("its name contains a NUL"));
         }
         let mut components = Vec::new();
         for component in bytes.split(|byte| *byte == b'/') {
             match component {
                 b"" | b"." => {}
-                b".." => return Err(refused("there is a .. in its name")),
+                b".." => return Err(refused("its name contains ..")),
                 _ if component.len() > NAME_MAX => {
                     return Err(refused(format!("a part of its name is longer than {NAME_MAX} bytes")));
                 }
@@ -53,7 +53,7 @@ impl Name {
             }
         }
         if components.len() > depth {
-            return Err(refused(format!("it lies deeper than {depth} directories")));
+            return Err(refused(format!("it is deeper than {depth} directories")));
         }
         Ok(Self(components))
     }
@@ -80,12 +80,12 @@ impl Name {
         }
         let Some(hidden) = last.strip_prefix(WHITEOUT) else {
             if self.0.iter().any(|component| component.starts_with(WHITEOUT)) {
-                return Err(refused("it lies in something that is called like a whiteout"));
+                return Err(refused("it is inside an entry that is named like a whiteout"));
             }
             return Ok(Asked::Make(self));
         };
         if matches!(hidden, b"" | b"." | b"..") {
-            return Err(refused("it is a whiteout of nothing that could be there"));
+            return Err(refused("it is a whiteout without a name"));
         }
         *last = hidden.to_vec();
         Ok(Asked::Hide(self))

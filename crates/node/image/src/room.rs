@@ -44,6 +44,19 @@ pub enum Shortage {
         /// Needed at least.
         needed: u64,
     },
+    /// The budget of the owner.
+    #[error(
+        "{} of {} MB and {} of {} files are used, and it needs {} MB and {} files or more",
+        megabytes(used.bytes), megabytes(most.bytes), used.files, most.files, megabytes(needed.bytes), needed.files
+    )]
+    Budget {
+        /// The budget.
+        most: Footprint,
+        /// Used by other images.
+        used: Footprint,
+        /// Needed at least.
+        needed: Footprint,
+    },
 }
 
 impl Shortage {

@@ -69,14 +69,12 @@ impl Root {
     /// Creates a directory that only root can enter, and opens it.
     pub(crate) fn make_directory(&self, place: &Place, name: &[u8]) -> io::Result<File> {
         if place.depth + 1 > self.depth {
-            return Err(refused(format!("it lies deeper than {} directories", self.depth)));
+            return Err(refused(format!("it is deeper than {} directories", self.depth)));
         }
         match mkdirat(&place.fd, name, Mode::RWXU) {
             Ok(()) => open_directory(&place.fd, name),
             // The name exists but does not resolve: a dangling link.
-            Err(Errno::EXIST) => {
-                Err(refused(format!("{} above it is a link that leads nowhere", shown(name))))
-            }
+            Err(Errno::EXIST) => Err(refused(format!("{} above it is a dangling link", shown(name)))),
             Err(error) => Err(error.into()),
         }
     }
@@ -92,7 +90,7 @@ impl Root {
                 return Ok(inodes);
             }
             if inodes.len() > self.depth {
-                return Err(refused(format!("it lies deeper than {} directories", self.depth)));
+                return Err(refused(format!("it is deeper than {} directories", self.depth)));
             }
             at = openat(&at, "..", OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
         }
@@ -158,10 +156,10 @@ fn identity(stat: &Stat) -> (u64, u64) {
 fn blamed(error: io::Error, components: &[Vec<u8>]) -> io::Error {
     let way = shown(&joined(components));
     match error.raw_os_error().map(Errno::from_raw_os_error) {
-        Some(Errno::NOTDIR) => refused(format!("{way} above it is no directory")),
-        Some(Errno::LOOP) => refused(format!("{way} above it leads through links in a circle")),
+        Some(Errno::NOTDIR) => refused(format!("{way} above it is not a directory")),
+        Some(Errno::LOOP) => refused(format!("{way} above it is a circular link")),
         Some(Errno::XDEV) => refused(format!("{way} above it leads out of the image")),
-        Some(Errno::NAMETOOLONG) => refused(format!("{way} above it is too long a way")),
+        Some(Errno::NAMETOOLONG) => refused(format!("{way} above it is too long a path")),
         _ => error,
     }
 }

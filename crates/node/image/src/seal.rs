@@ -75,7 +75,7 @@ pub(crate) fn look(root: &Path, seal: &Path, tree: &Digest) -> Result<Look, Erro
         }
         Ok(())
     };
-    walk(root, &mut see).map_err(Error::at("look at", root))?;
+    walk(root, &mut see).map_err(Error::at("inspect", root))?;
     for gone in expected {
         touched.insert(gone.map_err(Error::at("read", seal))?.path);
     }
@@ -123,7 +123,7 @@ fn walk_in(
     see: &mut dyn FnMut(&str, &Stat) -> io::Result<()>,
 ) -> io::Result<()> {
     if level > DEPTH_MAX {
-        return Err(io::Error::other(format!("{path} lies deeper than {DEPTH_MAX} directories")));
+        return Err(io::Error::other(format!("{path} is deeper than {DEPTH_MAX} directories")));
     }
     let names = names_in(directory)?;
     let mut names: Vec<_> = names.into_iter().map(|name| (name.escape_ascii().to_string(), name)).collect();

@@ -32,7 +32,7 @@ impl Source {
             }
             Err(error) => return Err(Error::at("open", &path)(error.into())),
         };
-        if !file.metadata().map_err(Error::at("look at", &path))?.is_file() {
+        if !file.metadata().map_err(Error::at("inspect", &path))?.is_file() {
             return Err(Error::Damaged { blob: *digest, why: "it is not a regular file".to_owned() });
         }
         Ok(file)
@@ -67,7 +67,7 @@ impl Source {
 /// Verifies a fully read blob against its digest and size.
 pub(crate) fn verify(digest: &Digest, size: Option<u64>, length: u64, found: &Digest) -> Result<(), Error> {
     if let Some(size) = size.filter(|size| *size != length) {
-        let why = format!("it has {length} bytes where its descriptor says {size}");
+        let why = format!("it has {length} bytes, but {size} in its descriptor");
         return Err(Error::Damaged { blob: *digest, why });
     }
     if found != digest {

@@ -39,7 +39,7 @@ pub(crate) fn record(root: &Path, to: &Path, room: &mut Room) -> Result<Digest, 
     let file = File::create_new(to).map_err(Error::at("make", to))?;
     let mut out = BufWriter::new(Roomed { inner: file, room });
     let mut write = |line: &Line| writeln!(out, "{} {}", line.rest, line.path);
-    walk(root, Depth::Content, &mut write).map_err(Error::at("write down", root))?;
+    walk(root, Depth::Content, &mut write).map_err(Error::at("write", root))?;
     out.flush().map_err(Error::at("write", to))?;
     digest_of(to).map_err(Error::at("read", to))
 }
@@ -65,7 +65,7 @@ pub(crate) fn compare(
         match expected.next_if(|next| matches!(next, Ok(next) if next.path == line.path)).transpose()? {
             Some(next) if next.matches(line, depth) => {}
             Some(next) => told.push(format!("{} is ({}) and was ({})", line.path, line.rest, next.rest)),
-            None => told.push(format!("{} has come", line.path)),
+            None => told.push(format!("{} was added", line.path)),
         }
         if told.len() < TOLD { Ok(()) } else { Err(io::Error::from(io::ErrorKind::Interrupted)) }
     };
@@ -75,7 +75,7 @@ pub(crate) fn compare(
             told.push("and perhaps more".to_owned());
             return Ok(told);
         }
-        Err(error) => return Err(Error::at("look at", root)(error)),
+        Err(error) => return Err(Error::at("inspect", root)(error)),
     }
     for next in expected.take(TOLD) {
         told.push(format!("{} is gone", next.map_err(Error::at("read", record))?.path));
@@ -136,7 +136,7 @@ fn walk_in(
     see: &mut dyn FnMut(&Line) -> io::Result<()>,
 ) -> io::Result<()> {
     if level > DEPTH_MAX {
-        return Err(io::Error::other(format!("{path} lies deeper than {DEPTH_MAX} directories")));
+        return Err(io::Error::other(format!("{path} is deeper than {DEPTH_MAX} directories")));
     }
     let names = names_in(directory)?;
     let mut names: Vec<_> = names.into_iter().map(|name| (name.escape_ascii().to_string(), name)).collect();

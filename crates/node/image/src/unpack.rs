@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::building::Building;
 use crate::document::Plan;
-use crate::layer::{self, Used};
+use crate::layer::{self, Allowance, Used};
 use crate::{Error, Footprint, Limits, Shortage, Source};
 
 /// Contents of an image that a node does not unpack.
@@ -28,11 +28,12 @@ pub(crate) fn unpack(
     plan: &Plan,
     root: &Path,
     limits: &Limits,
+    allowance: Option<Allowance<'_>>,
 ) -> Result<(LeftOut, Footprint), Error> {
     fs::create_dir(root).map_err(Error::at("make", root))?;
-    fs::set_permissions(root, fs::Permissions::from_mode(0o755)).map_err(Error::at("open up", root))?;
+    fs::set_permissions(root, fs::Permissions::from_mode(0o755)).map_err(Error::at("unpack", root))?;
     let mut building = Building::open(root, limits).map_err(Error::at("open", root))?;
-    let mut used = Used::default();
+    let mut used = Used { allowance, ..Used::default() };
     for (index, layer) in plan.layers.iter().enumerate() {
         layer::apply(source, layer, index + 1, Some(&mut building), &mut used, limits)?;
     }

@@ -43,7 +43,7 @@ impl<R: BufRead> Frames<R> {
                         return Err(refused("the zstd stream ends in the middle"));
                     }
                 }
-                Err(error) => return Err(refused(format!("it is no zstd stream: {error}"))),
+                Err(error) => return Err(refused(format!("it is not a zstd stream: {error}"))),
             }
         }
     }

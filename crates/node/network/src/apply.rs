@@ -17,7 +17,7 @@ impl Fabric {
         let mut first = Ok(());
         let mut note = |result: Result<(), NetworkError>| {
             if let Err(error) = result {
-                tracing::warn!(%error, "a network is not as it should be");
+                tracing::warn!(%error, "a network differs from its desired state");
                 if first.is_ok() {
                     first = Err(error);
                 }

@@ -89,7 +89,7 @@ impl Fabric {
         let own = Namespace::of_process(std::process::id())?;
         if cell.identity()? == self.node.identity()? || cell.identity()? == own.identity()? {
             return Err(NetworkError::Refused(format!(
-                "process {pid} is in the node's own network and not in a cell's: it is not the process of a cell"
+                "process {pid} is in the node's own network, not in a cell's: it is not the process of a cell"
             )));
         }
         Ok(cell)
@@ -131,7 +131,7 @@ impl Fabric {
             }
             (None, Some(_)) => {
                 return Err(NetworkError::Refused(format!(
-                    "{} has an {ETH0} that is not ours: a cell must be made without one",
+                    "{} has an {ETH0} of another owner: a cell must be created without one",
                     place.cell_id
                 )));
             }
@@ -165,7 +165,7 @@ fn await_port(router: &Namespace, name: &str) -> Result<(), NetworkError> {
     let began = Instant::now();
     loop {
         let Some(link) = router.enter(|inside| inside.link(name))? else {
-            return Err(NetworkError::Refused(format!("{name} went while it was made: its cell is gone")));
+            return Err(NetworkError::Refused(format!("{name} disappeared during setup: its cell is gone")));
         };
         if link.forwards() {
             return Ok(());
@@ -174,7 +174,7 @@ fn await_port(router: &Namespace, name: &str) -> Result<(), NetworkError> {
             return Err(NetworkError::Program {
                 program: format!("ip link set dev {name} up"),
                 said: format!(
-                    "the bridge lets nothing through it after {} seconds: ask again",
+                    "the bridge forwards nothing through it after {} seconds: retry",
                     READY.as_secs()
                 ),
             });

@@ -16,10 +16,10 @@ use crate::NetworkError;
 const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 /// Required programs: name, Debian package, purpose.
 pub const PROGRAMS: &[(&str, &str, &str)] = &[
-    ("ip", "iproute2", "makes links"),
+    ("ip", "iproute2", "creates links"),
     ("bridge", "iproute2", "fills forwarding tables"),
-    ("nft", "nftables", "makes rules"),
-    ("unshare", "util-linux", "makes namespaces"),
+    ("nft", "nftables", "creates rules"),
+    ("unshare", "util-linux", "creates namespaces"),
 ];
 /// Timeout: the programs wait only for the kernel, so one that takes this long hangs.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -55,7 +55,7 @@ fn run_any(program: &str, args: &[&str], input: Option<&str>) -> Result<String, 
         .map_err(unable)?;
     let status = end_of(child).map_err(|error| failed(format!("its end could not be awaited: {error}")))?;
     let Some(status) = status else {
-        return Err(failed(format!("it did not end within {} seconds and was killed", PATIENCE.as_secs())));
+        return Err(failed(format!("it timed out after {} seconds and was killed", PATIENCE.as_secs())));
     };
     let mut text = String::new();
     if !status.success() {

@@ -37,7 +37,7 @@ impl Fabric {
         let link = links.iter().find(|link| link.addr_info.iter().any(|info| info.local == address));
         let Some(link) = link else {
             return Err(NetworkError::Refused(format!(
-                "no link of this node has its address {address}: give it to one, or tell the node its right address"
+                "no link of this node has its address {address}: assign it to one, or configure the node's right address"
             )));
         };
         let mtu = link.mtu.min(JUMBO).saturating_sub(OVERHEAD);

@@ -167,7 +167,7 @@ impl Inside {
         let text = if text.trim().is_empty() { "[]" } else { &text };
         serde_json::from_str(text).map_err(|error| NetworkError::Program {
             program: format!("{program} {}", args.join(" ")),
-            said: format!("its answer cannot be read: {error}"),
+            said: format!("its output is invalid: {error}"),
         })
     }
 

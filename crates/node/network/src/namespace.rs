@@ -52,7 +52,7 @@ impl Namespace {
         let argument = format!("--net={}", path.display());
         command::run("unshare", &[&argument, "true"], None)?;
         Self::open(path)?
-            .ok_or_else(|| NetworkError::namespace(path.display(), "it was made but is not there"))
+            .ok_or_else(|| NetworkError::namespace(path.display(), "it was created but does not exist"))
     }
 
     /// Removes the mount and the file. The namespace's content ends with its last holder.

@@ -39,7 +39,7 @@ fn label_of(text: &str) -> Result<String, NetworkError> {
     if fits {
         return Ok(text.to_owned());
     }
-    refused(format!("{text:?} is not a name of small letters, digits and hyphens"))
+    refused(format!("{text:?} is not a name of lower-case letters, digits and hyphens"))
 }
 
 fn member_address(subnet: Subnet, text: &str) -> Result<Ipv4Addr, NetworkError> {
@@ -47,7 +47,7 @@ fn member_address(subnet: Subnet, text: &str) -> Result<Ipv4Addr, NetworkError> 
     if subnet.offers(address) {
         Ok(address)
     } else {
-        refused(format!("{address} is not for a cell of {subnet}"))
+        refused(format!("{address} is not an address for a cell of {subnet}"))
     }
 }
 
@@ -111,10 +111,10 @@ fn door(cell_id: CellId, ingress: &Ingress) -> Result<Door, NetworkError> {
         ));
     };
     if ingress.port == 0 || node_port == 0 {
-        return refused(format!("{cell_id} declares port 0, which nobody can reach"));
+        return refused(format!("{cell_id} declares port 0, which is not reachable"));
     }
     if ingress.protocol == Protocol::Udp && node_port == VXLAN_PORT {
-        return refused(format!("port {VXLAN_PORT} belongs to the nodes: choose another for {cell_id}"));
+        return refused(format!("port {VXLAN_PORT} is reserved for the nodes: choose another for {cell_id}"));
     }
     Ok(Door { protocol: ingress.protocol, port: ingress.port, node_port })
 }
@@ -144,7 +144,7 @@ pub(crate) fn free(place: &Place, others: &[Place]) -> Result<(), NetworkError> 
     for other in others.iter().filter(|other| other.cell_id != place.cell_id) {
         if (other.network_id, other.address) == (place.network_id, place.address) {
             return refused(format!(
-                "{} is held by {}: detach that cell first",
+                "{} is in use by {}: detach that cell first",
                 place.address, other.cell_id
             ));
         }
@@ -159,7 +159,7 @@ pub(crate) fn free(place: &Place, others: &[Place]) -> Result<(), NetworkError> 
         };
         if let Some((holder, _)) = taken.iter().find(same) {
             return refused(format!(
-                "port {} of the node leads to {holder} already: choose another",
+                "port {} of the node is already forwarded to {holder}: choose another",
                 door.node_port
             ));
         }

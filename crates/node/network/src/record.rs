@@ -178,10 +178,7 @@ fn read<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, NetworkError> {
     };
     let document = serde_json::from_str(&text);
     document.map(Some).map_err(|error| {
-        NetworkError::file(
-            path,
-            format!("it cannot be understood ({error}): move it away once you know what it was"),
-        )
+        NetworkError::file(path, format!("it is invalid ({error}): move it away once you know what it was"))
     })
 }
 

@@ -82,7 +82,7 @@ impl Settings {
             && self.key.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit());
         if !fits {
             return Err(NetworkError::Refused(format!(
-                "the node's key {:?} is not one to six small letters and digits: choose another",
+                "the node's key {:?} is not one to six lower-case letters and digits: choose another",
                 self.key
             )));
         }

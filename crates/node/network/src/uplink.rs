@@ -19,9 +19,10 @@ pub(crate) fn plan_uplink(
     let taken = |index: &u16| {
         others.iter().any(|other| other.network_id != network.network_id && other.uplink == Some(*index))
     };
-    (0..UPLINKS).find(|index| !taken(index)).map(Some).ok_or_else(|| {
-        NetworkError::Refused(format!("this node has {UPLINKS} uplinks already, which is all there are"))
-    })
+    (0..UPLINKS)
+        .find(|index| !taken(index))
+        .map(Some)
+        .ok_or_else(|| NetworkError::Refused(format!("this node already has {UPLINKS} uplinks, the maximum")))
 }
 
 impl Fabric {

@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::inventory::{Gpu, Inventory, Vfs};
+use crate::inventory::{Gpu, Inventory, Reserved, Vfs};
 
 /// One difference between approved and found hardware.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -124,6 +124,11 @@ fn things(inventory: &Inventory, among: &BTreeSet<&str>) -> BTreeMap<String, Vec
         ("disk_mb".to_owned(), vec![amount("", inventory.disk_mb)]),
         ("pretended".to_owned(), vec![fact("", inventory.pretended)]),
     ]);
+    if inventory.reserved != Reserved::default() {
+        let Reserved { cpus, memory_mb } = inventory.reserved;
+        // Not rounded: an operator sets it.
+        things.insert("reserved".to_owned(), vec![fact("cpus", cpus), fact("memory_mb", memory_mb)]);
+    }
     // A NUMA node's memory is part of the total, which is compared above.
     things.extend(
         inventory.numa.iter().map(|node| (format!("numa {}", node.ordinal), vec![fact("cpus", &node.cpus)])),
@@ -172,7 +177,7 @@ fn neighbours(inventory: &Inventory, gpu: &Gpu, among: &BTreeSet<&str>) -> Strin
 #[cfg(test)]
 mod tests {
     use super::{Change, difference};
-    use crate::inventory::{Cpus, Gpu, Inventory, NetworkDevice, NumaNode, PciDevice, Vfs};
+    use crate::inventory::{Cpus, Gpu, Inventory, NetworkDevice, NumaNode, PciDevice, Reserved, Vfs};
 
     /// Returns a machine with four GPUs in two islands and one network device.
     fn machine() -> Inventory {
@@ -198,6 +203,7 @@ mod tests {
             cpus: Cpus { count: 192, sockets: 2, model: "EPYC".into() },
             memory_mb: 2_063_000,
             disk_mb: 900_000,
+            reserved: Reserved::default(),
             numa: vec![NumaNode { ordinal: 0, cpus: "0-191".into(), memory_mb: 2_063_000 }],
             pci: vec![PciDevice {
                 address: "0000:3b:00.0".into(),
@@ -311,6 +317,19 @@ mod tests {
                 line("network ens1 mac", "94:6d:ae:00:00:01", "94:6d:ae:00:00:02"),
             ]
         );
+    }
+
+    #[test]
+    fn another_reserve_is_a_change_to_the_last_mebibyte() {
+        let reserve =
+            |memory_mb| move |found: &mut Inventory| found.reserved = Reserved { cpus: 6, memory_mb };
+        let changes = after(reserve(16_384));
+        assert_eq!(changes, [("reserved".to_owned(), None, Some("cpus 6, memory_mb 16384".to_owned()))]);
+        let (mut approved, mut found) = (machine(), machine());
+        reserve(16_384)(&mut approved);
+        reserve(16_385)(&mut found);
+        assert_eq!(difference(&approved, &found).len(), 1);
+        assert_ne!(approved.hardware_digest(), found.hardware_digest());
     }
 
     #[test]

@@ -12,24 +12,24 @@ pub const VERSION: &str = "1.0.0";
 
 /// Error responses, and the agent's reaction to each.
 const REFUSALS: &[(u16, &str)] = &[
-    (400, "The request does not fit the schema: a fault of the agent"),
+    (400, "The request does not match the schema: a fault of the agent"),
     (
         401,
-        "The token is not one, the certificate is missing or over, or the node is retired: nothing but joining again helps",
+        "The token is invalid, the certificate is missing or expired, or the node is retired: only joining again helps",
     ),
-    (408, "The body did not arrive in time: try again"),
-    (409, "The session is over: say hello again. For a join: the name that the token fixes is taken"),
+    (408, "The body did not arrive in time: retry"),
+    (409, "The session is over: send hello again. For a join: the name that the token sets is taken"),
     (413, "The body is too large"),
     (415, "The body is not JSON"),
     (429, "Too many requests: wait and repeat"),
     (500, "The server failed"),
-    (503, "The server cannot answer now: try again, here or at another replica"),
+    (503, "The server cannot answer now: retry, here or at another replica"),
 ];
 
 /// Additional error responses for a secret request.
 const NOT_TOLD: &[(u16, &str)] = &[(
     404,
-    "There is nothing to be told: the cell is not on this node, is another incarnation or goes, or names no such secret",
+    "There is nothing to deliver: the cell is not on this node, has another incarnation, is being destroyed, or names no such secret",
 )];
 
 /// Returns the complete document.
@@ -44,7 +44,7 @@ pub fn document() -> Value {
         "info": {
             "title": "Muster, the wire of node agents",
             "version": VERSION,
-            "description": "What agents ask of the server. They only dial out, and any replica will do. People and adapters \
+            "description": "The API of node agents. They only dial out, to any replica. People and adapters \
                             use the platform's API instead.",
             "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
         },
@@ -54,7 +54,7 @@ pub fn document() -> Value {
         "components": {
             "schemas": components(),
             "securitySchemes": {
-                "certificate": {"type": "mutualTLS", "description": "The certificate that joining gave, or its successor"},
+                "certificate": {"type": "mutualTLS", "description": "The certificate issued by the join, or its successor"},
             },
         },
     })
@@ -115,7 +115,7 @@ fn describe(endpoint: &Endpoint) -> Value {
         "200".to_owned(),
         json!({
             "description": endpoint.summary,
-            "headers": {"X-Correlation-Id": {"description": "The thread through the server's logs.",
+            "headers": {"X-Correlation-Id": {"description": "The correlation id of the server's logs.",
                                              "schema": {"type": "string"}}},
             "content": {"application/json": {"schema": reference(endpoint.answer)}},
         }),
@@ -150,19 +150,19 @@ fn describe_stream() -> Value {
         "operationId": STREAM.id,
         "summary": STREAM.summary,
         "description": format!(
-            "An upgrade to WebSocket. Messages are binary; the first byte says what the rest is: 0 input, 1 output, 2 error \
-             output, 3 {} as JSON.", STREAM.control.name()),
+            "An upgrade to WebSocket. Messages are binary; the first byte is the channel: 0 input, 1 output, \
+             2 error output, 3 {} as JSON.", STREAM.control.name()),
         "x-kind": "machine",
         "x-control": reference(STREAM.control),
         "parameters": [{"name": "stream", "in": "path", "required": true, "description": "The stream's id.",
                         "schema": {"type": "string", "minLength": 1, "maxLength": 254}}],
         "responses": {
             "101": {"description": STREAM.summary},
-            "400": problem("It is no upgrade to WebSocket: a fault of the agent"),
-            "401": problem("The certificate is missing or over, or the node is retired"),
-            "404": problem("Nobody waits here for this stream from this node: another replica does, or nobody does any more"),
+            "400": problem("It is not an upgrade to WebSocket: a fault of the agent"),
+            "401": problem("The certificate is missing or expired, or the node is retired"),
+            "404": problem("This server does not wait for this stream from this node: another replica does, or the stream has ended"),
             "500": problem("The server failed"),
-            "503": problem("The server cannot answer now: try again"),
+            "503": problem("The server cannot answer now: retry"),
         },
     })
 }

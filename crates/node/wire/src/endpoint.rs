@@ -64,7 +64,7 @@ pub const ENDPOINTS: &[Endpoint] = &[
     Endpoint {
         id: "join",
         path: "/node/v1/join",
-        summary: "Join with a one-time token, and get a certificate",
+        summary: "Join with a one-time token and get a certificate",
         certificate: false,
         body: shape::<Join>(),
         answer: shape::<Joined>(),
@@ -72,7 +72,7 @@ pub const ENDPOINTS: &[Endpoint] = &[
     Endpoint {
         id: "renew",
         path: "/node/v1/renew",
-        summary: "Get another certificate before the present one ends",
+        summary: "Renew the certificate before it expires",
         certificate: true,
         body: shape::<Renew>(),
         answer: shape::<Renewed>(),
@@ -80,7 +80,7 @@ pub const ENDPOINTS: &[Endpoint] = &[
     Endpoint {
         id: "hello",
         path: "/node/v1/hello",
-        summary: "Take up the node's identity, and learn what must not be there",
+        summary: "Open a session and get the list of stale copies",
         certificate: true,
         body: shape::<Hello>(),
         answer: shape::<Welcome>(),
@@ -88,7 +88,7 @@ pub const ENDPOINTS: &[Endpoint] = &[
     Endpoint {
         id: "poll",
         path: "/node/v1/poll",
-        summary: "Be heard, and wait for work",
+        summary: "Send a heartbeat and wait for work",
         certificate: true,
         body: shape::<Poll>(),
         answer: shape::<Work>(),
@@ -96,7 +96,7 @@ pub const ENDPOINTS: &[Endpoint] = &[
     Endpoint {
         id: "report",
         path: "/node/v1/report",
-        summary: "Say what became of tasks",
+        summary: "Report the results of tasks",
         certificate: true,
         body: shape::<Reports>(),
         answer: shape::<Heard>(),
@@ -104,7 +104,7 @@ pub const ENDPOINTS: &[Endpoint] = &[
     Endpoint {
         id: "inventory",
         path: "/node/v1/inventory",
-        summary: "Say what the machine has now",
+        summary: "Report the machine's current hardware",
         certificate: true,
         body: shape::<Changed>(),
         answer: shape::<Noted>(),
@@ -120,7 +120,7 @@ pub const ENDPOINTS: &[Endpoint] = &[
     Endpoint {
         id: "secret",
         path: "/node/v1/secret",
-        summary: "Be told a secret of a cell that is being made here",
+        summary: "Get a secret for a cell that is being created here",
         certificate: true,
         body: shape::<SecretAsk>(),
         answer: shape::<SecretTold>(),

@@ -28,6 +28,9 @@ pub struct Inventory {
     pub memory_mb: i64,
     /// Size of the file system with the agent's data, in MiB.
     pub disk_mb: i64,
+    /// The part of CPUs and memory that is not offered to allocations.
+    #[serde(default, skip_serializing_if = "Reserved::is_nothing")]
+    pub reserved: Reserved,
     /// NUMA nodes, by number.
     pub numa: Vec<NumaNode>,
     /// Graphics, accelerator, network and NVMe devices on the PCI bus, by address. Virtual functions are counted at their
@@ -42,6 +45,21 @@ pub struct Inventory {
     pub pretended: bool,
     /// Read errors and their reasons.
     pub notes: Vec<String>,
+}
+
+/// CPUs and memory that are not offered to allocations: the platform's checks on the node use them.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Reserved {
+    /// Logical CPUs.
+    pub cpus: i64,
+    /// Memory in MiB.
+    pub memory_mb: i64,
+}
+
+impl Reserved {
+    fn is_nothing(&self) -> bool {
+        *self == Self::default()
+    }
 }
 
 /// The processors.

@@ -433,6 +433,8 @@ pub enum Refusal {
     Unsupported,
     /// The first process of the cell ended, and all others with it. This incarnation accepts no more tasks.
     CellDead,
+    /// The node's own disk is full, and the task needs room on it. A later retry may succeed.
+    NodeFull,
 }
 
 /// Report on a task.

@@ -25,7 +25,7 @@ pub struct Join {
     /// The agent's version.
     #[schema(max_length = 100)]
     pub agent_version: String,
-    /// What the machine has.
+    /// The machine's hardware.
     pub inventory: Inventory,
 }
 
@@ -71,7 +71,7 @@ pub struct Hello {
     /// The agent's version.
     #[schema(max_length = 100)]
     pub agent_version: String,
-    /// What the machine has.
+    /// The machine's hardware.
     pub inventory: Inventory,
     /// Every sandbox on the machine.
     #[schema(max_items = 10000)]
@@ -120,6 +120,10 @@ pub struct Poll {
     #[serde(default)]
     #[schema(required = false)]
     pub revision: i64,
+    /// Page of the desired state to send, as named by the previous one; the first if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(required = false, max_length = 100)]
+    pub wanted_after: Option<String>,
     /// Whether every cell is as last reported, verified within the last few seconds.
     #[serde(default)]
     #[schema(required = false)]
@@ -135,7 +139,7 @@ pub struct Poll {
 pub struct Work {
     /// Tasks, in this order for each allocation. Different allocations run in parallel.
     pub tasks: Vec<Task>,
-    /// Desired state of the node beside its sandboxes, if newer than the agent's.
+    /// Desired state of the node beside its sandboxes, if newer than the agent's; a page of it where it is long.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     #[schema(required = false)]
     pub wanted: Option<Wanted>,
@@ -203,7 +207,7 @@ pub struct Observed {
 pub struct Changed {
     /// The session.
     pub session: i64,
-    /// What the machine has.
+    /// The machine's hardware.
     pub inventory: Inventory,
 }
 

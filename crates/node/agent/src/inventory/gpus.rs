@@ -61,7 +61,7 @@ pub(super) fn note_unseen(pci: &[PciDevice], gpus: &[Gpu], notes: &mut Vec<Strin
         if !seen(device) {
             let driver = device.driver.as_deref().unwrap_or("none");
             notes.push(format!(
-                "{} is an NVIDIA GPU that NVML does not show; its driver: {driver}.",
+                "{} is an NVIDIA GPU that NVML does not list; its driver: {driver}.",
                 device.address
             ));
         }
@@ -125,7 +125,7 @@ fn ends(device: &Device<'_>, unknown: &mut dyn FnMut(&str, &dyn Display)) -> Vec
             Ok(info) => End::Device(address(&info.bus_id)),
             Err(_) if leads_to_switches(device) => End::Switch,
             Err(error) => {
-                unknown(&format!("NVLink {number} is up but does not say where it leads"), &error);
+                unknown(&format!("NVLink {number} is up but does not report its remote end"), &error);
                 End::Unknown
             }
         });
@@ -163,7 +163,7 @@ mod tests {
             &[],
             &mut notes,
         );
-        assert_eq!(notes, ["0000:18:00.0 is an NVIDIA GPU that NVML does not show; its driver: vfio-pci."]);
+        assert_eq!(notes, ["0000:18:00.0 is an NVIDIA GPU that NVML does not list; its driver: vfio-pci."]);
     }
 
     #[test]

@@ -4,6 +4,7 @@
 //! folder. sysinfo and procfs do not fit: they support neither another root nor NUMA, PCI addresses or virtual functions. A
 //! read failure becomes a note, never an error, because an operator needs the readable part of a broken machine.
 
+mod checks;
 mod cpus;
 mod disk;
 mod gpus;
@@ -19,16 +20,33 @@ use std::path::Path;
 
 use muster_wire::inventory::Inventory;
 
+pub use checks::{CheckReserve, LEAST_CHECK_MEMORY_MB, check_limits};
 pub use disk::DiskReserve;
 pub use simulated_gpus::{Pretend, simulated};
 use tree::Tree;
 
+/// Resources that are not offered to allocations.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Reserve {
+    /// Disk space.
+    pub disk: DiskReserve,
+    /// CPUs and memory for checks.
+    pub checks: CheckReserve,
+}
+
+impl Default for Reserve {
+    fn default() -> Self {
+        Self { disk: DiskReserve::Default, checks: CheckReserve::default() }
+    }
+}
+
 /// Reads the machine below `root`, which is `/` except in tests. Blocks, because NVML can take seconds.
-pub fn read(root: &Path, data_dir: &Path, reserve: DiskReserve, simulated: Option<Pretend>) -> Inventory {
+pub fn read(root: &Path, data_dir: &Path, reserve: Reserve, simulated: Option<Pretend>) -> Inventory {
     let mut notes = Vec::new();
     let tree = Tree::new(root);
     let memory_mb = system::memory_mb(&tree, &mut notes);
     let cpus = cpus::read(&tree, &mut notes);
+    let reserved = reserve.checks.of(cpus.count, memory_mb);
     let numa = numa::read(&tree, memory_mb, &mut notes);
     let pci = pci::read(&tree);
     let gpus = match &simulated {
@@ -36,7 +54,7 @@ pub fn read(root: &Path, data_dir: &Path, reserve: DiskReserve, simulated: Optio
         // NVML describes the machine it runs on, whatever the root.
         None if root == Path::new("/") => gpus::read(&pci, &numa, &mut notes),
         None => {
-            notes.push("NVML was not asked: the root is not this machine's.".to_owned());
+            notes.push("NVML was not queried: the root is not this machine's.".to_owned());
             Vec::new()
         }
     };
@@ -51,7 +69,8 @@ pub fn read(root: &Path, data_dir: &Path, reserve: DiskReserve, simulated: Optio
         boot_id: tree.needed("proc/sys/kernel/random/boot_id", &mut notes),
         cpus,
         memory_mb,
-        disk_mb: disk::offered_mb(data_dir, reserve, &mut notes),
+        disk_mb: disk::offered_mb(data_dir, reserve.disk, &mut notes),
+        reserved,
         numa,
         network: network::read(&tree),
         pci,

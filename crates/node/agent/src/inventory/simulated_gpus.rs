@@ -1,6 +1,6 @@
 //! Simulated GPUs and machines: for laptops, tests and the simulated fleet.
 
-use muster_wire::inventory::{Cpus, Gpu, Inventory, NumaNode};
+use muster_wire::inventory::{Cpus, Gpu, Inventory, NumaNode, Reserved};
 
 /// GPUs per island, as on boards where NVLink connects four.
 const ISLAND: u32 = 4;
@@ -71,6 +71,7 @@ pub fn simulated(name: &str, gpus: u32, cpus: u32, memory_mb: i64, disk_mb: i64)
         },
         memory_mb,
         disk_mb,
+        reserved: Reserved::default(),
         numa,
         pci: Vec::new(),
         network: Vec::new(),

@@ -5,7 +5,7 @@ use super::tree::Tree;
 /// Returns the distribution's name for itself.
 pub(super) fn os(tree: &Tree<'_>, notes: &mut Vec<String>) -> String {
     let Some(text) = tree.text("etc/os-release").or_else(|| tree.text("usr/lib/os-release")) else {
-        notes.push("There is no os-release file to tell the distribution.".to_owned());
+        notes.push("There is no os-release file that names the distribution.".to_owned());
         return String::new();
     };
     let value = |key: &str| {

@@ -30,7 +30,7 @@ pub(super) async fn ask(
         let session = tokio::time::timeout(SESSION_WITHIN, node.session());
         let session = session
             .await
-            .map_err(|_| CallError::Unreachable("the server has not taken this node up".to_owned()))?;
+            .map_err(|_| CallError::Unreachable("the server has not accepted this node".to_owned()))?;
         let question =
             SecretAsk { session, cell_id: cell.cell_id, incarnation: cell.incarnation, what: what.clone() };
         match link.ask(paths::SECRET, &question, PATIENCE).await {
@@ -53,7 +53,7 @@ pub(super) async fn ask(
 
 fn read(body: &[u8]) -> Result<Zeroizing<Vec<u8>>, CallError> {
     // A parse error may quote the response, so it is not passed on.
-    let strange = || CallError::Strange("it is no secret in base64".to_owned());
+    let strange = || CallError::Strange("it is not a secret in base64".to_owned());
     let told: SecretTold = serde_json::from_slice(body).map_err(|_| strange())?;
     let value = Zeroizing::new(told.value);
     // Allocated at full size, so that it is never moved and leaves no copy behind.

@@ -58,7 +58,7 @@ pub(super) async fn fetch(registry: &Registry<'_>, blob: &Blob) -> Result<(), Un
 pub(super) fn other(registry: &Registry<'_>, found: &Digest, asked: &Digest) -> Undone {
     let repository = registry.repository;
     let why = format!(
-        "what {repository} gave has the digest {found} where {asked} was asked for; nothing of it was kept"
+        "the content from {repository} has the digest {found}, but {asked} was requested; nothing of it was kept"
     );
     Undone::because(Refusal::ArtifactDamaged, why)
 }
@@ -140,12 +140,12 @@ fn number(headers: &HeaderMap, name: HeaderName) -> Option<u64> {
 }
 
 fn length(blob: &Blob, found: u64) -> Undone {
-    let why = format!("{} has {found} bytes or more where its descriptor says {}", blob.digest, blob.size);
+    let why = format!("{} has {found} bytes or more, but {} in its descriptor", blob.digest, blob.size);
     Undone::because(Refusal::ArtifactDamaged, why)
 }
 
 fn disk(error: &io::Error) -> Undone {
-    Undone::because(Refusal::ArtifactPull, format!("the image cannot be kept on the node's disk: {error}"))
+    Undone::because(Refusal::ArtifactPull, format!("the image cannot be stored on the node's disk: {error}"))
 }
 
 pub(super) async fn blocking<T: Send + 'static>(

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use http::HeaderValue;
 use muster_cell::Secret;
-use muster_image::ImageHold;
+use muster_image::{ImageHold, ImageReservation};
 use zeroize::Zeroizing;
 
 use super::store::Hold;
@@ -52,6 +52,8 @@ pub(crate) struct Pulled {
     pub(super) hold: Hold,
     /// Protects the unpacked image from eviction until the cell is created.
     pub(super) _image: Option<ImageHold>,
+    /// Counts against the budget of its project until it is unpacked.
+    pub(super) _reservation: Option<ImageReservation>,
 }
 
 impl Pulled {

@@ -18,6 +18,7 @@ use super::registry::Registry;
 use super::verdict;
 use crate::driver::{Supply, Undone};
 use crate::node::Running;
+use crate::real::ImageOwner;
 
 /// Blobs fetched in parallel.
 const AT_ONCE: usize = 3;
@@ -25,18 +26,23 @@ const AT_ONCE: usize = 3;
 const NESTING: usize = 5;
 
 /// Ensures that the image of a cell, or its blobs, are on the node, and only if it may run.
-pub(super) async fn pull(node: &Running, cell: &CellOrder, pull: &Pull) -> Result<Option<Pulled>, Undone> {
+pub(super) async fn pull(
+    node: &Running,
+    cell: &CellOrder,
+    owner: ImageOwner,
+    pull: &Pull,
+) -> Result<Option<Pulled>, Undone> {
     let refused = |why: String| Undone::because(Refusal::ArtifactPull, why);
     let digest: Digest = pull.digest.parse().map_err(|error| refused(format!("{error}")))?;
     match cell.spec.as_ref().map(|spec| &spec.root) {
         Some(Root::Image(named)) if *named == pull.digest => {}
-        _ => return Err(refused(format!("{digest} is to be pulled, and the cell is not made of it"))),
+        _ => return Err(refused(format!("{digest} should be pulled, but the cell does not use it"))),
     }
     let registry = Registry::new(node, cell, &pull.repository)?;
     // Before the lookup, so that an image found here is not evicted.
     let image = node.driver.hold_image(&digest);
     let supply = node.driver.supply(&digest).map_err(|error| Undone::from(error.to_string()))?;
-    let nothing = |image| Pulled { hold: node.store.hold(Vec::new()), _image: image };
+    let nothing = |image| Pulled { hold: node.store.hold(Vec::new()), _image: image, _reservation: None };
     if supply == Supply::Pretended {
         registry.token(None).await.map_err(|error| registry.failed(&error))?;
         return Ok(Some(nothing(image)));
@@ -53,6 +59,8 @@ pub(super) async fn pull(node: &Running, cell: &CellOrder, pull: &Pull) -> Resul
     })
     .await?;
     let layers = documents(&registry, &digest).await?;
+    let packed = layers.iter().fold(0_u64, |sum, layer| sum.saturating_add(layer.size));
+    let reservation = node.driver.reserve_image(&digest, packed, owner).await?;
     let hold = node.store.hold(layers.iter().map(|layer| layer.digest).collect());
     if node.store.has_room(&layers).is_err() {
         let store = node.store.clone();
@@ -78,7 +86,7 @@ pub(super) async fn pull(node: &Running, cell: &CellOrder, pull: &Pull) -> Resul
         }
     }
     drop(under_way);
-    Ok(Some(Pulled { hold, _image: image }))
+    Ok(Some(Pulled { hold, _image: image, _reservation: reservation }))
 }
 
 /// Fetches index, manifest and configuration, and returns the distinct layers.
@@ -98,7 +106,7 @@ async fn documents(registry: &Registry<'_>, digest: &Digest) -> Result<Vec<Blob>
                 // Limited to the maximum unpacked size.
                 let bytes = layers.iter().fold(0_u64, |sum, layer| sum.saturating_add(layer.size));
                 if bytes > limits.bytes {
-                    let why = format!("{digest} has {bytes} bytes, and {} are the most", limits.bytes);
+                    let why = format!("{digest} has {bytes} bytes, at most {} are allowed", limits.bytes);
                     return Err(Undone::because(Refusal::ArtifactPull, why));
                 }
                 return Ok(layers);
@@ -120,7 +128,7 @@ async fn document(
 ) -> Result<Vec<u8>, Undone> {
     let most = limits.document_bytes;
     if size.is_some_and(|size| size > most) {
-        let why = format!("{digest} is said to be longer than {most} bytes");
+        let why = format!("{digest} is announced as longer than {most} bytes");
         return Err(Undone::because(Refusal::ArtifactPull, why));
     }
     let (place, wanted) = (registry.node.store.blob(digest), *digest);
@@ -135,7 +143,7 @@ async fn document(
         return Err(other(registry, &Digest::of(&bytes), digest));
     }
     if let Some(size) = size.filter(|size| *size != bytes.len() as u64) {
-        let why = format!("{digest} has {} bytes where its descriptor says {size}", bytes.len());
+        let why = format!("{digest} has {} bytes, but its descriptor has {size}", bytes.len());
         return Err(Undone::because(Refusal::ArtifactDamaged, why));
     }
     let (partial, place) = (registry.node.store.partial(digest), registry.node.store.blob(digest));

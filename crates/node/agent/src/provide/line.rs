@@ -162,7 +162,7 @@ async fn within<T>(dial: &Dial, doing: impl Future<Output = Result<T, CallError>
         biased;
         () = dial.severed() => Err(CallError::Lost("the node was partitioned".to_owned())),
         done = tokio::time::timeout(PATIENCE, doing) => done.unwrap_or_else(|_| {
-            Err(CallError::Lost(format!("nothing came within {} s", PATIENCE.as_secs())))
+            Err(CallError::Lost(format!("no data arrived within {} s", PATIENCE.as_secs())))
         }),
     }
 }

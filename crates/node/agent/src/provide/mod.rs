@@ -24,6 +24,7 @@ use muster_wire::wire::SecretWhat;
 use crate::AgentError;
 use crate::driver::{Order, Undone};
 use crate::node::Running;
+use crate::real::ImageOwner;
 pub(crate) use given::Given;
 use given::Told;
 pub(crate) use store::Store;
@@ -50,17 +51,23 @@ pub(crate) async fn provide(
         _ => return Ok(Ok(Given::default())),
     };
     let left = Duration::try_from(until.duration_since(node.env.now())).unwrap_or_default();
-    let ended = tokio::time::timeout(left, Box::pin(everything(node, cell, secrets))).await;
+    let owner = ImageOwner::of(&order.details);
+    let ended = tokio::time::timeout(left, Box::pin(everything(node, cell, owner, secrets))).await;
     Ok(ended.unwrap_or_else(|_| {
-        let why = "its image or its secrets did not come in the time that the task has; ask again, and what came is used";
+        let why = "its image or its secrets did not arrive within the task's time; repeat the request: content that arrived is used";
         let making = matches!(order.kind, TaskKind::CellCreate | TaskKind::ImagePull);
         Err(Undone::because(if making { Refusal::ArtifactPull } else { Refusal::Secret }, why))
     }))
 }
 
-async fn everything(node: &Running, cell: &CellOrder, named: &[SecretFile]) -> Result<Given, Undone> {
+async fn everything(
+    node: &Running,
+    cell: &CellOrder,
+    owner: ImageOwner,
+    named: &[SecretFile],
+) -> Result<Given, Undone> {
     let image = match &cell.pull {
-        Some(pull) if cell.spec.is_some() => image::pull(node, cell, pull).await?,
+        Some(pull) if cell.spec.is_some() => image::pull(node, cell, owner, pull).await?,
         _ => None,
     };
     // Secrets come last, and are held only until the cell is created.
@@ -68,7 +75,7 @@ async fn everything(node: &Running, cell: &CellOrder, named: &[SecretFile]) -> R
     for secret in named {
         let content = ask::ask(node, cell, SecretWhat::File(secret.file.clone())).await;
         let content = content.map_err(|error| {
-            let why = format!("the secret {} could not be had: {}", secret.secret, persist::said(&error));
+            let why = format!("the secret {} could not be fetched: {}", secret.secret, persist::said(&error));
             Undone::because(Refusal::Secret, why)
         })?;
         secrets.push(Told { file: secret.file.clone(), uid: secret.uid, gid: secret.gid, content });

@@ -32,7 +32,7 @@ impl Persistence {
         if self.failures >= TRIES || !may_pass(&error) {
             return Err(error);
         }
-        tracing::warn!(%error, "what a cell needs did not come; trying again");
+        tracing::warn!(%error, "content that a cell needs did not arrive; retrying");
         self.backoff.pause().await;
         Ok(())
     }

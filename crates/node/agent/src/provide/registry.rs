@@ -41,7 +41,7 @@ impl<'n> Registry<'n> {
         let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-');
         let part = |part: &str| !matches!(part, "" | "." | "..") && part.bytes().all(plain);
         if !repository.split('/').all(part) {
-            let why = format!("{repository:?} is no name of a repository");
+            let why = format!("invalid repository name {repository:?}");
             return Err(Undone::because(Refusal::ArtifactPull, why));
         }
         let (token, opened) = (Mutex::new((0, None)), AtomicBool::new(false));
@@ -58,7 +58,7 @@ impl<'n> Registry<'n> {
         }
         let told = ask(self.node, self.cell, SecretWhat::ArtifactPull).await?;
         let token = Token::read(&told);
-        let token = token.ok_or_else(|| CallError::Strange("what it told is no token".to_owned()))?;
+        let token = token.ok_or_else(|| CallError::Strange("its response is not a token".to_owned()))?;
         *held = (held.0 + 1, Some(token.clone()));
         Ok((held.0, token))
     }

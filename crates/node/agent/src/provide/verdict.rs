@@ -64,7 +64,7 @@ impl Verdicts {
             known.push(Known { digest: *digest, policy: policy.to_owned(), verdict: verdict.clone() });
             known.drain(..known.len().saturating_sub(REMEMBERED));
             if let Err(error) = self.folder.write_document(FILE, known) {
-                tracing::warn!(%error, "a verdict is not remembered beyond this process");
+                tracing::warn!(%error, "a verdict could not be stored");
             }
         });
     }
@@ -74,7 +74,7 @@ impl Verdicts {
         let known = known.get_or_insert_with(|| {
             // An unreadable cache is rebuilt.
             let read = self.folder.read_document(FILE).inspect_err(|error| {
-                tracing::warn!(%error, "verdicts of earlier are forgotten");
+                tracing::warn!(%error, "stored verdicts were discarded");
             });
             read.ok().flatten().unwrap_or_default()
         });
@@ -123,7 +123,7 @@ fn keys(trust: &Trust) -> Vec<TrustedKey> {
     let read = |key: &muster_wire::cell::TrustKey| match PublicKey::from_pem(&key.public_key) {
         Ok(public) => Some(TrustedKey { id: key.id.clone(), key: public, revoked: key.revoked }),
         Err(error) => {
-            tracing::warn!(key = key.id, %error, "a trusted key cannot be read and does not count");
+            tracing::warn!(key = key.id, %error, "a trusted key is invalid and does not count");
             None
         }
     };

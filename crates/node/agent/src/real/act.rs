@@ -53,15 +53,15 @@ impl Driver {
     fn try_act(&self, order: &Order) -> Result<Findings, Why> {
         let (Some(place), Some(cell), Some(act)) = (&order.place, &order.details.cell, &order.details.act)
         else {
-            return Err("it is not said what to do in which cell".to_owned().into());
+            return Err("the task names no cell or no action".to_owned().into());
         };
         if act.kind() != order.kind {
-            let why = format!("the task says {:?}, and what to do is {:?}", order.kind, act.kind());
+            let why = format!("the task is {:?}, but its action is {:?}", order.kind, act.kind());
             return Err(why.into());
         }
         // A cell is only accessible through its own allocation.
         if !self.cells_of(place.allocation_id)?.iter().any(|there| there.cell_id == cell.cell_id) {
-            return Err("the cell is not there".to_owned().into());
+            return Err("the cell does not exist".to_owned().into());
         }
         let given = order.given.as_ref().map_err(Undone::clone)?;
         let left = Duration::try_from(order.until.duration_since(self.env.now())).unwrap_or_default();
@@ -129,9 +129,8 @@ impl Driver {
     fn still_sealed(&self, digest: &str) -> Result<(), Undone> {
         let digest: Digest = digest.parse().map_err(said)?;
         let missing = || {
-            let why = format!(
-                "{digest} is not unpacked here any more, so nothing can be checked with it; restart the cell"
-            );
+            let why =
+                format!("{digest} is no longer unpacked here, so it cannot run checks; restart the cell");
             Undone::because(Refusal::ArtifactDamaged, why)
         };
         self.images.lookup(&digest).map_err(unusable)?.ok_or_else(missing)?;

@@ -7,9 +7,10 @@ use muster_ids::{AllocationId, CellId};
 use muster_image::{Digest, Error, Source};
 use muster_network::Attach;
 use muster_wire::cell::{CellFindings, CellOrder, CellPlace, CellSpec, Root, ServiceState};
-use muster_wire::task::{Findings, KeptLog, Place, Refusal};
+use muster_wire::task::{Details, Findings, KeptLog, Place, Refusal};
 
 use super::place::disk_id;
+use super::room::ImageOwner;
 use super::{Done, Driver, said};
 use crate::driver::Undone;
 use crate::provide::Given;
@@ -35,15 +36,19 @@ impl Driver {
         &self,
         place: &Place,
         order: &CellOrder,
+        details: &Details,
         given: &Result<Given, Undone>,
     ) -> Result<Findings, Undone> {
         if let Some(there) = self.there(order.cell_id)?.filter(|there| *there != order.incarnation) {
-            return Err(format!("incarnation {there} is still there").into());
+            return Err(format!("incarnation {there} still exists").into());
         }
         // A running cell was created completely, with all of its content.
         if self.cells.runs(order.cell_id).map_err(said)? != Some(order.incarnation) {
             // The same incarnation may be partially created: every step is idempotent.
-            let made = given.as_ref().map_err(Undone::clone).and_then(|given| self.make(place, order, given));
+            let made = given
+                .as_ref()
+                .map_err(Undone::clone)
+                .and_then(|given| self.make(place, order, details, given));
             if let Err(undone) = made {
                 // A definite failure must leave nothing behind.
                 self.tear_down(order.cell_id, true)?;
@@ -58,17 +63,18 @@ impl Driver {
     pub(super) fn image_pull(
         &self,
         order: &CellOrder,
+        details: &Details,
         given: &Result<Given, Undone>,
     ) -> Result<Findings, Undone> {
         let given = given.as_ref().map_err(Undone::clone)?;
-        let spec = order.spec.as_ref().ok_or_else(|| "it is not said what it is made of".to_owned())?;
+        let spec = order.spec.as_ref().ok_or_else(|| "its specification is missing".to_owned())?;
         let _hold = self.hold_root(spec);
-        self.root(spec, given)?;
+        self.root(spec, given, ImageOwner::of(details))?;
         Ok(Findings::default())
     }
 
-    fn make(&self, place: &Place, order: &CellOrder, given: &Given) -> Result<(), Undone> {
-        let spec = order.spec.as_ref().ok_or_else(|| "it is not said what it is made of".to_owned())?;
+    fn make(&self, place: &Place, order: &CellOrder, details: &Details, given: &Given) -> Result<(), Undone> {
+        let spec = order.spec.as_ref().ok_or_else(|| "its specification is missing".to_owned())?;
         let _hold = self.hold_root(spec);
         let devices = self.devices_for(place, spec).map_err(unsupported)?;
         let disk = disk_id(place.allocation_id)?;
@@ -93,7 +99,7 @@ impl Driver {
                 incarnation: order.incarnation,
                 name: &order.name,
                 spec,
-                root: self.root(spec, given)?,
+                root: self.root(spec, given, ImageOwner::of(details))?,
                 storage: &storage,
                 share: self.share_for(order, spec)?,
                 devices,
@@ -125,7 +131,7 @@ impl Driver {
         Ok(cells.into_iter().find(|place| place.cell_id == cell).map(|place| place.incarnation))
     }
 
-    fn root(&self, spec: &CellSpec, given: &Given) -> Result<RootSource, Undone> {
+    fn root(&self, spec: &CellSpec, given: &Given, owner: ImageOwner) -> Result<RootSource, Undone> {
         match &spec.root {
             Root::Image(digest) => {
                 let digest: Digest = digest.parse().map_err(said)?;
@@ -142,7 +148,7 @@ impl Driver {
                     ))
                 })?;
                 let source = Source::Layout(layout.to_owned());
-                let unpacked = self.unpack_image(&source, &digest);
+                let unpacked = self.unpack_image(&source, &digest, owner);
                 // Layers of an image that does not fit would only keep the disk full.
                 let no_room = |undone: &Undone| undone.refusal == Some(Refusal::ArtifactPull);
                 if let Some(pulled) = pulled.filter(|_| unpacked.as_ref().err().is_none_or(no_room)) {
@@ -172,7 +178,7 @@ impl Driver {
         let held = self.places.lock().expect("no holder of this lock can panic");
         let kept = held
             .get(place.allocation_id)
-            .ok_or_else(|| "the place of its allocation is not there".to_owned())?;
+            .ok_or_else(|| "the sandbox of its allocation does not exist".to_owned())?;
         let all: Vec<String> = kept.devices.iter().cloned().collect();
         drop(held);
         let chosen = match &spec.gpus {
@@ -221,7 +227,7 @@ impl Driver {
 
     pub(super) fn cell_destroy(&self, order: &CellOrder) -> Done<Findings> {
         if let Some(there) = self.there(order.cell_id)?.filter(|there| *there > order.incarnation) {
-            return Err(format!("it is of incarnation {there}"));
+            return Err(format!("it has incarnation {there}"));
         }
         self.tear_down(order.cell_id, order.keep_state)?;
         Ok(Findings { cell: Some(self.look(order.cell_id)?), ..Findings::default() })
@@ -273,7 +279,7 @@ impl Driver {
 pub(super) fn unusable(error: Error) -> Undone {
     match error {
         Error::Changed { .. } | Error::Damaged { .. } => Undone::because(Refusal::ArtifactDamaged, error),
-        Error::NoRoom { .. } => Undone::because(Refusal::ArtifactPull, error),
+        Error::NoRoom { .. } | Error::OverBudget { .. } => Undone::because(Refusal::ArtifactPull, error),
         error => said(error).into(),
     }
 }

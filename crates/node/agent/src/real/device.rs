@@ -110,7 +110,7 @@ impl Settings {
     /// Overwrites a device's memory, and verifies it. A simulated device has none.
     pub(super) fn wipe_device(&self, device: &str) -> Result<(), String> {
         match self.devices.get(device) {
-            None => Err("the device is not there".to_owned()),
+            None => Err("the device is missing".to_owned()),
             Some(Node::Pretended { .. }) => Ok(()),
             Some(Node::Nvidia { .. }) => wipe_in_a_process(device),
         }
@@ -148,9 +148,54 @@ pub(super) fn make_pretended(settings: &Settings) -> Result<(), String> {
         let mode = Mode::from_raw_mode(0o666);
         match mknodat(CWD, &path, FileType::CharacterDevice, mode, makedev(*major, *minor)) {
             Ok(()) | Err(rustix::io::Errno::EXIST) => {}
-            Err(error) => return Err(format!("{}: it cannot be made: {error}", path.display())),
+            Err(error) => return Err(format!("{}: it cannot be created: {error}", path.display())),
         }
         rustix::fs::chmod(&path, mode).map_err(|error| format!("{}: {error}", path.display()))?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::inventory::simulated;
+
+    /// What NVIDIA's driver writes below `/proc`.
+    fn with_driver(proc: &Path, gpus: &[(&str, u32)]) {
+        for (number, (uuid, minor)) in gpus.iter().enumerate() {
+            let folder = proc.join(format!("driver/nvidia/gpus/0000:{number:02x}:00.0"));
+            fs::create_dir_all(&folder).unwrap();
+            let text = format!(
+                "Model: \t\t NVIDIA H200\nIRQ:   \t\t 52\nGPU UUID: \t {uuid}\nDevice Minor: \t {minor}\n"
+            );
+            fs::write(folder.join("information"), text).unwrap();
+        }
+    }
+
+    #[test]
+    fn a_gpu_has_the_node_that_the_driver_lists_and_one_that_it_does_not_list_has_none() {
+        let proc = tempfile::tempdir().unwrap();
+        fs::write(
+            proc.path().join("devices"),
+            "Character devices:\n  1 mem\n240 taken\n\nBlock devices:\n241 x\n",
+        )
+        .unwrap();
+        // The order of the bus is not that of the minors.
+        with_driver(proc.path(), &[("GPU-b", 1), ("GPU-a", 0), ("GPU-c", 7)]);
+        let mut inventory = simulated("node", 4, 8, 1, 1);
+        for (gpu, uuid) in
+            inventory.gpus.iter_mut().zip(["GPU-a", "GPU-b", "GPU-unlisted", "GPU-pretended-x"])
+        {
+            gpu.uuid = uuid.to_owned();
+        }
+        let expected = [
+            ("GPU-a", Node::Nvidia { minor: 0 }),
+            ("GPU-b", Node::Nvidia { minor: 1 }),
+            ("GPU-pretended-x", Node::Pretended { major: 241, minor: 3 }),
+        ];
+        let expected = expected.map(|(uuid, node)| (uuid.to_owned(), node)).into();
+        assert_eq!(nodes(&inventory, proc.path()), expected);
+        fs::remove_dir_all(proc.path().join("driver")).unwrap();
+        assert_eq!(nodes(&inventory, proc.path()).len(), 1, "without the driver only the simulated one");
+    }
 }

@@ -26,7 +26,7 @@ impl Driver {
         if there {
             Ok(())
         } else {
-            Err("the cell is not there any more, or was made anew: look again".to_owned())
+            Err("the cell no longer exists, or was restarted: read it again".to_owned())
         }
     }
 }

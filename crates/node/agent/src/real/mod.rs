@@ -29,13 +29,15 @@ use muster_ids::{CellId, Env};
 use muster_image::{Digest, Images};
 use muster_network::Fabric;
 use muster_wire::cell::{CellPlace, Wanted};
-use muster_wire::task::{Findings, Place, TaskKind};
+use muster_wire::task::{Findings, Place, Refusal, TaskKind};
 
 use crate::AgentError;
 use crate::driver::{Order, Outcome, Supply, Undone};
+use crate::folder::Folder;
 pub(crate) use inside::Shared;
 use journal::Journal;
 use place::{Places, disk_id};
+pub(crate) use room::ImageOwner;
 
 pub use device::{Node, nodes as devices};
 use settings::disk_point;
@@ -47,6 +49,9 @@ pub(crate) const LOOK: Duration = Duration::from_millis(250);
 
 /// The message of a cell that cannot write to the disk of its allocation.
 const READ_ONLY: &str = "an error made the disk of its allocation read-only: restart the allocation";
+
+/// The message of a cell on a node whose own disk is full, before the reason. Its allocation's disk has all its room.
+const NODE_FULL: &str = "its logs are incomplete and its services cannot be restarted";
 
 /// What makes places and cells on this machine.
 pub struct Driver {
@@ -139,13 +144,18 @@ impl Driver {
     /// Removes images that were set aside and that no running cell uses.
     fn clear_aside(&self) {
         if let Err(error) = self.images.clear_aside(|digest| self.is_image_used(digest)) {
-            tracing::warn!(%error, "images that were set aside are still there");
+            tracing::warn!(%error, "images that were set aside still exist");
         }
     }
 
     /// Returns the address at which other nodes reach this one.
     pub(crate) fn address(&self) -> Ipv4Addr {
         self.settings.address
+    }
+
+    /// Returns the number of allocations whose checks may run at once.
+    pub(crate) fn checked_at_once(&self) -> usize {
+        self.settings.checks.allocations_at_once()
     }
 
     /// Lists every sandbox on the node.
@@ -163,10 +173,14 @@ impl Driver {
         let refused = |error: &dyn std::fmt::Display| AgentError::Refused(error.to_string());
         let mut found = self.cells.observe().map_err(|error| refused(&error))?;
         let read_only = self.disks.read_only().map_err(|error| refused(&error))?;
+        let full = self.shortage().map(|full| format!("{NODE_FULL}: {}", full.why));
         for status in found.iter_mut().filter(|status| status.alive) {
             let is_read_only = disk_id(status.cell.allocation_id).is_ok_and(|disk| read_only.contains(&disk));
             if is_read_only && status.message.is_none() {
                 status.message = Some(READ_ONLY.to_owned());
+            }
+            if status.message.is_none() {
+                status.message.clone_from(&full);
             }
         }
         Ok(found)
@@ -189,16 +203,36 @@ impl Driver {
         let looks = [TaskKind::Inspect, TaskKind::CellInspect, TaskKind::Survey, TaskKind::CellProbe];
         let changes = !looks.contains(&order.kind);
         if changes {
-            self.journal.begin(order, self.env.now())?;
+            if let Err(error) = self.journal.begin(order, self.env.now()) {
+                return self.shortage().map_or(Err(error), |full| Ok(Err(full)));
+            }
             self.reach(order.kind, "journalled");
         }
         let done = if order.details.act.is_some() { self.act(order)? } else { self.perform(order) };
+        let done = done.map_err(|undone| self.with_shortage(undone));
         self.reach(order.kind, "done");
         if changes {
             let why = done.as_ref().err().map(|undone| undone.why.as_str());
-            self.journal.end(order, why, self.env.now())?;
+            // The result is known; to withhold it would have the server repeat the order.
+            if let Err(error) = self.journal.end(order, why, self.env.now()) {
+                tracing::warn!(%error, kind = ?order.kind, "the journal lacks the end of an order");
+            }
         }
         Ok(done)
+    }
+
+    /// Returns the refusal for a full disk, if it is full.
+    fn shortage(&self) -> Option<Undone> {
+        let full = Folder::new(&self.settings.folder).shortage()?;
+        Some(Undone::because(Refusal::NodeFull, full))
+    }
+
+    /// Adds that the node's disk is full: the order may succeed when it is not.
+    fn with_shortage(&self, undone: Undone) -> Undone {
+        match self.shortage().filter(|_| undone.refusal.is_none()) {
+            Some(full) => Undone { why: format!("{}; {}", undone.why, full.why), ..full },
+            None => undone,
+        }
     }
 
     fn perform(&self, order: &Order) -> Result<Findings, Undone> {
@@ -212,16 +246,18 @@ impl Driver {
             TaskKind::Wipe => self.wipe(place()?, &order.details),
             TaskKind::Survey => self.survey(),
             TaskKind::Sweep => self.sweep(&order.details.things),
-            TaskKind::CellCreate => return self.cell_create(place()?, cell()?, &order.given),
-            TaskKind::ImagePull => return self.image_pull(cell()?, &order.given),
+            TaskKind::CellCreate => {
+                return self.cell_create(place()?, cell()?, &order.details, &order.given);
+            }
+            TaskKind::ImagePull => return self.image_pull(cell()?, &order.details, &order.given),
             TaskKind::CellInspect => self.cell_inspect(cell()?),
             TaskKind::CellDestroy => self.cell_destroy(cell()?),
             TaskKind::KeepLogs => self.keep_logs(place()?, order.details.cell.as_ref()),
-            TaskKind::ShareRemove => self.share_remove(&order.details),
+            TaskKind::ShareRemove => self.share_remove(&order.details, order.until),
             TaskKind::CellFiles | TaskKind::CellService | TaskKind::CellCommand | TaskKind::CellProbe => {
-                Err("it is not said what to do in which cell".to_owned())
+                Err("the task names no cell or no action".to_owned())
             }
-            TaskKind::Stream => Err("a stream is no order".to_owned()),
+            TaskKind::Stream => Err("a stream is not an action".to_owned()),
         };
         done.map_err(Undone::from)
     }
@@ -241,7 +277,7 @@ impl Driver {
         self.look_after_disks(now);
         self.look_after_images(now);
         for (cell, error) in self.cells.supervise(now) {
-            tracing::warn!(%cell, %error, "a cell could not be looked after; it is tried again");
+            tracing::warn!(%cell, %error, "a cell could not be supervised; retrying");
         }
     }
 

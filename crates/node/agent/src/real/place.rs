@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::{SignedDuration, Timestamp};
 use muster_cell::Limits;
 use muster_disk::DiskId;
-use muster_ids::AllocationId;
+use muster_ids::{AllocationId, ProjectId};
 use muster_wire::cell::CellPlace;
 use muster_wire::task::{Amount, Details, Findings, Place};
 use serde::{Deserialize, Serialize};
@@ -44,6 +44,8 @@ pub(super) struct Kept {
     pub(super) devices: BTreeSet<String>,
     amount: Amount,
     exclusive: bool,
+    #[serde(default)]
+    project: Option<ProjectId>,
 }
 
 impl Held {
@@ -71,6 +73,12 @@ impl Places {
         self.held.places.get(&allocation)
     }
 
+    /// Returns the allocations of a project.
+    pub(super) fn of_project(&self, project: ProjectId) -> BTreeSet<AllocationId> {
+        let all = self.held.places.iter();
+        all.filter(|(_, kept)| kept.project == Some(project)).map(|(id, _)| *id).collect()
+    }
+
     /// Applies a change, persisted before any other effect.
     fn change(&mut self, change: impl FnOnce(&mut Held)) -> Done<()> {
         let mut next = self.held.clone();
@@ -89,10 +97,10 @@ impl Places {
         devices.iter().find_map(|device| {
             let other = |id: &AllocationId| *id != allocation;
             if let Some(holder) = self.holder(device).filter(other) {
-                return Some(format!("{device} is in the place of {holder}"));
+                return Some(format!("{device} is in the sandbox of {holder}"));
             }
             let left = self.held.dirty.get(device).filter(|id| other(id))?;
-            Some(format!("{device} has not been wiped since it was in the place of {left}"))
+            Some(format!("{device} has not been wiped since it was in the sandbox of {left}"))
         })
     }
 
@@ -101,7 +109,7 @@ impl Places {
         let mut others = self.held.places.iter().filter(|(id, _)| **id != allocation);
         let (other, _) = others.find(|(_, kept)| exclusive || kept.exclusive)?;
         Some(if exclusive {
-            format!("the node was asked for as a whole, and {other} is on it")
+            format!("the whole node was requested, but {other} is on it")
         } else {
             format!("the whole node belongs to {other}")
         })
@@ -140,7 +148,7 @@ impl Driver {
         Ok(())
     }
 
-    fn held(&self) -> std::sync::MutexGuard<'_, Places> {
+    pub(super) fn held(&self) -> std::sync::MutexGuard<'_, Places> {
         self.places.lock().expect("no holder of this lock can panic")
     }
 
@@ -158,7 +166,7 @@ impl Driver {
             })();
             // One failed sandbox does not block the others; an inspection reports it as missing.
             if let Err(why) = again {
-                tracing::error!(allocation = %id, why, "the place could not be set up again after a start");
+                tracing::error!(allocation = %id, why, "the sandbox could not be restored after a start");
             }
         }
     }
@@ -172,7 +180,7 @@ impl Driver {
         seen.0 = Some(now);
         let read_only: BTreeSet<DiskId> = match self.disks.read_only() {
             Ok(found) => found.into_iter().collect(),
-            Err(error) => return tracing::warn!(%error, "disks could not be looked at; it is tried again"),
+            Err(error) => return tracing::warn!(%error, "disks could not be inspected; retrying"),
         };
         for disk in read_only.difference(&seen.1) {
             tracing::error!(%disk, "an error made the disk of an allocation read-only: restart the allocation");
@@ -185,7 +193,7 @@ impl Driver {
                 if sparse { self.disks.reserve(&disk).map_err(said) } else { Ok(()) }
             });
             if let Err(why) = kept {
-                tracing::warn!(allocation = %place.allocation_id, why, "the disk has not all the room that it was promised");
+                tracing::warn!(allocation = %place.allocation_id, why, "the disk has less space than reserved");
             }
         }
     }
@@ -200,7 +208,7 @@ impl Driver {
             {
                 let there = kept.incarnation;
                 return Err(format!(
-                    "its place is there already: incarnation {there}, with {:?}",
+                    "its sandbox already exists: incarnation {there}, with {:?}",
                     kept.devices
                 ));
             }
@@ -214,6 +222,7 @@ impl Driver {
                     devices: devices.clone(),
                     amount: details.amount,
                     exclusive: details.exclusive,
+                    project: details.project_id,
                 };
                 held.change(|held| {
                     held.give(&devices, id);
@@ -236,9 +245,9 @@ impl Driver {
 
     pub(super) fn resize(&self, place: &Place, details: &Details) -> Done<Findings> {
         let (id, devices) = (place.allocation_id, details.devices.iter().cloned().collect::<BTreeSet<_>>());
-        let before = self.held().get(id).cloned().ok_or_else(|| "its place is not there".to_owned())?;
+        let before = self.held().get(id).cloned().ok_or_else(|| "its sandbox does not exist".to_owned())?;
         if before.incarnation != place.incarnation {
-            return Err(format!("its place is of incarnation {}", before.incarnation));
+            return Err(format!("its sandbox has incarnation {}", before.incarnation));
         }
         if before.devices != devices && !self.cells_of(id)?.is_empty() {
             return Err("its cells hold its devices: destroy them first".to_owned());
@@ -278,7 +287,7 @@ impl Driver {
         let used_mb =
             i64::try_from(self.cells.group_look(id).memory_used.div_ceil(1 << 20)).unwrap_or(i64::MAX);
         (used_mb > wanted_mb).then(|| {
-            format!("its cells use {used_mb} MiB of memory, and {wanted_mb} MiB were asked for: stop something first")
+            format!("its cells use {used_mb} MiB of memory, but {wanted_mb} MiB were requested: stop something first")
         })
     }
 
@@ -289,7 +298,7 @@ impl Driver {
         if let Some(kept) = self.held().get(id)
             && kept.incarnation > place.incarnation
         {
-            return Err(format!("its place is of incarnation {}", kept.incarnation));
+            return Err(format!("its sandbox has incarnation {}", kept.incarnation));
         }
         // A restarted allocation keeps its cells' state; a released one is wiped as a whole.
         let tear_down = |cell: &CellPlace| self.tear_down(cell.cell_id, true);
@@ -319,8 +328,8 @@ impl Driver {
         let id = place.allocation_id;
         for device in &details.devices {
             match self.held().holder(device) {
-                Some(holder) if holder == id => return Err(format!("{device} is still in its place")),
-                Some(holder) => return Err(format!("violation: {device} is in the place of {holder}")),
+                Some(holder) if holder == id => return Err(format!("{device} is still in its sandbox")),
+                Some(holder) => return Err(format!("violation: {device} is in the sandbox of {holder}")),
                 None => {}
             }
         }

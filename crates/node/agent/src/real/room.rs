@@ -1,9 +1,10 @@
 //! Disk space on the node: unused images are evicted when other data needs it. `muster_image` defines the policy.
 
 use jiff::{SignedDuration, Timestamp};
-use muster_ids::CellId;
-use muster_image::{Digest, Error, Footprint, Image, ImageHold, Limits, Source};
+use muster_ids::{CellId, ProjectId};
+use muster_image::{Budget, Digest, Error, Footprint, Image, ImageHold, ImageReservation, Limits, Source};
 use muster_wire::cell::{CellSpec, Root};
+use muster_wire::task::Details;
 
 use super::cell::unusable;
 use super::{Done, Driver, said};
@@ -12,6 +13,20 @@ use crate::driver::Undone;
 /// Interval of the comparison of free space and reserve.
 const RESERVE_EVERY: SignedDuration = SignedDuration::from_mins(1);
 const MIB: u64 = 1 << 20;
+
+/// The project for which an image is unpacked.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ImageOwner {
+    pub(crate) project: Option<ProjectId>,
+    /// Whether its allocation has the node to itself.
+    pub(crate) exclusive: bool,
+}
+
+impl ImageOwner {
+    pub(crate) fn of(details: &Details) -> Self {
+        Self { project: details.project_id, exclusive: details.exclusive }
+    }
+}
 
 impl Driver {
     /// Reports whether a cell on this node uses an image. A failed lookup counts as use.
@@ -32,10 +47,21 @@ impl Driver {
         }
     }
 
-    /// Unpacks an image, or returns it if it exists. Unused images are evicted if that makes it fit.
-    pub(super) fn unpack_image(&self, source: &Source, digest: &Digest) -> Result<Image, Undone> {
+    /// Unpacks an image within the budget of its project, or returns it if it exists. Unused images are evicted if that makes
+    /// it fit.
+    pub(super) fn unpack_image(
+        &self,
+        source: &Source,
+        digest: &Digest,
+        owner: ImageOwner,
+    ) -> Result<Image, Undone> {
         let limits = Limits::default();
-        let ensure = || self.images.ensure(source, digest, &limits);
+        let ensure = || {
+            self.within_budget(owner, |budget| match budget {
+                Some(budget) => self.images.ensure_within(source, digest, &limits, budget),
+                None => self.images.ensure(source, digest, &limits),
+            })
+        };
         let image = match ensure() {
             Err(Error::NoRoom { .. }) => {
                 let is_used = |digest: &Digest| self.is_image_used(digest);
@@ -46,6 +72,51 @@ impl Driver {
         let image = image.map_err(unusable)?;
         self.mark_image_used(digest);
         Ok(image)
+    }
+
+    /// Counts content against the budget of a project before it is fetched; none where there is no budget.
+    pub(crate) fn reserve_image(
+        &self,
+        digest: &Digest,
+        bytes: u64,
+        owner: ImageOwner,
+    ) -> Result<Option<ImageReservation>, Undone> {
+        let reserve = |budget: Option<&Budget<'_>>| {
+            budget.map(|budget| self.images.reserve(digest, bytes, budget)).transpose()
+        };
+        self.within_budget(owner, reserve).map_err(unusable)
+    }
+
+    /// Calls `act` with the budget of a project: a part of the room for images. A project that has the node to itself has none.
+    fn within_budget<T>(
+        &self,
+        owner: ImageOwner,
+        act: impl FnOnce(Option<&Budget<'_>>) -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        let ImageOwner { project: Some(project), exclusive: false } = owner else { return act(None) };
+        let room = self.images.room(&Limits::default())?;
+        let part = |all: u64| {
+            let percent = u128::from(self.settings.project_images_percent);
+            u64::try_from(u128::from(all) * percent / 100).unwrap_or(u64::MAX)
+        };
+        let uses = |digest: &Digest| self.is_image_used_by(digest, project);
+        act(Some(&Budget {
+            owner: &project.to_string(),
+            most: Footprint { bytes: part(room.bytes), files: part(room.files) },
+            is_used_by_owner: &uses,
+            is_used: &|digest| self.is_image_used(digest),
+        }))
+    }
+
+    /// Reports whether a cell of a project uses an image. A failed lookup counts as use.
+    fn is_image_used_by(&self, digest: &Digest, project: ProjectId) -> bool {
+        let allocations = self.held().of_project(project);
+        let Ok(cells) = self.cells.list() else { return true };
+        let mut cells = cells.iter().filter(|cell| allocations.contains(&cell.allocation_id));
+        cells.any(|cell| match self.cells.image(cell.cell_id) {
+            Ok(used) => used.is_some_and(|used| used == digest.to_string()),
+            Err(_) => true,
+        })
     }
 
     /// Evicts unused images until `bytes` can be written beside the reserve, if that can free enough.
@@ -88,7 +159,7 @@ impl Driver {
         }
         let is_used = |digest: &Digest| self.is_image_used(digest);
         if let Err(error) = self.images.evict_below_reserve(&Limits::default(), &is_used) {
-            tracing::warn!(%error, "unused images could not be evicted; it is tried again");
+            tracing::warn!(%error, "unused images could not be evicted; retrying");
         }
     }
 

@@ -6,6 +6,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use muster_cell::CheckLimits;
 use muster_disk::Point;
 use muster_ids::NodeId;
 
@@ -33,6 +34,10 @@ pub struct Settings {
     pub address: Ipv4Addr,
     /// GPUs, by identity.
     pub devices: BTreeMap<String, Node>,
+    /// Limits of all checks on the node together.
+    pub checks: CheckLimits,
+    /// Part of the room for images that those of one project may use, in percent.
+    pub project_images_percent: u8,
     /// First user id of the machine that cells may use.
     pub id_base: u32,
     /// Crash points, for tests only.
@@ -62,6 +67,7 @@ impl Settings {
             folder: self.folder.join("cells"),
             run: self.run.join("cells"),
             cgroup_root: format!("muster/{}", self.key),
+            checks: self.checks,
             id_base: self.id_base,
             tools: muster_cell::Tools::default(),
             logs: muster_cell::LogLimits::default(),
@@ -166,16 +172,16 @@ mod tests {
         there("ip", 0o755);
         there("nft", 0o644);
         let programs = [
-            ("ip", "iproute2", "makes links"),
+            ("ip", "iproute2", "creates links"),
             ("bridge", "iproute2", "fills tables"),
-            ("nft", "nftables", "makes rules"),
+            ("nft", "nftables", "creates rules"),
             ("bridge", "iproute2", "fills tables"),
         ];
         assert_eq!(
             missing_programs(&programs, &[folder.path().to_str().unwrap()]),
             [
                 "`bridge`, which fills tables (Debian: apt-get install iproute2)",
-                "`nft`, which makes rules (Debian: apt-get install nftables)"
+                "`nft`, which creates rules (Debian: apt-get install nftables)"
             ]
         );
     }

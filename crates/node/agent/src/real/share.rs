@@ -1,15 +1,21 @@
 //! Directories that cells share across nodes.
 
+use std::time::{Duration, Instant};
+
+use jiff::Timestamp;
 use muster_cell::Share;
-use muster_disk::{SharedFiles, SharedFilesError};
+use muster_disk::{ShareError, SharedFiles, SharedFilesError};
 use muster_ids::{Env, NetworkId};
 use muster_wire::cell::{CellOrder, CellSpec};
-use muster_wire::task::{Details, Findings, Thing, ThingKind};
+use muster_wire::task::{Details, Findings, Refusal, Thing, ThingKind};
 
 use super::settings::Settings;
 use super::{Done, Driver};
 use crate::AgentError;
+use crate::driver::Undone;
 
+/// Longest removal of a share in one attempt.
+const LONGEST_REMOVAL: Duration = Duration::from_secs(600);
 const NONE: &str = "this node shares no files with others: start its agent with --shared-files";
 
 /// Opens the file system that the node shares with others, or says why it has none. Another node can damage the mark on it: that
@@ -34,21 +40,27 @@ impl Driver {
     }
 
     /// Returns the shared directory of a cell's network.
-    pub(super) fn share_for(&self, order: &CellOrder, spec: &CellSpec) -> Done<Option<Share>> {
+    pub(super) fn share_for(&self, order: &CellOrder, spec: &CellSpec) -> Result<Option<Share>, Undone> {
         if spec.shared.is_empty() {
             return Ok(None);
         }
         let shared = self.shared.as_ref().map_err(Clone::clone)?;
         let network =
-            order.attachment.as_ref().ok_or_else(|| "it shares files, and is in no network".to_owned())?;
-        let folder = shared.share(&network.network_id.to_string())?;
+            order.attachment.as_ref().ok_or_else(|| "it shares files, but has no network".to_owned())?;
+        let folder = shared.share(&network.network_id.to_string()).map_err(|error| match error {
+            ShareError::Replaced(_) => Undone::because(Refusal::Unsupported, error),
+            ShareError::Failed(why) => why.into(),
+        })?;
         Ok(Some(Share { folder, first_id: shared.first_id() }))
     }
 
-    pub(super) fn share_remove(&self, details: &Details) -> Done<Findings> {
-        let network = details.share.ok_or_else(|| "it is not said whose share".to_owned())?.to_string();
+    pub(super) fn share_remove(&self, details: &Details, until: Timestamp) -> Done<Findings> {
+        let network =
+            details.share.ok_or_else(|| "the owner of the share is missing".to_owned())?.to_string();
         let shared = self.shared.as_ref().map_err(Clone::clone)?;
-        shared.remove(&network)?;
+        // Another node can add to it all the while, and other work of this node must go on.
+        let left = Duration::try_from(until.duration_since(self.env.now())).unwrap_or_default();
+        shared.remove(&network, Instant::now() + left.min(LONGEST_REMOVAL))?;
         let left = shared.left(&network)?;
         let checked = vec![format!("the directory of {network} on the shared file system {}", shared.id())];
         Ok(Findings { left, checked, ..Findings::default() })
@@ -67,7 +79,8 @@ impl Driver {
                 network_id: Some(network_id),
             })
         };
-        Ok(shared.list()?.into_iter().filter_map(thing).collect())
+        let names = shared.list(|name| name.parse::<NetworkId>().is_ok())?;
+        Ok(names.into_iter().filter_map(thing).collect())
     }
 }
 
@@ -80,6 +93,8 @@ mod tests {
 
     fn settings(shared_files: Option<&Path>) -> Settings {
         Settings {
+            project_images_percent: 50,
+            checks: muster_cell::CheckLimits::new(1, 1_024).unwrap(),
             shared_files: shared_files.map(Path::to_owned),
             key: "k".to_owned(),
             folder: "/nowhere".into(),

@@ -149,6 +149,7 @@ impl Driver {
             Err(why) => left.push(why),
         }
         if left.is_empty() {
+            left.extend(self.cells.remove_own_groups().err().map(said));
             self.remove_groups(&mut left);
         }
         Ok(Cleaned { removed: found.saturating_sub(left.len()), left })

@@ -119,7 +119,7 @@ impl HeldCell {
                 ready: running,
                 restarts: service.restarts,
                 exit: (service.state == HeldState::Ended).then_some(1),
-                message: (service.state == HeldState::Ended).then(|| "it was made to end".to_owned()),
+                message: (service.state == HeldState::Ended).then(|| "it was ended by control".to_owned()),
             }
         };
         CellFindings {
@@ -157,7 +157,7 @@ impl HeldCell {
         }
         for path in &order.remove {
             if self.files.keys().any(|other| beneath(other, path)) {
-                return ActPlan::Refuse(format!("{path} is a directory with something in it"));
+                return ActPlan::Refuse(format!("{path} is a directory that is not empty"));
             }
             next.files.remove(path);
         }
@@ -173,10 +173,7 @@ impl HeldCell {
         let mut next = self.clone();
         let Some(service) = next.services.iter_mut().find(|service| service.name == order.name) else {
             let names: Vec<&str> = self.services.iter().map(|service| service.name.as_str()).collect();
-            return ActPlan::Refuse(format!(
-                "no service of the cell is called {}: {names:?} are",
-                order.name
-            ));
+            return ActPlan::Refuse(format!("no service of the cell is named {}: {names:?} are", order.name));
         };
         let runs = service.state == HeldState::Running;
         let effect = match order.action {
@@ -245,7 +242,7 @@ impl HeldCell {
     fn view(&self) -> View {
         let secret = |told: &String| Some(format!("{SECRETS}/{}", told.strip_prefix("secret ")?));
         let secrets = self.told.iter().filter_map(secret);
-        let secrets = secrets.map(|path| (path, "a simulated node keeps no secrets".to_owned()));
+        let secrets = secrets.map(|path| (path, "a simulated node has no secrets".to_owned()));
         View {
             hostname: self.name.clone(),
             files: self.files.clone().into_iter().chain(secrets).collect(),
@@ -297,7 +294,7 @@ fn strange(path: &str) -> Option<String> {
     let parts = path.strip_prefix('/').map(|rest| rest.split('/'));
     let plain =
         parts.is_some_and(|mut parts| path == "/" || parts.all(|part| !matches!(part, "" | "." | "..")));
-    (!plain).then(|| format!("{path:?} is no path in a cell: say it from / on, without . and .."))
+    (!plain).then(|| format!("{path:?} is not a path in a cell: write it absolute, without . and .."))
 }
 
 #[cfg(test)]

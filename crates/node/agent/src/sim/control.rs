@@ -40,20 +40,20 @@ impl std::str::FromStr for Word {
             ["heal", who] => Self::Heal(who.to_owned()),
             ["fail", who, part] => {
                 let part = part.parse().ok().filter(|part| (0.0..=1.0).contains(part));
-                Self::Fail(who.to_owned(), part.ok_or("how much fails is a number from 0 to 1")?)
+                Self::Fail(who.to_owned(), part.ok_or("the failure rate must be a number from 0 to 1")?)
             }
             ["end", who, cell, ..] if words.len() <= 4 => {
-                let cell = cell.parse().map_err(|error| format!("{cell} is no cell: {error}"))?;
+                let cell = cell.parse().map_err(|error| format!("{cell} is not a cell: {error}"))?;
                 Self::End(who.to_owned(), cell, words.get(3).map(|service| (*service).to_owned()))
             }
             ["kill", who, cell] => {
-                let cell = cell.parse().map_err(|error| format!("{cell} is no cell: {error}"))?;
+                let cell = cell.parse().map_err(|error| format!("{cell} is not a cell: {error}"))?;
                 Self::Kill(who.to_owned(), cell)
             }
             ["stop"] => Self::Stop,
             _ => {
                 return Err(
-                    "say die, revive, reboot, partition or heal NAME, fail NAME P, end NAME CELL [SERVICE], kill NAME CELL, or stop"
+                    "use die, revive, reboot, partition or heal NAME, fail NAME P, end NAME CELL [SERVICE], kill NAME CELL, or stop"
                         .to_owned(),
                 );
             }

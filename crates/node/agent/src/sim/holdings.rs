@@ -121,9 +121,9 @@ impl Holdings {
         let Some(order) = &details.cell else { return Err("no cell is named".to_owned()) };
         let held = self.places.get(&allocation);
         match held.and_then(|held| held.cells.get(&order.cell_id)) {
-            None => Err("the cell is not there".to_owned()),
+            None => Err("the cell does not exist".to_owned()),
             Some(there) if there.incarnation != order.incarnation => {
-                Err(format!("the cell is of incarnation {}", there.incarnation))
+                Err(format!("the cell has incarnation {}", there.incarnation))
             }
             Some(there) => Ok(there),
         }
@@ -189,7 +189,7 @@ impl Holdings {
             Some(held) => {
                 let (there, devices) = (held.incarnation, &held.devices);
                 return Plan::Refuse(format!(
-                    "its place is there already: incarnation {there}, with {devices:?}"
+                    "its sandbox already exists: incarnation {there}, with {devices:?}"
                 ));
             }
             None => {}
@@ -209,10 +209,10 @@ impl Holdings {
 
     fn plan_resize(&self, place: &Place, details: &Details) -> Plan {
         let Some(held) = self.places.get(&place.allocation_id) else {
-            return Plan::Refuse("its place is not there".to_owned());
+            return Plan::Refuse("its sandbox does not exist".to_owned());
         };
         if held.incarnation != place.incarnation {
-            return Plan::Refuse(format!("its place is of incarnation {}", held.incarnation));
+            return Plan::Refuse(format!("its sandbox has incarnation {}", held.incarnation));
         }
         let wanted: BTreeSet<String> = details.devices.iter().cloned().collect();
         if held.devices == wanted && held.amount == details.amount {
@@ -229,7 +229,7 @@ impl Holdings {
         match self.places.get(&place.allocation_id) {
             None => Plan::Nothing,
             Some(held) if held.incarnation > place.incarnation => {
-                Plan::Refuse(format!("its place is of incarnation {}", held.incarnation))
+                Plan::Refuse(format!("its sandbox has incarnation {}", held.incarnation))
             }
             Some(held) => self.change(Effect::Destroyed, held.devices.clone(), |next| {
                 next.places.remove(&place.allocation_id);
@@ -241,9 +241,9 @@ impl Holdings {
         for device in &details.devices {
             match self.holder(device) {
                 Some(holder) if holder == place.allocation_id => {
-                    return Plan::Refuse(format!("{device} is still in its place"));
+                    return Plan::Refuse(format!("{device} is still in its sandbox"));
                 }
-                Some(holder) => return Plan::Violation(format!("{device} is in the place of {holder}")),
+                Some(holder) => return Plan::Violation(format!("{device} is in the sandbox of {holder}")),
                 None => {}
             }
         }
@@ -265,15 +265,15 @@ impl Holdings {
 
     fn plan_cell_create(&self, place: &Place, details: &Details, told: Vec<String>) -> Plan {
         let Some(held) = self.places.get(&place.allocation_id) else {
-            return Plan::Refuse("the place of its allocation is not there".to_owned());
+            return Plan::Refuse("the sandbox of its allocation does not exist".to_owned());
         };
         let Some((order, spec)) = details.cell.as_ref().and_then(|order| Some((order, order.spec.as_ref()?)))
         else {
-            return Plan::Refuse("it is not said what it is made of".to_owned());
+            return Plan::Refuse("its specification is missing".to_owned());
         };
         match held.cells.get(&order.cell_id) {
             Some(there) if there.incarnation == order.incarnation => return Plan::Nothing,
-            Some(there) => return Plan::Refuse(format!("incarnation {} is still there", there.incarnation)),
+            Some(there) => return Plan::Refuse(format!("incarnation {} still exists", there.incarnation)),
             None => {}
         }
         let made = HeldCell::new(order, spec, told);
@@ -291,10 +291,10 @@ impl Holdings {
         told: Vec<String>,
     ) -> Plan {
         let (Some(order), Some(act)) = (&details.cell, &details.act) else {
-            return Plan::Refuse("it is not said what to do in which cell".to_owned());
+            return Plan::Refuse("the task names no cell or no action".to_owned());
         };
         if act.kind() != kind {
-            return Plan::Refuse(format!("the task says {kind:?}, and what to do is {:?}", act.kind()));
+            return Plan::Refuse(format!("the task is {kind:?}, but its action is {:?}", act.kind()));
         }
         let there = match self.cell(place.allocation_id, details) {
             Ok(there) => there,
@@ -351,7 +351,7 @@ impl Holdings {
         match held.and_then(|held| held.cells.get(&order.cell_id)) {
             None => Plan::Nothing,
             Some(there) if there.incarnation > order.incarnation => {
-                Plan::Refuse(format!("it is of incarnation {}", there.incarnation))
+                Plan::Refuse(format!("it has incarnation {}", there.incarnation))
             }
             Some(_) => self.change(Effect::CellDestroyed, BTreeSet::new(), |next| {
                 let held = next.places.get_mut(&place.allocation_id);
@@ -383,10 +383,10 @@ impl Holdings {
         wanted.iter().find_map(|device| {
             let other = |id: &AllocationId| *id != place.allocation_id;
             if let Some(holder) = self.holder(device).filter(other) {
-                return Some(format!("{device} is in the place of {holder}"));
+                return Some(format!("{device} is in the sandbox of {holder}"));
             }
             let left = self.dirty.get(device).filter(|id| other(id))?;
-            Some(format!("{device} has not been wiped since it was in the place of {left}"))
+            Some(format!("{device} has not been wiped since it was in the sandbox of {left}"))
         })
     }
 
@@ -395,7 +395,7 @@ impl Holdings {
         let mut others = self.places.iter().filter(|(id, _)| **id != place.allocation_id);
         let (other, _) = others.find(|(_, held)| exclusive || held.exclusive)?;
         Some(if exclusive {
-            format!("the node was asked for as a whole, and {other} is on it")
+            format!("the whole node was requested, but {other} is on it")
         } else {
             format!("the whole node belongs to {other}")
         })

@@ -84,7 +84,7 @@ impl KillPoints {
             let pulls = PULL_POINTS.contains(&name);
             if !pulls && !KILL_POINTS.contains(&name) && !real_points().iter().any(|point| point == name) {
                 return Err(format!(
-                    "{name:?} is no point where an agent can be killed; these are: {}, where an image is pulled: {}, and with real cells: {}",
+                    "{name:?} is not a kill point of an agent; these are: {}, where an image is pulled: {}, and with real cells: {}",
                     KILL_POINTS.join(", "),
                     PULL_POINTS.join(", "),
                     real_points().join(", ")
@@ -93,7 +93,7 @@ impl KillPoints {
             let times = times.parse().ok().filter(|times| *times > 0);
             points.insert(
                 name.to_owned(),
-                times.ok_or_else(|| format!("{word:?}: a number from 1 on belongs after the @"))?,
+                times.ok_or_else(|| format!("{word:?}: a number from 1 on must follow the @"))?,
             );
         }
         Ok(Self(Mutex::new(points)))
@@ -114,7 +114,7 @@ impl KillPoints {
     /// Like `reach`, for a point by name.
     pub(crate) fn reach_point(&self, point: &str) {
         if self.is_due(point) {
-            eprintln!("killed at {point}, as MUSTER_AGENT_KILL_AT says");
+            eprintln!("killed at {point}, as configured by MUSTER_AGENT_KILL_AT");
             std::process::abort();
         }
     }

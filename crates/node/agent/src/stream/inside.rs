@@ -91,7 +91,7 @@ impl Begun {
 }
 
 fn no_pipe(error: std::io::Error) -> String {
-    format!("no pipe can be made: {error}")
+    format!("no pipe can be created: {error}")
 }
 
 fn upload() -> Result<(Upload, (PipeWriter, Arc<AtomicBool>)), String> {

@@ -60,7 +60,7 @@ pub(crate) async fn streaming(node: &Running) -> Infallible {
                 }
                 if under_way.len() >= MOST {
                     known.remove(&order.stream_id);
-                    report(node, &task, Err(format!("the node has {MOST} streams already")));
+                    report(node, &task, Err(format!("the node already has {MOST} streams")));
                     continue;
                 }
                 under_way.push(one(node, task, order));
@@ -144,7 +144,7 @@ fn begin(inside: &dyn super::Inside, order: &StreamOrder) -> Result<(Begun, Ours
     match &order.what {
         StreamWhat::Command(command) if command.terminal => {
             let (ours, theirs) = terminal::open(command.columns, command.rows)
-                .map_err(|error| format!("the node has no terminal to give: {error}"))?;
+                .map_err(|error| format!("the node has no terminal left: {error}"))?;
             Ok((inside.command(cell, incarnation, command, Some(theirs))?, Some(ours)))
         }
         StreamWhat::Command(command) => inside.command(cell, incarnation, command, None).map(without),

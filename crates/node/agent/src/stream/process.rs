@@ -71,7 +71,7 @@ impl Process {
 
     /// Waits for its end, and reaps it.
     pub(super) async fn ended(&mut self) -> std::io::Result<i32> {
-        let gone = || std::io::Error::other("its end was seen already");
+        let gone = || std::io::Error::other("its end was already handled");
         let child = self.child().ok_or_else(gone)?;
         let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw).ok_or_else(gone)?;
         let end = watched(pidfd_open(pid, PidfdFlags::empty())?)?;

@@ -122,7 +122,7 @@ pub(super) async fn pump(socket: Socket, ends: Ends) {
             let _ = timeout(GOODBYE, async { while let Some(Ok(_)) = receiving.next().await {} }).await;
         }
         Err(why) => {
-            tracing::debug!(why, "a stream ended before what it was for");
+            tracing::debug!(why, "a stream ended before its command");
             let _ = timeout(GOODBYE, sending.close()).await;
         }
     }
@@ -140,7 +140,7 @@ pub(super) async fn refuse(mut socket: Socket, why: String) {
 }
 
 fn json(control: &Control) -> Vec<u8> {
-    serde_json::to_vec(control).expect("what is said of a stream is JSON")
+    serde_json::to_vec(control).expect("a control message is JSON")
 }
 
 async fn say(sending: &mut Sending, control: &Control) -> Result<(), tokio_tungstenite::tungstenite::Error> {
@@ -163,7 +163,7 @@ async fn inwards(
             Ok(None) => return "the server closed the stream".to_owned(),
             // A server that does not read our output may not have read our pings either.
             Err(_) if stalled.load(Ordering::Relaxed) => continue,
-            Err(_) => return "nothing was heard of the server for a minute".to_owned(),
+            Err(_) => return "no message of the server arrived for a minute".to_owned(),
         };
         let bytes = match message {
             Message::Binary(bytes) => bytes,
@@ -197,7 +197,7 @@ async fn inwards(
                 (Ok(Control::InputEnded {}), Some(terminal)) => drop(terminal.write(&[4]).await),
                 _ => {}
             },
-            _ => return "the server sent what no stream has".to_owned(),
+            _ => return "the server sent an invalid message".to_owned(),
         }
     }
 }

@@ -82,7 +82,7 @@ async fn upgrade(dial: &Dial, address: &Address, stream: StreamId) -> Result<Soc
     }
     let accept = response.headers().get(SEC_WEBSOCKET_ACCEPT);
     if accept.is_none_or(|accept| accept.as_bytes() != derive_accept_key(key.as_bytes()).as_bytes()) {
-        return Err(CallError::Strange("its upgrade does not fit what was asked for".to_owned()));
+        return Err(CallError::Strange("its upgrade does not match the request".to_owned()));
     }
     let upgraded = match select(connection, hyper::upgrade::on(&mut response)).await {
         Either::Left((_, upgraded)) => upgraded.await,

@@ -75,7 +75,7 @@ fn act(words: &[String], input: &mut impl Read, output: &mut impl Write) -> Resu
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     let done = match words[..] {
         ["echo", ..] => output.write_all(format!("{}\n", words[1..].join(" ")).as_bytes()),
-        ["exit", status] => return status.parse().map_err(|_| format!("{status} is no exit status")),
+        ["exit", status] => return status.parse().map_err(|_| format!("{status} is not an exit status")),
         ["yes", ..] => loop {
             if let Err(error) = output.write_all(&b"y\n".repeat(4096)) {
                 break Err(error);

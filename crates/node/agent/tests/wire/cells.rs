@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use muster_agent::sim::Effect;
 use muster_ids::{AllocationId, CellId};
-use muster_wire::cell::{CellOrder, CellPlace, CellSpec, Root, Wanted};
+use muster_wire::cell::{CellOrder, CellPlace, CellSpec, ProjectPeople, Root, Wanted};
 use muster_wire::task::{Ending, Place, Report, Task, TaskKind};
 
 use crate::machine::{Machine, kill};
@@ -184,7 +184,10 @@ async fn cells_that_must_not_be_there_are_destroyed_before_the_first_task_is_ask
 async fn an_answer_that_is_too_long_holds_up_no_task() {
     let server = Server::start().await;
     let machine = Machine::joined(&server).await;
-    let too_long = Wanted { revision: 4, keys: vec!["k".repeat(1 << 20); 20], ..Wanted::default() };
+    let keys = vec!["k".repeat(1 << 20); 20];
+    let project_id = machine.env.id();
+    let people = vec![ProjectPeople { project_id, keys, people: Vec::new(), allocations: Vec::new() }];
+    let too_long = Wanted { revision: 4, people, ..Wanted::default() };
     let work = task(&machine, TaskKind::CellInspect, machine.env.id(), machine.env.id(), 1);
     server.script(|state| {
         // Like the real server: tasks in the lost response are delivered again after the next hello.
@@ -213,5 +216,28 @@ async fn what_was_followed_is_said_with_the_next_poll_and_nothing_of_it_after_a_
     let running = machine.start();
     server.until("it polls again", |state| !state.revisions.is_empty()).await;
     assert_eq!(server.state.lock().unwrap().revisions[0], 0);
+    kill(running).await;
+}
+
+#[tokio::test]
+async fn a_desired_state_in_pages_is_followed_when_its_last_page_came() {
+    let server = Server::start().await;
+    let machine = Machine::joined(&server).await;
+    let page = |revision, next: Option<&str>| Wanted {
+        revision,
+        next: next.map(str::to_owned),
+        ..Wanted::default()
+    };
+    server.script(|state| {
+        state.wanted.extend([page(4, Some("a")), page(5, Some("b")), page(6, None), page(6, None)]);
+    });
+    let running = machine.start();
+    server.until("all were polled for", |state| state.revisions.len() >= 5).await;
+    {
+        let state = server.state.lock().unwrap();
+        // The revision is that of the first page: a change meanwhile is sent again.
+        assert_eq!(state.revisions[..5], [0, 0, 0, 4, 6]);
+        assert_eq!(state.pages[..5], [None, Some("a".to_owned()), Some("b".to_owned()), None, None]);
+    }
     kill(running).await;
 }

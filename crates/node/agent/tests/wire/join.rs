@@ -43,7 +43,7 @@ async fn a_folder_joins_once_unless_it_starts_anew() {
     let server = Server::start().await;
     let machine = Machine::joined(&server).await;
     let refused = machine.join(&server, Trust::FirstUse, false).await.unwrap_err().to_string();
-    assert!(refused.contains("joined already") && refused.contains("--force"), "{refused}");
+    assert!(refused.contains("already joined") && refused.contains("--force"), "{refused}");
     assert_eq!(server.count("join"), 1);
     machine.join(&server, Trust::FirstUse, true).await.unwrap();
     let state = server.state.lock().unwrap();

@@ -130,7 +130,7 @@ async fn an_image_is_pulled_by_its_digest_with_a_token_that_is_asked_for_once() 
 #[tokio::test]
 async fn what_has_another_digest_or_length_is_refused_and_not_kept() {
     let cases: [(Instead, &str); 4] = [
-        (Instead::Give(some(200_000, 9)), "where sha256:"),
+        (Instead::Give(some(200_000, 9)), "but sha256:"),
         (Instead::Give(some(200_001, 1)), "has 200001 bytes"),
         (Instead::Give(some(199_999, 1)), "has 199999 bytes"),
         (Instead::Say(5), "has 5 bytes"),
@@ -163,7 +163,7 @@ async fn what_has_another_digest_or_length_is_refused_and_not_kept() {
             && bytes.len() == 200_000
         {
             let (found, asked) = (Digest::of(bytes), layer["digest"].as_str().unwrap());
-            assert!(why.contains(&format!("has the digest {found} where {asked} was asked for")), "{why}");
+            assert!(why.contains(&format!("has the digest {found}, but {asked} was requested")), "{why}");
             assert_eq!(names(pulled(&machine).join("partial")), Vec::<String>::new());
         }
         assert_eq!(kept(&machine, &layer), None);
@@ -193,7 +193,7 @@ async fn a_manifest_that_is_another_is_refused_whoever_it_points_to() {
     let tasks = vec![prepare(&machine, a), create(&machine, a, cell, &image, trust(false))];
     let (refused, why) = refusal(&reported(&server, tasks).await[1]);
     assert_eq!(refused, Some(Refusal::ArtifactDamaged));
-    assert!(why.contains(&format!("where {image} was asked for")), "{why}");
+    assert!(why.contains(&format!("but {image} was requested")), "{why}");
     assert_eq!(
         server.state.lock().unwrap().registry.count("/blobs/"),
         0,
@@ -233,7 +233,7 @@ async fn refusals_are_told_in_the_servers_words() {
     pull.repository = "../../node/v1/x".to_owned();
     let (refused, why) = refusal(&reported(&server, vec![wrong]).await[0]);
     assert_eq!(refused, Some(Refusal::ArtifactPull));
-    assert!(why.contains("no name of a repository"), "{why}");
+    assert!(why.contains("invalid repository name"), "{why}");
     kill(running).await;
 }
 

@@ -39,6 +39,8 @@ pub(crate) fn settings_of(machine: &Machine, number: u32) -> Settings {
         host_directories: Vec::new(),
         address: Ipv4Addr::LOCALHOST,
         devices: std::collections::BTreeMap::new(),
+        project_images_percent: 100,
+        checks: muster_cell::CheckLimits::new(1, 1_024).unwrap(),
         id_base: 1_000_000_000 + 1_048_576 * (number % 1_000),
         kill: Arc::new(KillPoints::default()),
     }
@@ -153,7 +155,7 @@ async fn an_image_is_pulled_unpacked_and_guarded_and_secrets_are_in_the_cell_alo
     assert!(why.contains(NOWHERE) && why.ends_with("push it to a repository of the project"), "{why}");
     let (refused, why) = refusal(&damaged[1]);
     assert_eq!(refused, Some(Refusal::ArtifactDamaged), "{why}");
-    assert!(why.contains("/bin/planted has come"), "{why}");
+    assert!(why.contains("/bin/planted was added"), "{why}");
     assert!(gone.is_err(), "secrets end with their cell");
     assert!(done(&anew), "{anew:?}");
     assert!(matches!(aside, Ok(0)), "nobody ran from what was set aside any more: {aside:?}");

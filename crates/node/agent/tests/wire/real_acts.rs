@@ -237,11 +237,11 @@ async fn files_services_commands_and_checks_of_a_real_cell() {
     assert!(unended && quick < Duration::from_secs(3), "{quick:?}");
     assert_eq!((stdout(&again), stdout(&repeated)), ("x\n", "x\n"), "{again:?}");
     assert_eq!((stdout(&deceived), stdout(&undeceived)), ("forged\n", "true"));
-    assert!(refusal(&elsewhere).1.contains("not there"), "{elsewhere:?}");
+    assert!(refusal(&elsewhere).1.contains("does not exist"), "{elsewhere:?}");
     assert!(refusal(&older).1.contains("stale incarnation"), "{older:?}");
     planted.unwrap();
     let (refused, why) = refusal(&damaged);
     assert_eq!(refused, Some(Refusal::ArtifactDamaged), "{why}");
-    assert!(why.contains("/bin/planted has come"), "{why}");
+    assert!(why.contains("/bin/planted was added"), "{why}");
     assert!(late.ending == Ending::Failed, "{late:?}");
 }

@@ -7,7 +7,7 @@ use std::process::Command;
 use std::sync::Arc;
 
 use muster_agent::{Driver, Trust, real};
-use muster_ids::{AllocationId, CellId};
+use muster_ids::{AllocationId, CellId, ProjectId};
 use muster_image::Digest;
 use muster_wire::task::{Ending, Refusal, Task, TaskKind};
 use serde_json::json;
@@ -154,7 +154,7 @@ async fn an_image_that_does_not_fit_is_refused_and_unused_ones_give_way() {
     for refused in [&too_large[0], &in_use[0], &bombed_again[0]] {
         let (word, why) = refusal(refused);
         assert_eq!(word, Some(Refusal::ArtifactPull), "{why}");
-        assert!(why.contains("no room for sha256:") && why.contains("256 MB of them are reserved"), "{why}");
+        assert!(why.contains("no space for sha256:") && why.contains("256 MB of them are reserved"), "{why}");
     }
     assert!(before.abs_diff(after) < MIB, "its space is back: {before} {after}");
     assert_eq!(layers, Vec::<String>::new());
@@ -164,4 +164,69 @@ async fn an_image_that_does_not_fit_is_refused_and_unused_ones_give_way() {
     assert!(unharmed, "an image that can never fit costs the others nothing");
     assert!(evicted, "an unused one gave way");
     assert!(gave_way, "an unused one gave way to the disk of an allocation");
+}
+
+/// Attack: a project starts cells from ever more images, until the node has no room for those of another.
+#[tokio::test]
+async fn one_project_fills_its_share_of_a_node_and_the_image_of_another_still_fits() {
+    let disk = SmallDisk::new();
+    let server = Server::start().await;
+    let machine = Machine::at(&disk.path());
+    machine.join(&server, Trust::fingerprint(&server.ca_sha256).unwrap(), false).await.unwrap();
+    let allocations: [AllocationId; 2] = [(); 2].map(|()| machine.env.id());
+    let projects: [ProjectId; 2] = [(); 2].map(|()| machine.env.id());
+    let mut images = Vec::new();
+    server.script(|state| {
+        images.extend((0..5).map(|number| image_of(&mut state.registry, &format!("file-{number}"), 26)));
+    });
+    let of_project = |project: usize, mut task: Task| {
+        task.details.project_id = Some(projects[project]);
+        task
+    };
+    let create = |project: usize, cell: CellId, image: &str| {
+        of_project(project, create(&machine, allocations[project], cell, image, trust(false)))
+    };
+    let mut settings = settings_of(&machine, std::process::id().wrapping_add(60_000));
+    settings.project_images_percent = 50;
+    let _groups = Groups(settings.key.clone());
+    let driver = real::Driver::open(settings, &machine.env).unwrap();
+    let running = machine.start_with(Driver::Real(Arc::new(driver)));
+    let cells: Vec<CellId> = (0..6).map(|_| machine.env.id()).collect();
+
+    // All actions come before all assertions, so that a failure leaves nothing on the machine. With two disks of 64 MiB and the
+    // reserve, 128 MiB are left for images, half of them for one project.
+    let place = |project: usize| of_project(project, prepare(&machine, allocations[project]));
+    let placed = reported(&server, vec![place(0), place(1)]).await;
+    let mut greedy = Vec::new();
+    for (cell, image) in cells.iter().zip(&images[..4]) {
+        greedy.extend(reported(&server, vec![create(0, *cell, image)]).await);
+    }
+    let modest = reported(&server, vec![create(1, cells[4], &images[4])]).await;
+    let in_common = reported(&server, vec![create(1, cells[5], &images[0])]).await;
+    let mut destroy = create(0, cells[1], &images[1]);
+    destroy.kind = TaskKind::CellDestroy;
+    destroy.details.cell.as_mut().unwrap().spec = None;
+    let gone = reported(&server, vec![destroy]).await;
+    let again = reported(&server, vec![create(0, cells[2], &images[2])]).await;
+    let gave_way = !unpacked(machine.path(), &images[1]);
+    let mut ended = Vec::new();
+    for project in 0..2 {
+        let ending = |kind| {
+            let mut task = place(project);
+            task.kind = kind;
+            task
+        };
+        ended.extend(reported(&server, vec![ending(TaskKind::Destroy), ending(TaskKind::Wipe)]).await);
+    }
+    kill(running).await;
+
+    for reports in [&placed[..], &greedy[..2], &modest, &in_common, &gone, &again, &ended] {
+        assert!(reports.iter().all(|report| report.ending == Ending::Done), "{reports:?}");
+    }
+    for refused in &greedy[2..] {
+        let (word, why) = refusal(refused);
+        assert_eq!(word, Some(Refusal::ArtifactPull), "{why}");
+        assert!(why.contains("budget for images") && why.contains("--project-images-percent"), "{why}");
+    }
+    assert!(gave_way, "an image that its project no longer uses gave way");
 }

@@ -60,6 +60,8 @@ pub(crate) struct State {
     pub(crate) wanted: VecDeque<Wanted>,
     /// Revision in each poll.
     pub(crate) revisions: Vec<i64>,
+    /// The page of the desired state that each poll asked for.
+    pub(crate) pages: Vec<Option<String>>,
     /// Work for each poll.
     pub(crate) work: VecDeque<Vec<Task>>,
     /// Raw tasks sent with the next work.
@@ -289,6 +291,7 @@ async fn carry_out(
                 return refuse(409, "that session is over");
             }
             state.lock().unwrap().revisions.push(poll.revision);
+            state.lock().unwrap().pages.push(poll.wanted_after.clone());
             let waiting = async {
                 loop {
                     let notified = changed.notified();

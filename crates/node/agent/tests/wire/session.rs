@@ -10,7 +10,7 @@ use crate::machine::{Machine, kill};
 use crate::server::{Instead, Server};
 
 #[tokio::test]
-async fn ghosts_are_destroyed_before_the_first_task_is_asked_for() {
+async fn stale_copies_are_destroyed_before_the_first_task_is_requested() {
     let server = Server::start().await;
     let machine = Machine::joined(&server).await;
     let (a, b): (AllocationId, AllocationId) = (machine.env.id(), machine.env.id());

@@ -139,7 +139,7 @@ async fn an_image_with_a_signature_that_does_not_count_never_runs() {
         ),
         // A good signature over another image, under this one's tag.
         (
-            "signed something else",
+            "signed different content",
             Box::new(|server, image| {
                 let other = muster_image::Digest::of(b"other").to_string();
                 sign(server, &other, &publisher);
@@ -154,7 +154,7 @@ async fn an_image_with_a_signature_that_does_not_count_never_runs() {
         ),
         // An unreadable signature still counts as one.
         (
-            "cannot be used",
+            "signature is invalid",
             Box::new(|server, image| {
                 server.script(|state| {
                     let tag = simple::tag(&image.parse().unwrap());
@@ -164,7 +164,7 @@ async fn an_image_with_a_signature_that_does_not_count_never_runs() {
             good(),
         ),
         (
-            "cannot be used",
+            "signature is invalid",
             Box::new(|server, image| {
                 sign(server, image, &publisher);
                 server.script(|state| {

@@ -1,10 +1,13 @@
 //! The life cycle of a cell.
 
 use std::fs;
+use std::os::fd::AsFd;
+use std::path::Path;
 
 use crate::site::{Site, spec_of};
 use muster_cell::DestroyOptions;
 use muster_wire::cell::Person;
+use rustix::fs::{Mode, OFlags};
 use serde_json::json;
 
 #[test]
@@ -35,6 +38,39 @@ fn a_cell_is_made_started_looked_at_and_leaves_nothing() {
         "the private layer and the state are gone"
     );
     site.destroy(cell);
+}
+
+/// Attack: a cell nests directories until its agent has no descriptors or no stack left to remove them.
+#[test]
+fn a_cell_whose_directories_are_nested_without_end_is_destroyed() {
+    let site = Site::new();
+    let cell = site.run(1, json!({ "state": ["/data"] }));
+    let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile);
+    let few = rustix::process::Rlimit { current: Some(1_024), ..limit };
+    rustix::process::setrlimit(rustix::process::Resource::Nofile, few).unwrap();
+    let open = |above: &dyn AsFd, name: &Path| {
+        rustix::fs::openat(above.as_fd(), name, OFlags::RDONLY | OFlags::DIRECTORY, Mode::empty()).unwrap()
+    };
+    site.say(cell, "mkdir /top /data/top");
+    let mut folders = vec![site.storage()];
+    let mut tops = Vec::new();
+    while let Some(folder) = folders.pop() {
+        folders.extend(
+            fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()).filter(|path| path.is_dir()),
+        );
+        tops.extend(Some(folder).filter(|folder| folder.ends_with("top")));
+    }
+    assert_eq!(tops.len(), 2, "in the private layer, and in the state: {tops:?}");
+    for top in tops {
+        let mut folder = open(&rustix::fs::CWD, &top);
+        for _ in 0..5_000 {
+            rustix::fs::mkdirat(&folder, "d", Mode::RWXU).unwrap();
+            folder = open(&folder, Path::new("d"));
+        }
+    }
+    site.destroy(cell);
+    assert_eq!(site.cells.leftovers(cell).unwrap(), Vec::<String>::new());
+    assert!(fs::read_dir(site.storage()).unwrap().next().is_none());
 }
 
 #[test]

@@ -212,14 +212,14 @@ fn what_was_not_asked_for_or_not_told_is_refused_and_nothing_is_left_or_said_of_
     let long = "x".repeat((1 << 20) + 1);
     let [one, two] = secrets(CANARY);
     let cases: Vec<(Value, Vec<Secret<'_>>, &str)> = vec![
-        (spec(), vec![one], "root.key was not told"),
-        (spec(), vec![one, two, two], "not told"),
-        (json!({}), vec![one], "does not ask for"),
-        (spec(), vec![Secret { uid: 7, ..one }, two], "db-password was not told"),
+        (spec(), vec![one], "root.key is missing"),
+        (spec(), vec![one, two, two], "is missing"),
+        (json!({}), vec![one], "does not use"),
+        (spec(), vec![Secret { uid: 7, ..one }, two], "db-password is missing"),
         (spec(), vec![one, Secret { content: long.as_bytes(), ..two }], "longer than"),
-        (json!({ "secrets": [{ "secret": "s", "file": "../x" }] }), vec![], "no name"),
-        (json!({ "secrets": [{ "secret": "s", "file": "a/b" }] }), vec![], "no name"),
-        (json!({ "secrets": [{ "secret": "s", "file": "" }] }), vec![], "no name"),
+        (json!({ "secrets": [{ "secret": "s", "file": "../x" }] }), vec![], "not a file name"),
+        (json!({ "secrets": [{ "secret": "s", "file": "a/b" }] }), vec![], "not a file name"),
+        (json!({ "secrets": [{ "secret": "s", "file": "" }] }), vec![], "not a file name"),
         (
             json!({ "secrets": [{ "secret": "s", "file": "a" }, { "secret": "t", "file": "a" }] }),
             vec![Secret { file: "a", uid: 0, gid: 0, content: b"" }],
@@ -228,7 +228,7 @@ fn what_was_not_asked_for_or_not_told_is_refused_and_nothing_is_left_or_said_of_
         (
             json!({ "secrets": [{ "secret": "s", "file": "a", "uid": 65536 }] }),
             vec![Secret { file: "a", uid: 65_536, gid: 0, content: b"" }],
-            "no id in a cell",
+            "not an id in a cell",
         ),
     ];
     for (spec, told, says) in cases {

@@ -58,7 +58,7 @@ fn probes_ask_by_connection_by_request_and_by_command() {
     });
     let said = |name: &str| service(&seen, name).message.clone().unwrap();
     assert!(said("tcp-no").contains("refused") && said("http-no").contains("404"));
-    assert!(said("command-no").contains("exit status: 1") && said("slow").contains("within 1 seconds"));
+    assert!(said("command-no").contains("exit status: 1") && said("slow").contains("after 1 seconds"));
     assert!(["tcp-no", "http-no", "command-no", "slow"].iter().all(|name| !service(&seen, name).ready));
     assert!(
         site.say(cell, "ps").matches("sleep 777").count() <= 1,

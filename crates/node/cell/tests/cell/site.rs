@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use muster_cell::{
-    Cells, Command, DestroyOptions, Device, Limits, LogLimits, Made, Make, Patience, RootSource, Secret,
-    Settings, Share, Streams, Tools,
+    Cells, CheckLimits, Command, DestroyOptions, Device, Limits, LogLimits, Made, Make, Patience, RootSource,
+    Secret, Settings, Share, Streams, Tools,
 };
 use muster_ids::{AllocationId, CellId, Clock, SystemClock};
 use muster_wire::cell::{CellFindings, CellSpec, ServiceFindings};
@@ -140,6 +140,29 @@ impl Site {
         self.cell_id(number)
     }
 
+    /// Starts a cell in an allocation of its own.
+    pub(crate) fn run_apart(&self, number: u32) -> CellId {
+        let allocation_id: AllocationId = id("alc", self.number, number).parse().unwrap();
+        self.cells.group_make(allocation_id, Limits::new(1, 64).unwrap()).unwrap();
+        let (cell_id, spec) = (self.cell_id(number), spec_of(json!({})));
+        let make = Make {
+            cell_id,
+            allocation_id,
+            incarnation: 1,
+            name: &format!("cell-{number}"),
+            spec: &spec,
+            root: self.image(),
+            storage: &self.storage(),
+            share: None,
+            devices: Vec::new(),
+            hosts: "127.0.0.1 localhost\n",
+            secrets: &[],
+        };
+        self.cells.make(&make).unwrap();
+        self.cells.start(cell_id).unwrap();
+        cell_id
+    }
+
     /// Runs a shell script in a cell as root; returns its exit status and output.
     pub(crate) fn shell(&self, cell: CellId, script: &str) -> (i32, String) {
         self.shell_as(cell, 0, script)
@@ -195,8 +218,10 @@ impl Drop for Site {
     fn drop(&mut self) {
         for place in self.cells.list().unwrap_or_default() {
             let _ = self.cells.destroy(place.cell_id, DestroyOptions { keep_state: false });
+            let _ = self.cells.group_remove(place.allocation_id);
         }
         let _ = self.cells.group_remove(self.allocation);
+        let _ = self.cells.remove_own_groups();
         for hierarchy in fs::read_dir("/sys/fs/cgroup").into_iter().flatten().flatten() {
             let _ = fs::remove_dir(hierarchy.path().join(&self.settings.cgroup_root));
         }
@@ -210,6 +235,7 @@ pub(crate) fn settings(folder: &Path, number: u32) -> Settings {
         folder: folder.join("node"),
         run: folder.join("run"),
         cgroup_root: format!("muster-test-{number}"),
+        checks: CheckLimits::new(2, 2_048).unwrap(),
         // Each test has eight ranges of its own, so that an id identifies the test of a process.
         id_base: 524_288 * (1 + number % 8_000),
         tools: Tools::default(),

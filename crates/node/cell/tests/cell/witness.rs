@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use muster_cell::{CellResult, Make, RootSource, Streams};
+use muster_cell::{CellResult, CheckLimits, Make, RootSource, Streams};
 use muster_ids::CellId;
 use muster_wire::task::{ProbeOrder, Ran};
 use serde_json::json;
@@ -33,7 +33,7 @@ fn assert_cleared(site: &Site, cell: CellId) {
     assert!(!site.settings.run.join(format!("cells/{cell}/witness")).exists());
     for name in ["cpu", "memory", "pids", "unified", "."] {
         let folder = Path::new("/sys/fs/cgroup").join(name).join(&site.settings.cgroup_root);
-        let checks = folder.join(format!("checks.{}", site.allocation));
+        let checks = folder.join("checks").join(site.allocation.to_string());
         for entry in
             [folder, checks].into_iter().filter_map(|folder| fs::read_dir(folder).ok()).flatten().flatten()
         {
@@ -148,7 +148,7 @@ fn links_lead_it_nowhere_and_places_of_programs_cannot_be_shown_to_it() {
         "/a/../b",
     ] {
         let error = witness(&site, cell, &["/bin/true"], &[path]).unwrap_err().to_string();
-        assert!(error.contains("no path") || error.contains("cannot be seen"), "{path}: {error}");
+        assert!(error.contains("not a path") || error.contains("cannot be used"), "{path}: {error}");
     }
     assert!(witness(&site, cell, &["sh"], &[]).is_err(), "a program is named by its path");
     assert!(
@@ -379,6 +379,106 @@ fn checks_of_an_allocation_that_run_at_once_share_one_limit() {
     });
     assert!(ends.contains(&137), "four at once do not: {ends:?}");
     assert_cleared(&site, cell);
+}
+
+/// Returns what the checks of all cells printed that ran at once, with their exits.
+fn at_once(site: &Site, cells: &[CellId], script: &str) -> Vec<Ran> {
+    let command = ["/bin/sh", "-c", script];
+    std::thread::scope(|scope| {
+        let running: Vec<_> = cells
+            .iter()
+            .map(|cell| scope.spawn(move || witness(site, *cell, &command, &[]).unwrap()))
+            .collect();
+        running.into_iter().map(|one| one.join().unwrap()).collect()
+    })
+}
+
+/// Attack: many small allocations, each with checks beside it, use more of the node than they hold.
+#[test]
+fn checks_of_many_allocations_together_stay_within_the_memory_of_the_node() {
+    let mut site = Site::new();
+    site.settings.checks = CheckLimits::new(1, 512).unwrap();
+    site.reopen();
+    let cells: Vec<CellId> = (1..=4).map(|number| site.run_apart(number)).collect();
+    // Each alone is within the limit of its allocation, 256 MiB; together they are 800 MiB.
+    let hog = "dd if=/dev/zero of=/dev/null bs=200M count=12";
+    for one in &cells {
+        assert_eq!(witness(&site, *one, &["/bin/sh", "-c", hog], &[]).unwrap().exit, 0, "one alone has room");
+    }
+    let ends: Vec<i32> = at_once(&site, &cells, hog).iter().map(|ran| ran.exit).collect();
+    assert!(ends.contains(&137), "four at once do not: {ends:?}");
+    let small = at_once(&site, &cells, "dd if=/dev/zero of=/dev/null bs=50M count=12");
+    assert!(small.iter().all(|ran| ran.exit == 0), "what fits runs: {small:?}");
+    for cell in cells {
+        assert_cleared(&site, cell);
+    }
+}
+
+/// Returns the number of allocations with a process in the group of the node's checks that limits CPUs.
+fn allocations_checked(site: &Site) -> usize {
+    let group = format!("{}/checks", site.settings.cgroup_root);
+    let limited = |mount: &&str| {
+        let folder = Path::new(mount).join(&group);
+        folder.join("cpu.cfs_quota_us").exists() || folder.join("cpu.max").exists()
+    };
+    let mount = ["/sys/fs/cgroup/cpu", "/sys/fs/cgroup"].into_iter().find(limited).unwrap();
+    let below =
+        |folder: &Path| fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
+    let is_busy = |check: std::path::PathBuf| {
+        fs::read_to_string(check.join("cgroup.procs")).is_ok_and(|pids| !pids.is_empty())
+    };
+    below(&Path::new(mount).join(group)).filter(|allocation| below(allocation).any(is_busy)).count()
+}
+
+#[test]
+fn checks_of_many_allocations_together_stay_within_the_cpus_of_the_node() {
+    let mut site = Site::new();
+    site.settings.checks = CheckLimits::new(1, 1_024).unwrap();
+    site.reopen();
+    let cells: Vec<CellId> = (1..=4).map(|number| site.run_apart(number)).collect();
+    let busy = "end=$(($(busybox date +%s) + 4)); while [ $(busybox date +%s) -lt $end ]; do :; done; times";
+    let began = Instant::now();
+    let ended = std::thread::scope(|scope| {
+        let running = scope.spawn(|| at_once(&site, &cells, busy));
+        // A busy machine may leave them less than one CPU, so the group with the limit must hold them all.
+        while allocations_checked(&site) < cells.len() {
+            assert!(!running.is_finished(), "not all are in the group of the node's checks");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        running.join().unwrap()
+    });
+    let elapsed = began.elapsed().as_secs_f64();
+    // Two lines, of the shell and of its children: "0m0.120s 0m0.340s".
+    let seconds = |word: &str| -> f64 {
+        let (minutes, rest) = word.split_once('m').unwrap();
+        minutes.parse::<f64>().unwrap() * 60.0 + rest.trim_end_matches('s').parse::<f64>().unwrap()
+    };
+    let used: f64 = ended.iter().flat_map(|ran| ran.stdout.split_whitespace()).map(seconds).sum();
+    assert!(used > 0.5, "they work: {ended:?}");
+    assert!(used <= elapsed * 1.1 + 0.3, "{used} CPU seconds in {elapsed} seconds, with one CPU: {ended:?}");
+}
+
+/// A limit that an operator lowers holds from the agent's next start on.
+#[test]
+fn the_limit_of_the_checks_of_a_node_follows_its_setting() {
+    let mut site = Site::new();
+    let limit = |site: &Site| {
+        let file = |path: &str| {
+            let path = path.replace("GROUP", &format!("{}/checks", site.settings.cgroup_root));
+            fs::read_to_string(Path::new("/sys/fs/cgroup").join(path)).ok()
+        };
+        let memory = file("memory/GROUP/memory.limit_in_bytes").or_else(|| file("GROUP/memory.max")).unwrap();
+        let cpus = file("cpu/GROUP/cpu.cfs_quota_us").or_else(|| file("GROUP/cpu.max")).unwrap();
+        let number = |text: String| text.split_whitespace().next().unwrap().parse::<u64>().unwrap();
+        (number(cpus) / 100_000, number(memory) >> 20)
+    };
+    for (cpus, memory_mb) in [(4, 4_096), (1, 300)] {
+        site.settings.checks = CheckLimits::new(cpus, memory_mb).unwrap();
+        site.reopen();
+        assert_eq!(limit(&site), (u64::from(cpus), memory_mb));
+    }
+    let cell = site.run(1, json!({}));
+    assert_eq!(says(&site, cell, "echo small", &[]), "small");
 }
 
 #[test]

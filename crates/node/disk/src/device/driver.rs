@@ -191,7 +191,7 @@ impl Drop for Block<'_> {
         // SAFETY: the address came from the driver and is given back once.
         let status = unsafe { (self.context.driver.functions.free)(self.address) };
         if let Err(error) = self.context.driver.check("cuMemFree", status) {
-            tracing::warn!(%error, "memory of a device could not be given back; it is freed when the process ends");
+            tracing::warn!(%error, "memory of a device could not be returned; it is freed when the process ends");
         }
     }
 }

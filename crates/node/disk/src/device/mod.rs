@@ -79,7 +79,7 @@ pub fn wipe(uuid: &str) -> Result<Wiped, Unproven> {
         for offset in [0, block.bytes() - GRAIN as u64] {
             context.read(block, offset, &mut buffer[..GRAIN])?;
             if buffer[..GRAIN] != MARK.to_ne_bytes().repeat(GRAIN / 4) {
-                let why = format!("what was written to {uuid} does not read back as it was written");
+                let why = format!("data written to {uuid} does not read back");
                 return Err(Unproven(why));
             }
         }

@@ -13,7 +13,7 @@ use super::{DiskId, Error};
 /// Allocates every block of the first `length` bytes of a file, and extends it to at least that length. Unwritten blocks
 /// read as zeros, and are no data for the wipe.
 pub(super) fn allocate(id: &DiskId, file: &File, path: &Path, length: u64) -> Result<(), Error> {
-    let before = file.metadata().map_err(Error::at("look at", path))?.len();
+    let before = file.metadata().map_err(Error::at("inspect", path))?.len();
     // The length changes last: a retry after a crash relies on it.
     match fallocate(file, FallocateFlags::KEEP_SIZE, 0, length) {
         Ok(()) => {}
@@ -36,7 +36,7 @@ impl Disks {
     pub fn reserve(&self, id: &DiskId) -> Result<(), Error> {
         let Some((DiskState::Ready, path)) = self.state(id)? else { return Ok(()) };
         let file = OpenOptions::new().write(true).open(&path).map_err(Error::at("open", &path))?;
-        let length = file.metadata().map_err(Error::at("look at", &path))?.len();
+        let length = file.metadata().map_err(Error::at("inspect", &path))?.len();
         allocate(id, &file, &path, length)
     }
 }

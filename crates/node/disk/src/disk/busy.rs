@@ -39,7 +39,7 @@ pub(super) fn users(devices: &[Loop], at: &Path) -> Result<Vec<String>, Error> {
             // The mount to be removed does not block itself.
             let of_it = numbers.contains(&mount.device.as_str()) && !(is_own && mount.at == at);
             if of_it || mount.options.contains(&beneath) {
-                found.insert(format!("the mount at {} (seen by process {pid})", mount.at.display()));
+                found.insert(format!("the mount at {} (of process {pid})", mount.at.display()));
             }
         }
     }

@@ -129,7 +129,7 @@ impl Disks {
         };
         let (folder, mounts) = (private(folder.as_ref())?, private(&run.as_ref().join("disks"))?);
         let system =
-            rustix::fs::statfs(&folder).map_err(|error| Error::at("look at", &folder)(error.into()))?;
+            rustix::fs::statfs(&folder).map_err(|error| Error::at("inspect", &folder)(error.into()))?;
         let magic = system.f_type as u32;
         if let Some((_, kind)) = COPY_ON_WRITE.into_iter().find(|(known, _)| *known == magic) {
             return Err(Error::Folder { folder: folder.display().to_string(), kind });
@@ -150,14 +150,14 @@ impl Disks {
     /// Returns the observations of the disk, or none if there is no such disk.
     pub fn look(&self, id: &DiskId) -> Result<Option<Look>, Error> {
         let Some((state, path)) = self.state(id)? else { return Ok(None) };
-        let facts = fs::metadata(&path).map_err(Error::at("look at", &path))?;
+        let facts = fs::metadata(&path).map_err(Error::at("inspect", &path))?;
         let mounted = self.mounted(id)?;
         let read_only = mounted.as_ref().is_some_and(MountLine::is_read_only);
         let used = match mounted {
             Some(mount) => {
                 let system = rustix::fs::statvfs(&mount.at);
                 let system: StatVfs =
-                    system.map_err(|error| Error::at("look at", &mount.at)(error.into()))?;
+                    system.map_err(|error| Error::at("inspect", &mount.at)(error.into()))?;
                 Some((system.f_blocks.saturating_sub(system.f_bfree)) * system.f_frsize)
             }
             None => None,
@@ -187,7 +187,7 @@ impl Disks {
         states.reverse();
         for state in states {
             let path = self.path(id, state);
-            if path.try_exists().map_err(Error::at("look for", &path))? {
+            if path.try_exists().map_err(Error::at("search", &path))? {
                 return Ok(Some((state, path)));
             }
         }
@@ -205,5 +205,5 @@ impl Disks {
 /// Flushes a folder.
 pub(super) fn sync_folder(folder: &Path) -> Result<(), Error> {
     let synced = fs::File::open(folder).and_then(|folder| folder.sync_all());
-    synced.map_err(Error::at("bring to the disk", folder))
+    synced.map_err(Error::at("sync", folder))
 }

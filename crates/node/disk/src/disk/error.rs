@@ -12,7 +12,7 @@ pub enum Error {
     #[error("there is no disk {0} on this node")]
     Absent(DiskId),
     /// The size differs from the requested one.
-    #[error("disk {id} has {has_mb} MiB and not {asked_mb}: grow or shrink it")]
+    #[error("disk {id} has {has_mb} MiB, not {asked_mb}: grow or shrink it")]
     Size {
         /// The disk.
         id: DiskId,
@@ -60,9 +60,7 @@ pub enum Error {
         residue: Vec<String>,
     },
     /// Disks cannot be in this folder.
-    #[error(
-        "{folder} lies on {kind}, which keeps old copies of what is overwritten: put disks on ext4 or xfs"
-    )]
+    #[error("{folder} is on {kind}, which keeps old copies of overwritten data: put disks on ext4 or xfs")]
     Folder {
         /// The folder.
         folder: String,
@@ -71,7 +69,7 @@ pub enum Error {
     },
     /// The node's file system has no space for it.
     #[error(
-        "the node's disk has no room for disk {id} with {mb} MiB: remove files from it, or have the node offer less (--reserve-disk-mb)"
+        "the node's disk has no space for disk {id} with {mb} MiB: remove files from it, or let the node offer less (--reserve-disk-mb)"
     )]
     NoSpace {
         /// The disk.
@@ -109,7 +107,7 @@ impl Error {
 
 fn list(sentences: &[String]) -> String {
     if sentences.is_empty() {
-        "somebody whom the kernel does not show".to_owned()
+        "a process that the kernel does not show".to_owned()
     } else {
         sentences.join("; ")
     }

@@ -9,7 +9,7 @@ pub struct DiskId(String);
 
 /// A text that is no valid disk id.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0:?} is no name of a disk: 1 to 64 of a-z, 0-9 and _ are expected")]
+#[error("{0:?} is not the name of a disk: use 1 to 64 of a-z, 0-9 and _")]
 pub struct DiskIdError(String);
 
 impl DiskId {

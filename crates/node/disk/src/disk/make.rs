@@ -19,13 +19,13 @@ impl Disks {
         match self.state(id)? {
             None | Some((DiskState::New, _)) => self.make_file(id, mb)?,
             Some((DiskState::Ready, path)) => {
-                let has_mb = fs::metadata(&path).map_err(Error::at("look at", &path))?.len() / MIB;
+                let has_mb = fs::metadata(&path).map_err(Error::at("inspect", &path))?.len() / MIB;
                 if has_mb != mb {
                     return Err(Error::Size { id: id.clone(), has_mb, asked_mb: mb });
                 }
             }
             Some((state, _)) => {
-                let what = "it is never mounted again; remove it when it is wiped, and make another";
+                let what = "it is never mounted again; remove it after the wipe, and create another";
                 return Err(Error::State { id: id.clone(), state, what });
             }
         }
@@ -50,7 +50,7 @@ impl Disks {
             let _ = fs::remove_file(&path);
             return Err(error);
         }
-        file.sync_all().map_err(Error::at("bring to the disk", &path))?;
+        file.sync_all().map_err(Error::at("sync", &path))?;
         self.reach(Point::Formatted);
         let ready = self.path(id, DiskState::Ready);
         fs::rename(&path, &ready).map_err(Error::at("name", &ready))?;
@@ -117,7 +117,7 @@ impl Disks {
 fn format(path: &Path) -> Result<(), Error> {
     let mut arguments: Vec<&std::ffi::OsStr> =
         ["-q", "-F", "-b", "4096", "-m", "0"].into_iter().map(AsRef::as_ref).collect();
-    let size = File::open(path).and_then(|file| file.metadata()).map_err(Error::at("look at", path))?.len();
+    let size = File::open(path).and_then(|file| file.metadata()).map_err(Error::at("inspect", path))?.len();
     if size < 512 * MIB {
         arguments.extend(["-J", "size=4"].map(std::ffi::OsStr::new));
     }

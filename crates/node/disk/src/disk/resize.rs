@@ -15,7 +15,7 @@ impl Disks {
         let mb = mb.max(SMALLEST_MB);
         let path = self.ready(id)?;
         let file = OpenOptions::new().write(true).open(&path).map_err(Error::at("open", &path))?;
-        let has = file.metadata().map_err(Error::at("look at", &path))?.len();
+        let has = file.metadata().map_err(Error::at("inspect", &path))?.len();
         if has > mb * MIB {
             return Err(Error::Size { id: id.clone(), has_mb: has / MIB, asked_mb: mb });
         }
@@ -25,7 +25,7 @@ impl Disks {
                 self.let_go(id)?;
             }
             allocate(id, &file, &path, mb * MIB)?;
-            file.sync_all().map_err(Error::at("bring to the disk", &path))?;
+            file.sync_all().map_err(Error::at("sync", &path))?;
         }
         self.reach(Point::Lengthened);
         if mounted {
@@ -43,7 +43,7 @@ impl Disks {
         let path = self.ready(id)?;
         self.refuse_if_used(id)?;
         let file = OpenOptions::new().read(true).write(true).open(&path).map_err(Error::at("open", &path))?;
-        let has = file.metadata().map_err(Error::at("look at", &path))?.len();
+        let has = file.metadata().map_err(Error::at("inspect", &path))?.len();
         if has < mb * MIB {
             return Err(Error::Size { id: id.clone(), has_mb: has / MIB, asked_mb: mb });
         }
@@ -51,16 +51,16 @@ impl Disks {
         let size = format!("{mb}M");
         run("resize2fs", &[path.as_os_str(), size.as_ref()])?;
         zero(&file, mb * MIB, |_| ()).map_err(Error::at("overwrite", &path))?;
-        file.sync_data().map_err(Error::at("bring to the disk", &path))?;
+        file.sync_data().map_err(Error::at("sync", &path))?;
         file.set_len(mb * MIB).map_err(Error::at("shorten", &path))?;
-        file.sync_all().map_err(Error::at("bring to the disk", &path))?;
+        file.sync_all().map_err(Error::at("sync", &path))?;
         Ok(mb)
     }
 
     /// Extends the loop device and the file system to the whole file.
     pub(super) fn fill(&self, id: &DiskId, device: &Loop) -> Result<(), Error> {
         let path = self.ready(id)?;
-        let size = std::fs::metadata(&path).map_err(Error::at("look at", &path))?.len();
+        let size = std::fs::metadata(&path).map_err(Error::at("inspect", &path))?.len();
         let node = device.node();
         let sectors = std::fs::read_to_string(format!("/sys/block/{}/size", device.name));
         let sectors = sectors.map_err(Error::at("read the size of", &node))?;

@@ -63,7 +63,7 @@ impl Disks {
             let named = path.file_stem().and_then(|stem| stem.to_str()).and_then(|stem| stem.parse().ok());
             let suffix = path.extension().and_then(|suffix| suffix.to_str());
             let state = DiskState::ALL.into_iter().find(|state| Some(state.suffix()) == suffix);
-            let facts = path.symlink_metadata().map_err(Error::at("look at", &path))?;
+            let facts = path.symlink_metadata().map_err(Error::at("inspect", &path))?;
             match (named, state) {
                 (Some(id), Some(state)) if facts.is_file() => {
                     let (size, taken) = (facts.len(), facts.blocks() * 512);
@@ -108,7 +108,7 @@ impl Disks {
             .chain(
                 loops.map(|device| format!("the loop device {} of {}", device.name, device.file.display())),
             )
-            .chain(strange.map(|path| format!("{}, which is no disk", path.display())))
+            .chain(strange.map(|path| format!("{}, which is not a disk", path.display())))
             .collect())
     }
 }

@@ -33,14 +33,14 @@ impl Disks {
         let file = file.map_err(Error::at("open", &wiping))?;
         let overwrite = zero(&file, 0, |extents| self.reach(Point::Overwritten(extents)));
         let (extents, overwritten) = overwrite.map_err(Error::at("overwrite", &wiping))?;
-        file.sync_data().map_err(Error::at("bring to the disk", &wiping))?;
+        file.sync_data().map_err(Error::at("sync", &wiping))?;
         self.reach(Point::Synced);
-        let (read_again, residue) = not_zero(&file).map_err(Error::at("read again", &wiping))?;
+        let (read_again, residue) = not_zero(&file).map_err(Error::at("read back", &wiping))?;
         if !residue.is_empty() {
             return Err(Error::Residue { id: id.clone(), residue });
         }
         if read_again < overwritten {
-            let residue = vec![format!("of {overwritten} bytes only {read_again} could be read again")];
+            let residue = vec![format!("of {overwritten} bytes only {read_again} could be read back")];
             return Err(Error::Residue { id: id.clone(), residue });
         }
         self.reach(Point::ReadAgain);

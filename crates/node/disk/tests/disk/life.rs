@@ -72,12 +72,29 @@ fn a_node_without_room_refuses_a_disk_in_a_sentence_and_nothing_of_it_is_left() 
     let id = id("alc_no_room");
     let error = node.disks.make(&id, 300).unwrap_err();
     assert!(matches!(error, Error::NoSpace { mb: 300, .. }), "{error}");
-    assert!(error.to_string().contains("the node's disk has no room"), "{error}");
+    assert!(error.to_string().contains("the node's disk has no space"), "{error}");
     assert_eq!(node.disks.survey().unwrap(), muster_disk::Survey::default());
     node.disks.make(&id, 64).unwrap();
     assert!(matches!(node.disks.grow(&id, 300), Err(Error::NoSpace { .. })));
     assert_eq!(node.disks.look(&id).unwrap().unwrap().size_mb, 64);
     assert_eq!(node.disks.grow(&id, 100).unwrap(), 100, "what did not fit is free again");
+}
+
+#[test]
+fn a_test_that_leaves_its_disk_attached_leaves_no_loop_device() {
+    let node = Node::small(100);
+    let id = id("alc_attached");
+    node.disks.make(&id, 64).unwrap();
+    let is_ours = |line: &&String| line.starts_with("/dev/loop");
+    let devices: Vec<String> = node.outside_view().iter().filter(is_ours).cloned().collect();
+    assert_eq!(devices.len(), 2, "its own and that of the file system below: {devices:?}");
+    drop(node);
+    for line in devices {
+        let device = line.split_whitespace().next().unwrap().trim_start_matches("/dev/");
+        let file = fs::read_to_string(format!("/sys/block/{device}/loop/backing_file")).unwrap_or_default();
+        // Another test may have it by now.
+        assert!(!file.contains("alc_attached") && !file.contains("/disks/"), "{device}: {file}");
+    }
 }
 
 #[test]

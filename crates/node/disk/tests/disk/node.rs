@@ -79,22 +79,54 @@ impl Node {
 }
 
 impl Drop for Node {
+    /// The order matters: a loop device of a lazily unmounted file system is no longer found by its path, and stays.
     fn drop(&mut self) {
         let here = self.folder().to_str().unwrap().to_owned();
         let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
-        for line in mounts.lines().rev().filter(|line| line.contains(&here)) {
-            let at = line.split(' ').nth(4).unwrap_or_default();
-            let _ = Command::new("umount").args(["--lazy", at]).status();
-        }
-        let loops =
-            Command::new("losetup").args(["--list", "--noheadings", "--output", "NAME,BACK-FILE"]).output();
+        let mounts = mounts.lines().rev().filter_map(|line| line.split(' ').nth(4));
+        let (own, disks): (Vec<&str>, Vec<&str>) =
+            mounts.filter(|at| at.starts_with(&here)).partition(|at| Path::new(at) == self.own);
+        unmount(&disks);
+        let loops = Command::new("losetup")
+            .args(["--list", "--noheadings", "--output", "NAME,AUTOCLEAR,BACK-FILE"])
+            .output();
         let loops =
             loops.map(|output| String::from_utf8_lossy(&output.stdout).into_owned()).unwrap_or_default();
         for line in loops.lines().filter(|line| line.contains(&here)) {
-            let device = line.split_whitespace().next().unwrap_or_default();
-            let _ = Command::new("losetup").args(["--detach", device]).status();
+            let mut words = line.split_whitespace();
+            // The kernel releases the others with their mount, and may then give them to another test.
+            if let (Some(device), Some("0")) = (words.next(), words.next()) {
+                let _ = Command::new("losetup").args(["--detach", device]).status();
+            }
         }
+        unmount(&own);
+        if std::thread::panicking() {
+            return;
+        }
+        // The kernel keeps a device until the last program that looks at it closes it.
+        let is_clean = || self.outside_view().is_empty();
+        assert!(eventually(is_clean), "left behind: {:#?}", self.outside_view());
     }
+}
+
+/// Unmounts, once no program uses it any more.
+fn unmount(mounts: &[&str]) {
+    for at in mounts {
+        eventually(|| {
+            Command::new("umount").args(["--quiet", at]).status().is_ok_and(|ended| ended.success())
+        });
+    }
+}
+
+/// Reports whether it holds within some seconds.
+fn eventually(mut holds: impl FnMut() -> bool) -> bool {
+    (0..250).any(|_| {
+        let now = holds();
+        if !now {
+            std::thread::sleep(std::time::Duration::from_millis(20));
+        }
+        now
+    })
 }
 
 pub(crate) fn id(text: &str) -> DiskId {

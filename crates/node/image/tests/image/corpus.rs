@@ -42,12 +42,12 @@ pub(crate) fn corpus(canary: &str) -> Vec<Attack> {
         attack(
             "through an absolute link",
             vec![tar().symlink("out", canary), tar().file("out/file", b"!")],
-            End::Refused("leads nowhere"),
+            End::Refused("dangling link"),
         ),
         attack(
             "through a link of dots",
             vec![tar().symlink("out", OUT), tar().file("out/file", b"!")],
-            End::Refused("leads nowhere"),
+            End::Refused("dangling link"),
         ),
         attack(
             "through a link of dots that means something inside",
@@ -57,7 +57,7 @@ pub(crate) fn corpus(canary: &str) -> Vec<Attack> {
         attack(
             "through a link to a link",
             vec![tar().symlink("a", "b/x"), tar().symlink("b", canary), tar().file("a/file", b"!")],
-            End::Refused("leads nowhere"),
+            End::Refused("dangling link"),
         ),
         // No machine has this folder: a link resolved against the node's root must not find anything to damage there.
         attack(
@@ -72,12 +72,12 @@ pub(crate) fn corpus(canary: &str) -> Vec<Attack> {
         attack(
             "/proc/self/root",
             vec![tar().symlink("out", &format!("/proc/self/root{canary}")), tar().file("out/file", b"!")],
-            End::Refused("leads nowhere"),
+            End::Refused("dangling link"),
         ),
         attack(
             "a directory through a link",
             vec![tar().symlink("out", canary), tar().directory("out/new")],
-            End::Refused("leads nowhere"),
+            End::Refused("dangling link"),
         ),
         attack(
             "over a link",
@@ -120,7 +120,7 @@ pub(crate) fn corpus(canary: &str) -> Vec<Attack> {
         attack(
             "a second name for a directory",
             vec![tar().directory("d"), tar().hard_link("x", "d")],
-            End::Refused("no file"),
+            End::Refused("not a file"),
         ),
         attack("a second name for the root", vec![tar().hard_link("x", "/")], End::Refused("the root")),
         attack(
@@ -147,12 +147,12 @@ pub(crate) fn corpus(canary: &str) -> Vec<Attack> {
         attack(
             "links in a circle",
             vec![tar().symlink("a", "b"), tar().symlink("b", "a"), tar().file("a/x", b"!")],
-            End::Refused("circle"),
+            End::Refused("circular link"),
         ),
         attack(
             "below a file",
             vec![tar().file("a", b""), tar().file("a/b", b"!")],
-            End::Refused("no directory"),
+            End::Refused("not a directory"),
         ),
         attack("an empty name", vec![tar().file("", b"!")], End::Refused("empty")),
         attack(

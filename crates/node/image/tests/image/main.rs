@@ -1,6 +1,7 @@
 //! Images on a node: ordinary ones, hostile ones, and concurrent callers.
 
 mod attack;
+mod budget;
 mod canary;
 mod corpus;
 mod layout;

@@ -258,7 +258,7 @@ fn whatever_changes_in_an_unpacked_tree_is_seen() {
     };
 
     fs::write(root.join("etc/new"), b"").unwrap();
-    sees("/etc/new has come");
+    sees("/etc/new was added");
     fs::remove_file(root.join("etc/new")).unwrap();
 
     fs::rename(root.join("etc/b"), node.folder.path().join("b")).unwrap();

@@ -101,7 +101,7 @@ fn a_frame_that_asks_for_terabytes_of_memory_is_refused() {
     }
     let layer = layout.packed_layer(&frame, "+zstd", &Digest::of(b"whatever"));
     let said = refused(&layout, &images, &layout.manifest(&[layer], &json!({})));
-    assert_says(&said, &["layer 1", "no zstd stream"]);
+    assert_says(&said, &["layer 1", "not a zstd stream"]);
 }
 
 #[test]
@@ -118,9 +118,9 @@ fn what_is_damaged_on_its_way_is_told_from_what_was_written_wrongly() {
     *flipped.last_mut().unwrap() ^= 1;
     for (damage, word) in [
         (flipped, "its content has the digest"),
-        (packed[..packed.len() / 2].to_vec(), "where its descriptor says"),
+        (packed[..packed.len() / 2].to_vec(), "in its descriptor"),
         ([&packed[..], b"x"].concat(), "longer than"),
-        (gzip(b"no tar"), "where its descriptor says"),
+        (gzip(b"no tar"), "in its descriptor"),
     ] {
         fs::write(layout.path_of(&digest), damage).unwrap();
         assert_says(&refused(&layout, &images, &manifest), &["is damaged", word]);
@@ -131,9 +131,9 @@ fn what_is_damaged_on_its_way_is_told_from_what_was_written_wrongly() {
     let truncated = layout.packed_layer(&packed[..packed.len() - 20], "+gzip", &Digest::of(&plain));
     assert_says(&refused(&layout, &images, &image(truncated)), &["layer 1"]);
     let other = layout.packed_layer(&packed, "+gzip", &Digest::of(b"other"));
-    assert_says(&refused(&layout, &images, &image(other)), &["at its end", "the configuration says"]);
+    assert_says(&refused(&layout, &images, &image(other)), &["at its end", "in the configuration"]);
     let text = layout.layer(&vec![b'x'; 2000], Packing::Plain);
-    assert_says(&refused(&layout, &images, &image(text)), &["at its beginning", "no tar archive"]);
+    assert_says(&refused(&layout, &images, &image(text)), &["at its beginning", "not a tar archive"]);
     let short = layout.layer(&plain[..1000], Packing::Plain);
     assert_says(&refused(&layout, &images, &image(short)), &["\"a\"", "in the middle"]);
     let not_packed = layout.packed_layer(&plain, "+gzip", &Digest::of(&plain));
@@ -154,7 +154,7 @@ fn documents_that_cannot_be_followed_are_refused() {
     says(&document(json!({"manifests": []})), &["offers []"]);
     says(&layout.blob(&vec![b' '; 65 << 10]), &["longer than 65536 bytes"]);
     let traversal = json!({"manifests": [{"digest": "sha256:../../../../etc/passwd", "size": 1}]});
-    says(&document(traversal), &["is no digest"]);
+    says(&document(traversal), &["invalid digest"]);
 
     // No document can contain its own digest, but one can be stored under a digest that is not its own.
     let own = Digest::of(b"itself");
@@ -175,7 +175,7 @@ fn documents_that_cannot_be_followed_are_refused() {
         serde_json::from_slice(&fs::read(layout.path_of(&manifest)).unwrap()).unwrap();
     let mut fewer = manifest.clone();
     fewer["layers"] = json!([]);
-    says(&document(fewer), &["0 layers where its configuration has 1"]);
+    says(&document(fewer), &["0 layers, but its configuration has 1"]);
     let foreign = json!({"os": "windows", "architecture": "amd64", "rootfs": {"diff_ids": []}});
     let mut other = manifest;
     other["config"] = layout.descriptor("", foreign.to_string().as_bytes());

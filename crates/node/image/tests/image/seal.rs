@@ -89,7 +89,7 @@ fn every_way_to_change_an_image_is_seen() {
     let digest = node.image();
     type Change<'c> = (&'c str, &'c dyn Fn(&Path));
     let changes: &[Change<'_>] = &[
-        ("/usr/bin/new has come", &|root| fs::write(root.join("usr/bin/new"), b"").unwrap()),
+        ("/usr/bin/new was added", &|root| fs::write(root.join("usr/bin/new"), b"").unwrap()),
         ("/usr/lib/a file is gone", &|root| fs::remove_file(root.join("usr/lib/a file")).unwrap()),
         ("/bin is (l", &|root| {
             fs::remove_file(root.join("bin")).unwrap();

@@ -189,7 +189,7 @@ fn a_new_incarnation_of_a_cell_takes_the_place_of_the_old_one() {
     // Another cell is refused while this one holds the address.
     let other = scene.ground.cell(&scene.net, 2);
     let error = scene.ground.nodes[0].attach_with(&other, &scene.net, false, &[]).unwrap_err().to_string();
-    assert!(error.contains("is held by"), "{error}");
+    assert!(error.contains("is in use by"), "{error}");
 }
 
 #[test]

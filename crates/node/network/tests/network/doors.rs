@@ -98,7 +98,7 @@ fn a_port_of_the_node_leads_to_one_place_only() {
     };
     refused(&[door(80, Protocol::Tcp, 30080)], "already");
     refused(&[door(80, Protocol::Tcp, 31000), door(81, Protocol::Tcp, 31000)], "already");
-    refused(&[door(80, Protocol::Udp, 4789)], "belongs to the nodes");
+    refused(&[door(80, Protocol::Udp, 4789)], "reserved for the nodes");
     refused(&[Ingress { port: 80, protocol: Protocol::Tcp, node_port: None }], "choose one");
     let _own = listen(node.path(), 2222);
     refused(&[door(80, Protocol::Tcp, 2222)], "the node itself listens");

@@ -97,9 +97,9 @@ fn files_are_written_removed_and_read_and_each_act_is_done_once() {
     assert_eq!(case.does(&files(&[("/etc/d/a", "one")], &[])), None);
     assert_eq!(case.runs(&["/bin/cat", "/etc/d/a"]).stdout, "one");
     assert_eq!(case.runs(&["/bin/cat", "/etc/made"]).exit, 1);
-    assert!(case.refuses(&files(&[], &["/etc/d"])).contains("something in it"));
+    assert!(case.refuses(&files(&[], &["/etc/d"])).contains("is not empty"));
     for wrong in ["a", "/a/../b", "/a//b", ""] {
-        assert!(case.refuses(&files(&[(wrong, "")], &[])).contains("is no path"), "{wrong}");
+        assert!(case.refuses(&files(&[(wrong, "")], &[])).contains("is not a path"), "{wrong}");
     }
     case.runs(&["/bin/write", "/w", "by-command"]);
     assert_eq!(case.runs(&["/bin/cat", "/w"]).stdout, "by-command");

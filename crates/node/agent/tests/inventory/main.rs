@@ -1,12 +1,14 @@
 //! Inventory of this machine, and of machines laid out in a folder.
 
+mod nvml;
+
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::Path;
 
-use muster_agent::inventory::{DiskReserve, Pretend, read};
+use muster_agent::inventory::{Pretend, Reserve, read};
 use muster_wire::difference::difference;
-use muster_wire::inventory::{Inventory, Vfs};
+use muster_wire::inventory::{Inventory, Reserved, Vfs};
 
 const GPU: &str = "0000:18:00.0";
 const NIC: &str = "0000:3b:00.0";
@@ -105,7 +107,7 @@ fn network(root: &Path, name: &str, address: &str, mac: &str) {
 fn made() -> Inventory {
     let folder = tempfile::tempdir().unwrap();
     machine(folder.path());
-    read(folder.path(), folder.path(), DiskReserve::Default, None)
+    read(folder.path(), folder.path(), Reserve::default(), None)
 }
 
 #[test]
@@ -116,6 +118,7 @@ fn a_machine_is_read_from_the_tree_that_is_given() {
     assert_eq!(found.boot_id, "3a12e475-6b71-4497-a2a3-cb0afd795c13");
     assert_eq!((found.cpus.count, found.cpus.sockets, found.cpus.model.as_str()), (4, 2, "Made CPU"));
     assert_eq!(found.memory_mb, 4096);
+    assert_eq!(found.reserved, Reserved { cpus: 0, memory_mb: 1024 }, "for checks");
     assert!(found.disk_mb > 0);
     let numa: Vec<_> =
         found.numa.iter().map(|node| (node.ordinal, node.cpus.as_str(), node.memory_mb)).collect();
@@ -157,14 +160,14 @@ fn the_only_numa_node_has_all_the_memory_whatever_a_balloon_took_from_it() {
     let folder = tempfile::tempdir().unwrap();
     machine(folder.path());
     fs::remove_dir_all(folder.path().join("sys/devices/system/node/node1")).unwrap();
-    let found = read(folder.path(), folder.path(), DiskReserve::Default, None);
+    let found = read(folder.path(), folder.path(), Reserve::default(), None);
     assert_eq!(found.numa.iter().map(|node| node.memory_mb).collect::<Vec<_>>(), [4096]);
 }
 
 #[test]
 fn an_empty_tree_is_all_notes_and_no_panic() {
     let folder = tempfile::tempdir().unwrap();
-    let found = read(folder.path(), folder.path(), DiskReserve::Default, None);
+    let found = read(folder.path(), folder.path(), Reserve::default(), None);
     assert_eq!((found.cpus.count, found.memory_mb), (0, 0));
     for missing in ["hostname", "osrelease", "boot_id", "cpuinfo", "meminfo", "os-release", "NUMA", "NVML"] {
         assert!(found.notes.iter().any(|note| note.contains(missing)), "{missing}: {:?}", found.notes);
@@ -172,13 +175,13 @@ fn an_empty_tree_is_all_notes_and_no_panic() {
 }
 
 #[test]
-fn pretended_gpus_stand_in_for_real_ones_and_say_so() {
+fn simulated_gpus_replace_real_ones_and_are_marked() {
     let folder = tempfile::tempdir().unwrap();
     machine(folder.path());
     let found = read(
         folder.path(),
         folder.path(),
-        DiskReserve::Default,
+        Reserve::default(),
         Some(Pretend { gpus: 8, seed: "laptop".into() }),
     );
     assert!(found.pretended);
@@ -190,7 +193,7 @@ fn pretended_gpus_stand_in_for_real_ones_and_say_so() {
 #[test]
 fn this_very_machine_says_the_same_twice() {
     let data = tempfile::tempdir().unwrap();
-    let found = read(Path::new("/"), data.path(), DiskReserve::Default, None);
+    let found = read(Path::new("/"), data.path(), Reserve::default(), None);
     assert!(!found.hostname.is_empty() && !found.kernel.is_empty());
     assert_eq!(found.architecture, std::env::consts::ARCH);
     assert!(found.cpus.count >= 1 && found.cpus.sockets >= 1 && found.cpus.sockets <= found.cpus.count);
@@ -198,14 +201,23 @@ fn this_very_machine_says_the_same_twice() {
     assert!(!found.numa.is_empty());
     let gpus_are_sane = found.gpus.iter().all(|gpu| gpu.uuid.starts_with("GPU-") && gpu.memory_mb > 0);
     assert!(gpus_are_sane, "{:?}", found.gpus);
+    // Each GPU of the bus is shown, or a note says why not.
+    for device in found.pci.iter().filter(|device| device.vendor == "10de" && device.class.starts_with("03"))
+    {
+        let is_shown = found.gpus.iter().any(|gpu| gpu.pci.as_ref() == Some(&device.address));
+        let is_noted = found.notes.iter().any(|note| note.starts_with(&device.address));
+        assert!(is_shown != is_noted, "{}: {found:?}", device.address);
+    }
     let without_nvml = found.notes.iter().any(|note| note.starts_with("NVML is not there: "));
     assert!(!without_nvml || found.gpus.is_empty(), "{found:?}");
 
-    let again = read(Path::new("/"), data.path(), DiskReserve::Default, None);
+    let again = read(Path::new("/"), data.path(), Reserve::default(), None);
     assert_eq!(difference(&found, &again), []);
     assert_eq!(found.hardware_digest(), again.hardware_digest());
     let stored: Inventory = serde_json::from_str(&serde_json::to_string(&found).unwrap()).unwrap();
     assert_eq!(stored, found, "what is stored is what was read");
+    // For the tests in `nvml.rs`, which run this one with another library.
+    println!("inventory: {}", serde_json::to_string(&found).unwrap());
 }
 
 /// Read on a virtual machine with one H200 (driver 580, Ubuntu 24.04); names and identities were replaced.
