@@ -11,6 +11,16 @@ statements! {
         "SELECT chain, sequence, previous_hash, hash, entry FROM audit_entries
          WHERE chain = $1 AND sequence > $2 AND ($3 OR action = $4) AND ($5 OR actor_id = $6) AND ($7 OR project_id = $8)
          ORDER BY sequence LIMIT $9");
+    // Lengths are summed first, so that no more entries are read than are returned. $3 maximum rows, $4 maximum bytes (at least
+    // one entry is returned).
+    AUDIT_PORTION = both(
+        "SELECT chain, sequence, previous_hash, hash, entry FROM audit_entries
+         WHERE chain = $1 AND sequence > $2 AND sequence <= (
+            SELECT MAX(sequence) FROM (
+                SELECT sequence, SUM(bytes) OVER (ORDER BY sequence) - bytes AS bytes_before FROM (
+                    SELECT sequence, OCTET_LENGTH(entry) AS bytes FROM audit_entries
+                    WHERE chain = $1 AND sequence > $2 ORDER BY sequence LIMIT $3) AS found) AS summed
+            WHERE bytes_before < $4) ORDER BY sequence");
     AUDIT_HEADS = both(
         "SELECT substr(name, 7), sequence, hash, pruned_sequence, pruned_hash FROM streams
          WHERE name >= 'audit:' AND name < 'audit;' ORDER BY name");
@@ -57,6 +67,17 @@ impl Store {
             filter.limit
         ];
         self.fetch_all(&AUDIT_LIST, args).await?.iter().map(sealed).collect()
+    }
+
+    /// Returns the entries of a chain after a number, in order: as many as have so many bytes, and at least one.
+    pub async fn audit_portion(
+        &self,
+        chain: &str,
+        after: i64,
+        limit: i64,
+        bytes: i64,
+    ) -> Result<Vec<Sealed>> {
+        self.fetch_all(&AUDIT_PORTION, args![chain, after, limit, bytes]).await?.iter().map(sealed).collect()
     }
 
     /// Returns the heads of all chains.

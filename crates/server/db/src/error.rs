@@ -7,7 +7,7 @@ pub enum StoreError {
     #[error("conflict: {0}")]
     Conflict(String),
     /// A referenced row does not exist any more.
-    #[error("what it refers to is gone: {0}")]
+    #[error("the referenced resource is gone: {0}")]
     Gone(String),
     /// The row does not have the expected version.
     #[error("the version has changed")]
@@ -16,24 +16,24 @@ pub enum StoreError {
     #[error("fenced: another holder has the lease")]
     Fenced,
     /// COMMIT was sent but its response was lost: it may have happened.
-    #[error("the commit may have happened")]
+    #[error("the commit may have succeeded")]
     Unheard,
     /// The database is not available now.
     #[error("the database is not available: {0}")]
     Unavailable(String),
     /// A text contains U+0000, which the database cannot store.
-    #[error("a text holds the character U+0000")]
+    #[error("a text contains the character U+0000")]
     Nul,
     /// The database's disk is full; nothing was written.
     #[error("the disk of the database is full: {0}")]
     Full(String),
     /// A row that this program cannot have written.
-    #[error("the database holds something that is not {0}")]
+    #[error("the database contains an invalid value: expected {0}")]
     Corrupt(&'static str),
     /// The database is from a newer release.
     #[error(
-        "the database has migration {found}, which this program (up to {known}) does not know: \
-         run a release at least as new as the one that wrote it, or restore a backup made before the upgrade"
+        "the database has migration {found}, which this program (up to {known}) does not know: run a release \
+         at least as new as the one that wrote it, or restore a backup from before the upgrade"
     )]
     TooNew {
         /// The newest migration in the database.

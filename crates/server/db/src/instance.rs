@@ -36,7 +36,8 @@ statements! {
     INSTANCE_GET = both(concat!("SELECT ", columns!(), " FROM instances WHERE id = $1"));
     // Only a lock: serializes with changes of protection or expiry.
     INSTANCE_HOLD = both(concat!("UPDATE instances SET version = version WHERE id = $1 RETURNING ", columns!()));
-    // A live instance comes first, then a failed launch that was rolled back, then the latest stopped one.
+    // A live instance comes first, then one whose name is free (in quarantine, or a launch that was rolled back), then the
+    // latest stopped one.
     INSTANCE_BY_NAME = both(concat!("SELECT ", columns!(), " FROM instances
          WHERE project_id = $1 AND name = $2
          ORDER BY CASE WHEN state = 'stopped' THEN 2 WHEN name_freed_at IS NOT NULL THEN 1 ELSE 0 END, id DESC LIMIT 1"));
@@ -47,6 +48,10 @@ statements! {
         "UPDATE instances SET name_freed_at = $2 WHERE id = $1 AND state = 'failed' AND name_freed_at IS NULL
             AND NOT EXISTS (SELECT 1 FROM members m WHERE m.instance_id = $1 AND m.state <> 'removed')
             AND NOT EXISTS (SELECT 1 FROM cells c WHERE c.network_id = instances.network_id AND c.state NOT IN ('gone', 'failed'))");
+    // Every member that is left is on its way out, and the rest of its removal is the platform's.
+    INSTANCE_FREE_NAME_OF_QUARANTINED = both(
+        "UPDATE instances SET name_freed_at = $2 WHERE id = $1 AND state = 'stopping' AND name_freed_at IS NULL
+            AND NOT EXISTS (SELECT 1 FROM members m WHERE m.instance_id = $1 AND m.state NOT IN ('removing', 'removed'))");
     // The network keeps the files its members shared, and frees its name for the next instance's network.
     INSTANCE_NETWORK_RENAME = both("UPDATE networks SET name = $2, updated_at = $3, version = version + 1 WHERE id = $1");
     // $1 after, $2 limit, $3 and $4 labels, $5 project, $6 state or null.
@@ -115,6 +120,9 @@ statements! {
     COMPONENT_WANT = both(
         "UPDATE instance_components SET desired = desired + $3, last_ordinal = last_ordinal + $4
          WHERE instance_id = $1 AND key = $2 RETURNING instance_id, key, desired, last_ordinal, capacity, allocation_id");
+    COMPONENT_LAST_ORDINAL = both(
+        "SELECT COALESCE(MAX(c.last_ordinal), 0) FROM instance_components c JOIN instances i ON i.id = c.instance_id
+         WHERE i.project_id = $1 AND i.name = $2 AND c.key = $3 AND i.state = 'stopping' AND i.name_freed_at IS NOT NULL");
     COMPONENT_PLACE = both(
         "UPDATE instance_components SET capacity = $3, allocation_id = $4 WHERE instance_id = $1 AND key = $2");
 }
@@ -335,6 +343,28 @@ impl Tx {
         let name = instance.id.to_string();
         self.execute(&INSTANCE_NETWORK_RENAME, args![instance.network_id, name, at]).await?;
         Ok(true)
+    }
+
+    /// Frees the name of an instance whose remaining members are in quarantine; reports whether it did. Its network, with
+    /// their cells in it, is renamed to the instance's id.
+    pub async fn instance_free_name_of_quarantined(
+        &mut self,
+        instance: &Instance,
+        at: Timestamp,
+    ) -> Result<bool> {
+        if self.execute(&INSTANCE_FREE_NAME_OF_QUARANTINED, args![instance.id, at]).await? == 0 {
+            return Ok(false);
+        }
+        let name = instance.id.to_string();
+        self.execute(&INSTANCE_NETWORK_RENAME, args![instance.network_id, name, at]).await?;
+        Ok(true)
+    }
+
+    /// Returns the last ordinal of a component among earlier instances of this name that are in quarantine: their members
+    /// keep their names, which a new instance must not use.
+    pub async fn component_last_ordinal(&mut self, project: ProjectId, name: &str, key: &str) -> Result<i64> {
+        let rows = self.fetch_all(&COMPONENT_LAST_ORDINAL, args![project, name, key]).await?;
+        rows.first().map_or(Ok(0), |row| row.get(0))
     }
 
     /// Returns the instance with this id, as read by this transaction.

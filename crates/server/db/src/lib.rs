@@ -28,6 +28,7 @@ mod key;
 mod lease;
 mod manifest;
 mod member;
+mod meter;
 mod network;
 mod node;
 mod observation;
@@ -77,6 +78,7 @@ pub use instance::InstanceFilter;
 pub use lease::Lease;
 pub use manifest::{ManifestContent, REFERRERS_BYTES, Referrer};
 pub use member::{MemberCount, MemberFilter, MemberPlace};
+pub use meter::Meter;
 pub use network::NetworkNeighbour;
 pub use node::{Heard, Joining, KeyHash, NodeCount, Standing};
 pub use observation::{CellReport, HealthCounts, StaleCounts};
@@ -91,13 +93,14 @@ pub use seal::{SealBatch, UnsealedRow};
 pub use sealing_key::SealingKey;
 pub use slot::{Candidate, FitCount, Hold, LargestNodes, Silent};
 pub use sql::Sql;
-pub use ssh_key::People;
+pub use ssh_key::{KEYS_OF_PROJECT, LOGINS_OF_PROJECT, People, PeopleCell, ProjectPeople};
 pub use stream::Stream;
 pub use task::TaskReport;
 pub use token::Credential;
-pub use tx::{Meter, Tx};
+pub use tx::Tx;
 pub use webhook::Delivery;
 
+use futures::future::BoxFuture;
 use sql::{Row, Value, bind_pg, bind_sqlite};
 
 /// The result of a store call.
@@ -171,12 +174,17 @@ impl Store {
         }
     }
 
-    async fn fetch_all(&self, sql: &Sql, args: Vec<Value>) -> Result<Vec<Row>> {
-        Ok(match &self.backend {
-            Backend::Pg(pool) => bind_pg(sql, args).fetch_all(pool).await?.into_iter().map(Row::Pg).collect(),
-            Backend::Sqlite { read, .. } => {
-                bind_sqlite(sql, args).fetch_all(read).await?.into_iter().map(Row::Sqlite).collect()
-            }
+    /// Boxed for the same reason as the statements of a transaction.
+    fn fetch_all<'a>(&'a self, sql: &'a Sql, args: Vec<Value>) -> BoxFuture<'a, Result<Vec<Row>>> {
+        Box::pin(async move {
+            Ok(match &self.backend {
+                Backend::Pg(pool) => {
+                    bind_pg(sql, args).fetch_all(pool).await?.into_iter().map(Row::Pg).collect()
+                }
+                Backend::Sqlite { read, .. } => {
+                    bind_sqlite(sql, args).fetch_all(read).await?.into_iter().map(Row::Sqlite).collect()
+                }
+            })
         })
     }
 

@@ -169,7 +169,7 @@ impl Tx {
             let vni: i64 = rows.first().map_or(Ok(1), |row| row.get(0))?;
             self.execute(&NETWORK_INSERT, args![fresh, tenant, project, name, vni, subnet(vni), at]).await?;
         }
-        Err(StoreError::Unavailable("too many networks are being made at once".to_owned()))
+        Err(StoreError::Unavailable("too many networks are being created at once".to_owned()))
     }
 
     /// Returns the file system for files shared by the network's cells; sets it to this one if none is set.

@@ -541,7 +541,7 @@ impl Tx {
 
     /// Retires a node. Returns `Conflict` if allocations still hold something of it.
     pub async fn node_retire(&mut self, id: NodeId, witness: WitnessId, at: Timestamp) -> Result<()> {
-        let holds = StoreError::Conflict("the node still holds something".to_owned());
+        let holds = StoreError::Conflict("the node still holds resources".to_owned());
         self.execute_one(&NODE_RETIRE, args![id, at, witness, false], holds).await?;
         self.execute(&SLOT_RETIRE_OF_NODE, args![id, at, None::<String>, None::<uuid::Uuid>]).await?;
         self.node_recount(id).await

@@ -1,5 +1,6 @@
 //! Opening a database: connections, migrations, the wake-up channel, backups.
 
+use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::Arc;
@@ -12,7 +13,7 @@ use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, S
 use sqlx::{ConnectOptions as _, Connection as _, Executor as _, SqlSafeStr as _};
 
 use crate::fault::Faults;
-use crate::tx::Meter;
+use crate::meter::Meter;
 use crate::writer::Writer;
 use crate::{Backend, Result, Store, StoreError};
 
@@ -164,7 +165,7 @@ impl Store {
     pub async fn backup_to(&self, target: &Path) -> Result<()> {
         let Backend::Sqlite { read, .. } = &self.backend else {
             return Err(StoreError::Unavailable(
-                "PostgreSQL is backed up with its own tools (pg_dump)".to_owned(),
+                "back up PostgreSQL with its own tools (pg_dump)".to_owned(),
             ));
         };
         let target = target.to_string_lossy().into_owned();
@@ -235,7 +236,20 @@ impl Listener {
     }
 }
 
+/// Ensures that only the owner can read the database, whatever the umask: it holds tenants' data in clear. SQLite gives its
+/// other files the same mode.
+fn restrict_to_owner(path: &Path) -> std::io::Result<()> {
+    let file = std::fs::OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(path)?;
+    if file.metadata()?.permissions().mode() & 0o077 != 0 {
+        file.set_permissions(std::fs::Permissions::from_mode(0o600))?;
+    }
+    Ok(())
+}
+
 async fn open_sqlite(path: &Path) -> Result<Backend> {
+    restrict_to_owner(path).map_err(|error| {
+        StoreError::Unavailable(format!("the database file {} cannot be opened: {error}", path.display()))
+    })?;
     let options = sqlite_options(path).create_if_missing(true);
     let mut connection = options.connect().await?;
     migrate(&migrator(|entry| entry.3), &mut connection).await?;
@@ -275,8 +289,6 @@ where
             Err(StoreError::TooNew { found, known: newest_migration() })
         }
         Err(MigrateError::Execute(error)) => Err(error.into()),
-        Err(error) => {
-            Err(StoreError::Unavailable(format!("the schema could not be brought up to date: {error}")))
-        }
+        Err(error) => Err(StoreError::Unavailable(format!("the schema could not be migrated: {error}"))),
     }
 }

@@ -30,7 +30,10 @@ statements! {
             (kind = 'allocation.release' AND subject_id IN (SELECT id FROM allocations WHERE node_id = $1))
             OR (kind = 'cell.destroy' AND subject_id IN (SELECT id FROM cells WHERE node_id = $1))
             OR (kind = 'member.remove' AND subject_id IN (SELECT m.id FROM members m
-                JOIN allocations a ON a.id = m.allocation_id WHERE a.node_id = $1))) ORDER BY id"));
+                JOIN allocations a ON a.id = m.allocation_id WHERE a.node_id = $1))
+            OR (kind = 'instance.decommission' AND subject_id IN (SELECT i.id FROM instances i
+                JOIN networks n ON n.id = i.network_id JOIN nodes d ON d.shared_files = n.shared_files
+                WHERE d.id = $1))) ORDER BY id"));
     OPERATION_PARKED_IN = both(concat!("SELECT ", columns!(), " FROM operations WHERE state = 'blocked' AND (
             (kind = 'allocation.release' AND subject_id = $1)
             OR (kind = 'cell.destroy' AND subject_id IN (SELECT id FROM cells WHERE allocation_id = $1))
@@ -448,7 +451,8 @@ impl Tx {
         self.fetch_all(&OPERATION_GET, args![id]).await?.first().map(operation).transpose()
     }
 
-    /// Returns the blocked removals on a node: of allocations, cells and members.
+    /// Returns the blocked removals that a node's return may free: of allocations, cells and members on it, and of instances
+    /// with shared directories on its file system.
     pub async fn operation_blocked_on(&mut self, node: NodeId) -> Result<Vec<Operation>> {
         self.fetch_all(&OPERATION_PARKED_ON, args![node]).await?.iter().map(operation).collect()
     }

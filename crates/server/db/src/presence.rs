@@ -25,7 +25,7 @@ statements! {
          WHERE id = $1");
 }
 
-const NOT_SEEN_CLEAN: &str = "given back while its device was not there; not seen to be clean";
+const NOT_SEEN_CLEAN: &str = "returned while its device was missing; not verified to be clean";
 
 /// A slot and the state of its device.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -64,7 +64,7 @@ impl Quota {
         if let Some(limit) = over(self.max_allocations, self.used_allocations, allocations) {
             let (limit, used) = (words(limit), self.used_allocations);
             return Some(format!(
-                "the project's quota allows {limit}: {used} used, {allocations} more asked for"
+                "the project's quota allows {limit}: {used} used, {allocations} more requested"
             ));
         }
         let limit_of = |resource: Resource| match resource {
@@ -76,7 +76,7 @@ impl Quota {
         Resource::ALL.into_iter().find_map(|resource| {
             let (used, asked) = (resource.amount(&self.used), resource.amount(amount));
             let limit = resource.words(over(limit_of(resource), used, asked)?);
-            Some(format!("the project's quota allows {limit}: {used} used, {asked} more asked for"))
+            Some(format!("the project's quota allows {limit}: {used} used, {asked} more requested"))
         })
     }
 }

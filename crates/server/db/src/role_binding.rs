@@ -20,6 +20,8 @@ statements! {
     ROLE_BINDING_OF_USER = both(concat!(columns!(), "WHERE b.user_id = $1 ORDER BY b.id"));
     ROLE_BINDING_LIST = both(concat!(columns!(),
         "WHERE b.id > $1 AND ($2 OR b.tenant_id = $3) AND ($4 OR b.project_id = $5) ORDER BY b.id LIMIT $6"));
+    ROLE_BINDING_COUNT = both(
+        "SELECT COUNT(*) FROM role_bindings WHERE role = $1 AND tenant_id = $2 AND ($3 OR project_id = $4)");
     ROLE_BINDING_DELETE = both("DELETE FROM role_bindings WHERE id = $1");
     ROLE_BINDING_DELETE_OF_USER = both("DELETE FROM role_bindings WHERE user_id = $1");
     ROLE_BINDING_DELETE_OF_PROJECT = both("DELETE FROM role_bindings WHERE project_id = $1");
@@ -43,6 +45,12 @@ impl Store {
     /// Returns the binding with this id.
     pub async fn role_binding_lookup(&self, id: RoleBindingId) -> Result<Option<RoleBinding>> {
         self.fetch_optional(&ROLE_BINDING_GET, args![id]).await?.as_ref().map(role_binding).transpose()
+    }
+
+    /// Returns how many have a role in a tenant, or in a project.
+    pub async fn role_binding_count(&self, role: Role, scope: Scope) -> Result<i64> {
+        let args = args![role.as_str(), scope.tenant(), scope.project().is_none(), scope.project()];
+        self.fetch_optional(&ROLE_BINDING_COUNT, args).await?.map_or(Ok(0), |row| row.get(0))
     }
 
     /// Returns the bindings of a user.

@@ -13,7 +13,7 @@ use crate::{Result, Store, StoreError, Tx};
 macro_rules! columns {
     () => {
         "s.id, s.node_id, s.kind, s.device, s.ordinal, s.model, s.memory_mb, s.numa, s.island, s.state,
-         COALESCE(s.reason, CASE WHEN s.state = 'quarantined' THEN 'its device is not there any more' END),
+         COALESCE(s.reason, CASE WHEN s.state = 'quarantined' THEN 'its device no longer exists' END),
          c.allocation_id, s.version
          FROM slots s LEFT JOIN claims c ON c.slot_id = s.id AND c.released_at IS NULL"
     };

@@ -1,7 +1,9 @@
 //! SSH keys of users for the cells of a project, and the logins in those cells.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use jiff::Timestamp;
-use muster_ids::{CellId, NodeId, ProjectId, SshKeyId, TenantId, UserId};
+use muster_ids::{AllocationId, CellId, NodeId, ProjectId, SshKeyId, TenantId, UserId};
 use muster_model::Login;
 use muster_model::cell::SshKey;
 
@@ -15,8 +17,51 @@ macro_rules! columns {
     };
 }
 
-/// Logins with their keys.
+/// Logins with their keys, in the order of their numbers.
 pub type People = Vec<(Login, Vec<String>)>;
+
+/// Maximum number of users with a login by their role, and of keys, in the cells of one project. Commands refuse more; nodes
+/// receive no more in any case.
+pub const LOGINS_OF_PROJECT: i64 = 1000;
+/// Maximum number of keys in a project.
+pub const KEYS_OF_PROJECT: i64 = 500;
+
+/// A cell that users can log in to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PeopleCell {
+    /// Its tenant.
+    pub tenant_id: TenantId,
+    /// Its project.
+    pub project_id: ProjectId,
+    /// Its allocation.
+    pub allocation_id: AllocationId,
+    /// Which.
+    pub cell_id: CellId,
+}
+
+/// Users of the cells of a project.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ProjectPeople {
+    /// Users of all cells, with the keys that count in all of them.
+    pub everywhere: People,
+    /// Further users of the cells of an allocation, and further keys of users of all cells.
+    pub in_allocation: BTreeMap<AllocationId, People>,
+}
+
+impl ProjectPeople {
+    /// Returns all users of the cells of an allocation.
+    pub fn of_allocation(&self, allocation: AllocationId) -> People {
+        let mut people = self.everywhere.clone();
+        for (login, keys) in self.in_allocation.get(&allocation).into_iter().flatten() {
+            match people.iter_mut().find(|(known, _)| known.uid == login.uid) {
+                Some((_, all)) => all.extend(keys.iter().cloned()),
+                None => people.push((login.clone(), keys.clone())),
+            }
+        }
+        people.sort_by_key(|(login, _)| login.uid);
+        people
+    }
+}
 
 statements! {
     SSH_KEY_INSERT = both(concat!("INSERT INTO ssh_keys (", columns!(), ")
@@ -27,20 +72,22 @@ statements! {
     SSH_KEY_COUNT = both(
         "SELECT COUNT(CASE WHEN user_id = $2 THEN 1 END), COUNT(*) FROM ssh_keys WHERE project_id = $1");
     SSH_KEY_DELETE = both("DELETE FROM ssh_keys WHERE id = $1");
+    PEOPLE_CELLS = both(
+        "SELECT tenant_id, project_id, allocation_id, id FROM cells
+         WHERE node_id = $1 AND people AND state NOT IN ('gone', 'failed') ORDER BY project_id, allocation_id, id");
     // A user has a login in a cell while the user may open a terminal there or has a grant for its allocation: login and key
     // are another way to the same shell. A read-only role gives neither.
-    PEOPLE_OF_NODE = both(
-        "SELECT c.id, u.login, u.uid, k.public_key FROM cells c
-         LEFT JOIN users u ON u.tenant_id = c.tenant_id AND NOT u.disabled AND (EXISTS (
+    PEOPLE_LOGINS = both(
+        "SELECT u.login, u.uid FROM users u
+         WHERE u.tenant_id = $1 AND NOT u.disabled AND u.login IS NOT NULL AND EXISTS (
             SELECT 1 FROM role_bindings b
-            WHERE b.user_id = u.id AND b.tenant_id = c.tenant_id AND b.role IN ('tenant_admin', 'project_admin')
-              AND (b.project_id IS NULL OR b.project_id = c.project_id))
-            OR EXISTS (SELECT 1 FROM ssh_keys g
-            WHERE g.user_id = u.id AND g.allocation_id = c.allocation_id AND g.granted_by IS NOT NULL AND g.expires_at > $2))
-         LEFT JOIN ssh_keys k ON k.project_id = c.project_id AND k.user_id = u.id
-            AND (k.allocation_id IS NULL OR k.allocation_id = c.allocation_id)
-            AND (k.expires_at IS NULL OR k.expires_at > $2)
-         WHERE c.node_id = $1 AND c.people AND c.state NOT IN ('gone', 'failed') ORDER BY c.id, u.uid, k.id");
+            WHERE b.user_id = u.id AND b.tenant_id = $1 AND b.role IN ('tenant_admin', 'project_admin')
+              AND (b.project_id IS NULL OR b.project_id = $2))
+         ORDER BY u.uid LIMIT $3");
+    PEOPLE_KEYS = both(
+        "SELECT u.login, u.uid, k.public_key, k.allocation_id, k.granted_by IS NOT NULL FROM ssh_keys k
+         JOIN users u ON u.id = k.user_id AND u.tenant_id = $1 AND NOT u.disabled AND u.login IS NOT NULL
+         WHERE k.project_id = $2 AND (k.expires_at IS NULL OR k.expires_at > $3) ORDER BY u.uid, k.id LIMIT $4");
     SSH_KEY_EXPIRED = both(concat!("SELECT ", columns!(), " FROM ssh_keys WHERE expires_at <= $1
             OR allocation_id IN (SELECT id FROM allocations WHERE state IN ('released', 'failed'))
          ORDER BY id LIMIT $2"));
@@ -89,27 +136,87 @@ impl Store {
         self.fetch_all(&SSH_KEY_EXPIRED, args![now, limit]).await?.iter().map(ssh_key).collect()
     }
 
-    /// Returns the logins with their keys for each cell on a node that has logins enabled, in order; includes cells without
-    /// any.
-    pub async fn people_of_node(&self, node: NodeId, now: Timestamp) -> Result<Vec<(CellId, People)>> {
-        let mut cells: Vec<(CellId, People)> = Vec::new();
-        for row in self.fetch_all(&PEOPLE_OF_NODE, args![node, now]).await? {
-            let cell: CellId = row.get(0)?;
-            if cells.last().is_none_or(|(last, _)| *last != cell) {
-                cells.push((cell, Vec::new()));
-            }
-            let (name, uid): (Option<String>, Option<i64>) = (row.get(1)?, row.get(2)?);
-            let (Some((_, people)), Some((name, uid))) = (cells.last_mut(), name.zip(uid)) else { continue };
-            let uid = number(uid)?;
-            if people.last().is_none_or(|(last, _)| last.uid != uid) {
-                people.push((Login { name, uid }, Vec::new()));
-            }
-            if let (Some((_, keys)), Some(key)) = (people.last_mut(), row.get(3)?) {
-                keys.push(key);
+    /// Returns the cells on a node that users can log in to, in the order of projects and allocations.
+    pub async fn people_cells(&self, node: NodeId) -> Result<Vec<PeopleCell>> {
+        let rows = self.fetch_all(&PEOPLE_CELLS, args![node]).await?;
+        let read = |row: &Row| {
+            Ok(PeopleCell {
+                tenant_id: row.get(0)?,
+                project_id: row.get(1)?,
+                allocation_id: row.get(2)?,
+                cell_id: row.get(3)?,
+            })
+        };
+        rows.iter().map(read).collect()
+    }
+
+    /// Returns the users of a project's cells with their keys. Each key is read once, however many cells it counts in.
+    pub async fn people_of_project(
+        &self,
+        tenant: TenantId,
+        project: ProjectId,
+        now: Timestamp,
+    ) -> Result<ProjectPeople> {
+        let mut found = ProjectPeople::default();
+        for row in self.fetch_all(&PEOPLE_LOGINS, args![tenant, project, LOGINS_OF_PROJECT]).await? {
+            found.everywhere.push((Login { name: row.get(0)?, uid: number(row.get(1)?)? }, Vec::new()));
+        }
+        let rows = self.fetch_all(&PEOPLE_KEYS, args![tenant, project, now, KEYS_OF_PROJECT]).await?;
+        let mut keys = rows.iter().map(login_key).collect::<Result<Vec<_>>>()?;
+        // A user without a role has a login where there is a grant, with all keys that count there.
+        let with_role: BTreeMap<u32, usize> =
+            found.everywhere.iter().enumerate().map(|(at, (login, _))| (login.uid, at)).collect();
+        let granted: BTreeSet<(u32, AllocationId)> = keys
+            .iter()
+            .filter(|key| key.is_grant && !with_role.contains_key(&key.login.uid))
+            .filter_map(|key| Some((key.login.uid, key.allocation_id?)))
+            .collect();
+        let mut of_guests = Vec::new();
+        for key in &keys {
+            if key.allocation_id.is_none() && !with_role.contains_key(&key.login.uid) {
+                let allocations = granted.iter().filter(|(uid, _)| *uid == key.login.uid);
+                of_guests.extend(
+                    allocations
+                        .map(|(_, allocation)| LoginKey { allocation_id: Some(*allocation), ..key.clone() }),
+                );
             }
         }
-        Ok(cells)
+        keys.extend(of_guests);
+        for key in keys {
+            match (key.allocation_id, with_role.get(&key.login.uid)) {
+                (None, Some(at)) => found.everywhere[*at].1.push(key.public_key),
+                (None, None) => {}
+                (Some(allocation), role) => {
+                    if role.is_some() || granted.contains(&(key.login.uid, allocation)) {
+                        let people = found.in_allocation.entry(allocation).or_default();
+                        match people.iter_mut().find(|(login, _)| login.uid == key.login.uid) {
+                            Some((_, all)) => all.push(key.public_key),
+                            None => people.push((key.login, vec![key.public_key])),
+                        }
+                    }
+                }
+            }
+        }
+        Ok(found)
     }
+}
+
+/// A key with the login of its user.
+#[derive(Clone)]
+struct LoginKey {
+    login: Login,
+    public_key: String,
+    allocation_id: Option<AllocationId>,
+    is_grant: bool,
+}
+
+fn login_key(row: &Row) -> Result<LoginKey> {
+    Ok(LoginKey {
+        login: Login { name: row.get(0)?, uid: number(row.get(1)?)? },
+        public_key: row.get(2)?,
+        allocation_id: row.get(3)?,
+        is_grant: row.get(4)?,
+    })
 }
 
 impl Tx {

@@ -189,7 +189,7 @@ async fn undo(mut state: OwnedMutexGuard<State>, nested: bool, waiting: Arc<Atom
     if nested {
         let undone = state.connection.execute("ROLLBACK TO member; RELEASE member").await;
         if let Err(error) = undone {
-            tracing::error!(%error, "a savepoint could not be undone; its whole group is rolled back");
+            tracing::error!(%error, "a savepoint could not be rolled back; its whole group is rolled back");
             let _ = state.connection.execute("ROLLBACK").await;
             state.open = false;
             for waiter in state.done.drain(..) {

@@ -12,7 +12,7 @@ on_both![
     a_commit_that_failed_left_nothing,
     a_commit_that_was_not_heard_happened,
     a_skipped_statement_is_a_planted_bug,
-    the_doors_second_row_can_be_skipped_alone,
+    the_second_row_of_a_command_record_can_be_skipped_alone,
     reads_and_disarmed_faults_are_left_alone,
 ];
 
@@ -105,7 +105,7 @@ async fn a_skipped_statement_is_a_planted_bug(store: Store) {
 }
 
 /// PostgreSQL writes both rows of the command record with one statement; the injected bug must be the same there.
-async fn the_doors_second_row_can_be_skipped_alone(store: Store) {
+async fn the_second_row_of_a_command_record_can_be_skipped_alone(store: Store) {
     store.faults().arm(Fault::Skip("OUTBOX_APPEND"));
     let door = made::door("usr_1", Some("k1"), Scope::Platform);
     assert!(put(&store, async |tx| tx.record_command(&door).await).await.unwrap());

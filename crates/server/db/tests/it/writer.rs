@@ -310,3 +310,24 @@ async fn those_that_fail_and_try_again_do_not_keep_the_others_from_their_commit(
     in_time(losers.join_all()).await;
     assert!(until_then < 200, "{until_then} others were let go first");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn only_the_owner_can_read_the_files_of_a_database() {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    let database = Database::sqlite_empty();
+    let folder = database.folder();
+    for existing in [false, true] {
+        let path = folder.join(format!("{existing}.db"));
+        if existing {
+            std::fs::write(&path, "").unwrap();
+            std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o644)).unwrap();
+        }
+        let store = Store::open(&Location::Sqlite(path.clone()), 2).await.unwrap();
+        for file in [path.clone(), path.with_extension("db-wal")] {
+            let mode = std::fs::metadata(&file).unwrap().permissions().mode() & 0o777;
+            assert_eq!(mode, 0o600, "{}: {mode:o}", file.display());
+        }
+        store.close().await;
+    }
+}

@@ -178,7 +178,7 @@ async fn a_verdict_is_written_down_and_changes_no_version(store: Store) {
     let verdict = Verdict {
         trust: Trust::Unsigned,
         reason: None,
-        says: "nobody signed it".to_owned(),
+        says: "it has no signature".to_owned(),
         key_id: None,
         signature: None,
         checked_at: at(3),

@@ -42,6 +42,18 @@ async fn a_chain_is_listed_in_order_and_by_filter(store: Store) {
     assert!(list(AuditFilter { project: Some(made::id()), ..base.clone() }).await.is_empty());
     assert!(list(AuditFilter { actor: Some(String::new()), ..base.clone() }).await.is_empty());
 
+    // A portion ends at its number of entries or of bytes, and has at least one entry.
+    let length = |at: usize| i64::try_from(all[at].entry_text.len()).unwrap();
+    let portion = async |after, limit, bytes| {
+        store.audit_portion(&tenant.to_string(), after, limit, bytes).await.unwrap()
+    };
+    same(&portion(0, 100, i64::MAX).await, &all);
+    same(&portion(1, 2, i64::MAX).await, &all[1..3]);
+    same(&portion(1, 100, 1).await, &all[1..2]);
+    same(&portion(1, 100, length(1)).await, &all[1..2]);
+    same(&portion(1, 100, length(1) + 1).await, &all[1..3]);
+    assert!(portion(5, 100, i64::MAX).await.is_empty());
+
     same(&store.audit_list("platform", &base).await.unwrap(), &[&other]);
     assert!(store.audit_list("ten_nobody", &base).await.unwrap().is_empty());
     // Each entry builds on the one before.

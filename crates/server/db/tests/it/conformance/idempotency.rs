@@ -9,8 +9,8 @@ on_both![
     a_first_use_is_stored_and_replayed,
     a_repeated_key_is_told_and_leaves_nothing,
     a_key_belongs_to_its_actor_and_route,
-    what_is_written_before_the_door_is_kept_or_lost_with_it,
-    nothing_follows_the_door_unnoticed,
+    writes_before_the_command_record_are_kept_or_lost_with_it,
+    nothing_follows_the_command_record_unnoticed,
     an_effect_that_conflicts_leaves_the_key_free,
     without_a_key_every_command_counts,
     an_answer_is_replayed_while_it_is_young,
@@ -71,7 +71,7 @@ async fn a_key_belongs_to_its_actor_and_route(store: Store) {
 }
 
 /// Effects and the command record are committed or rolled back together, however few round trips the database needs.
-async fn what_is_written_before_the_door_is_kept_or_lost_with_it(store: Store) {
+async fn writes_before_the_command_record_are_kept_or_lost_with_it(store: Store) {
     for effects in 1..=3 {
         for (key, commits) in [(format!("kept-{effects}"), true), (format!("lost-{effects}"), false)] {
             let tenants: Vec<_> = (0..effects).map(|at| made::tenant(&format!("t{at}-{key}"))).collect();
@@ -98,7 +98,7 @@ async fn what_is_written_before_the_door_is_kept_or_lost_with_it(store: Store) {
 }
 
 /// The command record comes last: on PostgreSQL it may already be the commit, so later statements are refused, never lost.
-async fn nothing_follows_the_door_unnoticed(store: Store) {
+async fn nothing_follows_the_command_record_unnoticed(store: Store) {
     let (effect, late) = (made::tenant("effect"), made::tenant("late"));
     let mut tx = store.begin().await.unwrap();
     tx.tenant_insert(&effect).await.unwrap();

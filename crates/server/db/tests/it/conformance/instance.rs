@@ -15,6 +15,7 @@ on_both![
     an_instance_reads_back_as_it_was_asked_for,
     a_name_is_taken_as_long_as_its_instance_lives,
     a_failed_instance_that_left_nothing_frees_its_name,
+    an_instance_in_quarantine_frees_its_name_and_keeps_its_members_names,
     an_instance_moves_on_from_what_was_seen,
     instances_are_listed_by_state_and_labels,
     an_instance_expires_unless_it_is_protected,
@@ -102,6 +103,37 @@ async fn a_failed_instance_that_left_nothing_frees_its_name(store: Store) {
     let second = found().await;
     assert_ne!((second.id, second.network_id), (first.id, first.network_id), "a network of its own");
     assert_eq!(store.instance_with_name(first.project_id, "farm").await.unwrap().unwrap().id, second.id);
+    let network = store.network_lookup(first.network_id).await.unwrap().unwrap();
+    assert_eq!(network.name, first.id.to_string());
+}
+
+async fn an_instance_in_quarantine_frees_its_name_and_keeps_its_members_names(store: Store) {
+    let first = instance(&store).await;
+    let version = store.app_version_of_instance(first.app_version_id).await.unwrap().unwrap();
+    let member = member(&store, &first, &version, "farm-worker-1").await;
+    let free = async || {
+        put(&store, async |tx| tx.instance_free_name_of_quarantined(&first, at(7)).await).await.unwrap()
+    };
+    let last = async |key: &str| {
+        put(&store, async |tx| tx.component_last_ordinal(first.project_id, "farm", key).await).await.unwrap()
+    };
+    assert!(!free().await, "it lives");
+    changed(&store, &first, |after| after.state = InstanceState::Stopping).await;
+    assert!(!free().await, "a member of it is not on its way out");
+    let before = store.member_lookup(member.id).await.unwrap().unwrap();
+    let removing = Member { state: MemberState::Removing, ..before.clone() };
+    put(&store, async |tx| tx.member_move(&before, &removing, at(7)).await).await.unwrap();
+    let counted = put(&store, async |tx| {
+        tx.component_ensure(first.id, "worker").await?;
+        tx.component_want(first.id, "worker", 0, 3).await
+    });
+    let counted = counted.await.unwrap();
+    assert_eq!(last("worker").await, 0, "the name is its own");
+    assert!(free().await);
+    assert!(!free().await, "once");
+    assert_eq!((last("worker").await, last("other").await), (counted.last_ordinal, 0));
+    assert!(store.instance_with_name(first.project_id, "farm").await.unwrap().is_none());
+    assert_eq!(store.instance_by_name(first.project_id, "farm").await.unwrap().unwrap().id, first.id);
     let network = store.network_lookup(first.network_id).await.unwrap().unwrap();
     assert_eq!(network.name, first.id.to_string());
 }

@@ -19,7 +19,7 @@ on_both![
     what_was_never_approved_or_is_retired_is_not_told_of,
 ];
 
-const GONE: Option<&str> = Some("its device is not there any more");
+const GONE: Option<&str> = Some("its device no longer exists");
 
 /// Records that exactly these devices were found.
 async fn found(store: &Store, node: NodeId, devices: &[&str]) -> Presence {
@@ -106,7 +106,7 @@ async fn a_slot_that_was_given_back_meanwhile_waits_until_it_was_wiped(store: St
     };
     assert_eq!(clean().await, 0, "what is not there was not seen to be clean");
     assert_eq!(found(&store, id, BOTH).await, Presence::default());
-    let why = Some("given back while its device was not there; not seen to be clean");
+    let why = Some("returned while its device was missing; not verified to be clean");
     assert_eq!((of(&store, &slots[1]).await, node(&store, id).await.free.gpus), (quarantined(why), 1));
     // While the allocation is live, a wipe would also wipe its other devices.
     assert!(store.quarantined_on(id).await.unwrap().is_empty());

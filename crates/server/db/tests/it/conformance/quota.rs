@@ -73,9 +73,9 @@ async fn a_limit_binds_what_grows_and_nothing_else(store: Store) {
         put(&store, async |tx| tx.quota_excess(project.id, count, &amount).await).await.unwrap()
     };
     let allows = "the project's quota allows";
-    assert_eq!(why(1, nothing).await, format!("{allows} 2 allocations: 2 used, 1 more asked for"));
+    assert_eq!(why(1, nothing).await, format!("{allows} 2 allocations: 2 used, 1 more requested"));
     let gpus = Capacity { gpus: 3, ..nothing };
-    assert_eq!(why(0, gpus).await, format!("{allows} 2 GPUs: 2 used, 3 more asked for"));
+    assert_eq!(why(0, gpus).await, format!("{allows} 2 GPUs: 2 used, 3 more requested"));
     for one in [
         Capacity { gpus: 1, ..nothing },
         Capacity { cpus: 1, ..nothing },

@@ -64,6 +64,11 @@ async fn a_binding_is_found_by_id_and_by_person(store: Store) {
     same(&store.role_bindings_of_user(place.bob.id).await.unwrap(), &[&platform, &tenant, &project]);
     same(&store.role_bindings_of_user(place.ada.id).await.unwrap(), &[&other]);
     assert!(store.role_bindings_of_user(made::id()).await.unwrap().is_empty());
+    let count = async |role, scope| store.role_binding_count(role, scope).await.unwrap();
+    assert_eq!(count(Role::TenantAdmin, Scope::Tenant(place.acme.id)).await, 1);
+    assert_eq!(count(Role::TenantAdmin, Scope::Tenant(place.globex.id)).await, 0);
+    assert_eq!(count(Role::ProjectAdmin, place.train.scope()).await, 1);
+    assert_eq!(count(Role::ProjectViewer, place.train.scope()).await, 0);
     assert!(store.role_binding_lookup(made::id()).await.unwrap().is_none());
 }
 

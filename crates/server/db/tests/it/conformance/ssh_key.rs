@@ -1,7 +1,8 @@
 //! SSH keys: their owners, and the cells that get them.
 
-use muster_db::{Page, Result, Store};
-use muster_ids::{CellId, RoleBindingId};
+use jiff::Timestamp;
+use muster_db::{KEYS_OF_PROJECT, LOGINS_OF_PROJECT, Page, People, Result, Store};
+use muster_ids::{CellId, NodeId, RoleBindingId};
 use muster_model::cell::SshKey;
 use muster_model::{Login, Project, Role, Scope, User};
 
@@ -20,6 +21,8 @@ on_both![
     keys_go_with_their_project_their_tenant_or_their_owner,
     a_key_of_one_allocation_counts_in_its_cells_until_it_expires,
     a_grant_gives_a_person_without_a_role_a_login_until_it_expires,
+    a_guest_has_keys_of_the_project_where_the_grant_is,
+    a_project_has_so_many_logins_and_keys_on_a_node,
     a_grant_without_an_allocation_or_an_end_is_refused_by_the_schema,
 ];
 
@@ -88,8 +91,18 @@ async fn keys(store: &Store, place: &Place, cell: CellId) -> Vec<String> {
     people(store, place, cell).await.into_iter().flat_map(|(_, keys)| keys).collect()
 }
 
+/// Returns the users of each cell on a node.
+async fn people_of_node(store: &Store, node: NodeId, time: Timestamp) -> Vec<(CellId, People)> {
+    let mut found = Vec::new();
+    for cell in store.people_cells(node).await.unwrap() {
+        let people = store.people_of_project(cell.tenant_id, cell.project_id, time).await.unwrap();
+        found.push((cell.cell_id, people.of_allocation(cell.allocation_id)));
+    }
+    found
+}
+
 async fn people(store: &Store, place: &Place, cell: CellId) -> Vec<(Login, Vec<String>)> {
-    let found = store.people_of_node(place.node, at(0)).await.unwrap();
+    let found = people_of_node(store, place.node, at(0)).await;
     found.into_iter().find(|(of, _)| *of == cell).map(|(_, people)| people).unwrap_or_default()
 }
 
@@ -158,7 +171,7 @@ async fn a_cell_gets_the_keys_of_those_who_may_work_in_its_project(store: Store)
     }
     let theirs = [&ada, &bob].map(|user| format!("ssh-ed25519 laptop-of-{}", user.email));
     assert_eq!(keys(&store, &place, cell).await, theirs);
-    assert!(store.people_of_node(made::id(), at(0)).await.unwrap().is_empty());
+    assert!(people_of_node(&store, made::id(), at(0)).await.is_empty());
 }
 
 async fn a_key_ends_with_its_owners_place_in_the_project(store: Store) {
@@ -203,14 +216,10 @@ async fn only_living_cells_that_ask_for_keys_get_any(store: Store) {
     let (b, c) = (open(&store, &place, "b", 3).await, open(&store, &place, "c", 4).await);
     let over = store.cell_lookup(b).await.unwrap().unwrap();
     gone(&store, &over).await;
-    let found = store.people_of_node(place.node, at(0)).await.unwrap();
+    let found = people_of_node(&store, place.node, at(0)).await;
     assert_eq!(found.iter().map(|(cell, people)| (*cell, people.len())).collect::<Vec<_>>(), [(c, 1)]);
     put(&store, async |tx| tx.role_binding_delete(binding).await).await.unwrap();
-    assert_eq!(
-        store.people_of_node(place.node, at(0)).await.unwrap(),
-        [(c, Vec::new())],
-        "it has an empty list"
-    );
+    assert_eq!(people_of_node(&store, place.node, at(0)).await, [(c, Vec::new())], "it has an empty list");
 }
 
 async fn keys_go_with_their_project_their_tenant_or_their_owner(store: Store) {
@@ -247,7 +256,7 @@ async fn a_key_of_one_allocation_counts_in_its_cells_until_it_expires(store: Sto
         same(&store.ssh_key_lookup(key.id).await.unwrap().unwrap(), key);
     }
     let keys_at = async |time| {
-        let found = store.people_of_node(place.node, time).await.unwrap();
+        let found = people_of_node(&store, place.node, time).await;
         let (of, people) = found.into_iter().next().unwrap();
         assert_eq!(of, cell);
         people.into_iter().flat_map(|(_, keys)| keys).collect::<Vec<_>>()
@@ -277,12 +286,66 @@ async fn a_grant_gives_a_person_without_a_role_a_login_until_it_expires(store: S
     };
     insert(&store, &grant).await.unwrap();
     let login = bob.login.clone().unwrap();
-    let in_cell = async |time| store.people_of_node(place.node, time).await.unwrap();
+    let in_cell = async |time| people_of_node(&store, place.node, time).await;
     assert_eq!(in_cell(at(59)).await, [(cell, vec![(login, vec![grant.public_key.clone()])])]);
     assert_eq!(in_cell(at(60)).await, [(cell, Vec::new())]);
     (bob.disabled, bob.version) = (true, bob.version + 1);
     put(&store, async |tx| tx.user_update(&bob).await).await.unwrap();
     assert_eq!(in_cell(at(59)).await, [(cell, Vec::new())]);
+}
+
+async fn a_guest_has_keys_of_the_project_where_the_grant_is(store: Store) {
+    let place = place(&store).await;
+    let (ada, _) = person(&store, &place, "ada@acme.example", admin(&place)).await;
+    let (bob, _) = person(&store, &place, "bob@acme.example", None).await;
+    let other = fleet::requested(&store, &place.project, "b").await.id;
+    let everywhere = added(&store, &place.project, &bob, "laptop").await;
+    let own = SshKey { allocation_id: Some(other), ..key(&place.project, &bob, "own") };
+    let grant = SshKey {
+        allocation_id: Some(place.allocation),
+        expires_at: Some(at(60)),
+        granted_by: Some(ada.id),
+        ..key(&place.project, &bob, "grant")
+    };
+    let limited = SshKey { allocation_id: Some(place.allocation), ..key(&place.project, &ada, "limited") };
+    for key in [&own, &grant, &limited] {
+        insert(&store, key).await.unwrap();
+    }
+    let found = store.people_of_project(place.tenant.id, place.project.id, at(0)).await.unwrap();
+    let (ada, bob) = (ada.login.unwrap(), bob.login.unwrap());
+    assert_eq!(found.everywhere, [(ada.clone(), vec![])]);
+    let here = found.of_allocation(place.allocation);
+    let of = |people: &People, login: &Login| {
+        let found = people.iter().find(|(known, _)| known == login);
+        found.map(|(_, keys)| keys.iter().cloned().collect::<std::collections::BTreeSet<_>>())
+    };
+    assert_eq!(of(&here, &ada).unwrap(), [limited.public_key].into());
+    assert_eq!(of(&here, &bob).unwrap(), [grant.public_key, everywhere.public_key].into());
+    assert_eq!(of(&found.of_allocation(other), &bob), None, "a key alone is no login");
+    assert_eq!(of(&found.of_allocation(other), &ada).unwrap(), [].into());
+}
+
+async fn a_project_has_so_many_logins_and_keys_on_a_node(store: Store) {
+    let place = place(&store).await;
+    let users: Vec<User> = (0..LOGINS_OF_PROJECT + 5)
+        .map(|number| made::user(Some(&place.tenant), &format!("u{number}@acme.example")))
+        .collect();
+    put(&store, async |tx| {
+        for user in &users {
+            tx.user_insert(user).await?;
+            tx.role_binding_insert(&made::binding(user, Role::ProjectAdmin, place.project.scope())).await?;
+        }
+        for user in &users[..usize::try_from(KEYS_OF_PROJECT).unwrap() + 5] {
+            tx.ssh_key_insert(&key(&place.project, user, "laptop")).await?;
+        }
+        Ok(())
+    })
+    .await
+    .unwrap();
+    let found = store.people_of_project(place.tenant.id, place.project.id, at(0)).await.unwrap();
+    assert_eq!(i64::try_from(found.everywhere.len()).unwrap(), LOGINS_OF_PROJECT);
+    let keys: usize = found.everywhere.iter().map(|(_, keys)| keys.len()).sum();
+    assert_eq!(i64::try_from(keys).unwrap(), KEYS_OF_PROJECT);
 }
 
 async fn a_grant_without_an_allocation_or_an_end_is_refused_by_the_schema(store: Store) {

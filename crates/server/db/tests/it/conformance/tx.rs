@@ -66,15 +66,24 @@ async fn a_failed_statement_takes_the_whole_transaction_with_it(store: Store) {
 }
 
 async fn the_meter_counts_how_long_a_transaction_was_held(store: Store) {
+    store.meter().start();
     put(&store, async |tx| tx.tenant_insert(&made::tenant("quick")).await).await.unwrap();
-    let before = store.meter().take_longest_held();
-    assert!(before < Duration::from_millis(300), "{before:?}");
+    let quick = store.meter().longest_held();
+    assert!(quick < Duration::from_millis(50), "{quick:?}");
     put(&store, async |tx| {
         tx.tenant_insert(&made::tenant("slow")).await?;
-        tokio::time::sleep(Duration::from_millis(300)).await;
+        tokio::time::sleep(Duration::from_millis(60)).await;
         Ok(())
     })
     .await
     .unwrap();
-    assert!(store.meter().take_longest_held() >= Duration::from_millis(300));
+    let slow = store.meter().longest_held();
+    assert!(slow >= Duration::from_millis(60), "{slow:?}");
+    // One that blocks its thread, and is rolled back.
+    let mut tx = store.begin().await.unwrap();
+    tx.tenant_insert(&made::tenant("blocked")).await.unwrap();
+    std::thread::sleep(slow * 2);
+    tx.rollback().await;
+    let blocked = store.meter().longest_held();
+    assert!(blocked >= slow * 2, "{blocked:?}");
 }
