@@ -32,7 +32,7 @@ pub(crate) async fn ask_adapter(
     input: Value,
 ) -> Result<Answered> {
     if manifest.artifact_kind == AppKind::Launchable {
-        return Ok(Answered::Done(Some("nothing has to be done for it".to_owned())));
+        return Ok(Answered::Done(Some("no adapter step is needed".to_owned())));
     }
     let retry_epoch = cx.operation.input["retry_epoch"].as_i64().unwrap_or(0);
     let key = format!("{}/{verb}/{retry_epoch}", cx.step);
@@ -95,7 +95,7 @@ pub(crate) async fn ask_to_let_go(
         if waited < patience || (held && !forced) {
             return Ok(LetGo::Pending(act));
         }
-        let silent = format!("no adapter did {verb} within {} s", waited.as_secs());
+        let silent = format!("no adapter completed {verb} within {} s", waited.as_secs());
         return Ok(match lost_ground(cx, manifest, instance, member).await? {
             Life::Dead(death) => LetGo::Done(skip(cx, &silent, &death.checked)),
             _ if forced => LetGo::Done(skip(cx, &silent, &[])),
@@ -127,7 +127,7 @@ async fn waited(cx: &StepCx<'_>) -> Result<(SignedDuration, bool)> {
 
 /// Continues without the adapter, and cancels its step so that it does not run later.
 fn skip(cx: &StepCx<'_>, why: &str, proof: &[Value]) -> StepAction {
-    let because = if proof.is_empty() { "it is forced" } else { "what it would work in is dead" };
+    let because = if proof.is_empty() { "it is forced" } else { "its cell is dead" };
     let message = format!("done without the adapter, because {because}: {why}");
     let output = json!({"adapter": "skipped", "why": why, "proof": proof});
     let (operation, now) = (cx.operation.id, cx.now);
@@ -150,15 +150,15 @@ fn waiting(step: &AdapterStep, now: Timestamp) -> String {
         }
         (AdapterStepState::Leased, _) => {
             format!(
-                "the adapter {} has not been heard from; its lease lapsed and is offered again",
+                "the adapter {} missed its heartbeats; its lease lapsed and is offered again",
                 step.holder
             )
         }
         _ if step.due_at > now => {
             let says = step.message.as_deref().unwrap_or("it gave no reason");
-            format!("the adapter asked for patience until {}: {says}", step.due_at)
+            format!("the adapter retries at {}: {says}", step.due_at)
         }
-        _ => format!("no adapter has asked for it for {} s", seconds(step.due_at)),
+        _ => format!("no adapter has leased it for {} s", seconds(step.due_at)),
     }
 }
 
@@ -207,7 +207,7 @@ fn queue(
             tx.adapter_step_cancel_of(operation, now).await?;
             tx.adapter_step_queue(&step).await?;
             effects.steps_for.push(step.operator_account_id);
-            Ok(StepOutcome::Wait { reason: format!("an adapter has to {verb} it"), until })
+            Ok(StepOutcome::Wait { reason: format!("waiting for an adapter to {verb} it"), until })
         })
     })
 }

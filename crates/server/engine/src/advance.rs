@@ -4,6 +4,7 @@ use jiff::Timestamp;
 use muster_model::operation::{Blocked, Operation, OperationState, ResolveAction, StepState};
 use serde_json::Value;
 
+use crate::step_outcome::QUARANTINED;
 use crate::{Abandon, AtDeadline, Definition, StepOutcome, Timing};
 
 /// Due time of an operation that waits for an operator: never reached, and representable in both databases.
@@ -47,8 +48,15 @@ pub(crate) fn turn(
         }
         OperationState::Compensating => {
             if now >= operation.deadline_at {
-                let why = operation.waiting.clone().unwrap_or_else(|| "undoing it took too long".to_owned());
-                park(operation, definition, timing, now, &format!("it could not be undone in time: {why}"));
+                let why =
+                    operation.waiting.clone().unwrap_or_else(|| "the rollback took too long".to_owned());
+                park(
+                    operation,
+                    definition,
+                    timing,
+                    now,
+                    &format!("it could not be rolled back in time: {why}"),
+                );
                 mark_late(operation);
                 return Turn::Changed;
             }
@@ -59,6 +67,7 @@ pub(crate) fn turn(
             }
         }
         _ if operation.input["accept_partial"] == Value::Bool(true) => Turn::End(OperationState::Partial),
+        _ if operation.reason.as_deref() == Some(QUARANTINED) => Turn::End(OperationState::Partial),
         // Every step is done: neither a deadline nor a request changes that.
         _ if operation.current().is_none() => Turn::End(OperationState::Succeeded),
         _ => {
@@ -90,7 +99,7 @@ pub(crate) fn turn(
 
 fn cancel(operation: &mut Operation, timing: &Timing, now: Timestamp) {
     operation.reason = Some("cancelled".to_owned());
-    operation.message = Some("it was cancelled on request".to_owned());
+    operation.message = Some("cancellation was requested".to_owned());
     compensate(operation, timing, now);
 }
 
@@ -147,13 +156,13 @@ pub(crate) fn advance(
             step.state = StepState::Running;
             step.message = Some(reason.clone());
             operation.waiting = Some(reason);
-            operation.due_at = until.max(now).min(operation.deadline_at.max(now));
+            operation.due_at = due(operation, definition, until, now);
         }
         StepOutcome::Unknown { message, until } => {
             step.state = StepState::Running;
             step.message = Some(message.clone());
             operation.waiting = Some(message);
-            operation.due_at = until;
+            operation.due_at = due(operation, definition, until, now);
         }
         StepOutcome::Refused { reason, message } => {
             step.state = StepState::Failed;
@@ -163,10 +172,21 @@ pub(crate) fn advance(
             operation.message = Some(message.clone());
             let turns = !definition.is_past_return(operation);
             match definition.on_failure.undoes(reason) && turns {
+                // Its end follows at once.
+                _ if reason == QUARANTINED => operation.due_at = now,
                 true => compensate(operation, timing, now),
                 false => park(operation, definition, timing, now, &message),
             }
         }
+    }
+}
+
+/// Returns when a waiting operation is due: by its deadline at the latest, which ends the wait. A step that decides itself
+/// what happens then goes on waiting after it.
+fn due(operation: &Operation, definition: &Definition, until: Timestamp, now: Timestamp) -> Timestamp {
+    match definition.at_deadline {
+        AtDeadline::Step if now >= operation.deadline_at => until.max(now),
+        _ => until.max(now).min(operation.deadline_at.max(now)),
     }
 }
 
@@ -193,7 +213,7 @@ fn advance_undo(
             operation.due_at = until.max(now).min(operation.deadline_at.max(now));
         }
         StepOutcome::Refused { message, .. } => {
-            park(operation, definition, timing, now, &format!("it could not be undone: {message}"));
+            park(operation, definition, timing, now, &format!("it could not be rolled back: {message}"));
         }
     }
 }
@@ -221,7 +241,9 @@ pub(crate) fn park(
     if !undoing && definition.on_failure.can_undo() && !past_return {
         actions.push(ResolveAction::Compensate);
     }
-    if !operation.items.is_empty() {
+    // The platform's own remainder of a quarantine cannot be left as it is: no operation would finish it.
+    let quarantined = is_of_quarantine(operation);
+    if !operation.items.is_empty() && !quarantined {
         actions.push(ResolveAction::AcceptPartial);
     }
     let abandons = match definition.abandon {
@@ -238,7 +260,7 @@ pub(crate) fn park(
     operation.message = Some(reason.to_owned());
     operation.blocked = Some(Blocked {
         reason: reason.to_owned(),
-        resolvable_by: if undoing { "operator" } else { definition.resolvable_by }.to_owned(),
+        resolvable_by: if undoing || quarantined { "operator" } else { definition.resolvable_by }.to_owned(),
         actions,
         since: now,
         escalates_at,
@@ -246,6 +268,11 @@ pub(crate) fn park(
         by_deadline: false,
     });
     operation.due_at = escalates_at;
+}
+
+/// Reports whether the platform opened this operation to finish what a forced one left in quarantine.
+pub(crate) fn is_of_quarantine(operation: &Operation) -> bool {
+    !operation.input["quarantined"].is_null()
 }
 
 fn mark_late(operation: &mut Operation) {

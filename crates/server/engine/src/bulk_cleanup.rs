@@ -77,7 +77,8 @@ pub(crate) async fn already_uncounted(tx: &mut Tx, member: &Member) -> Result<bo
 
 fn removes(operation: &Operation, member: &Member) -> bool {
     let id = member.id.to_string();
-    let open = |item: &&Item| !matches!(item.state, ItemState::Succeeded | ItemState::Failed);
+    let open =
+        |item: &&Item| !matches!(item.state, ItemState::Succeeded | ItemState::Partial | ItemState::Failed);
     match operation.kind.as_str() {
         "member.remove" => operation.subject_id == member.id.uuid(),
         "members.remove" => operation.items.iter().filter(open).any(|item| item.id == id),
@@ -115,7 +116,13 @@ fn replaced_by(cx: &StepCx<'_>, id: MemberId) -> Option<MemberId> {
 
 /// Reports whether nothing in progress may still realise the intent: a child opened for it continues on its own.
 async fn idle(cx: &StepCx<'_>, id: MemberId, meant: Intent) -> Result<bool> {
-    if cx.store.operation_open_on(id.uuid()).await?.iter().any(|other| other.id != cx.operation.id) {
+    let mut open = cx.store.operation_open_on(id.uuid()).await?;
+    open.retain(|other| other.id != cx.operation.id);
+    // Only another removal removes it: a drain or an upgrade does not.
+    if meant == Intent::Remove {
+        open.retain(|other| other.kind == "member.remove");
+    }
+    if !open.is_empty() {
         return Ok(false);
     }
     if meant != Intent::Succeed {

@@ -94,7 +94,7 @@ pub(crate) fn make(cx: &StepCx<'_>, purpose: &str, part: Part<'_>) -> Operation 
 
 /// Waits for an open child. Its end wakes the parent; the periodic check is only a safeguard.
 pub(crate) fn wait(cx: &StepCx<'_>, child: &OperationChild) -> StepAction {
-    let says = child.says.as_deref().unwrap_or("it is under way");
+    let says = child.says.as_deref().unwrap_or("it is in progress");
     let reason = match child.state {
         OperationState::Blocked => format!("{} ({}) is blocked: {says}", child.id, child.kind),
         _ => format!("{} ({}): {says}", child.id, child.kind),

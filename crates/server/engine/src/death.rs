@@ -80,7 +80,7 @@ pub(crate) async fn cell_life(cx: &StepCx<'_>, cell: &Cell) -> Result<Life> {
         }
         Asked::Done(task, found) => match death_of(cell, &seen(&found), &task) {
             Some(death) => Life::Dead(death),
-            None => Life::NotProved(format!("{} is not proved dead", cell.name)),
+            None => Life::NotProved(format!("{} is not verified dead", cell.name)),
         },
     })
 }

@@ -190,7 +190,7 @@ impl Engine {
                 }
                 // Give way to the other writers, but not for the remaining time of the lease.
                 Ok(Tick::Lost) => {
-                    let why = "others were faster again and again".to_owned();
+                    let why = "concurrent writers won repeatedly".to_owned();
                     let _ = self.rest(operation, self.env.now(), why).await;
                     return Tick::Lost;
                 }
@@ -204,7 +204,7 @@ impl Engine {
                 // Certainly not committed, and usually transient: a deadlock, a database restart.
                 Err(error @ StoreError::Unavailable(_)) if lost < 5 => {
                     lost += 1;
-                    tracing::debug!(%error, operation_id = %operation.id, "the database is busy; the step is tried again");
+                    tracing::debug!(%error, operation_id = %operation.id, "the database is busy; retrying the step");
                     tokio::time::sleep(Duration::from_millis(50)).await;
                 }
                 Err(error) => {
@@ -226,7 +226,7 @@ impl Engine {
         if operation.state == OperationState::Accepted {
             if now >= operation.deadline_at {
                 // It never left the queue: it has no effects and holds no locks.
-                let why = operation.waiting.clone().unwrap_or_else(|| "its turn never came".to_owned());
+                let why = operation.waiting.clone().unwrap_or_else(|| "it never left the queue".to_owned());
                 next.reason = Some("deadline_passed".to_owned());
                 next.message = Some(format!("its deadline has passed: {why}"));
                 return self.end(operation, next, kind, OperationState::Failed, now).await;
@@ -262,7 +262,7 @@ impl Engine {
             Err(StoreError::Conflict(_)) => {
                 tx.rollback().await;
                 return self
-                    .rest(operation, now, "it waits for another operation on the same thing".to_owned())
+                    .rest(operation, now, "waiting for another operation on the same resource".to_owned())
                     .await;
             }
             Err(error) => return Err(error),
@@ -272,7 +272,9 @@ impl Engine {
             if operation.cancel_requested {
                 return Ok(true);
             }
-            return self.rest(operation, now, format!("it waits for {before}, which came before it")).await;
+            return self
+                .rest(operation, now, format!("waiting for {before}, which is ahead in the queue"))
+                .await;
         }
         let mut next = operation.clone();
         next.state = OperationState::Running;
@@ -352,7 +354,7 @@ impl Engine {
                 tx.rollback().await;
                 return Ok(Tick::Dead);
             }
-            Some(_) => return lost(tx, operation.id, "struck on purpose").await,
+            Some(_) => return lost(tx, operation.id, "injected fault").await,
             None => {}
         }
         effects.events.extend(changed(operation, &next).events);
@@ -466,11 +468,11 @@ impl Engine {
 }
 
 fn struck() -> StepOutcome {
-    StepOutcome::Refused { reason: "prepare_failed", message: "struck on purpose".to_owned() }
+    StepOutcome::Refused { reason: "prepare_failed", message: "injected fault".to_owned() }
 }
 
 async fn lost(tx: Tx, id: OperationId, why: &str) -> Result<Tick, StoreError> {
     tx.rollback().await;
-    tracing::debug!(operation_id = %id, why, "somebody was faster; the step is planned again");
+    tracing::debug!(operation_id = %id, why, "a concurrent writer won; planning the step again");
     Ok(Tick::Lost)
 }

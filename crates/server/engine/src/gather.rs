@@ -7,6 +7,7 @@ use muster_model::operation::{Item, ItemState, OperationState};
 use serde_json::Value;
 
 use crate::child::{self, Part};
+use crate::step_outcome::QUARANTINED;
 use crate::{Definition, StepAction, StepCx, StepOutcome, supersede};
 
 /// Planned child operation of one member.
@@ -133,7 +134,7 @@ async fn gather_all(
                     tx.operation_open(&part).await?;
                 }
                 effects.items = Some(items);
-                Ok(StepOutcome::Wait { reason: format!("{count} more are under way"), until: now + look })
+                Ok(StepOutcome::Wait { reason: format!("{count} more are in progress"), until: now + look })
             })
         })));
     }
@@ -146,13 +147,11 @@ async fn gather_all(
             .collect();
         let reason = match blocked.first() {
             None if open == 0 => {
-                format!(
-                    "{succeeded} of {all} are done, and none of the rest can be missed: too few others work"
-                )
+                format!("{succeeded} of {all} are done; the rest waits until enough other members are active")
             }
-            None => format!("{succeeded} of {all} are done, {open} are under way"),
+            None => format!("{succeeded} of {all} are done, {open} are in progress"),
             Some(first) => format!(
-                "{succeeded} of {all} are done, {open} are under way, of which {} are blocked ({first})",
+                "{succeeded} of {all} are done, {open} are in progress, of which {} are blocked ({first})",
                 blocked.len()
             ),
         };
@@ -219,6 +218,7 @@ fn item(member: &Member, child: Option<&OperationChild>) -> Item {
         None => ItemState::Pending,
         Some(OperationState::Succeeded) => ItemState::Succeeded,
         Some(OperationState::Blocked) => ItemState::Blocked,
+        Some(OperationState::Partial) => ItemState::Partial,
         Some(state) if state.is_final() => ItemState::Failed,
         Some(_) => ItemState::Running,
     };
@@ -233,11 +233,26 @@ fn item(member: &Member, child: Option<&OperationChild>) -> Item {
     }
 }
 
+/// Returns the refusal of a step whose children have all ended, and left some members in quarantine; none failed.
+pub(crate) fn quarantined(items: &[Item]) -> Option<StepOutcome> {
+    let is = |state: ItemState| move |item: &Item| item.state == state;
+    if items.iter().any(is(ItemState::Failed)) || !items.iter().any(is(ItemState::Partial)) {
+        return None;
+    }
+    let message = few(items, ItemState::Partial);
+    Some(StepOutcome::Refused { reason: QUARANTINED, message })
+}
+
 /// Summarises the first few failures.
 pub(crate) fn failures(items: &[Item]) -> String {
+    few(items, ItemState::Failed)
+}
+
+/// Summarises the first few items in this state.
+fn few(items: &[Item], state: ItemState) -> String {
     let failed: Vec<String> = items
         .iter()
-        .filter(|item| item.state == ItemState::Failed)
+        .filter(|item| item.state == state)
         .map(|item| format!("{}: {}", item.name, item.message.as_deref().unwrap_or("it gave no reason")))
         .collect();
     let shown = failed.iter().take(3).cloned().collect::<Vec<_>>().join("; ");

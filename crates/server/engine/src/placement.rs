@@ -48,7 +48,8 @@ pub async fn place(
     let Some(node) = tx.node_with_room(&ask, &allocation.capacity, heard_since).await? else {
         return Ok(None);
     };
-    let others = || StoreError::Conflict("others are at work on every node that has room".to_owned());
+    let others =
+        || StoreError::Conflict("concurrent requests use every node with enough capacity".to_owned());
     // A transaction that frees capacity wakes the queue and so waits for the locks held here: waiting for it would deadlock.
     if allocation.state == AllocationState::Placing {
         return Err(others());

@@ -117,8 +117,9 @@ enum ObservationState {
     Holds(Box<Answer>, Evidence),
     /// Failed, by this task, and why. It may still pass within this time.
     Fails(Box<Answer>, String, SignedDuration),
-    /// No member can run it, and why. One may appear within this time.
-    NoRunner(String, SignedDuration),
+    /// No member can run it, and why. One may appear within this time; without one a forced removal continues, with this
+    /// entry in its evidence.
+    NoRunner(String, SignedDuration, Option<Value>),
     /// It certainly cannot be observed, and why.
     Impossible(String),
     /// Nothing is left to run it in: the cell is dead, with this proof.
@@ -214,9 +215,11 @@ fn evaluate_in_order(cx: &StepCx<'_>, tasks: &[Task], things: Vec<Observation>) 
                 }
             }
             // Its timeout starts when it was first requested, or could have been.
-            ObservationState::NoRunner(why, within) => {
+            ObservationState::NoRunner(why, within, waived) => {
                 if cx.now >= first_asked(since).unwrap_or(since) + within {
-                    return Ok(Proof::Not(why));
+                    let Some(waived) = waived else { return Ok(Proof::Not(why)) };
+                    evidence.checked.push(waived);
+                    continue;
                 }
                 acts.push(StepOutcome::Wait { reason: why, until: cx.now + LATEST }.into());
             }
@@ -251,8 +254,8 @@ async fn look(cx: &StepCx<'_>, claim: Claim, member: &Member) -> Result<Observat
         Asked::Done(task, found) => (task, seen(&found)),
         Asked::Failed(why) => return Ok(thing(ObservationState::Impossible(why))),
     };
-    let spec = serde_json::from_value(cell.spec.clone())
-        .map_err(|_| StoreError::Corrupt("what a cell is made of"))?;
+    let spec =
+        serde_json::from_value(cell.spec.clone()).map_err(|_| StoreError::Corrupt("a cell specification"))?;
     Ok(thing(match judge_cell(&cell, &spec, &found) {
         CellJudged::Ready => {
             let checked = json!({"what": "its cell", "node_id": task.node_id, "task_id": task.id,
@@ -269,7 +272,7 @@ async fn look(cx: &StepCx<'_>, claim: Claim, member: &Member) -> Result<Observat
             Some(death) => ObservationState::Lost(lost(death)),
             // The kernel may still be ending the last of its processes.
             None => {
-                let why = "its cell does not run, and is not proved dead".to_owned();
+                let why = "its cell does not run, and is not verified dead".to_owned();
                 ObservationState::Fails(Box::new(Answer { wanted, task: *task }), why, cx.timing.task)
             }
         },
@@ -340,8 +343,10 @@ async fn run_check(
         }
     }
     let why =
-        format!("check {index} runs in {}, and no member of that is active: it cannot be seen", check.place);
-    Ok(thing(ObservationState::NoRunner(why, within)))
+        format!("check {index} runs in {}, which has no active member: it cannot be verified", check.place);
+    let forced = claim == Claim::Leaves && cx.operation.input["force"] == json!(true);
+    let waived = forced.then(|| not_checked(index, check, &why, &[]));
+    Ok(thing(ObservationState::NoRunner(why, within, waived)))
 }
 
 /// Runs a check beside one cell; also returns whether the node failed to run it there.
@@ -499,13 +504,13 @@ async fn probe(
 
 /// Returns the result if it meets the check's expectation, and otherwise why not. A missing result counts as a failure.
 fn judge<'r>(check: &Check, ran: Option<&'r Ran>) -> std::result::Result<&'r Ran, String> {
-    let ran = ran.ok_or("the node did not say what came of it")?;
+    let ran = ran.ok_or("the node returned no result")?;
     unmet(check, ran).map_or(Ok(ran), Err)
 }
 
 fn unmet(check: &Check, ran: &Ran) -> Option<String> {
     if ran.timed_out {
-        return Some("it did not end in time".to_owned());
+        return Some("it timed out".to_owned());
     }
     let wrote = ran.stdout.trim_end_matches(['\n', '\r']);
     if ran.exit != check.expect.exit {
@@ -515,13 +520,13 @@ fn unmet(check: &Check, ran: &Ran) -> Option<String> {
     let pattern = check.expect.stdout.as_deref()?;
     if ran.truncated {
         return Some(
-            "it wrote more than is kept, and its beginning is not known: have it write less".to_owned(),
+            "it wrote more than is stored, and the beginning is lost: make it write less".to_owned(),
         );
     }
     match regex::Regex::new(pattern) {
         Ok(pattern) if pattern.is_match(wrote) => None,
         Ok(_) => Some(format!("it wrote {:?}, which does not match {pattern}", shortened(wrote))),
-        Err(_) => Some(format!("{pattern} is no regular expression")),
+        Err(_) => Some(format!("{pattern} is not a regular expression")),
     }
 }
 

@@ -8,6 +8,10 @@ use muster_model::event::EventType;
 use muster_model::operation::Item;
 use serde_json::Value;
 
+/// Reason of a refusal that ends its operation as `partial`: the rest is on an unreachable node, and an operation of the
+/// platform finishes it when the node returns or an operator attests.
+pub(crate) const QUARANTINED: &str = "quarantined";
+
 /// Outcome of a step.
 #[derive(Debug, Clone)]
 pub enum StepOutcome {

@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use muster_db::{Result, Tx};
 use muster_ids::{Env, MemberId, TypedId as _};
 use muster_model::member::{Member, MemberFailure, MemberState};
-use muster_model::operation::{Operation, OperationState, StepState};
+use muster_model::operation::{Operation, OperationState, StepRecord, StepState};
 use serde_json::json;
 
 use crate::member::release_reserved;
@@ -32,7 +32,7 @@ pub async fn supersede(
     old.state = OperationState::Superseded;
     old.blocked = None;
     old.waiting = None;
-    old.message = Some(format!("{} took over", new.id));
+    old.message = Some(format!("superseded by {}", new.id));
     tx.task_expire_of(old.id, now).await?;
     tx.adapter_step_cancel_of(old.id, now).await?;
     tx.operation_end(&old, now).await?;
@@ -42,7 +42,7 @@ pub async fn supersede(
     Ok(true)
 }
 
-/// Detaches the successor of a superseded replacement: a working one stays and counts for itself, and one being added is
+/// Detaches the successor of a superseded replacement: one that has joined counts for itself, and one being added is
 /// cancelled. The desired count is adjusted, because a replacement left it unchanged.
 async fn leave_successor(
     tx: &mut Tx,
@@ -60,7 +60,7 @@ async fn leave_successor(
     let on_old = tx.operation_open_on_now(replace.subject_id).await?;
     let removal =
         on_old.iter().any(|other| other.parent_id == Some(replace.id) && other.kind == "member.remove");
-    let works = has_come(&successor);
+    let works = has_come(replace, &successor);
     let old = tx.member_now(MemberId::from_uuid(replace.subject_id)).await?;
     // The successor of a member that never worked was counted in addition from the start.
     let beside = !removal && old.is_some_and(|old| old.never_worked());
@@ -90,7 +90,7 @@ async fn leave_successor(
         let after = Member {
             state: MemberState::Failed,
             failure_reason: Some(MemberFailure::Cancelled),
-            message: Some(format!("{} is not replaced by it any more", replace.subject_name)),
+            message: Some(format!("{} is no longer replaced by it", replace.subject_name)),
             ..successor.clone()
         };
         tx.member_move(&successor, &after, now).await?;
@@ -103,17 +103,13 @@ pub fn successor_of(replace: &Operation) -> Option<MemberId> {
     replace.input["successor"].as_str().and_then(|text| text.parse().ok())
 }
 
-/// Reports whether a successor has joined, so that it counts for itself.
-pub fn has_come(successor: &Member) -> bool {
-    !matches!(
-        successor.state,
-        MemberState::Requested
-            | MemberState::Provisioning
-            | MemberState::Joining
-            | MemberState::Failed
-            | MemberState::Removing
-            | MemberState::Removed
-    )
+/// Reports whether a successor has joined, so that it counts for itself: it is still there, or a command of its own removed
+/// it. One that its replacement removes again, rolling back, does not count.
+pub fn has_come(replace: &Operation, successor: &Member) -> bool {
+    let leaves = matches!(successor.state, MemberState::Removing | MemberState::Removed);
+    let undoing = |step: &StepRecord| matches!(step.state, StepState::Undoing | StepState::Undone);
+    let rolls_back = replace.state == OperationState::Compensating || replace.steps.iter().any(undoing);
+    successor.active_witness_id.is_some() && !(leaves && rolls_back)
 }
 
 /// Reports whether an operation continues with this successor.

@@ -56,14 +56,15 @@ pub(crate) async fn ask(cx: &StepCx<'_>, ask: &Ask) -> Result<Asked> {
         }
         TaskState::Failed => {
             let why = latest.message.clone().unwrap_or_else(|| "the agent gave no reason".to_owned());
-            let failed = mine.iter().filter(|task| task.state == TaskState::Failed).count();
+            let counts = |task: &&&Task| task.state == TaskState::Failed && !is_awaited(ask.kind, task);
+            let failed = mine.iter().filter(counts).count();
             if failed >= TRIES || certain(latest) {
                 return Ok(Asked::Failed(why));
             }
             // It certainly did not happen, so a retry is safe; later, as the obstacle may be temporary.
             let again_at = latest.finished_at.unwrap_or(cx.now) + cx.timing.look;
             if cx.now < again_at {
-                let reason = format!("the node could not {}: {why}; it is asked again", words(ask.kind));
+                let reason = format!("the node could not {}: {why}; retrying", words(ask.kind));
                 return Ok(Asked::Pending(StepOutcome::Wait { reason, until: again_at }.into()));
             }
             Ok(Asked::Pending(queue(cx, ask, &prefix, mine.len(), None)?))
@@ -108,6 +109,14 @@ fn certain(task: &Task) -> bool {
     matches!(named(task), Some(Refusal::ArtifactUntrusted | Refusal::Secret | Refusal::Unsupported))
 }
 
+/// Whether a failure passes by itself and does not count. A full disk has room again some day, and until then a release
+/// must not be given up; a request for more on that node is.
+fn is_awaited(kind: TaskKind, task: &Task) -> bool {
+    let adds =
+        matches!(kind, TaskKind::Prepare | TaskKind::Resize | TaskKind::CellCreate | TaskKind::ImagePull);
+    !adds && named(task) == Some(Refusal::NodeFull)
+}
+
 /// Queues an answered request again: its result may be stale.
 pub(crate) fn ask_anew(cx: &StepCx<'_>, ask: &Ask, answered: &Task) -> Result<StepAction> {
     let (prefix, attempt) = answered.key.rsplit_once('/').ok_or(StoreError::Corrupt("a task's key"))?;
@@ -119,13 +128,13 @@ pub(crate) fn ask_anew(cx: &StepCx<'_>, ask: &Ask, answered: &Task) -> Result<St
 fn words(kind: TaskKind) -> &'static str {
     match kind {
         TaskKind::Prepare => "provision the allocation",
-        TaskKind::CellCreate => "make the cell",
-        TaskKind::CellInspect => "look at the cell",
+        TaskKind::CellCreate => "create the cell",
+        TaskKind::CellInspect => "inspect the cell",
         TaskKind::CellDestroy => "destroy the cell",
-        TaskKind::KeepLogs => "hand over the logs",
+        TaskKind::KeepLogs => "archive the logs",
         TaskKind::ImagePull => "pull the image",
         TaskKind::CellProbe => "run a check beside the cell",
-        TaskKind::ShareRemove => "remove what was shared",
+        TaskKind::ShareRemove => "remove the shared files",
         kind => kind.as_str(),
     }
 }
@@ -209,7 +218,7 @@ fn queue(
             StepOutcome::Wait { reason: format!("waiting for the node to {} again", words(ask.kind)), until }
         }
         Some(unanswered) => StepOutcome::Unknown {
-            message: format!("{}; no answer in time, asking again", unanswered.waiting),
+            message: format!("{}; no answer in time, retrying", unanswered.waiting),
             until,
         },
     };

@@ -15,6 +15,8 @@ enum Happens {
     Done,
     Waits(i64),
     Refuses,
+    /// The rest is on an unreachable node.
+    Quarantines,
     Unknown,
     Cancel,
     /// This many seconds pass.
@@ -28,6 +30,7 @@ fn happens() -> impl Strategy<Value = Happens> {
         6 => Just(Happens::Done),
         3 => (0i64..100).prop_map(Happens::Waits),
         2 => Just(Happens::Refuses),
+        1 => Just(Happens::Quarantines),
         2 => Just(Happens::Unknown),
         1 => Just(Happens::Cancel),
         2 => (0i64..2000).prop_map(Happens::Passes),
@@ -43,6 +46,9 @@ fn outcome(happens: &Happens, now: Timestamp) -> Option<StepOutcome> {
             StepOutcome::Wait { reason: "it waits".to_owned(), until: until(*seconds) }
         }
         Happens::Refuses => StepOutcome::Refused { reason: "prepare_failed", message: "no".to_owned() },
+        Happens::Quarantines => {
+            StepOutcome::Refused { reason: QUARANTINED, message: "its node is away".to_owned() }
+        }
         Happens::Unknown => StepOutcome::Unknown { message: "who knows".to_owned(), until: until(1) },
         Happens::Cancel | Happens::Passes(_) | Happens::ResolveAction(_) => return None,
     })
@@ -82,16 +88,29 @@ fn opened(definition: &Definition, now: Timestamp) -> Operation {
     operation
 }
 
-/// Invariants of an operation at any time.
-fn holds(operation: &Operation, definition: &Definition) -> Result<(), TestCaseError> {
+/// Invariants of an operation at any time. `waits` is the time until which its step has just asked to wait.
+fn holds(
+    operation: &Operation,
+    definition: &Definition,
+    waits: Option<Timestamp>,
+    now: Timestamp,
+) -> Result<(), TestCaseError> {
     let is = |state: StepState| move |step: &muster_model::operation::StepRecord| step.state == state;
     prop_assert_eq!(operation.state == OperationState::Blocked, operation.blocked.is_some());
     if let Some(blocked) = &operation.blocked {
         prop_assert!(!blocked.reason.is_empty() && !blocked.actions.is_empty());
     }
-    // Every wait ends: the engine runs again by the deadline at the latest, or the operation is blocked.
-    if !matches!(operation.state, OperationState::Blocked) && definition.at_deadline != AtDeadline::Step {
-        prop_assert!(operation.due_at <= operation.deadline_at.max(operation.due_at));
+    // Every wait ends: the engine runs again by the deadline at the latest, or the operation is blocked. Only a step that
+    // decides itself what happens at the deadline waits beyond it.
+    let decides =
+        definition.at_deadline == AtDeadline::Step && operation.state != OperationState::Compensating;
+    if operation.state != OperationState::Blocked && !(decides && now >= operation.deadline_at) {
+        prop_assert!(operation.due_at <= operation.deadline_at.max(now), "it sleeps through its deadline");
+    }
+    // A step that waits is not run again at once, over and over: not even after the deadline, if it decides itself.
+    if let Some(until) = waits.filter(|until| *until > now && operation.state != OperationState::Blocked) {
+        let soonest = if now < operation.deadline_at { until.min(operation.deadline_at) } else { until };
+        prop_assert_eq!(operation.due_at, soonest, "it runs in circles");
     }
     // Forward, the done steps are the first ones, in order.
     let done = operation.steps.iter().take_while(|step| step.state == StepState::Done).count();
@@ -143,6 +162,7 @@ proptest! {
                 _ => {}
             }
             let before = operation.clone();
+            let mut waits = None;
             let turned = turn(&mut operation, definition, &timing, now);
             match turned {
                 Turn::End(state) => {
@@ -150,7 +170,8 @@ proptest! {
                     prop_assert!(state.is_final());
                     let kept = operation.steps.iter().filter(|step| step.state == StepState::Done).count();
                     if state == OperationState::Partial {
-                        prop_assert_eq!(&operation.input["accept_partial"], &json!(true));
+                        let quarantined = operation.reason.as_deref() == Some(QUARANTINED);
+                        prop_assert!(quarantined || operation.input["accept_partial"] == json!(true));
                     } else if state == OperationState::Succeeded {
                         prop_assert_eq!(kept, operation.steps.len());
                     } else {
@@ -160,6 +181,10 @@ proptest! {
                 }
                 Turn::Run(at) | Turn::Undo(at) => {
                     if let Some(outcome) = outcome(&happens, now) {
+                        waits = match &outcome {
+                            StepOutcome::Wait { until, .. } | StepOutcome::Unknown { until, .. } => Some(*until),
+                            _ => None,
+                        };
                         advance(&mut operation, definition, &timing, at, outcome, now);
                     }
                 }
@@ -170,7 +195,7 @@ proptest! {
             if past_return {
                 prop_assert!(operation.state != OperationState::Compensating, "there was no way back");
             }
-            holds(&operation, definition)?;
+            holds(&operation, definition, waits, now)?;
         }
         prop_assert!(false, "it never ended: {:#?}", operation);
     }

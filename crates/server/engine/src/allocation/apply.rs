@@ -15,7 +15,7 @@ use crate::{StepAction, StepOutcome};
 
 pub(super) const APPLY: Step = Step {
     name: "apply",
-    does: "has the node change the size of its place",
+    does: "resize the sandbox on the node",
     verifies: false,
     run,
     undo: Undo::Run(undo),
@@ -83,7 +83,7 @@ fn undo<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
                 Asked::Failed(message) => return Ok(refused(message)),
             }
         }
-        Ok(StepOutcome::with_message("the old size is back").into())
+        Ok(StepOutcome::with_message("the old size is restored").into())
     })
 }
 

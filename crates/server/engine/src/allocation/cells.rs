@@ -62,7 +62,7 @@ async fn ended(tx: &mut Tx, effects: &mut Effects, id: MemberId, cell: &Cell, no
     let after = Member {
         state: MemberState::Failed,
         failure_reason: Some(reason),
-        message: Some("its allocation ended, and took its cell along".to_owned()),
+        message: Some("its allocation ended, and its cell with it".to_owned()),
         ..member.clone()
     };
     tx.member_move(&member, &after, now).await?;

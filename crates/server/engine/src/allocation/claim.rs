@@ -20,7 +20,7 @@ use crate::{StepAction, StepOutcome};
 
 pub(super) const CLAIM: Step = Step {
     name: "claim",
-    does: "finds a node and claims slots, cpus, memory and disk on it",
+    does: "choose a node and claim slots, CPUs, memory and disk",
     verifies: false,
     run,
     undo: Undo::Run(undo),
@@ -30,7 +30,7 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
     Box::pin(async move {
         let allocation = subject(cx).await?;
         if allocation.held != Capacity::default() {
-            return Ok(StepOutcome::with_message("it was claimed before").into());
+            return Ok(StepOutcome::with_message("already claimed").into());
         }
         // Earlier requests that need no more than this one go first.
         let fits = match cx.store.queue_yield_to(&allocation).await? {
@@ -128,7 +128,7 @@ pub(super) async fn short(
     Ok(match shortage(&allocation.capacity, exclusive, &rooms) {
         Some(shortage) => shortage.to_string(),
         None if yields => "earlier requests in the queue come first".to_owned(),
-        None => "others took what was free at this moment".to_owned(),
+        None => "concurrent requests claimed the free capacity".to_owned(),
     })
 }
 
@@ -156,7 +156,7 @@ fn undo<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
             Box::pin(async move {
                 tx.node_lock(node).await?;
                 if attested {
-                    let why = "given back on an operator's word; not seen to be clean";
+                    let why = "returned on an attestation; not verified to be clean";
                     tx.slot_quarantine_of(allocation.id, why, now).await?;
                 }
                 tx.unhold(node, allocation.id, &allocation.held, now).await?;
@@ -165,7 +165,7 @@ fn undo<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
                 let after = Allocation { held: Capacity::default(), incarnation, ..allocation.clone() };
                 tx.allocation_move(&allocation, &after, now).await?;
                 tx.operation_wake_queued(now, 8).await?;
-                Ok(StepOutcome::with_message("given back"))
+                Ok(StepOutcome::with_message("returned"))
             })
         }))
     })

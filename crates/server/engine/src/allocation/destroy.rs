@@ -15,10 +15,10 @@ use crate::{StepAction, StepOutcome};
 
 pub(super) const DESTROY: Step = Step {
     name: "destroy",
-    does: "has the node destroy its place",
+    does: "destroy the sandbox on the node",
     verifies: false,
     run,
-    undo: Undo::None("what was destroyed is not made again behind its owner's back"),
+    undo: Undo::None("a destroyed sandbox is not recreated without its owner"),
 };
 
 fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
@@ -40,13 +40,13 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
                     if state == AllocationState::Releasing {
                         effects.events.push((EventType::AllocationReleasing, path(&after), json!({})));
                     }
-                    Ok(StepOutcome::Wait { reason: "its state is written down".to_owned(), until: now })
+                    Ok(StepOutcome::Wait { reason: "its state is recorded".to_owned(), until: now })
                 })
             }));
         }
         let placed = allocation.held != Capacity::default() || cx.operation.kind == "allocation.clean";
         let Some(node) = allocation.node_id.filter(|_| placed) else {
-            return Ok(StepOutcome::with_message("it never had a place").into());
+            return Ok(StepOutcome::with_message("it never had a sandbox").into());
         };
         if let Some(word) = attested(cx, &allocation).await? {
             return Ok(on_word(&word).into());

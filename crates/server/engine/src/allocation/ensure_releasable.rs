@@ -16,10 +16,10 @@ use crate::{StepAction, StepOutcome};
 
 pub(super) const ENSURE_RELEASABLE: Step = Step {
     name: "ensure_releasable",
-    does: "makes sure that neither protection nor a member keeps it",
+    does: "ensure that neither protection nor a member prevents it",
     verifies: false,
     run,
-    undo: Undo::None("it takes nothing yet"),
+    undo: Undo::None("nothing was released yet"),
 };
 
 /// Reports whether its members are to be removed first.
@@ -46,8 +46,8 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
         if is_expiry(&input) && allocation.protected {
             let name = &allocation.name;
             let why = format!(
-                "it has expired and is protected: `muster allocation update {name} --protected=false` lets it go, \
-                 `--never-expires` keeps it"
+                "it has expired and is protected: `muster allocation update {name} --protected=false` \
+                 releases it, `--never-expires` keeps it"
             );
             return Ok(blocked(cx, allocation, FailureReason::Protected, why));
         }
@@ -169,14 +169,14 @@ fn blocked(cx: &StepCx<'_>, allocation: Allocation, reason: FailureReason, why: 
 fn passed(cx: &StepCx<'_>, allocation: Allocation) -> StepAction {
     let shown = matches!(allocation.reason, Some(FailureReason::Protected | FailureReason::MembersNeeded));
     if !shown {
-        return StepOutcome::with_message("nothing keeps it").into();
+        return StepOutcome::with_message("nothing prevents it").into();
     }
     let now = cx.now;
     StepAction::commit(move |tx, _| {
         Box::pin(async move {
             let after = Allocation { reason: None, message: None, ..allocation.clone() };
             tx.allocation_move(&allocation, &after, now).await?;
-            Ok(StepOutcome::with_message("nothing keeps it any more"))
+            Ok(StepOutcome::with_message("nothing prevents it any more"))
         })
     })
 }

@@ -13,17 +13,17 @@ use crate::{StepAction, StepOutcome};
 
 pub(super) const FREE: Step = Step {
     name: "free",
-    does: "gives back slots, cpus, memory, disk and quota",
+    does: "return slots, CPUs, memory, disk and quota",
     verifies: false,
     run,
-    undo: Undo::None("what is free may belong to somebody else already"),
+    undo: Undo::None("the capacity may be claimed again already"),
 };
 
 fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
     Box::pin(async move {
         let allocation = subject(cx).await?;
         if allocation.state == AllocationState::Released {
-            return Ok(StepOutcome::with_message("it was released before").into());
+            return Ok(StepOutcome::with_message("already released").into());
         }
         let evidence = cx.operation.step("verify_wiped");
         let witness = evidence.and_then(|step| step.witness_id).ok_or(StoreError::Corrupt("evidence"))?;
@@ -35,7 +35,7 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
                 if let Some(node) = allocation.node_id.filter(|_| held) {
                     tx.node_lock(node).await?;
                     if attested {
-                        let why = "released on an operator's word; not seen to be clean";
+                        let why = "released on an attestation; not verified to be clean";
                         tx.slot_quarantine_of(allocation.id, why, now).await?;
                     }
                     tx.unhold(node, allocation.id, &allocation.held, now).await?;

@@ -15,7 +15,7 @@ use crate::{StepAction, StepOutcome};
 
 pub(super) const GROW: Step = Step {
     name: "grow",
-    does: "claims what the larger size adds, on the same node",
+    does: "claim the additional capacity on the same node",
     verifies: false,
     run,
     undo: Undo::Run(undo),
@@ -136,7 +136,7 @@ fn short_on_node(more: &Capacity, free: &Capacity) -> String {
             let (needs, free) = (resource.words(resource.amount(more)), resource.amount(free));
             format!("needs {needs} more; free on its node: {free}")
         }
-        None => "others took what was free on its node at this moment".to_owned(),
+        None => "concurrent requests claimed the free capacity of its node".to_owned(),
     }
 }
 
@@ -176,7 +176,7 @@ fn undo<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
         };
         let node = allocation.node_id.ok_or(StoreError::Corrupt("a node"))?;
         if allocation.held == change.before {
-            return Ok(StepOutcome::with_message("given back before").into());
+            return Ok(StepOutcome::with_message("already returned").into());
         }
         let now = cx.now;
         Ok(StepAction::commit(move |tx, _| {
@@ -188,7 +188,7 @@ fn undo<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
                 tx.quota_take(allocation.project_id, 0, more.to(&Capacity::default())).await?;
                 let after = Allocation { held: change.before, capacity: change.before, ..allocation.clone() };
                 tx.allocation_move(&allocation, &after, now).await?;
-                Ok(StepOutcome::with_message("given back"))
+                Ok(StepOutcome::with_message("returned"))
             })
         }))
     })

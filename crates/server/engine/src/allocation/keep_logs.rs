@@ -12,10 +12,10 @@ use crate::{StepAction, StepOutcome};
 
 pub(super) const KEEP_LOGS: Step = Step {
     name: "keep_logs",
-    does: "keeps the last of what the services of its cells wrote",
+    does: "archive the logs of its cells",
     verifies: false,
     run,
-    undo: Undo::None("what was kept does no harm"),
+    undo: Undo::None("archived logs do no harm"),
 };
 
 fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
@@ -28,13 +28,13 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
         // The release does not wait for the logs of an unreachable node.
         let lost = cx.store.node_lookup(node).await?.is_none_or(|node| node.unreachable_since.is_some());
         if lost || attested(cx, &allocation).await?.is_some() {
-            return Ok(StepOutcome::with_message("nobody hears from the node, so nothing was kept").into());
+            return Ok(StepOutcome::with_message("the node is unreachable, so no logs were archived").into());
         }
         let found = match ask_node(cx, &allocation, node, TaskKind::KeepLogs, "keep logs").await? {
             Asked::Pending(act) => return Ok(act),
             Asked::Done(_, found) => found,
             Asked::Failed(why) => {
-                return Ok(StepOutcome::with_message(format!("they could not be kept: {why}")).into());
+                return Ok(StepOutcome::with_message(format!("the logs could not be archived: {why}")).into());
             }
         };
         let now = cx.now;

@@ -35,4 +35,4 @@ pub use occupants::{Obstacle, Occupants, find_interruption, find_obstacle, is_st
 pub use release::{RELEASE, drop_kept, is_for_expiry, is_kept, open_release};
 pub use resize::RESIZE;
 pub use restart::RESTART;
-pub(crate) use subject::{details, devices, path};
+pub(crate) use subject::{attested, details, devices, path};

@@ -114,7 +114,7 @@ pub async fn find_interruption(
         if !matches!(of.state, InstanceState::Running | InstanceState::Failed) {
             let state = of.state;
             return Ok(Some(format!(
-                "the instance {name} of a member in it is {state}: wait until that has ended"
+                "the instance {name} of one of its members is {state}: wait until that has ended"
             )));
         }
         let comes = |member: &&Member| {
@@ -122,7 +122,9 @@ pub async fn find_interruption(
         };
         if let Some(member) = of.members.iter().find(comes) {
             let (member, state) = (&member.name, member.state);
-            return Ok(Some(format!("{member} is {state}: wait until it works (`muster operation list`)")));
+            return Ok(Some(format!(
+                "{member} is {state}: wait until it is active (`muster operation list`)"
+            )));
         }
         if force {
             continue;
@@ -139,7 +141,7 @@ pub async fn find_interruption(
             let need = Need { need: quorum.of(component.desired), desired: component.desired };
             if let Some(why) = fault(&component.key, need, &living, &away, &without) {
                 return Ok(Some(format!(
-                    "the instance {name} would lose its quorum meanwhile: {why}; or say `--force`"
+                    "the instance {name} would lose its quorum meanwhile: {why}; or add `--force`"
                 )));
             }
         }
@@ -159,15 +161,13 @@ pub(super) fn obstacle(
     match of.state {
         InstanceState::Running => {}
         InstanceState::Stopping => {
-            return Some(Obstacle::Busy(format!(
-                "{name} is being decommissioned, and takes its members along"
-            )));
+            return Some(Obstacle::Busy(format!("{name} is being decommissioned, with its members")));
         }
         InstanceState::Failed | InstanceState::Stopped if force => {}
         state => {
             return Some(Obstacle::Needed(format!(
-                "the instance {name} is {state}, and its members only go with it: wait until it runs, or decommission it \
-                 (`muster instance decommission {name}`)"
+                "the instance {name} is {state}, and its members are removed with it: wait until it runs, or \
+                 decommission it (`muster instance decommission {name}`)"
             )));
         }
     }

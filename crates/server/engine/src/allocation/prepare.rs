@@ -88,7 +88,11 @@ async fn leave_silent_node(
                 ..leave.allocation.clone()
             };
             let placed = place(tx, &env, &placing, &fits, heard_since, now).await?;
-            let taken = || StoreError::Conflict("others took what was free on the other nodes".to_owned());
+            let taken = || {
+                StoreError::Conflict(
+                    "concurrent requests claimed the free capacity of the other nodes".to_owned(),
+                )
+            };
             let placed = placed.ok_or_else(taken)?;
             let after = Allocation {
                 node_id: Some(placed.node),
@@ -148,7 +152,7 @@ fn undo<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
     Box::pin(async move {
         let allocation = subject(cx).await?;
         let Some(node) = allocation.node_id.filter(|_| allocation.held != Capacity::default()) else {
-            return Ok(StepOutcome::with_message("no place was made").into());
+            return Ok(StepOutcome::with_message("no sandbox was created").into());
         };
         if let Some(word) = attested(cx, &allocation).await? {
             return Ok(on_word(&word).into());
@@ -172,7 +176,7 @@ fn undo<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
             let why = format!("something is left: present {}, residue {:?}", found.present, found.residue);
             return Ok(unwiped(why).into());
         }
-        let checked = json!(["the place is gone", "its devices and disk are wiped"]);
+        let checked = json!(["the sandbox is gone", "its devices and disk are wiped"]);
         let witness = evidence(cx, &allocation, Transition::Wiped, &task, checked);
         Ok(StepAction::commit(move |tx, _| {
             Box::pin(async move {
@@ -200,10 +204,10 @@ async fn withdraw(cx: &StepCx<'_>) -> Result<Option<StepAction>> {
         Box::pin(async move {
             for task in queued {
                 if !tx.task_withdraw(task.id, now).await? {
-                    return Err(StoreError::Conflict("the node took the task up at this moment".to_owned()));
+                    return Err(StoreError::Conflict("the node received the task concurrently".to_owned()));
                 }
             }
-            Ok(StepOutcome::with_message("nothing was made: the node never got the task"))
+            Ok(StepOutcome::with_message("nothing was created: the node never received the task"))
         })
     })))
 }

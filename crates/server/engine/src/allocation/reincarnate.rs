@@ -11,10 +11,10 @@ use crate::{StepAction, StepOutcome};
 
 pub(super) const REINCARNATE: Step = Step {
     name: "reincarnate",
-    does: "raises the incarnation",
+    does: "raise the incarnation",
     verifies: false,
     run,
-    undo: Undo::None("a counter that fences only ever grows"),
+    undo: Undo::None("a fencing token only grows"),
 };
 
 fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {

@@ -20,10 +20,10 @@ use crate::{StepAction, StepOutcome};
 
 pub(super) const REMOVE_MEMBERS: Step = Step {
     name: "remove_members",
-    does: "removes the members in it, if the release cascades",
+    does: "remove its members, if the release cascades",
     verifies: false,
     run,
-    undo: Undo::None("what was removed is not brought back"),
+    undo: Undo::None("removed members are not restored"),
 };
 
 fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
@@ -31,14 +31,14 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
         let allocation = subject(cx).await?;
         let mut members = named(cx).await?;
         if members.is_empty() {
-            return Ok(StepOutcome::with_message("it holds no members that stay").into());
+            return Ok(StepOutcome::with_message("it has no members that stay").into());
         }
         if let Some(word) = attested(cx, &allocation).await? {
             return Ok(on_word(&word).into());
         }
         if node_is_lost(cx, allocation.node_id).await? && all_withdrawn(cx, &members).await? {
             return Ok(StepOutcome::with_message(
-                "its node is unreachable: nothing counts on its members any more",
+                "its node is unreachable: no other member depends on its members any more",
             )
             .into());
         }
@@ -62,7 +62,7 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
         Ok(match gather_sharing(cx, planned, pace, takes_over).await? {
             Gathered::Pending(act) => without_items(act),
             Gathered::Ended(items, done) if items.len() < all && items.len() == done => {
-                let reason = "the members that others count on follow".to_owned();
+                let reason = "members that others depend on follow".to_owned();
                 StepOutcome::Wait { reason, until: cx.now }.into()
             }
             Gathered::Ended(items, done) if items.len() == done => {

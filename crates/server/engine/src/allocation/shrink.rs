@@ -14,10 +14,10 @@ use crate::{StepAction, StepOutcome};
 
 pub(super) const SHRINK: Step = Step {
     name: "shrink",
-    does: "wipes and gives back what the smaller size leaves over",
+    does: "wipe and return the surplus capacity",
     verifies: false,
     run,
-    undo: Undo::None("what was given back may belong to somebody else already"),
+    undo: Undo::None("the returned capacity may be claimed again already"),
 };
 
 fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
@@ -26,7 +26,7 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
         let node = allocation.node_id.ok_or(StoreError::Corrupt("a node"))?;
         let change = change(cx)?.ok_or(StoreError::Corrupt("the journal of a resize"))?;
         if allocation.held == change.target && allocation.capacity == change.target {
-            return Ok(StepOutcome::with_message("nothing is left over").into());
+            return Ok(StepOutcome::with_message("no capacity is surplus").into());
         }
         let devices: Vec<String> =
             change.devices_before.iter().filter(|device| !change.devices.contains(device)).cloned().collect();

@@ -23,10 +23,10 @@ use crate::{Definition, StepAction, StepOutcome, supersede};
 
 pub(super) const START_CELLS: Step = Step {
     name: "start_cells",
-    does: "starts the cells again that were stopped, and has their members join again",
+    does: "restart the stopped cells and rejoin their members",
     verifies: false,
     run,
-    undo: Undo::None("what runs again is what its owner wants"),
+    undo: Undo::None("running cells are the desired state"),
 };
 
 fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
@@ -104,7 +104,7 @@ async fn restart(cx: &StepCx<'_>, cells: &[&Cell]) -> Result<Option<StepAction>>
                 }
                 tx.operation_open(&part).await?;
             }
-            Ok(StepOutcome::Wait { reason: format!("{count} cells are started"), until: now + look })
+            Ok(StepOutcome::Wait { reason: format!("{count} cells are being started"), until: now + look })
         })
     })))
 }
@@ -139,7 +139,7 @@ async fn recover(cx: &StepCx<'_>, members: Vec<Member>) -> Result<Option<StepAct
                     let after = Member { state, operation_id: Some(operation_id), ..member.clone() };
                     tx.member_move(&member, &after, now).await?;
                 }
-                Ok(StepOutcome::Wait { reason: "its state is written down".to_owned(), until: now })
+                Ok(StepOutcome::Wait { reason: "its state is recorded".to_owned(), until: now })
             })
         })));
     }
@@ -195,7 +195,7 @@ async fn run_each(
             Some(StepOutcome::Refused { reason: "some_failed", message: failures(&items) }.into())
         }
         Gathered::Ended(..) if definition.kind == RECOVER.kind => Some(
-            StepOutcome::Wait { reason: "the members that count on them follow".to_owned(), until: cx.now }
+            StepOutcome::Wait { reason: "members that depend on them follow".to_owned(), until: cx.now }
                 .into(),
         ),
         Gathered::Ended(..) => None,

@@ -27,7 +27,7 @@ use crate::{StepAction, StepOutcome};
 
 pub(super) const STOP_CELLS: Step = Step {
     name: "stop_cells",
-    does: "drains the members in it, stops all cells and verifies that; their state stays",
+    does: "drain the members, stop all cells and verify; state stays",
     verifies: false,
     run,
     undo: Undo::Run(undo),
@@ -78,7 +78,7 @@ fn is_asked_for(cx: &StepCx<'_>) -> bool {
 fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
     Box::pin(async move {
         if !is_asked_for(cx) {
-            return Ok(StepOutcome::with_message("no cell has to be restarted for it").into());
+            return Ok(StepOutcome::with_message("no cell needs a restart").into());
         }
         let allocation = subject(cx).await?;
         let all = occupied(cx, &allocation).await?;
@@ -104,7 +104,7 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
                         tx.cell_move(&cell, &after, now).await?;
                         effects.events.push((EventType::CellDestroying, path(&after), json!({})));
                     }
-                    Ok(StepOutcome::Wait { reason: "its state is written down".to_owned(), until: now })
+                    Ok(StepOutcome::Wait { reason: "its state is recorded".to_owned(), until: now })
                 })
             }));
         }
@@ -116,12 +116,12 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
 async fn in_the_way(cx: &StepCx<'_>, all: &[Occupied]) -> Result<Option<String>> {
     for Occupied { cell, member } in all {
         if let Some(member) = member.as_ref().filter(|member| member.state == MemberState::Removing) {
-            return Ok(Some(format!("{} is on its way out, and has to be gone first", member.name)));
+            return Ok(Some(format!("waiting until {} is removed", member.name)));
         }
         // A blocked operation is superseded when the cell is restarted.
         let open = cx.store.operation_open_on(cell.id.uuid()).await?;
         if let Some(other) = open.iter().find(|other| other.state != OperationState::Blocked) {
-            return Ok(Some(format!("{} of {} is under way ({})", other.kind, cell.name, other.id)));
+            return Ok(Some(format!("{} of {} is in progress ({})", other.kind, cell.name, other.id)));
         }
     }
     Ok(None)
@@ -159,7 +159,7 @@ async fn drain(cx: &StepCx<'_>, all: &[Occupied]) -> Result<Option<StepAction>> 
     Ok(Some(match gather_sharing(cx, planned, usize::MAX, TakesOver::Nothing).await? {
         Gathered::Pending(act) => without_items(act),
         Gathered::Ended(items, done) if items.len() == done => {
-            let reason = "the members that others count on follow".to_owned();
+            let reason = "members that others depend on follow".to_owned();
             StepOutcome::Wait { reason, until: cx.now + cx.timing.look }.into()
         }
         Gathered::Ended(items, _) => {

@@ -10,10 +10,10 @@ use crate::{StepAction, StepOutcome};
 
 pub(super) const UNQUARANTINE: Step = Step {
     name: "unquarantine",
-    does: "lets its slots be claimed again",
+    does: "return its slots to the pool",
     verifies: false,
     run,
-    undo: Undo::None("a slot that is free may belong to somebody else already"),
+    undo: Undo::None("a free slot may be claimed again already"),
 };
 
 fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {

@@ -16,10 +16,10 @@ use crate::{StepAction, StepOutcome};
 
 pub(super) const VERIFY_ACTIVE: Step = Step {
     name: "verify_active",
-    does: "looks at the place on the node, and compares it with what was asked for",
+    does: "inspect the sandbox and compare it with the request",
     verifies: true,
     run,
-    undo: Undo::None("looking changes nothing"),
+    undo: Undo::None("verification changes nothing"),
 };
 
 fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
@@ -73,19 +73,19 @@ fn difference(
     let mut has = found.devices.clone();
     has.sort();
     if !found.present {
-        return Some("the node says that it made the place, but it is not there".to_owned());
+        return Some("the node reported the sandbox as created, but it does not exist".to_owned());
     }
     if found.incarnation != allocation.incarnation {
         return Some(format!(
-            "the place is of incarnation {}, not {}",
+            "the sandbox has incarnation {}, not {}",
             found.incarnation, allocation.incarnation
         ));
     }
     if has != expected.devices {
-        return Some(format!("it holds the devices {has:?}, not {:?}", expected.devices));
+        return Some(format!("it has the devices {has:?}, not {:?}", expected.devices));
     }
     if found.amount != expected.amount {
-        return Some(format!("it holds {:?}, not {:?}", found.amount, expected.amount));
+        return Some(format!("it has {:?}, not {:?}", found.amount, expected.amount));
     }
     None
 }

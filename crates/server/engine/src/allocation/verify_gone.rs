@@ -19,10 +19,10 @@ use crate::{StepAction, StepOutcome};
 
 pub(super) const VERIFY_GONE: Step = Step {
     name: "verify_gone",
-    does: "looks whether anything of the place is left",
+    does: "verify that nothing of the sandbox is left",
     verifies: true,
     run,
-    undo: Undo::None("looking changes nothing"),
+    undo: Undo::None("verification changes nothing"),
 };
 
 fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
@@ -30,7 +30,7 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
         let allocation = subject(cx).await?;
         let placed = allocation.held != Capacity::default() || cx.operation.kind == "allocation.clean";
         let Some(node) = allocation.node_id.filter(|_| placed) else {
-            return Ok(StepOutcome::with_message("it never had a place").into());
+            return Ok(StepOutcome::with_message("it never had a sandbox").into());
         };
         let cells = cx.store.cell_live_in(allocation.id).await?;
         // Cells stopped for a restart keep their state and have evidence of their own.
@@ -64,16 +64,16 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
             }
         };
         if found.present {
-            let message = "the node says that it destroyed the place, but it is still there".to_owned();
+            let message = "the node reported the sandbox as destroyed, but it still exists".to_owned();
             return Ok(StepOutcome::Refused { reason: FailureReason::VerifyFailed.as_str(), message }.into());
         }
         if !found.left.is_empty() {
             let message =
-                format!("the place is gone, but something of it is left: {}", found.left.join("; "));
+                format!("the sandbox is gone, but something of it is left: {}", found.left.join("; "));
             return Ok(StepOutcome::Refused { reason: FailureReason::VerifyFailed.as_str(), message }.into());
         }
         let checked =
-            if found.checked.is_empty() { json!(["the place is gone"]) } else { json!(found.checked) };
+            if found.checked.is_empty() { json!(["the sandbox is gone"]) } else { json!(found.checked) };
         let witness = evidence(cx, &allocation, Transition::Gone, &task, checked);
         let cells: Vec<Cell> = cells.into_iter().filter(|cell| !kept.contains(&cell.id)).collect();
         Ok(StepAction::commit(move |tx, effects| {

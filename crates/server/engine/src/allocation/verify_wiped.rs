@@ -16,10 +16,10 @@ use crate::{StepAction, StepOutcome};
 
 pub(super) const VERIFY_WIPED: Step = Step {
     name: "verify_wiped",
-    does: "looks whether anything is left on its devices and disk",
+    does: "verify the wipe of devices and disk",
     verifies: true,
     run,
-    undo: Undo::None("looking changes nothing"),
+    undo: Undo::None("verification changes nothing"),
 };
 
 fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
@@ -53,7 +53,7 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
                     return Ok(refused(format!("not wiped: {:?}", found.residue)));
                 }
                 Asked::Done(task, _) => {
-                    let checked = json!(["the place is gone", "its devices and disk are wiped"]);
+                    let checked = json!(["the sandbox is gone", "its devices and disk are wiped"]);
                     evidence(cx, &allocation, Transition::Wiped, &task, checked)
                 }
             },

@@ -13,10 +13,10 @@ use crate::{StepAction, StepOutcome};
 
 pub(super) const WIPE: Step = Step {
     name: "wipe",
-    does: "has the node wipe its devices and disk",
+    does: "wipe devices and disk on the node",
     verifies: false,
     run,
-    undo: Undo::None("what is wiped is gone"),
+    undo: Undo::None("a wipe cannot be undone"),
 };
 
 fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {

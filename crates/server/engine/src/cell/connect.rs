@@ -14,10 +14,10 @@ use crate::{StepAction, StepOutcome};
 
 pub(super) const CONNECT: Step = Step {
     name: "connect",
-    does: "waits until the nodes of its network know it",
+    does: "wait until the nodes of its network have reconciled",
     verifies: false,
     run,
-    undo: Undo::None("what nodes should know follows the cell's own state"),
+    undo: Undo::None("the desired state of nodes follows the cell's own state"),
 };
 
 const PATIENCE: SignedDuration = SignedDuration::from_secs(10);
@@ -32,13 +32,11 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
         }
         let began = cx.operation.step(cx.step).and_then(|step| step.started_at).unwrap_or(cx.now);
         if cx.now < began + PATIENCE {
-            let reason = format!("these nodes do not know it yet: {}", behind.join(", "));
+            let reason = format!("these nodes have not reconciled yet: {}", behind.join(", "));
             return Ok(StepOutcome::Wait { reason, until: cx.now + LOOK }.into());
         }
-        let message = format!(
-            "these nodes had not heard of it in time, and follow when they can: {}",
-            behind.join(", ")
-        );
+        let message =
+            format!("these nodes did not reconcile in time, and follow later: {}", behind.join(", "));
         Ok(StepOutcome::Done { output: json!({"behind": behind}), message: Some(message), witness: None }
             .into())
     })

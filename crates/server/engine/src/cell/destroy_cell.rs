@@ -13,10 +13,10 @@ use crate::{StepAction, StepOutcome};
 
 pub(super) const DESTROY_CELL: Step = Step {
     name: "destroy_cell",
-    does: "has the node destroy it",
+    does: "destroy the cell on the node",
     verifies: false,
     run,
-    undo: Undo::None("what was destroyed is not made again behind its owner's back"),
+    undo: Undo::None("a destroyed cell is not recreated without its owner"),
 };
 
 fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
@@ -24,11 +24,11 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
         let cell = subject(cx).await?;
         let allocation = allocation(cx, &cell).await?;
         if cell.state.is_final() || cell.incarnation == 0 {
-            return Ok(StepOutcome::with_message("it is not there").into());
+            return Ok(StepOutcome::with_message("it does not exist").into());
         }
         if allocation.state != AllocationState::Active {
             return Ok(StepOutcome::with_message(format!(
-                "its allocation is {}, and takes it along",
+                "its allocation is {}, and the cell is destroyed with it",
                 allocation.state
             ))
             .into());

@@ -15,10 +15,10 @@ use crate::{StepAction, StepOutcome};
 
 pub(super) const KEEP_LOGS: Step = Step {
     name: "keep_logs",
-    does: "keeps the last of what its services wrote",
+    does: "archive the logs of its services",
     verifies: false,
     run,
-    undo: Undo::None("what was kept does no harm"),
+    undo: Undo::None("archived logs do no harm"),
 };
 
 fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
@@ -26,7 +26,7 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
         let cell = subject(cx).await?;
         let allocation = allocation(cx, &cell).await?;
         if cell.state.is_final() || cell.incarnation == 0 || allocation.state != AllocationState::Active {
-            return Ok(StepOutcome::with_message("there is nothing to keep").into());
+            return Ok(StepOutcome::with_message("it has no logs").into());
         }
         if cell.state != CellState::Destroying {
             let (now, operation_id) = (cx.now, cx.operation.id);
@@ -39,7 +39,7 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
                     };
                     tx.cell_move(&cell, &after, now).await?;
                     effects.events.push((EventType::CellDestroying, path(&after), json!({})));
-                    Ok(StepOutcome::Wait { reason: "its state is written down".to_owned(), until: now })
+                    Ok(StepOutcome::Wait { reason: "its state is recorded".to_owned(), until: now })
                 })
             }));
         }
@@ -49,7 +49,7 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
             Asked::Done(_, found) => found,
             // An unreadable log must not keep its cell alive.
             Asked::Failed(why) => {
-                return Ok(StepOutcome::with_message(format!("they could not be kept: {why}")).into());
+                return Ok(StepOutcome::with_message(format!("the logs could not be archived: {why}")).into());
             }
         };
         let now = cx.now;

@@ -18,7 +18,7 @@ use crate::{StepAction, StepOutcome};
 
 pub(super) const PROVISION: Step = Step {
     name: "provision",
-    does: "has the node make the cell and start what runs in it",
+    does: "create the cell on the node and start its services",
     verifies: false,
     run,
     undo: Undo::Run(undo),
@@ -45,7 +45,7 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
                         ..cell.clone()
                     };
                     tx.cell_move(&cell, &after, now).await?;
-                    Ok(StepOutcome::Wait { reason: "its incarnation is written down".to_owned(), until: now })
+                    Ok(StepOutcome::Wait { reason: "its incarnation is recorded".to_owned(), until: now })
                 })
             }));
         }
@@ -61,7 +61,7 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
 /// Maps the node's refusal to a failure reason, with its named cause if there is one.
 fn not_made(cell: &Cell, why: String, refusal: Option<Refusal>) -> Result<StepAction> {
     let reason = match refusal {
-        None | Some(Refusal::Unsupported | Refusal::CellDead) => CellFailure::MakeFailed,
+        None | Some(Refusal::Unsupported | Refusal::CellDead | Refusal::NodeFull) => CellFailure::MakeFailed,
         Some(Refusal::ArtifactPull) => CellFailure::ArtifactPull,
         Some(Refusal::ArtifactDamaged) => CellFailure::ArtifactDamaged,
         Some(Refusal::ArtifactUntrusted) => CellFailure::ArtifactUntrusted,
@@ -84,13 +84,13 @@ fn undo<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
     Box::pin(async move {
         let cell = subject(cx).await?;
         if cell.incarnation == 0 {
-            return Ok(StepOutcome::with_message("it was never made").into());
+            return Ok(StepOutcome::with_message("it was never created").into());
         }
         let allocation = allocation(cx, &cell).await?;
         // The end of the allocation destroys all of its cells, and verifies that itself.
         if cell.state.is_final() || allocation.state != AllocationState::Active {
             return Ok(StepOutcome::with_message(format!(
-                "its allocation is {}, and takes it along",
+                "its allocation is {}, and the cell is destroyed with it",
                 allocation.state
             ))
             .into());

@@ -52,7 +52,7 @@ pub(crate) async fn order(
         pulled = pull(cx, cell).await?;
     }
     if kind == TaskKind::ImagePull {
-        let corrupt = |_| StoreError::Corrupt("what a cell is made of");
+        let corrupt = |_| StoreError::Corrupt("a cell specification");
         spec = Some(serde_json::from_value(cell.spec.clone()).map_err(corrupt)?);
         pulled = pull(cx, cell).await?;
     }
@@ -106,7 +106,7 @@ fn policy_name(project: ProjectId, edition: i64, required: bool, found: &str, ke
 
 /// Returns its spec with the assigned node ports.
 async fn with_ports(cx: &StepCx<'_>, cell: &Cell) -> Result<CellSpec> {
-    let corrupt = || StoreError::Corrupt("what a cell is made of");
+    let corrupt = || StoreError::Corrupt("a cell specification");
     let mut spec: CellSpec = serde_json::from_value(cell.spec.clone()).map_err(|_| corrupt())?;
     let ports = cx.store.node_port_of(cell.id).await?;
     for ingress in &mut spec.ingress {

@@ -16,22 +16,22 @@ use crate::{StepAction, StepOutcome};
 
 pub(super) const VERIFY_GONE: Step = Step {
     name: "verify_gone",
-    does: "looks whether anything of it is left on the node",
+    does: "verify that nothing of it is left on the node",
     verifies: true,
     run,
-    undo: Undo::None("looking changes nothing"),
+    undo: Undo::None("verification changes nothing"),
 };
 
 fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
     Box::pin(async move {
         let cell = subject(cx).await?;
         if cell.state.is_final() {
-            return Ok(StepOutcome::with_message(format!("it is {} already", cell.state)).into());
+            return Ok(StepOutcome::with_message(format!("it is already {}", cell.state)).into());
         }
         let allocation = allocation(cx, &cell).await?;
         if allocation.state != AllocationState::Active {
             // The end of the allocation verifies everything, this cell included, and records its evidence.
-            let reason = format!("its allocation is {}, and takes it along", allocation.state);
+            let reason = format!("its allocation is {}, and the cell is destroyed with it", allocation.state);
             return Ok(StepOutcome::Wait { reason, until: cx.now + cx.timing.look }.into());
         }
         let wanted = order(cx, &cell, &allocation, TaskKind::CellInspect, "inspect").await?;
@@ -42,7 +42,7 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
         };
         if found.present || !found.left.is_empty() {
             let what = if found.present { vec!["it still runs".to_owned()] } else { found.left };
-            let why = format!("the node says that it destroyed it, but: {}", what.join("; "));
+            let why = format!("the node reported it as destroyed, but: {}", what.join("; "));
             return Ok(refused(CellFailure::VerifyFailed, why).into());
         }
         let witness = evidence(cx, &cell, Transition::Gone, &task, json!(found.checked));

@@ -18,10 +18,10 @@ use crate::{StepAction, StepOutcome};
 
 pub(super) const VERIFY_RUNNING: Step = Step {
     name: "verify_running",
-    does: "looks at it on the node until everything in it is ready",
+    does: "inspect the cell until all services are ready",
     verifies: true,
     run,
-    undo: Undo::None("looking changes nothing"),
+    undo: Undo::None("verification changes nothing"),
 };
 
 /// Pause between two inspections. The agent itself waits a little for services that are not ready.
@@ -42,7 +42,7 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
             Asked::Failed(why) => return Ok(refused(CellFailure::VerifyFailed, why).into()),
         };
         let spec: CellSpec = serde_json::from_value(cell.spec.clone())
-            .map_err(|_| StoreError::Corrupt("what a cell is made of"))?;
+            .map_err(|_| StoreError::Corrupt("a cell specification"))?;
         match judge(&cell, &spec, &found) {
             Judged::Ready => {}
             Judged::Not(reason, why) => return Ok(refused(reason, why).into()),
@@ -94,11 +94,11 @@ pub(crate) fn judge(cell: &Cell, spec: &CellSpec, found: &CellFindings) -> Judge
     if !found.present {
         return Judged::Not(
             CellFailure::VerifyFailed,
-            "the node says that it made it, but it is not there".to_owned(),
+            "the node reported it as created, but it does not exist".to_owned(),
         );
     }
     if found.incarnation != cell.incarnation {
-        let why = format!("it is of incarnation {}, not {}", found.incarnation, cell.incarnation);
+        let why = format!("it has incarnation {}, not {}", found.incarnation, cell.incarnation);
         return Judged::Not(CellFailure::VerifyFailed, why);
     }
     // Services started on request do not count towards the cell's readiness.
@@ -123,7 +123,7 @@ pub(crate) fn judge(cell: &Cell, spec: &CellSpec, found: &CellFindings) -> Judge
             (ServiceState::Idle, ..) => return Judged::Later(format!("{name} was stopped{said}")),
             (ServiceState::Waiting, ..) => return Judged::Later(format!("{name} waits for others{said}")),
             (ServiceState::Restarting, ..) => {
-                return Judged::Later(format!("{name} ended and is started again{said}"));
+                return Judged::Later(format!("{name} ended and is restarting{said}"));
             }
         }
     }

@@ -11,10 +11,10 @@ use crate::{StepAction, StepOutcome};
 
 pub(super) const GROW: Step = Step {
     name: "grow",
-    does: "adds the members that are wanted more",
+    does: "add the missing members",
     verifies: false,
     run,
-    undo: Undo::None("those that came stay, and those that did not have taken themselves down"),
+    undo: Undo::None("active members stay, and failed ones were rolled back"),
 };
 
 const AT_ONCE: usize = 64;
@@ -32,10 +32,10 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
         Ok(match gather(cx, planned, AT_ONCE, TakesOver::Nothing).await? {
             Gathered::Pending(act) => super::shrink::among_all(cx, act),
             Gathered::Ended(items, done) if items.len() == done => {
-                super::shrink::ended(cx, items, StepOutcome::with_message(format!("{done} more work")))
+                super::shrink::ended(cx, items, StepOutcome::with_message(format!("{done} more are active")))
             }
             Gathered::Ended(items, done) => {
-                let message = format!("{done} of {} work; {}", items.len(), failures(&items));
+                let message = format!("{done} of {} are active; {}", items.len(), failures(&items));
                 super::shrink::ended(cx, items, StepOutcome::Refused { reason: "some_failed", message })
             }
         })

@@ -12,10 +12,10 @@ use crate::{StepAction, StepOutcome};
 
 pub(super) const PREPARE: Step = Step {
     name: "prepare",
-    does: "writes down which release it should run",
+    does: "record the target release",
     verifies: false,
     run,
-    undo: Undo::None("the way back is a rollback, which says so itself"),
+    undo: Undo::None("a rollback is an operation of its own"),
 };
 
 fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
@@ -29,7 +29,7 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
             config => config.clone(),
         };
         if instance.app_version_id == to && instance.config == config {
-            return Ok(StepOutcome::with_message("it is written down").into());
+            return Ok(StepOutcome::with_message("the target is recorded").into());
         }
         let (now, operation_id) = (cx.now, cx.operation.id);
         Ok(StepAction::commit(move |tx, _| {

@@ -22,10 +22,10 @@ use crate::{StepAction, StepOutcome};
 
 pub(super) const ROLLING_UPDATE: Step = Step {
     name: "rolling_update",
-    does: "has member after member run that release",
+    does: "upgrade the members one by one",
     verifies: false,
     run,
-    undo: Undo::None("the way back is a rollback, which says so itself"),
+    undo: Undo::None("a rollback is an operation of its own"),
 };
 
 fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
@@ -56,7 +56,7 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
             }
         });
         let Some(wave) = members.iter().map(|member| order(&manifest, member)).min() else {
-            return Ok(StepOutcome::with_message("all of them run it").into());
+            return Ok(StepOutcome::with_message("all members run it").into());
         };
         members.retain(|member| order(&manifest, member) == wave);
         let paces = members

@@ -13,10 +13,10 @@ use crate::{StepAction, StepOutcome};
 
 pub(super) const SHRINK: Step = Step {
     name: "shrink",
-    does: "removes the members that are wanted no more",
+    does: "remove the surplus members",
     verifies: false,
     run,
-    undo: Undo::None("what was removed is not brought back"),
+    undo: Undo::None("removed members are not restored"),
 };
 
 fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {

@@ -23,7 +23,7 @@ use crate::{StepAction, StepOutcome};
 
 pub(super) const START: Step = Step {
     name: "start",
-    does: "adds its members, component after component",
+    does: "add the members, component by component",
     verifies: false,
     run,
     undo: Undo::Run(undo),
@@ -54,7 +54,7 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
                         path(&after),
                         json!({"name": instance.name}),
                     ));
-                    Ok(StepOutcome::Wait { reason: "its state is written down".to_owned(), until: now })
+                    Ok(StepOutcome::Wait { reason: "its state is recorded".to_owned(), until: now })
                 })
             }));
         }
@@ -94,7 +94,7 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
             return Ok(ended(cx, items, StepOutcome::Refused { reason: "below_minimum", message }));
         }
         if next.is_none() {
-            return Ok(ended(cx, items, StepOutcome::with_message("all of its members work")));
+            return Ok(ended(cx, items, StepOutcome::with_message("all of its members are active")));
         }
         let outcome = StepOutcome::Wait { reason: "the next components follow".to_owned(), until: cx.now };
         Ok(waking(cx, &following, ended(cx, items, outcome)))

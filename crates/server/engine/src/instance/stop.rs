@@ -16,16 +16,16 @@ use serde_json::json;
 use super::shrink::{among_all, ended};
 use super::subject::{item_of, order, path, subject};
 use crate::definition::{Step, StepCx, Undo};
-use crate::gather::{Gathered, Planned, TakesOver, failures, gather};
-use crate::member::{REMOVE, VERIFY_WITHDRAWN, manifest_of};
+use crate::gather::{Gathered, Planned, TakesOver, failures, gather, quarantined};
+use crate::member::{REMOVE, VERIFY_WITHDRAWN, WITHDRAW, manifest_of};
 use crate::{StepAction, StepOutcome};
 
 pub(super) const STOP: Step = Step {
     name: "stop",
-    does: "removes its members, component after component",
+    does: "remove the members, component by component",
     verifies: false,
     run,
-    undo: Undo::None("what was removed is not brought back"),
+    undo: Undo::None("removed members are not restored"),
 };
 
 const AT_ONCE: usize = 64;
@@ -49,7 +49,7 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
                         path(&after),
                         json!({"name": instance.name}),
                     ));
-                    Ok(StepOutcome::Wait { reason: "its state is written down".to_owned(), until: now })
+                    Ok(StepOutcome::Wait { reason: "its state is recorded".to_owned(), until: now })
                 })
             }));
         }
@@ -67,10 +67,12 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
         if members.is_empty() {
             return Ok(StepOutcome::with_message("it has no members").into());
         }
-        let last = begun(cx, &manifest, &members).await?;
+        let (last, all) = (begun(cx, &manifest, &members).await?, members.len());
         members.retain(|member| order(&manifest, member) >= last);
+        let is_last_wave = members.len() == all;
         // The whole instance is removed: no other member has to take over the work.
-        let force = json!({"force": is_forced(cx), "with_instance": true});
+        let force = json!({"force": is_forced(cx), "with_instance": true,
+                           "quarantined": cx.operation.input["quarantined"]});
         let planned: Vec<Planned> = members
             .into_iter()
             .map(|member| Planned { member, definition: &REMOVE, input: force.clone() })
@@ -82,8 +84,14 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
                 ended(cx, items, StepOutcome::Wait { reason: "the next components follow".to_owned(), until })
             }
             Gathered::Ended(items, _) => {
-                let message = failures(&items);
-                ended(cx, items, StepOutcome::Refused { reason: "some_failed", message })
+                let outcome = match quarantined(&items) {
+                    Some(outcome) if is_last_wave => outcome,
+                    Some(_) => {
+                        StepOutcome::Wait { reason: "the next components follow".to_owned(), until: cx.now }
+                    }
+                    None => StepOutcome::Refused { reason: "some_failed", message: failures(&items) },
+                };
+                ended(cx, items, outcome)
             }
         })
     })
@@ -119,7 +127,9 @@ async fn withdrawn(cx: &StepCx<'_>, member: &Member) -> Result<bool> {
     };
     let Some(step) = part.step(VERIFY_WITHDRAWN.name) else { return Ok(false) };
     let patience = cx.timing.task + cx.timing.task;
+    // No adapter withdrew it, so the check is not expected to pass before the rest is removed.
+    let skipped = part.step(WITHDRAW.name).is_some_and(|step| step.output["adapter"] == json!("skipped"));
     let held_up = part.state == OperationState::Blocked
-        || step.started_at.is_some_and(|since| cx.now >= since + patience);
+        || step.started_at.is_some_and(|since| skipped || cx.now >= since + patience);
     Ok(step.state == StepState::Done || is_forced(cx) && held_up)
 }

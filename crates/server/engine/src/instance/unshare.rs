@@ -13,10 +13,10 @@ use crate::{StepAction, StepOutcome};
 
 pub(super) const UNSHARE: Step = Step {
     name: "unshare",
-    does: "removes what its members shared",
+    does: "remove the shared directories",
     verifies: true,
     run,
-    undo: Undo::None("what was removed is not brought back"),
+    undo: Undo::None("removed directories are not restored"),
 };
 
 fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
@@ -25,10 +25,10 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
         let network = cx.store.network_lookup(instance.network_id).await?;
         let network = network.ok_or(StoreError::Gone("network".to_owned()))?;
         let Some(files) = network.shared_files else {
-            return Ok(StepOutcome::with_message("its members shared nothing").into());
+            return Ok(StepOutcome::with_message("its members share nothing").into());
         };
         let Some(node) = cx.store.node_sharing(&files).await? else {
-            let reason = format!("no node that is heard has the shared file system {files}");
+            let reason = format!("no reachable node has the shared file system {files}");
             return Ok(StepOutcome::Wait { reason, until: cx.now + cx.timing.look }.into());
         };
         let removal = Ask {
@@ -43,7 +43,7 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
             Asked::Pending(act) => act,
             Asked::Failed(message) => StepOutcome::Refused { reason: "some_failed", message }.into(),
             Asked::Done(_, found) if !found.left.is_empty() => {
-                let message = format!("of what its members shared is left: {}", found.left.join(", "));
+                let message = format!("shared files of its members are left: {}", found.left.join(", "));
                 StepOutcome::Refused { reason: "some_failed", message }.into()
             }
             Asked::Done(task, found) => StepAction::commit(move |tx, _| {
@@ -51,7 +51,7 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
                     tx.network_unshare(network.id).await?;
                     let output = json!({"shared_files": files, "checked": found.checked, "left": 0,
                                         "node_id": task.node_id, "task_id": task.id});
-                    let message = Some("nothing of what its members shared is left".to_owned());
+                    let message = Some("no shared files of its members are left".to_owned());
                     Ok(StepOutcome::Done { output, message, witness: None })
                 })
             }),

@@ -20,10 +20,10 @@ use crate::{StepAction, StepOutcome};
 
 pub(super) const VERIFY_RUNNING: Step = Step {
     name: "verify_running",
-    does: "sees that every component has the members it needs",
+    does: "verify that every component has its minimum of members",
     verifies: true,
     run,
-    undo: Undo::None("looking changes nothing"),
+    undo: Undo::None("verification changes nothing"),
 };
 
 fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {

@@ -14,10 +14,10 @@ use crate::{StepAction, StepOutcome};
 
 pub(super) const VERIFY_STOPPED: Step = Step {
     name: "verify_stopped",
-    does: "sees that nothing of it is left",
+    does: "verify that nothing is left",
     verifies: true,
     run,
-    undo: Undo::None("looking changes nothing"),
+    undo: Undo::None("verification changes nothing"),
 };
 
 fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
@@ -28,7 +28,7 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
         let network = cx.store.network_lookup(instance.network_id).await?;
         let shared = network.is_some_and(|network| network.shared_files.is_some());
         if !living.is_empty() || !neighbours.is_empty() || shared {
-            let also = if shared { ", and what they shared" } else { "" };
+            let also = if shared { ", and their shared files" } else { "" };
             let message = format!(
                 "{} members and {} cells of its network are left{also}",
                 living.len(),

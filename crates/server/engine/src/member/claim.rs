@@ -21,7 +21,7 @@ use crate::{StepAction, StepOutcome};
 
 pub(super) const CLAIM: Step = Step {
     name: "claim",
-    does: "finds room for it: in the allocation that was named, or in one that is made for it",
+    does: "claim capacity: the named allocation, or a new one",
     verifies: false,
     run,
     undo: Undo::Run(undo),
@@ -31,7 +31,7 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
     Box::pin(async move {
         let member = subject(cx).await?;
         if !can_begin(&cx.operation.kind, member.state) {
-            let why = format!("it is {}: there is nothing to find room for", member.state);
+            let why = format!("it is {}: it needs no capacity", member.state);
             return Ok(refused(MemberFailure::ProvisionFailed, why).into());
         }
         if let Some(child) = child::find(cx, "allocation").await? {
@@ -44,7 +44,7 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
                 return Ok(bind(cx, member, &held));
             }
             if !member.allocation_made {
-                let why = "the allocation that was named is not active any more";
+                let why = "the named allocation is no longer active";
                 return Ok(refused(MemberFailure::AllocationEnded, why).into());
             }
         }
@@ -55,7 +55,7 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
 /// Maps the progress of the allocation's creation to an outcome.
 pub(super) fn allocated(cx: &StepCx<'_>, child: &OperationChild) -> StepAction {
     match child.state {
-        OperationState::Succeeded => StepOutcome::with_message("its allocation is there").into(),
+        OperationState::Succeeded => StepOutcome::with_message("its allocation is active").into(),
         state if !state.is_final() => child::wait(cx, child),
         _ => {
             let reason = match child.reason.as_deref() {
@@ -122,7 +122,7 @@ pub(super) async fn make(
     let taken = cx.store.allocation_by_name(member.project_id, &member.name).await?;
     if taken.is_some_and(|taken| !taken.state.is_final()) {
         let why =
-            format!("the project has an allocation called {} already: release or rename it", member.name);
+            format!("the project already has an allocation named {}: release or rename it", member.name);
         return Ok(refused(MemberFailure::ProvisionFailed, why).into());
     }
     let id: AllocationId = cx.env.id();
@@ -172,7 +172,7 @@ pub(super) async fn make(
             let data =
                 json!({"name": allocation.name, "capacity": allocation.capacity, "member_id": member.id});
             effects.events.push((EventType::AllocationRequested, allocation_path(&allocation), data));
-            Ok(StepOutcome::Wait { reason: "its allocation is being made".to_owned(), until: now + look })
+            Ok(StepOutcome::Wait { reason: "its allocation is being created".to_owned(), until: now + look })
         })
     }))
 }
@@ -201,7 +201,7 @@ fn undo<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
         let member = subject(cx).await?;
         // An earlier allocation, with the member's data in it, is not this operation's to release.
         if !child::ever(cx, "allocation").await? {
-            return Ok(StepOutcome::with_message("it was given no other room").into());
+            return Ok(StepOutcome::with_message("no other capacity was claimed for it").into());
         }
         super::release::give_back(cx, &member).await
     })

@@ -7,6 +7,7 @@ use muster_model::member::{Member, MemberFailure};
 use muster_model::operation::OperationState;
 use serde_json::json;
 
+use super::quarantine::quarantine;
 use super::release::{is_released_by_parent, takes_along};
 use super::subject::{refused, subject};
 use crate::cell::DESTROY;
@@ -17,16 +18,19 @@ use crate::{StepAction, StepOutcome, supersede};
 
 pub(super) const DESTROY_CELL: Step = Step {
     name: "destroy_cell",
-    does: "has its cell destroyed, and sees that nothing of it is left",
+    does: "destroy the cell and verify that nothing is left",
     verifies: false,
     run,
-    undo: Undo::None("what was destroyed is not made again behind its owner's back"),
+    undo: Undo::None("a destroyed cell is not recreated without its owner"),
 };
 
 fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
     Box::pin(async move {
         let member = subject(cx).await?;
-        destroy_cell(cx, &member).await
+        match quarantine(cx, &member).await? {
+            Some(act) => Ok(act),
+            None => destroy_cell(cx, &member).await,
+        }
     })
 }
 
@@ -46,7 +50,7 @@ pub(super) async fn destroy_cell(cx: &StepCx<'_>, member: &Member) -> Result<Ste
     let lost = cx.store.node_lookup(cell.node_id).await?.is_some_and(|node| node.unreachable_since.is_some());
     if lost && (is_released_by_parent(cx, member).await? || takes_along(cx, member).await?) {
         return Ok(StepOutcome::with_message(
-            "nobody hears from its node: its allocation's release takes it along",
+            "its node is unreachable: the cell is destroyed with its allocation",
         )
         .into());
     }

@@ -13,23 +13,18 @@ use crate::adapter::{Answered, LetGo, ask_adapter, ask_to_let_go, asked};
 use crate::definition::{Step, StepCx, Undo};
 use crate::{StepAction, StepOutcome};
 
-pub(super) const DRAIN_STEP: Step = Step {
-    name: "drain",
-    does: "has the adapter take it out of work",
-    verifies: false,
-    run,
-    undo: Undo::Run(undo),
-};
+pub(super) const DRAIN_STEP: Step =
+    Step { name: "drain", does: "adapter drains the member", verifies: false, run, undo: Undo::Run(undo) };
 
 /// Explains why a member needs no draining, if so.
 pub(super) fn nothing_to_drain(cx: &StepCx<'_>, member: &Member) -> Option<&'static str> {
     if cx.operation.input["force"] == json!(true) {
-        return Some("it is forced: nobody waits for its work to end");
+        return Some("it is forced: its work is not waited for");
     }
     match member.state {
         MemberState::Active | MemberState::Draining => None,
         MemberState::Drained => Some("it is drained"),
-        _ => Some("no work is on it"),
+        _ => Some("no work runs on it"),
     }
 }
 
@@ -54,7 +49,7 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
                         path(&after),
                         json!({"name": member.name}),
                     ));
-                    Ok(StepOutcome::Wait { reason: "its state is written down".to_owned(), until: now })
+                    Ok(StepOutcome::Wait { reason: "its state is recorded".to_owned(), until: now })
                 })
             }));
         }

@@ -20,22 +20,22 @@ use crate::{Effects, StepAction, StepOutcome};
 
 pub(super) const FENCE: Step = Step {
     name: "fence",
-    does: "cuts it off, where nobody hears from its node",
+    does: "fence the member, if its node is unreachable",
     verifies: true,
     run,
-    undo: Undo::None(
-        "it is let in again with the end of what cut it off, or when its node is heard and clean",
-    ),
+    undo: Undo::None("the fence is lifted when its operation ends, or when its node is reachable and clean"),
 };
 
 /// Fences before a removal that does not wait for the node. A removal that is not forced waits for the node and does not
 /// fence.
 pub(super) const FENCE_IF_FORCED: Step = Step {
     name: "fence",
-    does: "cuts it off, where this is forced and nobody hears from its node",
+    does: "fence the member, if forced and its node is unreachable",
     verifies: true,
     run: run_if_forced,
-    undo: Undo::None("who is removed is not let in again; its node is, when it is heard and clean"),
+    undo: Undo::None(
+        "a removed member stays fenced; its node is admitted again when it is reachable and clean",
+    ),
 };
 
 /// Returns the cell of a member that stays although the cell or the member is fenced.
@@ -70,13 +70,13 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
         };
         let Some((node, since)) = lost_node(cx, &cell).await? else {
             let Some(cell) = cut_off(cx, &member).await? else {
-                return Ok(StepOutcome::with_message("its node is heard: there is nothing to cut off").into());
+                return Ok(StepOutcome::with_message("its node is reachable: nothing to fence").into());
             };
             let now = cx.now;
             return Ok(StepAction::commit(move |tx, effects| {
                 Box::pin(async move {
                     let_in(tx, effects, &member, &cell, now).await?;
-                    Ok(StepOutcome::with_message("its node is heard again: it is not cut off any more"))
+                    Ok(StepOutcome::with_message("its node is reachable again: the fence is lifted"))
                 })
             }));
         };
@@ -87,21 +87,46 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
 fn run_if_forced<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
     Box::pin(async move {
         if cx.operation.input["force"] != json!(true) {
-            return Ok(StepOutcome::with_message("it is not forced: nobody is cut off").into());
+            return Ok(StepOutcome::with_message("it is not forced: no member is fenced").into());
         }
         let member = subject(cx).await?;
         if member.fenced {
-            return Ok(StepOutcome::with_message("it is cut off already").into());
+            return Ok(StepOutcome::with_message("it is already fenced").into());
         }
         let Some(cell) = cell_of(cx, &member).await?.filter(|cell| !cell.state.is_final()) else {
             return Ok(StepOutcome::with_message("it has no cell").into());
         };
         // A leaving member is not unfenced either if its node recovers meanwhile: its cell is destroyed.
         let Some((node, since)) = lost_node(cx, &cell).await? else {
-            return Ok(StepOutcome::with_message("its node is heard: there is nothing to cut off").into());
+            return Ok(StepOutcome::with_message("its node is reachable: nothing to fence").into());
         };
         cut(cx, member, cell, node, since).await
     })
+}
+
+/// Cuts a member off whose node was lost after its operation had passed the fence. Returns the action until it is cut off.
+pub(super) async fn ensure_cut_off(cx: &StepCx<'_>, member: &Member) -> Result<Option<StepAction>> {
+    if member.fenced {
+        return Ok(None);
+    }
+    let Some(cell) = cell_of(cx, member).await?.filter(|cell| !cell.state.is_final()) else {
+        return Ok(None);
+    };
+    let Some((node, since)) = lost_node(cx, &cell).await? else { return Ok(None) };
+    let now = cx.now;
+    Ok(Some(match cut(cx, member.clone(), cell, node, since).await? {
+        StepAction::Return(outcome) => outcome.into(),
+        StepAction::Commit(write) => StepAction::commit(move |tx, effects| {
+            Box::pin(async move {
+                Ok(match write(tx, effects).await? {
+                    StepOutcome::Done { .. } => {
+                        StepOutcome::Wait { reason: "it is cut off".to_owned(), until: now }
+                    }
+                    waits => waits,
+                })
+            })
+        }),
+    }))
 }
 
 /// Returns the node of a cell and since when it is unreachable, if it is.
@@ -126,7 +151,7 @@ async fn cut(
                 // Its neighbours must drop it and are notified at once.
                 effects.tasks_for.extend(tx.bump_desired(cell.network_id, cell.node_id).await?);
                 Ok(StepOutcome::Wait {
-                    reason: "its neighbours are told to forget it".to_owned(),
+                    reason: "waiting for its neighbours to remove it from their configuration".to_owned(),
                     until: now,
                 })
             })
@@ -134,7 +159,7 @@ async fn cut(
     }
     let behind = cx.store.wanted_behind(cell.network_id).await?;
     if !behind.is_empty() {
-        let reason = format!("these nodes have not forgotten it yet: {}", behind.join(", "));
+        let reason = format!("these nodes have not removed it yet: {}", behind.join(", "));
         return Ok(StepOutcome::Wait { reason, until: cx.now + SignedDuration::from_millis(200) }.into());
     }
     let instance = instance(cx, &member).await?;
@@ -145,7 +170,7 @@ async fn cut(
         // Twice, as a margin: its clock started at its last contact with the server, before the server's last contact with it.
         let until = since + SignedDuration::from_secs(i64::from(seconds) * 2);
         if cx.now < until {
-            let reason = format!("it stops by itself when it is cut off, by {until} at the latest");
+            let reason = format!("the fenced member stops itself, by {until} at the latest");
             return Ok(StepOutcome::Wait { reason, until }.into());
         }
     }
@@ -159,7 +184,7 @@ async fn cut(
         node_id: None,
         task_id: None,
         actor_id: None,
-        checked: json!([{"what": "every node of its network that is heard has forgotten it",
+        checked: json!([{"what": "every reachable node of its network has removed it",
                              "node": node.name, "unreachable_since": since}]),
         result: json!({}),
         at: cx.now,

@@ -18,10 +18,10 @@ use crate::{StepAction, StepOutcome};
 
 pub(super) const FINALIZE: Step = Step {
     name: "finalize",
-    does: "sees that nothing is left of it",
+    does: "verify that nothing is left of it",
     verifies: true,
     run,
-    undo: Undo::None("looking changes nothing"),
+    undo: Undo::None("verification changes nothing"),
 };
 
 fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
@@ -38,7 +38,7 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
                 // It was never created; the undo of its creation verified that nothing is left.
                 CellState::Failed => {}
                 state => {
-                    let reason = format!("its cell is {state}, and goes with its allocation");
+                    let reason = format!("its cell is {state}, and is destroyed with its allocation");
                     return Ok(StepOutcome::Wait { reason, until: cx.now + cx.timing.look }.into());
                 }
             }
@@ -56,7 +56,7 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
             let others = cx.store.member_in(id).await?.iter().any(|other| other.id != member.id);
             let ended = matches!(allocation.state, AllocationState::Released | AllocationState::Failed);
             if !ended && !others {
-                let why = format!("the allocation that was made for it is {}", allocation.state);
+                let why = format!("the allocation created for it is {}", allocation.state);
                 return Ok(refused(MemberFailure::ProvisionFailed, why).into());
             }
             checked.push(json!({"what": "its allocation", "allocation_id": id, "state": allocation.state,

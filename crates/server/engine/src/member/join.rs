@@ -15,7 +15,7 @@ use crate::proof::component;
 use crate::{StepAction, StepOutcome};
 
 pub(super) const JOIN: Step =
-    Step { name: "join", does: "has the adapter take it in", verifies: false, run, undo: Undo::Run(undo) };
+    Step { name: "join", does: "adapter joins the member", verifies: false, run, undo: Undo::Run(undo) };
 
 fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
     Box::pin(async move {
@@ -32,7 +32,7 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
                     tx.member_move(&member, &after, now).await?;
                     let data = json!({"name": member.name, "incarnation": member.incarnation});
                     effects.events.push((EventType::MemberJoining, path(&after), data));
-                    Ok(StepOutcome::Wait { reason: "its state is written down".to_owned(), until: now })
+                    Ok(StepOutcome::Wait { reason: "its state is recorded".to_owned(), until: now })
                 })
             }));
         }
@@ -61,7 +61,7 @@ async fn comes_first(cx: &StepCx<'_>, instance: &Instance, member: &Member) -> R
     let own = component(&manifest, member)?.update_order;
     for before in manifest.components.iter().filter(|other| other.update_order < own) {
         if let Some((name, state)) = cx.store.member_not_active(instance.id, &before.key).await? {
-            return Ok(Some(format!("it joins when {name} works, which is {state}")));
+            return Ok(Some(format!("it joins when {name} is active, which is {state}")));
         }
     }
     Ok(None)
@@ -78,11 +78,11 @@ fn undo<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
                     // An adapter may have leased it since the read above: then check again.
                     if tx.adapter_step_cancel_of(operation, now).await? {
                         return Ok(StepOutcome::Wait {
-                            reason: "an adapter began at this moment".to_owned(),
+                            reason: "an adapter started concurrently".to_owned(),
                             until: now,
                         });
                     }
-                    Ok(StepOutcome::with_message("no adapter had begun"))
+                    Ok(StepOutcome::with_message("no adapter had started"))
                 })
             }));
         }

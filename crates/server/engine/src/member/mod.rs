@@ -12,6 +12,7 @@ mod join;
 mod provision;
 mod publish;
 mod pull_image;
+mod quarantine;
 mod recover;
 mod release;
 mod remove;
@@ -34,6 +35,7 @@ pub(crate) use add::fail_unstarted;
 pub use at_rest::at_rest;
 pub use drain::DRAIN;
 pub(crate) use join::IN_ORDER;
+pub(crate) use quarantine::remainder;
 pub use recover::RECOVER;
 pub use remove::REMOVE;
 pub use replace::REPLACE;
@@ -43,6 +45,7 @@ pub(crate) use subject::{manifest_of, path};
 pub(crate) use swap::stays;
 pub use upgrade::UPGRADE;
 pub(crate) use verify_withdrawn::VERIFY_WITHDRAWN;
+pub(crate) use withdraw::WITHDRAW;
 
 use muster_manifest::Verb;
 

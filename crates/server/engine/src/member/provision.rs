@@ -22,7 +22,7 @@ use crate::{StepAction, StepOutcome, supersede};
 
 pub(super) const PROVISION: Step = Step {
     name: "provision",
-    does: "has its cell made, of what the release says",
+    does: "create the cell from the release",
     verifies: false,
     run,
     undo: Undo::Run(undo),
@@ -109,7 +109,7 @@ async fn remake(
                 ..member.clone()
             };
             tx.member_move(&member, &after, now).await?;
-            Ok(StepOutcome::Wait { reason: "its cell is being made anew".to_owned(), until: now + look })
+            Ok(StepOutcome::Wait { reason: "its cell is being recreated".to_owned(), until: now + look })
         })
     }))
 }
@@ -168,7 +168,7 @@ async fn make(
                 .network_ensure(network.id, network.tenant_id, network.project_id, &network.name, now)
                 .await?;
             let Some(host) = free_host(&tx.cell_hosts(network.id).await?) else {
-                let why = "every address of the instance's network is taken: remove a member first";
+                let why = "every address of the instance's network is in use: remove a member first";
                 return Ok(refused(MemberFailure::ProvisionFailed, why));
             };
             cell.host = host;
@@ -189,7 +189,7 @@ async fn make(
             let data =
                 json!({"name": cell.name, "allocation_id": cell.allocation_id, "member_id": member.id});
             effects.events.push((EventType::CellRequested, cell_path(&cell), data));
-            Ok(StepOutcome::Wait { reason: "its cell is being made".to_owned(), until: now + look })
+            Ok(StepOutcome::Wait { reason: "its cell is being created".to_owned(), until: now + look })
         })
     }))
 }
@@ -235,7 +235,7 @@ async fn choose_ports(
 }
 
 fn no_port() -> StepOutcome {
-    refused(MemberFailure::ProvisionFailed, "every port of the node that can lead to cells is taken")
+    refused(MemberFailure::ProvisionFailed, "every publishable port of the node is in use")
 }
 
 /// Records the incarnation of the created cell.
@@ -321,7 +321,7 @@ fn undo<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
                 |child: &&OperationChild| !child.state.is_final() && child.state != OperationState::Blocked;
             return Ok(match children.iter().find(moves) {
                 Some(child) => child::wait(cx, child),
-                None => StepOutcome::with_message("its cell was there before, and stays").into(),
+                None => StepOutcome::with_message("its cell existed before, and stays").into(),
             });
         }
         // A destruction supersedes any open creation, and verifies the result itself.

@@ -11,10 +11,10 @@ use crate::{StepAction, StepOutcome};
 
 pub(super) const PUBLISH: Step = Step {
     name: "publish",
-    does: "lets it be known",
+    does: "publish the change",
     verifies: false,
     run,
-    undo: Undo::None("what was told was so"),
+    undo: Undo::None("published events stay true"),
 };
 
 fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {

@@ -20,10 +20,10 @@ use crate::{StepAction, StepOutcome};
 
 pub(super) const PULL_IMAGE: Step = Step {
     name: "pull_image",
-    does: "fetches and unpacks the release's image on its node, while the old cell works",
+    does: "pull and unpack the new image while the old cell runs",
     verifies: false,
     run,
-    undo: Undo::None("an image that is there changes nothing for the cell that runs"),
+    undo: Undo::None("an additional image does not affect the running cell"),
 };
 
 fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
@@ -35,7 +35,7 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
         let component = component(&manifest, &member)?;
         let artifact_id = artifact_of(cx, version, component).await?;
         let Some(cell) = cell_of(cx, &member).await?.filter(|cell| !cell.state.is_final()) else {
-            return Ok(StepOutcome::with_message("it has no cell whose work could go on meanwhile").into());
+            return Ok(StepOutcome::with_message("it has no cell that could run meanwhile").into());
         };
         let spec = spec_of(&manifest, component, &member, &instance.name)?;
         let next = Cell { spec: json!(spec), artifact_id, ..cell };

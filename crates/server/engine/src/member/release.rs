@@ -9,6 +9,7 @@ use muster_model::member::{Member, MemberFailure, MemberState};
 use muster_model::operation::OperationState;
 use serde_json::json;
 
+use super::quarantine::quarantine;
 use super::subject::{refused, subject};
 use crate::allocation::RELEASE as RELEASE_ALLOCATION;
 use crate::child::{self, Part};
@@ -17,10 +18,10 @@ use crate::{StepAction, StepOutcome, supersede};
 
 pub(super) const RELEASE: Step = Step {
     name: "release",
-    does: "wipes and releases the allocation that was made for it",
+    does: "wipe and release its own allocation",
     verifies: false,
     run,
-    undo: Undo::None("what is free may belong to somebody else already"),
+    undo: Undo::None("the capacity may be claimed again already"),
 };
 
 /// Interval at which the removal of another leaving member is checked.
@@ -29,17 +30,20 @@ const SOON: SignedDuration = SignedDuration::from_millis(200);
 fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
     Box::pin(async move {
         let member = subject(cx).await?;
-        give_back(cx, &member).await
+        match quarantine(cx, &member).await? {
+            Some(act) => Ok(act),
+            None => give_back(cx, &member).await,
+        }
     })
 }
 
 /// Releases the allocation made for a member; an allocation named by its owner is left alone.
 pub(super) async fn give_back(cx: &StepCx<'_>, member: &Member) -> Result<StepAction> {
     let Some(id) = member.allocation_id.filter(|_| member.allocation_made) else {
-        return Ok(StepOutcome::with_message("its allocation is its owner's").into());
+        return Ok(StepOutcome::with_message("its allocation belongs to its owner").into());
     };
     let Some(allocation) = cx.store.allocation_lookup(id).await? else {
-        return Ok(StepOutcome::with_message("there is none").into());
+        return Ok(StepOutcome::with_message("it has none").into());
     };
     if allocation.state.is_final() {
         return Ok(StepOutcome::with_message(format!("it is {}", allocation.state)).into());
@@ -106,18 +110,21 @@ pub(super) async fn keeps(
             let left = Member { allocation_made: false, ..member.clone() };
             tx.member_move(member, &left, now).await?;
             tx.member_move(other, &Member { allocation_made: true, ..other.clone() }, now).await?;
-            Some(StepOutcome::with_message(format!("{} is in it, and it is released with that", other.name)))
+            Some(StepOutcome::with_message(format!(
+                "{} is in it, and the allocation is released with that",
+                other.name
+            )))
         }
         Whose::Owners(cell) => {
             let left = Member { allocation_made: false, ..member.clone() };
             tx.member_move(member, &left, now).await?;
             Some(StepOutcome::with_message(format!(
-                "the cell {} is in it: it is its owner's, and stays",
+                "the cell {} is in it: it belongs to its owner and stays",
                 cell.name
             )))
         }
         Whose::Leaving(other) => {
-            let reason = format!("{} is in it and on its way out, and has to be gone first", other.name);
+            let reason = format!("waiting until {} is removed from it", other.name);
             Some(StepOutcome::Wait { reason, until: now + SOON })
         }
     })

@@ -1,23 +1,28 @@
 //! Removes a member: fence it if forced and its node is unreachable · drain it, unless it is drained or this is forced ·
 //! withdraw it through the adapter · verify · destroy its cell · wipe and release the allocation made for it · verify that
-//! nothing is left.
+//! nothing is left. A forced one ends before the destruction if the node is unreachable, and leaves the rest in quarantine.
 
 use futures::future::BoxFuture;
 use muster_db::Result;
 use muster_ids::{MemberId, TypedId as _};
+use muster_model::member::Member;
 use muster_model::operation::OperationState;
+use serde_json::json;
 
 use super::destroy_cell::DESTROY_CELL;
 use super::drain_step::DRAIN_STEP;
 use super::fence::FENCE_IF_FORCED;
 use super::finalize::FINALIZE;
+use super::quarantine::hand_over;
 use super::release::RELEASE;
+use super::subject::subject;
 use super::verify_drained::VERIFY_DRAINED;
 use super::verify_withdrawn::VERIFY_WITHDRAWN;
 use super::withdraw::WITHDRAW;
-use crate::StepAction;
 use crate::bulk_cleanup::{Intent, settle_members};
 use crate::definition::{Abandon, AtDeadline, Definition, OnFailure, StepCx};
+use crate::step_outcome::QUARANTINED;
+use crate::{StepAction, StepOutcome};
 
 /// `member.remove`. It cannot be rolled back: a stuck removal is blocked, or superseded by a forced one.
 pub const REMOVE: Definition = Definition {
@@ -42,11 +47,31 @@ pub const REMOVE: Definition = Definition {
 };
 
 /// A removal that never started removed no member: the desired count is restored. The parent does the counting for its
-/// children.
+/// children. What a forced removal left on an unreachable node is handed over to the platform. A member that joined only after its removal was accepted is subtracted now.
 fn settle<'a>(cx: &'a StepCx<'a>, state: OperationState) -> BoxFuture<'a, Result<StepAction>> {
+    if cx.operation.reason.as_deref() == Some(QUARANTINED) && state == OperationState::Partial {
+        return Box::pin(hand_over(cx));
+    }
+    if state == OperationState::Succeeded {
+        return Box::pin(async move { subtract_uncounted(cx, subject(cx).await?) });
+    }
     let meant = match cx.operation.parent_id {
         None => vec![(MemberId::from_uuid(cx.operation.subject_id), Intent::Remove)],
         Some(_) => Vec::new(),
     };
     settle_members(cx, state, meant)
+}
+
+fn subtract_uncounted(cx: &StepCx<'_>, member: Member) -> Result<StepAction> {
+    let id = json!(member.id);
+    let listed = cx.operation.input["uncounted"].as_array().is_some_and(|ids| ids.contains(&id));
+    if !listed || member.active_witness_id.is_none() {
+        return Ok(StepOutcome::done().into());
+    }
+    Ok(StepAction::commit(move |tx, _| {
+        Box::pin(async move {
+            tx.component_want(member.instance_id, &member.component_key, -1, 0).await?;
+            Ok(StepOutcome::done())
+        })
+    }))
 }

@@ -21,7 +21,7 @@ use crate::{StepAction, StepOutcome, Timing};
 
 pub(super) const RESERVE: Step = Step {
     name: "reserve",
-    does: "reserves room for the successor, before anything of the old one is touched",
+    does: "reserve capacity for the successor",
     verifies: false,
     run,
     undo: Undo::Run(undo),
@@ -32,7 +32,7 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
         let new = successor(cx).await?;
         // A newer replacement continues with the successor of an older one.
         if new.state != MemberState::Requested {
-            return Ok(StepOutcome::with_message(format!("{} has its room", new.name)).into());
+            return Ok(StepOutcome::with_message(format!("capacity for {} is reserved", new.name)).into());
         }
         if let Some(child) = child::find(cx, "allocation").await? {
             return Ok(allocated(cx, &child));
@@ -43,7 +43,7 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
                 Ok(match held.filter(|held| held.state == AllocationState::Active) {
                     Some(held) => StepOutcome::with_message(format!("it goes into {}", held.name)).into(),
                     None => {
-                        let why = "the allocation that was named is not active any more";
+                        let why = "the named allocation is no longer active";
                         refused(MemberFailure::AllocationEnded, why).into()
                     }
                 })

@@ -13,10 +13,10 @@ use crate::{StepAction, StepOutcome};
 
 pub(super) const RESUME_STEP: Step = Step {
     name: "resume",
-    does: "has the adapter put it back to work",
+    does: "adapter resumes the member",
     verifies: false,
     run,
-    undo: Undo::None("what works is not taken out of work behind its owner's back"),
+    undo: Undo::None("an active member is not drained without its owner"),
 };
 
 fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
@@ -25,7 +25,7 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
         let instance = instance(cx, &member).await?;
         let rests = matches!(member.state, MemberState::Drained | MemberState::Draining);
         if rests && member.app_version_id != Some(instance.app_version_id) {
-            let message = "its instance runs another release by now: replace it".to_owned();
+            let message = "its instance runs another release now: replace it".to_owned();
             return Ok(StepOutcome::Refused { reason: "invalid_state", message }.into());
         }
         if member.state == MemberState::Drained {
@@ -38,17 +38,16 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
                         ..member.clone()
                     };
                     tx.member_move(&member, &after, now).await?;
-                    Ok(StepOutcome::Wait { reason: "its state is written down".to_owned(), until: now })
+                    Ok(StepOutcome::Wait { reason: "its state is recorded".to_owned(), until: now })
                 })
             }));
         }
         if member.state == MemberState::Active {
-            return Ok(StepOutcome::with_message("it is at work").into());
+            return Ok(StepOutcome::with_message("it is active").into());
         }
         // An earlier operation in the queue may have removed or failed it.
         if !matches!(member.state, MemberState::Draining | MemberState::Joining) {
-            let message =
-                format!("it is {}, and only one that is drained can be put back to work", member.state);
+            let message = format!("it is {}, and only a drained member can be resumed", member.state);
             return Ok(StepOutcome::Refused { reason: "invalid_state", message }.into());
         }
         let manifest = manifest_of(cx, running_version(&member, &instance)).await?;

@@ -25,8 +25,8 @@ pub(super) async fn hold(
     let Some(path) = spec.shared.first() else { return Ok(None) };
     let Some(own) = node.shared_files else {
         let why = format!(
-            "its members share {path}, and the node {} shares no files with others: its operator starts the agent with --shared-files, \
-             or it is placed elsewhere",
+            "its members share {path}, and the node {} shares no files: its operator can start the agent \
+             with --shared-files, or the member is placed elsewhere",
             node.name
         );
         return Ok(Some(refused(MemberFailure::ProvisionFailed, why)));
@@ -35,7 +35,7 @@ pub(super) async fn hold(
         return Ok(None);
     }
     let why = format!(
-        "its members share {path}, and the node {} shares another file system than the nodes of the members before it",
+        "its members share {path}, and the node {} has another shared file system than the nodes of the other members",
         node.name
     );
     Ok(Some(refused(MemberFailure::ProvisionFailed, why)))

@@ -20,7 +20,7 @@ use crate::{StepAction, StepOutcome, supersede};
 
 pub(super) const SWAP_BEGIN: Step = Step {
     name: "swap_begin",
-    does: "has the new one come, or the old one go, as its component says",
+    does: "start the new member or remove the old, by replace_order",
     verifies: false,
     run: first,
     undo: Undo::Run(undo_first),
@@ -28,10 +28,10 @@ pub(super) const SWAP_BEGIN: Step = Step {
 
 pub(super) const SWAP_FINISH: Step = Step {
     name: "swap_finish",
-    does: "has the old one go, or the new one come",
+    does: "remove the old member or start the new",
     verifies: false,
     run: second,
-    undo: Undo::None("what has come stays, and what has gone is gone"),
+    undo: Undo::None("active members stay, and removed ones are not restored"),
 };
 
 async fn new_first(cx: &StepCx<'_>, old: &Member) -> Result<bool> {
@@ -83,7 +83,7 @@ fn first<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
                 let goes = matches!(old.state, MemberState::Removing | MemberState::Removed);
                 if goes && cx.operation.input["inherited"].is_null() {
                     let why =
-                        format!("{} is {} by another operation: nobody takes its place", old.name, old.state);
+                        format!("{} is {} by another operation: it is not replaced", old.name, old.state);
                     return Ok(refused(MemberFailure::Cancelled, why).into());
                 }
                 match new_first(cx, &old).await? {
@@ -140,7 +140,7 @@ async fn come(cx: &StepCx<'_>) -> Result<StepAction> {
     Ok(StepAction::commit(move |tx, _| {
         Box::pin(async move {
             tx.operation_open(&opened).await?;
-            Ok(StepOutcome::Wait { reason: format!("{} takes its place", new.name), until: now + look })
+            Ok(StepOutcome::Wait { reason: format!("{} replaces it", new.name), until: now + look })
         })
     }))
 }
@@ -155,7 +155,7 @@ async fn go(cx: &StepCx<'_>, old: &Member) -> Result<StepAction> {
             OperationState::Succeeded => StepOutcome::with_message(format!("{} is removed", old.name)).into(),
             _ if fenced => {
                 let says =
-                    format!("{} is cut off, and is removed by {} when its node is heard", old.name, child.id);
+                    format!("{} is fenced, and {} removes it when its node is reachable", old.name, child.id);
                 StepOutcome::with_message(says).into()
             }
             state if !state.is_final() => child::wait(cx, &child),
@@ -210,7 +210,7 @@ fn undo_first<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
                 Box::pin(async move {
                     child::cancel(tx, child.id, now).await?;
                     Ok(StepOutcome::Wait {
-                        reason: format!("{} has to end first", child.id),
+                        reason: format!("waiting until {} has ended", child.id),
                         until: now + look,
                     })
                 })
@@ -243,13 +243,13 @@ fn undo_first<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
 async fn undo_removal(cx: &StepCx<'_>) -> Result<StepAction> {
     let old = subject(cx).await?;
     if old.state != MemberState::Removed {
-        let reason = format!("{} is on its way out, and has to be gone first", old.name);
+        let reason = format!("waiting until {} is removed", old.name);
         return Ok(StepOutcome::Wait { reason, until: cx.now + cx.timing.look }.into());
     }
     Ok(StepAction::commit(move |tx, _| {
         Box::pin(async move {
             tx.component_want(old.instance_id, &old.component_key, -1, 0).await?;
-            Ok(StepOutcome::with_message(format!("{} is removed, and is not brought back", old.name)))
+            Ok(StepOutcome::with_message(format!("{} is removed and is not restored", old.name)))
         })
     }))
 }

@@ -20,13 +20,14 @@ pub(super) async fn refusal_of(cx: &StepCx<'_>, id: ArtifactId) -> Result<Option
 
 fn refusal(artifact: &Artifact, policy: &TrustPolicy, keys: &[PublisherKey]) -> Option<String> {
     if artifact.state == ArtifactState::Retired {
-        return Some(format!("the artifact {} is retired, and nothing starts from it", artifact.digest));
+        return Some(format!(
+            "the artifact {} is retired, and no cell can be created from it",
+            artifact.digest
+        ));
     }
     let unsigned = || {
-        let why = format!(
-            "the artifact {} is {}, and has no signature that counts",
-            artifact.digest, artifact.state
-        );
+        let why =
+            format!("the artifact {} is {}, and has no valid signature", artifact.digest, artifact.state);
         (!policy.lets_unsigned(artifact.state)).then_some(why)
     };
     let Some(verdict) = &artifact.verdict else { return unsigned() };
@@ -35,7 +36,7 @@ fn refusal(artifact: &Artifact, policy: &TrustPolicy, keys: &[PublisherKey]) -> 
             let counts = |key: &PublisherKey| Some(key.id) == verdict.key_id && key.revoked_at.is_none();
             (!keys.iter().any(counts)).then(|| {
                 format!(
-                    "the key that signed the artifact {} was revoked: have another signature verified with \
+                    "the key that signed the artifact {} was revoked: sign it with another key and run \
                      `muster artifact verify`",
                     artifact.digest
                 )

@@ -14,10 +14,10 @@ use crate::{StepAction, StepOutcome};
 
 pub(super) const VERIFY_ACTIVE: Step = Step {
     name: "verify_active",
-    does: "looks at its cell, and runs the checks of its manifest",
+    does: "inspect the cell and run the manifest's checks",
     verifies: true,
     run,
-    undo: Undo::None("looking changes nothing"),
+    undo: Undo::None("verification changes nothing"),
 };
 
 fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {

@@ -15,10 +15,10 @@ use crate::{StepAction, StepOutcome};
 
 pub(super) const VERIFY_DRAINED: Step = Step {
     name: "verify_drained",
-    does: "runs the checks that say that no work is on it",
+    does: "run the manifest's checks that it is drained",
     verifies: true,
     run,
-    undo: Undo::None("looking changes nothing"),
+    undo: Undo::None("verification changes nothing"),
 };
 
 fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {

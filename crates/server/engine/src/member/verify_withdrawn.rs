@@ -16,17 +16,17 @@ use crate::{StepAction, StepOutcome};
 
 pub(crate) const VERIFY_WITHDRAWN: Step = Step {
     name: "verify_withdrawn",
-    does: "runs the checks that say that nothing counts on it any more",
+    does: "run the manifest's checks that it is removed",
     verifies: true,
     run,
-    undo: Undo::None("looking changes nothing"),
+    undo: Undo::None("verification changes nothing"),
 };
 
 fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
     Box::pin(async move {
         let member = subject(cx).await?;
         if member.state == MemberState::Removed || member.incarnation == 0 {
-            return Ok(StepOutcome::with_message("nothing ever counted on it").into());
+            return Ok(StepOutcome::with_message("no other member ever depended on it").into());
         }
         let instance = instance(cx, &member).await?;
         let manifest = manifest_of(cx, running_version(&member, &instance)).await?;
@@ -54,14 +54,15 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
             } else if has_observer(cx, &instance, &member, &check).await? {
                 others.push((number, check));
             } else {
-                let why = format!("no member of {} is left to ask", check.place);
+                let why = format!("no member of {} is left to run the check in", check.place);
                 unasked.push(not_checked(number, &check, &why, &[]));
             }
         }
         let mut evidence = match run_numbered(cx, &manifest, &instance, &member, &own).await? {
             Proof::Pending(act) => return Ok(act),
             Proof::Seen(evidence) => evidence,
-            // A forced removal destroys the cell whatever its own checks report; only the checks of others can prevent it.
+            // A forced removal destroys the cell whatever its own checks report; only a check that another member runs can
+            // prevent it.
             Proof::Not(why) if forced => {
                 let checked = json!({"what": "checks in its own cell", "does_not_hold": why, "forced": true});
                 Evidence { checked: vec![checked], ..Evidence::default() }

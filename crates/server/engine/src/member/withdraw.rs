@@ -12,12 +12,12 @@ use crate::adapter::{LetGo, ask_to_let_go};
 use crate::definition::{Step, StepCx, Undo};
 use crate::{StepAction, StepOutcome};
 
-pub(super) const WITHDRAW: Step = Step {
+pub(crate) const WITHDRAW: Step = Step {
     name: "withdraw",
-    does: "has the adapter forget it",
+    does: "adapter withdraws the member",
     verifies: false,
     run,
-    undo: Undo::None("what the others have forgotten is not brought back"),
+    undo: Undo::None("a withdrawn member is not restored"),
 };
 
 fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
@@ -41,13 +41,13 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
                         path(&after),
                         json!({"name": member.name}),
                     ));
-                    Ok(StepOutcome::Wait { reason: "its state is written down".to_owned(), until: now })
+                    Ok(StepOutcome::Wait { reason: "its state is recorded".to_owned(), until: now })
                 })
             }));
         }
         // No adapter ever joined it, so none has to withdraw it.
         if member.incarnation == 0 {
-            return Ok(StepOutcome::with_message("no adapter ever heard of it").into());
+            return Ok(StepOutcome::with_message("no adapter ever knew of it").into());
         }
         let instance = instance(cx, &member).await?;
         let manifest = manifest_of(cx, running_version(&member, &instance)).await?;

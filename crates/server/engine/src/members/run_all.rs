@@ -8,12 +8,17 @@ use serde_json::Value;
 
 use crate::child;
 use crate::definition::{Step, StepCx, Undo};
-use crate::gather::{Gathered, Planned, TakesOver, failures, gather};
+use crate::gather::{Gathered, Planned, TakesOver, failures, gather, quarantined};
 use crate::member::{definitions_for, manifest_of};
 use crate::{StepAction, StepOutcome};
 
-pub(super) const RUN_ALL: Step =
-    Step { name: "run_all", does: "does it with each of them", verifies: false, run, undo: Undo::Run(undo) };
+pub(super) const RUN_ALL: Step = Step {
+    name: "run_all",
+    does: "run the operation on each member",
+    verifies: false,
+    run,
+    undo: Undo::Run(undo),
+};
 
 /// Default concurrency.
 const AT_ONCE: usize = 64;
@@ -51,8 +56,11 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
         let all = items.len();
         Ok(StepAction::commit(move |_, effects| {
             Box::pin(async move {
-                let why = failures(&items);
+                let (why, quarantined) = (failures(&items), quarantined(&items));
                 effects.items = Some(items);
+                if let Some(refused) = quarantined {
+                    return Ok(refused);
+                }
                 Ok(match succeeded {
                     done if done == all => StepOutcome::with_message(format!("all {all} of them")),
                     0 => StepOutcome::Refused {
@@ -86,7 +94,7 @@ fn undo<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
         let children = cx.store.operation_children(cx.operation.id).await?;
         let open: Vec<_> = children.into_iter().filter(|child| !child.state.is_final()).collect();
         if open.is_empty() {
-            return Ok(StepOutcome::with_message("nothing of it is under way").into());
+            return Ok(StepOutcome::with_message("nothing is in progress").into());
         }
         let (now, look, left) = (cx.now, cx.timing.look, open.len());
         Ok(StepAction::commit(move |tx, _| {
@@ -95,7 +103,7 @@ fn undo<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
                     child::cancel(tx, child.id, now).await?;
                 }
                 Ok(StepOutcome::Wait {
-                    reason: format!("{left} of them have to end first"),
+                    reason: format!("waiting until {left} of them have ended"),
                     until: now + look,
                 })
             })

@@ -15,10 +15,10 @@ use crate::{StepAction, StepOutcome};
 
 pub(super) const CLEAN_ORPHANS: Step = Step {
     name: "clean_orphans",
-    does: "has the node remove what belongs to nothing, if that was asked for",
+    does: "remove orphans on the node, if requested",
     verifies: true,
     run,
-    undo: Undo::None("what belonged to nobody is not missed by anybody"),
+    undo: Undo::None("orphans are not restored"),
 };
 
 fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
@@ -32,17 +32,14 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
         let wanted = cx.operation.input["repair"].as_bool().unwrap_or(false);
         let path = format!("/v1/nodes/{}", node.id);
         let mut data =
-            json!({"name": node.name, "orphans": orphans.len(), "missing": missing.len(), "mended": false});
+            json!({"name": node.name, "orphans": orphans.len(), "missing": missing.len(), "repaired": false});
         if orphans.is_empty() && missing.is_empty() {
-            return Ok(tell(path, data, "there is nothing to sweep away".to_owned()));
+            return Ok(tell(path, data, "no orphans to remove".to_owned()));
         }
         if orphans.is_empty() || !wanted {
             // Fail, so that a script learns of the differences from the exit status.
-            let advice = if orphans.is_empty() {
-                ""
-            } else {
-                "; repeat with `--repair` to sweep away what belongs to nothing"
-            };
+            let advice =
+                if orphans.is_empty() { "" } else { "; repeat with `--repair` to remove the orphans" };
             let message = format!("{}{advice}", Differences { orphans, missing }.said(things));
             return Ok(StepOutcome::Refused { reason: "differences_found", message }.into());
         }
@@ -68,11 +65,11 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
             Asked::Done(_, found) => {
                 let left = differences(cx, &node, &found).await?;
                 if !left.orphans.is_empty() {
-                    let message = format!("swept, but still there: {}", left.said(found.things.len()));
+                    let message = format!("removed, but still present: {}", left.said(found.things.len()));
                     return Ok(StepOutcome::Refused { reason: "verify_failed", message }.into());
                 }
-                data["mended"] = json!(true);
-                Ok(tell(path, data, format!("swept away, and looked: {}", left.said(found.things.len()))))
+                data["repaired"] = json!(true);
+                Ok(tell(path, data, format!("removed and verified: {}", left.said(found.things.len()))))
             }
         }
     })

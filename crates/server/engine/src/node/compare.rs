@@ -19,10 +19,10 @@ use crate::{StepAction, StepOutcome};
 
 pub(super) const COMPARE: Step = Step {
     name: "compare",
-    does: "looks at everything of ours on the node, and compares it with what is written",
+    does: "survey the node and compare it with the database",
     verifies: true,
     run,
-    undo: Undo::None("looking changes nothing"),
+    undo: Undo::None("verification changes nothing"),
 };
 
 /// Number of differences listed in a message.
@@ -82,7 +82,7 @@ impl Differences {
         }
         let orphans = self.orphans.iter().map(|thing| {
             let kind = json!(thing.kind);
-            format!("{} {} belongs to nothing", kind.as_str().unwrap_or_default(), thing.name)
+            format!("{} {} is an orphan", kind.as_str().unwrap_or_default(), thing.name)
         });
         let all: Vec<String> = orphans.chain(self.missing.iter().cloned()).collect();
         let more = all.len().saturating_sub(TOLD);
@@ -111,7 +111,7 @@ pub(super) async fn differences(cx: &StepCx<'_>, node: &Node, found: &Findings) 
         // directory.
         if network.is_some_and(|network| network.shared_files.is_none()) {
             differences.missing.push(format!(
-                "what the cells of {} shared is there, and no row speaks of it: look, and remove it from the shared file system by hand",
+                "shared files of the cells of {} are left without a row: check them, and remove them from the shared file system by hand",
                 share.name
             ));
         }
@@ -148,7 +148,7 @@ fn compare(
             .any(|place| place.allocation_id == allocation.id && place.incarnation == allocation.incarnation);
         if !there {
             missing.push(format!(
-                "the place of allocation {} ({}) is not there: `muster allocation restart` makes it anew",
+                "the sandbox of allocation {} ({}) is missing: `muster allocation restart` recreates it",
                 allocation.name, allocation.id
             ));
         }
@@ -158,7 +158,7 @@ fn compare(
         // A simulated node has sandboxes and no other resources.
         if !found.things.is_empty() && !found.things.iter().any(there) {
             missing.push(format!(
-                "the cell {} ({}) is not there: `muster cell restart` makes it anew",
+                "the cell {} ({}) is missing: `muster cell restart` recreates it",
                 cell.name, cell.id
             ));
         }

@@ -11,20 +11,20 @@ use crate::{StepAction, StepOutcome};
 
 pub(super) const CONFIRM_EMPTY: Step = Step {
     name: "confirm_empty",
-    does: "takes the node out of the fleet",
+    does: "retire the node",
     verifies: false,
     run,
-    undo: Undo::None("a node that was signed off joins again with a new identity"),
+    undo: Undo::None("a retired node joins again with a new identity"),
 };
 
 fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
     Box::pin(async move {
         let node = subject(cx).await?;
         if node.retired_at.is_some() {
-            return Ok(StepOutcome::with_message("it was retired before").into());
+            return Ok(StepOutcome::with_message("already retired").into());
         }
         if node.holders > 0 {
-            let message = format!("{} allocations hold something of it: drain it first", node.holders);
+            let message = format!("{} allocations are on it: drain it first", node.holders);
             return Ok(StepOutcome::Refused { reason: "not_empty", message }.into());
         }
         let evidence = cx.operation.step("survey").and_then(|step| step.witness_id);

@@ -9,19 +9,14 @@ use super::subject;
 use crate::definition::{Step, StepCx, Undo};
 use crate::{StepAction, StepOutcome};
 
-pub(super) const CORDON: Step = Step {
-    name: "cordon",
-    does: "keeps new allocations away from the node",
-    verifies: false,
-    run,
-    undo: Undo::Run(undo),
-};
+pub(super) const CORDON: Step =
+    Step { name: "cordon", does: "cordon the node", verifies: false, run, undo: Undo::Run(undo) };
 
 fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
     Box::pin(async move {
         let node = subject(cx).await?;
         if node.draining {
-            return Ok(StepOutcome::with_message("it was kept away before").into());
+            return Ok(StepOutcome::with_message("already cordoned").into());
         }
         let now = cx.now;
         Ok(StepAction::commit(move |tx, effects| {
@@ -42,14 +37,14 @@ fn undo<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
     Box::pin(async move {
         let node = subject(cx).await?;
         if !node.draining {
-            return Ok(StepOutcome::with_message("new work was let in before").into());
+            return Ok(StepOutcome::with_message("already uncordoned").into());
         }
         let now = cx.now;
         Ok(StepAction::commit(move |tx, _| {
             Box::pin(async move {
                 tx.node_set_draining(node.id, false, node.cordoned, now).await?;
                 tx.operation_wake_queued(now, 8).await?;
-                Ok(StepOutcome::with_message("new work is let in again"))
+                Ok(StepOutcome::with_message("uncordoned again"))
             })
         }))
     })

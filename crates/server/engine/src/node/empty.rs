@@ -17,10 +17,10 @@ use crate::{StepAction, StepOutcome};
 
 pub(super) const EMPTY: Step = Step {
     name: "empty",
-    does: "waits until nothing is left on the node, and releases it at the deadline if that was asked for",
+    does: "wait until the node is empty; release the rest at the deadline, if requested",
     verifies: true,
     run,
-    undo: Undo::None("what its owners released stays released"),
+    undo: Undo::None("released allocations stay released"),
 };
 
 fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
@@ -105,7 +105,7 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
                 for (allocation, open) in due {
                     let opened = open_release(tx, &env, &allocation, open, &parent, &timing, now).await?;
                     let data = json!({"kind": "allocation.release", "release_id": opened.id, "name": allocation.name,
-                                      "reason": "the node is being emptied"});
+                                      "reason": "the node is draining"});
                     effects.events.push((EventType::OperationAccepted, path(&allocation), data));
                 }
                 effects.items = Some(items);

@@ -30,21 +30,22 @@ pub fn member_fate(member: &Member, manifest: &Manifest, mode: DrainMode) -> Mem
     match member.state {
         MemberState::Active | MemberState::Drained => {}
         MemberState::Failed => {
-            let why = format!("{} has failed: its owner recovers, replaces or removes it", member.name);
+            let why = format!("{} has failed: its owner must recover, replace or remove it", member.name);
             return MemberFate::Stay(why);
         }
         state => return MemberFate::Wait(format!("{} is {state}", member.name)),
     }
     let Some(component) = manifest.component(&member.component_key) else {
-        let why = format!("its release has no component {}: its owner removes it", member.component_key);
+        let why = format!("its release has no component {}: its owner must remove it", member.component_key);
         return MemberFate::Stay(why);
     };
     if !manifest.supports(Verb::Replace) {
         return match manifest.supports(Verb::Drain) && member.state == MemberState::Active {
             true => MemberFate::Drain,
-            false => {
-                MemberFate::Stay(format!("{} cannot replace its members: its owner removes it", manifest.app))
-            }
+            false => MemberFate::Stay(format!(
+                "{} cannot replace its members: its owner must remove it",
+                manifest.app
+            )),
         };
     }
     // A fenced member has already stopped for its peers; its successor starts before it is removed.
@@ -55,8 +56,8 @@ pub fn member_fate(member: &Member, manifest: &Manifest, mode: DrainMode) -> Mem
         return MemberFate::Replace(ReplaceOrder::OldFirst);
     }
     MemberFate::Wait(format!(
-        "{} is replaced old-first: it stops before its successor starts. Its owner replaces it (`muster member replace`), \
-         or drain with --force",
+        "{} is replaced old-first: it stops before its successor starts. Its owner must replace it (`muster \
+         member replace`), or drain with --force",
         member.name
     ))
 }

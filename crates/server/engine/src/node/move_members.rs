@@ -27,7 +27,7 @@ use crate::{StepAction, StepOutcome};
 
 pub(super) const MOVE_MEMBERS: Step = Step {
     name: "move_members",
-    does: "replaces the members of apps on it elsewhere, or drains them",
+    does: "replace the members on other nodes, or drain them",
     verifies: false,
     run,
     undo: Undo::Run(undo),
@@ -107,7 +107,7 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
                         (item.state, item.operation_id) = (ItemState::Running, Some(moved.operation.id));
                     }
                     let data = json!({"kind": moved.operation.kind, "part_id": moved.operation.id, "name": name,
-                                      "reason": "its node is being emptied"});
+                                      "reason": "its node is draining"});
                     effects.events.push((
                         EventType::OperationAccepted,
                         format!("/v1/operations/{}", moved.operation.id),
@@ -141,7 +141,7 @@ fn finalize(items: Vec<Item>, force: bool, late: bool) -> StepAction {
         |item: &Item| matches!(item.state, ItemState::Failed | ItemState::Blocked | ItemState::Running);
     let blocks = !force && (items.iter().any(stuck) || (late && !left.is_empty()));
     let why = match left.len() {
-        0 => "no member of an app is left to be moved".to_owned(),
+        0 => "no member of an app is left to move".to_owned(),
         1 => format!("1 member could not be moved: {}", few(&left)),
         many => format!("{many} members could not be moved: {}", few(&left)),
     };
@@ -175,7 +175,7 @@ fn undo<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
         let children = cx.store.operation_children(cx.operation.id).await?;
         let open: Vec<OperationId> = open_moves(&children).map(|child| child.id).collect();
         if open.is_empty() {
-            return Ok(StepOutcome::with_message("what was moved works elsewhere, and stays there").into());
+            return Ok(StepOutcome::with_message("moved members stay where they are").into());
         }
         let now = cx.now;
         Ok(StepAction::commit(move |tx, _| {
@@ -183,7 +183,7 @@ fn undo<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
                 for id in &open {
                     child::cancel(tx, *id, now).await?;
                 }
-                Ok(StepOutcome::with_message(format!("{} replacements were asked to end", open.len())))
+                Ok(StepOutcome::with_message(format!("{} replacements are being cancelled", open.len())))
             })
         }))
     })
@@ -273,7 +273,7 @@ async fn cannot_be_missed(tx: &mut Tx, moved: &Moved) -> Result<Option<String>> 
     let operations = tx.operation_touching_now(instance.uuid()).await?;
     let member = MemberId::from_uuid(moved.operation.subject_id);
     if replacing(&operations, &BTreeSet::new()).contains(&member) {
-        return Ok(Some(format!("{} is to be replaced already", moved.operation.subject_name)));
+        return Ok(Some(format!("{} is already to be replaced", moved.operation.subject_name)));
     }
     let Some(quorum) = moved.quorum.filter(|_| component.desired > 0) else { return Ok(None) };
     let living = tx.member_living_now(instance).await?;
@@ -286,7 +286,7 @@ async fn cannot_be_missed(tx: &mut Tx, moved: &Moved) -> Result<Option<String>> 
 /// Plans how a member is moved, or why it is not.
 async fn plan(cx: &StepCx<'_>, member: &Member, mode: DrainMode) -> Result<Planned> {
     if let Some(other) = cx.store.operation_open_on(member.id.uuid()).await?.first() {
-        return Ok(Planned::Wait(format!("{} ({}) is under way on {}", other.id, other.kind, member.name)));
+        return Ok(Planned::Wait(format!("{} ({}) is in progress on {}", other.id, other.kind, member.name)));
     }
     let instance = cx.store.instance_lookup(member.instance_id).await?;
     let instance = instance.ok_or(StoreError::Gone("instance".to_owned()))?;

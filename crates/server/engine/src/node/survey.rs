@@ -15,10 +15,10 @@ use crate::{StepAction, StepOutcome};
 
 pub(super) const SURVEY: Step = Step {
     name: "survey",
-    does: "looks whether anything of ours is left on the node",
+    does: "verify that the node holds nothing",
     verifies: true,
     run,
-    undo: Undo::None("looking changes nothing"),
+    undo: Undo::None("verification changes nothing"),
 };
 
 fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
@@ -35,7 +35,7 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
             node_id: Some(node.id),
             task_id: None,
             actor_id: None,
-            checked: json!(["no place is left on the node", "nor anything else of ours"]),
+            checked: json!(["no sandbox is left on the node", "nor any other resource of the platform"]),
             result: json!({}),
             at: cx.now,
         };
@@ -52,14 +52,14 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
                     return Ok(StepOutcome::Refused { reason: "verify_failed", message }.into());
                 }
                 Asked::Done(_, found) if !found.places.is_empty() => {
-                    let message = format!("{} places are still on it", found.places.len());
+                    let message = format!("{} sandboxes are still on it", found.places.len());
                     return Ok(StepOutcome::Refused { reason: "verify_failed", message }.into());
                 }
                 Asked::Done(_, found) if !found.things.is_empty() => {
                     let named: Vec<&str> =
                         found.things.iter().take(10).map(|thing| thing.name.as_str()).collect();
                     let message = format!(
-                        "{} things of ours are still on it: {}",
+                        "{} resources of the platform are still on it: {}",
                         found.things.len(),
                         named.join(", ")
                     );

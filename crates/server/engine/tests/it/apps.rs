@@ -45,11 +45,11 @@ fn manifest(version: &str, replace_order: &str) -> Value {
         "compatibility": {"requires_capacity_shape": ["gpu_slice"]},
         "operations": ["add", "drain", "resume", "remove", "replace", "recover"],
         "components": [
-            {"key": "hub", "count": {"min": 1, "max": 1}, "capacity": {"cpus": 1, "memory_mb": 64}, "update_order": 0,
+            {"key": "hub", "count": {"min": 1, "max": 1}, "capacity": {"cpus": 1, "memory_mb": 64}, "update_order": 0, "reach": "routed",
              "state": ["/members"], "shared": ["/common"], "runtime": runtime(port, "with_cell"),
              "witnesses": {"active": [check("self", ["/bin/cat", "/ready"], "^up$"), whole],
                            "drained": [check("self", ["/bin/cat", "/ready"], "^drained$")]}},
-            {"key": "unit", "count": {"min": 0, "max": 64}, "capacity": {"cpus": 1, "memory_mb": 64}, "update_order": 1,
+            {"key": "unit", "count": {"min": 0, "max": 64}, "capacity": {"cpus": 1, "memory_mb": 64}, "update_order": 1, "reach": "routed",
              "drain_pace": {"at_once": 2}, "replace_order": replace_order, "shared": ["/common"], "runtime": runtime(port, "on_request"),
              "witnesses": {"active": [of_unit("^active$")], "drained": [of_unit("^drained$")],
                            "removed": [{"in": "hub", "exec": ["/bin/test", "-e", "/members/{member.name}"],

@@ -48,7 +48,7 @@ async fn all_cells_are_made_at_once_and_nobody_joins_before_its_hub_works(rig: &
             "nobody is asked to take it in"
         );
         let waits = part.waiting.unwrap();
-        assert!(waits.contains("it joins when i-hub-1 works, which is joining"), "{waits}");
+        assert!(waits.contains("it joins when i-hub-1 is active, which is joining"), "{waits}");
     }
     // The adapter falsely reports that the hub joined: that does not let the units join.
     rig.adapter.silent = false;

@@ -43,7 +43,7 @@ async fn who_tries_again_waits_for_a_place_anew(rig: &mut Rig) {
     succeeds(rig, out).await;
     let drain = rig.member_op(&member::DRAIN, unit, json!({})).await;
     let blocked = rig.drive(drain).await;
-    assert!(why(&blocked).contains("no member of that is active"), "{}", why(&blocked));
+    assert!(why(&blocked).contains("no active member"), "{}", why(&blocked));
     rig.pass(SignedDuration::from_secs(30)).await;
     retry(rig, drain).await;
     let waits = loop {
@@ -51,7 +51,7 @@ async fn who_tries_again_waits_for_a_place_anew(rig: &mut Rig) {
         if now.state == OperationState::Blocked {
             break false;
         }
-        if now.waiting.is_some_and(|waiting| waiting.contains("no member of that is active")) {
+        if now.waiting.is_some_and(|waiting| waiting.contains("no active member")) {
             break true;
         }
         if !rig.turn().await {

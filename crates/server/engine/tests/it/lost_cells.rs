@@ -14,7 +14,7 @@ use serde_json::json;
 use crate::laws;
 use crate::member_stories::{cordon, on_a_lost_node, succeeds, why};
 use crate::node::Wrong;
-use crate::rig::Rig;
+use crate::rig::{Rig, TIMING};
 use crate::stories::retry;
 
 stories! {
@@ -211,7 +211,7 @@ async fn a_cell_that_only_seems_to_be_missing_is_not_dead(rig: &mut Rig) {
     rig.node.wrong.extend(std::iter::repeat_n(Wrong::HidesCell, 100));
     let drain = rig.member_op(&member::DRAIN, unit, json!({})).await;
     let blocked = rig.drive(drain).await;
-    assert!(why(&blocked).contains("not proved dead"), "{}", why(&blocked));
+    assert!(why(&blocked).contains("not verified dead"), "{}", why(&blocked));
     assert_eq!(rig.member(unit).await.state, MemberState::Draining);
     rig.node.wrong.clear();
     retry(rig, drain).await;
@@ -268,10 +268,15 @@ async fn a_forced_decommission_needs_no_adapter(rig: &mut Rig) {
             true => rig.adapter.cannot(AdapterVerb::Remove),
             false => rig.adapter.silent = true,
         }
+        let began = rig.env.now();
         let stop = rig.instance_op(&instance::DECOMMISSION, i, json!({"force": true}), false).await;
         succeeds(rig, stop).await;
         is_stopped(rig, i).await;
         rig.adapter.fails.clear();
+        // It is given a task's time for each component, and then not waited for.
+        let bound = if fails { TIMING.task } else { TIMING.task * 3 };
+        let took = rig.env.now().duration_since(began);
+        assert!(took < bound, "{took}");
     }
 }
 

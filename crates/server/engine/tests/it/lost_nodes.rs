@@ -28,7 +28,7 @@ stories! {
 }
 
 /// The node reconnects without stale copies.
-async fn back(rig: &mut Rig) {
+pub(crate) async fn back(rig: &mut Rig) {
     let far = rig.far.as_mut().unwrap();
     far.reachable = true;
     let (id, now): (NodeId, _) = (far.id, rig.env.now());

@@ -6,15 +6,20 @@ macro_rules! stories {
         mod $name {
             #[tokio::test(flavor = "multi_thread")]
             async fn sqlite() {
-                let mut rig = super::Rig::new(super::Database::sqlite()).await;
-                super::$name(&mut rig).await;
-                super::laws::hold(&rig).await;
+                tell(super::Database::sqlite()).await;
             }
             #[tokio::test(flavor = "multi_thread")]
             async fn postgres() {
-                let mut rig = super::Rig::new(super::Database::postgres()).await;
+                tell(super::Database::postgres()).await;
+            }
+            async fn tell(database: super::Database) {
+                let mut rig = super::Rig::new(database).await;
+                rig.store.meter().start();
                 super::$name(&mut rig).await;
                 super::laws::hold(&rig).await;
+                // Statements only: nothing else happens while a transaction is open.
+                let held = rig.store.meter().longest_held();
+                assert!(held.as_millis() < 50, "a transaction was held for {held:?} outside the database");
             }
         }
     )*};
@@ -24,6 +29,7 @@ mod adapter;
 mod apps;
 mod at_once;
 mod bulk;
+mod desk;
 mod evidence;
 mod exits;
 mod harness;
@@ -36,6 +42,7 @@ mod member_stories;
 mod node;
 mod node_drains;
 mod occupied;
+mod quarantine;
 mod queue;
 mod quorums;
 mod replacements;

@@ -222,7 +222,7 @@ async fn a_drain_that_nobody_carries_out_is_blocked_and_taken_back(rig: &mut Rig
     rig.adapter.silent = true;
     let drain = rig.member_op(&member::DRAIN, unit, json!({})).await;
     let blocked = rig.drive(drain).await;
-    assert!(why(&blocked).contains("no adapter has asked for it"), "{}", why(&blocked));
+    assert!(why(&blocked).contains("no adapter has leased it"), "{}", why(&blocked));
     let actions = &blocked.blocked.as_ref().unwrap().actions;
     assert!(actions.contains(&ResolveAction::Retry) && actions.contains(&ResolveAction::Compensate));
     decide(rig, drain, ResolveAction::Compensate).await;

@@ -27,6 +27,8 @@ pub(crate) enum Wrong {
     Fails(TaskKind),
     /// The next task of this kind is refused permanently.
     Refuses(TaskKind),
+    /// The next task of this kind has no room on the node's disk.
+    Full(TaskKind),
     /// The agent dies before it runs the next task of this kind.
     DiesBefore(TaskKind),
     /// The agent runs it and dies before it can report.
@@ -105,6 +107,14 @@ impl Node {
         self.dead.insert(cell);
     }
 
+    /// Destroys a sandbox with its cells. Its devices stay unwiped.
+    pub(crate) fn destroy(&mut self, allocation: AllocationId) {
+        self.places.remove(&allocation);
+        self.cells.retain(|_, (of, _)| *of != allocation);
+        self.dead.retain(|cell| self.cells.contains_key(cell));
+        self.files.retain(|cell, _| self.cells.contains_key(cell));
+    }
+
     /// Reports whether anything runs in a cell.
     pub(crate) fn runs(&self, cell: CellId) -> bool {
         self.cells.contains_key(&cell) && !self.dead.contains(&cell)
@@ -124,7 +134,8 @@ impl Node {
 
     /// Fetches tasks, runs them, and reports; returns how many it got.
     pub(crate) async fn serve(&mut self, store: &Store, now: Timestamp) -> usize {
-        if !self.reachable {
+        // While idle, polling is a read, as on a server.
+        if !self.reachable || !store.task_nodes_waiting(now).await.unwrap().contains(&self.id) {
             return 0;
         }
         let tasks = store.task_deliver(self.id, 1, now, 16).await.unwrap();
@@ -137,6 +148,11 @@ impl Node {
                 if self.strikes(Wrong::Refuses(task.kind)) {
                     (state, message) = (TaskState::Failed, Some("it can never do that".to_owned()));
                     findings.refusal = Some(Refusal::Unsupported);
+                    break;
+                }
+                if self.strikes(Wrong::Full(task.kind)) {
+                    (state, message) = (TaskState::Failed, Some("the node's disk is full".to_owned()));
+                    findings.refusal = Some(Refusal::NodeFull);
                     break;
                 }
                 let fails = self.strikes(Wrong::Fails(task.kind));
@@ -228,12 +244,7 @@ impl Node {
                     (made.devices, made.amount) = (devices, details.amount);
                 }
             }
-            TaskKind::Destroy => {
-                self.places.remove(&allocation);
-                self.cells.retain(|_, (of, _)| *of != allocation);
-                self.dead.retain(|cell| self.cells.contains_key(cell));
-                self.files.retain(|cell, _| self.cells.contains_key(cell));
-            }
+            TaskKind::Destroy => self.destroy(allocation),
             TaskKind::CellCreate => self.make_cell(allocation, &details),
             TaskKind::CellDestroy => {
                 let order = details.cell.as_ref().expect("a cell's task names it");
@@ -279,7 +290,7 @@ impl Node {
             let kept = |cell: &CellId| KeptLog {
                 cell_id: *cell,
                 service: "main".to_owned(),
-                text: "its last words".to_owned(),
+                text: "its last output".to_owned(),
                 truncated: false,
             };
             findings.logs = self.cells.keys().map(kept).collect();

@@ -47,12 +47,12 @@ pub(crate) struct Rig {
     pub(crate) unit_gpus: i64,
     pub(crate) project: Project,
     engines: u32,
-    _database: Database,
+    pub(crate) database: Database,
 }
 
-fn engine(store: &Store, env: &Env, number: u32) -> Arc<Engine> {
+fn engine(store: &Store, env: &Env, number: u32, timing: Timing) -> Arc<Engine> {
     let holder = format!("engine-{number}");
-    Arc::new(Engine::new(store.clone(), env.clone(), holder, TIMING, Hooks::default()))
+    Arc::new(Engine::new(store.clone(), env.clone(), holder, timing, Hooks::default()))
 }
 
 /// Adds a node with GPUs in two islands of equal size, approved.
@@ -105,6 +105,13 @@ impl Rig {
         Self::with_cpus(database, 32).await
     }
 
+    /// Likewise, with an engine of other time limits.
+    pub(crate) async fn with_timing(database: Database, timing: Timing) -> Self {
+        let rig = Self::new(database).await;
+        let engine = engine(&rig.store, &rig.env, 0, timing);
+        Self { engine, ..rig }
+    }
+
     /// Likewise, with this many CPUs on its node.
     pub(crate) async fn with_cpus(database: Database, cpus: i64) -> Self {
         let store = database.open().await;
@@ -142,14 +149,14 @@ impl Rig {
             adapter: Adapter::new(catalog.account),
             catalog,
             unit_gpus: 1,
-            engine: engine(&store, &env, 0),
+            engine: engine(&store, &env, 0, TIMING),
             store,
             clock,
             env,
             node,
             project,
             engines: 0,
-            _database: database,
+            database,
         }
     }
 
@@ -299,7 +306,7 @@ impl Rig {
             self.store.sabotage(table).await.unwrap();
         }
         self.engines += 1;
-        self.engine = engine(&self.store, &self.env, self.engines);
+        self.engine = engine(&self.store, &self.env, self.engines, *self.engine.timing());
         let name = format!("node-{}", self.engines);
         self.node = Node::new(add_node(&self.store, &self.env, &name, 8, 32).await);
         self.far = None;
@@ -309,7 +316,7 @@ impl Rig {
     /// Replaces a dead engine with a new one.
     pub(crate) async fn replace_engine(&mut self) {
         self.engines += 1;
-        self.engine = engine(&self.store, &self.env, self.engines);
+        self.engine = engine(&self.store, &self.env, self.engines, *self.engine.timing());
         // The lease expires by the database's clock on PostgreSQL and by ours on SQLite.
         tokio::time::sleep(Duration::from_millis(70)).await;
         self.clock.advance(SignedDuration::from_millis(70));

@@ -10,6 +10,7 @@ use muster_wire::task::{Thing, ThingKind};
 use serde_json::json;
 
 use crate::laws;
+use crate::lost_nodes::back;
 use crate::member_stories::{cordon, succeeds, why};
 use crate::node::Wrong;
 use crate::rig::Rig;
@@ -19,6 +20,7 @@ stories! {
     what_members_shared_goes_after_them_and_is_seen_to_be_gone
     a_member_is_refused_where_it_would_share_with_nobody
     what_came_back_of_a_share_is_told_and_never_swept_away
+    a_decommission_goes_on_when_a_node_with_the_file_system_is_back
 }
 
 async fn what_members_shared_goes_after_them_and_is_seen_to_be_gone(rig: &mut Rig) {
@@ -32,7 +34,7 @@ async fn what_members_shared_goes_after_them_and_is_seen_to_be_gone(rig: &mut Ri
     rig.node.wrong.push(Wrong::LeavesShare);
     let stop = rig.instance_op(&instance::DECOMMISSION, i, json!({}), false).await;
     let blocked = rig.drive(stop).await;
-    assert!(why(&blocked).contains("of what its members shared is left"), "{}", why(&blocked));
+    assert!(why(&blocked).contains("shared files of its members are left"), "{}", why(&blocked));
     assert!(rig.node.cells.is_empty(), "what cells have is not taken away from under them");
     assert_eq!(rig.app_instance(i).await.state, InstanceState::Stopping);
     retry(rig, stop).await;
@@ -48,7 +50,9 @@ async fn a_member_is_refused_where_it_would_share_with_nobody(rig: &mut Rig) {
     let i = rig.instance("i", 1).await;
     let far = rig.add_far(2, 8).await;
     cordon(rig, true).await;
-    for (files, why) in [(None, "the node far shares no files"), (Some("others"), "another file system")] {
+    for (files, why) in
+        [(None, "the node far shares no files"), (Some("others"), "another shared file system")]
+    {
         let mut tx = rig.store.begin().await.unwrap();
         tx.node_shared_files(far, files).await.unwrap();
         tx.commit().await.unwrap();
@@ -89,13 +93,42 @@ async fn what_came_back_of_a_share_is_told_and_never_swept_away(rig: &mut Rig) {
     rig.node.strays = vec![share(network), share(rig.env.id())];
     let audit = rig.ask(&AUDIT, "node", rig.node.id, json!({"repair": true})).await;
     let why = rig.drive(audit).await.message.unwrap_or_default();
-    assert!(why.contains("i-unit-1") && !why.contains("shared is there"), "{why}");
+    assert!(why.contains("i-unit-1") && !why.contains("left without a row"), "{why}");
     let stop = rig.instance_op(&instance::DECOMMISSION, i, json!({}), false).await;
     succeeds(rig, stop).await;
     let audit = rig.ask(&AUDIT, "node", rig.node.id, json!({"repair": true})).await;
     let ended = rig.drive(audit).await;
     assert_eq!(ended.state, OperationState::Failed, "{ended:#?}");
     let why = ended.message.unwrap_or_default();
-    assert!(why.contains("what the cells of left shared is there"), "{why}");
+    assert!(why.contains("shared files of the cells of left are left without a row"), "{why}");
     assert_eq!(rig.node.strays.len(), 2, "a new instance of the same name may have its files there");
+}
+
+async fn a_decommission_goes_on_when_a_node_with_the_file_system_is_back(rig: &mut Rig) {
+    let i = rig.instance("i", 0).await;
+    rig.add_far(2, 8).await;
+    let (near, far) = (rig.node.id, rig.far.as_ref().unwrap().id);
+    let sharing = async |rig: &Rig, node, files| {
+        let mut tx = rig.store.begin().await.unwrap();
+        tx.node_shared_files(node, files).await.unwrap();
+        tx.commit().await.unwrap();
+    };
+    // Its members are gone, and no node can remove what they shared.
+    for node in [near, far] {
+        sharing(rig, node, None).await;
+    }
+    let stop = rig.instance_op(&instance::DECOMMISSION, i, json!({}), false).await;
+    let blocked = rig.drive(stop).await;
+    assert!(why(&blocked).contains("no reachable node has the shared file system"), "{}", why(&blocked));
+    let mut tx = rig.store.begin().await.unwrap();
+    assert!(tx.node_lost(far, rig.env.now()).await.unwrap());
+    tx.commit().await.unwrap();
+    sharing(rig, far, Some("others")).await;
+    let mut tx = rig.store.begin().await.unwrap();
+    assert!(tx.operation_blocked_on(far).await.unwrap().is_empty(), "it has another file system");
+    tx.commit().await.unwrap();
+    sharing(rig, far, Some("files")).await;
+    back(rig).await;
+    succeeds(rig, stop).await;
+    assert!(rig.shares().is_empty());
 }

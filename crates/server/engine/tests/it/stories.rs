@@ -23,6 +23,8 @@ stories! {
     a_node_that_fails_is_undone
     a_task_that_fails_once_is_asked_for_again
     a_certain_refusal_is_not_asked_for_again
+    a_release_waits_until_the_node_s_disk_has_room
+    an_allocation_is_not_made_on_a_full_disk
     a_node_that_does_nothing_is_undone_at_the_deadline_with_a_reason
     cancelling_undoes_what_was_done
     a_release_takes_over_from_a_create
@@ -38,7 +40,6 @@ stories! {
     a_whole_node_is_taken_alone
     operations_on_one_thing_run_in_order
     an_operation_behind_a_blocked_one_fails_at_its_deadline
-    transactions_are_held_for_less_than_fifty_milliseconds
     a_drain_waits_for_the_tenants
     a_drain_forces_at_its_deadline
     a_drain_without_force_is_blocked_at_its_deadline
@@ -131,6 +132,30 @@ async fn a_task_that_fails_once_is_asked_for_again(rig: &mut Rig) {
     let release = rig.ask(&RELEASE, "allocation", id, json!({})).await;
     assert_eq!(rig.drive(release).await.state, OperationState::Succeeded);
     assert_eq!(rig.node.struck, 4);
+}
+
+async fn a_release_waits_until_the_node_s_disk_has_room(rig: &mut Rig) {
+    let id = rig.active("a", 2).await;
+    for kind in [TaskKind::Destroy, TaskKind::Wipe] {
+        rig.node.wrong.extend([Wrong::Full(kind); 10]);
+    }
+    let release = rig.ask(&RELEASE, "allocation", id, json!({})).await;
+    rig.engine.round().await.unwrap();
+    rig.node.serve(&rig.store, rig.env.now()).await;
+    rig.engine.round().await.unwrap();
+    let waits = rig.operation(release).await.waiting.unwrap();
+    assert!(waits.contains("the node's disk is full") && waits.contains("retrying"), "{waits}");
+    assert_eq!(rig.drive(release).await.state, OperationState::Succeeded);
+    assert_eq!(rig.node.struck, 20);
+}
+
+async fn an_allocation_is_not_made_on_a_full_disk(rig: &mut Rig) {
+    rig.node.wrong.extend([Wrong::Full(TaskKind::Prepare); 3]);
+    let (id, operation) = rig.create("a", 2, None).await;
+    assert_eq!(rig.drive(operation).await.state, OperationState::Failed);
+    let allocation = rig.allocation(id).await;
+    assert_eq!(allocation.reason, Some(FailureReason::PrepareFailed));
+    assert_eq!(allocation.message.as_deref(), Some("the node's disk is full"));
 }
 
 async fn a_certain_refusal_is_not_asked_for_again(rig: &mut Rig) {
@@ -435,23 +460,6 @@ async fn an_operation_behind_a_blocked_one_fails_at_its_deadline(rig: &mut Rig) 
     assert_eq!(rig.operation(blocked).await.state, OperationState::Blocked, "which keeps what it touches");
     decide(rig, blocked, ResolveAction::Retry).await;
     assert_eq!(rig.drive(blocked).await.state, OperationState::Succeeded);
-}
-
-/// Statements only: nothing else happens while a transaction is open. A busy machine may stop the process in the middle of one,
-/// so a long time counts only if it comes every time.
-async fn transactions_are_held_for_less_than_fifty_milliseconds(rig: &mut Rig) {
-    let id = rig.active("a", 1).await;
-    let mut longest = Vec::new();
-    for _ in 0..5 {
-        rig.store.meter().take_longest_held();
-        let restart = rig.ask(&RESTART, "allocation", id, json!({})).await;
-        assert_eq!(rig.drive(restart).await.state, OperationState::Succeeded);
-        longest.push(rig.store.meter().take_longest_held());
-        if longest.iter().any(|held| held.as_millis() < 50) {
-            return;
-        }
-    }
-    panic!("transactions were held for {longest:?}");
 }
 
 async fn a_drain_waits_for_the_tenants(rig: &mut Rig) {
