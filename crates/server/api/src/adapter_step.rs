@@ -462,19 +462,21 @@ pub const ENDPOINTS: &[Endpoint] = &[
         shape::<Leased>(),
     )
     .needs("adapter_step.lease")
-    .summary("Lease steps of the instances that this account operates")
-    .description("It waits for the first of them. A step whose lease lapsed is offered again, with a higher generation."),
+    .summary("Lease adapter steps of this account's instances")
+    .description(
+        "Waits for the first of them. A step whose lease lapsed is offered again, with a higher generation.",
+    ),
     Endpoint::read("adapter_step_list", "/v1/projects/{project}/adapter-steps", shape::<AdapterStepPage>())
         .needs("adapter_step.list")
         .query(shape::<AdapterStepListQuery>())
-        .summary("List adapter steps, with who holds them"),
+        .summary("List adapter steps with their holders"),
     Endpoint::read(
         "adapter_step_get",
         "/v1/projects/{project}/adapter-steps/{adapter_step}",
         shape::<LeasedStep>(),
     )
     .needs("adapter_step.get")
-    .summary("Show an adapter step, with the instance as it is now"),
+    .summary("Show an adapter step with the current state of its instance"),
     Endpoint::machine(
         "adapter_step_heartbeat",
         "/v1/projects/{project}/adapter-steps/{adapter_step}/heartbeat",
@@ -482,7 +484,7 @@ pub const ENDPOINTS: &[Endpoint] = &[
         shape::<AdapterStep>(),
     )
     .needs("adapter_step.heartbeat")
-    .summary("Keep a lease"),
+    .summary("Extend a lease"),
     Endpoint::machine(
         "adapter_step_progress",
         "/v1/projects/{project}/adapter-steps/{adapter_step}/progress",
@@ -490,7 +492,7 @@ pub const ENDPOINTS: &[Endpoint] = &[
         shape::<AdapterStep>(),
     )
     .needs("adapter_step.progress")
-    .summary("Say how far a step is"),
+    .summary("Report the progress of a step"),
     Endpoint::machine(
         "adapter_step_complete",
         "/v1/projects/{project}/adapter-steps/{adapter_step}/complete",
@@ -498,8 +500,8 @@ pub const ENDPOINTS: &[Endpoint] = &[
         shape::<AdapterStep>(),
     )
     .needs("adapter_step.complete")
-    .summary("Say that a step is done")
-    .description("The platform then looks for itself: a state is reached by evidence, not by this."),
+    .summary("Complete a step")
+    .description("The platform then verifies it: a state is reached by evidence, not by this report."),
     Endpoint::machine(
         "adapter_step_fail",
         "/v1/projects/{project}/adapter-steps/{adapter_step}/fail",
@@ -507,7 +509,7 @@ pub const ENDPOINTS: &[Endpoint] = &[
         shape::<AdapterStep>(),
     )
     .needs("adapter_step.fail")
-    .summary("Say that a step cannot be done"),
+    .summary("Fail a step"),
     Endpoint::machine(
         "adapter_task_create",
         "/v1/projects/{project}/adapter-steps/{adapter_step}/tasks",
@@ -515,7 +517,7 @@ pub const ENDPOINTS: &[Endpoint] = &[
         shape::<AdapterTask>(),
     )
     .needs("adapter_task.create")
-    .summary("Have something done in the cell of a member of that very instance"),
+    .summary("Create a task in the cell of a member of the step's instance"),
     Endpoint::read(
         "adapter_task_get",
         "/v1/projects/{project}/adapter-steps/{adapter_step}/tasks/{task}",
@@ -523,5 +525,5 @@ pub const ENDPOINTS: &[Endpoint] = &[
     )
     .needs("adapter_task.get")
     .query(shape::<AdapterTaskQuery>())
-    .summary("Show how something stands that is done in a cell"),
+    .summary("Show the state of a task in a cell"),
 ];

@@ -274,8 +274,8 @@ pub const ENDPOINTS: &[Endpoint] = &[
         shape::<Started>(),
     )
     .needs("allocation.create")
-    .summary("Ask for capacity on a node")
-    .description("The operation finds a node, claims what is asked for, has the node make the place and looks at it; only then is the allocation active."),
+    .summary("Create an allocation on a node")
+    .description("The operation chooses a node, claims the capacity, provisions the sandbox on the node and verifies it; only then is the allocation active."),
     Endpoint::read("allocation_list", "/v1/projects/{project}/allocations", shape::<AllocationPage>())
         .needs("allocation.list")
         .query(shape::<AllocationListQuery>())
@@ -289,7 +289,7 @@ pub const ENDPOINTS: &[Endpoint] = &[
         shape::<Timeline>(),
     )
     .needs("allocation.timeline")
-    .summary("Show what an allocation went through, with durations and evidence"),
+    .summary("Show the history of an allocation, with durations and evidence"),
     Endpoint::update(
         "allocation_update",
         "/v1/projects/{project}/allocations/{allocation}",
@@ -305,8 +305,8 @@ pub const ENDPOINTS: &[Endpoint] = &[
         shape::<Started>(),
     )
     .needs("allocation.release")
-    .summary("Give an allocation back")
-    .description("Destroys its place, verifies that it is gone, wipes what it held, verifies that it is wiped, and only then frees it. Whatever else is under way on it is superseded. With `cascade` the members of instances in it are removed first, which needs `member.remove` too, and with `force` `member.force_remove`."),
+    .summary("Release an allocation")
+    .description("Destroys its sandbox, verifies that it is gone, wipes its devices and disk, verifies the wipe, and only then frees them. Supersedes every operation in progress on it. With `cascade` the members of instances in it are removed first, which also needs `member.remove`, and with `force` `member.force_remove`."),
     Endpoint::start(
         "allocation_restart",
         "/v1/projects/{project}/allocations/{allocation}/restart",
@@ -314,8 +314,8 @@ pub const ENDPOINTS: &[Endpoint] = &[
         shape::<Started>(),
     )
     .needs("allocation.restart")
-    .summary("Make an allocation's place anew, on the same node")
-    .description("Stops every cell in it, destroys the place, makes it anew with a higher incarnation, and starts the cells again, each with a new incarnation and with its state directories. Members are drained first and join again, which needs `member.recover` too."),
+    .summary("Restart an allocation: recreate its sandbox on the same node")
+    .description("Stops every cell in it, destroys the sandbox, recreates it with a higher incarnation, and starts the cells again, each with a new incarnation and with its state directories. Members are drained first and join again, which also needs `member.recover`."),
     Endpoint::start(
         "allocation_resize",
         "/v1/projects/{project}/allocations/{allocation}/resize",
@@ -323,8 +323,8 @@ pub const ENDPOINTS: &[Endpoint] = &[
         shape::<Started>(),
     )
     .needs("allocation.resize")
-    .summary("Change the size of an allocation, on the same node")
-    .description("CPUs and memory change while its cells run; memory is not made smaller than what they use. A change of its GPUs needs `restart` where it holds cells."),
+    .summary("Resize an allocation on the same node")
+    .description("CPUs and memory change while its cells run; memory cannot shrink below their use. A change of its GPUs needs `restart` if it has cells."),
     Endpoint::act(
         "allocation_attest",
         "/v1/projects/{project}/allocations/{allocation}/attest",
@@ -332,6 +332,6 @@ pub const ENDPOINTS: &[Endpoint] = &[
         shape::<Witness>(),
     )
     .needs("allocation.attest")
-    .summary("Give an operator's word that nothing of an allocation is left")
-    .description("Only while its node is unreachable and its release, or the undo of its making, is blocked or waits. Its slots stay quarantined until the node is back and was seen to be clean, and it is shown as attested for ever."),
+    .summary("Attest that nothing of an allocation is left")
+    .description("Only while its node is unreachable and its release, or the rollback of its creation, is blocked or waits. Its slots stay quarantined until the node is reachable and verified to be clean, and it is shown as attested forever."),
 ];

@@ -255,11 +255,11 @@ pub struct ManifestSchema {
 pub const ENDPOINTS: &[Endpoint] = &[
     Endpoint::create("app_create", "/v1/projects/{project}/apps", shape::<AppCreate>(), shape::<App>())
         .needs("app.create")
-        .summary("Make an app that this project publishes"),
+        .summary("Create an app that this project publishes"),
     Endpoint::read("app_list", "/v1/projects/{project}/apps", shape::<AppPage>())
         .needs("app.list")
         .query(shape::<AppListQuery>())
-        .summary("List the apps that a project finds in the catalog"),
+        .summary("List the apps in a project's catalog"),
     Endpoint::read("app_get", "/v1/projects/{project}/apps/{app}", shape::<App>())
         .needs("app.get")
         .summary("Show an app"),
@@ -268,12 +268,12 @@ pub const ENDPOINTS: &[Endpoint] = &[
         .summary("Change an app's description or audience"),
     Endpoint::delete("app_delete", "/v1/projects/{project}/apps/{app}", shape::<Removed>())
         .needs("app.delete")
-        .summary("Remove an app that nobody uses, and its releases"),
+        .summary("Remove an unused app and its releases"),
     Endpoint::read("app_compatibility", "/v1/projects/{project}/apps/{app}/compatibility", shape::<AppCompatibility>())
         .needs("app.compatibility")
         .query(shape::<CompatibilityQuery>())
-        .summary("Ask where an app fits, before anything is spent")
-        .description("Each answer has its reasons and, where it is no, the smallest change that would make it fit."),
+        .summary("Check where an app fits, before anything is spent")
+        .description("Each answer has its reasons and, if the app does not fit, the smallest change that would make it fit."),
     Endpoint::read("app_schema", "/v1/manifest-schema", shape::<ManifestSchema>())
         .summary("Show the JSON schema of manifests"),
     Endpoint::create(
@@ -284,7 +284,7 @@ pub const ENDPOINTS: &[Endpoint] = &[
     )
     .needs("app_version.publish")
     .summary("Publish a release")
-    .description("Every fault of the manifest is told at once. What is published never changes but for how far it may be used."),
+    .description("Reports all faults of the manifest at once. A published release never changes, except for its state."),
     Endpoint::read("app_version_list", "/v1/projects/{project}/apps/{app}/versions", shape::<AppVersionPage>())
         .needs("app_version.list")
         .query(shape::<crate::PageQuery>())
@@ -303,8 +303,8 @@ pub const ENDPOINTS: &[Endpoint] = &[
         shape::<AppVersion>(),
     )
     .needs("app_version.promote")
-    .summary("Take a release a step forward")
-    .description("A release is never ahead of what it is made of. A new active one makes the one before it deprecated."),
+    .summary("Promote a release")
+    .description("A release is never ahead of its artifacts. A new active release makes the previous one deprecated."),
     Endpoint::act(
         "app_version_demote",
         "/v1/projects/{project}/apps/{app}/versions/{app_version}/demote",
@@ -312,6 +312,6 @@ pub const ENDPOINTS: &[Endpoint] = &[
         shape::<AppVersion>(),
     )
     .needs("app_version.demote")
-    .summary("Take a release back or out of use")
-    .description("What is retired has no instance that runs it or may roll back to it, and its grace is over."),
+    .summary("Demote or retire a release")
+    .description("A release can be retired when no instance runs it or may roll back to it, and its grace period is over."),
 ];

@@ -298,7 +298,7 @@ pub const ENDPOINTS: &[Endpoint] = &[
     Endpoint::create("artifact_publish", "/v1/projects/{project}/artifacts", shape::<ArtifactPublish>(), shape::<Artifact>())
         .needs("artifact.publish")
         .summary("Publish content of a repository as an artifact")
-        .description("What is pushed with a tag (`podman push`, `skopeo copy`, `muster artifact push`) is published by that. This publishes a digest that has no tag, or one of another registry."),
+        .description("Content pushed with a tag (`podman push`, `skopeo copy`, `muster artifact push`) is published by the push. This publishes a digest without a tag, or one of another registry."),
     Endpoint::read("artifact_list", "/v1/projects/{project}/artifacts", shape::<ArtifactPage>())
         .needs("artifact.list")
         .query(shape::<ArtifactListQuery>())
@@ -306,22 +306,22 @@ pub const ENDPOINTS: &[Endpoint] = &[
     Endpoint::read("artifact_get", "/v1/projects/{project}/artifacts/{artifact}", shape::<Artifact>())
         .needs("artifact.get")
         .summary("Show an artifact")
-        .description("An artifact is named by its id, by `repository@sha256:…` or by `repository:tag`."),
+        .description("Name an artifact by its id, by `repository@sha256:…` or by `repository:tag`."),
     Endpoint::act("artifact_verify", "/v1/projects/{project}/artifacts/{artifact}/verify", shape::<ArtifactVerify>(), shape::<Artifact>())
         .needs("artifact.verify")
-        .summary("Look at an artifact's signatures now")
-        .description("Every byte of it is read and hashed, and every signature that the registry has for its digest is checked against the project's keys."),
+        .summary("Verify an artifact's content and signatures now")
+        .description("Reads and hashes every byte, and verifies every signature of its digest in the registry with the project's keys."),
     Endpoint::act("artifact_promote", "/v1/projects/{project}/artifacts/{artifact}/promote", shape::<ArtifactPromote>(), shape::<Artifact>())
         .needs("artifact.promote")
-        .summary("Take an artifact a step forward: staged, canary, active")
-        .description("Its signatures are looked at with every step. Staging lints it. An artifact that becomes active makes the active one of its line deprecated, in the same transaction."),
+        .summary("Promote an artifact: staged, canary, active")
+        .description("Each promotion verifies its signatures. Staging lints it. An artifact that becomes active makes the active one of its line deprecated, in the same transaction."),
     Endpoint::act("artifact_demote", "/v1/projects/{project}/artifacts/{artifact}/demote", shape::<ArtifactDemote>(), shape::<Artifact>())
         .needs("artifact.demote")
-        .summary("Take an artifact a step back or out: canary to staged, active to deprecated, deprecated to retired")
-        .description("It can be retired when its grace period is over and nothing that lives was made from it."),
+        .summary("Demote an artifact: canary to staged, active to deprecated, deprecated to retired")
+        .description("It can be retired when its grace period is over and nothing live was created from it."),
     Endpoint::read("artifact_references", "/v1/projects/{project}/artifacts/{artifact}/references", shape::<ArtifactReferences>())
         .needs("artifact.references")
-        .summary("Show everything that hangs on an artifact, from signature to running cell"),
+        .summary("Show everything that depends on an artifact, from signature to running cell"),
     Endpoint::delete("artifact_delete", "/v1/projects/{project}/artifacts/{artifact}", shape::<Removed>())
         .needs("artifact.delete")
         .summary("Remove an artifact that is a draft or retired, and its content"),

@@ -164,13 +164,13 @@ pub const ENDPOINTS: &[Endpoint] = &[
     Endpoint::read("audit_list", "/v1/audit", shape::<AuditPage>())
         .needs("audit.list")
         .query(shape::<AuditListQuery>())
-        .summary("List who asked for what, with what result"),
+        .summary("List audit entries: actor, action and outcome"),
     Endpoint::stream("audit_export", "/v1/audit/export", Answer::JsonLines(shape::<AuditEntry>()))
         .needs("audit.export")
         .query(shape::<AuditChainQuery>())
-        .summary("Download a whole chain, to be verified offline"),
+        .summary("Download a whole audit chain, to be verified offline"),
     Endpoint::read("audit_head", "/v1/audit/head", shape::<AuditHead>())
         .needs("audit.head")
         .query(shape::<AuditChainQuery>())
-        .summary("Show the end of a chain"),
+        .summary("Show the end of an audit chain"),
 ];

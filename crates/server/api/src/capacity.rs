@@ -155,8 +155,8 @@ pub const ENDPOINTS: &[Endpoint] = &[Endpoint::read(
 )
 .needs("capacity.get")
 .query(shape::<CapacityQuery>())
-.summary("Show what the project can get now")
+.summary("Show the capacity available to the project now")
 .description(
-    "Answers for one allocation, which is always on one node. What does not fit comes with the reason and the smallest \
-     change that would fit.",
+    "Answers for one allocation, which is always on one node. A request that does not fit comes with the \
+     reason and the smallest change that would fit.",
 )];

@@ -211,8 +211,8 @@ pub struct CellLog {
 pub const ENDPOINTS: &[Endpoint] = &[
     Endpoint::start("cell_create", "/v1/projects/{project}/cells", shape::<CellCreate>(), shape::<Started>())
         .needs("cell.create")
-        .summary("Make a cell in an allocation, and start what runs in it")
-        .description("The cell is running when the node's agent has seen it there and every service in it is ready by its own probe. What does not become ready in time is taken down again, and the cell has failed."),
+        .summary("Create a cell in an allocation and start its services")
+        .description("The cell is running when the node's agent has verified it and every service is ready by its own probe. A cell that does not become ready in time is rolled back and has failed."),
     Endpoint::read("cell_list", "/v1/projects/{project}/cells", shape::<CellPage>())
         .needs("cell.list")
         .query(shape::<CellListQuery>())
@@ -227,8 +227,8 @@ pub const ENDPOINTS: &[Endpoint] = &[
         shape::<Started>(),
     )
     .needs("cell.restart")
-    .summary("Make a cell anew in its place")
-    .description("Everything in it is lost but its state directories; its name, its address and its ports stay."),
+    .summary("Restart a cell")
+    .description("Everything in it is lost except its state directories; its name, its address and its ports stay."),
     Endpoint::start(
         "cell_destroy",
         "/v1/projects/{project}/cells/{cell}/destroy",
@@ -236,8 +236,8 @@ pub const ENDPOINTS: &[Endpoint] = &[
         shape::<Started>(),
     )
     .needs("cell.destroy")
-    .summary("Destroy a cell, and see that nothing of it is left"),
+    .summary("Destroy a cell and verify that nothing of it is left"),
     Endpoint::read("cell_archived_logs", "/v1/projects/{project}/cells/{cell}/archived-logs", shape::<ArchivedLogs>())
         .needs("cell.archived_logs")
-        .summary("Show the last of what a cell's services wrote before it went"),
+        .summary("Show the archived logs of a cell's services"),
 ];

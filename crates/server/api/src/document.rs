@@ -60,8 +60,8 @@ fn assemble() -> Value {
         "info": {
             "title": "Muster",
             "version": VERSION,
-            "description": "The app platform of a GPU cloud. Every command is idempotent, audited and told as an event; \
-                            every \"done\" is proved.",
+            "description": "The app platform of a GPU cloud. Every command is idempotent, audited and \
+                            published as an event; every \"done\" is verified.",
             "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
         },
         "servers": [{"url": "/"}],
@@ -175,19 +175,19 @@ fn parameters(endpoint: &Endpoint) -> Vec<Value> {
     if endpoint.needs_idempotency_key() {
         parameters.push(json!({
             "name": "Idempotency-Key", "in": "header", "required": true,
-            "description": "Any text of your own. The same key and body give the same answer for a day, and one effect.",
+            "description": "Any text of your own. The same key and body give the same response for a day, and one effect.",
             "schema": {"type": "string", "minLength": 1, "maxLength": 255, "pattern": "^[!-~]+$"}}));
     }
     if endpoint.if_match {
         parameters.push(json!({
             "name": "If-Match", "in": "header", "required": true,
-            "description": "The version that you read, in quotes, or * for whatever it is now.",
+            "description": "The version that you read, in quotes, or * for the current one.",
             "schema": {"type": "string", "pattern": "^(\\*|\"[0-9]{1,18}\")$"}}));
     }
     if endpoint.id == "event_stream" {
         parameters.push(json!({
             "name": "Last-Event-ID", "in": "header", "required": false,
-            "description": "The last number that was seen.", "schema": {"type": "string", "pattern": "^[0-9]{1,15}$"}}));
+            "description": "The number of the last received event.", "schema": {"type": "string", "pattern": "^[0-9]{1,15}$"}}));
     }
     if let Some(query) = endpoint.query {
         parameters.extend(query_parameters(query));
@@ -223,14 +223,14 @@ fn responses(endpoint: &Endpoint) -> Value {
         Answer::JsonLines(_) => Some(("application/x-ndjson", json!({"type": "string"}))),
         Answer::Socket(_) => None,
     };
-    let mut headers = json!({"X-Correlation-Id": {"description": "The thread through audit, events and logs.",
+    let mut headers = json!({"X-Correlation-Id": {"description": "The correlation id of audit, events and logs.",
                                                   "schema": {"type": "string"}}});
     if matches!(endpoint.answer, Answer::Json(_)) {
         headers["ETag"] = json!({"description": "The version, in quotes, of a resource that has one.",
                                  "schema": {"type": "string"}});
     }
     if endpoint.kind == Kind::Command {
-        headers["Idempotency-Replayed"] = json!({"description": "`true` when this is the stored first answer.",
+        headers["Idempotency-Replayed"] = json!({"description": "`true` if this is the stored first response.",
                                                  "schema": {"type": "string"}});
     }
     let mut responses = Map::new();

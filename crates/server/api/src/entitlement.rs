@@ -139,12 +139,12 @@ pub const ENDPOINTS: &[Endpoint] = &[
         shape::<Granted>(),
     )
     .needs("entitlement.grant")
-    .summary("Let a project launch an app, and consent to who operates it there")
-    .description("An account is made in the project, with exactly the permissions consented to; the publisher's adapter may have short-lived tokens for it."),
+    .summary("Entitle a project to launch an app, and consent to its operator account")
+    .description("Creates an account in the project with exactly the permissions consented to; the publisher's adapter can mint short-lived tokens for it."),
     Endpoint::read("entitlement_list", "/v1/projects/{project}/entitlements", shape::<EntitlementPage>())
         .needs("entitlement.list")
         .query(shape::<EntitlementListQuery>())
-        .summary("List what a project may launch, or who may launch what it publishes"),
+        .summary("List a project's entitlements, or the consumers of its apps"),
     Endpoint::read(
         "entitlement_get",
         "/v1/projects/{project}/entitlements/{entitlement}",
@@ -159,7 +159,7 @@ pub const ENDPOINTS: &[Endpoint] = &[
         shape::<Entitlement>(),
     )
     .needs("entitlement.revoke")
-    .summary("Let nothing new be launched; what runs stays operable until it is decommissioned, or is cut off"),
+    .summary("Revoke an entitlement; running instances stay operable until decommissioned, or are cut off"),
     Endpoint::create(
         "operator_token_mint",
         "/v1/projects/{project}/operator-tokens",
@@ -167,10 +167,10 @@ pub const ENDPOINTS: &[Endpoint] = &[
         shape::<Token>(),
     )
     .needs("operator_token.mint")
-    .summary("Get a short-lived token for an app's operator account in a consumer's project")
-    .description("For the publisher's adapter. It lives for 15 minutes at most, and is audited in both projects."),
+    .summary("Mint a short-lived token for an app's operator account in a consumer's project")
+    .description("For the publisher's adapter. It lives for at most 15 minutes and is audited in both projects."),
     Endpoint::read("adapter_list", "/v1/projects/{project}/adapters", shape::<AdapterPage>())
         .needs("adapter.list")
         .query(shape::<crate::PageQuery>())
-        .summary("List the adapters that work in a project, with when they were last seen"),
+        .summary("List the adapters of a project and when they last asked for work"),
 ];

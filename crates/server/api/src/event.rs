@@ -100,7 +100,8 @@ pub const ENDPOINTS: &[Endpoint] = &[
         .query(shape::<EventStreamQuery>())
         .summary("Follow a stream live, without gaps")
         .description(
-            "Server-sent events; `id` is the number in the stream. Reconnect with `Last-Event-ID`. `event: reset` \
-             says that the asked place is no longer kept; `event: end` says why the server ends the stream.",
+            "Server-sent events; `id` is the number in the stream. Reconnect with `Last-Event-ID`. `event: \
+             reset` means that the requested position is no longer stored; `event: end` gives the reason for \
+             the end of the stream.",
         ),
 ];

@@ -343,7 +343,7 @@ pub const ENDPOINTS: &[Endpoint] = &[
     )
     .needs("instance.create")
     .summary("Launch an app")
-    .description("It is running when every component has as many active members as it needs, each of them witnessed. What does not come to be is taken down again."),
+    .description("It is running when every component has its minimum of active members, each of them witnessed. A failed launch is rolled back."),
     Endpoint::start(
         "instance_apply",
         "/v1/projects/{project}/app-instances/apply",
@@ -351,8 +351,8 @@ pub const ENDPOINTS: &[Endpoint] = &[
         shape::<Started>(),
     )
     .needs("instance.apply")
-    .summary("Have an instance be as this says: launch it, or upgrade and scale the one with this name")
-    .description("What is as it should be is left alone; the plan says what differs."),
+    .summary("Create or update an instance from a file")
+    .description("Creates the instance, or upgrades and scales the one with this name. Parts that already match are left alone; the plan lists the differences."),
     Endpoint::read("instance_list", "/v1/projects/{project}/app-instances", shape::<InstancePage>())
         .needs("instance.list")
         .query(shape::<InstanceListQuery>())
@@ -375,7 +375,7 @@ pub const ENDPOINTS: &[Endpoint] = &[
         shape::<Started>(),
     )
     .needs("instance.scale")
-    .summary("Say how many members the components of an instance should have"),
+    .summary("Set the number of members of an instance's components"),
     Endpoint::start(
         "instance_upgrade",
         "/v1/projects/{project}/app-instances/{instance}/upgrade",
@@ -383,8 +383,8 @@ pub const ENDPOINTS: &[Endpoint] = &[
         shape::<Started>(),
     )
     .needs("instance.upgrade")
-    .summary("Have an instance run another release")
-    .description("Member by member, in the order and at the pace that the manifest says; what fails is blocked, and can be rolled back."),
+    .summary("Upgrade an instance to another release")
+    .description("Member by member, in the order and at the pace of the manifest; a failure blocks the operation, which can be rolled back."),
     Endpoint::start(
         "instance_rollback",
         "/v1/projects/{project}/app-instances/{instance}/rollback",
@@ -392,7 +392,7 @@ pub const ENDPOINTS: &[Endpoint] = &[
         shape::<Started>(),
     )
     .needs("instance.rollback")
-    .summary("Have an instance run the release that it ran before"),
+    .summary("Roll an instance back to its previous release"),
     Endpoint::start(
         "instance_decommission",
         "/v1/projects/{project}/app-instances/{instance}/decommission",
@@ -400,12 +400,12 @@ pub const ENDPOINTS: &[Endpoint] = &[
         shape::<Started>(),
     )
     .needs("instance.decommission")
-    .summary("Take an instance down, and see that nothing of it is left"),
+    .summary("Decommission an instance and verify that nothing of it is left"),
     Endpoint::read(
         "instance_endpoints",
         "/v1/projects/{project}/app-instances/{instance}/endpoints",
         shape::<InstanceEndpoints>(),
     )
     .needs("instance.endpoints")
-    .summary("Show where an instance can be reached"),
+    .summary("Show the endpoints of an instance"),
 ];

@@ -110,7 +110,7 @@ pub struct TrustPolicySet {
 pub const ENDPOINTS: &[Endpoint] = &[
     Endpoint::create("key_create", "/v1/projects/{project}/keys", shape::<KeyCreate>(), shape::<Key>())
         .needs("key.create")
-        .summary("Trust a publisher's key: signatures by it count in the project"),
+        .summary("Trust a publisher's key in a project"),
     Endpoint::read("key_list", "/v1/projects/{project}/keys", shape::<KeyPage>())
         .needs("key.list")
         .query(shape::<KeyListQuery>())
@@ -125,11 +125,11 @@ pub const ENDPOINTS: &[Endpoint] = &[
         shape::<Key>(),
     )
     .needs("key.revoke")
-    .summary("Trust a key no more")
-    .description("From then on nothing new starts that only this key signed. What runs goes on."),
+    .summary("Revoke a publisher's key")
+    .description("From then on, nothing signed only by this key can start. Running cells continue."),
     Endpoint::read("trust_policy_get", "/v1/projects/{project}/trust-policy", shape::<TrustPolicy>())
         .needs("trust_policy.get")
-        .summary("Show what a project demands of artifacts"),
+        .summary("Show a project's trust policy"),
     Endpoint::update(
         "trust_policy_set",
         "/v1/projects/{project}/trust-policy",
@@ -137,5 +137,5 @@ pub const ENDPOINTS: &[Endpoint] = &[
         shape::<TrustPolicy>(),
     )
     .needs("trust_policy.set")
-    .summary("Change what a project demands of artifacts"),
+    .summary("Change a project's trust policy"),
 ];

@@ -74,8 +74,8 @@ pub struct CanI {
 
 /// The endpoints.
 pub const ENDPOINTS: &[Endpoint] = &[
-    Endpoint::read("whoami", "/v1/whoami", shape::<WhoAmI>()).summary("Show who you are to the platform"),
+    Endpoint::read("whoami", "/v1/whoami", shape::<WhoAmI>()).summary("Show your identity"),
     Endpoint::read("can_i", "/v1/can-i", shape::<CanI>())
         .query(shape::<CanIQuery>())
-        .summary("Ask whether you may do something, and why"),
+        .summary("Check whether you have a permission, and why"),
 ];

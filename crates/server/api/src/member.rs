@@ -238,7 +238,7 @@ pub const ENDPOINTS: &[Endpoint] = &[
     )
     .needs("member.add")
     .summary("Add members to a component")
-    .description("A member is active when the platform has seen for itself that it works. One that does not come to work is taken down again, and the component wants one less."),
+    .description("A member is active when the platform has verified that it works. A member that fails to start is rolled back, and the component's desired number decreases by one."),
     Endpoint::start(
         "member_drain",
         "/v1/projects/{project}/app-instances/{instance}/member-operations/drain",
@@ -246,8 +246,8 @@ pub const ENDPOINTS: &[Endpoint] = &[
         shape::<Started>(),
     )
     .needs("member.drain")
-    .summary("Take members out of work, and see that none is left on them")
-    .description("Refused where it would break a component's quorum."),
+    .summary("Drain members and verify that no work is left on them")
+    .description("Refused if it would break a component's quorum."),
     Endpoint::start(
         "member_resume",
         "/v1/projects/{project}/app-instances/{instance}/member-operations/resume",
@@ -255,7 +255,7 @@ pub const ENDPOINTS: &[Endpoint] = &[
         shape::<Started>(),
     )
     .needs("member.resume")
-    .summary("Put drained members back to work"),
+    .summary("Resume drained members"),
     Endpoint::start(
         "member_remove",
         "/v1/projects/{project}/app-instances/{instance}/member-operations/remove",
@@ -263,7 +263,7 @@ pub const ENDPOINTS: &[Endpoint] = &[
         shape::<Started>(),
     )
     .needs("member.remove")
-    .summary("Drain and remove members, and see that nothing is left of them"),
+    .summary("Drain and remove members and verify that nothing of them is left"),
     Endpoint::start(
         "member_replace",
         "/v1/projects/{project}/app-instances/{instance}/member-operations/replace",
@@ -271,8 +271,8 @@ pub const ENDPOINTS: &[Endpoint] = &[
         shape::<Started>(),
     )
     .needs("member.replace")
-    .summary("Have new members take the place of these")
-    .description("Which comes first is the component's business. A member whose node nobody hears from is cut off first, and stays `removing` until the node returns or an operator attests."),
+    .summary("Replace members with new ones")
+    .description("The component's manifest defines which comes first. A member on an unreachable node is fenced first, and stays `removing` until the node returns or an operator attests."),
     Endpoint::start(
         "member_recover",
         "/v1/projects/{project}/app-instances/{instance}/member-operations/recover",
@@ -280,5 +280,5 @@ pub const ENDPOINTS: &[Endpoint] = &[
         shape::<Started>(),
     )
     .needs("member.recover")
-    .summary("Make failed members anew where they are"),
+    .summary("Recover failed members in place"),
 ];

@@ -54,8 +54,8 @@ pub struct NetworkList {
 pub const ENDPOINTS: &[Endpoint] = &[
     Endpoint::read("network_list", "/v1/projects/{project}/networks", shape::<NetworkList>())
         .needs("network.list")
-        .summary("List a project's networks, with everybody in them"),
+        .summary("List a project's networks with their cells and nodes"),
     Endpoint::read("network_get", "/v1/projects/{project}/networks/{network}", shape::<Network>())
         .needs("network.get")
-        .summary("Show a network, with everybody in it"),
+        .summary("Show a network with its cells and nodes"),
 ];

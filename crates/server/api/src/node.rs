@@ -247,11 +247,12 @@ pub struct NodeRetire {
 pub const ENDPOINTS: &[Endpoint] = &[
     Endpoint::create("node_enrol", "/v1/nodes/enrol", shape::<NodeEnrol>(), shape::<NodeEnrolment>())
         .needs("node.enrol")
-        .summary("Give one machine the right to join")
+        .summary("Issue a join token for one machine")
         .description(
-            "The token is shown once and can be used once; only a repeat with the same key, by a machine that did not hear the \
-             answer, is answered again until the token ends. What joins as a new node takes nothing until it is approved. With \
-             `node` an existing node is given a new certificate, and from the moment of the join its old one opens nothing.",
+            "The token is shown once and can be used once; only a repeat with the same key, by a machine \
+             that missed the response, gets it again until the token expires. A new node gets no work until \
+             it is approved. With `node`, an existing node gets a new certificate, and its old one becomes \
+             invalid at the join.",
         ),
     Endpoint::read("node_list", "/v1/nodes", shape::<NodePage>())
         .needs("node.list")
@@ -259,35 +260,35 @@ pub const ENDPOINTS: &[Endpoint] = &[
         .summary("List nodes"),
     Endpoint::read("node_get", "/v1/nodes/{node}", shape::<Node>())
         .needs("node.get")
-        .summary("Show a node, its hardware and who holds it"),
+        .summary("Show a node, its hardware and its allocations"),
     Endpoint::update("node_update", "/v1/nodes/{node}", shape::<NodeUpdate>(), shape::<Node>())
         .needs("node.update")
         .summary("Change a node's labels"),
     Endpoint::act("node_approve", "/v1/nodes/{node}/approve", shape::<NodeApprove>(), shape::<Node>())
         .versioned()
         .needs("node.approve")
-        .summary("Approve a node's hardware, so that it can be used")
+        .summary("Approve a node's hardware for use")
         .description(
-            "Names the hardware by its digest, so that nobody approves what they have not seen. GPUs in it become \
-             usable, GPUs that are gone are retired; a slot that is quarantined stays so.",
+            "Names the hardware by its digest, so that the approval is for the hardware that was shown. Its \
+             GPUs become usable, GPUs that are gone are retired; a quarantined slot stays quarantined.",
         ),
     Endpoint::act("node_cordon", "/v1/nodes/{node}/cordon", shape::<NodeReason>(), shape::<Node>())
         .needs("node.cordon")
-        .summary("Keep new work from a node")
-        .description("What is on the node stays there. `node_uncordon` is the way back."),
+        .summary("Cordon a node: it gets no new work")
+        .description("Its allocations stay. `node_uncordon` reverts it."),
     Endpoint::act("node_uncordon", "/v1/nodes/{node}/uncordon", shape::<NodeReason>(), shape::<Node>())
         .needs("node.uncordon")
-        .summary("Let a node take new work again"),
+        .summary("Uncordon a node"),
     Endpoint::start("node_drain", "/v1/nodes/{node}/drain", shape::<NodeDrain>(), shape::<Started>())
         .needs("node.drain")
-        .summary("Empty a node")
-        .description("Keeps new allocations away, and waits until its tenants have released what they hold on it. At the deadline the rest is released if `force` says so, protected or not, and otherwise the operation is blocked."),
+        .summary("Drain a node")
+        .description("Prevents new allocations, and waits until its tenants have released theirs. At the deadline, `force` releases the rest, protected or not; otherwise the operation is blocked."),
     Endpoint::start("node_audit", "/v1/nodes/{node}/audit", shape::<NodeAudit>(), shape::<Started>())
         .needs("node.audit")
-        .summary("Compare a node with what is written of it, both ways")
-        .description("Finds things on the node without rows, and rows without things. With `mend`, the node removes what belongs to nothing and is looked at again; what is missing is only told of."),
+        .summary("Compare a node with the database, in both directions")
+        .description("Finds resources on the node without rows (orphans), and rows without resources (missing). With `repair`, the node removes the orphans and is verified again; missing resources are only reported."),
     Endpoint::start("node_retire", "/v1/nodes/{node}/retire", shape::<NodeRetire>(), shape::<Started>())
         .needs("node.retire")
-        .summary("Take an empty node out of the fleet")
-        .description("Looks whether anything of ours is left on it; from then on its certificate opens nothing. The node must be drained first."),
+        .summary("Retire an empty node from the fleet")
+        .description("Verifies that no resource of the platform is left on it; its certificate then becomes invalid. The node must be drained first."),
 ];

@@ -96,6 +96,8 @@ pub enum ItemState {
     Blocked,
     /// Done.
     Succeeded,
+    /// Ended, and its rest is left to an operation of the platform.
+    Partial,
     /// Not done, and not retried.
     Failed,
 }
@@ -232,14 +234,14 @@ pub struct Operation {
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     #[schema(required = false)]
     pub items: Vec<Item>,
-    /// What it is waiting for.
+    /// The reason it waits.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub waiting: Option<String>,
-    /// Reason it is blocked, and the party that can unblock it.
+    /// Reason it is blocked, and the party that can resolve it.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub blocked: Option<Blocked>,
     /// Blocked children, at any depth, while they are all that keeps the operation from advancing; only when a single
-    /// operation is returned. Unblock them to let it continue.
+    /// operation is returned. Resolve them so that it continues.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     #[schema(required = false)]
     pub blocked_by: Vec<BlockedChild>,
@@ -436,7 +438,7 @@ pub const ENDPOINTS: &[Endpoint] = &[
     Endpoint::read("operation_list", "/v1/operations", shape::<OperationPage>())
         .needs("operation.list")
         .query(shape::<OperationListQuery>())
-        .summary("List operations, finished and not"),
+        .summary("List operations, in progress and finished"),
     Endpoint::read("operation_get", "/v1/operations/{operation}", shape::<Operation>())
         .needs("operation.get")
         .query(shape::<OperationGetQuery>())
@@ -448,8 +450,8 @@ pub const ENDPOINTS: &[Endpoint] = &[
         shape::<Operation>(),
     )
     .needs("operation.cancel")
-    .summary("Ask for the end of an operation")
-    .description("What it did is undone, and that is witnessed; then it is `cancelled`. Not everything can be cancelled."),
+    .summary("Cancel an operation")
+    .description("Its effects are rolled back and the rollback is witnessed; then it is `cancelled`. Not every operation can be cancelled."),
     Endpoint::act(
         "operation_resolve",
         "/v1/operations/{operation}/resolve",
@@ -457,5 +459,5 @@ pub const ENDPOINTS: &[Endpoint] = &[
         shape::<Operation>(),
     )
     .needs("operation.resolve")
-    .summary("Decide how a blocked operation goes on"),
+    .summary("Resolve a blocked operation with one of its actions"),
 ];

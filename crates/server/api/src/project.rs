@@ -71,23 +71,29 @@ pub const ENDPOINTS: &[Endpoint] = &[
         shape::<Project>(),
     )
     .needs("project.create")
-    .summary("Make a project in a tenant"),
+    .summary("Create a project in a tenant"),
     Endpoint::read("project_list", "/v1/projects", shape::<ProjectPage>())
         .needs("project.list")
         .query(shape::<ListQuery>())
-        .summary("List the projects you may see"),
+        .summary("List the projects you have access to"),
     Endpoint::read("project_get", "/v1/projects/{project}", shape::<Project>())
         .needs("project.get")
         .summary("Show a project"),
-    Endpoint::update("project_update", "/v1/projects/{project}", shape::<ProjectUpdate>(), shape::<Project>())
-        .needs("project.update")
-        .summary("Change a project's description"),
+    Endpoint::update(
+        "project_update",
+        "/v1/projects/{project}",
+        shape::<ProjectUpdate>(),
+        shape::<Project>(),
+    )
+    .needs("project.update")
+    .summary("Change a project's description"),
     Endpoint::delete("project_delete", "/v1/projects/{project}", shape::<Removed>())
         .needs("project.delete")
         .query(shape::<DeleteQuery>())
         .summary("Remove a project")
         .description(
-            "Removes the project; with `cascade` also its service accounts, tokens, role bindings, webhooks and what is \
-             known of allocations that ended. While an allocation lives the project stays: release it first.",
+            "Removes the project; with `cascade` also its service accounts, tokens, role bindings, webhooks \
+             and the records of ended allocations. A project with a live allocation cannot be removed: \
+             release it first.",
         ),
 ];

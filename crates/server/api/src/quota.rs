@@ -91,12 +91,12 @@ pub struct QuotaSet {
 pub const ENDPOINTS: &[Endpoint] = &[
     Endpoint::read("quota_get", "/v1/projects/{project}/quota", shape::<Quota>())
         .needs("quota.get")
-        .summary("Show what a project may hold, and what it holds"),
+        .summary("Show a project's quota and usage"),
     Endpoint::update("quota_set", "/v1/projects/{project}/quota", shape::<QuotaSet>(), shape::<Quota>())
         .needs("quota.set")
-        .summary("Limit what a project may hold")
+        .summary("Set a project's quota")
         .description(
-            "Sets the limits that are named and leaves the others. A limit below what the project holds takes nothing \
-             away; it only keeps the project from growing.",
+            "Sets the given limits and leaves the others. A limit below the current usage removes nothing; \
+             it only prevents growth.",
         ),
 ];

@@ -95,16 +95,16 @@ pub const ENDPOINTS: &[Endpoint] = &[
         shape::<RoleBinding>(),
     )
     .needs("role_binding.create")
-    .summary("Give a person a role")
-    .description("Nobody gives a role that reaches further than their own."),
+    .summary("Bind a role to a person")
+    .description("Only a role within your own can be given."),
     Endpoint::read("role_binding_list", "/v1/role-bindings", shape::<RoleBindingPage>())
         .needs("role_binding.list")
         .query(shape::<RoleBindingListQuery>())
-        .summary("List who holds which role"),
+        .summary("List role bindings"),
     Endpoint::read("role_binding_get", "/v1/role-bindings/{role_binding}", shape::<RoleBinding>())
         .needs("role_binding.get")
         .summary("Show a role binding"),
     Endpoint::delete("role_binding_delete", "/v1/role-bindings/{role_binding}", shape::<Removed>())
         .needs("role_binding.delete")
-        .summary("Take a role away"),
+        .summary("Remove a role binding"),
 ];

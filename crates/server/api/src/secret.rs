@@ -199,8 +199,8 @@ pub struct RuntimeSecretRevoke {
 pub const ENDPOINTS: &[Endpoint] = &[
     Endpoint::create("secret_create", "/v1/projects/{project}/secrets", shape::<SecretCreate>(), shape::<Secret>())
         .needs("secret.create")
-        .summary("Keep a secret for a project's apps")
-        .description("It is sealed before it is written, told to no person, and given to cells that name it as a file in memory."),
+        .summary("Create a secret for a project's apps")
+        .description("It is sealed before it is written, never shown again, and delivered to cells that name it as a file in memory."),
     Endpoint::read("secret_list", "/v1/projects/{project}/secrets", shape::<SecretPage>())
         .needs("secret.list")
         .query(shape::<SecretListQuery>())
@@ -210,12 +210,12 @@ pub const ENDPOINTS: &[Endpoint] = &[
         .summary("Show a secret, without its content"),
     Endpoint::act("secret_rotate", "/v1/projects/{project}/secrets/{secret}/rotate", shape::<SecretRotate>(), shape::<Secret>())
         .needs("secret.rotate")
-        .summary("Give a secret another content")
-        .description("Cells that are made from then on have it; those that run keep what they were given until they are made anew."),
+        .summary("Rotate a secret")
+        .description("Cells created from then on get the new content; running cells keep the old one until they restart."),
     Endpoint::delete("secret_delete", "/v1/projects/{project}/secrets/{secret}", shape::<Removed>())
         .needs("secret.delete")
         .summary("Remove a secret")
-        .description("Refused while a cell that lives names it."),
+        .description("Refused while a live cell names it."),
     Endpoint::create(
         "runtime_secret_issue",
         "/v1/projects/{project}/runtime-secrets",
@@ -223,19 +223,19 @@ pub const ENDPOINTS: &[Endpoint] = &[
         shape::<RuntimeSecret>(),
     )
     .needs("runtime_secret.issue")
-    .summary("Issue material for a purpose")
-    .description("For service accounts alone, and only for purposes that their allow list names: `runtime_secret.artifact_pull`, `runtime_secret.cluster_bootstrap`."),
+    .summary("Issue a runtime secret for a purpose")
+    .description("Only for service accounts, and only for purposes in their allow list: `runtime_secret.artifact_pull`, `runtime_secret.cluster_bootstrap`."),
     Endpoint::read("runtime_secret_list", "/v1/projects/{project}/runtime-secrets", shape::<RuntimeSecretPage>())
         .needs("runtime_secret.list")
         .query(shape::<RuntimeSecretListQuery>())
-        .summary("List issued material, without its contents"),
+        .summary("List runtime secrets, without their contents"),
     Endpoint::read(
         "runtime_secret_get",
         "/v1/projects/{project}/runtime-secrets/{runtime_secret}",
         shape::<RuntimeSecret>(),
     )
     .needs("runtime_secret.get")
-    .summary("Show issued material, without its content"),
+    .summary("Show a runtime secret, without its content"),
     Endpoint::act(
         "runtime_secret_revoke",
         "/v1/projects/{project}/runtime-secrets/{runtime_secret}/revoke",
@@ -243,5 +243,5 @@ pub const ENDPOINTS: &[Endpoint] = &[
         shape::<RuntimeSecret>(),
     )
     .needs("runtime_secret.revoke")
-    .summary("Revoke issued material"),
+    .summary("Revoke a runtime secret"),
 ];

@@ -81,7 +81,7 @@ pub const ENDPOINTS: &[Endpoint] = &[
         shape::<ServiceAccount>(),
     )
     .needs("service_account.create")
-    .summary("Make a service account"),
+    .summary("Create a service account"),
     Endpoint::read(
         "service_account_list",
         "/v1/projects/{project}/service-accounts",

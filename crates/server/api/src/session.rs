@@ -56,8 +56,8 @@ pub const ENDPOINTS: &[Endpoint] = &[
         .anonymous()
         .summary("Log in with a browser")
         .description(
-            "Sets the `muster_session` cookie. Programs use tokens instead. Repeated with the same `Idempotency-Key` it is \
-             another login: a stored answer would have no cookie.",
+            "Sets the `muster_session` cookie. Programs use tokens instead. A repeat with the same \
+             `Idempotency-Key` is another login: a stored response would have no cookie.",
         ),
     Endpoint::act(
         "session_delete",

@@ -82,7 +82,7 @@ page! {
 pub const ENDPOINTS: &[Endpoint] = &[
     Endpoint::read("slot_list", "/v1/nodes/{node}/slots", shape::<SlotPage>())
         .needs("slot.list")
-        .summary("List a node's slots, with who holds them"),
+        .summary("List a node's slots with their allocations"),
     Endpoint::act(
         "slot_quarantine",
         "/v1/slots/{slot}/quarantine",
@@ -90,12 +90,12 @@ pub const ENDPOINTS: &[Endpoint] = &[
         shape::<Slot>(),
     )
     .needs("slot.quarantine")
-    .summary("Keep everybody from a slot")
-    .description("An allocation that holds it keeps it; when it is released, nobody else gets it."),
+    .summary("Quarantine a slot")
+    .description("An allocation that holds it keeps it; after its release, the slot cannot be claimed."),
     Endpoint::act("slot_approve", "/v1/slots/{slot}/approve", shape::<SlotApprove>(), shape::<Slot>())
         .needs("slot.approve")
-        .summary("Let a quarantined or new slot be used, on your word")
+        .summary("Approve a quarantined or new slot")
         .description(
-            "Nothing is checked: the event and the audit say that it was an operator's word, and why.",
+            "Nothing is verified: the event and the audit entry record it as an operator's statement, with the reason.",
         ),
 ];

@@ -81,7 +81,7 @@ pub const ENDPOINTS: &[Endpoint] = &[
     Endpoint::create("ssh_key_create", "/v1/projects/{project}/ssh-keys", shape::<SshKeyCreate>(), shape::<SshKey>())
         .needs("ssh_key.create")
         .summary("Add an SSH key to a project, or grant one access to an allocation")
-        .description("The key is written to `/etc/muster/authorized_keys` of every cell of the project that asks for people, or of one `allocation`, until `expires_at`. A key for oneself counts for as long as its owner may work in the project. A grant for another `user` needs `allocation`, `expires_at` and the right to bind roles; it gives that person a login there and nowhere else."),
+        .description("The key is written to `/etc/muster/authorized_keys` of every cell of the project that requests people, or of one `allocation`, until `expires_at`. A key of your own is valid as long as you have access to the project. A grant for another `user` needs `allocation`, `expires_at` and the permission to bind roles; it gives that person a login there and nowhere else."),
     Endpoint::read("ssh_key_list", "/v1/projects/{project}/ssh-keys", shape::<SshKeyPage>())
         .needs("ssh_key.list")
         .query(shape::<SshKeyListQuery>())

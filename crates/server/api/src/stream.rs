@@ -44,8 +44,8 @@ pub const ENDPOINTS: &[Endpoint] = &[
         shape::<Stream>(),
     )
     .needs("stream.create")
-    .summary("Ask for a terminal, a command or a transfer in a cell")
-    .description("The answer says where to join it, within a minute. What was asked for is audited, contents are not."),
+    .summary("Request a terminal, a command or a transfer in a cell")
+    .description("The response names the path to join, within a minute. The request is audited, contents are not."),
     Endpoint::create(
         "stream_logs",
         "/v1/projects/{project}/cells/{cell}/logs",
@@ -53,13 +53,14 @@ pub const ENDPOINTS: &[Endpoint] = &[
         shape::<Stream>(),
     )
     .needs("stream.logs")
-    .summary("Ask for what a cell's services wrote")
-    .description("The answer says where to join it, within a minute. Of cells that are gone, see cell_archived_logs."),
+    .summary("Request the logs of a cell's services")
+    .description("The response names the path to join, within a minute. For cells that are gone, see cell_archived_logs."),
     Endpoint::stream("stream_join", "/v1/streams/{stream}", Answer::Socket(shape::<Control>()))
-        .summary("Join a stream that you asked for")
+        .summary("Join a requested stream")
         .description(
-            "An upgrade to WebSocket, by whoever asked for the stream, once. Messages are binary, of a MiB at most; the first \
-             byte says what the rest is: 0 input, 1 output, 2 error output, 3 a Control as JSON. `started` comes first, and \
-             `exited` or `failed` last. Whoever loses the right to it is told so within five seconds.",
+            "An upgrade to WebSocket, once, by the actor that requested the stream. Messages are binary, at \
+             most a MiB; the first byte is the channel: 0 input, 1 output, 2 error output, 3 a Control as \
+             JSON. `started` comes first, and `exited` or `failed` last. An actor that loses the permission \
+             is cut off within five seconds, with the reason.",
         ),
 ];

@@ -83,11 +83,11 @@ page! {
 pub const ENDPOINTS: &[Endpoint] = &[
     Endpoint::create("tenant_create", "/v1/tenants", shape::<TenantCreate>(), shape::<Tenant>())
         .needs("tenant.create")
-        .summary("Make a tenant"),
+        .summary("Create a tenant"),
     Endpoint::read("tenant_list", "/v1/tenants", shape::<TenantPage>())
         .needs("tenant.list")
         .query(shape::<ListQuery>())
-        .summary("List the tenants you may see"),
+        .summary("List the tenants you have access to"),
     Endpoint::read("tenant_get", "/v1/tenants/{tenant}", shape::<Tenant>())
         .needs("tenant.get")
         .summary("Show a tenant"),
@@ -99,12 +99,17 @@ pub const ENDPOINTS: &[Endpoint] = &[
         .query(shape::<DeleteQuery>())
         .summary("Remove a tenant")
         .description(
-            "Removes the tenant; with `cascade` also its projects, people, service accounts, tokens, webhooks and what is \
-             known of allocations that ended. While an allocation lives the tenant stays: release it first. Its \
-             encryption keys are destroyed. Its audit chain stays.",
+            "Removes the tenant; with `cascade` also its projects, people, service accounts, tokens, \
+             webhooks and the records of ended allocations. A tenant with a live allocation cannot be \
+             removed: release it first. Its encryption keys are destroyed. Its audit chain stays.",
         ),
-    Endpoint::act("tenant_rotate_key", "/v1/tenants/{tenant}/rotate-key", shape::<Nothing>(), shape::<Tenant>())
-        .needs("tenant.rotate_key")
-        .summary("Give a tenant a new encryption key")
-        .description("What was sealed under the old key is sealed anew in the background; nothing stops meanwhile."),
+    Endpoint::act(
+        "tenant_rotate_key",
+        "/v1/tenants/{tenant}/rotate-key",
+        shape::<Nothing>(),
+        shape::<Tenant>(),
+    )
+    .needs("tenant.rotate_key")
+    .summary("Rotate a tenant's encryption key")
+    .description("Content sealed under the old key is sealed again in the background, without interruption."),
 ];

@@ -126,10 +126,10 @@ pub const ENDPOINTS: &[Endpoint] = &[
     Endpoint::read("user_get", "/v1/users/{user}", shape::<User>())
         .needs("user.get")
         .summary("Show a person")
-        .description("People can always see themselves."),
+        .description("People can always see their own entry."),
     Endpoint::update("user_update", "/v1/users/{user}", shape::<UserUpdate>(), shape::<User>())
         .needs("user.update")
-        .summary("Change a person's entry, or shut the person out"),
+        .summary("Change a person's entry, or disable or enable the person"),
     Endpoint::act(
         "user_set_password",
         "/v1/users/{user}/set-password",

@@ -169,7 +169,7 @@ page! {
 pub const ENDPOINTS: &[Endpoint] = &[
     Endpoint::create("webhook_create", "/v1/webhooks", shape::<WebhookCreate>(), shape::<Webhook>())
         .needs("webhook.create")
-        .summary("Have events pushed to a URL"),
+        .summary("Create a webhook: push events to a URL"),
     Endpoint::read("webhook_list", "/v1/webhooks", shape::<WebhookPage>())
         .needs("webhook.list")
         .query(shape::<WebhookListQuery>())
@@ -184,12 +184,12 @@ pub const ENDPOINTS: &[Endpoint] = &[
         shape::<Webhook>(),
     )
     .needs("webhook.update")
-    .summary("Change a webhook, or switch it off or on"),
+    .summary("Change, disable or enable a webhook"),
     Endpoint::delete("webhook_delete", "/v1/webhooks/{webhook}", shape::<Removed>())
         .needs("webhook.delete")
         .summary("Remove a webhook"),
     Endpoint::read("webhook_deliveries", "/v1/webhooks/{webhook}/deliveries", shape::<WebhookDeliveryPage>())
         .needs("webhook.deliveries")
         .query(shape::<DeliveryListQuery>())
-        .summary("Show what was sent, and how it was answered"),
+        .summary("List deliveries and their responses"),
 ];

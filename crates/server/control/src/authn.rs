@@ -102,16 +102,15 @@ fn refused(why: &str) -> Problem {
 impl Platform {
     /// Validates a secret. The error describes the problem with the credential, never its owner.
     pub async fn authenticate(&self, text: &str, now: Timestamp) -> Result<Arc<Authenticated>> {
-        let secret = Secret::parse(text).ok_or_else(|| {
-            refused("this is not a token: it should look like mst_pat_… or mst_sat_…, whole")
-        })?;
+        let secret = Secret::parse(text)
+            .ok_or_else(|| refused("this is not a token: it must be a whole mst_pat_… or mst_sat_…"))?;
         if secret.is(TokenKind::Join) {
             return Err(refused(
-                "this token lets one machine join, and nothing else: give it to `muster agent join`",
+                "this token only allows one machine to join: pass it to `muster agent join`",
             ));
         }
         if secret.is(TokenKind::Pull) {
-            return Err(refused("this token reads one repository of the registry, and nothing else"));
+            return Err(refused("this token only reads one repository of the registry"));
         }
         self.authenticate_hash(secret.hash(), now).await
     }
@@ -148,7 +147,7 @@ impl Platform {
 
     async fn look_up(&self, hash: [u8; 32]) -> Result<Authenticated> {
         let found = self.store.token_by_hash(hash).await.map_err(refuse)?;
-        let credential = found.ok_or_else(|| refused("the credential is not known here"))?;
+        let credential = found.ok_or_else(|| refused("unknown credential"))?;
         if credential.token.revoked_at.is_some() {
             return Err(refused("the credential was revoked"));
         }
@@ -168,7 +167,7 @@ impl Platform {
             None => None,
         };
         Ok(Authenticated {
-            principal: principal.ok_or_else(|| refused("the credential is not known here"))?,
+            principal: principal.ok_or_else(|| refused("unknown credential"))?,
             token_id: credential.token.id,
             token_kind: credential.token.kind,
             expires_at: credential.token.expires_at,

@@ -10,7 +10,8 @@ use muster_model::{Labels, Role, RoleBinding, Scope, User};
 use serde_json::json;
 
 use crate::Platform;
-use crate::envelope::PLATFORM;
+use crate::refuse::refuse_key;
+use muster_keys::PLATFORM;
 
 /// Result of a first start.
 pub struct FirstStart {
@@ -34,7 +35,7 @@ pub async fn first_start(
     }
     let env = &platform.env;
     let now = env.now();
-    let key = platform.envelope.make(env, PLATFORM, 1)?;
+    let key = platform.envelope.make(env, PLATFORM, 1).map_err(refuse_key)?;
     let user = User {
         id: env.id::<UserId>(),
         tenant_id: None,
@@ -107,7 +108,7 @@ pub async fn first_start(
                 tx.rollback().await;
                 return Err(muster_api::Problem::new(
                     muster_api::Code::Unavailable,
-                    format!("the operator's token could not be written down, so nothing was made: {error}"),
+                    format!("the operator's token could not be written, so nothing was created: {error}"),
                 ));
             }
             tx.commit().await.map_err(refuse)?;

@@ -9,13 +9,27 @@ use muster_db::Page;
 use uuid::Uuid;
 
 use crate::Cx;
-use crate::refuse::{Result, refuse};
+use crate::refuse::{Result, refuse, refuse_key};
 
 const TAG: usize = 16;
 /// Maximum bytes per page of large items; a page holds at least one item.
 const PAGE_BYTES: usize = 4 << 20;
 /// Number of large items read at once.
 const PORTION: i64 = 8;
+
+/// Limits of a page in the order of sequence numbers. It has at least one item.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct PageLimits {
+    pub(crate) items: u16,
+    pub(crate) bytes: usize,
+}
+
+impl PageLimits {
+    /// Returns the limits of a listed page.
+    pub(crate) fn of_list(page_size: Option<u16>) -> Self {
+        Self { items: page_size.unwrap_or(50), bytes: PAGE_BYTES }
+    }
+}
 
 /// A page of a list ordered by name: rows after this name, one more than are returned.
 pub(crate) struct NamePage {
@@ -24,7 +38,7 @@ pub(crate) struct NamePage {
 }
 
 fn bad() -> Problem {
-    Problem::new(Code::BadCursor, "the page token is not one of ours for this list: start again without it")
+    Problem::new(Code::BadCursor, "the page token is not valid for this list: start again without it")
         .with_errors(vec![muster_api::FieldError {
             pointer: "query/page_token".to_owned(),
             detail: "not a token of this list".to_owned(),
@@ -74,6 +88,7 @@ impl Cx {
         bytes: impl Fn(&T) -> usize,
         read: impl Fn(Page) -> BoxFuture<'f, muster_db::Result<Vec<T>>>,
     ) -> Result<(Vec<T>, Option<String>)> {
+        self.large_answer().await;
         let most = usize::try_from(page.size).unwrap_or(usize::MAX) - 1;
         let (mut items, mut size, mut after): (Vec<T>, usize, Uuid) = (Vec::new(), 0, page.after);
         loop {
@@ -97,25 +112,25 @@ impl Cx {
     /// the number before the first, and how many to read.
     pub(crate) async fn read_sequence<'f, T>(
         mut after: i64,
-        most: u16,
+        most: PageLimits,
         sequence: impl Fn(&T) -> i64,
         bytes: impl Fn(&T) -> usize,
         read: impl Fn(i64, i64) -> BoxFuture<'f, muster_db::Result<Vec<T>>>,
     ) -> Result<Vec<T>> {
         let (mut items, mut size): (Vec<T>, usize) = (Vec::new(), 0);
         loop {
-            let wanted = i64::try_from(usize::from(most) - items.len()).unwrap_or(PORTION).min(PORTION);
+            let wanted = i64::try_from(usize::from(most.items) - items.len()).unwrap_or(PORTION).min(PORTION);
             let portion = read(after, wanted).await.map_err(refuse)?;
             let is_last = i64::try_from(portion.len()).is_ok_and(|read| read < wanted);
             for item in portion {
                 size += bytes(&item);
-                if size > PAGE_BYTES && !items.is_empty() {
+                if size > most.bytes && !items.is_empty() {
                     return Ok(items);
                 }
                 after = sequence(&item);
                 items.push(item);
             }
-            if is_last || items.len() >= usize::from(most) {
+            if is_last || items.len() >= usize::from(most.items) {
                 return Ok(items);
             }
         }
@@ -167,7 +182,8 @@ impl Cx {
     }
 
     async fn tag(&self, list: &str, id: &[u8]) -> Result<Vec<u8>> {
-        let key = self.platform.envelope.derive(&self.platform.store, "page tokens").await?;
+        let key =
+            self.platform.envelope.derive(&self.platform.store, "page tokens").await.map_err(refuse_key)?;
         let key = hmac::Key::new(hmac::HMAC_SHA256, &key);
         let mut context = hmac::Context::with_key(&key);
         context.update(list.as_bytes());
@@ -190,7 +206,14 @@ mod tests {
             let portion: Vec<(i64, usize)> = from.take(usize::try_from(limit).unwrap()).collect();
             async move { Ok(portion) }.boxed()
         };
-        let items = Cx::read_sequence(after, most, |item: &(i64, usize)| item.0, |item| item.1, read).await;
+        let items = Cx::read_sequence(
+            after,
+            PageLimits::of_list(Some(most)),
+            |item: &(i64, usize)| item.0,
+            |item| item.1,
+            read,
+        )
+        .await;
         items.unwrap().into_iter().map(|(number, _)| number).collect()
     }
 

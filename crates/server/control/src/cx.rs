@@ -9,7 +9,7 @@ use muster_ids::{ServiceAccountId, UserId};
 use muster_model::{Role, Scope};
 
 use crate::authn::Authenticated;
-use crate::limits::Share;
+use crate::limits::{AnswerSlot, Share};
 use crate::refuse::Result;
 use crate::{Limits, Platform};
 
@@ -25,7 +25,7 @@ pub enum Expected {
 fn version_required() -> Problem {
     Problem::new(
         Code::VersionRequired,
-        "say which version you saw, as in `If-Match: \"3\"` (it is in `ETag` and `version`), or `*`",
+        "send the version you read, as in `If-Match: \"3\"` (it is in `ETag` and `version`), or `*`",
     )
 }
 
@@ -44,6 +44,8 @@ pub struct Cx {
     pub if_match: Option<Expected>,
     /// Client address; none for the platform's own requests.
     pub address: Option<std::net::IpAddr>,
+    /// Slot of a large answer, if the request makes one.
+    pub answer_slot: AnswerSlot,
 }
 
 impl Cx {
@@ -124,7 +126,7 @@ impl Cx {
             Some(Expected::Version(expected)) if expected == version => Ok(()),
             Some(Expected::Version(expected)) => Err(Problem::new(
                 Code::VersionMismatch,
-                format!("you saw version {expected}, it is now {version}: read it again and repeat"),
+                format!("you read version {expected}, it is now {version}: read it again and repeat"),
             )),
             None => Err(version_required()),
         }
@@ -153,11 +155,18 @@ impl Cx {
         self.limits().open(&self.actor_id(), &self.share(), kind).ok_or_else(|| {
             self.platform.metrics.rate_limited.inc();
             let detail = match kind {
-                crate::limits::Open::Events => "too many event streams of yours or of your tenant are open",
-                crate::limits::Open::Download => "too many downloads of your tenant are open",
+                crate::limits::Open::Events => "you or your tenant have too many open event streams",
+                crate::limits::Open::Download => "your tenant has too many open downloads",
+                crate::limits::Open::Upload => "you or your tenant have too many open uploads",
+                crate::limits::Open::LargeBody => "too many of your large requests are arriving",
             };
             Problem::new(Code::RateLimited, format!("{detail}; close one, or wait and repeat"))
         })
+    }
+
+    /// Waits until a large answer may be made. The slot is held for as long as the request's context is.
+    pub async fn large_answer(&self) {
+        self.answer_slot.acquire(self.limits(), &self.share()).await;
     }
 
     /// Marks the request as only waiting, until the returned guard is dropped.

@@ -3,14 +3,21 @@
 //! Counted per server and in memory: a limit ensures fairness among tenants and is no quota; a database write per request
 //! would cost more than the requests themselves.
 
+mod large;
+mod unread;
+
 use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use muster_ids::TenantId;
+use muster_ids::{NodeId, TenantId};
 
 use crate::authn::Authenticated;
+pub use large::AnswerSlot;
+use large::LargeAnswers;
+use unread::Unread;
+pub use unread::UnreadBytes;
 
 /// Decision on a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,6 +42,8 @@ pub enum Share {
     Publisher(TenantId),
     /// A user without a tenant that is no operator.
     Actor(String),
+    /// The agent of a node, identified by its certificate.
+    Node(NodeId),
 }
 
 impl Share {
@@ -83,6 +92,10 @@ pub struct Rates {
     pub streams_per_tenant: u32,
     /// Concurrent downloads and exports of one tenant.
     pub downloads_per_tenant: u32,
+    /// Concurrent uploads to the registry of one tenant.
+    pub uploads_per_tenant: u32,
+    /// Memory for answers that have not been read yet, of all callers.
+    pub unread_bytes: u64,
 }
 
 impl Default for Rates {
@@ -96,17 +109,23 @@ impl Default for Rates {
             streams_per_actor: 32,
             streams_per_tenant: 256,
             downloads_per_tenant: 256,
+            uploads_per_tenant: 256,
+            unread_bytes: 128 << 20,
         }
     }
 }
 
-/// Kind of a streaming response.
+/// Kind of a streaming request or response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Open {
     /// An event stream.
     Events,
     /// A download or an export.
     Download,
+    /// An upload to the registry.
+    Upload,
+    /// A body that is buffered in memory.
+    LargeBody,
 }
 
 struct Bucket {
@@ -123,13 +142,17 @@ pub struct Limits {
     buckets: Mutex<HashMap<String, Bucket>>,
     in_flight: Counts<Share>,
     resting: Counts<Share>,
-    bodies: Counts<Share>,
     open: Arc<Counts<String>>,
+    unread: Arc<Unread>,
+    large: LargeAnswers,
 }
 
 /// Maximum number of waiting requests per tenant, which do not count as in flight. Far fewer than a server's connections, so
 /// that one tenant's waits cannot exhaust them.
 const MOST_RESTING: u32 = 512;
+
+/// Large bodies of one node at once. Its agent sends a hello, reports and observations by a connection each.
+const LARGE_BODIES_PER_NODE: u32 = 3;
 
 /// Burst size, in seconds of the rate.
 const BURST_SECONDS: f64 = 1.0;
@@ -143,8 +166,9 @@ impl Limits {
             buckets: Mutex::default(),
             in_flight: Mutex::default(),
             resting: Mutex::default(),
-            bodies: Mutex::default(),
             open: Arc::default(),
+            unread: Unread::new(rates.unread_bytes),
+            large: LargeAnswers::default(),
         }
     }
 
@@ -203,20 +227,27 @@ impl Limits {
         Some(InFlight { counts: &self.in_flight, share: share.clone() })
     }
 
-    /// Counts a body that is buffered in memory; returns `None` when its share has too many.
-    pub fn large_body(&self, share: &Share) -> Option<InFlight<'_>> {
-        count(&self.bodies, share, (self.most_in_flight(share) / 4).max(1))?;
-        Some(InFlight { counts: &self.bodies, share: share.clone() })
+    /// Returns how many large bodies a share may send at once.
+    fn most_bodies(&self, share: &Share) -> u32 {
+        match share {
+            Share::Node(_) => LARGE_BODIES_PER_NODE,
+            _ => (self.most_in_flight(share) / 4).max(1),
+        }
     }
 
-    /// Counts a streaming response until the returned guard is dropped; returns `None` when the actor or the tenant has too
-    /// many.
+    /// Counts a streaming request or response until the returned guard is dropped; returns `None` when the actor or the
+    /// tenant has too many.
     pub fn open(&self, actor: &str, share: &Share, kind: Open) -> Option<Opened> {
         let (per_actor, per_tenant) = match kind {
             Open::Events => (self.rates.streams_per_actor, self.rates.streams_per_tenant),
             Open::Download => (self.rates.downloads_per_tenant, self.rates.downloads_per_tenant),
+            Open::Upload => (for_one_actor(self.rates.uploads_per_tenant), self.rates.uploads_per_tenant),
+            Open::LargeBody => match (self.most_bodies(share), share) {
+                (most, Share::Address(_) | Share::Node(_)) => (most, most),
+                (most, _) => (for_one_actor(most), most),
+            },
         };
-        let keys = [format!("{kind:?} actor {actor}"), format!("{kind:?} {share:?}")];
+        let keys = [format!("{kind:?} {share:?} {actor}"), format!("{kind:?} {share:?}")];
         let mut open = self.open.lock().expect("no holder of this lock can panic");
         let has_room = |key: &String, most: u32| open.get(key).is_none_or(|count| *count < most);
         if !has_room(&keys[0], per_actor) || !has_room(&keys[1], per_tenant) {
@@ -243,6 +274,11 @@ impl Limits {
         drop((resting, in_flight));
         Some(Resting { limits: self, share: share.clone() })
     }
+}
+
+/// Returns how many of a tenant's slots one of its actors may take: bodies of one caller that never end leave the rest.
+fn for_one_actor(most: u32) -> u32 {
+    (most - most / 4).max(1)
 }
 
 fn count<K: Clone + Eq + std::hash::Hash>(counts: &Counts<K>, key: &K, most: u32) -> Option<()> {
@@ -279,7 +315,7 @@ impl Drop for Resting<'_> {
     }
 }
 
-/// An in-flight request, or a buffered body.
+/// An in-flight request.
 pub struct InFlight<'l> {
     counts: &'l Counts<Share>,
     share: Share,
@@ -291,7 +327,7 @@ impl Drop for InFlight<'_> {
     }
 }
 
-/// A streaming response.
+/// A streaming request or response.
 #[derive(Debug)]
 pub struct Opened {
     counts: Arc<Counts<String>>,
@@ -381,7 +417,30 @@ mod tests {
         let _second = limits.open("b", &t, Open::Events).unwrap();
         assert!(limits.open("c", &t, Open::Events).is_none(), "the tenant's are used up");
         assert!(limits.open("c", &t, Open::Download).is_some(), "downloads are counted apart");
+        assert!(limits.open("a", &t, Open::Download).is_some());
         drop(first);
         assert!(limits.open("c", &t, Open::Events).is_some());
+    }
+    #[test]
+    fn bodies_of_one_caller_leave_some_slots_to_the_others_of_its_tenant() {
+        let limits = limits(Rates {
+            tenant_in_flight: 16,
+            uploads_per_tenant: 4,
+            address_in_flight: 8,
+            ..Rates::default()
+        });
+        let fill = |actor: &str, share: &Share, kind| {
+            std::iter::from_fn(|| limits.open(actor, share, kind)).collect::<Vec<_>>()
+        };
+        let (t, node) = (tenant(), Share::Node(muster_ids::Env::system().id()));
+        for kind in [Open::Upload, Open::LargeBody] {
+            let first = fill("a", &t, kind);
+            assert_eq!((first.len(), fill("b", &t, kind).len()), (3, 1));
+            assert_eq!(fill("a", &tenant(), kind).len(), 3, "another tenant has its own");
+        }
+        // Callers without a credential are one caller, and a node has few.
+        let address = Share::of_address(Some("192.0.2.1".parse().unwrap()));
+        assert_eq!(fill("", &address, Open::LargeBody).len(), 2);
+        assert_eq!(fill("", &node, Open::LargeBody).len(), 3);
     }
 }

@@ -136,30 +136,30 @@ impl Default for Metrics {
         };
         let mut registry = Registry::with_prefix("muster");
         registry.register("http_requests", "Requests by operation and status", metrics.requests.clone());
-        registry.register("http_request_seconds", "How long requests took", metrics.seconds.clone());
+        registry.register("http_request_seconds", "Duration of requests", metrics.seconds.clone());
         registry.register(
             "anonymous_refusals",
             "Refusals without a credential",
             metrics.anonymous_refusals.clone(),
         );
-        registry.register("idempotent_replays", "Stored answers given again", metrics.replays.clone());
-        registry.register("rate_limited", "Requests told to wait", metrics.rate_limited.clone());
+        registry.register("idempotent_replays", "Stored responses returned again", metrics.replays.clone());
+        registry.register(
+            "rate_limited",
+            "Requests rejected by the rate limit",
+            metrics.rate_limited.clone(),
+        );
         registry.register("sealed_rows", "Audit rows sealed by this server", metrics.sealed.clone());
         registry.register("outbox_rows", "Rows that wait for the sealer", metrics.outbox.clone());
         registry.register(
             "fenced",
-            "Writes refused because another server took over",
+            "Writes refused because another server holds the lease",
             metrics.fenced.clone(),
         );
         registry.register("streams", "Live event streams", metrics.streams.clone());
-        registry.register(
-            "webhook_deliveries",
-            "Attempts to deliver, by outcome",
-            metrics.deliveries.clone(),
-        );
+        registry.register("webhook_deliveries", "Delivery attempts, by outcome", metrics.deliveries.clone());
         registry.register(
             "damaged_blobs",
-            "Files of the registry found to be damaged and taken out of use",
+            "Damaged files of the registry that were quarantined",
             metrics.damaged_blobs.clone(),
         );
         registry.register(
@@ -175,17 +175,13 @@ impl Default for Metrics {
 impl Metrics {
     fn register_fleet(&self, registry: &mut Registry) {
         registry.register("polls_waiting", "Polls of agents that wait for work", self.polls_waiting.clone());
-        registry.register("node_heartbeats", "Heartbeats written down", self.heartbeats.clone());
-        registry.register(
-            "stale_copies",
-            "Places on nodes that must not be there",
-            self.stale_copies.clone(),
-        );
+        registry.register("node_heartbeats", "Heartbeats written", self.heartbeats.clone());
+        registry.register("stale_copies", "Orphaned sandboxes on nodes", self.stale_copies.clone());
         registry.register("stale_reports", "Reports that came too late", self.stale_reports.clone());
         registry.register("nodes_lost", "Nodes declared unreachable", self.nodes_lost.clone());
         registry.register(
             "mass_loss_suspected",
-            "Times that many nodes fell silent and the fault was presumed ours",
+            "Times that many nodes missed heartbeats at once and the platform's fault was presumed",
             self.mass_loss_suspected.clone(),
         );
         registry.register(
@@ -205,12 +201,12 @@ impl Metrics {
         registry.register("cells_dead", "Cells that should run and are dead", self.cells_dead.clone());
         registry.register(
             "adapters_silent",
-            "Running instances whose adapter missed two looks",
+            "Running instances whose adapter missed two reconciles",
             self.adapters_silent.clone(),
         );
         registry.register(
             "reconciles_overdue",
-            "Running instances whose look is overdue by more than a minute",
+            "Running instances whose reconcile is overdue by more than a minute",
             self.reconciles_overdue.clone(),
         );
         registry.register(

@@ -46,7 +46,7 @@ pub(crate) fn is_public(address: IpAddr) -> bool {
 }
 
 /// Validates a URL before it is stored; every call validates it again when its name is resolved.
-pub(crate) fn check_url(text: &str, private: bool) -> Result<Url> {
+pub fn check_url(text: &str, private: bool) -> Result<Url> {
     let refused = |why: &str| Problem::new(Code::UrlNotAllowed, why);
     let url = Url::parse(text).map_err(|error| Problem::field("/url", format!("not a URL: {error}")))?;
     if url.scheme() != "https" && !(private && url.scheme() == "http") {
@@ -54,7 +54,7 @@ pub(crate) fn check_url(text: &str, private: bool) -> Result<Url> {
     }
     if !url.username().is_empty() || url.password().is_some() {
         return Err(refused(
-            "a URL with a password in it would be shown to everybody who may read the webhook",
+            "a URL with a password would expose it to all readers of the webhook: remove it",
         ));
     }
     let inside = match url.host() {
@@ -88,7 +88,7 @@ impl Resolve for PublicOnly {
             let allowed: Vec<SocketAddr> =
                 found.filter(|address| private || is_public(address.ip())).collect();
             if allowed.is_empty() {
-                return Err("the name leads to no public address".into());
+                return Err("the name resolves to no public address".into());
             }
             Ok(Box::new(allowed.into_iter()) as Addrs)
         })
@@ -96,7 +96,7 @@ impl Resolve for PublicOnly {
 }
 
 /// Returns the client for such calls: no redirects, no proxy, and timeouts.
-pub(crate) fn client(private: bool) -> reqwest::Result<reqwest::Client> {
+pub fn client(private: bool) -> reqwest::Result<reqwest::Client> {
     reqwest::Client::builder()
         .dns_resolver(Arc::new(PublicOnly { private }))
         .redirect(reqwest::redirect::Policy::none())

@@ -1,5 +1,7 @@
 //! The command pipeline: effect, idempotency key, audit entry and events in one transaction, or none of them.
 
+use std::time::Duration;
+
 use jiff::SignedDuration;
 use muster_api::{Code, Problem};
 use muster_db::{CommandRecord, Replay, StoreError};
@@ -9,10 +11,10 @@ use muster_model::audit::{Actor, Entry, Outcome, Target};
 use serde_json::{Value, json};
 use subtle::ConstantTimeEq as _;
 
-use crate::Cx;
 use crate::audit::audit_detail;
 use crate::commit::{Answer, Commit, WriteError};
 use crate::refuse::{Result, refuse};
+use crate::{Cx, Expected};
 
 /// The parts of a request that the command pipeline needs.
 #[derive(Debug, Clone)]
@@ -44,6 +46,35 @@ pub struct Reply {
     pub replayed: bool,
 }
 
+/// Attempts of a command that names no version, before a lost race is returned to the caller.
+const ATTEMPTS: u32 = 5;
+
+/// Prepares and executes a command, again after a lost race: a caller that names no version has none to correct, so a change
+/// between preparation and commit (a node's hello, a new health) must not refuse it. Nothing was committed then.
+pub async fn prepare_and_execute<P>(cx: &Cx, command: &Command, prepare: impl Fn() -> P) -> Result<Reply>
+where
+    P: Future<Output = Result<Commit>>,
+{
+    let names_version = matches!(cx.if_match, Some(Expected::Version(_)));
+    let mut attempt = 1;
+    loop {
+        let prepared = prepare().await;
+        let retries = !names_version && attempt < ATTEMPTS;
+        match prepared {
+            Ok(commit) if retries => match carry_out(cx, command, commit).await {
+                // The other change may be of a group that SQLite commits together, and is not readable before.
+                Err(problem) if problem.code == Code::VersionMismatch => {
+                    tokio::time::sleep(Duration::from_millis(5 << attempt)).await;
+                    attempt += 1;
+                }
+                Ok(reply) => return Ok(reply),
+                Err(problem) => return refuse_command(cx, command, problem).await,
+            },
+            prepared => return execute(cx, command, prepared).await,
+        }
+    }
+}
+
 /// Executes a prepared command or returns the error; both are audited.
 pub async fn execute(cx: &Cx, command: &Command, prepared: Result<Commit>) -> Result<Reply> {
     let refused = match prepared {
@@ -53,6 +84,10 @@ pub async fn execute(cx: &Cx, command: &Command, prepared: Result<Commit>) -> Re
         },
         Err(problem) => problem,
     };
+    refuse_command(cx, command, refused).await
+}
+
+async fn refuse_command(cx: &Cx, command: &Command, refused: Problem) -> Result<Reply> {
     // A repeated command often fails on its own effect (name taken, version changed): the first response is the right one
     // then.
     if let Some(reply) = replay(cx, command, &refused).await? {
@@ -157,7 +192,7 @@ async fn settle(
 
 /// Returns the placeholder error for a used key; `replay` substitutes the stored response or the right problem.
 fn used_key() -> Problem {
-    Problem::new(Code::Unavailable, "the key's day is just over: repeat the request")
+    Problem::new(Code::Unavailable, "the key expired just now after a day: repeat the request")
 }
 
 async fn happened(cx: &Cx, command: &Command) -> bool {

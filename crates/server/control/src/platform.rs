@@ -7,18 +7,18 @@ use jiff::SignedDuration;
 use muster_db::Store;
 use muster_engine::{Engine, Hooks, Timing};
 use muster_ids::{Env, OperationId, ReplicaId, TaskId};
+use muster_keys::{Authority, Custody, Envelope, RootKeys};
 use muster_registry::Blobs;
 use tokio::sync::{Notify, broadcast};
 
 use crate::adapter_step::Leases;
 use crate::audit::AuditKey;
 use crate::authn::Authn;
-use crate::envelope::Envelope;
 use crate::fleet::Fleet;
 use crate::registry::{Manifests, Names};
 use crate::stream::Streams;
 use crate::tenant_cache::TenantCache;
-use crate::{Limits, Metrics, RootKeys, Tail};
+use crate::{Limits, Metrics, Tail};
 
 /// Settings of the use cases.
 #[derive(Debug, Clone)]
@@ -41,7 +41,7 @@ pub struct Options {
     pub webhooks_to_private: bool,
     /// Whether session cookies require TLS.
     pub secure_cookies: bool,
-    /// Where the server writes what it cannot work without, if anywhere. A full registry refuses pushes, and everything else goes on.
+    /// Folder of the data that the server cannot work without, if any. A full registry only refuses pushes.
     pub data: Option<std::path::PathBuf>,
     /// Fair shares.
     pub rates: crate::limits::Rates,
@@ -186,11 +186,14 @@ pub struct Platform {
     pub(crate) examinations: crate::artifact::trust::Examinations,
     /// Artifacts whose signatures were found not to count.
     pub(crate) negative_verdicts: crate::artifact::trust::NegativeVerdicts,
-    pub(crate) envelope: Envelope,
+    /// Tenants' keys and the platform's.
+    pub envelope: Envelope,
+    /// Certificate authority of the nodes.
+    pub authority: Authority,
     /// Signing key of the audit heads.
     pub(crate) audit_key: AuditKey,
     /// Wakes this server's sealer after a commit.
-    pub(crate) outbox: Notify,
+    pub outbox: Notify,
     /// Announces operations ended by this server's engine.
     pub(crate) ended: broadcast::Sender<OperationId>,
     /// Announces ended adapter tasks, as reported by agents to this server.
@@ -219,6 +222,7 @@ impl Platform {
             blobs,
             authn: Authn::new(options.credential_cache),
             envelope: Envelope::new(keys.root),
+            authority: Authority::default(),
             audit_key: keys.audit,
             limits: Limits::new(options.rates),
             metrics: Metrics::default(),
@@ -250,6 +254,11 @@ impl Platform {
         }
     }
 
+    /// Returns what the authority is stored and sealed with.
+    pub fn custody(&self) -> Custody<'_> {
+        Custody { store: &self.store, envelope: &self.envelope, env: &self.env }
+    }
+
     /// Returns the root keys, for rotation.
     pub fn root_keys(&self) -> &RootKeys {
         self.envelope.root_keys()
@@ -260,7 +269,7 @@ impl Platform {
         self.envelope.derive(&self.store, "start").await.map(drop).map_err(|_| {
             muster_api::Problem::new(
                 muster_api::Code::Unavailable,
-                "the root key file does not open this database's keys: copy root.key from the replica that made the database",
+                "the root key file does not open this database's keys: copy root.key from the replica that created the database",
             )
         })
     }
@@ -268,7 +277,8 @@ impl Platform {
     /// Returns the hash of a request that is stored with its idempotency key. It is keyed, because requests carry passwords:
     /// a plain hash could be guessed offline.
     pub async fn request_hash(&self, query: &str, body: &str) -> crate::Result<[u8; 32]> {
-        let key = self.envelope.derive(&self.store, "request hashes").await?;
+        let key =
+            self.envelope.derive(&self.store, "request hashes").await.map_err(crate::refuse::refuse_key)?;
         let key = aws_lc_rs::hmac::Key::new(aws_lc_rs::hmac::HMAC_SHA256, &key);
         let mut context = aws_lc_rs::hmac::Context::with_key(&key);
         context.update(query.as_bytes());

@@ -51,7 +51,7 @@ impl Cx {
                         .collect();
                     return Err(Problem::new(
                         Code::AmbiguousName,
-                        format!("several projects have this name; say which: {}", names.join(", ")),
+                        format!("several projects have this name; choose one: {}", names.join(", ")),
                     ));
                 }
                 found.pop()

@@ -20,7 +20,7 @@ pub struct Tail {
     sender: broadcast::Sender<Arc<Event>>,
     woken: Notify,
     /// Wake-up of the deliverer.
-    pub(crate) sealed: Notify,
+    pub sealed: Notify,
 }
 
 impl Default for Tail {
@@ -94,7 +94,7 @@ impl Platform {
                         self.tail.wake();
                     }
                 }
-                Err(error) => tracing::warn!(%error, "the wake-up channel is lost; polling goes on"),
+                Err(error) => tracing::warn!(%error, "the wake-up channel is lost; polling continues"),
             }
             tokio::time::sleep(Duration::from_secs(1)).await;
         }

@@ -1,5 +1,7 @@
 //! Maps each endpoint to its use-case: the only place where the contract and the use-cases meet.
 
+use std::sync::Arc;
+
 use axum::body::Body;
 use futures::future::BoxFuture;
 use http::Response;
@@ -15,19 +17,22 @@ use crate::input::Input;
 use crate::stream;
 use crate::websocket::{self, Serve};
 
+/// A use-case of a request. The input is shared: a command may be prepared again.
+type HandlerFn<T> = fn(Cx, Arc<Input>) -> BoxFuture<'static, Result<T>>;
+
 /// Handler of an endpoint.
 #[derive(Clone, Copy)]
 pub(crate) enum Handler {
     /// A command prepares a commit; the command pipeline does the rest.
-    Command(fn(Cx, Input) -> BoxFuture<'static, Result<Commit>>),
+    Command(HandlerFn<Commit>),
     /// A read returns a response.
-    Read(fn(Cx, Input) -> BoxFuture<'static, Result<Answer>>),
+    Read(HandlerFn<Answer>),
     /// A machine request carries its own fencing token, so no record of the request is kept.
-    Machine(fn(Cx, Input) -> BoxFuture<'static, Result<Answer>>),
+    Machine(HandlerFn<Answer>),
     /// A stream writes its own body.
-    Stream(fn(Cx, Input) -> BoxFuture<'static, Result<Response<Body>>>),
+    Stream(HandlerFn<Response<Body>>),
     /// A use-case authorizes the socket; the command pipeline then upgrades the connection.
-    Socket(fn(Cx, Input) -> BoxFuture<'static, Result<Serve>>),
+    Socket(HandlerFn<Serve>),
 }
 
 macro_rules! handlers {
@@ -36,7 +41,7 @@ macro_rules! handlers {
         pub(crate) fn handler(id: &str) -> Option<Handler> {
             Some(match id {
                 $($id => Handler::$kind(|cx, input| Box::pin(async move {
-                    let ($cx, $input) = (&cx, &input);
+                    let ($cx, $input) = (&cx, &*input);
                     let _ = $input;
                     $call.await
                 })),)*

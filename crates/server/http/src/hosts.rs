@@ -43,7 +43,7 @@ impl Hosts {
                 if self.allows(host)
                     && uri.authority().is_none_or(|authority| self.allows(authority.as_str())) => {}
             _ => {
-                let detail = "the server does not answer to this name; an operator can add it to http.hosts";
+                let detail = "the server does not serve this host name; an operator can add it to http.hosts";
                 return Err(Problem::new(Code::HostNotAllowed, detail));
             }
         }
@@ -58,7 +58,7 @@ impl Hosts {
         if foreign_origin || foreign_fetch {
             return Err(Problem::new(
                 Code::OriginNotAllowed,
-                "requests from pages of other sites are not taken",
+                "requests from pages of other sites are rejected",
             ));
         }
         Ok(())

@@ -8,7 +8,7 @@ use http::HeaderMap;
 use http::header::CONTENT_TYPE;
 use http_body_util::BodyExt as _;
 use muster_api::{Code, Problem};
-use muster_control::{Expected, InFlight, Result};
+use muster_control::{Expected, Opened, Result};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
@@ -41,7 +41,7 @@ impl Input {
     pub(crate) fn body<T: DeserializeOwned>(&self) -> Result<T> {
         match read(&self.body, "body") {
             Err(_) if self.silent_body => {
-                Err(Problem::new(Code::InvalidRequest, "body: it is not what the document describes"))
+                Err(Problem::new(Code::InvalidRequest, "body: it does not match the schema"))
             }
             read => read,
         }
@@ -56,15 +56,22 @@ pub(crate) fn read<T: DeserializeOwned>(value: &Value, place: &str) -> Result<T>
 /// Size up to which a body does not count as large.
 const SMALL_BODY: usize = 16 << 10;
 
+/// A parsed body.
+pub(crate) struct JsonBody {
+    pub(crate) value: Value,
+    /// Slot of a large one.
+    pub(crate) held: Option<Opened>,
+}
+
 /// Reads a JSON body within a size limit and a timeout. A refused body stays unread in `body`. `memory` acquires a slot
-/// for a large body, or refuses.
-pub(crate) async fn read_json<'m>(
+/// for a large body, or refuses; the slot is returned with the body.
+pub(crate) async fn read_json(
     headers: &HeaderMap,
     body: &mut Option<Body>,
     limit: usize,
     timeout: Duration,
-    memory: impl FnOnce() -> Result<Option<InFlight<'m>>>,
-) -> Result<Value> {
+    memory: impl FnOnce() -> Result<Opened>,
+) -> Result<JsonBody> {
     let content_type = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let essence = content_type.split(';').next().unwrap_or_default().trim();
     if !essence.eq_ignore_ascii_case("application/json") {
@@ -74,9 +81,9 @@ pub(crate) async fn read_json<'m>(
         ));
     }
     let mut incoming = body.take().unwrap_or_default();
-    let bytes = match tokio::time::timeout(timeout, collect(&mut incoming, limit, memory)).await {
+    let (bytes, held) = match tokio::time::timeout(timeout, collect(&mut incoming, limit, memory)).await {
         Err(_) => return Err(Problem::new(Code::RequestTimeout, "the body did not arrive in time")),
-        Ok(Ok(bytes)) => bytes,
+        Ok(Ok(collected)) => collected,
         Ok(Err(problem)) => {
             if problem.code == Code::RateLimited {
                 *body = Some(incoming);
@@ -84,8 +91,9 @@ pub(crate) async fn read_json<'m>(
             return Err(problem);
         }
     };
-    crate::unique::parse(&bytes)
-        .map_err(|error| Problem::new(Code::MalformedRequest, format!("the body is not JSON: {error}")))
+    let value = crate::unique::parse(&bytes)
+        .map_err(|error| Problem::new(Code::MalformedRequest, format!("the body is not JSON: {error}")))?;
+    Ok(JsonBody { value, held })
 }
 
 /// A refused body is drained for so long at most.
@@ -105,13 +113,14 @@ pub(crate) async fn drain(body: &mut Body, most: usize) {
     let _ = tokio::time::timeout(DRAINING, discard).await;
 }
 
-async fn collect<'m>(
+/// Collects a body within a size limit. `memory` acquires a slot for a large one, or refuses.
+pub(crate) async fn collect(
     body: &mut Body,
     limit: usize,
-    memory: impl FnOnce() -> Result<Option<InFlight<'m>>>,
-) -> Result<Vec<u8>> {
+    memory: impl FnOnce() -> Result<Opened>,
+) -> Result<(Vec<u8>, Option<Opened>)> {
     let mut bytes = Vec::new();
-    let (mut memory, mut _held) = (Some(memory), None::<InFlight<'m>>);
+    let (mut memory, mut held) = (Some(memory), None);
     while let Some(frame) = body.frame().await {
         let frame = frame.map_err(|_| Problem::new(Code::MalformedRequest, "the body broke off"))?;
         let Ok(data) = frame.into_data() else { continue };
@@ -122,10 +131,10 @@ async fn collect<'m>(
         if bytes.len() > SMALL_BODY
             && let Some(memory) = memory.take()
         {
-            _held = memory()?;
+            held = Some(memory()?);
         }
     }
-    Ok(bytes)
+    Ok((bytes, held))
 }
 
 /// Returns the refusal for too many concurrent large bodies of one share.
@@ -140,7 +149,7 @@ pub(crate) fn if_match(text: Option<&str>) -> Result<Option<Expected>> {
     match (text.trim(), number(text.trim())) {
         ("*", _) => Ok(Some(Expected::Any)),
         (_, Some(version)) => Ok(Some(Expected::Version(version))),
-        _ => Err(Problem::field("header/If-Match", "it should be a version in quotes, as in \"3\", or *")),
+        _ => Err(Problem::field("header/If-Match", "it must be a version in quotes, as in \"3\", or *")),
     }
 }
 
@@ -149,15 +158,12 @@ pub(crate) fn idempotency_key(text: Option<&str>) -> Result<String> {
     let Some(text) = text else {
         return Err(Problem::new(
             Code::IdempotencyKeyRequired,
-            "send a text of your own as `Idempotency-Key`: the same key and body are carried out once, however often sent",
+            "send a key of your own as `Idempotency-Key`: the same key and body take effect once, however often sent",
         ));
     };
     let bare = text.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')).unwrap_or(text);
     if bare.is_empty() || bare.len() > 255 || !bare.bytes().all(|byte| byte.is_ascii_graphic()) {
-        return Err(Problem::field(
-            "header/Idempotency-Key",
-            "it should be 1 to 255 visible ASCII characters",
-        ));
+        return Err(Problem::field("header/Idempotency-Key", "it must be 1 to 255 visible ASCII characters"));
     }
     Ok(bare.to_owned())
 }

@@ -10,7 +10,9 @@ use http::header::{AUTHORIZATION, COOKIE};
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Request, Response};
 use muster_api::{Code, Credential, Endpoint, Kind, Method, Problem};
-use muster_control::{Authenticated, Command, Cx, Platform, RateDecision, Result, Share, execute};
+use muster_control::{
+    AnswerSlot, Authenticated, Command, Cx, Open, Platform, RateDecision, Result, Share, prepare_and_execute,
+};
 
 use muster_model::token::{Secret, TokenKind};
 use serde_json::Value;
@@ -147,31 +149,43 @@ impl Server {
             now,
             if_match: if_match(header(&parts.headers, "if-match"))?,
             address,
+            answer_slot: AnswerSlot::default(),
         };
         let share = cx.share();
-        self.take_share(&cx.actor.as_ref().map_or_else(String::new, |actor| actor.principal.id()), &share)?;
+        let actor = cx.actor.as_ref().map_or_else(String::new, |actor| actor.principal.id());
+        self.take_share(&actor, &share)?;
         if endpoint.if_match {
             cx.needs_version()?;
         }
         let raw_query = parts.uri.query().unwrap_or_default();
         let timeout = if reserved { RESERVE_TIMEOUT.min(self.timeout) } else { self.timeout };
-        let body = self.read_body(endpoint, &parts.headers, body, &share, timeout).await?;
+        let body = self.read_body(endpoint, &parts.headers, body, (&actor, &share), timeout).await?;
         // Counted only now: a body that never arrives must not hold a slot that others need.
         let _under_way = self.platform.limits.enter(&share).ok_or_else(|| {
             self.platform.metrics.rate_limited.inc();
-            Problem::new(Code::RateLimited, "too many requests of your tenant are under way; wait and repeat")
+            Problem::new(Code::RateLimited, "your tenant has too many requests in progress; wait and repeat")
         })?;
-        let input = Input {
+        let input = Arc::new(Input {
             path: no_nul(path)?,
             query: self.schemas.read_query(endpoint, raw_query)?,
             body,
             silent_body: self.schemas.has_silent_body(endpoint),
             last_event_id: last_event_id(&parts.headers)?,
             secret,
-        };
+        });
         match handler {
-            Handler::Read(read) | Handler::Machine(read) => {
-                Ok(respond::answer(endpoint.status, &read(cx, input).await?))
+            Handler::Read(read) => {
+                // The context is kept until the text is made: it may have the slot of a large answer.
+                let answer = read(cx.clone(), input).await?;
+                respond::answer(endpoint.status, &answer, &self.platform.limits, &share)
+                    .ok_or_else(|| self.too_much_unread())
+            }
+            Handler::Machine(act) => {
+                if !self.platform.limits.has_room(&share) {
+                    return Err(self.too_much_unread());
+                }
+                let answer = act(cx, input).await?;
+                Ok(respond::effect(endpoint.status, &answer, &self.platform.limits, &share))
             }
             Handler::Stream(stream) => stream(cx, input).await,
             // Validate the upgrade first: a stream can be joined once, and a bad request must not consume it.
@@ -189,10 +203,17 @@ impl Server {
                     request_hash: self.platform.request_hash(raw_query, &input.body.to_string()).await?,
                     status: endpoint.status,
                 };
-                let prepared = prepare(cx.clone(), input).await;
-                Ok(respond::reply(&execute(&cx, &command, prepared).await?))
+                let prepare = || prepare(cx.clone(), input.clone());
+                let reply = prepare_and_execute(&cx, &command, prepare).await?;
+                // The command was carried out. A repetition with the same key is answered once there is room.
+                respond::reply(&reply, &self.platform.limits, &share).ok_or_else(|| self.too_much_unread())
             }
         }
+    }
+
+    fn too_much_unread(&self) -> Problem {
+        self.platform.metrics.rate_limited.inc();
+        respond::too_much_unread()
     }
 
     fn take_share(&self, actor: &str, share: &Share) -> Result<()> {
@@ -200,10 +221,7 @@ impl Server {
             RateDecision::Proceed => Ok(()),
             RateDecision::Wait(_) => {
                 self.platform.metrics.rate_limited.inc();
-                Err(Problem::new(
-                    Code::RateLimited,
-                    "your share of requests per second is used up; wait and repeat",
-                ))
+                Err(Problem::new(Code::RateLimited, "your request rate limit is used up; wait and repeat"))
             }
         }
     }
@@ -227,7 +245,7 @@ impl Server {
                 .split_once(' ')
                 .filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"))
                 .map(|(_, token)| token.trim())
-                .ok_or_else(|| refused("the Authorization header should read `Bearer mst_…`"))?;
+                .ok_or_else(|| refused("the Authorization header must be `Bearer mst_…`"))?;
             let actor = self.checked(token, now).await?;
             if actor.token_kind == TokenKind::Session {
                 return Err(refused("a browser session is a cookie, not a bearer token"));
@@ -266,16 +284,16 @@ impl Server {
         endpoint: &Endpoint,
         headers: &HeaderMap,
         body: &mut Option<Body>,
-        share: &Share,
+        (actor, share): (&str, &Share),
         timeout: Duration,
     ) -> Result<Value> {
         if endpoint.body.is_none() {
             return Ok(Value::Null);
         }
-        let memory = || self.platform.limits.large_body(share).map(Some).ok_or_else(too_many_large);
-        let value = read_json(headers, body, self.body_limit, timeout, memory).await?;
-        self.schemas.check_body(endpoint, &value)?;
-        Ok(value)
+        let memory = || self.platform.limits.open(actor, share, Open::LargeBody).ok_or_else(too_many_large);
+        let body = read_json(headers, body, self.body_limit, timeout, memory).await?;
+        self.schemas.check_body(endpoint, &body.value)?;
+        Ok(body.value)
     }
 }
 
@@ -290,7 +308,7 @@ fn may_use_reserve(endpoint: &Endpoint, actor: Option<&Authenticated>) -> bool {
 /// Returns the path parameters, and refuses any that PostgreSQL cannot accept in a query.
 fn no_nul(path: Vec<String>) -> Result<Vec<String>> {
     match path.iter().any(|part| part.contains('\0')) {
-        true => Err(Problem::field("path", "the character U+0000 is in no name")),
+        true => Err(Problem::field("path", "a name must not contain the character U+0000")),
         false => Ok(path),
     }
 }
@@ -306,5 +324,5 @@ fn last_event_id(headers: &HeaderMap) -> Result<Option<i64>> {
     let number = text.parse::<i64>().ok().filter(|number| *number >= 0);
     number
         .map(Some)
-        .ok_or_else(|| Problem::field("header/Last-Event-ID", "it should be the number of an event"))
+        .ok_or_else(|| Problem::field("header/Last-Event-ID", "it must be the number of an event"))
 }

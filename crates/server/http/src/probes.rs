@@ -10,7 +10,7 @@ use http::request::Parts;
 use http::{Response, StatusCode};
 use muster_api::{Code, Problem};
 use muster_control::status::disk_fault;
-use muster_control::{Cx, RateDecision, Share};
+use muster_control::{AnswerSlot, Cx, RateDecision, Share};
 
 use crate::listen::Peer;
 use crate::pipeline::Server;
@@ -73,13 +73,14 @@ pub(crate) async fn metrics(server: &Arc<Server>, request: &Parts) -> Response<B
         now,
         if_match: None,
         address: None,
+        answer_slot: AnswerSlot::default(),
     };
     if !cx.may_read_metrics() {
         let problem = Problem::new(Code::PermissionDenied, "metrics are for operators");
         return respond::problem(problem, &cx.correlation_id);
     }
     if let Err(error) = server.platform.look_for_metrics().await {
-        tracing::debug!(%error, "the gauges are those of the last look");
+        tracing::debug!(%error, "the gauges could not be updated");
     }
     let content_type = "application/openmetrics-text; version=1.0.0; charset=utf-8";
     text(StatusCode::OK, content_type, server.platform.metrics.text())

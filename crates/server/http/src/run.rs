@@ -15,10 +15,12 @@ use axum::routing::{MethodFilter, MethodRouter, any, get, on};
 use jiff::SignedDuration;
 use muster_api::{Code, Method, Problem};
 use muster_control::audit::{AuditHeadsError, AuditKey, HeadsDestination};
-use muster_control::{Keys, Options, Platform, Rates, RootKeyError, RootKeys, Sealer, first_start};
+use muster_control::{Keys, Options, Platform, Rates, first_start};
 use muster_db::{Location, Replica, Store, StoreError};
 use muster_engine::{Strike, Timing};
 use muster_ids::Env;
+use muster_jobs::Sealer;
+use muster_keys::{RootKeyError, RootKeys};
 use muster_registry::Blobs;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
@@ -54,7 +56,7 @@ pub enum StartError {
         error: std::io::Error,
     },
     /// Another server holds the database.
-    #[error("another server already runs on {0}: SQLite takes one; several need PostgreSQL")]
+    #[error("another server already runs on {0}: SQLite supports one; several need PostgreSQL")]
     Locked(PathBuf),
     /// Error during the first start.
     #[error("the first start failed: {0}")]
@@ -69,8 +71,8 @@ pub enum StartError {
     },
     /// Plain HTTP beyond loopback.
     #[error(
-        "{0} can be reached from outside, and tokens would travel in clear: set tls.cert_file and tls.key_file, or listen \
-         on 127.0.0.1 and put a proxy in front"
+        "{0} is reachable from outside, and tokens would be sent unencrypted: set tls.cert_file and \
+         tls.key_file, or listen on 127.0.0.1 behind a proxy"
     )]
     Exposed(SocketAddr),
     /// Registry storage error.
@@ -154,6 +156,8 @@ fn options(settings: &Settings, secure: bool) -> Result<Options, SettingsError> 
             streams_per_actor: settings.parsed::<u32>("events.streams_per_actor")?.max(1),
             streams_per_tenant: settings.parsed::<u32>("events.streams_per_tenant")?.max(1),
             downloads_per_tenant: settings.parsed::<u32>("limits.downloads_per_tenant")?.max(1),
+            uploads_per_tenant: settings.parsed::<u32>("limits.uploads_per_tenant")?.max(1),
+            unread_bytes: settings.parsed("http.unread_bytes")?,
         },
         timing: Timing {
             lease: SignedDuration::from_millis(
@@ -204,7 +208,7 @@ const RESERVED_CONNECTIONS: usize = 64;
 fn proxies(settings: &Settings) -> Result<Arc<[IpAddr]>, SettingsError> {
     let names = settings.text("http.proxies").split(',').map(str::trim).filter(|name| !name.is_empty());
     names.map(str::parse).collect::<Result<_, _>>().map_err(|error: std::net::AddrParseError| {
-        settings.refused("http.proxies", format!("it should be addresses with commas between: {error}"))
+        settings.refused("http.proxies", format!("it must be addresses separated by commas: {error}"))
     })
 }
 
@@ -268,7 +272,7 @@ pub async fn start(settings: &Settings, env: Env) -> Result<Running, StartError>
         connections: settings.parsed::<usize>("http.max_connections")?.max(1),
         reserve: RESERVED_CONNECTIONS,
         per_address: settings.parsed::<u32>("http.connections_per_address")?.max(1),
-        without_certificate: None,
+        nodes: None,
         proxies: proxies(settings)?,
     };
     let registry = Arc::new(Registry {
@@ -326,8 +330,8 @@ async fn blobs(settings: &Settings, store: &Store, env: &Env) -> Result<Blobs, S
     let (claimed, database) = store.storage_claim(blobs.identity(), env.uuid()).await?;
     if claimed != blobs.identity() {
         return Err(StartError::Registry(format!(
-            "{} is not the folder that belongs to this database: every server must share the one that holds storage.id {claimed}; \
-             set registry.dir to it",
+            "{} is not the folder of this database: every server must share the one with storage.id \
+             {claimed}; set registry.dir to it",
             folder.display()
         )));
     }
@@ -335,7 +339,7 @@ async fn blobs(settings: &Settings, store: &Store, env: &Env) -> Result<Blobs, S
     let owner = blobs.belong_to(database).await.map_err(|error| StartError::Registry(error.to_string()))?;
     if owner != database {
         return Err(StartError::Registry(format!(
-            "{} belongs to another database: set registry.dir to a folder of this one's own",
+            "{} belongs to another database: set registry.dir to a folder for this one alone",
             folder.display()
         )));
     }
@@ -365,10 +369,10 @@ fn background(
     stop: &watch::Receiver<bool>,
 ) {
     tasks.spawn(Sealer::new(platform.clone()).run(stop.clone()));
-    tasks.spawn(platform.clone().run_deliverer(stop.clone()));
+    tasks.spawn(muster_jobs::deliver(platform.clone(), stop.clone()));
     tasks.spawn(platform.clone().run_audit_heads(stop.clone()));
     tasks.spawn(platform.clone().run_engine(stop.clone()));
-    tasks.spawn(platform.clone().run_sweeper(Duration::from_secs(20), stop.clone()));
+    tasks.spawn(muster_jobs::sweep(platform.clone(), Duration::from_secs(20), stop.clone()));
     tasks.spawn(until_stopped(stop.clone(), platform.clone().run_collector()));
     tasks.spawn(until_stopped(stop.clone(), platform.clone().run_scrubber()));
     tasks.spawn(until_stopped(stop.clone(), platform.clone().run_tail()));
@@ -395,7 +399,7 @@ async fn heartbeat(platform: Arc<Platform>, address: SocketAddr) {
             seen_at: platform.env.now(),
         };
         if let Err(error) = platform.store.replica_seen(&replica).await {
-            tracing::debug!(%error, "the heartbeat waits for the database");
+            tracing::debug!(%error, "the heartbeat could not be written; retrying");
         }
         tokio::time::sleep(Duration::from_secs(10)).await;
     }
@@ -418,7 +422,7 @@ pub(crate) fn registry_routes(registry: Arc<Registry>) -> Router {
 fn router(server: &Arc<Server>, stopping: &Arc<AtomicBool>) -> Router {
     let mut paths: std::collections::BTreeMap<&str, MethodRouter> = std::collections::BTreeMap::new();
     for operation in muster_api::endpoints() {
-        let handler = bind::handler(operation.id).expect("a test holds that every operation has a handler");
+        let handler = bind::handler(operation.id).expect("a test ensures that every endpoint has a handler");
         let filter = match operation.method {
             Method::Get => MethodFilter::GET,
             Method::Post => MethodFilter::POST,
@@ -457,13 +461,13 @@ fn router(server: &Arc<Server>, stopping: &Arc<AtomicBool>) -> Router {
         .fallback(async move |request: Request| {
             let problem = Problem::new(
                 Code::NotFound,
-                "there is nothing at this path; /openapi.json lists what there is",
+                "there is nothing at this path; /openapi.json lists the endpoints",
             );
             respond::problem(problem, &absent.correlation(request.headers()))
         })
         .method_not_allowed_fallback(async move |request: Request| {
             let problem =
-                Problem::new(Code::MethodNotAllowed, "the path does not take this method; see `Allow`");
+                Problem::new(Code::MethodNotAllowed, "the path does not support this method; see `Allow`");
             respond::problem(problem, &wrong.correlation(request.headers()))
         })
 }

@@ -11,6 +11,7 @@ use muster_control::event::Item;
 use muster_control::{Cx, Result, audit as audits, event};
 
 use crate::input::Input;
+use crate::respond;
 
 /// Interval of keep-alive comments on an idle stream, for proxies and clients.
 const HEARTBEAT: Duration = Duration::from_secs(15);
@@ -24,8 +25,9 @@ fn streaming(content_type: &'static str, body: Body) -> Response<Body> {
 
 /// Serves `event_stream`.
 pub(crate) async fn events(cx: &Cx, input: &Input) -> Result<Response<Body>> {
-    let items = event::stream(cx, input.query()?, input.last_event_id, input.secret.clone()).await?;
-    Ok(streaming("text/event-stream", Body::from_stream(with_heartbeat(items.map(frame)))))
+    let items = event::stream(cx, input.query()?, input.last_event_id).await?;
+    let frames = counted(cx, items.map(frame));
+    Ok(streaming("text/event-stream", Body::from_stream(with_heartbeat(frames))))
 }
 
 /// Serves `audit_export`.
@@ -33,7 +35,8 @@ pub(crate) async fn audit(cx: &Cx, input: &Input) -> Result<Response<Body>> {
     let lines = audits::export(cx, input.query()?).await?;
     // An error in the middle aborts the transfer: a client gets a broken download, never a truncated one that looks
     // complete.
-    let chunks = lines.map(|lines| lines.map(Bytes::from).map_err(std::io::Error::other));
+    let chunks = lines
+        .map(|lines| lines.map(|(lines, held)| respond::counted(lines, held)).map_err(std::io::Error::other));
     Ok(streaming("application/x-ndjson", Body::from_stream(chunks)))
 }
 
@@ -45,6 +48,30 @@ fn frame(item: Item) -> Bytes {
         }
         Item::Reset(after) => format!("id: {after}\nevent: reset\ndata: {{\"after\":{after}}}\n\n"),
         Item::End(why) => format!("event: end\ndata: {}\n\n", serde_json::json!({"detail": why})),
+    })
+}
+
+/// Counts frames as unread until they are written. A stream whose caller leaves too much unread ends; the client continues it
+/// after the last event that it has.
+fn counted(
+    cx: &Cx,
+    frames: impl Stream<Item = Bytes> + Send + 'static,
+) -> impl Stream<Item = Bytes> + Send + 'static {
+    let (platform, share) = (cx.platform.clone(), cx.share());
+    let frames = Some(Box::pin(frames));
+    futures::stream::unfold(frames, move |frames| {
+        let (platform, share) = (platform.clone(), share.clone());
+        async move {
+            let mut frames = frames?;
+            let bytes = frames.next().await?;
+            match platform.limits.hold(&share, bytes.len()) {
+                Some(held) => Some((respond::counted(bytes, held), Some(frames))),
+                None => {
+                    platform.metrics.rate_limited.inc();
+                    Some((frame(Item::End(respond::too_much_unread().detail)), None))
+                }
+            }
+        }
     })
 }
 

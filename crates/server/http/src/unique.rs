@@ -71,7 +71,7 @@ impl<'de> Visitor<'de> for Unique {
         while let Some(name) = members.next_key::<String>()? {
             if object.contains_key(&name) {
                 // The name may be a misplaced secret, so it is not repeated.
-                return Err(A::Error::custom("an object has the same member twice"));
+                return Err(A::Error::custom("an object has the same key twice"));
             }
             let value = members.next_value_seed(Unique)?;
             object.insert(name, value);

@@ -18,7 +18,7 @@ use muster_control::{Cx, Result, stream};
 use tokio_tungstenite::tungstenite;
 
 use crate::input::Input;
-use crate::listen::Connected;
+use crate::listen::{Connected, PausesAllowed};
 
 /// Handler of a connected socket.
 pub(crate) type Serve = Box<dyn FnOnce(End) -> BoxFuture<'static, ()> + Send>;
@@ -33,17 +33,16 @@ pub(crate) async fn join(cx: &Cx, input: &Input) -> Result<Serve> {
 pub(crate) struct Upgrade {
     upgrade: WebSocketUpgrade,
     connected: Option<Connected>,
+    pauses: Option<PausesAllowed>,
 }
 
 impl Upgrade {
     /// Parses an upgrade; refuses a request without one.
     pub(crate) async fn read(parts: &mut Parts) -> Result<Self> {
         let connected = parts.extensions.get::<Connected>().cloned();
+        let pauses = parts.extensions.get::<PausesAllowed>().cloned();
         let upgrade = WebSocketUpgrade::from_request_parts(parts, &()).await.map_err(|_| {
-            Problem::field(
-                "header/Upgrade",
-                "this is joined by an upgrade to WebSocket, version 13, and in no other way",
-            )
+            Problem::field("header/Upgrade", "join it by an upgrade to WebSocket, version 13")
         })?;
         // Every message is written immediately: a full socket applies back pressure to the sender.
         let upgrade = upgrade
@@ -52,12 +51,16 @@ impl Upgrade {
             .max_write_buffer_size(4 * LARGEST)
             .max_message_size(LARGEST)
             .max_frame_size(LARGEST);
-        Ok(Self { upgrade, connected })
+        Ok(Self { upgrade, connected, pauses })
     }
 
     /// Responds with the upgrade; `serve` runs once the connection has become a socket.
     pub(crate) fn serve(self, serve: Serve) -> Response<Body> {
         let connected = self.connected;
+        // The stream's own rules end it: a user may pause a terminal.
+        if let Some(pauses) = &self.pauses {
+            pauses.set();
+        }
         self.upgrade.on_upgrade(move |socket| serve(end(socket, connected)))
     }
 }

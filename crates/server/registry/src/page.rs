@@ -12,10 +12,10 @@ const LONGEST_LAST: usize = crate::path::LONGEST_NAME;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     /// `n` is not a number.
-    #[error("n={0:?} is no count: write a number from 0 to 1000, or leave n away")]
+    #[error("n={0:?} is not a count: write a number from 0 to 1000, or leave n out")]
     Count(String),
     /// `last` is longer than any listed entry.
-    #[error("last is longer than any name that is listed: take it from the Link of the answer before")]
+    #[error("last is longer than any listed name: take it from the Link header of the previous response")]
     Last,
 }
 

@@ -86,21 +86,21 @@ pub enum Route {
 pub enum Error {
     /// No such route in the protocol.
     #[error(
-        "the registry knows no such path: after /v2/ come a repository's name and tags/list, manifests/…, blobs/… or referrers/…"
+        "the registry has no such path: after /v2/ come a repository's name and tags/list, manifests/…, blobs/… or referrers/…"
     )]
     Path,
     /// Not a repository name.
     #[error(
-        "{0:?} is no name of a repository: use lower-case letters and digits, with . _ - between them and / between parts, 255 characters at the most"
+        "invalid repository name {0:?}: use lower-case letters and digits, with . _ - between them and / between parts, at most 255 characters"
     )]
     Name(String),
     /// Not a tag.
     #[error(
-        "{0:?} is no tag: use letters, digits, . _ - and begin with a letter, a digit or _, 128 characters at the most"
+        "invalid tag {0:?}: use letters, digits, . _ - and begin with a letter, a digit or _, at most 128 characters"
     )]
     Tag(String),
     /// Not a digest.
-    #[error("{0:?} is no digest: sha256: and 64 lower-case hexadecimal digits are expected")]
+    #[error("invalid digest {0:?}: expected sha256: and 64 lower-case hexadecimal digits")]
     Digest(String),
     /// A digest with an unsupported algorithm.
     #[error("digests by {0:?} are not supported: use sha256")]

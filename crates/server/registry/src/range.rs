@@ -5,7 +5,7 @@ use std::ops::Range;
 
 /// An invalid `Content-Range`.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0:?} is no range of bytes: write the first and the last byte's number, such as 0-1023")]
+#[error("invalid byte range {0:?}: write the numbers of the first and the last byte, such as 0-1023")]
 pub struct ChunkError(String);
 
 /// The position of a chunk in an upload.

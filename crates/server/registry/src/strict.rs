@@ -36,7 +36,7 @@ struct Check<'a> {
 impl Check<'_> {
     fn deeper<E: Error>(self) -> Result<Self, E> {
         if self.depth == DEEPEST {
-            return Err(E::custom(format!("it is nested more than {DEEPEST} deep")));
+            return Err(E::custom(format!("it is nested more than {DEEPEST} levels deep")));
         }
         Ok(Self { depth: self.depth + 1, keys: &[], ..self })
     }
@@ -102,7 +102,7 @@ impl<'de> Visitor<'de> for Check<'_> {
                 return Err(A::Error::custom(format!("the key {:?} must be spelled {known:?}", shown())));
             }
             if !seen.insert(folded) {
-                let why = format!("the key {:?} stands in it twice, perhaps in other letters", shown());
+                let why = format!("the key {:?} occurs twice, perhaps in different case", shown());
                 return Err(A::Error::custom(why));
             }
             entries.next_value_seed(deeper)?;

@@ -30,7 +30,8 @@ pub async fn complete(cx: &Cx, project: &str, reference: &str, body: AdapterStep
         ("/reconcile_after_seconds", body.reconcile_after_seconds.is_some()),
     ] {
         if given {
-            let why = format!("only a look at the whole instance says this; the step is a {}", step.verb);
+            let why =
+                format!("only a reconcile of the whole instance may contain it; the step is a {}", step.verb);
             return Err(Problem::field(field, why));
         }
     }

@@ -24,7 +24,7 @@ const AFTER_A_FAILURE: SignedDuration = SignedDuration::from_secs(30);
 pub async fn fail(cx: &Cx, project: &str, reference: &str, body: AdapterStepFail) -> Result<Answer> {
     let step = own(cx, project, reference, Permission::AdapterStepFail).await?;
     if body.retry_after_seconds.is_some_and(|seconds| !(0..=LONGEST).contains(&seconds)) {
-        return Err(Problem::field("/retry_after_seconds", format!("it should be from 0 to {LONGEST}")));
+        return Err(Problem::field("/retry_after_seconds", format!("it must be from 0 to {LONGEST}")));
     }
     short("/adapter_detail", body.adapter_detail.as_ref())?;
     if said_before(&step, body.generation, AdapterStepState::Failed) {

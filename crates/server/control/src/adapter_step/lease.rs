@@ -76,8 +76,8 @@ pub async fn lease(cx: &Cx, project: &str, body: AdapterStepLease) -> Result<Ans
 fn speaks(adapter: &AdapterIs) -> Result<()> {
     if adapter.contract > CONTRACT {
         let why = format!(
-            "this platform speaks versions 1 to {CONTRACT} of the contract, and this adapter {}: run an older adapter, or \
-             upgrade the platform",
+            "this platform supports versions 1 to {CONTRACT} of the contract, and this adapter {}: run an \
+             older adapter, or upgrade the platform",
             adapter.contract
         );
         return Err(Problem::field("/adapter/contract", why));

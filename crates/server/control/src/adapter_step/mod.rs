@@ -76,7 +76,7 @@ pub(crate) async fn own(
 
 /// Returns the error for a request under an expired or superseded lease.
 pub(crate) fn fenced() -> Problem {
-    let why = "the lease is over: it lapsed, another adapter has the step, or nobody wants it any more; drop it and lease again";
+    let why = "the lease is over: it lapsed, another adapter leased the step, or the step was withdrawn; drop it and lease again";
     Problem::new(Code::Fenced, why)
 }
 
@@ -107,7 +107,7 @@ fn short(field: &str, detail: Option<&Map<String, Value>>) -> Result<()> {
     if length <= DETAIL {
         return Ok(());
     }
-    let why = format!("it is {length} bytes long, and {DETAIL} are enough for what people read: say less");
+    let why = format!("it has {length} bytes; at most {DETAIL} are allowed: shorten it");
     Err(Problem::field(field, why))
 }
 

@@ -27,7 +27,7 @@ pub(super) async fn with_snapshots(cx: &Cx, steps: Vec<AdapterStep>) -> Result<V
             match snapshot(cx, step.instance_id).await {
                 Ok(snapshot) => _ = place.insert(snapshot),
                 Err(problem) => {
-                    tracing::error!(instance_id = %step.instance_id, why = problem.detail, "an instance cannot be told to its adapter");
+                    tracing::error!(instance_id = %step.instance_id, why = problem.detail, "the snapshot of an instance cannot be serialized");
                 }
             }
         }

@@ -117,7 +117,7 @@ impl Platform {
             }
             match accounts {
                 Ok(accounts) => accounts.into_iter().for_each(|account| self.leases.wake(account)),
-                Err(error) => tracing::debug!(%error, "waiting steps are looked for again"),
+                Err(error) => tracing::debug!(%error, "waiting steps could not be read; retrying"),
             }
         }
     }

@@ -45,7 +45,7 @@ fn files(order: &FilesOrder) -> Fault {
         }
     }
     let length: usize = order.write.iter().map(|file| file.text.len()).sum();
-    let long = "all files together are longer than 512 KiB: write them with several tasks";
+    let long = "all files together exceed 512 KiB: write them with several tasks";
     (length > FILES).then(|| ("/act/files/write".to_owned(), long.to_owned()))
 }
 
@@ -63,14 +63,14 @@ pub(super) async fn secrets(cx: &Cx, instance: &Instance, manifest: &Manifest, a
         match found.ok_or_else(|| wrong("the project has no such secret"))? {
             Named::Runtime(secret) => {
                 if secret.instance_id != Some(instance.id) {
-                    return Err(wrong("it was not issued for this instance: issue one, with `instance`"));
+                    return Err(wrong("it was not issued for this instance: issue one with `instance`"));
                 }
             }
             Named::Project(secret) => {
                 let id = secret.id.to_string();
                 let meant = |text: &str| text == secret.name || text == id;
                 if !names(manifest, &meant) && !configured.iter().any(|text| meant(text)) {
-                    let why = "the project did not consent to that: neither the manifest names it nor a field of the instance's config that its schema marks with format muster-secret";
+                    let why = "the project did not consent to it: neither the manifest names it nor a field of the instance's config that its schema marks with format muster-secret";
                     return Err(wrong(why));
                 }
             }

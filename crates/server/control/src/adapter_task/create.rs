@@ -119,20 +119,21 @@ fn refuse_task(error: StoreError) -> Problem {
 /// Returns the error for a change by a reconcile step. Its snapshot may be stale: the change could undo the work of a
 /// member's step.
 fn member_step_running() -> Problem {
-    let why = "a step of a member is open, or ended since this look began: change nothing by it, complete it, and look again; \
-               send `\"effect\": \"reads\"` for a task that only reads, and `\"concurrent\"` for a change that is safe beside such steps";
+    let why = "a step of a member is open, or ended since this reconcile began: change nothing in it, \
+               complete it, and reconcile again; send `\"effect\": \"reads\"` for a task that only reads, \
+               and `\"concurrent\"` for a change that is safe beside such steps";
     Problem::new(Code::MemberStepRunning, why)
 }
 
 /// Ensures that a lease has not created too many tasks.
 fn ensure_few((all, open): (i64, i64)) -> Result<()> {
     if open >= MOST_OPEN {
-        let why = format!("{open} tasks of this lease have not ended: wait for some of them, then ask again");
+        let why = format!("{open} tasks of this lease have not ended: wait for some of them, then retry");
         return Err(Problem::new(Code::RateLimited, why));
     }
     if all >= MOST {
         let why = format!(
-            "this lease has asked for {all} tasks: fail the step with `retry_after_seconds`, and go on under the next lease"
+            "this lease created {all} tasks: fail the step with `retry_after_seconds`, and continue under the next lease"
         );
         return Err(Problem::new(Code::TooManyTasks, why));
     }
@@ -229,7 +230,7 @@ async fn place(cx: &Cx, step: &AdapterStep, body: &AdapterTaskCreate) -> Result<
     let no = |why: String| Problem::new(Code::InvalidState, why);
     if member.fenced {
         return Err(no(format!(
-            "nobody hears from the node of {}, which was cut off: leave it out",
+            "the node of {} is unreachable, and the member is fenced: leave it out",
             member.name
         )));
     }
@@ -280,6 +281,6 @@ async fn same(cx: &Cx, asked: &Task, body: &AdapterTaskCreate) -> Result<()> {
     if is_there && asked.payload["act"] == act {
         return Ok(());
     }
-    let why = "something else was asked for under this key: choose another key, or ask for the same again";
+    let why = "this key was used for a different task: choose another key, or repeat the same task";
     Err(Problem::new(Code::InvalidState, why))
 }

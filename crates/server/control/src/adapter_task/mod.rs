@@ -47,7 +47,7 @@ fn reason(task: &Task, refusal: Option<Refusal>) -> Option<api::AdapterTaskReaso
         Some(Refusal::ArtifactDamaged | Refusal::ArtifactPull | Refusal::ArtifactUntrusted) => {
             api::AdapterTaskReason::ImageDamaged
         }
-        Some(Refusal::Unsupported) | None => api::AdapterTaskReason::Refused,
+        Some(Refusal::Unsupported | Refusal::NodeFull) | None => api::AdapterTaskReason::Refused,
     })
 }
 

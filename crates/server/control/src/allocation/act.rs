@@ -42,8 +42,10 @@ pub(super) async fn act(cx: &Cx, act: Act) -> Result<Commit> {
         // A release that is blocked before it removed anything can be superseded by another release.
         && !(act.supersedes && is_kept(same))
     {
-        let detail =
-            format!("{} is already under way: `muster operation watch {}` shows how far", same.kind, same.id);
+        let detail = format!(
+            "{} is already in progress: follow it with `muster operation watch {}`",
+            same.kind, same.id
+        );
         return Err(Problem::new(Code::InvalidState, detail));
     }
     Ok(start_with(

@@ -30,16 +30,14 @@ pub async fn attest(cx: &Cx, project: &str, reference: &str, body: AllocationAtt
     };
     let under_way = under_way
         .filter(|operation| operation.kind == "allocation.release" || undone(operation))
-        .ok_or_else(|| {
-            invalid("release it first: an operator's word ends a release, it does not begin one")
-        })?;
+        .ok_or_else(|| invalid("release it first: an attestation ends a release, it does not start one"))?;
     let node = match allocation.node_id {
         Some(node) => store.node_lookup(node).await.map_err(refuse)?,
         None => None,
     };
     if node.is_none_or(|node| node.unreachable_since.is_none()) {
         return Err(invalid(
-            "its node can be reached, so it is asked: only what cannot be seen can be attested",
+            "its node is reachable: only an allocation on an unreachable node can be attested",
         ));
     }
     let witness = Witness {

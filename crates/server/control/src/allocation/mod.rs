@@ -15,7 +15,7 @@ pub use attest::attest;
 pub use create::create;
 pub use get::get;
 pub use list::list;
-pub(crate) use release::MEMBERS_WITHIN;
+pub use release::MEMBERS_WITHIN;
 pub use release::release;
 pub use resize::resize;
 pub use restart::restart;
@@ -31,7 +31,7 @@ use crate::capacity::amounts;
 use crate::refuse::{Result, refuse};
 use crate::{Cx, operation};
 
-pub(crate) fn path(allocation: &Allocation) -> String {
+pub fn path(allocation: &Allocation) -> String {
     format!("/v1/projects/{}/allocations/{}", allocation.project_id, allocation.id)
 }
 

@@ -16,7 +16,7 @@ use crate::{Commit, Cx};
 const NAMED: usize = 5;
 
 /// Extra time for the removal of members, beside the release itself.
-pub(crate) const MEMBERS_WITHIN: SignedDuration = SignedDuration::from_hours(1);
+pub const MEMBERS_WITHIN: SignedDuration = SignedDuration::from_hours(1);
 
 /// Prepares `allocation_release`. It supersedes every open operation on the allocation: a release must always be possible.
 pub async fn release(cx: &Cx, project: &str, reference: &str, body: AllocationRelease) -> Result<Commit> {
@@ -24,14 +24,14 @@ pub async fn release(cx: &Cx, project: &str, reference: &str, body: AllocationRe
     cx.authorize(Permission::AllocationRelease, allocation.scope(), "allocation")?;
     let (cascade, force) = (body.cascade.unwrap_or(false), body.force.unwrap_or(false));
     if force && !cascade {
-        return Err(Problem::field("/force", "it is about members, and goes with `cascade`"));
+        return Err(Problem::field("/force", "it applies to members: use it with `cascade`"));
     }
     if cascade {
         let needed = if force { Permission::MemberForceRemove } else { Permission::MemberRemove };
         cx.authorize(needed, allocation.scope(), "allocation")?;
     }
     if allocation.state.is_final() {
-        let detail = format!("it is {}: there is nothing left to release", allocation.state);
+        let detail = format!("it is {}: nothing is left to release", allocation.state);
         return Err(Problem::new(Code::InvalidState, detail));
     }
     if allocation.protected {
@@ -87,8 +87,8 @@ fn ensure_no_members(found: &[Occupants]) -> Result<()> {
     let more = if staying.len() > NAMED { ", …" } else { "" };
     let named = staying.iter().take(NAMED).copied().collect::<Vec<_>>().join(", ");
     let detail = format!(
-        "it holds members of instances ({named}{more}): remove or replace them first (`muster member remove`), have them removed \
-         with it (`--cascade`), or decommission their instance"
+        "it holds members of instances ({named}{more}): remove or replace them first (`muster member \
+         remove`), remove them with it (`--cascade`), or decommission their instance"
     );
     Err(Problem::new(Code::InvalidState, detail))
 }

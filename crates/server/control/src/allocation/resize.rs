@@ -21,7 +21,7 @@ pub async fn resize(cx: &Cx, project: &str, reference: &str, body: AllocationRes
         return Err(Problem::new(Code::InvalidState, detail));
     }
     if allocation.shape == AllocationShape::Baremetal {
-        let detail = "a baremetal allocation has all of its node: ask for another one instead";
+        let detail = "a baremetal allocation has all of its node: create another one instead";
         return Err(Problem::new(Code::InvalidState, detail));
     }
     let before = allocation.capacity;
@@ -32,7 +32,7 @@ pub async fn resize(cx: &Cx, project: &str, reference: &str, body: AllocationRes
         disk_mb: body.disk_mb.unwrap_or(before.disk_mb),
     };
     if target.disk_mb < before.disk_mb {
-        let why = "a disk is never made smaller: ask for another allocation, or leave it as it is";
+        let why = "a disk cannot shrink: create another allocation, or keep the size";
         return Err(Problem::field("/disk_mb", why));
     }
     if target == before {
@@ -48,19 +48,18 @@ pub async fn resize(cx: &Cx, project: &str, reference: &str, body: AllocationRes
     let restart = target.gpus != before.gpus && !found.names.is_empty();
     let force = body.force.unwrap_or(false);
     if force && body.restart != Some(true) {
-        return Err(Problem::field("/force", "it is about what is restarted, and goes with `restart`"));
+        return Err(Problem::field("/force", "it applies to restarted cells: use it with `restart`"));
     }
     if restart && body.restart != Some(true) {
         let detail = format!(
-            "it holds cells ({}), and a cell has the GPUs that it was made with: say `--restart` to have them restarted with the \
-             others, or destroy them first",
+            "it holds cells ({}), and a cell keeps its GPUs while it runs: add `--restart` to restart them \
+             with the others, or destroy them first",
             named(&found.names)
         );
         return Err(Problem::new(Code::InvalidState, detail));
     }
     if let Some((cell, last)) = found.last_gpu.as_ref().filter(|(_, last)| restart && *last >= target.gpus) {
-        let why =
-            format!("the cell {cell} asks for GPU {last}: destroy it first, or keep more than {last} GPUs");
+        let why = format!("the cell {cell} uses GPU {last}: destroy it first, or keep more than {last} GPUs");
         return Err(Problem::field("/gpus", why));
     }
     if restart {

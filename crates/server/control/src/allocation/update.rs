@@ -28,7 +28,7 @@ pub async fn update(cx: &Cx, project: &str, reference: &str, body: AllocationUpd
         return Err(Problem::field("/expires_at", "it is in the past"));
     }
     if body.expires_at.is_some() && body.never_expires == Some(true) {
-        return Err(Problem::field("/never_expires", "give a time or take it away, not both"));
+        return Err(Problem::field("/never_expires", "set a time or clear it, not both"));
     }
     let told = changed(
         &view(&allocation),

@@ -38,7 +38,7 @@ pub async fn compatibility(
                 None => newest().await?,
             }
             .ok_or_else(|| {
-                Problem::new(Code::InvalidState, "the app has no release yet: its publisher publishes one")
+                Problem::new(Code::InvalidState, "the app has no release yet: its publisher must publish one")
             })?
         }
     };
@@ -63,9 +63,7 @@ fn fit(cx: &Cx, manifest: &Manifest, shape: AllocationShape, places: Vec<Place>)
     let answer = compatible(manifest, &Ask { shape: asked, places, site: site(cx) });
     let mut reasons = answer.reasons;
     if answer.fits {
-        reasons.push(format!(
-            "nothing speaks against {members} members in {allocations} allocations of this shape"
-        ));
+        reasons.push(format!("{members} members fit in {allocations} allocations of this shape"));
     }
     Fit { shape, fits: answer.fits, reasons, change: answer.change.map(|change| change.says) }
 }
@@ -89,7 +87,7 @@ fn places(manifest: &Manifest, query: &CompatibilityQuery) -> Result<Vec<Place>>
         })
         .collect();
     if members.len() > MOST_MEMBERS {
-        let why = format!("that is more than {MOST_MEMBERS} members in all: ask about fewer");
+        let why = format!("that is more than {MOST_MEMBERS} members in total: ask for fewer");
         return Err(Problem::field("query/components", why));
     }
     let most = members.len().max(1);
@@ -123,9 +121,9 @@ fn counts<'q>(manifest: &Manifest, text: &'q str) -> Result<BTreeMap<&'q str, i6
             .parse()
             .ok()
             .filter(|count| (0..=10_000).contains(count))
-            .ok_or_else(|| wrong(format!("`{count}` is no number from 0 to 10000")))?;
+            .ok_or_else(|| wrong(format!("`{count}` is not a number from 0 to 10000")))?;
         if counts.insert(key, count).is_some() {
-            return Err(wrong(format!("`{key}` is said twice")));
+            return Err(wrong(format!("`{key}` is given twice")));
         }
     }
     Ok(counts)

@@ -52,7 +52,7 @@ fn taken(slug: &str) -> Problem {
     Problem::new(
         muster_api::Code::NameTaken,
         format!(
-            "an app of the catalog, perhaps one that you do not see, has the slug {slug}: choose another"
+            "an app of the catalog, possibly one you have no access to, has the slug {slug}: choose another"
         ),
     )
 }

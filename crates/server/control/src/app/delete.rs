@@ -44,13 +44,13 @@ fn used(holds: AppHolds) -> Result<()> {
         return Ok(());
     }
     let says = format!(
-        "it is used: {entitlements} projects are entitled to it and must revoke that first, and {instances} instances of it are on \
-         record, which go with the projects they are in; to offer it no more, make its audience the project and demote its \
-         active release"
+        "it is in use: {entitlements} projects are entitled to it and must revoke that first, and \
+         {instances} instances of it are on record, which are deleted with their projects; to withdraw the \
+         app, set its audience to the project and demote its active release"
     );
     Err(Problem::new(Code::InvalidState, says))
 }
 
 fn meanwhile() -> Problem {
-    Problem::new(Code::InvalidState, "somebody began to use it at this moment: look at it again")
+    Problem::new(Code::InvalidState, "its use changed at this moment: read it again")
 }

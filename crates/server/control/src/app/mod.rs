@@ -91,6 +91,6 @@ pub(crate) async fn published(
     if found.app.project_id == project {
         return Ok(found);
     }
-    let why = format!("{} is published by another project, and only that one changes it", found.app.slug);
+    let why = format!("{} is published by another project, which alone can change it", found.app.slug);
     Err(Problem::new(Code::PermissionDenied, why))
 }

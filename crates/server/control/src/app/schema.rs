@@ -11,6 +11,6 @@ pub async fn schema(cx: &Cx) -> Result<Answer> {
     cx.authenticated()?;
     match muster_manifest::schema() {
         Value::Object(schema) => Ok(Answer::new(&ManifestSchema { schema })),
-        _ => Err(Problem::new(Code::Internal, "the schema of manifests is no object")),
+        _ => Err(Problem::new(Code::Internal, "the schema of manifests is not an object")),
     }
 }

@@ -24,7 +24,7 @@ pub async fn demote(
     let app = published(cx, scope, project, app).await?.app;
     let version = found(cx, project, &app, reference).await?.version;
     if body.percent.is_some() {
-        return Err(Problem::field("/percent", "a step back has no share: only a canary has one"));
+        return Err(Problem::field("/percent", "a demotion has no share: only a canary has one"));
     }
     let step = Step::Demote { to: state_of(body.to) };
     take(cx, app, version, Asked { step, reason: body.reason }).await

@@ -85,8 +85,10 @@ async fn part(
             Err(("digest", "no_artifact", says))
         }
         Some(artifact) if !artifact.state.may_start() => {
-            let says =
-                format!("the artifact is {}, and nothing new is made of it: name another", artifact.state);
+            let says = format!(
+                "the artifact is {} and cannot be used in a new release: name another",
+                artifact.state
+            );
             Err(("digest", "artifact_out_of_use", says))
         }
         Some(artifact) => Ok(artifact.id),
@@ -109,8 +111,7 @@ pub(super) fn refused(faults: &[Fault]) -> Problem {
     };
     let (wrong, warned): (Vec<&Fault>, Vec<&Fault>) = faults.iter().partition(|fault| fault.error);
     let first = wrong.first().map(|fault| format!("{}: {}", fault.path, fault.says)).unwrap_or_default();
-    let detail =
-        format!("the manifest has {errors} errors, all of which are listed; the first is at {first}");
+    let detail = format!("the manifest has {errors} errors, all listed here; the first is at {first}");
     Problem::new(Code::LintFailed, detail).with_errors(wrong.into_iter().chain(warned).map(field).collect())
 }
 

@@ -81,7 +81,7 @@ pub async fn publish(cx: &Cx, project: &str, app: &str, body: AppVersionPublish)
 fn out_of_use(name: &str) -> Problem {
     Problem::new(
         Code::InvalidState,
-        format!("the artifact {name} was taken out of use at this moment: name another"),
+        format!("the artifact {name} was withdrawn at this moment: name another"),
     )
 }
 

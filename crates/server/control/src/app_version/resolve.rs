@@ -29,7 +29,7 @@ pub async fn resolve_version(
             return Ok(version);
         }
         let says = format!(
-            "the release {} of {} is {}, and nothing new starts from it: name another, or none for the active one",
+            "the release {} of {} is {}, and no instance can be created from it: name another, or none for the active one",
             version.name, app.slug, version.state
         );
         return Err(Problem::new(Code::InvalidState, says));
@@ -60,10 +60,7 @@ async fn none_active(cx: &Cx, project: ProjectId, app: &App) -> Result<Problem> 
         .map(|version| format!("{} ({})", version.name, version.state))
         .collect();
     let says = match could.is_empty() {
-        true => format!(
-            "{} has no release that something can start from: its publisher promotes one first",
-            app.slug
-        ),
+        true => format!("{} has no usable release: its publisher must promote one first", app.slug),
         false => format!("{} has no active release: name one of {}", app.slug, could.join(", ")),
     };
     Ok(Problem::new(Code::InvalidState, says))

@@ -113,7 +113,7 @@ fn commit(cx: &Cx, turn: Turn, instances: i64) -> Commit {
     let mut of_old = None;
     let changed = change(cx, &before, after.state, &reason);
     let superseded = superseded.map(|old| {
-        let why = format!("{} became active in its place", before.name);
+        let why = format!("{} became active and replaced it", before.name);
         of_it["supersedes"] = json!({"app_version_id": old.id, "name": old.name, "before": old.state,
             "after": ArtifactState::Deprecated});
         of_old = Some((path(&old), told(&app, &old, ArtifactState::Deprecated, &why)));
@@ -163,7 +163,7 @@ fn commit(cx: &Cx, turn: Turn, instances: i64) -> Commit {
 
 fn fell_behind(name: &str) -> Problem {
     let says = format!(
-        "the artifact {name} has changed at this moment and is not as far any more: look at it again"
+        "the artifact {name} changed at this moment and is no longer promoted far enough: read it again"
     );
     Problem::new(Code::InvalidState, says)
 }
@@ -173,7 +173,7 @@ fn raced(error: StoreError) -> WriteError {
     match error {
         StoreError::Stale | StoreError::Conflict(_) => Problem::new(
             Code::InvalidState,
-            "it, or the app's active release or canary, has changed at this moment: look at it again, and repeat",
+            "it, or the app's active release or canary, changed at this moment: read it again, and repeat",
         )
         .into(),
         error => error.into(),

@@ -19,7 +19,7 @@ use super::external::failed;
 use crate::Cx;
 use crate::commit::target;
 use crate::pipeline::actor_of;
-use crate::refuse::{Result, refuse};
+use crate::refuse::{Result, refuse, refuse_key};
 
 /// A registry's host and port, normalized for comparison.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -100,12 +100,16 @@ impl Credential {
         let secret = platform.store.secret_lookup(id).await.map_err(refuse)?;
         let secret = secret
             .filter(|secret| secret.scope() == scope)
-            .ok_or_else(|| failed("the secret to read it with is gone"))?;
+            .ok_or_else(|| failed("the secret for reading it no longer exists"))?;
         ensure_for(&secret, registry).map_err(failed)?;
         let context = ProjectSecret::context(secret.id, secret.revision);
-        let plain = platform.envelope.open(&platform.store, &scope.chain(), &context, &secret.sealed).await?;
+        let plain = platform
+            .envelope
+            .open(&platform.store, &scope.chain(), &context, &secret.sealed)
+            .await
+            .map_err(refuse_key)?;
         let text = std::str::from_utf8(&plain).ok().map(str::trim).filter(|text| text.contains(':'));
-        let text = text.ok_or_else(|| failed("the secret should read `user:password`"))?.to_owned();
+        let text = text.ok_or_else(|| failed("the secret must have the form `user:password`"))?.to_owned();
         Ok(Self { secret, text: Zeroizing::new(text), is_audited: false })
     }
 

@@ -65,8 +65,6 @@ async fn check_blob(cx: &Cx, repository: RepositoryId, text: &str) -> Result<()>
     cx.platform.quarantine_blob(&digest, &file, damage, "verify").await.map_err(refuse)?;
     Err(Problem::new(
         Code::InvalidState,
-        format!(
-            "the content of {text} is damaged on the registry's disk, and was taken out of use: push it again"
-        ),
+        format!("the content of {text} is damaged on the registry's disk and was quarantined: push it again"),
     ))
 }

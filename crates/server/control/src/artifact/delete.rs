@@ -31,16 +31,14 @@ pub async fn delete(cx: &Cx, project: &str, reference: &str) -> Result<Commit> {
     let before = view(&artifact, &policy);
     let commit = Commit::new(scope, named, move |tx| {
         Box::pin(async move {
-            let needed = |error| {
-                match error {
+            let needed = |error| match error {
                 StoreError::Gone(_) => Problem::new(
                     Code::InvalidState,
-                    "something needs it: a cell that was made from it, a release that is not retired, or an index that it is part \
-                     of",
+                    "it is in use: by a cell created from it, a release that is not retired, or an index \
+                     that contains it",
                 )
                 .into(),
                 error => crate::commit::WriteError::from(error),
-            }
             };
             tx.artifact_delete(artifact.id, artifact.version).await.map_err(needed)?;
             tx.manifest_delete(artifact.repository_id, &artifact.digest).await.map_err(needed)?;

@@ -59,7 +59,7 @@ pub(super) fn failed(why: impl std::fmt::Display) -> Problem {
 impl Caller {
     async fn new(cx: &Cx, scope: Scope, source: ExternalSource) -> Result<Self> {
         if !cx.platform.options.registries {
-            let why = "the operator has switched references to other registries off: push the content here";
+            let why = "references to other registries are disabled by the operator: push the content here";
             return Err(Problem::new(Code::UrlNotAllowed, why));
         }
         let private = cx.platform.options.registries_to_private;
@@ -133,12 +133,12 @@ impl Caller {
             challenge[at..].split('"').next().map(str::to_owned)
         };
         let realm =
-            part("realm").ok_or_else(|| failed("it asks for a token and does not say where to get one"))?;
+            part("realm").ok_or_else(|| failed("it asks for a token without naming the token endpoint"))?;
         let mut url = outbound::check_url(&realm, self.private)?;
         if self.credential.is_some() && url.origin() != self.base.origin() {
             let elsewhere = url.host_str().unwrap_or_default();
             return Err(failed(format!(
-                "it wants the credential to be sent to {elsewhere}, and the secret is for {} alone",
+                "it wants the credential to be sent to {elsewhere}, but the secret is only for {}",
                 self.source.registry
             )));
         }
@@ -152,9 +152,9 @@ impl Caller {
         let response = request.send().await.map_err(|error| failed(without_url(error)))?;
         let bytes = document(response, LONGEST).await?;
         let answer: serde_json::Value =
-            serde_json::from_slice(&bytes).map_err(|_| failed("its token cannot be read"))?;
+            serde_json::from_slice(&bytes).map_err(|_| failed("its token response is invalid"))?;
         let token = answer["token"].as_str().or(answer["access_token"].as_str());
-        Ok(Zeroizing::new(token.ok_or_else(|| failed("it gave no token"))?.to_owned()))
+        Ok(Zeroizing::new(token.ok_or_else(|| failed("it returned no token"))?.to_owned()))
     }
 
     /// Fetches a document and verifies its digest.
@@ -164,7 +164,9 @@ impl Caller {
         let bytes = document(response, LONGEST).await?;
         let found = Digest::of(&bytes);
         if found != *digest {
-            return Err(failed(format!("{digest} was asked for, and what came has the digest {found}")));
+            return Err(failed(format!(
+                "{digest} was requested, but the received content has the digest {found}"
+            )));
         }
         Ok(bytes)
     }
@@ -178,16 +180,16 @@ impl Caller {
             }
             let location = response.headers().get(LOCATION).and_then(|value| value.to_str().ok());
             let next = location.and_then(|location| response.url().join(location).ok());
-            let next = next.ok_or_else(|| failed("it redirects to nowhere"))?;
+            let next = next.ok_or_else(|| failed("its redirect has no target"))?;
             let next = outbound::check_url(next.as_str(), self.private)?;
             response = self.client.get(next).send().await.map_err(|error| failed(without_url(error)))?;
         }
         match response.status() {
             StatusCode::OK => Ok(response),
-            StatusCode::NOT_FOUND => Err(failed("it has no such content there")),
-            StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => Err(failed(
-                "it does not let us read that: name a secret for it with `user:password` that may",
-            )),
+            StatusCode::NOT_FOUND => Err(failed("it does not have this content")),
+            StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => {
+                Err(failed("it denied access: name a secret for it with a `user:password` that has access"))
+            }
             other => Err(failed(format!("it answered {other}"))),
         }
     }
@@ -204,7 +206,7 @@ async fn document(response: Response, most: usize) -> Result<Vec<u8>> {
     while let Some(part) = parts.next().await {
         let part = part.map_err(|error| failed(without_url(error)))?;
         if bytes.len() + part.len() > most {
-            return Err(failed(format!("it sent more than {most} bytes where a document was asked for")));
+            return Err(failed(format!("it sent more than {most} bytes for a document")));
         }
         bytes.extend_from_slice(&part);
     }
@@ -213,7 +215,7 @@ async fn document(response: Response, most: usize) -> Result<Vec<u8>> {
 
 fn host_of(registry: &str) -> Result<RegistryHost> {
     RegistryHost::parse(registry).ok_or_else(|| {
-        let why = "name a host, and a port where it has an uncommon one: registry.example:5000";
+        let why = "name a host, with a port if it is not the default: registry.example:5000";
         Problem::field("/external/registry", why)
     })
 }
@@ -237,10 +239,7 @@ pub(super) async fn reference(
         .parse::<muster_registry::path::Name>()
         .map_err(|error| Problem::field("/external/repository", error.to_string()))?;
     let digest: Digest = reference.parse().map_err(|_| {
-        Problem::field(
-            "/reference",
-            "content of another registry is named by its digest: sha256:…; tags move",
-        )
+        Problem::field("/reference", "name content of another registry by its digest: sha256:…; tags move")
     })?;
     let host = host_of(&from.registry)?;
     let secret_id = match &from.secret {
@@ -257,7 +256,7 @@ pub(super) async fn reference(
             continue;
         }
         if read.len() >= MOST_MANIFESTS {
-            return Err(failed(format!("it leads to more than {MOST_MANIFESTS} manifests")));
+            return Err(failed(format!("it references more than {MOST_MANIFESTS} manifests")));
         }
         let bytes = caller.document("manifests", &digest, MANIFESTS).await?;
         let manifest = Manifest::parse(&bytes, None).map_err(failed)?;

@@ -66,11 +66,7 @@ pub(crate) fn state_of(state: api::ArtifactState) -> ArtifactState {
 
 fn verdict_view(verdict: &Verdict, policy: i64, present: i64) -> api::Verdict {
     // A verdict under an older policy does not cover the current keys: decisions verify again, and so should the reader.
-    let over = if policy == present {
-        ""
-    } else {
-        "; since then keys or rules have changed: verify it to look again"
-    };
+    let over = if policy == present { "" } else { "; keys or rules changed since: verify it again" };
     api::Verdict {
         trust: match verdict.trust {
             Trust::Trusted => api::Trust::Trusted,

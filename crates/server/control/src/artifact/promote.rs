@@ -40,12 +40,12 @@ async fn smoked(cx: &Cx, project: &str, cell: &str, artifact: &Artifact) -> Resu
         _ => problem,
     })?;
     let spec: CellSpec = serde_json::from_value(cell.spec.clone())
-        .map_err(|_| Problem::new(Code::Internal, "what the cell is made of cannot be read"))?;
+        .map_err(|_| Problem::new(Code::Internal, "the specification of the cell cannot be read"))?;
     if spec.root != Root::Image(artifact.digest.clone()) {
-        return Err(wrong(format!("{} was not made from {}", cell.name, artifact.digest)));
+        return Err(wrong(format!("{} was not created from {}", cell.name, artifact.digest)));
     }
     cell.running_witness_id.ok_or_else(|| {
         let why = cell.message.as_deref().unwrap_or("it has not become ready yet");
-        wrong(format!("nobody saw {} running: it is {}; {why}", cell.name, cell.state))
+        wrong(format!("{} was not verified running: it is {}; {why}", cell.name, cell.state))
     })
 }

@@ -38,11 +38,11 @@ pub async fn publish(cx: &Cx, project: &str, body: ArtifactPublish) -> Result<Co
     let manifest = Manifest::parse(&found.content, None)
         .map_err(|error| Problem::new(Code::InvalidState, error.to_string()))?;
     if manifest.subject.is_some() {
-        return Err(Problem::field("/reference", "this manifest speaks of another one: publish that"));
+        return Err(Problem::field("/reference", "this manifest refers to another one: publish that one"));
     }
     let known = store.artifact_by_digest(repository.id, &found.digest).await.map_err(refuse)?;
     let total = store.manifest_total(repository.id, &found.digest).await.map_err(refuse)?.unwrap_or_default();
-    let digest = found.digest.parse().map_err(|_| Problem::new(Code::Internal, "a digest cannot be read"))?;
+    let digest = found.digest.parse().map_err(|_| Problem::new(Code::Internal, "invalid digest"))?;
     let row = crate::registry::manifest_row(&manifest, &digest, found.content.to_vec(), total);
     let before = match known {
         Some(known) => known,
@@ -60,7 +60,7 @@ pub async fn publish(cx: &Cx, project: &str, body: ArtifactPublish) -> Result<Co
         if before.state != ArtifactState::Draft {
             return Err(Problem::field(
                 "/line",
-                format!("it is {}, and only a draft changes its line", before.state),
+                format!("it is {}, and only the line of a draft can change", before.state),
             ));
         }
         after.line = line;

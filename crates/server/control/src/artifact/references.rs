@@ -43,12 +43,14 @@ pub async fn references(cx: &Cx, project: &str, reference: &str) -> Result<Answe
     let shown = view(&artifact, &policy);
     let mut holds: Vec<String> = cells
         .iter()
-        .map(|cell| format!("the cell {} ({}) was made from it", cell.name, cell.state))
+        .map(|cell| format!("the cell {} ({}) was created from it", cell.name, cell.state))
         .collect();
     let releases = store.artifact_releases(artifact.id).await.map_err(refuse)?;
-    holds.extend(releases.iter().map(|release| {
-        format!("{} is made of it, which is {}", super::release_words(release), release.state)
-    }));
+    holds.extend(
+        releases
+            .iter()
+            .map(|release| format!("{} uses it and is {}", super::release_words(release), release.state)),
+    );
     if let Some(at) = shown.retirable_at.filter(|at| *at > cx.now) {
         holds.push(format!("its grace period ends at {at}"));
     }

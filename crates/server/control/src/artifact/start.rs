@@ -28,7 +28,7 @@ pub(crate) async fn ensure_startable(cx: &Cx, artifact: &Artifact, start: Start)
         Start::Existing => artifact.state != ArtifactState::Retired,
     };
     if !may_start {
-        let why = format!("the artifact is {}, and nothing new starts from it", artifact.state);
+        let why = format!("the artifact is {}, and no cell can be created from it", artifact.state);
         return Err(Problem::new(Code::InvalidState, why));
     }
     ensure_trusted(cx, artifact).await

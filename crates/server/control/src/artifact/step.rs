@@ -37,7 +37,7 @@ pub(super) async fn take(cx: &Cx, artifact: Artifact, asked: Asked) -> Result<Co
     let active = active.filter(|active| active.id != artifact.id);
     let cells = store.artifact_cells(artifact.id).await.map_err(refuse)?;
     let held_by: Vec<String> =
-        cells.iter().map(|cell| format!("the cell {} was made from it", cell.name)).collect();
+        cells.iter().map(|cell| format!("the cell {} was created from it", cell.name)).collect();
     let releases: Vec<(String, ArtifactState)> = store
         .artifact_releases(artifact.id)
         .await
@@ -125,7 +125,7 @@ fn commit(
     let mut others = Vec::new();
     let change_of_it = change(cx, &before, after.state, &reason);
     let superseded = superseded.map(|old| {
-        let why = format!("{} became active in its place", before.id);
+        let why = format!("{} became active and replaced it", before.id);
         let changed = change(cx, &old, ArtifactState::Deprecated, &why);
         of_it["supersedes"] = serde_json::json!({"artifact_id": old.id, "digest": old.digest, "before": old.state,
             "after": ArtifactState::Deprecated});
@@ -152,7 +152,7 @@ fn commit(
             // A start checks the artifact's state under the same lock, so one of the two transactions detects the other.
             let cells = if retires { tx.artifact_cells_now(before.id).await? } else { Vec::new() };
             if let Some(cell) = cells.first() {
-                let why = format!("it is still needed: the cell {cell} was made from it");
+                let why = format!("it is still in use: the cell {cell} was created from it");
                 return Err(Problem::new(Code::InvalidState, why).into());
             }
             // The same for releases: a concurrent promotion locks its artifacts until it commits.
@@ -162,7 +162,7 @@ fn commit(
             let ahead = |release: &&ArtifactRelease| retires || release.state > ArtifactState::Staged;
             if let Some(release) = releases.iter().find(ahead) {
                 let why = format!(
-                    "it is still needed: {} is made of it, which is {}",
+                    "it is still in use: {} uses it and is {}",
                     super::release_words(release),
                     release.state
                 );
@@ -184,7 +184,7 @@ pub(super) fn raced(error: StoreError) -> WriteError {
     match error {
         StoreError::Stale | StoreError::Conflict(_) => Problem::new(
             Code::InvalidState,
-            "it, or the active artifact of its line, has changed at this moment: look at it again, and repeat",
+            "it, or the active artifact of its line, changed at this moment: read it again, and repeat",
         )
         .into(),
         error => error.into(),

@@ -129,7 +129,7 @@ async fn examine(cx: &Cx, artifact: &Artifact) -> Result<Verdict> {
         }
     }
     let Ok(manifest_digest) = artifact.digest.parse::<Digest>() else {
-        return Ok(verdict(cx, Trust::Untrusted, Some("malformed"), "its digest cannot be read".to_owned()));
+        return Ok(verdict(cx, Trust::Untrusted, Some("malformed"), "its digest is invalid".to_owned()));
     };
     let files = files(cx, artifact).await?;
     let examination = Examination::new(manifest_digest, files, keys);
@@ -145,7 +145,9 @@ async fn examine(cx: &Cx, artifact: &Artifact) -> Result<Verdict> {
             verdict.signature = Some(signature_digest.to_string());
             verdict
         }
-        muster_trust::Verdict::Unsigned => verdict(cx, Trust::Unsigned, None, "nobody signed it".to_owned()),
+        muster_trust::Verdict::Unsigned => {
+            verdict(cx, Trust::Unsigned, None, "it has no signature".to_owned())
+        }
         muster_trust::Verdict::Untrusted { reason } => {
             verdict(cx, Trust::Untrusted, Some(reason.word()), reason.to_string())
         }
@@ -242,7 +244,7 @@ impl Examiner<'_> {
             waiting.iter().for_each(|signature| examination.examine(signature));
             examination
         });
-        let failed = |_| Problem::new(Code::Internal, "signatures could not be looked at");
+        let failed = |_| Problem::new(Code::Internal, "signatures could not be verified");
         self.examination = examined.await.map_err(failed)?;
         Ok(())
     }

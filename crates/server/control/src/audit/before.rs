@@ -5,35 +5,35 @@ use serde_json::{Map, Value};
 /// Commands without previous values in their entries, each with the reason. Every other command supplies them
 /// (`Commit::before`, or `before` in its detail); debug builds assert that, so that a missing one fails the tests.
 pub const WITHOUT_BEFORE: &[(&str, &str)] = &[
-    ("session.create", "makes a session"),
+    ("session.create", "creates a session"),
     ("session.delete", "ends the session of the request, which is the target"),
-    ("tenant.create", "makes a tenant"),
-    ("project.create", "makes a project"),
-    ("user.create", "makes a user"),
-    ("role_binding.create", "makes a role binding"),
-    ("service_account.create", "makes a service account"),
-    ("token.issue", "makes a token"),
-    ("node.enrol", "makes an enrolment"),
-    ("allocation.create", "makes an allocation"),
-    ("cell.create", "makes a cell"),
-    ("ssh_key.create", "makes an SSH key"),
+    ("tenant.create", "creates a tenant"),
+    ("project.create", "creates a project"),
+    ("user.create", "creates a user"),
+    ("role_binding.create", "creates a role binding"),
+    ("service_account.create", "creates a service account"),
+    ("token.issue", "creates a token"),
+    ("node.enrol", "creates an enrolment"),
+    ("allocation.create", "creates an allocation"),
+    ("cell.create", "creates a cell"),
+    ("ssh_key.create", "creates an SSH key"),
     ("stream.create", "opens a stream, and changes no resource"),
     ("stream.logs", "opens a stream, and changes no resource"),
-    ("artifact.publish", "makes an artifact"),
-    ("key.create", "makes a key"),
-    ("secret.create", "makes a secret"),
-    ("runtime_secret.issue", "makes a runtime secret"),
-    ("app.create", "makes an app"),
-    ("app_version.publish", "makes a release"),
-    ("operator_token.mint", "makes a token"),
-    ("instance.create", "makes an instance"),
-    ("webhook.create", "makes a webhook"),
-    ("entitlement.grant", "makes an entitlement; renewing one gives the values before"),
-    ("instance.apply", "may make an instance; a change gives the values before"),
+    ("artifact.publish", "creates an artifact"),
+    ("key.create", "creates a key"),
+    ("secret.create", "creates a secret"),
+    ("runtime_secret.issue", "creates a runtime secret"),
+    ("app.create", "creates an app"),
+    ("app_version.publish", "creates a release"),
+    ("operator_token.mint", "creates a token"),
+    ("instance.create", "creates an instance"),
+    ("webhook.create", "creates a webhook"),
+    ("entitlement.grant", "creates an entitlement; renewing one returns the values before"),
+    ("instance.apply", "may create an instance; a change returns the values before"),
     ("blob.mount", "makes a blob visible in a repository"),
     ("blob.delete", "removes content that its own digest names, which is in the detail"),
-    ("manifest.push", "may make a tag; moving one gives the digest before"),
-    ("manifest.delete", "a digest names the content that it removes; a tag gives the digest before"),
+    ("manifest.push", "may create a tag; moving one returns the digest before"),
+    ("manifest.delete", "a digest names the content that it removes; a tag returns the digest before"),
 ];
 
 /// Members that change with every write.
@@ -52,7 +52,7 @@ pub(crate) fn audit_detail(action: &str, mut detail: Value, before: Option<Value
         detail.get("before").is_some()
             || detail["dry_run"] == true
             || WITHOUT_BEFORE.iter().any(|(name, _)| *name == action),
-        "{action} changes something and gives no values before"
+        "{action} changes something and returns no values before"
     );
     detail
 }
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    #[should_panic(expected = "gives no values before")]
+    #[should_panic(expected = "returns no values before")]
     fn a_change_without_values_before_is_a_bug() {
         audit_detail("node.cordon", json!({"name": "n1"}), None, &json!({}));
     }

@@ -197,7 +197,9 @@ impl Platform {
         let Some(destination) = self.options.audit_heads_to.clone() else { return };
         let client = match outbound::client(self.options.webhooks_to_private) {
             Ok(client) => client,
-            Err(error) => return tracing::error!(%error, "audit heads are not kept: no client could be made"),
+            Err(error) => {
+                return tracing::error!(%error, "audit heads are not sent: the client could not be created");
+            }
         };
         let mut lease: Option<Lease> = None;
         let mut kept: HashMap<String, i64> = HashMap::new();
@@ -207,7 +209,7 @@ impl Platform {
             if lease.is_some() && due <= tokio::time::Instant::now() {
                 due = tokio::time::Instant::now() + self.options.audit_heads_every;
                 if let Err(error) = self.keep_audit_heads(&destination, &client, &mut kept).await {
-                    tracing::warn!(error, "audit heads could not be kept; they are tried again");
+                    tracing::warn!(error, "audit heads could not be sent; retrying");
                 }
             }
             let pause = due.saturating_duration_since(tokio::time::Instant::now()).min(EXTEND);

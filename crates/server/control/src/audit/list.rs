@@ -8,6 +8,7 @@ use muster_model::audit::Sealed;
 use serde_json::{Value, json};
 
 use super::chain;
+use crate::cursor::PageLimits;
 use crate::refuse::{Result, refuse};
 use crate::{Answer, Cx};
 
@@ -17,6 +18,7 @@ pub async fn list(cx: &Cx, query: AuditListQuery) -> Result<Answer> {
     let after = query.after.unwrap_or(0);
     let name = scope.chain();
     let store = &cx.platform.store;
+    cx.large_answer().await;
     let head = store.audit_head(&name).await.map_err(refuse)?;
     let (name, project) = (&name, scope.project());
     let read = |after, limit| {
@@ -25,7 +27,8 @@ pub async fn list(cx: &Cx, query: AuditListQuery) -> Result<Answer> {
         async move { store.audit_list(name, &filter).await }.boxed()
     };
     let (sequence, bytes) = (|entry: &Sealed| entry.sequence, |entry: &Sealed| entry.entry_text.len());
-    let entries = Cx::read_sequence(after, query.page_size.unwrap_or(50), sequence, bytes, read).await?;
+    let entries =
+        Cx::read_sequence(after, PageLimits::of_list(query.page_size), sequence, bytes, read).await?;
     let next_after = entries.last().map_or(after, |entry| entry.sequence);
     let items: Vec<Value> = entries
         .iter()

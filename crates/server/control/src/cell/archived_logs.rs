@@ -10,6 +10,7 @@ use crate::{Answer, Cx, Result};
 pub async fn archived_logs(cx: &Cx, project: &str, reference: &str) -> Result<Answer> {
     let cell = cx.cell(project, reference).await?;
     cx.authorize(Permission::CellArchivedLogs, cell.scope(), "cell")?;
+    cx.large_answer().await;
     let kept = cx.platform.store.cell_log_list(cell.id).await.map_err(refuse)?;
     let logs = kept.into_iter().map(|log| CellLog {
         incarnation: log.incarnation,

@@ -39,7 +39,7 @@ fn root(root: &Root) -> Fault {
         Root::Image(digest) => {
             let hex = digest.strip_prefix("sha256:").unwrap_or_default();
             let good = hex.len() == 64 && hex.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
-            let why = "an image is named by the digest of its manifest: sha256: and 64 hexadecimal digits";
+            let why = "name an image by the digest of its manifest: sha256: and 64 hexadecimal digits";
             (!good).then(|| ("/spec/root/image".to_owned(), why.to_owned()))
         }
         Root::Host(directories) if directories.is_empty() => {
@@ -82,7 +82,7 @@ fn services(services: &[Service]) -> Fault {
         }
     }
     circle(services).map(|index| {
-        (format!("/spec/services/{index}/after"), "it waits for itself, by way of others".to_owned())
+        (format!("/spec/services/{index}/after"), "it depends on itself through other services".to_owned())
     })
 }
 
@@ -106,11 +106,11 @@ fn circle(services: &[Service]) -> Option<usize> {
 fn probe(probe: &Probe) -> Option<String> {
     match &probe.by {
         ProbeBy::Command(command) => command_fault(command),
-        ProbeBy::Tcp(0) | ProbeBy::Http { port: 0, .. } => Some("a port is 1 to 65535".to_owned()),
+        ProbeBy::Tcp(0) | ProbeBy::Http { port: 0, .. } => Some("a port must be 1 to 65535".to_owned()),
         ProbeBy::Http { path, .. }
             if !path.starts_with('/') || path.bytes().any(|byte| byte <= b' ' || byte == 127) =>
         {
-            Some("a path begins with / and has no spaces".to_owned())
+            Some("a path must begin with / and have no spaces".to_owned())
         }
         ProbeBy::Tcp(_) | ProbeBy::Http { .. } => None,
     }
@@ -121,11 +121,11 @@ pub(crate) fn command_fault(command: &[String]) -> Option<String> {
     match command.first() {
         None => Some("name at least the program".to_owned()),
         Some(program) if path_fault(program).is_some() => {
-            Some("the program is named by its whole path in the cell, as no shell looks for it".to_owned())
+            Some("name the program by its absolute path in the cell; no shell resolves it".to_owned())
         }
-        _ if command.iter().any(|word| word.contains('\0')) => Some("a word holds a NUL".to_owned()),
+        _ if command.iter().any(|word| word.contains('\0')) => Some("an argument contains a NUL".to_owned()),
         _ if command.iter().map(String::len).sum::<usize>() > 128 * 1024 => {
-            Some("it is longer than 128 KiB".to_owned())
+            Some("it exceeds 128 KiB".to_owned())
         }
         _ => None,
     }
@@ -137,9 +137,9 @@ pub(crate) fn environment(field: &str, environment: &BTreeMap<String, String>) -
         let first = name.bytes().next().is_some_and(|byte| byte.is_ascii_alphabetic() || byte == b'_');
         let rest = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
         let why = if !first || !rest || name.len() > 255 {
-            "a name has letters, digits and _, and begins with no digit"
+            "a name must have letters, digits and _, and not begin with a digit"
         } else if value.contains('\0') || value.len() > 32 * 1024 {
-            "a value has no NUL and at most 32 KiB"
+            "a value must have no NUL and at most 32 KiB"
         } else {
             return None;
         };
@@ -158,14 +158,13 @@ fn files(spec: &CellSpec) -> Fault {
         }
     }
     let length: usize = spec.files.iter().map(|file| file.text.len()).sum();
-    (length > FILES)
-        .then(|| ("/spec/files".to_owned(), "all files together are longer than 512 KiB".to_owned()))
+    (length > FILES).then(|| ("/spec/files".to_owned(), "all files together exceed 512 KiB".to_owned()))
 }
 
 fn rest(spec: &CellSpec) -> Fault {
     let rest = CellSpec { files: Vec::new(), ..spec.clone() };
     let length = serde_json::to_string(&rest).expect("a specification is JSON").len();
-    let why = "the specification without its files is longer than 128 KiB: put large values into files";
+    let why = "the specification without its files exceeds 128 KiB: put large values into files";
     (length > REST).then(|| ("/spec".to_owned(), why.to_owned()))
 }
 
@@ -186,7 +185,7 @@ fn state(directories: &[String]) -> Fault {
 
 /// Rejects shared directories of bare cells, since nothing would remove them with the last cell.
 fn shared(directories: &[String]) -> Fault {
-    let why = "only the members of an app share directories: its manifest names them";
+    let why = "only the members of an app can share directories: its manifest names them";
     (!directories.is_empty()).then(|| ("/spec/shared".to_owned(), why.to_owned()))
 }
 
@@ -209,19 +208,19 @@ fn ingress(spec: &CellSpec) -> Fault {
     let mut seen = Vec::new();
     spec.ingress.iter().enumerate().find_map(|(index, ingress)| {
         if ingress.port == 0 || seen.contains(&(ingress.port, ingress.protocol)) {
-            let why = "a port is 1 to 65535, and named once for each protocol";
+            let why = "a port must be 1 to 65535, and named once per protocol";
             return Some((format!("/spec/ingress/{index}/port"), why.to_owned()));
         }
         seen.push((ingress.port, ingress.protocol));
         let port = ingress.node_port.filter(|port| !NODE_PORTS.contains(port))?;
-        let why = format!("{port} cannot lead to a cell: {} to {} can", NODE_PORTS.start(), NODE_PORTS.end());
+        let why = format!("{port} cannot be published: {} to {} can", NODE_PORTS.start(), NODE_PORTS.end());
         Some((format!("/spec/ingress/{index}/node_port"), why))
     })
 }
 
 fn secrets(spec: &CellSpec) -> Fault {
     if spec.secrets.len() > MOST_SECRETS {
-        let why = format!("a cell is given {MOST_SECRETS} secrets at the most");
+        let why = format!("a cell can have at most {MOST_SECRETS} secrets");
         return Some(("/spec/secrets".to_owned(), why));
     }
     let mut files = BTreeSet::new();
@@ -231,7 +230,7 @@ fn secrets(spec: &CellSpec) -> Fault {
             && file.bytes().next().is_some_and(plain)
             && file.bytes().all(|byte| plain(byte) || matches!(byte, b'.' | b'-'));
         let why = if !good {
-            "a file's name has letters, digits, _, . and -, begins with none of the last two, and is no path"
+            "a file name must have letters, digits, _, . and -, not begin with . or -, and be no path"
         } else if !files.insert(file) {
             "another secret has this file"
         } else {
@@ -243,17 +242,19 @@ fn secrets(spec: &CellSpec) -> Fault {
 
 /// Validates that a path is absolute and normalized.
 pub(crate) fn path_fault(path: &str) -> Option<String> {
-    let Some(rest) = path.strip_prefix('/') else { return Some("a path begins with /".to_owned()) };
+    let Some(rest) = path.strip_prefix('/') else { return Some("a path must begin with /".to_owned()) };
     if path.contains('\0') || path.len() > 4096 {
-        return Some("a path has no NUL and at most 4096 bytes".to_owned());
+        return Some("a path must have no NUL and at most 4096 bytes".to_owned());
     }
     let odd = rest.split('/').any(|part| part.is_empty() || part == "." || part == ".." || part.len() > 255);
-    odd.then(|| "a path has no empty parts, no . and no .., and none longer than 255 bytes".to_owned())
+    odd.then(|| {
+        "a path must have no empty parts, no . and no .., and no part longer than 255 bytes".to_owned()
+    })
 }
 
 pub(crate) fn ours(path: &str) -> Option<String> {
     let kept = OURS.iter().find(|ours| within(path, ours) || within(ours, path))?;
-    Some(format!("{kept} is made by the platform"))
+    Some(format!("{kept} is reserved for the platform"))
 }
 
 /// Reports whether `path` is `parent` or lies in it.

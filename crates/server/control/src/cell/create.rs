@@ -41,9 +41,7 @@ pub async fn create(cx: &Cx, project: &str, body: CellCreate) -> Result<Commit> 
         return Err(Problem::new(Code::InvalidState, detail));
     };
     if cx.platform.store.cell_live_in(allocation.id).await.map_err(refuse)?.len() >= MOST_CELLS {
-        let detail = format!(
-            "its allocation holds {MOST_CELLS} cells, which is as many as one can: destroy one first"
-        );
+        let detail = format!("its allocation holds {MOST_CELLS} cells, the maximum: destroy one first");
         return Err(Problem::new(Code::QuotaExceeded, detail));
     }
     if let Some((field, why)) = fault(&body.spec, allocation.capacity.gpus) {
@@ -123,7 +121,7 @@ pub async fn create(cx: &Cx, project: &str, body: CellCreate) -> Result<Commit> 
             if let Some(id) = cell.artifact_id
                 && !tx.artifact_start(id).await?
             {
-                let why = "the artifact was deprecated at this moment, and nothing new starts from it";
+                let why = "the artifact was deprecated at this moment, and no cell can be created from it";
                 return Err(Problem::new(Code::InvalidState, why).into());
             }
             tx.cell_request(&cell).await?;
@@ -162,7 +160,7 @@ async fn hold_secret(tx: &mut Tx, index: usize, id: SecretId) -> std::result::Re
 }
 
 fn no_secret(index: usize) -> Problem {
-    let why = "the project has no such secret: make it first, or name another";
+    let why = "the project has no such secret: create it first, or name another";
     Problem::field(format!("/spec/secrets/{index}/secret"), why)
 }
 
@@ -177,7 +175,10 @@ async fn startable(cx: &Cx, project: ProjectId, root: &Root) -> Result<Option<Ar
 }
 
 fn network_full() -> Problem {
-    Problem::new(Code::QuotaExceeded, "every address of the project's network is taken: destroy a cell first")
+    Problem::new(
+        Code::QuotaExceeded,
+        "every address of the project's network is in use: destroy a cell first",
+    )
 }
 
 /// Assigns the requested node ports, or free ones.
@@ -200,12 +201,15 @@ async fn take_ports(
         let port = match ingress.node_port {
             Some(port) if used.contains(&i64::from(port)) => {
                 let node = allocation.node_name.as_deref().unwrap_or("its node");
-                let why = format!("port {port} of {node} leads to another cell: name another, or none");
+                let why = format!("port {port} of {node} is in use by another cell: name another, or none");
                 return Err(Problem::field(format!("/spec/ingress/{index}/node_port"), why).into());
             }
             Some(port) => i64::from(port),
             None => NODE_PORTS.map(i64::from).find(|port| !used.contains(port)).ok_or_else(|| {
-                Problem::new(Code::QuotaExceeded, "every port of the node that can lead to cells is taken")
+                Problem::new(
+                    Code::QuotaExceeded,
+                    "every publishable port of the node is in use: destroy a cell first",
+                )
             })?,
         };
         used.push(port);

@@ -13,7 +13,7 @@ pub async fn destroy(cx: &Cx, project: &str, reference: &str, body: CellAct) -> 
     let cell = cx.cell(project, reference).await?;
     cx.authorize(Permission::CellDestroy, cell.scope(), "cell")?;
     if cell.state.is_final() {
-        let detail = format!("it is {}: there is nothing left to destroy", cell.state);
+        let detail = format!("it is {}: nothing is left to destroy", cell.state);
         return Err(Problem::new(Code::InvalidState, detail));
     }
     let deadline_at = cx.now + cx.platform.engine.timing().release;

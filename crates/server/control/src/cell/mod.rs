@@ -67,7 +67,7 @@ pub(crate) async fn view(cx: &Cx, cell: &Cell) -> Result<api::Cell> {
     let address = network.and_then(|network| network.address(cell.host));
     let ports = store.node_port_of(cell.id).await.map_err(refuse)?;
     let spec = serde_json::from_value(cell.spec.clone())
-        .map_err(|_| refuse(StoreError::Corrupt("what a cell is made of")))?;
+        .map_err(|_| refuse(StoreError::Corrupt("a cell specification")))?;
     let observed = store.cell_observation(cell.id).await.map_err(refuse)?;
     let assessed = assess(cx, cell, observed.as_ref()).await?;
     Ok(api::Cell {
@@ -179,8 +179,10 @@ async fn act(
     if let Some(same) = under_way.iter().find(|operation| operation.kind == definition.kind)
         && !dry_run
     {
-        let detail =
-            format!("{} is already under way: `muster operation watch {}` shows how far", same.kind, same.id);
+        let detail = format!(
+            "{} is already in progress: follow it with `muster operation watch {}`",
+            same.kind, same.id
+        );
         return Err(muster_api::Problem::new(muster_api::Code::InvalidState, detail));
     }
     let reason = body.reason.unwrap_or_default();

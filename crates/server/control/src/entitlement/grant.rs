@@ -56,8 +56,7 @@ async fn asked_for(cx: &Cx, project: ProjectId, app: &App) -> Result<Vec<String>
         None => store.app_version_newest(project, app.id).await.map_err(refuse)?,
     };
     let version = version.ok_or_else(|| {
-        let says =
-            format!("{} has no release yet, so nobody can say what it asks for: wait for one", app.slug);
+        let says = format!("{} has no release yet, so its permissions are unknown: wait for one", app.slug);
         Problem::new(Code::InvalidState, says)
     })?;
     let manifest = manifest_of(&version.version)?;
@@ -75,19 +74,18 @@ fn consented(asked: &[String], consent: Option<&[String]>) -> Result<()> {
         .filter(|(_, word)| !asked.contains(word))
         .map(|(at, word)| FieldError {
             pointer: format!("/consent/{at}"),
-            detail: format!("the app does not ask for `{word}`"),
+            detail: format!("the app does not request `{word}`"),
         })
         .collect();
     let missing = asked.iter().filter(|word| !given.contains(word));
     errors.extend(missing.map(|word| FieldError {
         pointer: "/consent".to_owned(),
-        detail: format!("the app asks for `{word}`, which is not consented to"),
+        detail: format!("the app requests `{word}`, which is not consented to"),
     }));
     if errors.is_empty() {
         return Ok(());
     }
-    let says =
-        format!("/consent: consent is to exactly what the app asks for, which is: {}", asked.join(", "));
+    let says = format!("/consent: consent to exactly what the app requests: {}", asked.join(", "));
     Err(Problem::new(Code::InvalidRequest, says).with_errors(errors))
 }
 
@@ -100,7 +98,7 @@ async fn make(cx: &Cx, scope: Scope, app: App, permissions: Vec<String>) -> Resu
         tenant_id,
         project_id,
         name: format!("app-{}", app.slug),
-        description: format!("Operates the app {} in this project; made by an entitlement.", app.slug),
+        description: format!("Operates the app {} in this project; created by an entitlement.", app.slug),
         permissions: permissions.clone(),
         disabled: false,
         labels: muster_model::Labels::default(),
@@ -111,7 +109,7 @@ async fn make(cx: &Cx, scope: Scope, app: App, permissions: Vec<String>) -> Resu
     let known = cx.platform.store.service_account_by_name(project_id, &account.name).await.map_err(refuse)?;
     if known.is_some() {
         let says = format!(
-            "the project has a service account {} already, which is the name of this app's operator: remove it first",
+            "the project already has a service account {}, the name of this app's operator: remove it first",
             account.name
         );
         return Err(Problem::new(Code::NameTaken, says));
@@ -198,7 +196,7 @@ fn raced(error: StoreError) -> WriteError {
     match error {
         StoreError::Conflict(_) | StoreError::Stale | StoreError::Gone(_) => Problem::new(
             Code::InvalidState,
-            "the entitlement, its account or the app has changed at this moment: look at it again, and repeat",
+            "the entitlement, its account or the app changed at this moment: read it again, and repeat",
         )
         .into(),
         error => error.into(),

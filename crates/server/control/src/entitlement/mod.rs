@@ -57,8 +57,8 @@ pub(crate) async fn not_by_hand(cx: &Cx, account: ServiceAccountId) -> Result<()
     let (app, entitlement) = (&found.app, &found.entitlement);
     if entitlement.revoked_at.is_none() {
         let says = format!(
-            "the account operates the app {app} here, by the entitlement {}: grant that again to change what it may do, or revoke \
-             it",
+            "the account operates the app {app} here, by the entitlement {}: grant that again to change its \
+             permissions, or revoke it",
             entitlement.id
         );
         return Err(Problem::new(Code::InvalidState, says));
@@ -68,7 +68,7 @@ pub(crate) async fn not_by_hand(cx: &Cx, account: ServiceAccountId) -> Result<()
         return Ok(());
     }
     let says =
-        format!("the account operates {live} instances of the app {app} that live: decommission them first");
+        format!("the account operates {live} live instances of the app {app}: decommission them first");
     Err(Problem::new(Code::InvalidState, says))
 }
 
@@ -79,8 +79,8 @@ pub(crate) async fn not_minted_by_hand(cx: &Cx, account: ServiceAccountId) -> Re
         None => Ok(()),
         Some(found) => {
             let says = format!(
-                "the account operates the app {} here: its tokens are minted by the publisher's adapter, for 15 minutes at most, \
-                 and are neither issued nor rotated",
+                "the account operates the app {} here: the publisher's adapter mints its tokens, for at most \
+                 15 minutes; they cannot be issued or rotated",
                 found.app
             );
             Err(Problem::new(Code::InvalidState, says))

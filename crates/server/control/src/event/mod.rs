@@ -11,7 +11,7 @@ use muster_model::Scope;
 use muster_model::event::Event;
 
 /// Returns the event as part of the stream of `scope`; `None` if it does not belong to that stream.
-pub(crate) fn view(event: &Event, scope: Scope) -> Option<api::Event> {
+pub fn view(event: &Event, scope: Scope) -> Option<api::Event> {
     let draft = &event.draft;
     Some(api::Event {
         specversion: "1.0".to_owned(),

@@ -1,9 +1,8 @@
 //! Live event streaming: stored events first, then new ones, without a gap.
 
 use std::sync::Arc;
-use std::time::Duration;
 
-use futures::Stream;
+use futures::{FutureExt as _, Stream};
 use muster_api::event::{Event as View, EventStreamQuery};
 use muster_authz::Permission;
 use muster_db::EventFilter;
@@ -12,8 +11,10 @@ use muster_model::event::Event;
 use tokio::sync::broadcast;
 
 use super::view;
+use crate::Cx;
+use crate::cursor::PageLimits;
 use crate::refuse::{Result, refuse};
-use crate::{Authenticated, Cx};
+use crate::revalidate::Revalidated;
 
 /// An item of a stream.
 #[derive(Debug, Clone)]
@@ -26,12 +27,12 @@ pub enum Item {
     End(String),
 }
 
-/// Interval at which the credential is revalidated, within the five-second limit for revocation.
-const CHECK: Duration = Duration::from_secs(2);
+/// Stored events that a stream holds for its reader: so many, and so many bytes; at least one.
+const PAGE: u16 = 200;
+const PAGE_BYTES: usize = 64 << 10;
 
 struct Follow {
-    cx: Cx,
-    secret: String,
+    allowed: Revalidated,
     scope: Scope,
     last: i64,
     live: broadcast::Receiver<Arc<Event>>,
@@ -40,7 +41,6 @@ struct Follow {
     kept: std::collections::VecDeque<View>,
     /// Whether the database may hold further events.
     behind: bool,
-    checked: std::time::Instant,
     ended: bool,
     counted: Counted,
     opened: crate::limits::Opened,
@@ -61,12 +61,11 @@ impl Drop for Counted {
     }
 }
 
-/// Opens `event_stream`. `secret` is the credential, which is revalidated while the stream is open.
+/// Opens `event_stream`. The credential is revalidated while the stream is open.
 pub async fn stream(
     cx: &Cx,
     query: EventStreamQuery,
     last_event_id: Option<i64>,
-    secret: String,
 ) -> Result<impl Stream<Item = Item> + Send + 'static + use<>> {
     let scope = cx.scope(query.tenant.as_deref(), query.project.as_deref()).await?;
     cx.authorize(Permission::EventStream, scope, "stream")?;
@@ -78,15 +77,13 @@ pub async fn stream(
     let last = asked.unwrap_or(newest).min(newest.max(0));
     let reset = last < pruned;
     let follow = Follow {
-        cx: cx.clone(),
-        secret,
+        allowed: Revalidated::new(cx, Permission::EventStream, scope),
         scope,
         last: if reset { pruned } else { last },
         live,
         stopping: cx.platform.stopping.subscribe(),
         kept: std::collections::VecDeque::new(),
         behind: true,
-        checked: std::time::Instant::now(),
         ended: false,
         counted: Counted::new(&cx.platform),
         opened,
@@ -107,11 +104,9 @@ impl Follow {
             return None;
         }
         loop {
-            if self.checked.elapsed() >= CHECK
-                && let Err(why) = self.still_allowed().await
-            {
+            if let Err(problem) = self.allowed.check().await {
                 self.ended = true;
-                return Some(Item::End(why));
+                return Some(Item::End(problem.detail));
             }
             if let Some(event) = self.kept.pop_front() {
                 self.last = event.sequence;
@@ -125,7 +120,7 @@ impl Follow {
                 continue;
             }
             let happened = tokio::select! {
-                happened = tokio::time::timeout(CHECK.saturating_sub(self.checked.elapsed()), self.live.recv()) => happened,
+                happened = tokio::time::timeout(self.allowed.due_in(), self.live.recv()) => happened,
                 _ = self.stopping.wait_for(|stopping| *stopping) => Ok(Err(broadcast::error::RecvError::Closed)),
             };
             match happened {
@@ -140,26 +135,24 @@ impl Follow {
                 Ok(Err(broadcast::error::RecvError::Lagged(_))) => self.behind = true,
                 Ok(Err(broadcast::error::RecvError::Closed)) => {
                     self.ended = true;
-                    return Some(Item::End("the server is stopping; connect again".to_owned()));
+                    return Some(Item::End("the server is stopping; reconnect".to_owned()));
                 }
             }
         }
     }
 
     async fn read_on(&mut self) -> Result<()> {
-        let filter = EventFilter { after: self.last, event_type: None, limit: 200 };
-        let events = self.cx.platform.store.event_list(self.scope, &filter).await.map_err(refuse)?;
-        self.behind = events.len() == 200;
-        self.kept.extend(events.iter().filter_map(|event| view(event, self.scope)));
+        let (scope, store) = (self.scope, &self.allowed.cx.platform.store);
+        let read = |after, limit| {
+            let filter = EventFilter { after, event_type: None, limit };
+            async move { store.event_list(scope, &filter).await }.boxed()
+        };
+        let most = PageLimits { items: PAGE, bytes: PAGE_BYTES };
+        let sequence = |event: &Event| event.sequence_in(scope).unwrap_or(i64::MAX);
+        let bytes = |event: &Event| event.draft.data.to_string().len();
+        let events = Cx::read_sequence(self.last, most, sequence, bytes, read).await?;
+        self.behind = !events.is_empty();
+        self.kept.extend(events.iter().filter_map(|event| view(event, scope)));
         Ok(())
-    }
-
-    async fn still_allowed(&mut self) -> std::result::Result<(), String> {
-        self.checked = std::time::Instant::now();
-        let now = self.cx.platform.env.now();
-        let actor: Arc<Authenticated> =
-            self.cx.platform.authenticate(&self.secret, now).await.map_err(|problem| problem.detail)?;
-        self.cx.actor = Some(actor);
-        self.cx.authorize(Permission::EventStream, self.scope, "stream").map_err(|problem| problem.detail)
     }
 }

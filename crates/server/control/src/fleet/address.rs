@@ -31,7 +31,7 @@ pub(super) async fn report_address(
     let peer = cx.address.map(|peer| peer.to_canonical());
     tx.node_report_address(node.id, reported, peer.map(|peer| peer.to_string()).as_deref()).await?;
     if let Some(peer) = peer.filter(|peer| is_elsewhere(*peer, reported)) {
-        tracing::warn!(node = %node.id, name = node.name, reported, %peer, "a node reports another address than it calls from");
+        tracing::warn!(node = %node.id, name = node.name, reported, %peer, "a node reports a different address than it connects from");
     }
     if node.address.as_deref() == Some(reported) || tx.node_adopt_address(node.id, reported).await? {
         if node.address.is_none() {

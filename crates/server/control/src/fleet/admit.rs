@@ -5,9 +5,9 @@ use muster_api::{Code, Problem};
 use muster_db::{KeyHash, Standing};
 use muster_ids::NodeId;
 
-use crate::authority::Identity;
 use crate::refuse::{Result, refuse};
 use crate::{Cx, Platform};
+use muster_keys::Identity;
 
 /// An admitted agent.
 #[derive(Debug, Clone, Copy)]
@@ -25,10 +25,15 @@ pub async fn admit(cx: &Cx, identity: Identity) -> Result<Admitted> {
     if identity.until <= cx.now {
         return Err(Problem::new(
             Code::Unauthenticated,
-            "the node's certificate has ended: it is renewed while it lasts; join again with a fresh token",
+            "the node's certificate has expired: agents renew it before; join again with a fresh token",
         ));
     }
     look_up(&cx.platform, identity.node, identity.key).await
+}
+
+/// Admits an agent again whose request takes long, such as a download.
+pub async fn admit_again(platform: &Platform, agent: &Admitted) -> Result<()> {
+    look_up(platform, agent.node, agent.key).await.map(drop)
 }
 
 pub(super) async fn look_up(platform: &Platform, node: NodeId, key: KeyHash) -> Result<Admitted> {
@@ -54,15 +59,15 @@ async fn settle(platform: &Platform, node: NodeId, key: KeyHash) -> Result<()> {
 pub(super) fn replaced() -> Problem {
     Problem::new(
         Code::Unauthenticated,
-        "this certificate was replaced: the node has another one now, which is on the machine that joined last",
+        "this certificate was replaced: the current one is on the machine that joined last",
     )
 }
 
 pub(super) fn retired() -> Problem {
     Problem::new(
         Code::Unauthenticated,
-        "the node is retired or was never here: this machine is not ours any more, and what it may still hold is its \
-         owner's to remove",
+        "the node is retired or unknown: this machine is not part of the platform; its owner removes what it \
+         still holds",
     )
 }
 
@@ -75,8 +80,8 @@ impl Admitted {
         Err(Problem::new(
             Code::InvalidState,
             format!(
-                "session {session} is over, {} is current: another agent took over, or this one started anew; say hello \
-                 again, or stop",
+                "session {session} is over, {} is current: another agent replaced this one, or it restarted; \
+                 send hello again, or stop",
                 self.standing.session
             ),
         ))
@@ -89,7 +94,7 @@ impl Admitted {
         }
         Err(Problem::new(
             Code::InvalidState,
-            "the node was not heard for a while and counts as unreachable: say hello first, with what is on it",
+            "the node missed its heartbeats and counts as unreachable: send hello first, with its contents",
         ))
     }
 }

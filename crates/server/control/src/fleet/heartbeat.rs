@@ -20,7 +20,7 @@ impl Fleet {
     }
 
     /// Returns the time of the last failed heartbeat write.
-    pub(super) fn deaf_at(&self) -> Option<Timestamp> {
+    pub fn deaf_at(&self) -> Option<Timestamp> {
         *self.deaf_at.lock().expect("no holder of this lock can panic")
     }
 }
@@ -53,14 +53,14 @@ impl Platform {
         match self.store.heartbeat_write(&nodes, &confirmed, now).await {
             Ok(()) => drop(self.metrics.heartbeats.inc_by(nodes.len() as u64)),
             Err(error) => {
-                tracing::warn!(%error, nodes = nodes.len(), "heartbeats could not be written down");
+                tracing::warn!(%error, nodes = nodes.len(), "heartbeats could not be written");
                 let mut deaf_at = self.fleet.deaf_at.lock().expect("no holder of this lock can panic");
                 *deaf_at = Some(self.env.now());
             }
         }
     }
 
-    pub(crate) fn heartbeat(&self) -> SignedDuration {
+    pub fn heartbeat(&self) -> SignedDuration {
         SignedDuration::try_from(self.options.heartbeat).unwrap_or(SignedDuration::from_secs(10))
     }
 }

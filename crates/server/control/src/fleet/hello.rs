@@ -76,7 +76,7 @@ fn not_there(cell: &Cell, boot_id: &str) -> CellReport {
         incarnation: cell.incarnation,
         alive: false,
         services: json!([]),
-        message: Some("its node does not have it any more".to_owned()),
+        message: Some("its node no longer has it".to_owned()),
         boot_id: boot_id.to_owned(),
     }
 }
@@ -191,10 +191,10 @@ fn welcomed(cx: &Cx, node: &Node, session: i64, stale_allocations: usize) {
     // Ends a poll of the previous agent.
     platform.fleet.wake(node.id);
     if stale_allocations == 0 {
-        tracing::info!(node = %node.id, name = node.name, session, "an agent said hello");
+        tracing::info!(node = %node.id, name = node.name, session, "an agent sent hello");
     } else {
         platform.metrics.stale_copies.inc_by(stale_allocations as u64);
-        tracing::warn!(node = %node.id, name = node.name, session, stale_allocations, "ghosts on a node");
+        tracing::warn!(node = %node.id, name = node.name, session, stale_allocations, "orphans on a node");
     }
 }
 
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn a_place_that_nobody_has_or_of_another_incarnation_is_a_ghost() {
+    fn a_sandbox_without_an_allocation_or_of_another_incarnation_is_a_stale_copy() {
         let env = Env::for_tests(1);
         let live = held(&env);
         let place = |allocation_id, incarnation| Place { allocation_id, incarnation };
@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cell_is_a_ghost_unless_it_is_the_one_that_lives_in_that_very_place() {
+    fn a_cell_is_a_stale_copy_unless_it_is_the_live_one_of_that_sandbox() {
         let env = Env::for_tests(1);
         let allocation = held(&env);
         let live = cell(&env, &allocation);

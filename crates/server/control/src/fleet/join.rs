@@ -13,8 +13,8 @@ use serde_json::json;
 
 use super::{renew, slots, tell};
 use crate::Cx;
-use crate::authority::{self, Issued};
-use crate::refuse::{Result, refuse};
+use crate::refuse::{Result, refuse, refuse_key};
+use muster_keys::{CertificateRequest, Issued};
 
 /// Maximum number of attempts to find a free name or the winner of a race, before the machine must retry.
 const ATTEMPTS: u32 = 30;
@@ -48,7 +48,7 @@ pub async fn join(cx: &Cx, body: Join) -> Result<Joined> {
         let certificate = match issued.take() {
             Some(issued) => issued,
             // Sign only for a valid token, so that unauthenticated clients cannot cause that work.
-            None => authority::issue_node(platform, &body.csr, node, cx.now).await?,
+            None => renew::issue(platform, &body.csr, node, cx.now).await?,
         };
         let name = enrolment.node_name.clone().unwrap_or_else(|| {
             numbered(&fitting(&body.name), names, || muster_model::hex::encode(&platform.env.bytes::<3>()))
@@ -71,7 +71,9 @@ pub async fn join(cx: &Cx, body: Join) -> Result<Joined> {
             Err(StoreError::Conflict(_)) if enrolment.node_name.is_some() => {
                 return Err(Problem::new(
                     Code::NameTaken,
-                    format!("the token fixes the name {name}, and a node has it: retire that node first"),
+                    format!(
+                        "the token sets the name {name}, which a node already has: retire that node first"
+                    ),
                 ));
             }
             Err(StoreError::Conflict(_)) => {
@@ -81,21 +83,21 @@ pub async fn join(cx: &Cx, body: Join) -> Result<Joined> {
             Err(StoreError::Gone(_)) => {
                 return Err(Problem::new(
                     Code::InvalidState,
-                    "the node that the token is for was retired: ask an operator for a token that names none",
+                    "the token's node was retired: ask an operator for a token without a node",
                 ));
             }
             Err(error) => return Err(unheard(error)),
         }
     }
-    Err(Problem::new(Code::Unavailable, "too many machines join under this name at once; repeat in a moment"))
+    Err(Problem::new(Code::Unavailable, "too many machines join under this name at once; retry in a moment"))
 }
 
 fn unheard(error: StoreError) -> Problem {
     match error {
         StoreError::Unheard => Problem::new(
             Code::Unavailable,
-            "the database was lost while it committed: ask again with the same token and the same key, and the answer is the \
-             same node",
+            "the database was lost during the commit: repeat with the same token and key, and the response \
+             is the same node",
         ),
         error => refuse(error),
     }
@@ -114,11 +116,11 @@ fn joined(cx: &Cx, node: NodeId, name: String, issued: Issued) -> Joined {
 /// unless the node has a newer key.
 async fn repeated(cx: &Cx, node: NodeId, used_with: KeyHash, body: &Join) -> Result<Joined> {
     let platform = &cx.platform;
-    if authority::requested(&body.csr)? != used_with {
+    if CertificateRequest::parse(&body.csr).map_err(refuse_key)?.key_hash() != used_with {
         return Err(refused());
     }
     let known = platform.store.node_lookup(node).await.map_err(refuse)?.ok_or_else(refused)?;
-    let issued = authority::issue_node(platform, &body.csr, node, cx.now).await?;
+    let issued = renew::issue(platform, &body.csr, node, cx.now).await?;
     let mut tx = platform.store.begin().await.map_err(refuse)?;
     match tx.node_renewed(node, used_with, issued.key, issued.until).await {
         Ok(()) => tx.commit().await.map_err(unheard)?,
@@ -128,7 +130,7 @@ async fn repeated(cx: &Cx, node: NodeId, used_with: KeyHash, body: &Join) -> Res
         }
         Err(error) => return Err(refuse(error)),
     }
-    tracing::info!(%node, name = known.name, "a machine joined with a token that it had used; its answer was lost");
+    tracing::info!(%node, name = known.name, "a machine joined with a token that it had used; the first response was lost");
     Ok(joined(cx, node, known.name, issued))
 }
 

@@ -10,7 +10,6 @@ mod heartbeat;
 mod hello;
 mod inventory;
 mod join;
-mod loss;
 mod observe;
 mod poll;
 mod polls;
@@ -18,7 +17,7 @@ mod renew;
 mod report;
 mod secret;
 mod slots;
-mod tell;
+pub mod tell;
 mod wanted;
 
 use std::collections::HashSet;
@@ -26,20 +25,18 @@ use std::sync::Mutex;
 
 use jiff::Timestamp;
 use muster_ids::NodeId;
-use tokio::sync::{Notify, OnceCell};
+use tokio::sync::Notify;
 
-pub use admit::{Admitted, admit};
+pub use admit::{Admitted, admit, admit_again};
 pub use hello::hello;
 pub use inventory::inventory;
 pub use join::join;
-pub use loss::{LossDecision, verdicts};
 pub use observe::observe;
 pub use poll::poll;
 pub use renew::renew;
 pub use report::report;
 pub use secret::secret;
 
-use crate::authority::Authority;
 use polls::Polls;
 
 /// In-memory state of the fleet.
@@ -55,7 +52,6 @@ pub struct Fleet {
     confirmed: Mutex<HashSet<NodeId>>,
     /// Time of the last failed heartbeat write.
     deaf_at: Mutex<Option<Timestamp>>,
-    pub(crate) authority: OnceCell<Authority>,
 }
 
 impl Fleet {

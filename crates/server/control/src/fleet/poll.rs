@@ -56,7 +56,10 @@ pub async fn poll(cx: &Cx, agent: &Admitted, body: Poll) -> Result<Work> {
         woken.as_mut().enable();
         let behind = agent.standing.clean && agent.standing.wanted > body.revision;
         let wanted = match behind && !body.tasks_only {
-            true => Some(wanted(&platform.store, agent.node, platform.env.now()).await.map_err(refuse)?),
+            true => {
+                let after = body.wanted_after.as_deref();
+                Some(wanted(&platform.store, agent.node, after, platform.env.now()).await?)
+            }
             false => None,
         };
         let tasks = match agent.standing.clean && agent.standing.waiting {
@@ -109,7 +112,7 @@ fn wired(task: Task) -> Option<Wired> {
     let kind = serde_json::from_value::<TaskKind>(task.kind.as_str().into());
     let details = serde_json::from_value::<Details>(task.payload);
     let (Ok(kind), Ok(details)) = (kind, details) else {
-        tracing::error!(task = %task.id, "a task cannot be read, so nobody gets it");
+        tracing::error!(task = %task.id, "a task is invalid and is not dispatched");
         return None;
     };
     Some(Wired {

@@ -129,7 +129,7 @@ impl Platform {
             tokio::time::sleep(LOOK).await;
             match self.store.task_nodes_waiting(self.env.now()).await {
                 Ok(nodes) => polls.wake_for_work(&nodes),
-                Err(error) => tracing::debug!(%error, "waiting tasks are looked for again"),
+                Err(error) => tracing::debug!(%error, "waiting tasks could not be read; retrying"),
             }
             if looked.elapsed() < STANDING {
                 continue;
@@ -138,7 +138,7 @@ impl Platform {
             let asked = polls.nodes();
             match self.store.node_standings(&asked).await {
                 Ok(standings) => polls.wake_outdated(&asked, &standings.into_iter().collect()),
-                Err(error) => tracing::debug!(%error, "the standing of nodes is looked at again"),
+                Err(error) => tracing::debug!(%error, "the state of nodes could not be read; retrying"),
             }
         }
     }

@@ -33,7 +33,7 @@ pub async fn report(cx: &Cx, agent: &Admitted, body: Reports) -> Result<Heard> {
             Ok(For::Engine) => platform.fleet.operations.notify_one(),
             Err(StoreError::Fenced) => {
                 platform.metrics.stale_reports.inc();
-                tracing::warn!(node = %agent.node, task = %id, "a report came too late and was not taken");
+                tracing::warn!(node = %agent.node, task = %id, "a report came too late and was rejected");
                 refused.push(id);
             }
             // Earlier reports are committed; the agent retries all of them, and those are recognized as repeats.

@@ -28,7 +28,7 @@ use super::admit::Admitted;
 use super::tell;
 use crate::Cx;
 use crate::commit::target;
-use crate::refuse::{Result, refuse};
+use crate::refuse::{Result, refuse, refuse_key};
 use crate::runtime_secret::{self, Pull, pull};
 use crate::secret::{self, Named, named};
 
@@ -73,7 +73,7 @@ async fn tried(cx: &Cx, agent: &Admitted, body: &SecretAsk) -> Result<SecretTold
 async fn deliver(cx: &Cx, agent: &Admitted, session: i64, cell: &Cell, file: &str) -> Result<SecretTold> {
     let platform = &cx.platform;
     let spec: CellSpec = serde_json::from_value(cell.spec.clone())
-        .map_err(|_| refuse(StoreError::Corrupt("what a cell is made of")))?;
+        .map_err(|_| refuse(StoreError::Corrupt("a cell specification")))?;
     let asked = match by_task(cx, agent, cell, file).await? {
         Some(asked) => asked,
         None => spec.secrets.into_iter().find(|given| given.file == file).ok_or_else(absent)?,
@@ -84,7 +84,11 @@ async fn deliver(cx: &Cx, agent: &Admitted, session: i64, cell: &Cell, file: &st
         Named::Runtime(found) => Delivery::of_runtime(cell, file, found).ok_or_else(absent)?,
     };
     let owner = cell.scope().chain();
-    let plain = platform.envelope.open(&platform.store, &owner, &delivery.context, &delivery.sealed).await?;
+    let plain = platform
+        .envelope
+        .open(&platform.store, &owner, &delivery.context, &delivery.sealed)
+        .await
+        .map_err(refuse_key)?;
     let news = News {
         event: EventType::SecretDelivered,
         target: delivery.target,

@@ -87,7 +87,7 @@ async fn tell_of(
 ) -> muster_db::Result<()> {
     let mut told = json!({"node_id": node.id, "device": device});
     if event == EventType::SlotQuarantined {
-        told["reason"] = json!("its device is not there any more");
+        told["reason"] = json!("its device no longer exists");
     }
     let news = tell::News {
         actor: tell::agent(node.id, &node.name),

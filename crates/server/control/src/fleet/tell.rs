@@ -11,51 +11,51 @@ use serde_json::{Value, json};
 use crate::Platform;
 
 /// An audit entry and its events.
-pub(super) struct News<'n> {
+pub struct News<'n> {
     /// Actor: the node's agent, or the platform.
-    pub(super) actor: Actor,
+    pub actor: Actor,
     /// Action as `noun.verb`.
-    pub(super) action: &'n str,
+    pub action: &'n str,
     /// Target of the action.
-    pub(super) target: Target,
+    pub target: Target,
     /// API path of the subject.
-    pub(super) subject: String,
+    pub subject: String,
     /// Events; the data of the first is also the detail of the audit entry.
-    pub(super) events: Vec<(EventType, Value)>,
+    pub events: Vec<(EventType, Value)>,
     /// Correlation id.
-    pub(super) correlation_id: &'n str,
+    pub correlation_id: &'n str,
     /// Time of the change.
-    pub(super) at: Timestamp,
+    pub at: Timestamp,
 }
 
 /// Returns a node's agent as an actor.
-pub(super) fn agent(node: NodeId, name: &str) -> Actor {
+pub fn agent(node: NodeId, name: &str) -> Actor {
     Actor { kind: "node".to_owned(), id: node.to_string(), name: name.to_owned() }
 }
 
 /// Returns the platform as an actor.
-pub(super) fn platform() -> Actor {
+pub fn platform() -> Actor {
     Actor { kind: "platform".to_owned(), id: "platform".to_owned(), name: "platform".to_owned() }
 }
 
 /// Returns a node as a target.
-pub(super) fn target(node: NodeId, name: &str) -> Target {
+pub fn target(node: NodeId, name: &str) -> Target {
     Target { kind: "node".to_owned(), id: node.to_string(), name: Some(name.to_owned()) }
 }
 
 /// Returns the API path of a node.
-pub(super) fn subject(node: NodeId) -> String {
+pub fn subject(node: NodeId) -> String {
     format!("/v1/nodes/{node}")
 }
 
 impl Platform {
     /// Appends it to the outbox; the caller wakes the sealer after the commit.
-    pub(super) async fn outbox_append(&self, tx: &mut Tx, news: News<'_>) -> muster_db::Result<()> {
+    pub async fn outbox_append(&self, tx: &mut Tx, news: News<'_>) -> muster_db::Result<()> {
         self.tell_in(tx, Scope::Platform, news).await
     }
 
     /// Appends it to the outbox of a tenant: to its audit and its project's stream.
-    pub(super) async fn tell_in(&self, tx: &mut Tx, scope: Scope, news: News<'_>) -> muster_db::Result<()> {
+    pub async fn tell_in(&self, tx: &mut Tx, scope: Scope, news: News<'_>) -> muster_db::Result<()> {
         let env = &self.env;
         let entry = Entry {
             id: env.id::<AuditId>(),

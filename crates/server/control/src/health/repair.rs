@@ -269,7 +269,7 @@ fn asked_by_repair() -> AskedBy {
 }
 
 fn why_repaired(member: &Member) -> String {
-    member.health_message.clone().unwrap_or_else(|| "its adapter found it broken".to_owned())
+    member.health_message.clone().unwrap_or_else(|| "its adapter reported it broken".to_owned())
 }
 
 fn request(cx: &Cx, old: &Member, asked_by: AskedBy, input: Value) -> Open {

@@ -72,7 +72,7 @@ impl Platform {
                 // One failed restart must not delay the others.
                 Err(error) => {
                     tx.rollback().await;
-                    tracing::warn!(cell = %ended.id, %error, "a cell that ended was not restarted; trying again");
+                    tracing::warn!(cell = %ended.id, %error, "an ended cell could not be restarted; retrying");
                 }
             }
         }

@@ -35,7 +35,7 @@ impl Platform {
             }
             if let Err(error) = watch.round().await {
                 if !matches!(error, StoreError::Fenced) {
-                    tracing::warn!(%error, "health could not be assessed; trying again");
+                    tracing::warn!(%error, "health could not be assessed; retrying");
                 }
                 (watch.lease, watch.since) = (None, None);
             }
@@ -54,11 +54,12 @@ impl Platform {
             now: self.env.now(),
             if_match: None,
             address: None,
+            answer_slot: crate::AnswerSlot::default(),
         }
     }
 
     /// Assesses instances, each in a transaction of its own: one failure must not delay the others.
-    pub(crate) async fn assess_all(self: &Arc<Self>, instances: Vec<InstanceId>) {
+    pub async fn assess_all(self: &Arc<Self>, instances: Vec<InstanceId>) {
         for id in instances {
             if let Err(problem) = assess(&self.own_cx(), id).await {
                 tracing::warn!(instance_id = %id, detail = problem.detail, "the health of an instance was not assessed");

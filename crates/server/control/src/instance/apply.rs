@@ -111,7 +111,7 @@ fn stays(
 ) -> Result<()> {
     if body.shape.is_some_and(|asked| asked != shape(&instance.shape)) {
         let why = format!(
-            "{} runs in allocations that are {}, and they stay so: leave this out, or launch another instance",
+            "{} runs in allocations of the shape {}, which cannot change: leave this out, or create another instance",
             instance.name, instance.shape
         );
         return Err(Problem::field("/shape", why));
@@ -124,8 +124,7 @@ fn stays(
         let grows = ask.count.is_some_and(|count| count > component.desired);
         let wanted = ask.capacity.map(amounts_of);
         if !grows && wanted.is_some_and(|wanted| Some(wanted) != default_capacity(manifest, component)) {
-            let why = "its members keep the capacity that they were made with: leave this out, or ask for more members, which \
-                       are made with it";
+            let why = "its members keep their capacity: leave this out, or add members with the new capacity";
             return Err(Problem::field(format!("/components/{index}/capacity"), why));
         }
     }
@@ -141,7 +140,7 @@ fn differing(components: &[Component], asked: &[ComponentAsk]) -> Vec<ComponentA
 
 fn remaining(ask: &ComponentAsk) -> String {
     let count = ask.count.unwrap_or_default();
-    format!("{} is to have {count} members: apply the same again when this is done", ask.component_key)
+    format!("{} should have {count} members: apply the same again when this is done", ask.component_key)
 }
 
 /// Prepares a command that changes no member.

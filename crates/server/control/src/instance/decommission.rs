@@ -18,7 +18,7 @@ use crate::refuse::{Result, refuse};
 use crate::{Commit, Cx};
 
 /// Default time limit.
-pub(crate) const WITHIN: SignedDuration = SignedDuration::from_hours(2);
+pub const WITHIN: SignedDuration = SignedDuration::from_hours(2);
 
 /// Prepares `instance_decommission`.
 pub async fn decommission(cx: &Cx, project: &str, reference: &str, body: InstanceAct) -> Result<Commit> {
@@ -43,8 +43,10 @@ pub async fn decommission(cx: &Cx, project: &str, reference: &str, body: Instanc
     let same = touching.iter().find(|operation| operation.kind == DECOMMISSION.kind);
     let again = |same: &Operation| force && (same.input["force"] != json!(true) || is_blocked(same));
     if let Some(same) = same.filter(|same| !dry_run && !again(same)) {
-        let why =
-            format!("{} is already under way: `muster operation watch {}` shows how far", same.kind, same.id);
+        let why = format!(
+            "{} is already in progress: follow it with `muster operation watch {}`",
+            same.kind, same.id
+        );
         return Err(Problem::new(Code::InvalidState, why));
     }
     let mut touched = vec![instance.id.to_string()];
@@ -104,7 +106,7 @@ fn unprotected(instance: &Instance) -> Result<()> {
 
 /// Returns the operations that lock the instance, exclusively or shared: the decommission would have to wait for all of
 /// them, and an instance to be removed must not be scaled or repaired first.
-pub(crate) fn in_the_way(instance: &Instance, touching: Vec<Operation>) -> Vec<Operation> {
+pub fn in_the_way(instance: &Instance, touching: Vec<Operation>) -> Vec<Operation> {
     let holds = |operation: &Operation| {
         operation.exclusive_locks.contains(&instance.id.uuid())
             || operation.shared_locks.contains(&instance.id.uuid())

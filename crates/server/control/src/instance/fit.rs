@@ -83,7 +83,7 @@ pub(crate) fn fits(
     if answer.fits {
         return Ok(());
     }
-    let change = answer.change.map(|change| format!("; what would fit: {}", change.says)).unwrap_or_default();
+    let change = answer.change.map(|change| format!("; this would fit: {}", change.says)).unwrap_or_default();
     Err(Problem::new(Code::Incompatible, format!("{}{change}", answer.reasons.join("; "))))
 }
 
@@ -100,7 +100,6 @@ pub(crate) fn holds_members(field: &str, allocation: &Allocation) -> Result<()> 
     if allocation.state == AllocationState::Active {
         return Ok(());
     }
-    let why =
-        format!("{} is {}: members go into an allocation that is active", allocation.name, allocation.state);
+    let why = format!("{} is {}: members need an active allocation", allocation.name, allocation.state);
     Err(Problem::field(field, why))
 }

@@ -142,8 +142,8 @@ async fn entitled(cx: &Cx, project: ProjectId, app: &App) -> Result<Entitlement>
 
 fn not_entitled(app: &str) -> Problem {
     let why = format!(
-        "the project is not entitled to launch {app}: grant it first (`muster entitlement grant {app}`), which also consents \
-         to who operates it"
+        "the project is not entitled to launch {app}: grant it first (`muster entitlement grant {app}`), \
+         which also consents to its operator account"
     );
     Problem::new(Code::PermissionDenied, why)
 }
@@ -175,7 +175,7 @@ pub(super) async fn needs_secrets(cx: &Cx, project: ProjectId, manifest: &Manife
     for secret in secrets {
         if named(&cx.platform.store, project, secret, cx.now).await.map_err(refuse)?.is_none() {
             let why = format!(
-                "members of {} are given the project's secret {secret:?}, which is not there: make it first (`muster secret create`)",
+                "members of {} need the project's secret {secret:?}, which does not exist: create it first (`muster secret create`)",
                 manifest.app
             );
             return Err(Problem::new(Code::InvalidState, why));
@@ -225,7 +225,7 @@ async fn parts(cx: &Cx, project: &str, manifest: &Manifest, asked: &[ComponentAs
             return Err(unknown_component(&field, manifest, &ask.component_key));
         }
         if !seen.insert(ask.component_key.as_str()) {
-            return Err(Problem::field(field, "it is said twice"));
+            return Err(Problem::field(field, "it is given twice"));
         }
     }
     let mut parts = Vec::new();
@@ -266,7 +266,7 @@ pub(super) fn within(field: &str, said: &Said, count: i64) -> Result<()> {
     if (allowed.min..=allowed.max).contains(&count) {
         return Ok(());
     }
-    let why = format!("{} has {} to {} members, and not {count}", said.key, allowed.min, allowed.max);
+    let why = format!("{} must have {} to {} members, not {count}", said.key, allowed.min, allowed.max);
     Err(Problem::field(field, why))
 }
 
@@ -279,13 +279,13 @@ pub(crate) fn validate_capacity(field: &str, capacity: muster_api::capacity::Cap
     let wrong = |what: &str, why: &str| Err(Problem::field(format!("{field}/{what}"), why));
     let all = [amounts.gpus, amounts.cpus, amounts.memory_mb, amounts.disk_mb];
     if let Some(place) = all.iter().position(|amount| *amount > MOST) {
-        return wrong(["gpus", "cpus", "memory_mb", "disk_mb"][place], "no node has so much");
+        return wrong(["gpus", "cpus", "memory_mb", "disk_mb"][place], "no node has this much");
     }
     match amounts {
-        Capacity { gpus: ..=-1, .. } => wrong("gpus", "it should be 0 or more"),
-        Capacity { cpus: ..=0, .. } => wrong("cpus", "it should be 1 or more"),
-        Capacity { memory_mb: ..=0, .. } => wrong("memory_mb", "it should be 1 or more"),
-        Capacity { disk_mb: ..=-1, .. } => wrong("disk_mb", "it should be 0 or more"),
+        Capacity { gpus: ..=-1, .. } => wrong("gpus", "it must be 0 or more"),
+        Capacity { cpus: ..=0, .. } => wrong("cpus", "it must be 1 or more"),
+        Capacity { memory_mb: ..=0, .. } => wrong("memory_mb", "it must be 1 or more"),
+        Capacity { disk_mb: ..=-1, .. } => wrong("disk_mb", "it must be 0 or more"),
         amounts => Ok(amounts),
     }
 }
@@ -307,7 +307,7 @@ fn shape(cx: &Cx, manifest: &Manifest, asked: Option<Shape>, parts: &[Part]) -> 
         let other = parts.iter().filter_map(|part| part.allocation.as_ref());
         if let Some(other) = other.into_iter().find(|allocation| shape_of(allocation.shape) != shape) {
             let why = format!(
-                "{} is {}, and all allocations of an instance are of one shape",
+                "{} is {}, and all allocations of an instance have the same shape",
                 other.name,
                 other.shape.as_str()
             );
@@ -356,11 +356,11 @@ impl Write {
             return Err(not_entitled(&self.instance.app).into());
         }
         if !tx.app_version_start(self.instance.app_version_id).await? {
-            let why = "the release was taken out of use at this moment, and nothing new starts from it";
+            let why = "the release was withdrawn at this moment, and no instance can be created from it";
             return Err(Problem::new(Code::InvalidState, why).into());
         }
         let Scope::Project(tenant, project) = self.instance.scope() else {
-            return Err(StoreError::Corrupt("the place of an instance").into());
+            return Err(StoreError::Corrupt("the scope of an instance").into());
         };
         let name = &self.instance.name;
         let network = tx.network_ensure(self.instance.network_id, tenant, project, name, self.cx.now).await?;
@@ -369,16 +369,17 @@ impl Write {
         tx.instance_request(&self.instance).await.map_err(|error| taken(error, name))?;
         let mut members: Vec<(u32, Member)> = Vec::new();
         for part in &self.parts {
+            let first = tx.component_last_ordinal(project, name, &part.said.key).await? + 1;
             let component = Component {
                 instance_id: self.instance.id,
                 key: part.said.key.clone(),
                 desired: part.count,
-                last_ordinal: part.count,
+                last_ordinal: first - 1 + part.count,
                 capacity: part.overridden.map(|capacity| json!(capacity)),
                 allocation_id: part.allocation.as_ref().map(|allocation| allocation.id),
             };
             tx.component_request(&component).await?;
-            for (ordinal, id) in (1..).zip(self.ids.get(&part.said.key).into_iter().flatten()) {
+            for (ordinal, id) in (first..).zip(self.ids.get(&part.said.key).into_iter().flatten()) {
                 let member = self.member(part, *id, ordinal, operation.id);
                 tx.member_request(&member).await.map_err(|error| taken(error, &member.name))?;
                 members.push((part.said.update_order, member));
@@ -408,7 +409,7 @@ fn taken(error: StoreError, name: &str) -> crate::commit::WriteError {
     match error {
         StoreError::Conflict(_) => {
             let why = format!(
-                "something else in the project is called {name}: choose another name for the instance"
+                "another resource of the project is named {name}: choose another name for the instance"
             );
             Problem::new(Code::NameTaken, why).into()
         }

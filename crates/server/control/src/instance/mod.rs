@@ -3,7 +3,7 @@
 mod apply;
 mod choose;
 mod create;
-pub(crate) mod decommission;
+pub mod decommission;
 mod endpoints;
 pub(crate) mod fit;
 mod get;
@@ -45,7 +45,7 @@ use crate::adapter_step::object;
 use crate::app_version;
 use crate::refuse::{Result, refuse};
 
-pub(crate) fn path(instance: &Instance) -> String {
+pub fn path(instance: &Instance) -> String {
     format!("/v1/projects/{}/app-instances/{}", instance.project_id, instance.id)
 }
 

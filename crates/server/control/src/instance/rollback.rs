@@ -21,18 +21,18 @@ pub async fn rollback(cx: &Cx, project: &str, reference: &str, body: InstanceAct
     no_force(body.force)?;
     running(&instance, "rolled back")?;
     let Some(previous) = instance.previous_version_id else {
-        let why = "it has run no other release: there is nothing to go back to";
+        let why = "it has run no other release: nothing to roll back to";
         return Err(Problem::new(Code::InvalidState, why));
     };
     // Restore both the release and its configuration.
     let config = instance.previous_config.clone().filter(|config| *config != instance.config);
     if previous == instance.app_version_id && config.is_none() {
-        let why = "it runs that release already, configured so: there is nothing to go back to";
+        let why = "it already runs that release with that config: nothing to roll back to";
         return Err(Problem::new(Code::InvalidState, why));
     }
     let (release, manifest) = manifest_of(cx, &instance, previous).await?;
     if release.state == ArtifactState::Retired {
-        let why = format!("{} is retired, and nothing runs it any more: upgrade to another", release.name);
+        let why = format!("{} is retired and can no longer run: upgrade to another", release.name);
         return Err(Problem::new(Code::InvalidState, why));
     }
     let roll = Roll {

@@ -55,12 +55,12 @@ pub(super) async fn scaled(
     let mut changes = Vec::new();
     for (index, ask) in body.components.iter().enumerate() {
         if body.components[..index].iter().any(|before| before.component_key == ask.component_key) {
-            return Err(Problem::field(format!("/components/{index}/component_key"), "it is said twice"));
+            return Err(Problem::field(format!("/components/{index}/component_key"), "it is given twice"));
         }
         changes.push(change(cx, project, &manifest, &instance, &components, index, ask).await?);
     }
     if changes.iter().all(|change| change.more == 0) {
-        let why = "it has as many members as this says: there is nothing to scale";
+        let why = "it already has this many members: nothing to scale";
         return Err(Problem::new(Code::InvalidState, why));
     }
     let grows: BTreeSet<&str> =
@@ -122,7 +122,7 @@ pub(super) fn running(instance: &Instance, what: &str) -> Result<()> {
     if instance.state == InstanceState::Running {
         return Ok(());
     }
-    let why = format!("{} is {}, and only one that is running can be {what}", instance.name, instance.state);
+    let why = format!("{} is {}, and only a running instance can be {what}", instance.name, instance.state);
     Err(Problem::new(Code::InvalidState, why))
 }
 
@@ -195,7 +195,7 @@ async fn change(
         holds_members(&at("allocation"), allocation)?;
         if allocation.shape.as_str() != instance.shape {
             let why = format!(
-                "{} is {}, and the instance is in allocations that are {}",
+                "{} is {}, and the instance is in allocations of the shape {}",
                 allocation.name,
                 allocation.shape.as_str(),
                 instance.shape
@@ -291,7 +291,8 @@ impl Write {
             let component =
                 tx.component_want(self.instance.id, &change.key, change.more, change.more.max(0)).await?;
             if component.desired != change.desired {
-                let why = "somebody else changed how many members are wanted at this moment: look again, and repeat";
+                let why =
+                    "another request changed the number of members at this moment: read it again, and repeat";
                 return Err(WriteError::from(Problem::new(Code::InvalidState, why)));
             }
             if change.overridden.is_some() || component.allocation_id != change.allocation_id {

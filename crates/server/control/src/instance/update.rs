@@ -19,7 +19,7 @@ pub async fn update(cx: &Cx, project: &str, reference: &str, body: InstanceUpdat
     cx.authorize(Permission::InstanceUpdate, before.scope(), "instance")?;
     cx.expect_version(before.version)?;
     if before.state == InstanceState::Stopped {
-        return Err(Problem::new(Code::InvalidState, "it is stopped: nothing about it changes any more"));
+        return Err(Problem::new(Code::InvalidState, "it is stopped and can no longer change"));
     }
     let (after, told) = updated(cx, &before, body)?;
     let store = &cx.platform.store;

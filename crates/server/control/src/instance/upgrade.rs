@@ -64,7 +64,7 @@ pub(super) async fn upgraded(
     let changes = config.as_ref().is_some_and(|config| *config != instance.config);
     if release.id == instance.app_version_id && !changes {
         let why = format!(
-            "it runs {} already, configured so: name another release, or another config",
+            "it already runs {} with that config: name another release, or another config",
             release.name
         );
         return Err(Problem::new(Code::InvalidState, why));
@@ -165,7 +165,7 @@ pub(super) async fn rolled(cx: &Cx, instance: Instance, roll: Roll, remains: &[S
             let may =
                 if returns { tx.app_version_return(id).await? } else { tx.app_version_start(id).await? };
             if !may {
-                let why = "the release was taken out of use at this moment: name another";
+                let why = "the release was withdrawn at this moment: name another";
                 return Err(Problem::new(Code::InvalidState, why).into());
             }
             Ok(Vec::new())
@@ -197,14 +197,14 @@ fn suits(
     for component in components.iter().filter(|component| component.desired > 0) {
         let Some(said) = manifest.component(&component.key) else {
             let why = format!(
-                "{} {} has no component {:?}, of which the instance has members: scale it to none first",
+                "{} {} has no component {:?}, of which the instance has members: scale it to 0 first",
                 manifest.app, manifest.version, component.key
             );
             return Err(Problem::new(Code::Incompatible, why));
         };
         if component.desired > said.count.max {
             let why = format!(
-                "{} {} allows {} members of {}, and {} are wanted: scale it down first",
+                "{} {} allows {} members of {}, but {} are desired: scale it down first",
                 manifest.app, manifest.version, said.count.max, said.key, component.desired
             );
             return Err(Problem::new(Code::Incompatible, why));
@@ -225,7 +225,7 @@ fn suits(
     };
     if let Some(member) = living.iter().find(unknown) {
         let why = format!(
-            "{} {} has no component {:?}, and {} is of it: remove it first",
+            "{} {} has no component {:?}, but {} belongs to it: remove it first",
             manifest.app, manifest.version, member.component_key, member.name
         );
         return Err(Problem::new(Code::Incompatible, why));
@@ -247,7 +247,7 @@ fn not_under_way(open: &[Operation], definition: &Definition, dry_run: bool) -> 
     match open.iter().find(|operation| operation.kind == definition.kind) {
         Some(same) if !dry_run => {
             let why = format!(
-                "{} is already under way: `muster operation watch {}` shows how far",
+                "{} is already in progress: follow it with `muster operation watch {}`",
                 same.kind, same.id
             );
             Err(Problem::new(Code::InvalidState, why))

@@ -16,9 +16,8 @@ use crate::{Answer, Commit, Cx, Result};
 const MOST_TRUSTED: i64 = 50;
 
 fn too_many() -> Problem {
-    let detail = format!(
-        "the project trusts {MOST_TRUSTED} keys, which is the most: revoke one first (muster key revoke)"
-    );
+    let detail =
+        format!("the project trusts {MOST_TRUSTED} keys, the maximum: revoke one first (muster key revoke)");
     Problem::new(Code::QuotaExceeded, detail)
 }
 
@@ -67,9 +66,9 @@ pub async fn create(cx: &Cx, project: &str, body: KeyCreate) -> Result<Commit> {
 /// the other.
 fn taken(known: &PublisherKey) -> Problem {
     let detail = match known.revoked_at {
-        None => format!("the project trusts this key already, as {}", known.name),
+        None => format!("the project already trusts this key, as {}", known.name),
         Some(_) => format!(
-            "this key was revoked in the project, as {}, and stays so: make another pair and sign with that",
+            "this key was revoked in the project, as {}, and stays revoked: generate another pair and sign with that",
             known.name
         ),
     };

@@ -11,7 +11,7 @@ pub async fn can_i(cx: &Cx, query: CanIQuery) -> Result<Answer> {
     let permission = Permission::parse(&query.permission).ok_or_else(|| {
         Problem::field(
             "query/permission",
-            format!("`{}` is no permission; it should be noun.verb", query.permission),
+            format!("`{}` is not a permission; it must be noun.verb", query.permission),
         )
     })?;
     let scope = cx.scope(query.tenant.as_deref(), query.project.as_deref()).await?;

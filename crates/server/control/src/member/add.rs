@@ -117,7 +117,7 @@ fn ensure_count_within_max(said: &Said, desired: i64) -> Result<()> {
     if desired <= said.count.max {
         return Ok(());
     }
-    let why = format!("{} may have {} members, and {desired} would be wanted", said.key, said.count.max);
+    let why = format!("{} can have {} members, but {desired} would be desired", said.key, said.count.max);
     Err(Problem::field("/count", why))
 }
 
@@ -149,7 +149,7 @@ async fn ensure_fits(
     let shape = shape_word(&instance.shape);
     if let Some(other) = named.filter(|allocation| shape_of(allocation.shape) != shape) {
         let why = format!(
-            "{} is {}, and the instance is in allocations that are {}",
+            "{} is {}, and the instance is in allocations of the shape {}",
             other.name,
             other.shape.as_str(),
             instance.shape

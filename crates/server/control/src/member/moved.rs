@@ -54,7 +54,7 @@ pub(super) async fn replaced_items(
             order: declared.filter(|_| !fenced).unwrap_or_default(),
             in_place: member.allocation_id.is_some() && !member.allocation_made && !fenced,
             but: None,
-            without_room: "it would fail, and the member would stay as it is",
+            without_room: "it would fail, and the member would stay",
         };
         items.push(replaced_item(cx, member, &replacement).await?);
     }
@@ -64,9 +64,9 @@ pub(super) async fn replaced_items(
 /// Plans the replacement of a member.
 pub(crate) async fn replaced_item(cx: &Cx, member: &Member, of: &Replacement<'_>) -> Result<PlannedItem> {
     let mut parts = vec![match of.order {
-        ReplaceOrder::NewFirst => "its successor is active before it is removed".to_owned(),
+        ReplaceOrder::NewFirst => "its successor becomes active before it is removed".to_owned(),
         ReplaceOrder::OldFirst => {
-            "it is removed before its successor starts, whose room is reserved first".to_owned()
+            "it is removed before its successor starts, whose capacity is reserved first".to_owned()
         }
     }];
     let need = default_capacity(of.manifest, of.component).filter(|_| !of.in_place);
@@ -74,8 +74,8 @@ pub(crate) async fn replaced_item(cx: &Cx, member: &Member, of: &Replacement<'_>
         let need = Capacity { gpus, cpus, memory_mb, disk_mb };
         let shape = shape(&of.instance.shape);
         parts.push(match shortage(cx, of.instance.project_id, shape, need, of.but).await? {
-            None => "there is room now".to_owned(),
-            Some(why) => format!("no room now: {why}; {}", of.without_room),
+            None => "capacity is available now".to_owned(),
+            Some(why) => format!("no capacity now: {why}; {}", of.without_room),
         });
     }
     let declared = of.manifest.component(&of.component.key);

@@ -7,13 +7,13 @@ use jiff::{SignedDuration, Timestamp};
 use muster_api::{Code, Problem};
 use muster_authz::Permission;
 use muster_db::Tx;
-use muster_engine::member::{REMOVE, REPLACE, definitions_for};
+use muster_engine::member::{ADD, REMOVE, REPLACE, definitions_for};
 use muster_engine::{has_come, successor_of};
 use muster_ids::{MemberId, OperationId, TypedId as _};
 use muster_manifest::{Manifest, ReplaceOrder, Verb};
 use muster_model::event::EventType;
 use muster_model::instance::{Component, Instance, InstanceState};
-use muster_model::member::Member;
+use muster_model::member::{Member, MemberState};
 use muster_model::operation::{Operation, OperationState};
 use serde_json::json;
 
@@ -64,7 +64,7 @@ pub(super) async fn order(cx: &Cx, project: &str, reference: &str, order: Order)
         let of: BTreeSet<&str> = members.iter().map(|member| member.component_key.as_str()).collect();
         ensure_release_startable(cx, instance.app_version_id, &manifest, Some(&of), Start::Existing).await?;
     }
-    let UnderWay { superseded, replaced } = under_way(cx, &members, &order).await?;
+    let UnderWay { superseded, replaced, mut uncounted } = under_way(cx, &members, &order).await?;
     let deadline_at = deadline(cx, order.ready_until, order.within)?;
     let (components, living, operations) = tokio::try_join!(
         store.component_list(instance.id),
@@ -87,7 +87,10 @@ pub(super) async fn order(cx: &Cx, project: &str, reference: &str, order: Order)
         return Err(Problem::new(Code::InvalidState, why));
     }
     let absent: BTreeSet<MemberId> = unheard.union(&lost).copied().collect();
-    let taken = Taken::of(order.verb, &members, Others { going, absent, replaced });
+    let successors = quorum::successors(&operations);
+    let coming = |member: &&Member| is_coming(member) && successors.contains(&member.id);
+    uncounted.extend(members.iter().filter(coming).map(|member| member.id));
+    let taken = Taken::of(order.verb, &members, Others { going, absent, replaced, uncounted });
     // Checked here for dry runs, and again in the transaction, which decides.
     let now_leaving = quorum::leaving(&operations);
     for component in &components {
@@ -171,7 +174,7 @@ pub(super) fn supported(manifest: &Manifest, verb: Verb) -> Result<()> {
     let can: Vec<&str> =
         Verb::ALL.into_iter().filter(|verb| manifest.supports(*verb)).map(Verb::as_str).collect();
     let why = format!(
-        "members of {} cannot be asked to {}: they can {}",
+        "members of {} do not support {}: they support {}",
         manifest.app,
         verb.as_str(),
         can.join(", ")
@@ -192,7 +195,7 @@ pub(super) fn ensure_running(instance: &Instance) -> Result<()> {
         }
         InstanceState::Stopping | InstanceState::Stopped | InstanceState::Failed => {
             let why = format!(
-                "{} is {}: its members only go with it (`muster instance decommission`)",
+                "{} is {}: its members are removed with it (`muster instance decommission`)",
                 instance.name, instance.state
             );
             Err(Problem::new(Code::InvalidState, why))
@@ -232,6 +235,8 @@ struct UnderWay {
     superseded: Vec<Operation>,
     /// Members that are being replaced.
     replaced: BTreeMap<MemberId, Replaced>,
+    /// Members that the desired number does not include yet.
+    uncounted: BTreeSet<MemberId>,
 }
 
 /// Progress of a member's replacement.
@@ -256,11 +261,13 @@ async fn under_way(cx: &Cx, members: &[Member], order: &Order) -> Result<UnderWa
                 Some(id) => store.member_lookup(id).await.map_err(refuse)?,
                 None => None,
             };
+            let arrived = successor.is_some_and(|successor| has_come(replace, &successor));
             let removal =
                 open.iter().any(|other| other.parent_id == Some(replace.id) && other.kind == REMOVE.kind);
-            found
-                .replaced
-                .insert(member.id, Replaced { arrived: successor.as_ref().is_some_and(has_come), removal });
+            found.replaced.insert(member.id, Replaced { arrived, removal });
+        }
+        if is_uncounted(member, &open) {
+            found.uncounted.insert(member.id);
         }
         let kind = definitions_for(order.verb).0.kind;
         for operation in open {
@@ -268,19 +275,22 @@ async fn under_way(cx: &Cx, members: &[Member], order: &Order) -> Result<UnderWa
                 && (operation.input["force"] != json!(true) || is_blocked(cx, &operation).await?);
             if operation.kind == kind && !again && !order.dry_run {
                 let why = format!(
-                    "{kind} of {} is already under way: `muster operation watch {}` shows how far",
+                    "{kind} of {} is already in progress: follow it with `muster operation watch {}`",
                     member.name, operation.id
                 );
                 return Err(Problem::new(Code::InvalidState, why));
             }
-            let in_the_way = match operation.kind.as_str() {
-                "member.drain" | "member.remove" | "member.replace" | "member.resume" | "member.upgrade" => {
-                    true
-                }
-                // A child operation is rolled back by its parent.
-                "member.add" | "member.recover" => operation.parent_id.is_none(),
-                _ => false,
-            };
+            // Also children: their parents find them ended, and a blocked one would keep its member from leaving.
+            let in_the_way = matches!(
+                operation.kind.as_str(),
+                "member.add"
+                    | "member.recover"
+                    | "member.drain"
+                    | "member.remove"
+                    | "member.replace"
+                    | "member.resume"
+                    | "member.upgrade"
+            );
             let drains = operation.kind == "member.drain";
             if (order.force && in_the_way) || (order.verb == Verb::Resume && drains) {
                 found.superseded.push(operation);
@@ -288,6 +298,24 @@ async fn under_way(cx: &Cx, members: &[Member], order: &Order) -> Result<UnderWa
         }
     }
     Ok(found)
+}
+
+/// Reports whether a member has never joined, and may yet.
+fn is_coming(member: &Member) -> bool {
+    member.active_witness_id.is_none() && member.state != MemberState::Failed
+}
+
+/// Reports whether the desired number does not include a member: it is to succeed another and has not joined, or had not
+/// when its removal was accepted.
+fn is_uncounted(member: &Member, open: &[Operation]) -> bool {
+    let succeeds =
+        |operation: &Operation| operation.kind == ADD.kind && !operation.input["replaces"].is_null();
+    let coming = is_coming(member) && open.iter().any(succeeds);
+    coming || open.iter().any(|operation| is_listed(&operation.input["uncounted"], member.id))
+}
+
+fn is_listed(ids: &serde_json::Value, id: MemberId) -> bool {
+    ids.as_array().into_iter().flatten().any(|listed| listed.as_str() == Some(&id.to_string()))
 }
 
 /// Reports whether an operation is blocked, or waits for a blocked child.
@@ -300,7 +328,7 @@ async fn is_blocked(cx: &Cx, operation: &Operation) -> Result<bool> {
 }
 
 fn on_its_way(member: &Member) -> String {
-    format!("{} is on its way out already: `muster operation list` shows by which operation", member.name)
+    format!("{} is already being removed: `muster operation list` shows the operation", member.name)
 }
 
 /// Ensures that a member is not being replaced: it will be removed, so it cannot be resumed.
@@ -331,7 +359,7 @@ fn runs_the_same(member: &Member, instance: &Instance) -> Result<()> {
         return Ok(());
     }
     let why = format!(
-        "{} rested while {} came to run another release: replace it (`muster member replace`)",
+        "{} was drained while {} was upgraded: replace it (`muster member replace`)",
         member.name, instance.name
     );
     Err(Problem::new(Code::InvalidState, why))
@@ -347,10 +375,7 @@ fn replaced_already(
 ) -> Option<String> {
     let replacing = quorum::replacing(operations, taken_over);
     let named = members.iter().find(|member| verb == Verb::Replace && replacing.contains(&member.id))?;
-    Some(format!(
-        "{} is to be replaced already: `muster operation list` shows by which operation",
-        named.name
-    ))
+    Some(format!("{} is already to be replaced: `muster operation list` shows the operation", named.name))
 }
 
 /// Facts about the other members, and operations on them.
@@ -362,6 +387,8 @@ struct Others {
     absent: BTreeSet<MemberId>,
     /// Members that are being replaced.
     replaced: BTreeMap<MemberId, Replaced>,
+    /// Members that the desired number does not include yet: those that are to succeed others.
+    uncounted: BTreeSet<MemberId>,
 }
 
 /// Members that a command takes out of service, and the change of the desired numbers by component.
@@ -385,9 +412,18 @@ impl Taken {
             if verb != Verb::Remove || member.never_worked() || others.going.contains(&member.id) {
                 continue;
             }
+            // Whether it ever counts is known when its removal ends, which subtracts it then.
+            if others.uncounted.contains(&member.id) {
+                continue;
+            }
+            let replaced = others.replaced.get(&member.id);
+            // It was subtracted when its removal was accepted, or is no longer counted since its successor is, also if that
+            // operation has ended or does not lock the instance.
+            if member.state == MemberState::Removing && replaced.is_none() {
+                continue;
+            }
             // A superseded replacement counts its own successor, and a removal that has begun has already subtracted its
             // member.
-            let replaced = others.replaced.get(&member.id);
             *written += i64::from(replaced.is_none_or(|replaced| !replaced.removal));
             *end += i64::from(replaced.is_none_or(|replaced| !replaced.arrived));
         }
@@ -411,7 +447,7 @@ impl Taken {
         let desired = component.desired - fewer;
         if *fewer > 0 && desired < said.count.min {
             let why = format!(
-                "{} needs {} members, and {desired} would be wanted: add others first, or decommission the instance",
+                "{} needs {} members, but {desired} would be desired: add others first, or decommission the instance",
                 component.key, said.count.min
             );
             return Err(Problem::new(Code::InvalidState, why));
@@ -453,7 +489,7 @@ impl Taken {
             return Ok(());
         }
         let why = format!(
-            "{} may have {} members, and {desired} would be wanted: remove the failed one instead",
+            "{} can have {} members, but {desired} would be desired: remove the failed one instead",
             component.key, declared.count.max
         );
         Err(Problem::new(Code::InvalidState, why))
@@ -514,6 +550,14 @@ impl Write {
             .map(|before| living.iter().find(|now| now.id == before.id).unwrap_or(before).clone())
             .collect();
         let taken = Taken::of(self.verb, &members, self.taken.others);
+        let uncounted: Vec<MemberId> = members
+            .iter()
+            .filter(|member| self.verb == Verb::Remove && taken.others.uncounted.contains(&member.id))
+            .map(|member| member.id)
+            .collect();
+        if !uncounted.is_empty() {
+            operation.input["uncounted"] = json!(uncounted);
+        }
         for (key, fewer) in taken.fewer.iter().filter(|(_, fewer)| **fewer > 0) {
             tx.component_want(self.instance.id, key, -fewer, 0).await?;
         }
@@ -530,7 +574,6 @@ impl Write {
 mod tests {
     use muster_ids::Env;
     use muster_model::instance::Health;
-    use muster_model::member::MemberState;
 
     use super::*;
     use crate::member::tests::member;
@@ -560,5 +603,8 @@ mod tests {
         assert_eq!(counts(MemberState::Draining, replaced(true, true)), (0, 0));
         assert_eq!(counts(MemberState::Draining, replaced(false, true)), (0, 1));
         assert_eq!(counts(active, replaced(false, false)), (1, 1));
+        // Its removal goes on after the replacement that began it: another one subtracts nothing.
+        assert_eq!(counts(MemberState::Removing, |_| Others::default()), (0, 0));
+        assert_eq!(counts(MemberState::Removing, replaced(false, true)), (0, 1));
     }
 }

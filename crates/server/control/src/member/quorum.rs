@@ -6,7 +6,7 @@ use muster_ids::MemberId;
 use muster_manifest::Component;
 use muster_model::member::Member;
 use muster_model::quorum::Need;
-pub(crate) use muster_model::quorum::{going, leaving, replacing};
+pub(crate) use muster_model::quorum::{going, leaving, replacing, successors};
 
 /// Returns why a component cannot lose these members, if it cannot. `out` are members that do not count: they are being
 /// removed, or their nodes are unreachable.

@@ -7,7 +7,7 @@ use muster_engine::{has_come, successor_of};
 use muster_ids::{AllocationId, MemberId, TypedId as _};
 use muster_manifest::Manifest;
 use muster_model::instance::{Component, Instance};
-use muster_model::member::Member;
+use muster_model::member::{Member, MemberState};
 use muster_model::operation::Operation;
 use serde_json::{Value, json};
 
@@ -92,10 +92,16 @@ impl Successors {
     }
 }
 
-/// Returns the successor that a superseded replacement has created, if it has joined.
+/// Returns the successor that a superseded replacement has created, if it has joined and stays.
 async fn arrived(tx: &mut Tx, old: &Member, superseded: &[Operation]) -> Result<Option<MemberId>> {
     let replaces =
         |operation: &&Operation| operation.kind == "member.replace" && operation.subject_id == old.id.uuid();
-    let Some(id) = superseded.iter().find(replaces).and_then(successor_of) else { return Ok(None) };
-    Ok(tx.member_now(id).await?.filter(has_come).map(|successor| successor.id))
+    let Some(replace) = superseded.iter().find(replaces) else { return Ok(None) };
+    let Some(id) = successor_of(replace) else { return Ok(None) };
+    let stays = |successor: &Member| {
+        let leaves =
+            matches!(successor.state, MemberState::Failed | MemberState::Removing | MemberState::Removed);
+        has_come(replace, successor) && !leaves
+    };
+    Ok(tx.member_now(id).await?.filter(stays).map(|successor| successor.id))
 }

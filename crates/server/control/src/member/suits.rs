@@ -19,10 +19,10 @@ pub(super) fn fault(verb: Verb, member: &Member, known: Circumstances) -> Option
     let broken = known.lost || member.known_health() == Health::Unhealthy;
     let (suits, wants) = match verb {
         Verb::Add => (true, ""),
-        Verb::Drain => (state == MemberState::Active, "only one that is active can be drained"),
+        Verb::Drain => (state == MemberState::Active, "only an active member can be drained"),
         Verb::Resume => (
             matches!(state, MemberState::Drained | MemberState::Draining),
-            "only one that is drained, or is being drained, can be put back to work",
+            "only a drained or draining member can be resumed",
         ),
         Verb::Remove => (
             match state {
@@ -31,18 +31,18 @@ pub(super) fn fault(verb: Verb, member: &Member, known: Circumstances) -> Option
                 MemberState::Removing => known.forced,
                 _ => true,
             },
-            "it is on its way out already; by force (`--force`) its removal is begun anew",
+            "it is already being removed; `--force` starts its removal again",
         ),
         Verb::Replace => (
             matches!(
                 state,
                 MemberState::Active | MemberState::Drained | MemberState::Draining | MemberState::Failed
             ),
-            "only one that works, is out of work or has failed can be replaced: wait until it is there",
+            "only an active, drained or failed member can be replaced: wait until it is active",
         ),
         Verb::Recover => (
             state == MemberState::Failed || (state == MemberState::Active && broken),
-            "only one that has failed, or is unhealthy, can be made anew: replace or drain one that works",
+            "only a failed or unhealthy member can be recovered: replace or drain an active one",
         ),
     };
     (!suits).then(|| format!("{name} is {state}: {wants}"))

@@ -30,12 +30,7 @@ pub async fn approve(cx: &Cx, reference: &str, body: NodeApprove) -> Result<Comm
     }
     cx.expect_version(node.version)?;
     let found = inventory(&node.inventory)?;
-    let total = Capacity {
-        gpus: i64::try_from(found.gpus.len()).unwrap_or(i64::MAX),
-        cpus: found.cpus.count,
-        memory_mb: found.memory_mb,
-        disk_mb: found.disk_mb,
-    };
+    let total = offered(&found);
     let (subject, told) = (
         path(&node),
         told(&[
@@ -74,11 +69,21 @@ pub async fn approve(cx: &Cx, reference: &str, body: NodeApprove) -> Result<Comm
     Ok(commit.before(&before).wakes_engine().event(cx, EventType::NodeApproved, subject, told))
 }
 
+/// Returns the capacity that a node offers to allocations.
+fn offered(found: &Inventory) -> Capacity {
+    Capacity {
+        gpus: i64::try_from(found.gpus.len()).unwrap_or(i64::MAX),
+        cpus: found.cpus.count.saturating_sub(found.reserved.cpus).max(0),
+        memory_mb: found.memory_mb.saturating_sub(found.reserved.memory_mb).max(0),
+        disk_mb: found.disk_mb,
+    }
+}
+
 fn changed_since(node: &Node) -> Problem {
     Problem::new(
         Code::InvalidState,
         format!(
-            "that is not the hardware that {} has now, whose digest is {}: look at the node again, and approve what you see",
+            "{} now has other hardware, with the digest {}: read the node again, and approve that",
             node.name, node.inventory_digest
         ),
     )
@@ -88,7 +93,7 @@ fn still_held(device: &str, allocation: AllocationId) -> Problem {
     Problem::new(
         Code::InvalidState,
         format!(
-            "{device} is gone from the node, and {allocation} still holds it: release that allocation first"
+            "{device} is gone from the node, but {allocation} still holds it: release that allocation first"
         ),
     )
 }
@@ -148,6 +153,7 @@ fn slot_of(node: &Node, gpu: &Gpu, id: SlotId) -> Slot {
 mod tests {
     use super::*;
     use muster_ids::Env;
+    use muster_wire::inventory::{Cpus, Reserved};
 
     fn gpu(uuid: &str) -> Gpu {
         Gpu {
@@ -181,6 +187,17 @@ mod tests {
             allocation_id: held.then(|| env.id()),
             version: 1,
         }
+    }
+
+    #[test]
+    fn what_a_node_keeps_for_checks_is_no_capacity() {
+        let cpus = Cpus { count: 64, sockets: 2, model: String::new() };
+        let found = Inventory { cpus, memory_mb: 512_000, disk_mb: 9, ..Inventory::default() };
+        let capacity = |cpus, memory_mb| Capacity { gpus: 0, cpus, memory_mb, disk_mb: 9 };
+        assert_eq!(offered(&found), capacity(64, 512_000));
+        let kept = |cpus, memory_mb| Inventory { reserved: Reserved { cpus, memory_mb }, ..found.clone() };
+        assert_eq!(offered(&kept(2, 16_384)), capacity(62, 495_616));
+        assert_eq!(offered(&kept(65, 600_000)), capacity(0, 0));
     }
 
     #[test]

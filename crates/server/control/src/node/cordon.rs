@@ -23,7 +23,7 @@ pub async fn cordon(cx: &Cx, reference: &str, body: NodeReason) -> Result<Commit
     let commit = Commit::new(Scope::Platform, target("node", id, &node.name), move |tx| {
         Box::pin(async move {
             if !tx.node_set_cordoned(id, true, now).await? {
-                return Err(Problem::new(Code::InvalidState, "the node is cordoned already").into());
+                return Err(Problem::new(Code::InvalidState, "the node is already cordoned").into());
             }
             Ok(Answer::new(&view(&tx.node_of(id).await?)))
         })

@@ -28,10 +28,11 @@ pub(super) async fn planned_items(cx: &Cx, node: &Node, force: bool) -> Result<V
             continue;
         }
         let (action, message) = match force {
-            true => {
-                (PlannedAction::Release, "its owner may release it until the deadline; then it is released")
-            }
-            false => (PlannedAction::Wait, "its owner releases it; at the deadline the drain is blocked"),
+            true => (
+                PlannedAction::Release,
+                "its owner can release it until the deadline; then the platform releases it",
+            ),
+            false => (PlannedAction::Wait, "its owner must release it; at the deadline the drain is blocked"),
         };
         let (id, name, message) = (allocation.id.to_string(), allocation.name, message.to_owned());
         items.push(PlannedItem { id, name, action, message });
@@ -48,7 +49,7 @@ async fn planned_member(cx: &Cx, node: &Node, member: &Member, mode: DrainMode) 
         message,
     };
     if let Some(other) = store.operation_open_on(member.id.uuid()).await.map_err(refuse)?.first() {
-        return Ok(item(PlannedAction::Wait, format!("{} ({}) is under way on it", other.id, other.kind)));
+        return Ok(item(PlannedAction::Wait, format!("{} ({}) is in progress on it", other.id, other.kind)));
     }
     let instance = store.instance_lookup(member.instance_id).await.map_err(refuse)?;
     let instance = instance.ok_or_else(|| refuse(StoreError::Gone("instance".to_owned())))?;
@@ -79,8 +80,8 @@ async fn planned_member(cx: &Cx, node: &Node, member: &Member, mode: DrainMode) 
         in_place: false,
         but: Some(node.id),
         without_room: match mode.force {
-            true => "it waits for room until the deadline, and then its allocation is released",
-            false => "it waits for room until the deadline, and stays until there is",
+            true => "it waits for capacity until the deadline, and then its allocation is released",
+            false => "it waits for capacity until the deadline, and stays until there is some",
         },
     };
     replaced_item(cx, member, &replacement).await

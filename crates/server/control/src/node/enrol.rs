@@ -16,7 +16,7 @@ use serde_json::json;
 
 use super::still_ours;
 use crate::commit::{target, told};
-use crate::refuse::refuse;
+use crate::refuse::{refuse, refuse_key};
 use crate::tenant::checked_labels;
 use crate::{Answer, Commit, Cx, Result};
 
@@ -49,7 +49,7 @@ pub async fn enrol(cx: &Cx, body: NodeEnrol) -> Result<Commit> {
         name: enrolment.node_name.clone(),
         labels: muster_api::Labels(node.map_or_else(|| enrolment.labels.clone(), |node| node.labels)),
         expires_at,
-        ca_sha256: crate::authority::fingerprint(&cx.platform).await?,
+        ca_sha256: cx.platform.authority.fingerprint(cx.platform.custody()).await.map_err(refuse_key)?,
         token: None,
         command: String::new(),
         secret_shown_once: None,
@@ -78,8 +78,7 @@ pub async fn enrol(cx: &Cx, body: NodeEnrol) -> Result<Commit> {
 
 /// Returns the node that gets a new certificate.
 async fn existing(cx: &Cx, reference: &str, body: &NodeEnrol) -> Result<Node> {
-    let both =
-        |pointer: &str| Err(Problem::field(pointer, "an existing node keeps what it has: leave this out"));
+    let both = |pointer: &str| Err(Problem::field(pointer, "an existing node keeps its own: leave this out"));
     if body.name.is_some() {
         return both("/name");
     }
@@ -100,7 +99,7 @@ async fn refuse_taken(cx: &Cx, name: &str) -> Result<()> {
         None => Ok(()),
         Some(_) => Err(Problem::new(
             Code::NameTaken,
-            format!("there is a node {name} already: choose another name, or retire that one first"),
+            format!("a node {name} already exists: choose another name, or retire that one first"),
         )),
     }
 }

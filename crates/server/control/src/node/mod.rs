@@ -94,10 +94,8 @@ async fn pin_address(tx: &mut Tx, node: &Node) -> std::result::Result<(), WriteE
         return Ok(());
     };
     if let Some(other) = tx.node_with_address(address).await? {
-        let why = format!(
-            "{} reports the address {address}, which is that of the node {other}: retire that one first",
-            node.name
-        );
+        let why =
+            format!("{} reports the address {address} of the node {other}: retire that one first", node.name);
         return Err(Problem::new(Code::InvalidState, why).into());
     }
     if tx.node_address(node.id, address).await? {
@@ -133,7 +131,7 @@ fn still_ours(node: &Node) -> Result<()> {
     }
     Err(Problem::new(
         Code::InvalidState,
-        format!("{} was retired: the machine joins again as another node", node.name),
+        format!("{} was retired: join the machine again as another node", node.name),
     ))
 }
 
@@ -144,7 +142,7 @@ async fn none_under_way(cx: &Cx, node: &Node) -> Result<()> {
         None => Ok(()),
         Some(operation) => {
             let detail =
-                format!("{} is under way on it: cancel or unblock {} first", operation.kind, operation.id);
+                format!("{} is in progress on it: cancel or resolve {} first", operation.kind, operation.id);
             Err(Problem::new(Code::InvalidState, detail))
         }
     }

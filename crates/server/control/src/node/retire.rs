@@ -23,19 +23,19 @@ pub async fn retire(cx: &Cx, reference: &str, body: NodeRetire) -> Result<Commit
     }
     if node.holders > 0 {
         let detail = format!(
-            "{} allocations hold something of it: drain it first (`muster node drain {}`)",
+            "{} allocations are on it: drain it first (`muster node drain {}`)",
             node.holders, node.name
         );
         return Err(invalid(detail));
     }
     if matches!(node.state, NodeState::Ready | NodeState::Draining) {
         return Err(invalid(format!(
-            "it may still get work: drain it first (`muster node drain {}`)",
+            "it can still get work: drain it first (`muster node drain {}`)",
             node.name
         )));
     }
     if body.attest.is_some() && node.unreachable_since.is_none() {
-        return Err(Problem::field("/attest", "the node can be reached, so it is asked: leave this out"));
+        return Err(Problem::field("/attest", "the node is reachable and is verified: leave this out"));
     }
     let deadline_at = cx.now + cx.platform.engine.timing().create;
     if !body.dry_run.unwrap_or(false) {

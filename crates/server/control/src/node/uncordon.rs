@@ -24,7 +24,7 @@ pub async fn uncordon(cx: &Cx, reference: &str, body: NodeReason) -> Result<Comm
         Box::pin(async move {
             if !tx.node_set_cordoned(id, false, now).await? {
                 let why = if tx.node_of(id).await?.draining {
-                    "the node is being emptied: cancel that operation first"
+                    "the node is draining: cancel that operation first"
                 } else {
                     "the node is not cordoned"
                 };

@@ -131,7 +131,7 @@ where
 }
 
 /// Returns an operation's item for a member.
-pub(crate) fn part_of(member: &Member) -> Item {
+pub fn part_of(member: &Member) -> Item {
     Item {
         id: member.id.to_string(),
         name: member.name.clone(),

@@ -21,11 +21,11 @@ pub async fn cancel(cx: &Cx, reference: &str, body: OperationCancel) -> Result<C
         return Err(invalid(format!("it has ended: it is {}", operation.state)));
     }
     if operation.state == OperationState::Blocked {
-        return Err(invalid("it is blocked: unblock it with one of its choices".to_owned()));
+        return Err(invalid("it is blocked: resolve it with one of its actions".to_owned()));
     }
     let kind = definition(&operation.kind);
     if kind.is_none_or(|kind| !kind.cancellable || kind.is_past_return(&operation)) {
-        return Err(invalid(format!("{} cannot be cancelled any more", operation.kind)));
+        return Err(invalid(format!("{} can no longer be cancelled", operation.kind)));
     }
     let subject = path(&operation);
     let told = json!({"kind": operation.kind, "reason": body.reason.unwrap_or_default()});

@@ -26,7 +26,7 @@ fn checked(stored: &Value) -> Value {
     let Some(checks) = stored.as_array() else { return stored.clone() };
     let flat = checks.iter().flat_map(|check| match check["found"]["checked"].as_array() {
         Some(inner) if inner.is_empty() => {
-            vec![json!({"what": check["what"], "state": "no check had to run"})]
+            vec![json!({"what": check["what"], "state": "no check was needed"})]
         }
         Some(inner) => inner.clone(),
         None => vec![check.clone()],
@@ -231,7 +231,7 @@ mod tests {
             "what the tenant's own cell wrote is the tenant's"
         );
         let none = checked(&json!([{"what": "that nothing counts on it", "found": {"checked": []}}]));
-        assert_eq!(none, json!([{"what": "that nothing counts on it", "state": "no check had to run"}]));
+        assert_eq!(none, json!([{"what": "that nothing counts on it", "state": "no check was needed"}]));
     }
 
     #[test]

@@ -31,7 +31,7 @@ pub async fn list(cx: &Cx, query: OperationListQuery) -> Result<Answer> {
                 .or_else(|| uuid_of::<MemberId>(text))
                 .or_else(|| uuid_of::<CellId>(text))
                 .ok_or_else(|| {
-                    let why = "it should be the id of an allocation, a node, an instance, a member or a cell";
+                    let why = "it must be the id of an allocation, a node, an instance, a member or a cell";
                     Problem::field("query/subject", why)
                 })?,
         ),

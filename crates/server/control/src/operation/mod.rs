@@ -15,7 +15,8 @@ pub use get::get;
 pub use list::list;
 pub use resolve::resolve;
 
-pub(crate) use begin::{Begin, Wrote, begin, deadline, part_of};
+pub use begin::part_of;
+pub(crate) use begin::{Begin, Wrote, begin, deadline};
 pub(crate) use start::{Start, start, start_with, started};
 pub(crate) use take_up::take_up;
 
@@ -30,7 +31,7 @@ use muster_model::operation::{
 };
 use muster_model::witness::{Witness, WitnessKind};
 
-pub(crate) fn path(operation: &Operation) -> String {
+pub fn path(operation: &Operation) -> String {
     format!("/v1/operations/{}", operation.id)
 }
 
@@ -134,6 +135,7 @@ fn item(item: &Item) -> api::Item {
             ItemState::Running => api::ItemState::Running,
             ItemState::Blocked => api::ItemState::Blocked,
             ItemState::Succeeded => api::ItemState::Succeeded,
+            ItemState::Partial => api::ItemState::Partial,
             ItemState::Failed => api::ItemState::Failed,
         },
         operation_id: item.operation_id,

@@ -33,16 +33,19 @@ pub async fn resolve(cx: &Cx, reference: &str, body: OperationResolve) -> Result
     let blocked = operation.blocked.as_ref().ok_or_else(not_parked)?;
     if !blocked.actions.contains(&action) {
         let actions: Vec<&str> = blocked.actions.iter().map(|action| action.as_str()).collect();
-        let detail = format!("{} is not one of its choices: {}", action.as_str(), actions.join(", "));
+        let detail = format!("{} is not one of its actions: {}", action.as_str(), actions.join(", "));
         return Err(Problem::new(Code::InvalidState, detail));
     }
     // Retrying is harmless; any other decision about a machine is up to its operator.
     if action != ResolveAction::Retry && blocked.resolvable_by == "operator" && !cx.is_operator() {
-        return Err(Problem::new(Code::PermissionDenied, "only an operator can decide this; you can retry"));
+        return Err(Problem::new(Code::PermissionDenied, "only an operator can choose this; you can retry"));
     }
     let statement = body.statement.clone();
     if action == ResolveAction::Abandon && statement.is_none() {
-        return Err(Problem::field("/statement", "say what you know: it stands in for the evidence"));
+        return Err(Problem::field(
+            "/statement",
+            "add a statement of what you know: it replaces the evidence",
+        ));
     }
     let kind = definition(&operation.kind).ok_or_else(|| Problem::not_found("operation"))?;
     let allocation = match operation.subject_kind.as_str() {
@@ -76,7 +79,7 @@ pub async fn resolve(cx: &Cx, reference: &str, body: OperationResolve) -> Result
             let gone = || Problem::new(Code::InvalidState, "it has ended meanwhile");
             let mut fresh = tx.operation_seize(id).await?.ok_or_else(gone)?;
             match decide(&mut fresh, kind, &timing, action, now) {
-                None => return Err(Problem::new(Code::InvalidState, "it is not blocked any more").into()),
+                None => return Err(Problem::new(Code::InvalidState, "it is no longer blocked").into()),
                 Some(Unblocked::GoesOn) => tx.operation_advance(&fresh, now, None).await?,
                 Some(Unblocked::Attested) => {
                     tx.witness_insert(&attested).await?;

@@ -83,9 +83,7 @@ struct Telling {
 }
 
 fn revoked(app: &str) -> Problem {
-    let says = format!(
-        "the entitlement to {app} is revoked, and nothing lives there that would have to be operated"
-    );
+    let says = format!("the entitlement to {app} is revoked, and no live instance is left to operate");
     Problem::new(Code::InvalidState, says)
 }
 

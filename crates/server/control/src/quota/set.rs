@@ -71,7 +71,7 @@ fn apply(quota: &mut Quota, body: &QuotaSet) -> Result<()> {
             (Some(_), Some(at)) => {
                 return Err(Problem::field(
                     format!("/unlimited/{at}"),
-                    "the same limit is set above: set it or take it away, not both",
+                    "the same limit is set above: set it or clear it, not both",
                 ));
             }
             (Some(most), None) => *place = Some(most),

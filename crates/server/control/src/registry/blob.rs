@@ -38,9 +38,8 @@ fn unknown(digest: &Digest) -> Refusal {
 }
 
 fn damaged(digest: &Digest) -> Refusal {
-    let why = format!(
-        "the blob {digest} was damaged on the registry's disk and was taken out of use: push it again"
-    );
+    let why =
+        format!("the blob {digest} was damaged on the registry's disk and was quarantined: push it again");
     Refusal::new(Code::BlobUnknown, why)
 }
 
@@ -100,7 +99,7 @@ pub async fn blob_delete(cx: &Cx, guest: &Guest, name: &Name, digest: &Digest) -
             match tx.repository_blob_delete(id, &text).await {
                 Err(StoreError::Gone(_)) => Err(muster_api::Problem::new(
                     muster_api::Code::InvalidState,
-                    "a manifest needs it: remove that first",
+                    "a manifest references it: remove that first",
                 )
                 .into()),
                 Err(error) => Err(error.into()),

@@ -30,7 +30,7 @@ pub struct Collected {
     pub files: u64,
     /// Intact files that were given back to rows without one.
     pub restored: u64,
-    /// Uploads that nobody went on with.
+    /// Abandoned uploads.
     pub uploads: u64,
 }
 
@@ -58,7 +58,7 @@ impl Platform {
             let lease = self.store.lease_acquire("collector", &holder, length, self.env.now()).await;
             let Ok(Some(lease)) = lease else { continue };
             if let Err(error) = self.collect_garbage(Some(&lease)).await {
-                tracing::warn!(%error, "garbage could not be collected; it is tried again");
+                tracing::warn!(%error, "garbage could not be collected; retrying");
             }
             let _ = self.store.lease_end(&lease).await;
         }
@@ -123,7 +123,7 @@ impl Platform {
                 if let Some(file) = file
                     && let Err(error) = self.blobs.remove(&file).await
                 {
-                    tracing::warn!(%error, "a file that nothing needs stays until it is found again");
+                    tracing::warn!(%error, "an unused file stays until the next collection");
                 }
                 self.engine.points.reach("garbage:file-gone");
             }
@@ -174,7 +174,7 @@ impl Platform {
                 }
                 match self.blobs.remove(&file.name).await {
                     Ok(_) => removed += 1,
-                    Err(error) => tracing::warn!(%error, "a file that no row knows could not be removed"),
+                    Err(error) => tracing::warn!(%error, "an orphaned file could not be removed"),
                 }
             }
             match found.last() {
@@ -191,14 +191,14 @@ impl Platform {
         match self.blobs.check_content(name, digest, file.size).await {
             Ok(None) => {}
             Ok(Some(damage)) => {
-                tracing::error!(%digest, file = name, %damage, "a damaged file that no row names is put aside");
+                tracing::error!(%digest, file = name, %damage, "a damaged orphaned file was quarantined");
                 if let Err(error) = self.blobs.quarantine(name).await {
-                    tracing::warn!(%error, "a damaged file could not be put aside");
+                    tracing::warn!(%error, "a damaged file could not be quarantined");
                 }
                 return Ok(false);
             }
             Err(error) => {
-                tracing::warn!(%error, "a file that a row lacks could not be read; it stays");
+                tracing::warn!(%error, "a file of a missing row could not be read; it stays");
                 return Ok(false);
             }
         }
@@ -210,7 +210,7 @@ impl Platform {
         let restored = tx.blob_restore(&digest.to_string(), name, size).await?;
         tx.commit().await?;
         if restored {
-            tracing::warn!(%digest, file = name, "registry content that was missing is back and was restored");
+            tracing::warn!(%digest, file = name, "missing registry content reappeared and was restored");
         }
         Ok(restored)
     }

@@ -92,10 +92,10 @@ impl Platform {
         self.metrics.damaged_blobs.inc();
         tracing::error!(
             %digest, file, %damage, found_by,
-            "registry content is damaged and was taken out of use: push it again, and examine the disk"
+            "registry content is damaged and was quarantined: push it again, and examine the disk"
         );
         if let Err(error) = self.blobs.quarantine(file).await {
-            tracing::warn!(%error, "a damaged file could not be put aside; the collector removes it");
+            tracing::warn!(%error, "a damaged file could not be quarantined; the collector removes it");
         }
         Ok(())
     }

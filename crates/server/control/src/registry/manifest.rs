@@ -131,7 +131,7 @@ pub async fn push(
         // From the foreign keys: referenced content was deleted meanwhile.
         Problems::NotFound => Refusal::new(
             Code::ManifestBlobUnknown,
-            "what the manifest needs is not in the repository: push it again",
+            "content that the manifest references is not in the repository: push it again",
         ),
         _ => told(problem),
     })?;
@@ -153,7 +153,7 @@ async fn ensure_few_signatures(cx: &Cx, id: RepositoryId, row: &Row) -> Answered
         return Ok(());
     }
     let why = format!(
-        "{subject} has {count} signatures of {bytes} bytes, and {SIGNATURES_TAKEN} of {SIGNATURE_BYTES_TAKEN} bytes are taken: delete some that are not needed"
+        "{subject} has {count} signatures of {bytes} bytes, and at most {SIGNATURES_TAKEN} of {SIGNATURE_BYTES_TAKEN} bytes are allowed: delete unneeded ones"
     );
     Err(Refusal::new(Code::Denied, why))
 }
@@ -181,7 +181,7 @@ fn commit(
             {
                 return Err(Problem::new(
                     Problems::PermissionDenied,
-                    format!("the tag {tag} names another digest, and repository.retag, which would move it, is not yours"),
+                    format!("the tag {tag} names another digest, and moving it needs the permission repository.retag"),
                 )
                 .into());
             }
@@ -209,7 +209,7 @@ async fn needed(cx: &Cx, id: RepositoryId, manifest: &Manifest) -> Answered<i64>
         let found = had.get(digest).ok_or_else(|| missing(digest, "blob"))?;
         // Content that is only referenced was never measured here.
         if *found >= 0 && u64::try_from(*found).ok() != Some(*size) {
-            let why = format!("the blob {digest} has {found} bytes, and the manifest says {size}");
+            let why = format!("the blob {digest} has {found} bytes, but {size} in the manifest");
             return Err(Refusal::new(Code::SizeInvalid, why));
         }
         total = total.saturating_add(i64::try_from(*size).unwrap_or(i64::MAX));
@@ -229,7 +229,9 @@ async fn needed(cx: &Cx, id: RepositoryId, manifest: &Manifest) -> Answered<i64>
 fn missing(digest: &str, what: &str) -> Refusal {
     Refusal::new(
         Code::ManifestBlobUnknown,
-        format!("the manifest needs the {what} {digest}, which the repository does not have: push it first"),
+        format!(
+            "the manifest references the {what} {digest}, which the repository does not have: push it first"
+        ),
     )
     .with_detail(json!({"digest": digest}))
 }
@@ -372,7 +374,7 @@ fn needed_by(error: StoreError) -> crate::commit::WriteError {
     match error {
         StoreError::Gone(_) => Problem::new(
             Problems::InvalidState,
-            "something needs it: an index that it is part of, a cell that was made from it, or a release of an app",
+            "it is in use: by an index that contains it, a cell created from it, or a release of an app",
         )
         .into(),
         error => error.into(),

@@ -7,6 +7,7 @@
 mod blob;
 mod collect;
 pub(crate) mod damage;
+mod guard;
 mod listing;
 mod manifest;
 mod manifests;
@@ -30,6 +31,7 @@ use crate::refuse::refuse;
 use crate::{Authenticated, Cx};
 
 pub use blob::{Content, ContentPart, blob_delete, blob_look, blob_read};
+pub use guard::ReadGuard;
 pub use listing::{catalog, referrers, tags};
 pub use manifest::{delete as manifest_delete, get as manifest_get, push as manifest_push};
 pub(crate) use manifest::{published, row as manifest_row};
@@ -142,7 +144,7 @@ pub(crate) fn storage(error: &muster_registry::StorageError) -> Refusal {
     if let muster_registry::StorageError::Storage { error, .. } = error
         && matches!(error.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded)
     {
-        let says = "the registry's disk is full: an operator frees space, then repeat";
+        let says = "the registry's disk is full: ask an operator to free space, then repeat";
         return Refusal::new(Code::Unsupported, says).with_status(507);
     }
     Refusal::new(Code::Unsupported, "the registry's storage cannot be used now; repeat in a moment")
@@ -168,7 +170,7 @@ pub async fn visit(cx: &Cx, guest: &Guest, name: &Name, right: Right) -> Answere
             Err(problem) => return Err(told(problem)),
         }
         if granted.as_ref().is_some_and(|granted| !granted.allows(path, right)) {
-            let why = format!("the token was not issued to {} {path}: ask for one that is", right.word());
+            let why = format!("the token was not issued to {} {path}: request one that is", right.word());
             return Err(Refusal::new(Code::Denied, why));
         }
     }

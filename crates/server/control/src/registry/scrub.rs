@@ -66,8 +66,9 @@ impl Platform {
                         if scrubbed.missing == MISSING {
                             tracing::error!(
                                 missing = MISSING,
-                                "verification of the registry's content stopped, too many files are missing: examine the mount \
-                                 or the restore; the collector gives files back that reappear"
+                                "verification of the registry's content stopped, too many files are missing: \
+                                 examine the mount or the restore; the collector restores files that \
+                                 reappear"
                             );
                             return Ok(scrubbed);
                         }
@@ -105,7 +106,7 @@ impl Platform {
                     after.clear();
                 }
                 Err(error) => {
-                    tracing::warn!(%error, "the registry's content could not be verified; it is tried again")
+                    tracing::warn!(%error, "the registry's content could not be verified; retrying")
                 }
             }
             let _ = self.store.lease_end(&lease).await;

@@ -11,7 +11,7 @@ use muster_model::token::{Secret, TokenKind};
 use serde::{Deserialize, Serialize};
 
 use super::{Guest, Right};
-use crate::refuse::{Result, refuse};
+use crate::refuse::{Result, refuse, refuse_key};
 use crate::{Cx, Platform};
 
 /// Prefix of all registry tokens.
@@ -76,21 +76,30 @@ impl Platform {
     }
 
     async fn registry_key(&self) -> Result<aws_lc_rs::hmac::Key> {
-        let key = self.envelope.derive(&self.store, "registry tokens").await?;
+        let key = self.envelope.derive(&self.store, "registry tokens").await.map_err(refuse_key)?;
         Ok(aws_lc_rs::hmac::Key::new(aws_lc_rs::hmac::HMAC_SHA256, &key))
     }
 
     /// Resolves a secret for the registry: a registry token, an ordinary token, or a node's pull credential.
     pub async fn registry_guest(&self, secret: &str, now: Timestamp) -> Result<Guest> {
+        self.registry_guest_since(secret, now, now).await
+    }
+
+    /// Resolves the secret of a request that began earlier. Registry tokens and pull credentials are short-lived, and have to be
+    /// valid when a download begins; what they were issued for has to be valid until it ends.
+    pub(super) async fn registry_guest_since(
+        &self,
+        secret: &str,
+        began: Timestamp,
+        now: Timestamp,
+    ) -> Result<Guest> {
         if let Some(signed) = secret.strip_prefix(PREFIX) {
-            return self.of_token(signed, now).await;
+            return self.of_token(signed, began, now).await;
         }
         if let Some(pull) = Secret::parse(secret).filter(|secret| secret.is(TokenKind::Pull)) {
-            let found = self.store.pull_right(pull.hash(), now).await.map_err(refuse)?;
+            let found = self.store.pull_right(pull.hash(), began).await.map_err(refuse)?;
             return found.map(Guest::Pull).ok_or_else(|| {
-                refused(
-                    "the right to pull is over: it ends after an hour, and with the cell it was issued to",
-                )
+                refused("the pull token has expired: it ends after an hour, and with its cell")
             });
         }
         let actor = self.authenticate(secret, now).await?;
@@ -100,14 +109,14 @@ impl Platform {
         Ok(Guest::Actor { actor, granted: None })
     }
 
-    async fn of_token(&self, signed: &str, now: Timestamp) -> Result<Guest> {
-        let wrong = || refused("the registry's token is not one of ours: fetch another");
+    async fn of_token(&self, signed: &str, began: Timestamp, now: Timestamp) -> Result<Guest> {
+        let wrong = || refused("the registry's token is not valid here: fetch another");
         let (claims, tag) = signed.split_once('.').ok_or_else(wrong)?;
         let claims = URL_SAFE_NO_PAD.decode(claims).map_err(|_| wrong())?;
         let tag = URL_SAFE_NO_PAD.decode(tag).map_err(|_| wrong())?;
         aws_lc_rs::hmac::verify(&self.registry_key().await?, &claims, &tag).map_err(|_| wrong())?;
         let claims: Claims = serde_json::from_slice(&claims).map_err(|_| wrong())?;
-        if claims.until <= now.as_second() {
+        if claims.until <= began.as_second() {
             return Err(refused("the registry's token has expired: fetch another"));
         }
         let hash = muster_model::hex::decode::<32>(&claims.hash).ok_or_else(wrong)?;

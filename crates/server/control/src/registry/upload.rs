@@ -209,7 +209,7 @@ pub(crate) async fn settle(
             None if counts == finished.file => return Ok(()),
             None => {
                 if let Err(error) = blobs.remove(&finished.file).await {
-                    tracing::warn!(%error, "a second file of the same content stays until it is swept");
+                    tracing::warn!(%error, "a duplicate file of the same content stays until the next collection");
                 }
                 return Ok(());
             }
@@ -218,7 +218,7 @@ pub(crate) async fn settle(
             }
         }
     }
-    Err(Refusal::new(Code::Unsupported, "the content was lost while it was written down: push it again")
+    Err(Refusal::new(Code::Unsupported, "the content was lost during the commit: push it again")
         .with_status(503))
 }
 

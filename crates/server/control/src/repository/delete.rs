@@ -33,7 +33,7 @@ pub async fn delete(cx: &Cx, project: &str, reference: &str) -> Result<Commit> {
         Box::pin(async move {
             let in_use = |error| match error {
                 StoreError::Gone(_) => {
-                    let why = "a cell that lives, or a release that is not retired, is made of what is in it";
+                    let why = "a live cell, or a release that is not retired, uses its content";
                     Problem::new(Code::NotEmpty, why).into()
                 }
                 error => crate::commit::WriteError::from(error),

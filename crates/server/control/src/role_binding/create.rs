@@ -1,15 +1,17 @@
 //! Bind a role to a user. No actor can grant a role that exceeds their own scope.
 
-use muster_api::Problem;
 use muster_api::role_binding::{Role as ApiRole, RoleBindingCreate};
+use muster_api::{Code, Problem};
 use muster_authz::Permission;
+use muster_db::LOGINS_OF_PROJECT;
 use muster_ids::RoleBindingId;
 use muster_model::event::EventType;
-use muster_model::{Role, RoleBinding};
+use muster_model::{Role, RoleBinding, Scope};
 use serde_json::json;
 
 use super::{only_by_the_tenant, view};
 use crate::commit::target;
+use crate::refuse::refuse;
 use crate::{Answer, Commit, Cx, Result};
 
 /// Prepares `role_binding_create`.
@@ -37,6 +39,7 @@ pub async fn create(cx: &Cx, body: RoleBindingCreate) -> Result<Commit> {
     if user.tenant_id != scope.tenant() {
         return Err(Problem::field("/user", "there is no such person here"));
     }
+    ensure_admins_within_limit(cx, role, scope).await?;
     let binding = RoleBinding {
         id: cx.platform.env.id::<RoleBindingId>(),
         user_id: user.id,
@@ -58,4 +61,24 @@ pub async fn create(cx: &Cx, body: RoleBindingCreate) -> Result<Commit> {
         })
     });
     Ok(commit.revokes().event(cx, EventType::RoleBindingCreated, subject, told))
+}
+
+/// Maximum number of a tenant's admins, and of a project's: each has a login in the project's cells, and every node with one of
+/// them receives it.
+const MOST_ADMINS: i64 = LOGINS_OF_PROJECT / 2;
+
+async fn ensure_admins_within_limit(cx: &Cx, role: Role, scope: Scope) -> Result<()> {
+    let whose = match (role, scope) {
+        (Role::TenantAdmin, Scope::Tenant(_)) => "tenant",
+        (Role::ProjectAdmin, Scope::Project(..)) => "project",
+        _ => return Ok(()),
+    };
+    let count = cx.platform.store.role_binding_count(role, scope).await.map_err(refuse)?;
+    if count < MOST_ADMINS {
+        return Ok(());
+    }
+    let detail = format!(
+        "the {whose} has {count} admins, which is the most: remove one first (muster role-binding delete)"
+    );
+    Err(Problem::new(Code::QuotaExceeded, detail))
 }

@@ -46,6 +46,6 @@ pub(crate) fn only_by_the_tenant(cx: &Cx, scope: Scope) -> Result<()> {
     }
     Err(Problem::new(
         Code::PermissionDenied,
-        "a project's roles are given and taken by its own admins and its tenant's",
+        "only admins of the project or its tenant can grant and revoke its roles",
     ))
 }

@@ -21,7 +21,7 @@ use zeroize::Zeroizing;
 
 use super::{facts, path, purpose_of, view};
 use crate::commit::{WriteError, target};
-use crate::refuse::refuse;
+use crate::refuse::{refuse, refuse_key};
 use crate::{Answer, Commit, Cx, Result};
 
 /// Lifetime of a pull credential.
@@ -52,10 +52,10 @@ async fn artifact_pull(
     body: RuntimeSecretIssue,
 ) -> Result<Commit> {
     if body.bytes.is_some() {
-        return Err(Problem::field("/bytes", "it is for cluster_bootstrap alone"));
+        return Err(Problem::field("/bytes", "it is only for cluster_bootstrap"));
     }
     if body.instance.is_some() {
-        return Err(Problem::field("/instance", "it is for cluster_bootstrap alone"));
+        return Err(Problem::field("/instance", "it is only for cluster_bootstrap"));
     }
     let named = body.repository.ok_or_else(|| Problem::field("/repository", "artifact_pull needs one"))?;
     let cell = body.cell.ok_or_else(|| Problem::field("/cell", "artifact_pull is for a cell: name it"))?;
@@ -83,7 +83,7 @@ async fn artifact_pull(
 
 fn over(cell: &Cell) -> Problem {
     let detail = format!(
-        "what it would be for is over: cell {} is {} or was made anew; look again",
+        "its purpose no longer exists: cell {} is {} or was restarted; read it again",
         cell.name, cell.state
     );
     Problem::new(Code::InvalidState, detail)
@@ -134,17 +134,14 @@ async fn cluster_bootstrap(
 ) -> Result<Commit> {
     for (field, given) in [("/repository", &body.repository), ("/cell", &body.cell)] {
         if given.is_some() {
-            return Err(Problem::field(field, "it is for artifact_pull alone"));
+            return Err(Problem::field(field, "it is only for artifact_pull"));
         }
     }
     let tenant_id = scope.tenant().ok_or_else(|| Problem::not_found("project"))?;
     let instance = match body.instance {
         Some(id) => Some(operated(cx, project_id, id).await?),
         None if cx.operates().is_some() => {
-            return Err(Problem::field(
-                "/instance",
-                "whoever operates instances says for which of them it is",
-            ));
+            return Err(Problem::field("/instance", "an operator account must name the instance"));
         }
         None => None,
     };
@@ -152,7 +149,11 @@ async fn cluster_bootstrap(
     let id: RuntimeSecretId = platform.env.id();
     let material = random(&platform.env, body.bytes.unwrap_or(BOOTSTRAP_BYTES));
     let context = RuntimeSecret::context(id);
-    let sealed = platform.envelope.seal(&platform.store, &scope.chain(), &context, &material).await?;
+    let sealed = platform
+        .envelope
+        .seal(&platform.store, &scope.chain(), &context, &material)
+        .await
+        .map_err(refuse_key)?;
     let secret = RuntimeSecret {
         id,
         tenant_id,

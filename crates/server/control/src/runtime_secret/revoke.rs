@@ -16,7 +16,7 @@ pub async fn revoke(cx: &Cx, project: &str, reference: &str, body: RuntimeSecret
     cx.authorize(Permission::RuntimeSecretRevoke, scope, "runtime secret")?;
     let mut secret = found(cx, project, reference).await?;
     if secret.revoked_at.is_some() {
-        return Err(Problem::new(Code::InvalidState, "it was revoked before, or its cell went"));
+        return Err(Problem::new(Code::InvalidState, "it was revoked before, or its cell was destroyed"));
     }
     let (id, seen, at, instance) = (secret.id, secret.version, cx.now, secret.instance_id);
     let (subject, target) = (path(&secret), target("runtime_secret", id, &secret.name));

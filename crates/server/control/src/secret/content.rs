@@ -23,7 +23,7 @@ pub(super) fn content(value: String, encoding: Option<Encoding>) -> Result<Zeroi
         ),
     };
     if !(1..=LONGEST).contains(&bytes.len()) {
-        let why = format!("a content has 1 to {LONGEST} bytes; this one has {}", bytes.len());
+        let why = format!("the content must have 1 to {LONGEST} bytes; this one has {}", bytes.len());
         return Err(Problem::field("/value", why));
     }
     Ok(bytes)

@@ -12,7 +12,7 @@ use super::content::content;
 use super::{path, view};
 use crate::artifact::credential::RegistryHost;
 use crate::commit::target;
-use crate::refuse::refuse;
+use crate::refuse::{refuse, refuse_key};
 use crate::tenant::counted;
 use crate::{Answer, Commit, Cx, Result};
 
@@ -24,7 +24,7 @@ pub async fn create(cx: &Cx, project: &str, body: SecretCreate) -> Result<Commit
     let registry = match &body.registry {
         None => None,
         Some(registry) => Some(RegistryHost::parse(registry).ok_or_else(|| {
-            let why = "name a host, and a port where it has an uncommon one: registry.example:5000";
+            let why = "name a host, with a port if it is not the default: registry.example:5000";
             Problem::field("/registry", why)
         })?),
     };
@@ -33,7 +33,11 @@ pub async fn create(cx: &Cx, project: &str, body: SecretCreate) -> Result<Commit
     let platform = &cx.platform;
     let id: SecretId = platform.env.id();
     let context = ProjectSecret::context(id, 1);
-    let sealed = platform.envelope.seal(&platform.store, &scope.chain(), &context, &content).await?;
+    let sealed = platform
+        .envelope
+        .seal(&platform.store, &scope.chain(), &context, &content)
+        .await
+        .map_err(refuse_key)?;
     let secret = ProjectSecret {
         id,
         tenant_id,
@@ -66,7 +70,7 @@ async fn refuse_taken(cx: &Cx, project: ProjectId, name: &str) -> Result<()> {
         Some(_) => Err(Problem::new(
             Code::NameTaken,
             format!(
-                "there is a secret {name} already: give it another content with `muster secret rotate {name}`, or choose another name"
+                "a secret {name} already exists: rotate it with `muster secret rotate {name}`, or choose another name"
             ),
         )),
     }

@@ -34,6 +34,6 @@ pub async fn delete(cx: &Cx, project: &str, reference: &str) -> Result<Commit> {
 }
 
 fn in_use(cells: &[String]) -> Problem {
-    let detail = format!("cells that live name it: {}; destroy them first", cells.join(", "));
+    let detail = format!("live cells use it: {}; destroy them first", cells.join(", "));
     Problem::new(Code::InvalidState, detail)
 }

@@ -9,6 +9,7 @@ use serde_json::json;
 use super::content::content;
 use super::{found, path, view};
 use crate::commit::target;
+use crate::refuse::refuse_key;
 use crate::tenant::counted;
 use crate::{Answer, Commit, Cx, Result};
 
@@ -22,7 +23,11 @@ pub async fn rotate(cx: &Cx, project: &str, reference: &str, body: SecretRotate)
     let platform = &cx.platform;
     secret.revision += 1;
     let context = ProjectSecret::context(secret.id, secret.revision);
-    secret.sealed = platform.envelope.seal(&platform.store, &scope.chain(), &context, &content).await?;
+    secret.sealed = platform
+        .envelope
+        .seal(&platform.store, &scope.chain(), &context, &content)
+        .await
+        .map_err(refuse_key)?;
     secret.size = counted(content.len() as u64);
     secret.updated_at = cx.now;
     secret.version += 1;

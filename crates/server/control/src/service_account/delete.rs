@@ -44,6 +44,6 @@ pub async fn delete(cx: &Cx, project: &str, reference: &str) -> Result<Commit> {
 fn on_record() -> Problem {
     Problem::new(
         Code::InvalidState,
-        "instances that it operated are on record, and they go with the project: it can do nothing while it is disabled",
+        "instances that it operated are on record and are deleted with the project: disable the account instead",
     )
 }

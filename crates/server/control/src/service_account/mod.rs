@@ -45,7 +45,10 @@ pub(crate) fn allow_list(cx: &Cx, scope: Scope, field: &str, words: Vec<String>)
     for (at, word) in words.into_iter().enumerate() {
         let pointer = format!("{field}/{at}");
         let permission = Permission::parse(&word).ok_or_else(|| {
-            Problem::field(&pointer, format!("`{word}` is no permission: see docs/reference/permissions.md"))
+            Problem::field(
+                &pointer,
+                format!("`{word}` is not a permission: see docs/reference/permissions.md"),
+            )
         })?;
         if !permission.allowable() {
             return Err(Problem::field(

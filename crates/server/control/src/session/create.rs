@@ -14,8 +14,9 @@ use serde_json::json;
 
 use super::COOKIE;
 use crate::commit::target;
-use crate::refuse::refuse;
-use crate::{Answer, Commit, Cx, RateDecision, Result, Share, password};
+use crate::refuse::{refuse, refuse_key};
+use crate::{Answer, Commit, Cx, RateDecision, Result, Share};
+use muster_keys::password;
 
 /// Login attempts per second for one account from one address: slow enough against guessing. Limited by address, so that an
 /// attacker cannot lock the user out.
@@ -82,7 +83,7 @@ async fn by_password(cx: &Cx, tenant: Option<&str>, email: &str, given: String) 
     }
     let user = person(cx, tenant, email).await?;
     let hash = user.as_ref().and_then(|user| user.password_hash.clone());
-    let fits = password::verify(given, hash).await?;
+    let fits = password::verify(given, hash).await.map_err(refuse_key)?;
     match user {
         Some(user) if fits && !user.disabled => Ok(user),
         user => {

@@ -17,7 +17,7 @@ use crate::{Answer, Commit, Cx, Result};
 fn not_there() -> Problem {
     Problem::new(
         Code::InvalidState,
-        "the slot's device is not on the node: nobody's word brings it back, and when it is found the slot follows by itself",
+        "the slot's device is not on the node: approval cannot bring it back; the slot returns when the device is found",
     )
 }
 
@@ -40,10 +40,10 @@ pub async fn approve(cx: &Cx, reference: &str, body: SlotApprove) -> Result<Comm
             tx.node_lock(seen.node_id).await?;
             let slot = current(tx, &seen).await?;
             let refused = match slot.state {
-                SlotState::Approved => Some("the slot is approved already"),
+                SlotState::Approved => Some("the slot is already approved"),
                 SlotState::Retired => Some("the slot's device is gone"),
                 SlotState::Discovered if tx.node_of(slot.node_id).await?.approved_at.is_none() => {
-                    Some("nobody has approved the node yet: `node_approve` approves its slots with it")
+                    Some("the node is not approved yet: `node_approve` approves its slots with it")
                 }
                 SlotState::Discovered | SlotState::Quarantined => None,
             };

@@ -3,6 +3,7 @@
 use muster_api::ssh_key::SshKeyCreate;
 use muster_api::{Code, Problem};
 use muster_authz::{Permission, PrincipalKind};
+use muster_db::KEYS_OF_PROJECT;
 use muster_ids::{AllocationId, UserId};
 use muster_model::Scope;
 use muster_model::cell::SshKey;
@@ -15,13 +16,12 @@ use crate::commit::target;
 use crate::refuse::refuse;
 use crate::{Answer, Commit, Cx, Result};
 
-/// Maximum number of keys per user and per project: every node with a cell of the project receives them.
+/// Maximum number of keys per user: every node with a cell of the project receives them.
 const MOST_OF_PERSON: i64 = 20;
-const MOST_OF_PROJECT: i64 = 500;
 
 fn too_many(whose: &str, count: i64) -> Problem {
     let detail =
-        format!("{whose} {count} SSH keys here, which is the most: delete one first (muster ssh-key delete)");
+        format!("{whose} {count} SSH keys here, the maximum: delete one first (muster ssh-key delete)");
     Problem::new(Code::QuotaExceeded, detail)
 }
 
@@ -30,7 +30,10 @@ pub async fn create(cx: &Cx, project: &str, body: SshKeyCreate) -> Result<Commit
     let (project_id, scope) = cx.project_scope(project).await?;
     cx.authorize(Permission::SshKeyCreate, scope, "project")?;
     let PrincipalKind::User { id: caller, .. } = cx.principal()?.kind else {
-        return Err(Problem::new(Code::PermissionDenied, "a key is a person's: a service account has none"));
+        return Err(Problem::new(
+            Code::PermissionDenied,
+            "only a person has keys: a service account has none",
+        ));
     };
     let parsed = parse(&body.public_key).map_err(|why| Problem::field("/public_key", why))?;
     if body.expires_at.is_some_and(|time| time <= cx.now) {
@@ -45,7 +48,7 @@ pub async fn create(cx: &Cx, project: &str, body: SshKeyCreate) -> Result<Commit
     if mine >= MOST_OF_PERSON {
         return Err(too_many(if user_id == caller { "you have" } else { "this person has" }, mine));
     }
-    if all >= MOST_OF_PROJECT {
+    if all >= KEYS_OF_PROJECT {
         return Err(too_many("the project has", all));
     }
     let tenant_id = scope.tenant().ok_or_else(|| Problem::not_found("project"))?;

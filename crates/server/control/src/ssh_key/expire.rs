@@ -14,7 +14,7 @@ const BATCH: i64 = 100;
 impl Platform {
     /// Removes expired keys and notifies the nodes that have them. Nodes are also never sent a key that has expired
     /// meanwhile.
-    pub(crate) async fn expire_ssh_keys(&self, lease: &Lease) -> Result<(), StoreError> {
+    pub async fn expire_ssh_keys(&self, lease: &Lease) -> Result<(), StoreError> {
         let now = self.env.now();
         let expired = self.store.ssh_key_expired(now, BATCH).await?;
         if expired.is_empty() {

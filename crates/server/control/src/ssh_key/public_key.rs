@@ -32,24 +32,24 @@ pub(super) fn parse(text: &str) -> Result<PublicKey, &'static str> {
     }
     if text.contains("PRIVATE KEY") {
         return Err(
-            "this is a private key: make another pair, as this one was shown, and send its .pub file",
+            "this is a private key: generate another pair, as this one was disclosed, and send its .pub file",
         );
     }
     let mut words = text.split_ascii_whitespace();
     let (algorithm, encoded) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
     if !ALGORITHMS.contains(&algorithm) {
-        return Err("it begins with its algorithm, such as ssh-ed25519; options are not allowed");
+        return Err("it must begin with its algorithm, such as ssh-ed25519; options are not allowed");
     }
     // Every node with a cell of the project receives it: an RSA key of 8,192 bits has 1,400 bytes.
     if algorithm.len() + encoded.len() > LONGEST {
         return Err("the key is longer than 2048 bytes: use an Ed25519 key, or RSA of at most 8192 bits");
     }
-    let bytes = STANDARD.decode(encoded).map_err(|_| "the second word is not base64")?;
+    let bytes = STANDARD.decode(encoded).map_err(|_| "the second field is not base64")?;
     // The encoded key repeats its algorithm; this detects a text assembled from two keys.
     let named = bytes.get(4..4 + algorithm.len()).is_some_and(|inside| inside == algorithm.as_bytes());
     let length = bytes.first_chunk::<4>().map(|length| u32::from_be_bytes(*length) as usize);
     if !named || length != Some(algorithm.len()) || bytes.len() < algorithm.len() + 32 {
-        return Err("the key is cut off, or is not of the algorithm that it begins with");
+        return Err("the key is cut off, or its algorithm differs from its first field");
     }
     let fingerprint = format!("SHA256:{}", STANDARD_NO_PAD.encode(Sha256::digest(&bytes)));
     Ok(PublicKey { line: format!("{algorithm} {encoded}"), fingerprint })

@@ -39,7 +39,7 @@ pub async fn get(cx: &Cx) -> Result<Answer> {
         Check {
             name: "disk".to_owned(),
             ok: full.is_none(),
-            detail: full.unwrap_or_else(|| "there is room to write".to_owned()),
+            detail: full.unwrap_or_else(|| "there is free space".to_owned()),
         },
         Check { name: "database".to_owned(), ok: true, detail: format!("{} answers", store.kind()) },
         Check {

@@ -34,7 +34,7 @@ pub struct End {
 impl End {
     /// Sends a control message.
     pub(super) async fn say(&mut self, control: &Control) -> Result<(), String> {
-        let text = serde_json::to_vec(control).expect("what is said of a stream is JSON");
+        let text = serde_json::to_vec(control).expect("a control message is JSON");
         self.sink.send(Frame::Message(Channel::Control.message(&text))).await
     }
 

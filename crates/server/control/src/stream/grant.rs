@@ -99,7 +99,7 @@ pub(super) fn usable(cell: &Cell) -> Result<()> {
         CellState::Provisioning | CellState::Running if cell.incarnation > 0 => Ok(()),
         state => Err(Problem::new(
             Code::InvalidState,
-            format!("the cell {} is {state}: nothing can be done in it; see `muster cell get`", cell.name),
+            format!("the cell {} is {state} and takes no streams; see `muster cell get`", cell.name),
         )),
     }
 }
@@ -108,23 +108,23 @@ pub(super) fn usable(cell: &Cell) -> Result<()> {
 fn check(what: &StreamWhat) -> Result<()> {
     let absolute = |pointer: &str, path: &str| match path.starts_with('/') && !path.contains('\0') {
         true => Ok(()),
-        false => Err(Problem::field(pointer, "it should be a path in the cell, from / on")),
+        false => Err(Problem::field(pointer, "it must be an absolute path in the cell")),
     };
     match what {
         StreamWhat::Command(command) => {
             if command.command.first().is_none_or(String::is_empty) {
-                return Err(Problem::field("/command/command", "it should name a program"));
+                return Err(Problem::field("/command/command", "it must name a program"));
             }
             let texts = command.command.iter().chain(command.environment.values());
             let strange = |name: &String| name.is_empty() || name.contains(['=', '\0']);
             if texts.clone().any(|text| text.contains('\0')) || command.environment.keys().any(strange) {
-                return Err(Problem::field(
-                    "/command",
-                    "a word or a variable of it is one that no program can get",
-                ));
+                return Err(Problem::field("/command", "an argument or a variable of it contains a NUL"));
             }
             if texts.map(String::len).sum::<usize>() > 128 << 10 {
-                return Err(Problem::field("/command", "its words and variables should be 128 KiB at most"));
+                return Err(Problem::field(
+                    "/command",
+                    "its arguments and variables must be at most 128 KiB",
+                ));
             }
             command
                 .working_directory

@@ -8,9 +8,8 @@ use muster_wire::stream::StreamWhat;
 use super::grant::usable;
 use super::join::Joined;
 use super::relay::Signs;
+use crate::revalidate::CHECK;
 
-/// Interval of revalidation, as for event streams, within the five-second limit for revocation.
-const CHECK: Duration = Duration::from_secs(2);
 /// Idle timeout.
 const IDLE: Duration = Duration::from_secs(4 * 3600);
 
@@ -29,14 +28,14 @@ pub(super) async fn guard(joined: &Joined, signs: &Signs) -> String {
         tokio::select! {
             () = tokio::time::sleep(CHECK) => {}
             _ = stopping.wait_for(|stopping| *stopping) => {
-                return "the server is stopping: ask for another stream".to_owned();
+                return "the server is stopping: request another stream".to_owned();
             }
         }
         if let Err(problem) = allowed(joined).await {
             return problem.detail;
         }
         if signs.idle() > IDLE {
-            return format!("nothing was said for {} hours", IDLE.as_secs() / 3600);
+            return format!("the stream was idle for {} hours", IDLE.as_secs() / 3600);
         }
     }
 }
@@ -49,10 +48,7 @@ async fn allowed(joined: &Joined) -> crate::Result<()> {
     let cell = platform.store.cell_lookup(joined.cell.id).await.map_err(crate::refuse::refuse)?;
     let cell = cell.filter(|cell| cell.incarnation == joined.stream.incarnation);
     let cell = cell.ok_or_else(|| {
-        muster_api::Problem::new(
-            muster_api::Code::InvalidState,
-            "the cell was made anew, or is not there any more",
-        )
+        muster_api::Problem::new(muster_api::Code::InvalidState, "the cell was restarted or no longer exists")
     })?;
     usable(&cell)
 }

@@ -30,7 +30,7 @@ fn absent() -> Problem {
 }
 
 fn over(why: &str) -> Problem {
-    Problem::new(Code::InvalidState, format!("the stream {why}: ask for another one"))
+    Problem::new(Code::InvalidState, format!("the stream {why}: request another one"))
 }
 
 /// Handles `stream_join`.
@@ -51,14 +51,14 @@ pub async fn join(cx: &Cx, reference: &str, secret: String) -> Result<Joined> {
     }
     let cell = store.cell_lookup(stream.cell_id).await.map_err(refuse)?;
     let cell = cell.filter(|cell| cell.incarnation == stream.incarnation);
-    let cell = cell.ok_or_else(|| over("was for a cell that was made anew since"))?;
+    let cell = cell.ok_or_else(|| over("was for a cell that was restarted since"))?;
     usable(&cell)?;
     let seat = Seat::take(&cx.platform, stream.tenant_id, id, cell.node_id).ok_or_else(|| {
         cx.platform.metrics.rate_limited.inc();
         Problem::new(
             Code::RateLimited,
             format!(
-                "the tenant has {} streams at this server, and no more are allowed: close one",
+                "the tenant has {} streams at this server, the maximum: close one",
                 cx.platform.options.streams_per_tenant
             ),
         )

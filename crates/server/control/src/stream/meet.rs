@@ -50,8 +50,8 @@ pub async fn meet(mut joined: Joined, mut user: End) {
 /// Requests the node's agent and waits until it joins.
 async fn called(joined: &mut Joined, signs: &Signs) -> std::result::Result<End, String> {
     if let Err(error) = queue(joined).await {
-        tracing::warn!(%error, "a stream could not be asked for");
-        return Err("the server cannot ask the node now: try again".to_owned());
+        tracing::warn!(%error, "a stream could not be requested from the node");
+        return Err("the server cannot reach the node now: try again".to_owned());
     }
     joined.cx.platform.fleet.wake(joined.cell.node_id);
     // Splits the borrow: this waits on the seat while the guard reads the rest.
@@ -66,11 +66,10 @@ async fn called(joined: &mut Joined, signs: &Signs) -> std::result::Result<End, 
     };
     match come {
         Ok(Ok(node)) => Ok(node),
-        Ok(Err(_)) => Err("the node came and was lost again: try again".to_owned()),
+        Ok(Err(_)) => Err("the node connected and disconnected: try again".to_owned()),
         Err(_) => {
             let _ = expire(joined).await;
-            Err("the node did not answer: is it reachable? `muster node get` shows it to operators"
-                .to_owned())
+            Err("the node did not answer: is it reachable? operators run `muster node get`".to_owned())
         }
     }
 }

@@ -78,9 +78,9 @@ fn from_user(message: &[u8]) -> Passes {
         Some((Channel::Input, _)) => Passes::On,
         Some((Channel::Control, text)) => match serde_json::from_slice(text) {
             Ok(Control::Resize { .. } | Control::InputEnded {}) => Passes::On,
-            _ => Passes::Never("a control message came that is not one of yours"),
+            _ => Passes::Never("a control message arrived that is not allowed here"),
         },
-        _ => Passes::Never("a message came on a channel that is not yours: yours are 0 and 3"),
+        _ => Passes::Never("a message arrived on the wrong channel: yours are 0 and 3"),
     }
 }
 
@@ -90,9 +90,9 @@ fn from_node(message: &[u8]) -> Passes {
         Some((Channel::Control, text)) => match serde_json::from_slice(text) {
             Ok(Control::Started {}) => Passes::On,
             Ok(Control::Exited { .. } | Control::Failed { .. }) => Passes::Last,
-            _ => Passes::Never("the node's agent said something that no stream has"),
+            _ => Passes::Never("the node's agent sent an invalid message"),
         },
-        _ => Passes::Never("the node's agent said something that no stream has"),
+        _ => Passes::Never("the node's agent sent an invalid message"),
     }
 }
 

@@ -9,6 +9,7 @@ use serde_json::json;
 
 use super::{checked_labels, path, view};
 use crate::commit::target;
+use crate::refuse::refuse_key;
 use crate::{Answer, Commit, Cx, Result};
 
 /// Prepares `tenant_create`.
@@ -23,7 +24,7 @@ pub async fn create(cx: &Cx, body: TenantCreate) -> Result<Commit> {
         updated_at: cx.now,
         version: 1,
     };
-    let key = cx.platform.envelope.make(&cx.platform.env, &tenant.id.to_string(), 1)?;
+    let key = cx.platform.envelope.make(&cx.platform.env, &tenant.id.to_string(), 1).map_err(refuse_key)?;
     let (subject, told) = (path(&tenant), json!({"slug": tenant.slug}));
     let commit =
         Commit::new(Scope::Tenant(tenant.id), target("tenant", tenant.id, &tenant.slug), move |tx| {

@@ -68,7 +68,7 @@ pub(crate) fn refuse_if_alive(noun: &str, alive: i64) -> Result<()> {
     if alive == 0 {
         return Ok(());
     }
-    let allocations = if alive == 1 { "allocation that lives" } else { "allocations that live" };
+    let allocations = if alive == 1 { "live allocation" } else { "live allocations" };
     let detail =
         format!("the {noun} holds {alive} {allocations}, which no cascade removes: release them first");
     Err(Problem::new(Code::NotEmpty, detail))
@@ -79,7 +79,7 @@ pub(crate) fn refuse_if_running(noun: &str, running: i64) -> Result<()> {
     if running == 0 {
         return Ok(());
     }
-    let instances = if running == 1 { "instance that lives" } else { "instances that live" };
+    let instances = if running == 1 { "live instance" } else { "live instances" };
     let detail =
         format!("the {noun} holds {running} {instances}, which no cascade removes: decommission them first");
     Err(Problem::new(Code::NotEmpty, detail))
@@ -92,8 +92,9 @@ pub(crate) fn refuse_if_held(noun: &str, held: AppHolds) -> Result<()> {
         return Ok(());
     }
     let detail = format!(
-        "the {noun} publishes apps that others use, which no cascade removes: {entitlements} entitlements that are not revoked \
-         and {instances} instances on record; the entitlements are revoked, and the instances go, where they are"
+        "the {noun} publishes apps that others use, which no cascade removes: {entitlements} entitlements \
+         that are not revoked and {instances} instances on record; their projects must revoke and remove \
+         them"
     );
     Err(Problem::new(Code::NotEmpty, detail))
 }
@@ -103,7 +104,7 @@ pub(crate) fn still_alive(noun: &str, error: StoreError) -> WriteError {
     match error {
         StoreError::Gone(_) => Problem::new(
             Code::NotEmpty,
-            format!("something was made in the {noun} meanwhile: look at it, and repeat"),
+            format!("resources were created in the {noun} meanwhile: check it, and repeat"),
         )
         .into(),
         error => error.into(),

@@ -20,10 +20,7 @@ pub async fn list(cx: &Cx, query: ListQuery) -> Result<Answer> {
             Some(*id)
         }
         PrincipalKind::User { .. } | PrincipalKind::ServiceAccount { .. } => {
-            return Err(Problem::new(
-                Code::PermissionDenied,
-                "tenant.list is for those who administer a tenant",
-            ));
+            return Err(Problem::new(Code::PermissionDenied, "tenant.list is only for tenant admins"));
         }
     };
     let list = format!("tenants {visible_to:?} {:?}", query.labels);

@@ -8,7 +8,7 @@ use serde_json::json;
 
 use super::{path, view};
 use crate::commit::target;
-use crate::refuse::refuse;
+use crate::refuse::{refuse, refuse_key};
 use crate::{Answer, Commit, Cx, Result};
 
 /// Prepares `tenant_rotate_key`. The old versions remain until the data is resealed, so that concurrent reads still succeed.
@@ -19,7 +19,7 @@ pub async fn rotate_key(cx: &Cx, reference: &str) -> Result<Commit> {
     let owner = tenant.id.to_string();
     let newest = platform.store.sealing_key_newest(&owner).await.map_err(refuse)?;
     let newest = newest.ok_or_else(|| Problem::new(Code::InvalidState, "the tenant has no key"))?;
-    let key = platform.envelope.make(&platform.env, &owner, newest.key_version + 1)?;
+    let key = platform.envelope.make(&platform.env, &owner, newest.key_version + 1).map_err(refuse_key)?;
     tenant.updated_at = cx.now;
     tenant.version += 1;
     let told = json!({"key_version": key.key_version});

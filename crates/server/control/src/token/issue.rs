@@ -28,7 +28,7 @@ pub async fn issue(cx: &Cx, body: TokenIssue) -> Result<Commit> {
             (TokenKind::Personal, Subject::User(*id), tenant.map_or(Scope::Platform, Scope::Tenant))
         }
         (None, PrincipalKind::ServiceAccount { .. }) => {
-            let detail = "a service account does not issue tokens; it can rotate the one it has";
+            let detail = "a service account cannot issue tokens; it can rotate its own";
             return Err(Problem::new(Code::PermissionDenied, detail));
         }
     };

@@ -53,7 +53,7 @@ pub(crate) fn view(token: &Token) -> api::Token {
             TokenKind::Session => api::TokenKind::Session,
             // `TokenKind::ALL` lists the kinds in the table, without these.
             TokenKind::Pull | TokenKind::Join => {
-                unreachable!("a right to join is an enrolment, never a token of somebody")
+                unreachable!("a join token is an enrolment, never a personal token")
             }
         },
         user_id,

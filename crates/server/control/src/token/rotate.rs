@@ -28,7 +28,7 @@ pub async fn rotate(cx: &Cx, reference: &str, body: TokenRotate) -> Result<Commi
         if old.kind != TokenKind::ServiceAccount {
             return Err(Problem::new(
                 Code::PermissionDenied,
-                "nobody rotates another person's token; revoke it instead",
+                "another person's token cannot be rotated; revoke it instead",
             ));
         }
     }
@@ -36,10 +36,10 @@ pub async fn rotate(cx: &Cx, reference: &str, body: TokenRotate) -> Result<Commi
         not_minted_by_hand(cx, account).await?;
     }
     if old.kind == TokenKind::Session {
-        return Err(Problem::new(Code::InvalidState, "a browser session is not rotated: log in again"));
+        return Err(Problem::new(Code::InvalidState, "a browser session cannot be rotated: log in again"));
     }
     if old.revoked_at.is_some() || old.expires_at <= cx.now {
-        return Err(Problem::new(Code::InvalidState, "the token has ended: issue a new one"));
+        return Err(Problem::new(Code::InvalidState, "the token has expired: issue a new one"));
     }
     let overlap = SignedDuration::from_secs(i64::from(body.overlap_seconds.unwrap_or(3600)));
     let ends_at = (cx.now + overlap).min(old.expires_at);

@@ -48,10 +48,7 @@ fn applied(mut rules: TrustPolicy, body: &TrustPolicySet) -> Result<TrustPolicy>
             Named::Active => ArtifactState::Active,
             // Nothing new starts from these states, signed or not, so a signature requirement would have no effect.
             Named::Deprecated | Named::Retired => {
-                return Err(Problem::field(
-                    "/unsigned_up_to",
-                    "it should be draft, staged, canary or active",
-                ));
+                return Err(Problem::field("/unsigned_up_to", "it must be draft, staged, canary or active"));
             }
         };
     }

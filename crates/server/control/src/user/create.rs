@@ -11,15 +11,17 @@ use serde_json::json;
 
 use super::{path, view};
 use crate::commit::{WriteError, target};
+use crate::refuse::refuse_key;
 use crate::tenant::checked_labels;
-use crate::{Answer, Commit, Cx, Result, password};
+use crate::{Answer, Commit, Cx, Result};
+use muster_keys::password;
 
 /// Prepares `user_create`.
 pub async fn create(cx: &Cx, body: UserCreate) -> Result<Commit> {
     let scope = cx.scope(body.tenant.as_deref(), None).await?;
     cx.authorize(Permission::UserCreate, scope, "tenant")?;
     let password_hash = match body.password {
-        Some(password) => Some(password::hash(&cx.platform.env, password).await?),
+        Some(password) => Some(password::hash(&cx.platform.env, password).await.map_err(refuse_key)?),
         None => None,
     };
     let email = body.email.to_lowercase();
@@ -52,7 +54,7 @@ pub async fn create(cx: &Cx, body: UserCreate) -> Result<Commit> {
 
 async fn login(tx: &mut Tx, tenant: TenantId, email: &str) -> std::result::Result<Login, WriteError> {
     let Some(uid) = tx.tenant_next_uid(tenant).await? else {
-        let detail = "the tenant has had as many people as there are numbers for them in its cells";
+        let detail = "the tenant has used up all user numbers of its cells";
         return Err(Problem::new(Code::QuotaExceeded, detail).into());
     };
     let (best, other) = Login::names(email, uid);

@@ -47,7 +47,7 @@ pub(crate) fn path(user: &User) -> String {
 pub(crate) async fn keep_an_operator(tx: &mut Tx, leaving: UserId) -> Result<(), WriteError> {
     let operators = tx.operators_locked().await?;
     if operators.contains(&leaving) && operators.iter().all(|operator| *operator == leaving) {
-        let detail = "this is the last operator who can act: give somebody else the role first";
+        let detail = "this is the last active operator: give another person the role first";
         return Err(Problem::new(Code::LastOperator, detail).into());
     }
     Ok(())

@@ -10,7 +10,9 @@ use serde_json::json;
 
 use super::{path, view};
 use crate::commit::target;
-use crate::{Answer, Commit, Cx, RateDecision, Result, password};
+use crate::refuse::refuse_key;
+use crate::{Answer, Commit, Cx, RateDecision, Result};
+use muster_keys::password;
 
 /// Attempts to enter the current password, per second: slow enough against guessing.
 const ATTEMPTS: f64 = 0.2;
@@ -29,13 +31,13 @@ pub async fn set_password(cx: &Cx, reference: &str, body: UserSetPassword) -> Re
                     return Err(Problem::new(Code::RateLimited, detail));
                 }
                 let given = body.current_password.unwrap_or_default();
-                if !password::verify(given, Some(hash.clone())).await? {
-                    return Err(Problem::field("/current_password", "this is not the password until now"));
+                if !password::verify(given, Some(hash.clone())).await.map_err(refuse_key)? {
+                    return Err(Problem::field("/current_password", "this is not the current password"));
                 }
             }
             None if cx.authenticated()?.parent.is_some() => {
-                let detail = "a token that another token issued does not set a first password: use the first token of the account, \
-                              or ask an administrator";
+                let detail = "a token issued by another token cannot set a first password: use the first \
+                              token of the account, or ask an administrator";
                 return Err(Problem::new(Code::PermissionDenied, detail));
             }
             None => {}
@@ -45,7 +47,7 @@ pub async fn set_password(cx: &Cx, reference: &str, body: UserSetPassword) -> Re
     }
     // Record only whether there was one.
     let before = json!({"has_password": user.password_hash.is_some()});
-    user.password_hash = Some(password::hash(&cx.platform.env, body.password).await?);
+    user.password_hash = Some(password::hash(&cx.platform.env, body.password).await.map_err(refuse_key)?);
     user.updated_at = cx.now;
     user.version += 1;
     let (subject, at) = (path(&user), cx.now);

@@ -13,7 +13,7 @@ use serde_json::json;
 
 use super::{path, view};
 use crate::commit::target;
-use crate::refuse::refuse;
+use crate::refuse::{refuse, refuse_key};
 use crate::tenant::checked_labels;
 use crate::{Answer, Commit, Cx, Result, outbound};
 
@@ -28,8 +28,11 @@ pub async fn create(cx: &Cx, body: WebhookCreate) -> Result<Commit> {
     outbound::check_url(&body.url, platform.options.webhooks_to_private)?;
     let id: WebhookId = platform.env.id();
     let key: [u8; 32] = platform.env.bytes();
-    let sealed =
-        platform.envelope.seal(&platform.store, &scope.chain(), &format!("webhook {id}"), &key).await?;
+    let sealed = platform
+        .envelope
+        .seal(&platform.store, &scope.chain(), &format!("webhook {id}"), &key)
+        .await
+        .map_err(refuse_key)?;
     // It starts with events from now on.
     let (cursor, _) = platform.store.event_stream_head(Scope::Platform).await.map_err(refuse)?;
     let webhook = Webhook {
@@ -56,7 +59,7 @@ pub async fn create(cx: &Cx, body: WebhookCreate) -> Result<Commit> {
         Box::pin(async move {
             if tx.webhook_count(scope.tenant()).await? >= MOST {
                 let detail = format!(
-                    "a tenant has at most {MOST} webhooks: remove one, or let one take more types of events"
+                    "a tenant has at most {MOST} webhooks: remove one, or subscribe an existing one to more event types"
                 );
                 return Err(Problem::new(Code::QuotaExceeded, detail).into());
             }

@@ -52,9 +52,8 @@ pub(crate) async fn start(
             timeout,
             connections,
             reserve: 0,
-            // Many nodes may share an address; their certificates distinguish them.
             per_address: u32::MAX,
-            without_certificate: Some((connections / 16).max(16)),
+            nodes: Some(admission(connections, timeout)),
             proxies: Arc::default(),
         },
         stop.clone(),
@@ -62,9 +61,27 @@ pub(crate) async fn start(
     tasks.spawn(crate::run::until_stopped(stop.clone(), certificate.run(platform.clone())));
     tasks.spawn(crate::run::until_stopped(stop.clone(), platform.clone().run_polls()));
     tasks.spawn(platform.clone().run_heartbeats(stop.clone()));
-    tasks.spawn(platform.clone().run_loss(stop.clone()));
+    tasks.spawn(muster_jobs::detect_loss(platform.clone(), stop.clone()));
     tasks.spawn(platform.clone().run_health(stop.clone()));
     Ok(Some(address))
+}
+
+/// Timeout of an agent's TLS handshake. The slots of handshakes are few, and an agent dials again.
+const HANDSHAKE: Duration = Duration::from_secs(5);
+
+/// Returns the limits by address and by node. A site's agents may share one address, which then completes hundreds of
+/// handshakes at once; a node needs a few connections, and one for each stream and download.
+fn admission(connections: usize, timeout: Duration) -> listen::NodeAdmission {
+    let part = |divisor: usize, least: usize| (connections / divisor).max(least);
+    let count = |part: usize| u32::try_from(part).unwrap_or(u32::MAX);
+    listen::NodeAdmission {
+        timeout: HANDSHAKE.min(timeout),
+        handshakes: part(4, 64),
+        handshakes_per_address: count(part(16, 16)),
+        joining: part(16, 16),
+        joining_per_address: count(part(64, 8)),
+        per_node: count(part(16, 32)),
+    }
 }
 
 /// Returns the address at which agents reach this replica, if configured.
@@ -80,7 +97,7 @@ pub(crate) fn advertised(settings: &Settings) -> Result<Option<String>, Settings
             key: "nodes.advertise".to_owned(),
             value: text.to_owned(),
             source_name: "the settings".to_owned(),
-            why: "it should be HOST:PORT".to_owned(),
+            why: "it must be HOST:PORT".to_owned(),
         }),
     }
 }
@@ -124,11 +141,11 @@ fn router(door: &Arc<NodePipeline>, registry: &Arc<Registry>) -> Router {
     let (absent, wrong) = (door.clone(), door.clone());
     router
         .fallback(async move |request: Request| {
-            let problem = Problem::new(Code::NotFound, "agents ask for nothing at this path");
+            let problem = Problem::new(Code::NotFound, "agents have no endpoint at this path");
             respond::problem(problem, &absent.correlation(request.headers()))
         })
         .method_not_allowed_fallback(async move |request: Request| {
-            let problem = Problem::new(Code::MethodNotAllowed, "agents send POST, and GET for streams alone");
+            let problem = Problem::new(Code::MethodNotAllowed, "agents send POST, and GET only for streams");
             respond::problem(problem, &wrong.correlation(request.headers()))
         })
 }

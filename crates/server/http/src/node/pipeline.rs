@@ -10,7 +10,9 @@ use http::header::{HeaderValue, WWW_AUTHENTICATE};
 use http::request::Parts;
 use http::{HeaderMap, Request, Response};
 use muster_api::{Code, Problem};
-use muster_control::{Answer, Cx, Platform, RateDecision, RequestLabels, Result, Share, authority, fleet};
+use muster_control::{
+    Answer, AnswerSlot, Cx, Open, Opened, Platform, RateDecision, RequestLabels, Result, Share, fleet,
+};
 use muster_wire::Endpoint;
 use serde::Serialize;
 use serde_json::Value;
@@ -61,7 +63,6 @@ impl NodePipeline {
         if let Some(unread) = &mut body {
             drain(unread, BODY_LIMIT).await;
         }
-        let result = result.map(|answer| respond::answer(200, &answer));
         self.respond(endpoint.id, result, &correlation_id, started)
     }
 
@@ -106,29 +107,41 @@ impl NodePipeline {
         parts: &Parts,
         body: &mut Option<Body>,
         correlation_id: &str,
-    ) -> Result<Answer> {
+    ) -> Result<Response<Body>> {
         let cx = Cx { address: parts.extensions.get::<Peer>().map(|peer| peer.0), ..self.cx(correlation_id) };
         if !endpoint.certificate {
             self.take_share(parts)?;
-            let body = self.read(endpoint, parts, body).await?;
+            let share = Share::of_address(cx.address);
+            let (body, _memory) = self.read(endpoint, parts, body, &share).await?;
             let joined = fleet::join(&cx, read(&body, "body")?).await;
             if matches!(&joined, Err(problem) if problem.code == Code::Unauthenticated) {
                 self.platform.metrics.anonymous_refusals.inc();
             }
-            return answer(&joined?);
+            return Ok(self.answer(&joined?, &share));
         }
         let agent = Self::admitted(&cx, parts).await?;
-        let body = self.read(endpoint, parts, body).await?;
-        match endpoint.id {
-            "renew" => answer(&fleet::renew(&cx, &agent, read(&body, "body")?).await?),
-            "hello" => answer(&fleet::hello(&cx, &agent, read(&body, "body")?).await?),
-            "poll" => answer(&fleet::poll(&cx, &agent, read(&body, "body")?).await?),
-            "report" => answer(&fleet::report(&cx, &agent, read(&body, "body")?).await?),
-            "inventory" => answer(&fleet::inventory(&cx, &agent, read(&body, "body")?).await?),
-            "observe" => answer(&fleet::observe(&cx, &agent, read(&body, "body")?).await?),
-            "secret" => answer(&fleet::secret(&cx, &agent, read(&body, "body")?).await?),
-            id => Err(Problem::new(Code::Internal, format!("nobody answers {id}"))),
+        let share = Share::Node(agent.node);
+        if !self.platform.limits.has_room(&share) {
+            self.platform.metrics.rate_limited.inc();
+            return Err(respond::too_much_unread());
         }
+        // The slot of a large body is held to the end: parsed, it takes more memory than on the wire.
+        let (body, _memory) = self.read(endpoint, parts, body, &share).await?;
+        Ok(match endpoint.id {
+            "renew" => self.answer(&fleet::renew(&cx, &agent, read(&body, "body")?).await?, &share),
+            "hello" => self.answer(&fleet::hello(&cx, &agent, read(&body, "body")?).await?, &share),
+            "poll" => self.answer(&fleet::poll(&cx, &agent, read(&body, "body")?).await?, &share),
+            "report" => self.answer(&fleet::report(&cx, &agent, read(&body, "body")?).await?, &share),
+            "inventory" => self.answer(&fleet::inventory(&cx, &agent, read(&body, "body")?).await?, &share),
+            "observe" => self.answer(&fleet::observe(&cx, &agent, read(&body, "body")?).await?, &share),
+            "secret" => self.answer(&fleet::secret(&cx, &agent, read(&body, "body")?).await?, &share),
+            id => return Err(Problem::new(Code::Internal, format!("{id} has no handler"))),
+        })
+    }
+
+    /// Returns the response, counted as unread until it is written. It is never refused: tasks in it count as delivered.
+    fn answer(&self, body: &impl Serialize, share: &Share) -> Response<Body> {
+        respond::effect(200, &Answer::new(body), &self.platform.limits, share)
     }
 
     fn cx(&self, correlation_id: &str) -> Cx {
@@ -139,6 +152,7 @@ impl NodePipeline {
             now: self.platform.env.now(),
             if_match: None,
             address: None,
+            answer_slot: AnswerSlot::default(),
         }
     }
 
@@ -151,9 +165,9 @@ impl NodePipeline {
     async fn admitted(cx: &Cx, parts: &Parts) -> Result<fleet::Admitted> {
         let certificate = parts.extensions.get::<PeerCertificate>();
         let certificate = certificate.ok_or_else(|| {
-            unauthenticated("this needs the node's client certificate, which joining gives")
+            unauthenticated("this needs the node's client certificate, which a join issues")
         })?;
-        let identity = authority::identity(&certificate.0)
+        let identity = muster_keys::identity(&certificate.0)
             .ok_or_else(|| unauthenticated("the client certificate names no node"))?;
         fleet::admit(cx, identity).await
     }
@@ -170,22 +184,17 @@ impl NodePipeline {
         }
     }
 
-    async fn read(&self, endpoint: &Endpoint, parts: &Parts, body: &mut Option<Body>) -> Result<Value> {
+    async fn read(
+        &self,
+        endpoint: &Endpoint,
+        parts: &Parts,
+        body: &mut Option<Body>,
+        share: &Share,
+    ) -> Result<(Value, Option<Opened>)> {
         let limit = if endpoint.certificate { BODY_LIMIT } else { STRANGERS_BODY_LIMIT };
-        let value = read_json(&parts.headers, body, limit, self.timeout, || {
-            // A node is identified by its certificate, and its reports are not rate-limited by address.
-            if endpoint.certificate {
-                return Ok(None);
-            }
-            let share = Share::of_address(parts.extensions.get::<Peer>().map(|peer| peer.0));
-            self.platform.limits.large_body(&share).map(Some).ok_or_else(too_many_large)
-        })
-        .await?;
-        self.schemas.check(&endpoint.body.name(), &value, "")?;
-        Ok(value)
+        let memory = || self.platform.limits.open("", share, Open::LargeBody).ok_or_else(too_many_large);
+        let body = read_json(&parts.headers, body, limit, self.timeout, memory).await?;
+        self.schemas.check(&endpoint.body.name(), &body.value, "")?;
+        Ok((body.value, body.held))
     }
-}
-
-fn answer(body: &impl Serialize) -> Result<Answer> {
-    Ok(Answer::new(body))
 }

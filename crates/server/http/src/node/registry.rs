@@ -26,17 +26,14 @@ impl NodePipeline {
         let come: Result<ReadingNode> = async {
             let admitted = self.admit(&parts, &correlation_id).await?;
             if !matches!(parts.method, Method::GET | Method::HEAD) {
-                return Err(Problem::new(
-                    Code::MethodNotAllowed,
-                    "nodes read the registry, and write nothing",
-                ));
+                return Err(Problem::new(Code::MethodNotAllowed, "nodes only read the registry"));
             }
             let held = parts.headers.get(AUTHORIZATION).and_then(|value| value.to_str().ok());
             if !held.is_some_and(|held| held.starts_with("Bearer mst_pull_")) {
-                let why = "nodes read the registry with the right to pull that they were told for a cell";
+                let why = "nodes read the registry with the pull token of a cell";
                 return Err(Problem::new(Code::Unauthenticated, why));
             }
-            Ok(ReadingNode(admitted.node))
+            Ok(ReadingNode(admitted))
         }
         .await;
         match come {

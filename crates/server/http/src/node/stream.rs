@@ -33,7 +33,7 @@ impl NodePipeline {
         let upgrade = Upgrade::read(parts).await?;
         let stream = reference.parse::<StreamId>().ok();
         let waiting = stream.and_then(|stream| self.platform.streams.take(stream, agent.node));
-        let waiting = waiting.ok_or_else(|| Problem::not_found("stream that is waited for here"))?;
+        let waiting = waiting.ok_or_else(|| Problem::not_found("stream that waits here"))?;
         let serve: Serve = Box::new(move |node| {
             // The waiting client may have disconnected; then the socket is closed too.
             drop(waiting.send(node));

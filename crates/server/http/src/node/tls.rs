@@ -6,7 +6,7 @@ use std::sync::{Arc, RwLock};
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
-use muster_control::{Platform, authority};
+use muster_control::Platform;
 use muster_ids::Env;
 use rustls::RootCertStore;
 use rustls::crypto::CryptoProvider;
@@ -61,7 +61,7 @@ impl Certificate {
             match issue(&platform, &self.names).await {
                 Ok(fresh) => *self.current.write().expect("no holder of this lock can panic") = fresh,
                 Err(error) => {
-                    tracing::warn!(%error, "the certificate for nodes is replaced at the next attempt")
+                    tracing::warn!(%error, "the certificate for nodes could not be replaced; retrying")
                 }
             }
         }
@@ -73,9 +73,11 @@ fn provider() -> Arc<CryptoProvider> {
 }
 
 async fn issue(platform: &Platform, names: &[String]) -> Result<(Arc<CertifiedKey>, Timestamp), StartError> {
-    let made = authority::server_certificate(platform, names, platform.env.now())
+    let made = platform
+        .authority
+        .issue_server(platform.custody(), names, platform.env.now())
         .await
-        .map_err(|problem| StartError::Tls(format!("the certificate for nodes: {}", problem.detail)))?;
+        .map_err(|error| StartError::Tls(format!("the certificate for nodes: {error}")))?;
     let chain = made.chain.into_iter().map(CertificateDer::from).collect();
     let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(made.key.to_vec()));
     let certified = CertifiedKey::from_der(chain, key, &provider())
@@ -101,7 +103,7 @@ pub(super) async fn acceptor(
     let fail = |error: &dyn std::fmt::Display| StartError::Tls(format!("the listener for nodes: {error}"));
     let current = RwLock::new(issue(platform, &names).await?);
     let certificate = Arc::new(Certificate { names, current });
-    let pem = authority::certificate(platform).await.map_err(|problem| fail(&problem.detail))?;
+    let pem = platform.authority.certificate(platform.custody()).await.map_err(|error| fail(&error))?;
     let mut roots = RootCertStore::empty();
     roots
         .add(CertificateDer::from_pem_slice(pem.as_bytes()).map_err(|error| fail(&error))?)

@@ -9,14 +9,16 @@ use std::time::Duration;
 use axum::body::Body;
 use bytes::Bytes;
 use futures::Stream;
-use http_body_util::{BodyExt as _, Limited};
-use muster_control::registry::Answered;
+use http_body_util::BodyExt as _;
+use muster_api::{Code as Problems, Problem};
+use muster_control::Opened;
+use muster_control::registry::{Answered, told};
 use muster_registry::error::{Code, Refusal};
 use tokio::sync::Mutex;
 
-use crate::input::drain;
+use crate::input::{collect, drain};
 
-/// What is left of a refused push is read so far.
+/// The rest of a refused push is read up to this limit.
 const DRAINED: usize = 1 << 20;
 
 /// A request's body.
@@ -39,7 +41,7 @@ impl Incoming {
                 Ok(Some(Ok(part))) => Some((Ok(part), Some(body))),
                 Ok(Some(Err(error))) => Some((Err(error), None)),
                 Ok(None) => None,
-                Err(_) => Some((Err("nothing came for too long".to_owned()), None)),
+                Err(_) => Some((Err("no data arrived for too long".to_owned()), None)),
             }
         })
     }
@@ -57,21 +59,25 @@ impl Incoming {
         }
     }
 
-    /// Reads a whole body, up to a size limit.
-    pub(super) async fn whole(&self, most: usize, patience: Duration) -> Answered<Vec<u8>> {
+    /// Reads a whole manifest, up to a size limit. `memory` acquires a slot for a large one, or refuses.
+    pub(super) async fn whole(
+        &self,
+        most: usize,
+        patience: Duration,
+        memory: impl FnOnce() -> Result<Opened, Problem>,
+    ) -> Answered<Vec<u8>> {
         let mut body = self.0.lock().await;
-        let read = Limited::new(&mut *body, most).collect();
-        match tokio::time::timeout(patience, read).await {
-            Err(_) => {
-                Err(Refusal::new(Code::ManifestInvalid, "the manifest did not arrive in time")
-                    .with_status(408))
-            }
-            Ok(Ok(read)) => Ok(read.to_bytes().to_vec()),
-            Ok(Err(error)) if error.is::<http_body_util::LengthLimitError>() => {
-                let why = format!("a manifest has {most} bytes at the most");
-                Err(Refusal::new(Code::ManifestInvalid, why).with_status(413))
-            }
-            Ok(Err(_)) => Err(Refusal::new(Code::ManifestInvalid, "the manifest broke off")),
+        let invalid = |why: &str| Refusal::new(Code::ManifestInvalid, why);
+        match tokio::time::timeout(patience, collect(&mut body, most, memory)).await {
+            Err(_) => Err(invalid("the manifest did not arrive in time").with_status(408)),
+            Ok(Ok((bytes, _))) => Ok(bytes),
+            Ok(Err(problem)) => Err(match problem.code {
+                Problems::BodyTooLarge => {
+                    invalid(&format!("a manifest can have at most {most} bytes")).with_status(413)
+                }
+                Problems::RateLimited => told(problem),
+                _ => invalid("the manifest broke off"),
+            }),
         }
     }
 

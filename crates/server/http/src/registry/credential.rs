@@ -75,7 +75,7 @@ pub(super) fn secret(headers: &HeaderMap) -> Answered<Option<String>> {
         return Err(wrong("send a token as the password (Basic), or as a Bearer token"));
     }
     let decoded = STANDARD.decode(rest.trim()).ok().and_then(|bytes| String::from_utf8(bytes).ok());
-    let decoded = decoded.ok_or_else(|| wrong("the Basic credential cannot be read"))?;
+    let decoded = decoded.ok_or_else(|| wrong("the Basic credential is invalid"))?;
     let (_, password) =
         decoded.split_once(':').ok_or_else(|| wrong("the Basic credential has no password"))?;
     Ok(Some(password.to_owned()))
@@ -91,7 +91,7 @@ pub(super) async fn token(
     if !matches!(guest, Guest::Actor { granted: None, .. }) {
         return Err(Refusal::new(
             Code::Denied,
-            "a token is fetched with a credential of yours, not with another token",
+            "fetch a token with a credential of your own, not with another token",
         ));
     }
     let asked = scopes(query.iter().filter(|(name, _)| name == "scope").map(|(_, value)| value.as_str()));

@@ -14,20 +14,23 @@ mod push;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use axum::body::Body;
+use axum::body::{Body, Bytes};
 use futures::FutureExt as _;
 use http::request::Parts;
 use http::{HeaderMap, Method, Request, Response};
 use muster_api::{Code, Problem};
-use muster_control::registry::{Answered, Guest, told};
-use muster_control::{Cx, Open, Opened, Platform, RateDecision, RequestLabels, Share};
+use muster_control::registry::{Answered, Guest, ReadGuard, told};
+use muster_control::{
+    AnswerSlot, Cx, InFlight, Open, Opened, Platform, RateDecision, RequestLabels, Share, UnreadBytes, fleet,
+};
 use muster_registry::error::{Code as Codes, Refusal};
+use muster_registry::manifest::LONGEST;
 use muster_registry::path::{self, Route};
 
 use crate::hosts::Hosts;
-use crate::input::correlation_id;
+use crate::input::{correlation_id, too_many_large};
 use crate::listen::{Peer, Reserve};
-use crate::respond::CORRELATION;
+use crate::respond::{self, CORRELATION};
 use answer::refusal;
 use body::Incoming;
 use credential::Reached;
@@ -43,16 +46,20 @@ pub(crate) struct Registry {
     pub(crate) tls: bool,
 }
 
-/// Node identified by the certificate of a request on the node listener.
+/// Agent identified by the certificate of a request on the node listener.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct ReadingNode(pub(crate) muster_ids::NodeId);
+pub(crate) struct ReadingNode(pub(crate) fleet::Admitted);
 
 /// A request, parsed as far as all routes need it.
 struct Asked {
     cx: Cx,
     guest: Guest,
-    /// The caller and its rate-limit share; `None` for the platform's own nodes.
-    share: Option<(String, Share)>,
+    secret: String,
+    /// The caller and its share.
+    caller: String,
+    share: Share,
+    /// The node that reads, on the node listener.
+    node: Option<fleet::Admitted>,
     route: Route,
     method: Method,
     headers: HeaderMap,
@@ -67,11 +74,58 @@ impl Asked {
         self.query.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
     }
 
-    /// Counts a download against the caller's tenant until the returned guard is dropped.
+    /// Counts a download against the caller's tenant until the returned guard is dropped. Those of the platform's own nodes
+    /// are limited by the connections of a node.
     fn download(&self) -> Answered<Option<Opened>> {
-        let Some((name, share)) = &self.share else { return Ok(None) };
-        let opened = self.cx.platform.limits.open(name, share, Open::Download);
+        if self.node.is_some() {
+            return Ok(None);
+        }
+        let opened = self.cx.platform.limits.open(&self.caller, &self.share, Open::Download);
         opened.map(Some).ok_or_else(busy)
+    }
+
+    /// Counts an upload until the returned guard is dropped. It does not count as in flight, because it lasts for as long as
+    /// its client likes.
+    fn upload(&self) -> Answered<Opened> {
+        self.cx.platform.limits.open(&self.caller, &self.share, Open::Upload).ok_or_else(busy)
+    }
+
+    /// Counts the request as in flight until the returned guard is dropped.
+    fn enter(&self) -> Answered<InFlight<'_>> {
+        self.cx.platform.limits.enter(&self.share).ok_or_else(busy)
+    }
+
+    /// Counts memory of an answer until the returned guard is dropped.
+    fn hold(&self, bytes: usize) -> Answered<UnreadBytes> {
+        self.cx.platform.limits.hold(&self.reader(), bytes).ok_or_else(unread)
+    }
+
+    /// Returns an answer that counts as unread until it is written.
+    fn counted(&self, bytes: impl Into<Bytes>) -> Answered<Body> {
+        let bytes = bytes.into();
+        let held = self.hold(bytes.len())?;
+        Ok(Body::from(respond::counted(bytes, held)))
+    }
+
+    /// Returns the share whose unread answers the request adds to.
+    fn reader(&self) -> Share {
+        self.node.map_or_else(|| self.share.clone(), |node| Share::Node(node.node))
+    }
+
+    /// Returns the guard of a download.
+    fn read_guard(&self, name: &path::Name) -> ReadGuard {
+        ReadGuard::new(&self.cx, &self.secret, name, self.node)
+    }
+
+    fn sends(&self) -> Sends {
+        match &self.route {
+            Route::Manifest { .. } if self.method == Method::PUT => Sends::Manifest,
+            Route::UploadStart { .. } if self.method == Method::POST && self.query("digest").is_some() => {
+                Sends::Blob
+            }
+            Route::Upload { .. } if matches!(self.method, Method::PATCH | Method::PUT) => Sends::Blob,
+            _ => Sends::Nothing,
+        }
     }
 
     fn header(&self, name: &str) -> Option<&str> {
@@ -155,6 +209,7 @@ impl Registry {
                 "log in with a token: `podman login` or `skopeo login`, any user name, the token as the password",
             ));
         };
+        let node = parts.extensions.get::<ReadingNode>().map(|node| node.0);
         let guest = match self.platform.registry_guest(&secret, now).await {
             Err(problem) if problem.code == Code::Unauthenticated => {
                 self.share("", &Share::of_address(address))?;
@@ -163,9 +218,9 @@ impl Registry {
             guest => guest.map_err(told)?,
         };
         if let Guest::Pull(pull) = &guest
-            && parts.extensions.get::<ReadingNode>().is_none_or(|node| node.0 != pull.node_id)
+            && node.is_none_or(|node| node.node != pull.node_id)
         {
-            let why = "a right to pull is used by the node of its cell, with that node's certificate, at the nodes' address";
+            let why = "a pull token only works for the node of its cell, with that node's certificate, at the nodes' address";
             return Err(Refusal::new(Codes::Unauthorized, why));
         }
         let (name, share) = match &guest {
@@ -173,7 +228,6 @@ impl Registry {
             Guest::Pull(pull) => (format!("pull {}", pull.repository_id), Share::Tenant(pull.tenant_id)),
         };
         self.share(&name, &share)?;
-        let _under_way = self.platform.limits.enter(&share).ok_or_else(busy)?;
         let actor = match &guest {
             Guest::Actor { actor, .. } => Some(actor.clone()),
             Guest::Pull(_) => None,
@@ -185,6 +239,7 @@ impl Registry {
             now,
             if_match: None,
             address,
+            answer_slot: AnswerSlot::default(),
         };
         let query: Vec<(String, String)> =
             url::form_urlencoded::parse(parts.uri.query().unwrap_or_default().as_bytes())
@@ -193,16 +248,20 @@ impl Registry {
         if rest.contains('\0')
             || query.iter().any(|(name, value)| name.contains('\0') || value.contains('\0'))
         {
-            return Err(Refusal::new(Codes::NameInvalid, "the character U+0000 is in no name"));
+            return Err(Refusal::new(Codes::NameInvalid, "a name must not contain the character U+0000"));
         }
         if rest == "token" {
+            let _in_flight = self.platform.limits.enter(&share).ok_or_else(busy)?;
             return credential::token(&cx, &guest, &secret, &query).await;
         }
         let route = path::parse(rest).map_err(|error| error.refusal())?;
         let asked = Asked {
             cx,
             guest,
-            share: self.hosts.is_some().then_some((name, share)),
+            secret,
+            caller: name,
+            share,
+            node,
             route,
             method: parts.method,
             headers: parts.headers,
@@ -211,7 +270,26 @@ impl Registry {
             body,
             patience: self.patience,
         };
-        route_of(&asked).await
+        match asked.sends() {
+            Sends::Nothing => {
+                let _in_flight = asked.enter()?;
+                route_of(&asked, Vec::new()).await
+            }
+            // Counted as in flight only when it has arrived: a slow one must not hold a slot that others need.
+            Sends::Manifest => {
+                let memory = || {
+                    let limits = &self.platform.limits;
+                    limits.open(&asked.caller, &asked.share, Open::LargeBody).ok_or_else(too_many_large)
+                };
+                let manifest = asked.body.whole(LONGEST, asked.patience, memory).await?;
+                let _in_flight = asked.enter()?;
+                route_of(&asked, manifest).await
+            }
+            Sends::Blob => {
+                let _upload = asked.upload()?;
+                route_of(&asked, Vec::new()).await
+            }
+        }
     }
 
     fn share(&self, actor: &str, share: &Share) -> Answered<()> {
@@ -225,8 +303,21 @@ impl Registry {
     }
 }
 
+/// Body of a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Sends {
+    Nothing,
+    Manifest,
+    /// A blob, or a part of one.
+    Blob,
+}
+
+fn unread() -> Refusal {
+    told(respond::too_much_unread())
+}
+
 fn busy() -> Refusal {
-    Refusal::new(Codes::TooManyRequests, "your share of requests is used up; wait and repeat")
+    Refusal::new(Codes::TooManyRequests, "your request rate limit is used up; wait and repeat")
 }
 
 /// Returns the metric label of a request, derived from its path.
@@ -235,7 +326,7 @@ fn word(rest: &str) -> &'static str {
     rest.rsplit('/').find_map(|part| known.into_iter().find(|word| *word == part)).unwrap_or("other")
 }
 
-async fn route_of(asked: &Asked) -> Answered<Response<Body>> {
+async fn route_of(asked: &Asked, manifest: Vec<u8>) -> Answered<Response<Body>> {
     let read = matches!(asked.method, Method::GET | Method::HEAD);
     match asked.route.clone() {
         Route::Base if read => Ok(answer::base()),
@@ -244,7 +335,7 @@ async fn route_of(asked: &Asked) -> Answered<Response<Body>> {
         Route::Referrers { name, digest } if read => pull::referrers(asked, &name, &digest).await,
         Route::Manifest { name, reference } if read => pull::manifest(asked, &name, &reference).await,
         Route::Manifest { name, reference } if asked.method == Method::PUT => {
-            push::manifest(asked, &name, &reference).await
+            push::manifest(asked, &name, &reference, manifest).await
         }
         Route::Manifest { name, reference } if asked.method == Method::DELETE => {
             push::manifest_delete(asked, &name, &reference).await
@@ -258,6 +349,6 @@ async fn route_of(asked: &Asked) -> Answered<Response<Body>> {
         Route::Upload { name, id } if asked.method == Method::PUT => push::finish(asked, &name, id).await,
         Route::Upload { name, id } if asked.method == Method::DELETE => push::cancel(asked, &name, id).await,
         Route::Upload { name, id } if read => push::length(asked, &name, id).await,
-        _ => Err(Refusal::new(Codes::Unsupported, "the path does not take this method")),
+        _ => Err(Refusal::new(Codes::Unsupported, "the path does not support this method")),
     }
 }

@@ -1,15 +1,17 @@
 //! Reads from the registry.
 
-use axum::body::Body;
-use futures::StreamExt as _;
+use std::io;
+
+use axum::body::{Body, Bytes};
+use futures::{Stream, TryStreamExt as _};
 use http::header::{ACCEPT_RANGES, CONTENT_LENGTH, CONTENT_RANGE, ETAG, LINK};
 use http::{Method, Response};
-use muster_control::registry::{self, Answered, ContentPart};
-use muster_registry::Digest;
+use muster_control::registry::{self, Answered, ContentPart, ReadGuard};
 use muster_registry::page::Page;
 use muster_registry::path::{Name, Reference};
 use muster_registry::range::{Pull, pull};
 use muster_registry::referrers::{Referrer, answer as index};
+use muster_registry::{Digest, Reading};
 use serde_json::json;
 
 use super::Asked;
@@ -20,7 +22,10 @@ const INDEX: &str = "application/vnd.oci.image.index.v1+json";
 pub(super) async fn manifest(asked: &Asked, name: &Name, reference: &Reference) -> Answered<Response<Body>> {
     let found = registry::manifest_get(&asked.cx, &asked.guest, name, reference).await?;
     let length = found.content.len();
-    let body = if asked.method == Method::HEAD { Body::empty() } else { Body::from(found.content.clone()) };
+    let body = match asked.method == Method::HEAD {
+        true => Body::empty(),
+        false => asked.counted(found.content.clone())?,
+    };
     let mut response = of(200, &found.media_type, body);
     set(&mut response, CONTENT_LENGTH, &length.to_string());
     set(&mut response, DIGEST, &found.digest);
@@ -42,10 +47,12 @@ pub(super) async fn blob(asked: &Asked, name: &Name, digest: &Digest) -> Answere
         false => {
             let opened = asked.download()?;
             match registry::blob_read(&asked.cx, &content, range).await? {
-                ContentPart::Bytes(bytes) => Body::from(bytes),
-                ContentPart::Stream(reading) => Body::from_stream(reading.inspect(move |_| {
-                    let _ = &opened;
-                })),
+                ContentPart::Bytes(bytes) => asked.counted(bytes)?,
+                ContentPart::Stream(reading) => {
+                    let held = asked.hold(Reading::BUFFERED)?;
+                    let guard = asked.read_guard(name);
+                    Body::from_stream(guarded(reading, guard, (opened, held)))
+                }
             }
         }
     };
@@ -60,6 +67,20 @@ pub(super) async fn blob(asked: &Asked, name: &Name, digest: &Digest) -> Answere
     Ok(response)
 }
 
+/// Passes content on for as long as its reader may read it. An error breaks the transfer off, so that the reader takes no part
+/// of the content for the whole.
+fn guarded(
+    reading: Reading,
+    guard: ReadGuard,
+    held: impl Send + 'static,
+) -> impl Stream<Item = io::Result<Bytes>> + Send + 'static {
+    futures::stream::try_unfold((reading, guard, held), |(mut reading, mut guard, held)| async move {
+        guard.check().await.map_err(|refusal| io::Error::other(refusal.message))?;
+        let part = reading.try_next().await?;
+        Ok(part.map(|part| (part, (reading, guard, held))))
+    })
+}
+
 fn page(asked: &Asked) -> Answered<Page> {
     Page::parse(asked.query("n"), asked.query("last")).map_err(|error| error.refusal())
 }
@@ -69,33 +90,34 @@ fn listed(
     page: &Page,
     found: Vec<String>,
     body: impl FnOnce(Vec<String>) -> serde_json::Value,
-) -> Response<Body> {
+) -> Answered<Response<Body>> {
     let (found, link) = page.cut(&asked.path, found);
-    let mut response = of(200, "application/json", Body::from(body(found).to_string()));
+    let mut response = of(200, "application/json", asked.counted(body(found).to_string())?);
     if let Some(link) = link {
         set(&mut response, LINK, &link);
     }
-    response
+    Ok(response)
 }
 
 pub(super) async fn tags(asked: &Asked, name: &Name) -> Answered<Response<Body>> {
     let page = page(asked)?;
     let last = page.last.as_deref().unwrap_or_default();
     let found = registry::tags(&asked.cx, &asked.guest, name, last, page.look_up()).await?;
-    Ok(listed(asked, &page, found, |tags| json!({"name": name.as_str(), "tags": tags})))
+    listed(asked, &page, found, |tags| json!({"name": name.as_str(), "tags": tags}))
 }
 
 pub(super) async fn catalog(asked: &Asked) -> Answered<Response<Body>> {
     let page = page(asked)?;
     let last = page.last.as_deref().unwrap_or_default();
     let found = registry::catalog(&asked.cx, &asked.guest, last, page.look_up()).await?;
-    Ok(listed(asked, &page, found, |repositories| json!({"repositories": repositories})))
+    listed(asked, &page, found, |repositories| json!({"repositories": repositories}))
 }
 
 pub(super) async fn referrers(asked: &Asked, name: &Name, digest: &Digest) -> Answered<Response<Body>> {
     let kind = asked.query("artifactType").filter(|kind| !kind.is_empty());
     let page = page(asked)?;
     let last = page.last.as_deref().unwrap_or_default();
+    asked.cx.large_answer().await;
     let (found, more) =
         registry::referrers(&asked.cx, &asked.guest, name, digest, kind, last, page.n).await?;
     let found: Vec<Referrer> = found
@@ -111,7 +133,7 @@ pub(super) async fn referrers(asked: &Asked, name: &Name, digest: &Digest) -> An
         })
         .collect();
     let answer = index(&found, kind);
-    let mut response = of(200, INDEX, Body::from(answer.body));
+    let mut response = of(200, INDEX, asked.counted(answer.body)?);
     if answer.filtered {
         set(&mut response, FILTERS, "artifactType");
     }

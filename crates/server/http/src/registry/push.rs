@@ -6,7 +6,6 @@ use http::header::{CONTENT_TYPE, LOCATION, RANGE};
 use muster_control::registry::{self, Answered, Chunk, Started};
 use muster_registry::Digest;
 use muster_registry::error::{Code, Refusal};
-use muster_registry::manifest::LONGEST;
 use muster_registry::path::{self, Name, Reference};
 use muster_registry::range::{Received, chunk};
 use uuid::Uuid;
@@ -14,8 +13,12 @@ use uuid::Uuid;
 use super::Asked;
 use super::answer::{DIGEST, SUBJECT, UPLOAD, empty, set};
 
-pub(super) async fn manifest(asked: &Asked, name: &Name, reference: &Reference) -> Answered<Response<Body>> {
-    let bytes = asked.body.whole(LONGEST, asked.patience).await?;
+pub(super) async fn manifest(
+    asked: &Asked,
+    name: &Name,
+    reference: &Reference,
+    bytes: Vec<u8>,
+) -> Answered<Response<Body>> {
     let content_type = asked.header(CONTENT_TYPE.as_str()).map(str::to_owned);
     let pushed =
         registry::manifest_push(&asked.cx, &asked.guest, name, reference, bytes, content_type.as_deref())
@@ -85,7 +88,7 @@ fn offset(asked: &Asked) -> Answered<Option<u64>> {
     let said = chunk(text).map_err(|error| Refusal::new(Code::BlobUploadInvalid, error.to_string()))?;
     let length = asked.header("content-length").and_then(|text| text.parse::<u64>().ok());
     if length.is_some_and(|length| length != said.length) {
-        let why = "Content-Range and Content-Length say different lengths";
+        let why = "Content-Range and Content-Length differ";
         return Err(Refusal::new(Code::SizeInvalid, why));
     }
     Ok(Some(said.start))
@@ -99,7 +102,7 @@ pub(super) async fn append(asked: &Asked, name: &Name, id: Uuid) -> Answered<Res
 
 pub(super) async fn finish(asked: &Asked, name: &Name, id: Uuid) -> Answered<Response<Body>> {
     let digest = digest(asked, "digest")?.ok_or_else(|| {
-        Refusal::new(Code::DigestInvalid, "say the digest of the content: ?digest=sha256:…")
+        Refusal::new(Code::DigestInvalid, "add the digest of the content: ?digest=sha256:…")
     })?;
     let chunk = Chunk { offset: offset(asked)?, body: asked.body.parts(asked.patience) };
     registry::finish(&asked.cx, &asked.guest, name, Some(id), &digest, chunk).await?;

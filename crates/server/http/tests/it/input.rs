@@ -137,7 +137,7 @@ async fn other_sites_and_other_names_are_refused_whatever_the_method() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn slow_clients_are_shown_the_door() {
+async fn slow_clients_are_disconnected() {
     let kit = Kit::start_with(Database::sqlite(), 1, &[("http.timeout_seconds", "1")]).await;
     let address = kit.servers[0].address;
     let mut slow = tokio::net::TcpStream::connect(address).await.unwrap();

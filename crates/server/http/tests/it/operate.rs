@@ -124,7 +124,7 @@ async fn a_replica_with_another_root_key_does_not_start() {
     let refused = muster_http::start(&alone, Env::system()).await.err().expect("it has no root key");
     assert!(refused.to_string().contains("root.key"), "{refused}");
     let file = folder.path().join("root.key");
-    muster_control::RootKeys::open(&file, true, &Env::system()).unwrap();
+    muster_keys::RootKeys::open(&file, true, &Env::system()).unwrap();
     let refused = muster_http::start(&alone, Env::system()).await.err().expect("it has another root key");
     assert!(refused.to_string().contains("root.key"), "{refused}");
     kit.stop().await;

@@ -174,7 +174,7 @@ async fn a_quota_that_is_exceeded_names_limit_used_and_asked() {
     let limits = json!({"max_gpus": 3, "max_allocations": 2});
     scene.operator.send(request.header("if-match", "*").json(&limits)).await.ok();
     scene.ended(&scene.create(json!({"name": "a", "gpus": 2})).await.ok()).await;
-    let says = "the project's quota allows 3 GPUs: 2 used, 2 more asked for";
+    let says = "the project's quota allows 3 GPUs: 2 used, 2 more requested";
     let refused = scene.create(json!({"name": "b", "gpus": 2})).await.refused(409, "quota_exceeded");
     assert_eq!(refused.body["detail"], says);
     let plan = scene.create(json!({"name": "b", "gpus": 2, "dry_run": true})).await.ok().body["plan"].clone();
@@ -182,6 +182,6 @@ async fn a_quota_that_is_exceeded_names_limit_used_and_asked() {
     assert_eq!(capacity(&scene, &json!({"gpus": 2})).await["message"], says);
     scene.ended(&scene.create(json!({"name": "b"})).await.ok()).await;
     let refused = scene.create(json!({"name": "c"})).await.refused(409, "quota_exceeded");
-    assert_eq!(refused.body["detail"], "the project's quota allows 2 allocations: 2 used, 1 more asked for");
+    assert_eq!(refused.body["detail"], "the project's quota allows 2 allocations: 2 used, 1 more requested");
     scene.kit.stop().await;
 }

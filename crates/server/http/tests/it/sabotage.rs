@@ -1,7 +1,7 @@
 //! Guards, broken on purpose. A test that still passes then would prove nothing.
 
-use muster_control::Sealer;
 use muster_db::{Fault, StoreError};
+use muster_jobs::Sealer;
 use muster_testkit::{Database, Fixture, Kit};
 
 use crate::property;

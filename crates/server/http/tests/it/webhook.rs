@@ -162,23 +162,23 @@ async fn a_signing_key_survives_the_rotation_of_its_tenants_key_and_of_the_root_
     admin.post("/v1/tenants/acme/rotate-key", json!({})).await.ok();
     let before =
         kit.store().webhook_lookup(hook.text_of("id").parse().unwrap()).await.unwrap().unwrap().secret_sealed;
-    platform.reseal().await.unwrap();
+    muster_jobs::reseal(&platform).await.unwrap();
     let after =
         kit.store().webhook_lookup(hook.text_of("id").parse().unwrap()).await.unwrap().unwrap().secret_sealed;
     assert_ne!(before[..4], after[..4], "sealed anew under the next version");
 
     let file = kit.database.folder().join("root.key");
     let old = platform.root_keys().active();
-    let fresh = muster_control::RootKeys::add(&file, &muster_ids::Env::system()).unwrap();
-    muster_control::RootKeys::activate(&file, &fresh).unwrap();
+    let fresh = muster_keys::RootKeys::add(&file, &muster_ids::Env::system()).unwrap();
+    muster_keys::RootKeys::activate(&file, &fresh).unwrap();
     assert!(platform.root_keys().reload().unwrap());
-    platform.rewrap().await.unwrap();
+    muster_jobs::rewrap(&platform).await.unwrap();
     assert_eq!(
         kit.store().sealing_keys_under(&old).await.unwrap(),
         0,
         "nothing is left under the old root key"
     );
-    muster_control::RootKeys::retire(&file, &old, 0).unwrap();
+    muster_keys::RootKeys::retire(&file, &old, 0).unwrap();
     platform.root_keys().reload().unwrap();
 
     admin.post("/v1/tenants/acme/projects", json!({"name": "after"})).await.ok();

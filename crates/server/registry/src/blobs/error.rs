@@ -17,7 +17,7 @@ pub enum StorageError {
     },
     /// The folder's identity is unreadable, so it cannot be verified that servers share it.
     #[error(
-        "{path} holds no UUID: restore it from where the folder's other files come from, or open an empty folder"
+        "{path} holds no UUID: restore it together with the folder's other files, or open an empty folder"
     )]
     Identity {
         /// Its path.
@@ -32,13 +32,13 @@ pub enum StorageError {
         identity: uuid::Uuid,
     },
     /// Not the name of a finished file. No file was looked for.
-    #[error("{0:?} is no name of a finished file: take it from where the file was finished")]
+    #[error("invalid file name {0:?}: use the one returned when the file was finished")]
     Name(String),
     /// No such file.
     #[error("{0} is not in the storage: push its content again")]
     Missing(String),
     /// The file is shorter than the requested range.
-    #[error("{file} has {length} bytes, and bytes up to {end} were asked for: ask for its length first")]
+    #[error("{file} has {length} bytes, but bytes up to {end} were requested: request its length first")]
     Short {
         /// The file.
         file: String,
@@ -57,33 +57,33 @@ pub enum UploadError {
     Unknown,
     /// Another request is appending to it.
     #[error(
-        "another request is writing to this upload: wait for it, then ask for the upload's length and go on from there"
+        "another request is writing to this upload: wait for it, then request the upload's length and continue from there"
     )]
     Busy,
     /// The bytes do not continue the upload.
-    #[error("the upload has {length} bytes: go on from there")]
+    #[error("the upload has {length} bytes: continue from there")]
     Offset {
         /// The current length.
         length: u64,
     },
     /// The body ended early. The received bytes are kept.
-    #[error("the body broke off ({why}): ask for the upload's length and go on from there")]
+    #[error("the body broke off ({why}): request the upload's length and continue from there")]
     Broken {
         /// The error of the body's source.
         why: String,
     },
     /// The blob exceeds the maximum size. Bytes received up to the limit are kept, further ones are rejected.
-    #[error("a blob may have {most} bytes and no more")]
+    #[error("a blob can have at most {most} bytes")]
     TooLarge {
         /// The maximum.
         most: u64,
     },
     /// The storage is full. The received bytes are kept.
-    #[error("the storage is full: free some space, then ask for the upload's length and go on from there")]
+    #[error("the storage is full: free some space, then request the upload's length and continue from there")]
     Full,
     /// The content does not match the declared digest. The upload is removed.
     #[error(
-        "the content has the digest {found}: push it again under that digest, or look what changed it on its way"
+        "the content has the digest {found}: push it again under that digest, or find out what changed it in transit"
     )]
     Mismatch {
         /// The actual digest.

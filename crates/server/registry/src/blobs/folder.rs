@@ -21,7 +21,7 @@ const OWNER: &str = "database.id";
 /// Creates the missing parts of the folder and returns its identity. Safe to run on several servers at once.
 pub(super) fn prepare(folder: &Path, env: &Env) -> Result<Uuid, StorageError> {
     DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(at("make", folder))?;
-    let mode = fs::metadata(folder).map_err(at("look at", folder))?.permissions().mode();
+    let mode = fs::metadata(folder).map_err(at("inspect", folder))?.permissions().mode();
     if mode & 0o077 != 0 {
         fs::set_permissions(folder, fs::Permissions::from_mode(0o700)).map_err(at("close", folder))?;
     }
@@ -96,7 +96,7 @@ pub(super) fn make(directory: &Path) -> Result<bool, StorageError> {
 /// Syncs a directory, so that its entries survive a power failure.
 pub(super) fn sync(directory: &Path) -> Result<(), StorageError> {
     let synced = File::open(directory).and_then(|open| open.sync_all());
-    synced.map_err(at("bring to the disk", directory))
+    synced.map_err(at("sync", directory))
 }
 
 /// Writes the identity to a temporary file and links it to its name: of several servers one link succeeds, and no server
@@ -123,7 +123,7 @@ fn named(folder: &Path, name: &str, candidate: Uuid, env: &Env) -> Result<Uuid, 
     }
     sync(folder)?;
     let found = read_identity(&path)?;
-    found.ok_or_else(|| at("find again what was just named", &path)(io::ErrorKind::NotFound.into()))
+    found.ok_or_else(|| at("find the renamed file", &path)(io::ErrorKind::NotFound.into()))
 }
 
 fn read_identity(path: &Path) -> Result<Option<Uuid>, StorageError> {

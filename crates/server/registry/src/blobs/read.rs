@@ -14,7 +14,7 @@ use super::name::FileName;
 use super::{Blobs, StorageError, at, blocking};
 
 /// Size of a read. The reader has one part while the next is being read.
-const PART: u64 = 512 << 10;
+const PART: u64 = 128 << 10;
 
 /// From this length on, the system is advised to read ahead.
 const LONG: u64 = 1 << 20;
@@ -27,7 +27,7 @@ impl Blobs {
         blocking(move || {
             let path = name.path(&store);
             let mut open = open(&name, &path)?;
-            let length = open.metadata().map_err(at("look at", &path))?.len();
+            let length = open.metadata().map_err(at("inspect", &path))?.len();
             if range.end > length {
                 return Err(StorageError::Short { file: name.to_string(), length, end: range.end });
             }
@@ -35,7 +35,7 @@ impl Blobs {
             if left >= LONG {
                 let sequential = rustix::fs::Advice::Sequential;
                 if let Err(error) = rustix::fs::fadvise(&open, range.start, None, sequential) {
-                    tracing::debug!(%error, "the system takes no advice about how a file is read");
+                    tracing::debug!(%error, "the system rejected the read-ahead hint for a file");
                 }
             }
             open.seek(SeekFrom::Start(range.start)).map_err(at("read", &path))?;
@@ -90,6 +90,9 @@ pub struct Reading {
 }
 
 impl Reading {
+    /// Memory of a stream: the part that its reader has, and the next one.
+    pub const BUFFERED: usize = 2 * PART as usize;
+
     /// Returns the number of remaining bytes.
     pub fn left(&self) -> u64 {
         self.left

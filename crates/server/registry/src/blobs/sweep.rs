@@ -93,7 +93,7 @@ fn uuids_in(directory: &Path) -> Result<Vec<(Uuid, SystemTime)>, StorageError> {
         match fs::symlink_metadata(&path).and_then(|facts| facts.modified()) {
             Ok(modified) => found.push((uuid, modified)),
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            Err(error) => return Err(at("look at", &path)(error)),
+            Err(error) => return Err(at("inspect", &path)(error)),
         }
     }
     Ok(found)
@@ -123,9 +123,9 @@ fn finished_files(
             let facts = match fs::symlink_metadata(&path) {
                 Ok(facts) => facts,
                 Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
-                Err(error) => return Err(at("look at", &path)(error)),
+                Err(error) => return Err(at("inspect", &path)(error)),
             };
-            let modified = facts.modified().map_err(at("look at", &path))?;
+            let modified = facts.modified().map_err(at("inspect", &path))?;
             let modified =
                 Timestamp::try_from(modified).map_err(|error| at("date", &path)(io::Error::other(error)))?;
             found.push(FoundFile { name, digest: parsed.digest, size: facts.len(), modified });

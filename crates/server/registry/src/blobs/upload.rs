@@ -49,7 +49,7 @@ impl Blobs {
         blocking(move || match fs::metadata(&path) {
             Ok(facts) => Ok(Some(facts.len())),
             Err(error) if error.kind() == io::ErrorKind::NotFound => store.ensure_ours().map(|()| None),
-            Err(error) => Err(at("look at", &path)(error)),
+            Err(error) => Err(at("inspect", &path)(error)),
         })
         .await
     }

@@ -144,11 +144,11 @@ impl Writing {
         }
         // Between open and lock, the previous lock holder may have finished the upload: this file is then a blob, and
         // another byte would corrupt it.
-        let mine = file.metadata().map_err(at("look at", &path))?;
+        let mine = file.metadata().map_err(at("inspect", &path))?;
         let there = match fs::symlink_metadata(&path) {
             Ok(there) => there,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(UploadError::Unknown),
-            Err(error) => return Err(at("look at", &path)(error).into()),
+            Err(error) => return Err(at("inspect", &path)(error).into()),
         };
         if (mine.dev(), mine.ino()) != (there.dev(), there.ino()) {
             return Err(UploadError::Unknown);
@@ -206,9 +206,9 @@ impl Writing {
             // After a failed sync, the system may still show unwritten data, and the next sync may succeed without writing
             // it. So the upload cannot be resumed.
             if let Err(stays) = self.remove() {
-                tracing::warn!(error = %stays, "an upload that could not be brought to the disk stays until it is swept");
+                tracing::warn!(error = %stays, "an upload that could not be synced to disk stays until it is collected");
             }
-            return Err(refused("bring to the disk", &self.path, error));
+            return Err(refused("sync", &self.path, error));
         }
         self.store.reach("blob:synced");
         // A row must not name a file in a folder that only took the storage's place.
@@ -240,12 +240,12 @@ impl Drop for Writing {
             // Bytes lost by the flush would be missing in the middle.
             Afterwards::Stays if flushed.is_err() => {
                 if let Err(error) = self.remove() {
-                    tracing::warn!(%error, "an upload that the disk lost a part of stays until it is swept");
+                    tracing::warn!(%error, "an upload with a part lost by the disk stays until it is collected");
                 }
             }
             Afterwards::Stays => {
                 if let Err(error) = touch(&self.store, &self.file) {
-                    tracing::warn!(path = %self.path.display(), %error, "an upload could not be dated and may be swept early");
+                    tracing::warn!(path = %self.path.display(), %error, "an upload could not be dated and may be collected early");
                 }
                 if let Some(hash) = self.hash.take() {
                     self.store.hashes.keep(self.key, hash, self.length);
@@ -253,7 +253,7 @@ impl Drop for Writing {
             }
             Afterwards::Goes => {
                 if let Err(error) = self.remove() {
-                    tracing::warn!(%error, "what arrived of a broken push stays until it is swept");
+                    tracing::warn!(%error, "the partial content of a broken push stays until it is collected");
                 }
             }
             Afterwards::Done => {}

@@ -19,9 +19,7 @@ pub(super) fn title_missing(facts: &Facts<'_>) -> Vec<String> {
     let nameless = layers.iter().enumerate().filter(|(_, blob)| blob.title().is_none_or(str::is_empty));
     // The placeholder for "no blob" is not a file.
     let nameless = nameless.filter(|(_, blob)| blob.media_type != EMPTY);
-    nameless
-        .map(|(at, _)| format!("blob {} has no title, so nobody knows which file it is", at + 1))
-        .collect()
+    nameless.map(|(at, _)| format!("blob {} has no title, so its file name is unknown", at + 1)).collect()
 }
 
 pub(super) fn title_twice(facts: &Facts<'_>) -> Vec<String> {
@@ -35,7 +33,7 @@ pub(super) fn title_twice(facts: &Facts<'_>) -> Vec<String> {
 
 pub(super) fn title_unsafe(facts: &Facts<'_>) -> Vec<String> {
     let unsafe_titles = titles(facts).filter(|title| !is_safe(title));
-    unsafe_titles.map(|title| format!("the title {:?} is no safe name of a file", shown(title))).collect()
+    unsafe_titles.map(|title| format!("the title {:?} is not a safe file name", shown(title))).collect()
 }
 
 /// Reports whether a title, joined to a folder, stays inside it and is displayed as is.
@@ -55,7 +53,7 @@ fn titles<'a>(facts: &'a Facts<'_>) -> impl Iterator<Item = &'a str> {
 pub(super) fn type_missing(facts: &Facts<'_>) -> Vec<String> {
     let empty = facts.manifest.config.as_ref().is_some_and(|config| config.media_type == EMPTY);
     if empty && !facts.manifest.names_its_type {
-        vec!["the artifact does not say what kind of artifact it is".to_owned()]
+        vec!["the artifact does not declare its type".to_owned()]
     } else {
         Vec::new()
     }

@@ -85,7 +85,7 @@ impl<'a> Facts<'a> {
 }
 
 fn read(config: Option<&[u8]>) -> Result<Box<Configuration>, String> {
-    let bytes = config.ok_or("it is not there")?;
+    let bytes = config.ok_or("it is missing")?;
     serde_json::from_slice(bytes).map(Box::new).map_err(|error| error.to_string())
 }
 

@@ -21,7 +21,7 @@ const SECRET_PAIRS: [[&str; 2]; 2] = [["API", "KEY"], ["PRIVATE", "KEY"]];
 
 pub(super) fn config_unreadable(facts: &Facts<'_>) -> Vec<String> {
     match &facts.kind {
-        Kind::Image(Err(why)) => vec![format!("the image's configuration cannot be read: {why}")],
+        Kind::Image(Err(why)) => vec![format!("the image's configuration is invalid: {why}")],
         _ => Vec::new(),
     }
 }
@@ -30,7 +30,7 @@ pub(super) fn platform_missing(facts: &Facts<'_>) -> Vec<String> {
     of_configuration(facts, |configuration| {
         let missing = [("os", &configuration.os), ("architecture", &configuration.architecture)];
         let empty = missing.into_iter().filter(|(_, value)| value.is_empty());
-        empty.map(|(key, _)| format!("the configuration does not say its {key}")).collect()
+        empty.map(|(key, _)| format!("the configuration lacks its {key}")).collect()
     })
 }
 
@@ -54,7 +54,7 @@ pub(super) fn layer_foreign(facts: &Facts<'_>) -> Vec<String> {
     numbered(facts)
         .filter(|(_, layer)| layer.is_foreign())
         .map(|(number, _)| {
-            format!("layer {number} may not be passed on, so nodes would have to fetch it elsewhere")
+            format!("layer {number} is not distributable, so nodes would have to fetch it elsewhere")
         })
         .collect()
 }
@@ -62,7 +62,7 @@ pub(super) fn layer_foreign(facts: &Facts<'_>) -> Vec<String> {
 pub(super) fn too_many_layers(facts: &Facts<'_>) -> Vec<String> {
     let count = facts.manifest.layers.len();
     if facts.is_image() && count > MOST_LAYERS {
-        vec![format!("the image has {count} layers, and {MOST_LAYERS} are the most")]
+        vec![format!("the image has {count} layers, at most {MOST_LAYERS} are allowed")]
     } else {
         Vec::new()
     }
@@ -75,7 +75,7 @@ pub(super) fn layers_differ(facts: &Facts<'_>) -> Vec<String> {
         if told == layers {
             return Vec::new();
         }
-        vec![format!("the manifest has {layers} layers where the configuration has {told}")]
+        vec![format!("the manifest has {layers} layers, but the configuration has {told}")]
     })
 }
 
@@ -84,7 +84,7 @@ pub(super) fn secret_in_environment(facts: &Facts<'_>) -> Vec<String> {
         let entries = settings.env.iter().flatten().filter_map(|entry| entry.split_once('='));
         let secrets = entries.filter(|(name, value)| !value.is_empty() && is_secret(name));
         secrets
-            .map(|(name, _)| format!("the environment holds {:?}, which looks like a secret", shown(name)))
+            .map(|(name, _)| format!("the environment contains {:?}, which looks like a secret", shown(name)))
             .collect()
     })
 }
@@ -105,7 +105,7 @@ pub(super) fn nothing_to_run(facts: &Facts<'_>) -> Vec<String> {
     of_settings(facts, |settings| {
         let empty = |words: &Option<Vec<String>>| words.as_ref().is_none_or(Vec::is_empty);
         if empty(&settings.entrypoint) && empty(&settings.cmd) {
-            vec!["the image does not say what it runs".to_owned()]
+            vec!["the image declares no command".to_owned()]
         } else {
             Vec::new()
         }
@@ -123,7 +123,7 @@ pub(super) fn runs_as_root(facts: &Facts<'_>) -> Vec<String> {
 pub(super) fn created_missing(facts: &Facts<'_>) -> Vec<String> {
     of_configuration(facts, |configuration| {
         if configuration.created.as_ref().is_none_or(String::is_empty) {
-            vec!["the configuration does not say when the image was made".to_owned()]
+            vec!["the configuration lacks the image's creation time".to_owned()]
         } else {
             Vec::new()
         }

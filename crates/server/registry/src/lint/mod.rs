@@ -64,7 +64,7 @@ const RULES: &[Rule] = &[
     Rule {
         name: "layer_foreign",
         severity: Severity::Error,
-        fix: "build on a base whose layers may be passed on",
+        fix: "build on a base with distributable layers",
         find: image::layer_foreign,
     },
     Rule {
@@ -76,13 +76,13 @@ const RULES: &[Rule] = &[
     Rule {
         name: "layers_differ",
         severity: Severity::Error,
-        fix: "push the manifest together with the configuration that was built with it",
+        fix: "push the manifest together with its own configuration",
         find: image::layers_differ,
     },
     Rule {
         name: "secret_in_environment",
         severity: Severity::Error,
-        fix: "take it out of the recipe, replace the secret since it is in the image's history, and hand it over when the image runs",
+        fix: "remove it from the recipe, rotate the secret since it is in the image's history, and pass it when the image runs",
         find: image::secret_in_environment,
     },
     Rule {
@@ -100,7 +100,7 @@ const RULES: &[Rule] = &[
     Rule {
         name: "created_missing",
         severity: Severity::Warning,
-        fix: "let the build tool write when the image was made",
+        fix: "let the build tool write the creation time",
         find: image::created_missing,
     },
     Rule {

@@ -131,7 +131,7 @@ pub struct Manifest {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ManifestError {
     /// Too many bytes.
-    #[error("a manifest may have {LONGEST} bytes, and this one has {0}: put what it holds into blobs")]
+    #[error("a manifest can have {LONGEST} bytes, and this one has {0}: move content into blobs")]
     Long(usize),
     /// Schema 1, which does not identify content by its digest.
     #[error(
@@ -139,10 +139,12 @@ pub enum ManifestError {
     )]
     Schema1,
     /// An unknown kind.
-    #[error("{0:?} is no media type of a manifest: push an OCI manifest or index, or Docker's of schema 2")]
+    #[error(
+        "{0:?} is not a media type of a manifest: push an OCI manifest or index, or Docker's of schema 2"
+    )]
     MediaType(String),
     /// The request and the document disagree.
-    #[error("the Content-Type says {said:?} and the document {meant:?}: send the document's own media type")]
+    #[error("the Content-Type is {said:?}, but the document's {meant:?}: send the document's own media type")]
     Contradiction {
         /// The media type of the request.
         said: String,
@@ -150,7 +152,7 @@ pub enum ManifestError {
         meant: String,
     },
     /// The document is malformed.
-    #[error("the manifest cannot be used: {0}")]
+    #[error("the manifest is invalid: {0}")]
     Document(String),
     /// A digest with an unsupported algorithm.
     #[error("the manifest names content by {0:?}: only sha256 is supported")]

@@ -62,8 +62,8 @@ pub(super) fn parse(bytes: &[u8], content_type: Option<&str>) -> Result<Manifest
     let media_type = kind(&document, said)?;
     match (media_type.is_index(), &document.manifests, &document.config, &document.layers) {
         (true, Some(_), None, None) | (false, None, Some(_), Some(_)) => build(media_type, document),
-        (true, ..) => Err(wrong("an index has manifests, and neither config nor layers")),
-        (false, ..) => Err(wrong("an image manifest has config and layers, and no manifests")),
+        (true, ..) => Err(wrong("an index must have manifests, and neither config nor layers")),
+        (false, ..) => Err(wrong("an image manifest must have config and layers, and no manifests")),
     }
 }
 
@@ -106,7 +106,7 @@ fn build(media_type: MediaType, document: Document) -> Result<Manifest, Manifest
     let length: usize = annotations.iter().map(|(key, value)| key.len() + value.len()).sum();
     if length > MOST_ANNOTATIONS {
         let why = format!(
-            "its annotations have {length} bytes, and {MOST_ANNOTATIONS} are the most: put long texts into a layer"
+            "its annotations have {length} bytes, at most {MOST_ANNOTATIONS} are allowed: put long texts into a layer"
         );
         return Err(wrong(why));
     }
@@ -123,7 +123,7 @@ fn descriptor(written: Written) -> Result<Descriptor, ManifestError> {
         error => wrong(error.to_string()),
     })?;
     if size > LARGEST {
-        return Err(wrong(format!("{digest} claims {size} bytes, and {LARGEST} are the most")));
+        return Err(wrong(format!("{digest} has {size} bytes, at most {LARGEST} are allowed")));
     }
     let (urls, annotations) = (urls.unwrap_or_default(), annotations.unwrap_or_default());
     Ok(Descriptor { media_type, digest, size, urls, annotations, platform, artifact_type })
@@ -133,7 +133,7 @@ fn media_type_of(text: &str) -> Result<(), ManifestError> {
     let good = text.len() <= LONGEST_TYPE
         && text.bytes().all(|byte| byte.is_ascii_graphic())
         && text.split_once('/').is_some_and(|(kind, name)| !kind.is_empty() && !name.is_empty());
-    if good { Ok(()) } else { Err(wrong(format!("{:?} is no media type", shown(text)))) }
+    if good { Ok(()) } else { Err(wrong(format!("{:?} is not a media type", shown(text)))) }
 }
 
 /// Rejects two descriptors with the same digest and different sizes, one of which must be wrong.

@@ -176,7 +176,7 @@ fn what_cannot_be_followed_is_refused() {
         ("an index with a config", with(index(), "config", descriptor(CONFIG, 1)), "neither"),
         ("a negative size", layer("size", json!(-1)), "-1"),
         ("half a byte", layer("size", json!(1.5)), "1.5"),
-        ("a huge size", layer("size", json!(LARGEST + 1)), "the most"),
+        ("a huge size", layer("size", json!(LARGEST + 1)), "at most"),
         ("a size beyond 64 bits", layer("size", json!(1e30)), "1e+30"),
         ("no size", layer("size", Value::Null), "null"),
         ("no digest", layer("digest", json!("")), "digest"),
@@ -196,7 +196,7 @@ fn what_cannot_be_followed_is_refused() {
         ),
         ("other letters", with(image(), "Layers", json!([])), "must be spelled"),
         ("too deep", with(image(), "x", (0..20).fold(json!(1), |inner, _| json!([inner]))), "nested"),
-        ("a list", json!([]), "cannot be used"),
+        ("a list", json!([]), "is invalid"),
         ("nothing", json!({}), "schemaVersion"),
     ];
     for (what, document, says) in cases {

@@ -65,7 +65,7 @@ async fn what_nobody_signed_goes_as_far_as_the_project_lets_it() {
     // By default up to staged.
     shelf.brought(&id, "staged").await;
     let refused = shelf.promote(&id, "canary").await.refused(409, "untrusted");
-    assert!(refused.text.contains("staged at the most"), "{}", refused.text);
+    assert!(refused.text.contains("staged at most"), "{}", refused.text);
     shelf.rules(json!({"unsigned_up_to": "canary"})).await;
     shelf.promote(&id, "canary").await.ok();
     shelf.promote(&id, "active").await.refused(409, "untrusted");

@@ -44,7 +44,7 @@ async fn a_slug_means_one_app_and_a_taken_one_says_no_more() {
         let body = json!({"slug": "notebook", "display_name": "x"});
         let refused =
             catalog.stranger.post(&catalog.at("lab", "apps"), body).await.refused(409, "name_taken");
-        assert!(refused.text.contains("perhaps one that you do not see"), "{}", refused.text);
+        assert!(refused.text.contains("possibly one you have no access to"), "{}", refused.text);
         assert!(!refused.text.contains("acme") && !refused.text.contains("train"), "{}", refused.text);
         // Of many concurrent requests, one succeeds.
         let path = catalog.at("train", "apps");

@@ -31,7 +31,7 @@ async fn a_publisher_does_not_go_while_others_have_something_of_its_apps() {
         // The consumer cannot be removed either while its instance is live.
         let lab = format!("/v1/projects/{}", catalog.fixture.id("lab"));
         let refused = operator.delete(&format!("{lab}?cascade=true")).await.refused(409, "not_empty");
-        assert!(refused.text.contains("1 instance that lives"), "{}", refused.text);
+        assert!(refused.text.contains("1 live instance"), "{}", refused.text);
         catalog.stops(&instance).await;
         held("1 instances on record").await;
         let refused = operator.delete(&lab).await.refused(409, "not_empty");
@@ -65,7 +65,7 @@ async fn a_tenant_goes_with_its_apps_and_what_its_own_projects_have_of_them() {
         let operator = catalog.kit.operator();
         let tenant = format!("/v1/tenants/{}?cascade=true", catalog.fixture.id("acme"));
         let refused = operator.delete(&tenant).await.refused(409, "not_empty");
-        assert!(refused.text.contains("1 instance that lives"), "{}", refused.text);
+        assert!(refused.text.contains("1 live instance"), "{}", refused.text);
         catalog.stops(&instance).await;
         // A revoked entitlement of another tenant does not block the removal; its account stays in that tenant, disabled.
         let theirs = catalog.grant(&catalog.stranger, "lab", "notebook").await;

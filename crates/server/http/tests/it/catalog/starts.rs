@@ -22,6 +22,7 @@ async fn a_start_gets_what_it_names_or_what_is_drawn_for_it() {
             now,
             if_match: None,
             address: None,
+            answer_slot: muster_control::AnswerSlot::default(),
         };
         let (tenant, project) = match project {
             "train" => (catalog.fixture.id("acme"), catalog.fixture.id("train")),
@@ -34,7 +35,7 @@ async fn a_start_gets_what_it_names_or_what_is_drawn_for_it() {
     };
     let says =
         async |project: &str, wanted: Option<&str>| ask(project, wanted, "x").await.unwrap_err().detail;
-    assert!(says("lab", None).await.contains("has no release"), "{}", says("lab", None).await);
+    assert!(says("lab", None).await.contains("has no usable release"), "{}", says("lab", None).await);
     catalog.released("notebook", "1", &[]).await;
     // A draft starts in the publisher's project, and does not exist for any other.
     assert_eq!(ask("train", Some("1"), "x").await.unwrap(), "1");
@@ -59,6 +60,6 @@ async fn a_start_gets_what_it_names_or_what_is_drawn_for_it() {
     assert_eq!(ask("lab", Some("1"), "x").await.unwrap(), "1");
     catalog.promote("notebook", "2", "active").await.ok();
     assert_eq!(ask("lab", None, "x").await.unwrap(), "2");
-    assert!(says("lab", Some("1")).await.contains("is deprecated, and nothing new starts from it"));
+    assert!(says("lab", Some("1")).await.contains("is deprecated, and no instance can be created from it"));
     catalog.kit.stop().await;
 }

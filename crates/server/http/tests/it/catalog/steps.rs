@@ -120,7 +120,7 @@ async fn a_new_active_release_takes_the_place_of_the_old_one() {
         catalog.released("notebook", "3", &[]).await;
         catalog.promote("notebook", "3", "staged").await.ok();
         let refused = catalog.promote("notebook", "3", "canary").await.refused(409, "invalid_state");
-        assert!(refused.text.contains("2 is the app's canary"), "{}", refused.text);
+        assert!(refused.text.contains("2 is already the app's canary"), "{}", refused.text);
         catalog.demote("notebook", "2", "staged").await.ok();
         assert!(catalog.shown("notebook", "2").await["canary_percent"].is_null());
         catalog.promote("notebook", "2", "canary").await.ok();
@@ -145,7 +145,7 @@ async fn a_new_active_release_takes_the_place_of_the_old_one() {
         let changes = catalog.kit.store().app_version_changes(one.parse().unwrap()).await.unwrap();
         let last = changes.last().unwrap();
         assert_eq!(last.actor_id, catalog.fixture.id("project_admin"));
-        assert_eq!((changes.len(), last.reason.as_str()), (5, "2 became active in its place"));
+        assert_eq!((changes.len(), last.reason.as_str()), (5, "2 became active and replaced it"));
         // A deprecated release does not return, and no step can be skipped.
         catalog.promote("notebook", "1", "active").await.refused(409, "invalid_state");
         catalog.promote("notebook", "3", "active").await.refused(409, "invalid_state");

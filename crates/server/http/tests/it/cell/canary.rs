@@ -174,7 +174,7 @@ async fn no_canary_is_written_anywhere_and_one_that_is_planted_is_found() {
 
     // Keys are rotated, and everything is read and removed.
     scene.admin.post("/v1/tenants/acme/rotate-key", json!({})).await.ok();
-    scene.kit.servers[0].platform.reseal().await.unwrap();
+    muster_jobs::reseal(&scene.kit.servers[0].platform).await.unwrap();
     for path in ["secrets", "secrets/token", "runtime-secrets", "cells", "cells/shell"] {
         answers += &scene.admin.get(&format!("{}/{path}", scene.base)).await.ok().text;
     }

@@ -140,7 +140,7 @@ async fn ports_of_a_node_are_chosen_kept_apart_and_free_again() {
         let wish = json!({"ingress": [{"port": 80}, {"port": 90, "node_port": 30_001}]});
         let refused = scene.create("other", "a", wish.clone()).await.refused(400, "invalid_request");
         assert_eq!(refused.body["errors"][0]["pointer"], "/spec/ingress/1/node_port");
-        assert!(refused.text.contains("leads to another cell"), "{}", refused.text);
+        assert!(refused.text.contains("in use by another cell"), "{}", refused.text);
         let absent = scene.admin.get(&format!("{}/cells/other", scene.base)).await;
         absent.refused(404, "not_found");
 
@@ -181,7 +181,7 @@ async fn a_node_is_audited_and_a_tenant_cannot_ask_for_it() {
         "{bare:#}"
     );
     let said = bare["message"].as_str().unwrap();
-    assert!(said.contains("the place of allocation a") && said.contains("is not there"), "{said}");
+    assert!(said.contains("the sandbox of allocation a") && said.contains("is missing"), "{said}");
     assert_eq!(scene.cell("shell").await["state"], "running");
     let plan = operator.post("/v1/nodes/one/audit", json!({"dry_run": true})).await.ok().body;
     assert!(plan.get("operation").is_none());

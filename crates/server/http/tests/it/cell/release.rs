@@ -100,7 +100,7 @@ async fn an_allocation_is_restarted_and_resized_with_the_cells_in_it() {
         // A cell that names a GPU keeps it.
         scene.running("second", "a", json!({"gpus": [1]})).await;
         let refused = scene.admin.post(&resize, json!({"gpus": 1, "restart": true})).await;
-        assert!(refused.refused(400, "invalid_request").text.contains("second asks for GPU 1"));
+        assert!(refused.refused(400, "invalid_request").text.contains("second uses GPU 1"));
         scene.done(scene.act("cells/second/destroy").await).await;
         scene.done(scene.admin.post(&resize, json!({"gpus": 1, "restart": true})).await).await;
         assert_eq!(scene.cell("shell").await["state"], "running");

@@ -147,7 +147,7 @@ async fn secrets_survive_the_rotation_of_their_tenants_key() {
         let cell = scene.running("shell", "a", json!({"secrets": secrets})).await;
         scene.admin.post("/v1/tenants/acme/rotate-key", json!({})).await.ok();
         let platform = &scene.kit.servers[0].platform;
-        platform.reseal().await.unwrap();
+        muster_jobs::reseal(platform).await.unwrap();
         let lost = "DELETE FROM sealing_keys WHERE key_version = 1 AND owner <> 'platform'
                     AND owner IN (SELECT owner FROM sealing_keys WHERE key_version = 2)";
         scene.kit.store().sabotage(lost).await.unwrap();
@@ -158,7 +158,7 @@ async fn secrets_survive_the_rotation_of_their_tenants_key() {
         scene.admin.post("/v1/tenants/acme/rotate-key", json!({})).await.ok();
         let lost = "DELETE FROM sealing_keys WHERE key_version = 2";
         scene.kit.store().sabotage(lost).await.unwrap();
-        platform.reseal().await.unwrap();
+        muster_jobs::reseal(platform).await.unwrap();
         let kept = scene.kit.store().secret_by_name(scene.fixture.id("train").parse().unwrap(), "token");
         assert_eq!(kept.await.unwrap().unwrap().sealed[..4], [0, 0, 0, 2], "it cannot be sealed anew");
         drop(hand);

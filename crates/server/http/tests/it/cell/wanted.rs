@@ -2,25 +2,35 @@
 
 use std::time::{Duration, Instant};
 
-use muster_ids::Env;
+use muster_db::{KEYS_OF_PROJECT, LOGINS_OF_PROJECT};
+use muster_ids::{CellId, Env};
+use muster_model::cell::SshKey;
+use muster_model::{Login, Role, RoleBinding, Scope};
 use muster_testkit::Database;
-use muster_wire::cell::{CellPeople, Wanted};
+use muster_wire::cell::Wanted;
 use serde_json::{Value, json};
 
 use super::hand::{ADDRESS, Hand, approved, hello, machine, poll};
 use super::{KEY, OTHER_KEY, Scene, until};
+use crate::stream::cell_of;
 
 fn last(hand: &Hand) -> Wanted {
     hand.held.lock().unwrap().wanted.last().cloned().unwrap_or_default()
 }
 
+/// Returns the cells with users.
+fn cells(wanted: &Wanted) -> Vec<CellId> {
+    let allocations = wanted.people.iter().flat_map(|project| &project.allocations);
+    allocations.flat_map(|allocation| allocation.cells.iter().copied()).collect()
+}
+
 fn keys(hand: &Hand) -> Vec<String> {
     let wanted = last(hand);
-    let people = |cell: &CellPeople| {
-        let people = wanted.people_of(cell.cell_id).unwrap();
+    let people = |cell: CellId| {
+        let people = wanted.people_of(cell).unwrap();
         people.into_iter().flat_map(|person| person.keys).collect::<Vec<_>>().join("\n")
     };
-    wanted.people.iter().map(people).collect()
+    cells(&wanted).into_iter().map(people).collect()
 }
 
 /// Returns the addresses of the members of the node's networks.
@@ -70,9 +80,9 @@ async fn a_node_is_sent_the_networks_and_keys_of_its_cells_and_of_no_others() {
             .collect();
         let member = |cell: &Value| json!([cell["id"], cell["name"], cell["address"]]);
         assert_eq!(shown, [member(&open), member(&closed)]);
-        let found = wanted.people_of(wanted.people[0].cell_id).unwrap();
+        let found = wanted.people_of(cells(&wanted)[0]).unwrap();
         let people: Vec<Value> = found.iter().map(|one| json!([one.name, one.keys])).collect();
-        assert_eq!((wanted.people.len(), json!(wanted.people[0].cell_id)), (1, open["id"].clone()));
+        assert_eq!(json!(cells(&wanted)), json!([open["id"]]));
         assert_eq!(json!(people), json!([["tenant_admin", []], ["project_admin", [KEY]]]));
         until("it is written that it followed", async || {
             let (wanted, applied) = scene.kit.store().node_revisions(hand.node).await.unwrap();
@@ -107,7 +117,7 @@ async fn a_key_is_sent_once_however_many_cells_it_counts_in() {
         scene.running(name, "a", json!({"people": true})).await;
     }
     until("three cells have it", async || keys(&hand) == [KEY, KEY, KEY]).await;
-    assert_eq!(last(&hand).keys, [KEY]);
+    assert_eq!(last(&hand).people[0].keys, [KEY]);
     drop(hand);
     scene.kit.stop().await;
 }
@@ -222,9 +232,9 @@ async fn a_grant_lets_a_person_into_one_allocation_and_ends_with_its_time() {
     admin.post(&ssh_keys, own).await.ok();
 
     until("each key is in the cells of its allocation alone", async || keys(&hand) == [OTHER_KEY, KEY]).await;
-    let cells = last(&hand).people;
+    let open = cells(&last(&hand));
     let logins = |cell: usize| {
-        let people = last(&hand).people_of(cells[cell].cell_id).unwrap();
+        let people = last(&hand).people_of(open[cell]).unwrap();
         people.into_iter().map(|person| person.name).collect::<Vec<_>>()
     };
     assert!(logins(0).contains(&"viewer".to_owned()), "{:?}", logins(0));
@@ -316,5 +326,121 @@ async fn a_node_that_reports_another_address_moves_no_packets() {
     let seen = operator.get(&path).await.ok().body;
     assert_eq!(seen["needs_approval"], false, "{seen:#}");
     drop(hand);
+    scene.kit.stop().await;
+}
+
+/// Adds as many keys of the largest size as a project may have.
+async fn fill_with_keys(scene: &Scene, project: &str, user: &str) {
+    let (env, store) = (Env::system(), scene.kit.store());
+    let project = store.project_lookup(scene.fixture.id(project).parse().unwrap()).await.unwrap().unwrap();
+    let mut tx = store.begin().await.unwrap();
+    for number in 0..KEYS_OF_PROJECT {
+        let key = SshKey {
+            id: env.id(),
+            tenant_id: project.tenant_id,
+            project_id: project.id,
+            user_id: scene.fixture.id(user).parse().unwrap(),
+            name: format!("k{number}"),
+            public_key: format!("ssh-rsa {number:02200}"),
+            fingerprint: format!("SHA256:{number}"),
+            allocation_id: None,
+            expires_at: None,
+            granted_by: None,
+            created_at: env.now(),
+            version: 1,
+        };
+        tx.ssh_key_insert(&key).await.unwrap();
+    }
+    tx.bump_desired_people(project.tenant_id).await.unwrap();
+    tx.commit().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_long_desired_state_comes_in_pages_that_are_bounded_by_bytes() {
+    for database in Database::both() {
+        let scene = Scene::new(database, 1).await;
+        let agent = approved(&scene, 0).await;
+        let mut open = Vec::new();
+        for (project, user) in
+            [("train", "tenant_admin"), ("serve", "tenant_admin"), ("lab", "other_tenant_admin")]
+        {
+            for name in ["one", "two"] {
+                let id = scene.fixture.id(project);
+                open.push(
+                    cell_of(scene.kit.store(), id, agent.node, &format!("{project}-{name}"), true).await,
+                );
+            }
+            fill_with_keys(&scene, project, user).await;
+        }
+        let (mut pages, mut wanted, mut after): (u32, Wanted, Option<String>) = Default::default();
+        let first = loop {
+            let mut body = json!({"session": agent.session, "wait_seconds": 0, "revision": 0});
+            if let Some(after) = &after {
+                body["wanted_after"] = json!(after);
+            }
+            let answer = agent.send("poll", &body).await.ok();
+            let length = answer.to_string().len();
+            assert!(length < 4 << 20, "{length} bytes");
+            let page: Wanted = serde_json::from_value(answer["wanted"].clone()).unwrap();
+            if pages == 0 {
+                wanted.revision = page.revision;
+            }
+            pages += 1;
+            after = page.next.clone();
+            wanted.add_page(page);
+            if after.is_none() {
+                break wanted;
+            }
+        };
+        assert_eq!(pages, 2, "1.1 MB of keys each, of three projects, and pages of 2 MiB");
+        assert_eq!(first.networks.len(), 3);
+        for cell in open {
+            let people = first.people_of(cell).unwrap();
+            let keys: usize = people.iter().map(|person| person.keys.len()).sum();
+            assert_eq!(keys, usize::try_from(KEYS_OF_PROJECT).unwrap());
+        }
+        // The tenant can have no more, and sees why.
+        let body = json!({"name": "another", "public_key": KEY});
+        let refused = scene.admin.post(&format!("{}/ssh-keys", scene.base), body).await;
+        assert!(refused.refused(409, "quota_exceeded").text.contains("SSH keys"));
+        let strange = json!({"session": agent.session, "wait_seconds": 0, "wanted_after": "network x"});
+        agent.send("poll", &strange).await.refused(400, "invalid_request");
+        scene.kit.stop().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_tenant_and_a_project_have_so_many_admins() {
+    let scene = Scene::new(Database::sqlite(), 1).await;
+    let (env, store) = (Env::system(), scene.kit.store());
+    let train = store.project_lookup(scene.fixture.id("train").parse().unwrap()).await.unwrap().unwrap();
+    let viewer = scene.fixture.id("viewer");
+    let (tenant_scope, project_scope) = (Scope::Tenant(train.tenant_id), train.scope());
+    for (role, scope, place) in [
+        (Role::TenantAdmin, tenant_scope, json!({"tenant": "acme"})),
+        (Role::ProjectAdmin, project_scope, json!({"project": "acme.train"})),
+    ] {
+        // One is there already.
+        let mut tx = store.begin().await.unwrap();
+        let one = store.user_lookup(viewer.parse().unwrap()).await.unwrap().unwrap();
+        for number in 1..LOGINS_OF_PROJECT / 2 {
+            let mut user = one.clone();
+            let login = format!("{}-{number}", role.as_str().replace('_', "-"));
+            (user.id, user.email) = (env.id(), format!("{login}@acme.example"));
+            let uid = tx.tenant_next_uid(train.tenant_id).await.unwrap().unwrap();
+            user.login = Some(Login { name: login, uid });
+            tx.user_insert(&user).await.unwrap();
+            let (user_id, user_email) = (user.id, user.email);
+            let binding =
+                RoleBinding { id: env.id(), user_id, user_email, role, scope, created_at: env.now() };
+            tx.role_binding_insert(&binding).await.unwrap();
+        }
+        tx.commit().await.unwrap();
+        let mut body = place;
+        body["user"] = json!(viewer);
+        body["role"] = json!(role.as_str());
+        let refused = scene.admin.post("/v1/role-bindings", body).await.refused(409, "quota_exceeded");
+        assert!(refused.text.contains("500 admins"), "{}", refused.text);
+    }
     scene.kit.stop().await;
 }

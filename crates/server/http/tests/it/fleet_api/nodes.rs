@@ -163,7 +163,7 @@ async fn a_cordoned_node_takes_nothing_until_it_is_opened_again() {
     tx.node_set_draining(id, true, true, Env::system().now()).await.unwrap();
     tx.commit().await.unwrap();
     let refused = operator.post(&format!("{path}/uncordon"), json!({})).await.refused(409, "invalid_state");
-    assert!(refused.text_of("detail").contains("emptied"));
+    assert!(refused.text_of("detail").contains("draining"));
 
     kit.sealed().await;
     let events = operator.get("/v1/events").await.ok().text;

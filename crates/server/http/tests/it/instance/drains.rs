@@ -88,14 +88,14 @@ async fn a_drain_says_what_would_happen_and_removes_nothing_before_its_successor
             assert!(item["message"].as_str().unwrap().contains(words), "{item:#}")
         };
         says(head, "farm-head-1 is replaced old-first: it stops before its successor starts");
-        says(worker, "its successor is active before it is removed; no room now: ");
+        says(worker, "its successor becomes active before it is removed; no capacity now: ");
         says(worker, "needs 1 CPU; most free on one node: 0");
         let plan = farm.drain(json!({"dry_run": true, "force": true})).await["plan"]["items"].clone();
         says(Farm::of(&plan, "farm-head-1"), "its state is lost: /data");
         let plan = stage.order("replace", json!({"members": ["farm-head-1"], "dry_run": true})).await.ok();
         says(
             &plan.body["plan"]["items"][0],
-            "whose room is reserved first; there is room now; its state is lost: /data",
+            "whose capacity is reserved first; capacity is available now; its state is lost: /data",
         );
 
         let id = farm.drain(json!({"deadline_seconds": 600})).await["operation"]["id"].clone();
@@ -202,7 +202,7 @@ async fn no_failed_member_comes_back_beside_as_many_as_there_may_be() {
                 body["force"] = json!(true);
             }
             let refused = stage.order(verb, body).await.refused(409, "invalid_state");
-            let why = "worker may have 1 members, and 2 would be wanted";
+            let why = "worker can have 1 members, but 2 would be desired";
             assert!(refused.body["detail"].as_str().unwrap().contains(why), "{verb}: {}", refused.text);
         }
     }

@@ -38,7 +38,7 @@ async fn a_launch_that_does_not_make_sense_is_refused_by_its_place() {
 
     let shape = stage.post("app-instances", launch(json!({"shape": "baremetal"}))).await;
     let shape = shape.refused(409, "incompatible");
-    assert!(shape.body["detail"].as_str().unwrap().contains("what would fit"), "{}", shape.text);
+    assert!(shape.body["detail"].as_str().unwrap().contains("this would fit"), "{}", shape.text);
     let absent = launch(component(json!({"component_key": "worker", "allocation": "nowhere"})));
     stage.post("app-instances", absent).await.refused(404, "not_found");
     stage.post("app-instances", launch(json!({"app": "nothing"}))).await.refused(404, "not_found");
@@ -112,7 +112,7 @@ async fn members_are_asked_only_what_they_can_be_asked() {
 
     stage.post("app-instances/farm/rollback", json!({})).await.refused(409, "invalid_state");
     let same = stage.post("app-instances/farm/upgrade", json!({"app_version": "1"})).await;
-    assert!(same.refused(409, "invalid_state").text.contains("runs 1 already"));
+    assert!(same.refused(409, "invalid_state").text.contains("already runs 1"));
     let scale = json!({"components": [{"component_key": "worker", "count": 2}]});
     stage.post("app-instances/farm/scale", scale).await.refused(409, "invalid_state");
     stage.stop().await;

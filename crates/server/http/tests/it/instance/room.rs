@@ -88,7 +88,7 @@ async fn members_that_no_node_could_hold_are_refused_at_once() {
     request.send(limit).await.ok();
     let scale = json!({"components": [{"component_key": "worker", "count": 4}]});
     let refused = stage.post("app-instances/farm/scale", scale).await.refused(409, "quota_exceeded");
-    assert_eq!(refused.body["detail"], "the project's quota allows 3 CPUs: 2 used, 3 more asked for");
+    assert_eq!(refused.body["detail"], "the project's quota allows 3 CPUs: 2 used, 3 more requested");
     stage.stop().await;
 }
 

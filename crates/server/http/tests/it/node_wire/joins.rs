@@ -1,7 +1,6 @@
 //! Joining: one token, one node, and a certificate with only server-defined content.
 
 use futures::future::join_all;
-use muster_control::authority;
 use muster_db::Fault;
 use muster_testkit::{Database, Kit};
 use rcgen::{BasicConstraints, CertificateParams, ExtendedKeyUsagePurpose, IsCa, KeyPair, SanType};
@@ -122,7 +121,7 @@ async fn a_certificate_carries_only_our_names_whatever_is_asked_for() {
     assert!(usage.client_auth && !usage.server_auth && !usage.any);
     let length = certificate.validity().not_after.timestamp() - certificate.validity().not_before.timestamp();
     assert_eq!(length, 24 * 3600 + 300, "a day, and five minutes before for clocks that are behind");
-    assert_eq!(authority::identity(&pem.contents).unwrap().node.to_string(), joined["node_id"]);
+    assert_eq!(muster_keys::identity(&pem.contents).unwrap().node.to_string(), joined["node_id"]);
 
     // A request signed by a different key proves nothing.
     let der = CertificateParams::default().serialize_request(&key).unwrap();
@@ -142,13 +141,16 @@ fn pem_of(der: &[u8]) -> String {
     format!("-----BEGIN CERTIFICATE REQUEST-----\n{text}\n-----END CERTIFICATE REQUEST-----\n")
 }
 
+async fn fingerprint(platform: &muster_control::Platform) -> Result<String, muster_keys::KeyError> {
+    platform.authority.fingerprint(platform.custody()).await
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn replicas_that_start_at_once_end_with_one_authority() {
     for _ in 0..3 {
         let kit = Kit::start_with(Database::postgres(), 2, &[("nodes.listen", "")]).await;
         assert_eq!(kit.servers[0].nodes_address, None);
-        let prints =
-            join_all(kit.servers.iter().map(|server| authority::fingerprint(&server.platform))).await;
+        let prints = join_all(kit.servers.iter().map(|server| fingerprint(&server.platform))).await;
         let prints: Vec<String> = prints.into_iter().map(|print| print.unwrap()).collect();
         assert_eq!((prints[0].len(), &prints[0]), (64, &prints[1]));
         kit.stop().await;
@@ -159,19 +161,19 @@ async fn replicas_that_start_at_once_end_with_one_authority() {
 async fn the_authority_outlives_a_change_of_the_root_key() {
     let mut kit = Kit::sqlite().await;
     let agent = Agent::start(&kit, 0).await;
-    let before = authority::fingerprint(&kit.servers[0].platform).await.unwrap();
+    let before = fingerprint(&kit.servers[0].platform).await.unwrap();
     let file = kit.database.folder().join("root.key");
     let platform = kit.servers[0].platform.clone();
     let old = platform.root_keys().active();
-    let fresh = muster_control::RootKeys::add(&file, &muster_ids::Env::system()).unwrap();
-    muster_control::RootKeys::activate(&file, &fresh).unwrap();
+    let fresh = muster_keys::RootKeys::add(&file, &muster_ids::Env::system()).unwrap();
+    muster_keys::RootKeys::activate(&file, &fresh).unwrap();
     assert!(platform.root_keys().reload().unwrap());
-    platform.rewrap().await.unwrap();
-    muster_control::RootKeys::retire(&file, &old, 0).unwrap();
+    muster_jobs::rewrap(&platform).await.unwrap();
+    muster_keys::RootKeys::retire(&file, &old, 0).unwrap();
     drop(platform);
     kit.servers.remove(0).stop().await;
     kit.add_server(&[]).await;
-    assert_eq!(authority::fingerprint(&kit.servers[0].platform).await.unwrap(), before);
+    assert_eq!(fingerprint(&kit.servers[0].platform).await.unwrap(), before);
     let hello = json!({"agent_version": "0.1.0", "inventory": machine(2), "places": []});
     send(&agent.http, kit.nodes_address(0), "hello", &hello).await.unwrap().ok();
     kit.stop().await;

@@ -29,7 +29,7 @@ async fn a_silent_node_is_unreachable_and_comes_back_by_saying_hello() {
         }
         assert!(started.elapsed() >= Duration::from_millis(2400), "too soon: {:?}", started.elapsed());
         assert_eq!(state_of(&kit, &spoken).await, NodeState::Enrolling);
-        assert!(silent.poll(0).await.refused(409, "invalid_state").contains("say hello"));
+        assert!(silent.poll(0).await.refused(409, "invalid_state").contains("send hello"));
         silent.session = silent.hello(json!([])).await.ok()["session"].as_i64().unwrap();
         silent.poll(0).await.ok();
         assert_eq!(state_of(&kit, &silent).await, NodeState::Enrolling);

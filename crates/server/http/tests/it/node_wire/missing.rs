@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::agent::{Agent, machine};
 use crate::fleet_api::approve;
 
-const GONE: &str = "its device is not there any more";
+const GONE: &str = "its device no longer exists";
 
 /// Returns the operator's view of the node: free GPUs, and the state and reason of each slot.
 async fn seen(kit: &Kit, agent: &Agent) -> (i64, Vec<(String, Value)>) {

@@ -2,6 +2,7 @@
 
 mod again;
 pub(crate) mod agent;
+mod crowd;
 mod joins;
 mod loss;
 mod missing;

@@ -3,8 +3,9 @@
 use std::time::{Duration, Instant};
 
 use jiff::SignedDuration;
-use muster_control::{Cx, authority, fleet};
+use muster_control::{Cx, fleet};
 use muster_ids::{Env, TypedId as _};
+use muster_keys::{CertificateRequest, Identity};
 use muster_model::witness::{Transition, Witness, WitnessKind};
 use muster_testkit::{Database, Kit};
 use rcgen::{CertificateParams, ExtendedKeyUsagePurpose, KeyPair, SanType};
@@ -50,7 +51,16 @@ async fn certificates_of_another_authority_and_ended_ones_are_shut_out() {
     assert!(is_shut_out(&kit, &key, &forged).await, "anybody can sign for himself");
 
     let earlier = platform.env.now() - SignedDuration::from_hours(25);
-    let ended = authority::issue_node(platform, &csr(&key), agent.node, earlier).await.unwrap();
+    let ended = platform
+        .authority
+        .issue_node(
+            platform.custody(),
+            &CertificateRequest::parse(&csr(&key)).unwrap(),
+            agent.node,
+            (earlier, SignedDuration::from_hours(24)),
+        )
+        .await
+        .unwrap();
     assert!(is_shut_out(&kit, &key, &ended.certificate).await, "a day is over after a day");
 
     // On a connection that outlives its certificate there is no handshake; the request handler verifies it.
@@ -61,19 +71,21 @@ async fn certificates_of_another_authority_and_ended_ones_are_shut_out() {
         now: platform.env.now(),
         if_match: None,
         address: None,
+        answer_slot: muster_control::AnswerSlot::default(),
     };
-    let key = authority::requested(&csr(&agent.key)).unwrap();
-    let identity = authority::Identity { node: agent.node, until: cx.now, key };
+    let key = CertificateRequest::parse(&csr(&agent.key)).unwrap().key_hash();
+    let identity = Identity { node: agent.node, until: cx.now, key };
     assert_eq!(fleet::admit(&cx, identity).await.unwrap_err().code.as_str(), "unauthenticated");
-    let identity = authority::Identity { until: cx.now + SignedDuration::from_secs(1), ..identity };
+    let identity = Identity { until: cx.now + SignedDuration::from_secs(1), ..identity };
     assert!(fleet::admit(&cx, identity).await.is_ok());
     // A valid certificate that is not the node's current one.
-    let identity = authority::Identity { key: [0; 32], ..identity };
+    let identity = Identity { key: [0; 32], ..identity };
     assert!(fleet::admit(&cx, identity).await.unwrap_err().detail.contains("replaced"));
 
     // The listener's own certificate grants no access.
-    let server = authority::server_certificate(platform, &["localhost".to_owned()], cx.now).await.unwrap();
-    assert_eq!(authority::identity(&server.chain[0]), None);
+    let server =
+        platform.authority.issue_server(platform.custody(), &["localhost".to_owned()], cx.now).await.unwrap();
+    assert_eq!(muster_keys::identity(&server.chain[0]), None);
     kit.stop().await;
 }
 
@@ -136,7 +148,7 @@ async fn an_older_session_is_over_also_in_the_middle_of_a_poll_at_another_replic
             send(&other, kit.nodes_address(1), "hello", &hello).await.unwrap().ok()
         }
     );
-    assert!(answer.0.refused(409, "invalid_state").contains("another agent took over"));
+    assert!(answer.0.refused(409, "invalid_state").contains("another agent replaced this one"));
     assert!(answer.1 < Duration::from_secs(2), "{:?}", answer.1);
     let reports = json!({"session": agent.session, "reports": []});
     agent.send("report", &reports).await.refused(409, "invalid_state");

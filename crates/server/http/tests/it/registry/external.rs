@@ -203,7 +203,7 @@ async fn a_secret_is_sent_only_after_a_challenge_and_to_no_other_realm() {
     *registry.wants.lock().unwrap() = Some(("Bearer short-lived".to_owned(), bearer(&other.host)));
     let refused = site.publish(&site.admin, &registry.host, &next.digest(), Some("reader")).await;
     let refused = refused.refused(502, "external_registry");
-    assert!(refused.text.contains("the secret is for"), "{}", refused.text);
+    assert!(refused.text.contains("the secret is only for"), "{}", refused.text);
     assert!(other.asked.lock().unwrap().is_empty() && registry.shown().is_empty());
     // Without a credential any token service may be used; with one, only the registry's own.
     site.publish(&site.admin, &registry.host, &next.digest(), None).await.ok();

@@ -7,6 +7,7 @@ mod external;
 mod referrers;
 mod replicas;
 mod token;
+mod transfers;
 
 use muster_testkit::{Client, Kit};
 use reqwest::Method;

@@ -25,7 +25,7 @@ pub(crate) async fn cell(store: &Store, project: &str, node: NodeId, name: &str)
 }
 
 /// The same, with or without the project's people.
-async fn cell_of(store: &Store, project: &str, node: NodeId, name: &str, people: bool) -> CellId {
+pub(crate) async fn cell_of(store: &Store, project: &str, node: NodeId, name: &str, people: bool) -> CellId {
     let env = Env::system();
     let project = store.project_lookup(project.parse().unwrap()).await.unwrap().unwrap();
     let (tenant_id, now) = (project.tenant_id, env.now());

@@ -37,7 +37,7 @@ async fn only_who_asked_joins_and_only_once() {
 
 /// Attack X3: a browser on another site has the cookie, and an upgrade does not bypass the command pipeline.
 #[tokio::test(flavor = "multi_thread")]
-async fn an_upgrade_is_no_way_around_the_door() {
+async fn an_upgrade_cannot_bypass_the_command_pipeline() {
     let scene = Scene::new().await;
     let admin = scene.client("project_admin");
     let path = scene.ask(&admin, json!({"command": {"command": ["cat"]}})).await.ok().text_of("path");

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use muster_sdk::Said;
 use muster_testkit::Database;
 use serde_json::{Value, json};
 
@@ -167,6 +168,24 @@ async fn a_slow_reader_holds_up_the_writer_and_memory_does_not_grow() {
     // It was delayed, not cut off.
     for _ in 0..1000 {
         output.next().await.unwrap();
+    }
+    drop((input, output));
+    scene.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_reader_may_pause_for_longer_than_an_answer_may_stay_unread() {
+    let scene = Scene::with(Database::sqlite(), 1, &[("http.timeout_seconds", "1")]).await;
+    let (input, mut output) = scene.command(&["yes"]).await;
+    until(&mut output, "y\n").await;
+    // An answer that is not read ends after two seconds.
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    // More than the system buffers on the way.
+    let mut read = 0;
+    while read < 32 << 20 {
+        if let Said::Output(bytes) = output.next().await.expect("it goes on") {
+            read += bytes.len();
+        }
     }
     drop((input, output));
     scene.stop().await;

@@ -4,56 +4,50 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
 use aws_lc_rs::hmac;
-use muster_api::{Code, Problem};
 use muster_db::{SealingKey, Store};
 use muster_ids::Env;
 use zeroize::Zeroizing;
 
-use crate::refuse::{Result, refuse};
+use crate::error::{KeyError, Result};
 use crate::root_key::{RootKeyError, RootKeys, open, seal};
 
 /// Owner of resources without a tenant.
-pub(crate) const PLATFORM: &str = "platform";
+pub const PLATFORM: &str = "platform";
 
 /// Returns the version of the owner's key that something is sealed with.
-pub(crate) fn key_version(sealed: &[u8]) -> Option<i64> {
+pub fn key_version(sealed: &[u8]) -> Option<i64> {
     sealed.first_chunk::<4>().map(|version| i64::from(u32::from_be_bytes(*version)))
 }
 
 type Key = Arc<Zeroizing<Vec<u8>>>;
 
-pub(crate) struct Envelope {
+/// Tenants' keys and the platform's, unwrapped on first use.
+pub struct Envelope {
     root_keys: RootKeys,
     /// Unwrapped keys by owner and version: a version never changes, so entries never become stale.
     unwrapped: Mutex<HashMap<(String, i64), Key>>,
 }
 
-fn closed(error: &RootKeyError) -> Problem {
-    tracing::error!(%error, "a key cannot be used");
-    Problem::new(
-        Code::Unavailable,
-        "the server cannot open its keys now; the operator finds the reason in its log",
-    )
-}
-
 impl Envelope {
-    pub(crate) fn new(root_keys: RootKeys) -> Self {
+    /// Keys wrapped by these root keys.
+    pub fn new(root_keys: RootKeys) -> Self {
         Self { root_keys, unwrapped: Mutex::default() }
     }
 
-    pub(crate) fn root_keys(&self) -> &RootKeys {
+    /// Returns the root keys.
+    pub fn root_keys(&self) -> &RootKeys {
         &self.root_keys
     }
 
     /// Generates a key for `owner`, wrapped, to be written in the transaction that needs it.
-    pub(crate) fn make(&self, env: &Env, owner: &str, key_version: i64) -> Result<SealingKey> {
+    pub fn make(&self, env: &Env, owner: &str, key_version: i64) -> Result<SealingKey> {
         let plain = Zeroizing::new(env.bytes::<32>().to_vec());
-        let (root_key_id, wrapped) = self.root_keys.wrap(owner, &plain).map_err(|error| closed(&error))?;
+        let (root_key_id, wrapped) = self.root_keys.wrap(owner, &plain)?;
         Ok(SealingKey { owner: owner.to_owned(), key_version, root_key_id, wrapped })
     }
 
     /// Rewraps the key with the active root key.
-    pub(crate) fn rewrap(&self, key: &SealingKey) -> std::result::Result<SealingKey, RootKeyError> {
+    pub fn rewrap(&self, key: &SealingKey) -> std::result::Result<SealingKey, RootKeyError> {
         let plain = self.root_keys.unwrap(&key.root_key_id, &key.owner, &key.wrapped)?;
         let (root_key_id, wrapped) = self.root_keys.wrap(&key.owner, &plain)?;
         Ok(SealingKey { root_key_id, wrapped, ..key.clone() })
@@ -64,41 +58,32 @@ impl Envelope {
         if let Some(known) = self.unwrapped.lock().expect("no holder of this lock can panic").get(&at) {
             return Ok(known.clone());
         }
-        let plain = self
-            .root_keys
-            .unwrap(&key.root_key_id, &key.owner, &key.wrapped)
-            .map_err(|error| closed(&error))?;
+        let plain = self.root_keys.unwrap(&key.root_key_id, &key.owner, &key.wrapped)?;
         let plain = Arc::new(plain);
         self.unwrapped.lock().expect("no holder of this lock can panic").insert(at, plain.clone());
         Ok(plain)
     }
 
     /// Seals `plain` for `owner`; the same `context` is required to open it.
-    pub(crate) async fn seal(
-        &self,
-        store: &Store,
-        owner: &str,
-        context: &str,
-        plain: &[u8],
-    ) -> Result<Vec<u8>> {
-        let newest = store.sealing_key_newest(owner).await.map_err(refuse)?;
-        let newest = newest.ok_or_else(|| Problem::not_found("key"))?;
+    pub async fn seal(&self, store: &Store, owner: &str, context: &str, plain: &[u8]) -> Result<Vec<u8>> {
+        let newest = store.sealing_key_newest(owner).await?;
+        let newest = newest.ok_or(KeyError::Missing)?;
         let key = self.unwrap(&newest)?;
         let mut sealed = u32::try_from(newest.key_version).unwrap_or(u32::MAX).to_be_bytes().to_vec();
         let text = seal(&key, context.as_bytes(), plain);
-        sealed.extend(text.ok_or_else(|| closed(&RootKeyError::Mismatch))?);
+        sealed.extend(text.ok_or_else(|| KeyError::from(RootKeyError::Mismatch))?);
         Ok(sealed)
     }
 
     /// Opens the output of `seal`.
-    pub(crate) async fn open(
+    pub async fn open(
         &self,
         store: &Store,
         owner: &str,
         context: &str,
         sealed: &[u8],
     ) -> Result<Zeroizing<Vec<u8>>> {
-        let mismatch = || closed(&RootKeyError::Mismatch);
+        let mismatch = || KeyError::from(RootKeyError::Mismatch);
         let (version, text) = sealed.split_first_chunk::<4>().ok_or_else(mismatch)?;
         let version = i64::from(u32::from_be_bytes(*version));
         let known = self
@@ -110,7 +95,7 @@ impl Envelope {
         let key = match known {
             Some(key) => key,
             None => {
-                let wrapped = store.sealing_key_lookup(owner, version).await.map_err(refuse)?;
+                let wrapped = store.sealing_key_lookup(owner, version).await?;
                 self.unwrap(&wrapped.ok_or_else(mismatch)?)?
             }
         };
@@ -118,7 +103,7 @@ impl Envelope {
     }
 
     /// Derives a key for one purpose, the same on every replica and after every rotation of the root key.
-    pub(crate) async fn derive(&self, store: &Store, purpose: &str) -> Result<Vec<u8>> {
+    pub async fn derive(&self, store: &Store, purpose: &str) -> Result<Vec<u8>> {
         let known = self
             .unwrapped
             .lock()
@@ -128,8 +113,8 @@ impl Envelope {
         let key = match known {
             Some(key) => key,
             None => {
-                let wrapped = store.sealing_key_lookup(PLATFORM, 1).await.map_err(refuse)?;
-                self.unwrap(&wrapped.ok_or_else(|| closed(&RootKeyError::Mismatch))?)?
+                let wrapped = store.sealing_key_lookup(PLATFORM, 1).await?;
+                self.unwrap(&wrapped.ok_or_else(|| KeyError::from(RootKeyError::Mismatch))?)?
             }
         };
         let key = hmac::Key::new(hmac::HMAC_SHA256, &key);
@@ -137,7 +122,7 @@ impl Envelope {
     }
 
     /// Evicts the unwrapped keys of a deleted owner.
-    pub(crate) fn forget(&self, owner: &str) {
+    pub fn forget(&self, owner: &str) {
         self.unwrapped.lock().expect("no holder of this lock can panic").retain(|(of, _), _| of != owner);
     }
 }

@@ -50,7 +50,7 @@ pub enum RootKeyError {
     )]
     Missing(String),
     /// A wrapped key cannot be opened.
-    #[error("a key could not be unwrapped: the database and the root key file do not belong together")]
+    #[error("a key could not be unwrapped: the root key file does not belong to this database")]
     Mismatch,
     /// A key is still in use.
     #[error("{0}")]
@@ -156,7 +156,7 @@ impl RootKeys {
         }
         if still_wrapped > 0 {
             return Err(RootKeyError::InUse(format!(
-                "{still_wrapped} keys are still wrapped by {id}: a running server moves them within a minute of `activate`"
+                "{still_wrapped} keys are still wrapped by {id}: a running server rewraps them within a minute of `activate`"
             )));
         }
         file.keys.remove(id).ok_or_else(|| RootKeyError::Missing(id.to_owned()))?;

@@ -16,7 +16,7 @@ use muster_model::audit::{Entry, GENESIS, Sealed, chain_hash};
 use muster_model::event::{Draft, stream_name};
 use serde_json::json;
 
-use crate::Platform;
+use muster_control::Platform;
 
 const LEASE: SignedDuration = SignedDuration::from_secs(5);
 const EXTEND: Duration = Duration::from_secs(2);
@@ -159,7 +159,7 @@ impl Sealer {
                 }
                 Err(StoreError::Fenced) => IDLE,
                 Err(error) => {
-                    tracing::warn!(%error, "a round of sealing failed; it is tried again");
+                    tracing::warn!(%error, "a sealing round failed; retrying");
                     IDLE
                 }
             };

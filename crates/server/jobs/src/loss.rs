@@ -22,8 +22,8 @@ use muster_model::audit::Target;
 use muster_model::event::EventType;
 use serde_json::json;
 
-use super::tell;
-use crate::Platform;
+use muster_control::Platform;
+use muster_control::fleet::tell;
 
 /// Number of missed heartbeats after which a node is lost.
 const SILENCE: i32 = 3;
@@ -74,35 +74,33 @@ struct Watch {
     unconfirmed: HashSet<NodeId>,
 }
 
-impl Platform {
-    /// Detects lost nodes until stopped, on one replica at a time.
-    pub async fn run_loss(self: Arc<Self>, mut stop: tokio::sync::watch::Receiver<bool>) {
-        let now = self.env.now();
-        let every = self.options.heartbeat / 2;
-        let mut watch = Watch {
-            platform: self.clone(),
-            lease: None,
-            good_since: now,
-            looked_at: now,
-            told_at: None,
-            unconfirmed: HashSet::new(),
-        };
-        while !*stop.borrow() {
-            tokio::select! {
-                () = tokio::time::sleep(every) => {}
-                _ = stop.changed() => break,
-            }
-            if let Err(error) = watch.round(every).await {
-                watch.good_since = self.env.now();
-                if !matches!(error, StoreError::Fenced) {
-                    tracing::warn!(%error, "lost nodes are looked for again, once we can hear for a while");
-                }
-                watch.lease = None;
-            }
+/// Detects lost nodes until stopped, on one replica at a time.
+pub async fn detect_loss(platform: Arc<Platform>, mut stop: tokio::sync::watch::Receiver<bool>) {
+    let now = platform.env.now();
+    let every = platform.options.heartbeat / 2;
+    let mut watch = Watch {
+        platform: platform.clone(),
+        lease: None,
+        good_since: now,
+        looked_at: now,
+        told_at: None,
+        unconfirmed: HashSet::new(),
+    };
+    while !*stop.borrow() {
+        tokio::select! {
+            () = tokio::time::sleep(every) => {}
+            _ = stop.changed() => break,
         }
-        if let Some(lease) = &watch.lease {
-            let _ = self.store.lease_end(lease).await;
+        if let Err(error) = watch.round(every).await {
+            watch.good_since = platform.env.now();
+            if !matches!(error, StoreError::Fenced) {
+                tracing::warn!(%error, "the check for lost nodes is delayed until heartbeats can arrive");
+            }
+            watch.lease = None;
         }
+    }
+    if let Some(lease) = &watch.lease {
+        let _ = platform.store.lease_end(lease).await;
     }
 }
 
@@ -210,7 +208,7 @@ impl Watch {
             platform.metrics.mass_loss_suspected.inc();
             tracing::warn!(
                 silent,
-                "many nodes fell silent at once: the fault is presumed ours, none is declared lost"
+                "many nodes missed their heartbeats at once: the fault is presumed to be the platform's, and none is declared unreachable"
             );
             self.told_at = Some(now);
         }

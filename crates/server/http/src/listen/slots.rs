@@ -1,0 +1,197 @@
+//! Connection slots of a listener: in total, by address, and by the certificate of a node.
+
+use std::collections::HashMap;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use muster_control::Share;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use super::{Admission, NodeAdmission, PeerCertificate};
+
+/// Reserve connections per address: a flood from one address must not fill the reserve.
+const RESERVE_PER_ADDRESS: u32 = 4;
+
+/// Slots of a listener.
+pub(super) struct Slots {
+    open: Arc<Semaphore>,
+    reserve: Arc<Semaphore>,
+    per_address: u32,
+    proxies: Arc<[IpAddr]>,
+    counts: Counts,
+    nodes: Option<NodeSlots>,
+}
+
+/// Slots of a listener whose clients have certificates. Until a client has presented one, it takes a slot of a small pool,
+/// so that idle connections of strangers keep no agent out.
+struct NodeSlots {
+    limits: NodeAdmission,
+    handshakes: Arc<Semaphore>,
+    joining: Arc<Semaphore>,
+}
+
+/// Counter that a connection belongs to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Counter {
+    /// Connections of an address.
+    Open,
+    /// Reserve connections of an address.
+    Reserve,
+    /// TLS handshakes of an address, on a listener for nodes.
+    Handshake,
+    /// Connections of an address without a certificate, on a listener for nodes.
+    Joining,
+    /// Connections with the certificate of one node.
+    Node,
+}
+
+type Counts = Arc<Mutex<HashMap<(Share, Counter), u32>>>;
+
+/// Slot of a connection.
+#[derive(Debug)]
+pub(crate) struct Slot {
+    _slot: OwnedSemaphorePermit,
+    _counted: Option<Counted>,
+    /// Whether it belongs to the reserve.
+    pub(super) reserved: bool,
+}
+
+/// Slot of a connection in the limit of its address or node.
+#[derive(Debug)]
+struct Counted {
+    counts: Counts,
+    key: (Share, Counter),
+}
+
+impl Counted {
+    fn take(counts: &Counts, key: (Share, Counter), most: u32) -> Option<Self> {
+        let mut held = counts.lock().expect("no holder of this lock can panic");
+        let count = held.entry(key.clone()).or_default();
+        if *count >= most {
+            return None;
+        }
+        *count += 1;
+        Some(Self { counts: counts.clone(), key })
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        let mut counts = self.counts.lock().expect("no holder of this lock can panic");
+        if let Some(count) = counts.get_mut(&self.key) {
+            *count -= 1;
+            if *count == 0 {
+                counts.remove(&self.key);
+            }
+        }
+    }
+}
+
+fn of_address(address: IpAddr, counter: Counter) -> (Share, Counter) {
+    (Share::of_address(Some(address)), counter)
+}
+
+impl Slots {
+    pub(super) fn new(admission: &Admission) -> Arc<Self> {
+        Arc::new(Self {
+            open: Arc::new(Semaphore::new(admission.connections)),
+            reserve: Arc::new(Semaphore::new(admission.reserve)),
+            per_address: admission.per_address,
+            proxies: admission.proxies.clone(),
+            counts: Counts::default(),
+            nodes: admission.nodes.map(|limits| NodeSlots {
+                limits,
+                handshakes: Arc::new(Semaphore::new(limits.handshakes)),
+                joining: Arc::new(Semaphore::new(limits.joining)),
+            }),
+        })
+    }
+
+    /// Returns the next connection once a slot is free; `None` if it was turned away.
+    pub(super) async fn accept(&self, listener: &TcpListener) -> Option<(TcpStream, SocketAddr, Slot)> {
+        let (slot, reserved) = match &self.nodes {
+            Some(nodes) => (nodes.handshakes.clone().acquire_owned().await.ok()?, false),
+            None => tokio::select! {
+                biased;
+                slot = self.open.clone().acquire_owned() => (slot.ok()?, false),
+                slot = self.reserve.clone().acquire_owned() => (slot.ok()?, true),
+            },
+        };
+        let (stream, peer) = match listener.accept().await {
+            Ok(accepted) => accepted,
+            Err(error) => {
+                // Most likely out of file descriptors: accepting again immediately would spin.
+                tracing::warn!(%error, "a connection could not be accepted");
+                tokio::time::sleep(Duration::from_millis(50)).await;
+                return None;
+            }
+        };
+        let _ = stream.set_nodelay(true);
+        let slot = match &self.nodes {
+            Some(nodes) => self.handshake(nodes, peer.ip(), slot),
+            None => self.place(peer.ip(), slot, reserved),
+        };
+        match slot {
+            Some(slot) => Some((stream, peer, slot)),
+            None => {
+                tracing::debug!(address = %peer.ip(), "too many connections from this address");
+                None
+            }
+        }
+    }
+
+    fn handshake(&self, nodes: &NodeSlots, address: IpAddr, slot: OwnedSemaphorePermit) -> Option<Slot> {
+        let key = of_address(address, Counter::Handshake);
+        let counted = Counted::take(&self.counts, key, nodes.limits.handshakes_per_address)?;
+        Some(Slot { _slot: slot, _counted: Some(counted), reserved: false })
+    }
+
+    fn place(&self, address: IpAddr, slot: OwnedSemaphorePermit, reserved: bool) -> Option<Slot> {
+        // A regular slot may have been freed while this reserved one waited for a connection.
+        let (slot, reserved) = match reserved.then(|| self.open.clone().try_acquire_owned()) {
+            Some(Ok(free)) => (free, false),
+            _ => (slot, reserved),
+        };
+        if !reserved {
+            if self.proxies.contains(&address) {
+                return Some(Slot { _slot: slot, _counted: None, reserved });
+            }
+            let key = of_address(address, Counter::Open);
+            if let Some(counted) = Counted::take(&self.counts, key, self.per_address) {
+                return Some(Slot { _slot: slot, _counted: Some(counted), reserved });
+            }
+        }
+        let slot = if reserved { slot } else { self.reserve.clone().try_acquire_owned().ok()? };
+        let counted =
+            Counted::take(&self.counts, of_address(address, Counter::Reserve), RESERVE_PER_ADDRESS)?;
+        Some(Slot { _slot: slot, _counted: Some(counted), reserved: true })
+    }
+
+    /// Exchanges the slot of a handshake for that of its node, or of a machine that joins. Every other listener's connection
+    /// keeps its slot.
+    pub(super) async fn admit(
+        &self,
+        slot: Slot,
+        address: IpAddr,
+        certificate: Option<&PeerCertificate>,
+    ) -> Option<Slot> {
+        let Some(nodes) = &self.nodes else { return Some(slot) };
+        let node = certificate.and_then(|certificate| muster_keys::identity(&certificate.0));
+        let (semaphore, key, most) = match node {
+            Some(identity) => {
+                (&self.open, (Share::Node(identity.node), Counter::Node), nodes.limits.per_node)
+            }
+            None => {
+                let key = of_address(address, Counter::Joining);
+                (&nodes.joining, key, nodes.limits.joining_per_address)
+            }
+        };
+        let counted = Counted::take(&self.counts, key, most)?;
+        // The handshake's slot is held meanwhile, so that connections wait to be accepted while all slots are in use.
+        let acquire = tokio::time::timeout(nodes.limits.timeout, semaphore.clone().acquire_owned());
+        let acquired = acquire.await.ok()?.ok()?;
+        Some(Slot { _slot: acquired, _counted: Some(counted), reserved: false })
+    }
+}
