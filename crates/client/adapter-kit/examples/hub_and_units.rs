@@ -47,7 +47,7 @@ impl Adapter for HubAndUnits {
                 member_id: member.id.clone(),
                 incarnation: member.incarnation,
                 health: if up { Health::Healthy } else { Health::Unhealthy },
-                message: Some(format!("the hub says {:?}", ran.stdout.trim())),
+                message: Some(format!("the hub reports {:?}", ran.stdout.trim())),
                 adapter_detail: Default::default(),
                 free_at: None,
             });
@@ -60,9 +60,9 @@ impl Adapter for HubAndUnits {
 async fn mark(cx: &StepCx, word: &str) -> Outcome {
     let member = cx.member()?;
     let Some(hub) = hub(cx) else {
-        return Err(Failure::retry(Duration::from_secs(2), "no_hub", "no hub works yet"));
+        return Err(Failure::retry(Duration::from_secs(2), "no_hub", "no active hub yet"));
     };
-    cx.progress(50, &format!("telling the hub that {} is {word}", member.name)).await;
+    cx.progress(50, &format!("setting {} to {word} in the hub", member.name)).await;
     cx.write_files(hub, vec![file(path(member), format!("{word}\n"))]).await?;
     Ok(Done::saying(format!("{} is {word}", member.name)))
 }

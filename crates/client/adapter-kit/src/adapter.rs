@@ -117,7 +117,7 @@ impl Failure {
     pub fn unsupported(verb: AdapterVerb) -> Self {
         Self::new(
             "unsupported",
-            format!("this adapter does not know how to {verb} a member; its manifest should not list it"),
+            format!("this adapter does not support {verb}; its manifest should not list it"),
         )
     }
 

@@ -26,7 +26,7 @@ pub(crate) enum Trouble {
     Platform(#[from] muster_sdk::Error),
     #[error("{0}")]
     Said(String),
-    #[error("the answer could not be written: {0}")]
+    #[error("the output could not be written: {0}")]
     Output(#[from] std::io::Error),
 }
 
@@ -35,7 +35,7 @@ pub fn main<A: Adapter>(adapter: A) -> ExitCode {
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => {
-            eprintln!("no threads can be had: {error}");
+            eprintln!("no threads can be started: {error}");
             return ExitCode::FAILURE;
         }
     };
@@ -89,7 +89,7 @@ async fn until_told<A: Adapter>(adapter: A, options: Options) -> Result<(), Trou
             match (signal(SignalKind::terminate()), signal(SignalKind::interrupt())) {
                 (Ok(terminate), Ok(interrupt)) => (terminate, interrupt),
                 (Err(error), _) | (_, Err(error)) => {
-                    tracing::warn!(%error, "signals cannot be heard");
+                    tracing::warn!(%error, "signals cannot be received");
                     return std::future::pending().await;
                 }
             };
@@ -100,7 +100,7 @@ async fn until_told<A: Adapter>(adapter: A, options: Options) -> Result<(), Trou
     };
     tokio::select! {
         ended = run(Arc::new(adapter), options, stop) => Ok(ended?),
-        () = signals => Err(Trouble::Said("told twice to stop: steps were left where they stand".to_owned())),
+        () = signals => Err(Trouble::Said("stopped twice: steps were abandoned".to_owned())),
     }
 }
 
@@ -109,21 +109,21 @@ fn grammar<A: Adapter>(adapter: &A) -> Command {
     let for_real = Arg::new("for-real")
         .long("for-real")
         .action(ArgAction::SetTrue)
-        .help("Lease the step and carry it out, instead of printing what it would ask for");
+        .help("Lease the step and execute it, instead of printing its requests");
     Command::new(adapter.name().to_owned())
         .version(adapter.version().to_owned())
-        .about("An adapter: it leases steps of its app's instances and carries them out through the platform's public API.")
+        .about("An adapter: it leases steps of its app's instances and executes them through the platform's public API.")
         .after_help(
-            "The account is that of MUSTER_TOKEN_FILE: an app's operator in one project, or the publisher's, which then works in \
-             every project that is entitled to its apps.",
+            "MUSTER_TOKEN_FILE selects the account: an app's operator in one project, or the publisher's, \
+             which then works in every project entitled to its apps.",
         )
         .args(settings())
-        .subcommand(Command::new("run").about("Lease steps and carry them out, until told to stop (the default)"))
-        .subcommand(Command::new("check").about("Say who the platform takes this adapter for, and whether it may do its work"))
-        .subcommand(Command::new("lease-list").about("List the steps that wait, and those that are held, by whom and until when"))
+        .subcommand(Command::new("run").about("Lease and execute steps until stopped (the default)"))
+        .subcommand(Command::new("check").about("Show this adapter's identity and whether it has the required permissions"))
+        .subcommand(Command::new("lease-list").about("List waiting and leased steps, with holder and expiry"))
         .subcommand(
             Command::new("replay")
-                .about("Rehearse a step on the instance as it is now, and print what it would ask for; nothing is changed")
+                .about("Rehearse a step on the current instance and print its requests; nothing is changed")
                 .arg(step)
                 .arg(for_real),
         )
@@ -143,7 +143,7 @@ fn settings() -> Vec<Arg> {
         arg.default_value(default).value_parser(value_parser!(u64).range(1..))
     };
     vec![
-        setting("server", "MUSTER_SERVER", "URL", "Where the platform is")
+        setting("server", "MUSTER_SERVER", "URL", "The platform's address")
             .default_value("http://127.0.0.1:7480"),
         setting(
             "token-file",
@@ -161,27 +161,22 @@ fn settings() -> Vec<Arg> {
             "The certificate authorities to trust, instead of the machine's",
         )
         .value_parser(value_parser!(PathBuf)),
-        setting(
-            "app",
-            "MUSTER_ADAPTER_APPS",
-            "SLUG",
-            "Which of the publisher's apps are this adapter's; all, if none is named",
-        )
-        .value_delimiter(',')
-        .action(ArgAction::Append),
+        setting("app", "MUSTER_ADAPTER_APPS", "SLUG", "The publisher's apps of this adapter [default: all]")
+            .value_delimiter(',')
+            .action(ArgAction::Append),
         setting(
             "name",
             "MUSTER_ADAPTER_NAME",
             "NAME",
-            "The name of this process to the platform [default: NAME-HOST-PID]",
+            "Name of this process for the platform [default: NAME-HOST-PID]",
         ),
-        number(setting("most", "MUSTER_ADAPTER_MOST", "N", "How many steps at once, in each project"), "64"),
+        number(setting("most", "MUSTER_ADAPTER_MOST", "N", "Concurrent steps per project"), "64"),
         number(
             setting(
                 "lease-seconds",
                 "MUSTER_ADAPTER_LEASE_SECONDS",
                 "N",
-                "How long a step is held without a heartbeat, 5 to 600",
+                "Lease duration without a heartbeat, 5 to 600",
             ),
             "30",
         ),
@@ -190,7 +185,7 @@ fn settings() -> Vec<Arg> {
                 "wait-seconds",
                 "MUSTER_ADAPTER_WAIT_SECONDS",
                 "N",
-                "How long one question for work waits, at most 60",
+                "Longest wait of one request for work, at most 60",
             ),
             "25",
         ),
@@ -199,7 +194,7 @@ fn settings() -> Vec<Arg> {
                 "grace-seconds",
                 "MUSTER_ADAPTER_GRACE_SECONDS",
                 "N",
-                "How long steps have to end after the order to stop",
+                "Time for steps to end after a stop signal",
             ),
             "10",
         ),
@@ -208,13 +203,13 @@ fn settings() -> Vec<Arg> {
                 "look-around-seconds",
                 "MUSTER_ADAPTER_LOOK_AROUND_SECONDS",
                 "N",
-                "How often the publisher's consumers are listed",
+                "Interval for listing the publisher's consumers",
             ),
             "30",
         ),
-        setting("log-level", "MUSTER_LOG", "LEVEL", "What is logged: error, warn, info, debug")
+        setting("log-level", "MUSTER_LOG", "LEVEL", "Log level: error, warn, info, debug")
             .default_value("info"),
-        setting("log-format", "MUSTER_LOG_FORMAT", "FORMAT", "json or text; text on a terminal, if not said")
+        setting("log-format", "MUSTER_LOG_FORMAT", "FORMAT", "json or text [default: text on a terminal]")
             .value_parser(["json", "text"]),
     ]
 }

@@ -48,7 +48,8 @@ impl Credential {
                     .await
                     .map_err(|error| options.refused(error))?;
                 let secret = minted.secret.as_deref().ok_or_else(|| {
-                    options.refused(Error::Setup("the platform minted a token without showing it".to_owned()))
+                    options
+                        .refused(Error::Setup("the platform minted a token without returning it".to_owned()))
                 })?;
                 // The difference of two platform timestamps: the local clock may differ.
                 let life = Duration::try_from(minted.expires_at.duration_since(minted.created_at)).ok();

@@ -53,7 +53,7 @@ pub enum StartError {
         error: std::io::Error,
     },
     /// The platform returned an error.
-    #[error("the platform at {server} does not take this adapter: {error}")]
+    #[error("the platform at {server} rejected this adapter: {error}")]
     Platform {
         /// Address of the platform.
         server: String,
@@ -62,7 +62,7 @@ pub enum StartError {
     },
     /// The token is not a service account's.
     #[error(
-        "the token is that of a {kind}; an adapter runs as a service account, which can do nothing outside its project"
+        "the token belongs to a {kind}; an adapter needs a service account, which is limited to its project"
     )]
     NotAServiceAccount {
         /// Kind of the token's owner.
@@ -71,7 +71,8 @@ pub enum StartError {
     /// The account can neither lease steps nor mint tokens for accounts that can.
     #[error(
         "the service account {name} may neither lease steps (adapter_step.lease) nor mint operator tokens \
-         (operator_token.mint), so there is nothing for an adapter to do; `muster service-account update {name}` gives it one"
+         (operator_token.mint), so an adapter has nothing to do; `muster service-account update {name}` \
+         grants one"
     )]
     NothingToDo {
         /// Its name.
@@ -105,7 +106,7 @@ pub(crate) async fn connect_with(options: &Options, token: &str) -> Result<Accou
     let connection = options.connection(token)?;
     let whoami = Description::embedded()
         .endpoint("whoami")
-        .ok_or_else(|| options.refused(Error::Setup("the API has no whoami any more".to_owned())))?;
+        .ok_or_else(|| options.refused(Error::Setup("the API no longer has whoami".to_owned())))?;
     let answer = connection.call(whoami, &Arguments::default()).await;
     let who = answer.map_err(|error| options.refused(error))?.json();
     let text = |key: &str| who[key].as_str().unwrap_or_default().to_owned();

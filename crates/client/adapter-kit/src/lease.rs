@@ -26,7 +26,7 @@ impl std::fmt::Display for Lost {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Fenced(why) => f.write_str(why),
-            Self::Lapsed => f.write_str("no heartbeat was heard in its time"),
+            Self::Lapsed => f.write_str("a heartbeat was missed"),
         }
     }
 }
@@ -165,14 +165,14 @@ impl Lease {
                 Ok(step) => {
                     for report in &step.refused_reports {
                         tracing::warn!(step = %self.step, member = %report.member_id, incarnation = report.incarnation,
-                                       reason = %report.reason, "a report on a member was not taken");
+                                       reason = %report.reason, "a report on a member was rejected");
                     }
                     return Ok(());
                 }
                 Err(error) => match then(&error) {
                     Then::Refused(why) => return Err(why),
                     Then::Again(after) => {
-                        tracing::warn!(step = %self.step, %error, "the end of a step was not heard");
+                        tracing::warn!(step = %self.step, %error, "the end of a step could not be reported");
                         backoff.pause(after).await;
                     }
                 },

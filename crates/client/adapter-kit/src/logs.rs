@@ -8,7 +8,7 @@ use tracing_subscriber::EnvFilter;
 /// Starts logging. An invalid level is reported and ignored.
 pub(crate) fn start(level: &str, format: Option<&str>) {
     let filter = EnvFilter::try_new(level).unwrap_or_else(|error| {
-        eprintln!("the log level {level:?} cannot be read ({error}); `info` is used");
+        eprintln!("the log level {level:?} is invalid ({error}); `info` is used");
         EnvFilter::new("info")
     });
     let logs = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);

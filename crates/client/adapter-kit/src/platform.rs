@@ -9,7 +9,7 @@ use muster_sdk::types::{
     AdapterStep, AdapterStepPage, AdapterTask, AdapterTaskCreate, Entitlement, EntitlementPage, Leased,
     LeasedStep, RuntimeSecret, RuntimeSecretIssue, RuntimeSecretPage,
 };
-use muster_sdk::{Arguments, Connection, Error, describe::Description};
+use muster_sdk::{Arguments, Connection, Error};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
@@ -105,15 +105,12 @@ impl Platform {
         path: &[(&str, &str)],
         arguments: Arguments,
     ) -> Result<T, Error> {
-        let described = Description::embedded()
-            .endpoint(operation)
-            .ok_or_else(|| Error::Setup(format!("the API has no operation {operation}")))?;
         let mut named: BTreeMap<String, String> =
             path.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
         named.insert("project".to_owned(), self.project.clone());
         let arguments = Arguments { path: named, ..arguments };
         let before = self.renewals.load(Ordering::SeqCst);
-        let answer = match self.connection().call(described, &arguments).await {
+        match self.connection().fetch(operation, &arguments).await {
             Err(Error::Problem(problem)) if problem.status == 401 => {
                 let one = self.renewing.lock().await;
                 if self.renewals.load(Ordering::SeqCst) == before
@@ -123,13 +120,10 @@ impl Platform {
                     return Err(Error::Problem(problem));
                 }
                 drop(one);
-                self.connection().call(described, &arguments).await?
+                self.connection().fetch(operation, &arguments).await
             }
-            other => other?,
-        };
-        let status = answer.status;
-        serde_json::from_value(answer.json())
-            .map_err(|error| Error::Answer { status, why: error.to_string() })
+            other => other,
+        }
     }
 
     /// Leases steps.
@@ -238,7 +232,7 @@ impl Platform {
 
     /// Revokes a bootstrap secret. Its id is the idempotency key: a repeated request returns the first result.
     pub(crate) async fn bootstrap_secret_revoke(&self, secret: &str) -> Result<(), Error> {
-        let body = json!({"reason": "every member has been given another"});
+        let body = json!({"reason": "every member has received another one"});
         let arguments = Arguments {
             body: Some(body),
             idempotency_key: Some(format!("revoke-{secret}")),

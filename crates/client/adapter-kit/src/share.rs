@@ -75,7 +75,7 @@ impl StepCx {
 async fn again(lease: &Lease, backoff: &mut Backoff, error: &muster_sdk::Error) -> Result<(), Failure> {
     match then(error) {
         Then::Again(after) => {
-            tracing::debug!(step = %lease.step, %error, "shared material was not heard of");
+            tracing::debug!(step = %lease.step, %error, "the state of shared material could not be read");
             backoff.pause(after).await;
             Ok(())
         }

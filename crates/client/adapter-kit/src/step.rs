@@ -97,9 +97,12 @@ impl StepCx {
         let Some(id) = &self.leased.step.member_id else {
             return Err(Failure::new("no_member", "this step is about an instance and names no member"));
         };
-        self.leased.snapshot.members.iter().find(|member| member.id == *id).ok_or_else(|| {
-            Failure::new("no_member", format!("the member {id} is not among those of the instance any more"))
-        })
+        self.leased
+            .snapshot
+            .members
+            .iter()
+            .find(|member| member.id == *id)
+            .ok_or_else(|| Failure::new("no_member", format!("the instance no longer has the member {id}")))
     }
 
     /// Returns the members of a component, in snapshot order.
@@ -134,7 +137,7 @@ impl StepCx {
                     && let Then::Refused(_) = then(&error)
                 {
                     lease.must_be_ours().await;
-                    tracing::warn!(step = %lease.step, %error, "what was said of a step was refused");
+                    tracing::warn!(step = %lease.step, %error, "a progress report of a step was rejected");
                 }
             }
         }

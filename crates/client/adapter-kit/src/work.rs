@@ -94,7 +94,7 @@ pub(crate) async fn have_done(
         if !is_spent(&task, leased_at) {
             return judged(task, member);
         }
-        tracing::info!(step = %lease.step, key = %task.key, "what came to nothing under an earlier lease is asked for anew");
+        tracing::info!(step = %lease.step, key = %task.key, "a failed task of an earlier lease is requested again");
         again += 1;
         key = format!("{first}-again{again}");
     }
@@ -134,7 +134,7 @@ async fn ended(
             }
             Err(error) => match then(&error) {
                 Then::Again(after) => {
-                    tracing::debug!(step = %lease.step, %error, "a task was not heard of");
+                    tracing::debug!(step = %lease.step, %error, "the state of a task could not be read");
                     backoff.pause(after).await;
                 }
                 Then::Refused(why) => {
@@ -178,7 +178,7 @@ fn judged(task: AdapterTask, member: &SnapshotMember) -> Result<AdapterTask, Fai
         AdapterTaskState::Expired => Err(Failure::retry(
             AFTER_SILENCE,
             "task_expired",
-            format!("nobody heard how {} ended in {}: {why}", task.key, member.name),
+            format!("the result of {} in {} is unknown: {why}", task.key, member.name),
         )),
         _ => Ok(task),
     }

@@ -22,7 +22,7 @@ async fn an_adapter_knows_who_it_is() {
 async fn a_persons_token_is_refused_here() {
     let server = Scripted::start(vec![ok(r#"{"kind":"user","id":"usr_1","name":"sam"}"#)]);
     let error = connect(&server.url, "mst_pat_x").await.unwrap_err();
-    assert!(error.to_string().contains("that of a user"), "{error}");
+    assert!(error.to_string().contains("belongs to a user"), "{error}");
 }
 
 #[tokio::test]

@@ -17,12 +17,12 @@ use crate::printable::printable;
 /// Returns the verbs that do not call the API.
 pub(crate) fn verbs() -> Vec<Command> {
     let lint = Command::new("lint")
-        .about("Say everything that is wrong with a manifest, without any server")
+        .about("List all faults of a manifest, without a server")
         .long_about(
-            "Say everything that is wrong with a manifest, without any server: each fault with its place, its rule and what to do. \
-             Errors keep it from being published, and the exit code says whether there are any; warnings do not. Whether its \
-             artifacts and permissions are there is known to the server alone: `muster app-version publish APP --file FILE \
-             --dry-run` asks it.",
+            "List all faults of a manifest, without a server: each with its place, its rule and the next \
+             step. Errors prevent publishing and set the exit code; warnings do not. Only the server knows \
+             whether its artifacts and permissions exist: `muster app-version publish APP --file FILE \
+             --dry-run` checks them.",
         )
         .arg(
             Arg::new("file")
@@ -71,7 +71,7 @@ fn told(context: &Context, words: &[&str], what: &str, found: Value) -> Result<(
     match errors {
         0 => Ok(()),
         errors => Err(Failure::new(Exit::Invalid, "lint_failed", format!("{what} has {errors} errors"))
-            .next("mend them and lint again; `muster app schema` shows what a manifest looks like")),
+            .next("fix them and lint again; `muster app schema` shows the schema of a manifest")),
     }
 }
 

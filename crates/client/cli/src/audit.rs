@@ -22,12 +22,12 @@ use crate::signed_heads::SignedHeads;
 pub(crate) async fn export(context: &Context, matches: &ArgMatches) -> Result<()> {
     let place = Place::of(matches, context);
     let operation = Description::embedded().endpoint("audit_export");
-    let operation = operation.ok_or_else(|| Failure::usage("the API has no audit export any more"))?;
+    let operation = operation.ok_or_else(|| Failure::usage("the API no longer has audit export"))?;
     let arguments = Arguments { query: place.query(), ..Arguments::default() };
     let called = |error| Failure::call(Some(operation), error);
     let Body::Stream(chunks) = context.connect()?.call(operation, &arguments).await.map_err(called)?.body
     else {
-        return Err(Failure::new(Exit::Failed, "strange_answer", "the answer is no download"));
+        return Err(Failure::new(Exit::Failed, "strange_answer", "the response is not a download"));
     };
     let Some(path) = matches.get_one::<String>("file") else {
         return copy(chunks, &mut std::io::stdout().lock()).await;
@@ -91,7 +91,7 @@ fn signed_heads(matches: &ArgMatches) -> Result<SignedHeads> {
     let file = File::open(path).map_err(|error| unreadable(path, error))?;
     SignedHeads::read(BufReader::new(file), &keys).map_err(|why| {
         Failure::new(Exit::Failed, "altered", format!("{path} is not verified: {why}"))
-            .next("give the key that the server signs with: audit.key.pub beside its audit.key")
+            .next("pass the server's public signing key: audit.key.pub beside its audit.key")
     })
 }
 
@@ -128,10 +128,10 @@ fn tell(context: &Context, path: &str, result: std::result::Result<Verified, Unv
         return Ok(());
     }
     match kept_head_at {
-        Some(at) if at == last => eprintln!("its end is the head that was kept"),
-        Some(at) => eprintln!("the head that was kept is row {at}; {} rows came after it", last - at),
+        Some(at) if at == last => eprintln!("its last row is the given head"),
+        Some(at) => eprintln!("the given head is row {at}; {} rows follow it", last - at),
         None => eprintln!(
-            "keep this hash elsewhere: with --head, a later check also finds rows that were cut off at the end"
+            "store this hash elsewhere: with --head, a later check also finds rows removed at the end"
         ),
     }
     Ok(())
@@ -150,5 +150,5 @@ fn not_verified(path: &str, finding: &Finding) -> Failure {
         line => format!("{path} is not verified: {how} line {line}{row}: {}", finding.why),
     };
     Failure::new(Exit::Failed, code, detail)
-        .next("compare with another copy of the export; up to there the rows hold together")
+        .next("compare with another copy of the export; the rows before it are consistent")
 }

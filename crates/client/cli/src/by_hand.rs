@@ -11,14 +11,10 @@ pub(crate) fn alone() -> Vec<Command> {
     let plain = |name: &'static str, about: &'static str| Command::new(name).about(about);
     vec![
         with_options(
-            plain("login", "Keep a server and a token in a profile, and make it the current one")
-                .arg(
-                    Arg::new("email")
-                        .long("email")
-                        .value_name("EMAIL")
-                        .conflicts_with("token-file")
-                        .help("Log in as this person; the password is asked for, and a token is issued for this machine"),
-                )
+            plain("login", "Store a server and a token in a profile, and make it current")
+                .arg(Arg::new("email").long("email").value_name("EMAIL").conflicts_with("token-file").help(
+                    "Log in as this person; prompts for the password and issues a token for this machine",
+                ))
                 .arg(
                     Arg::new("password-stdin")
                         .long("password-stdin")
@@ -34,14 +30,14 @@ pub(crate) fn alone() -> Vec<Command> {
                 Arg::new("local")
                     .long("local")
                     .action(ArgAction::SetTrue)
-                    .help("Only forget it here, for servers that cannot be reached"),
+                    .help("Only remove it here, for servers that cannot be reached"),
             ),
         ),
         plain("profile", "list, show, use")
             .subcommand_required(true)
             .arg_required_else_help(true)
             .subcommand(with_options(plain("list", "List the profiles")))
-            .subcommand(with_options(plain("show", "Show the profile that is used, without its token")))
+            .subcommand(with_options(plain("show", "Show the current profile, without its token")))
             .subcommand(with_options(
                 plain("use", "Make a profile the current one, and set its tenant and project")
                     .arg(Arg::new("name").value_name("NAME").required(true).help("The profile"))
@@ -54,33 +50,39 @@ pub(crate) fn alone() -> Vec<Command> {
         with_options(logs::command()),
         with_options(cp::command()),
         plain("completion", "Write a completion script for a shell").arg(
-            Arg::new("shell").value_name("SHELL").required(true).value_parser(["bash", "zsh", "fish"]).help("Which shell"),
+            Arg::new("shell")
+                .value_name("SHELL")
+                .required(true)
+                .value_parser(["bash", "zsh", "fish"])
+                .help("Name of the shell"),
         ),
     ]
 }
 
 fn default_place(name: &'static str) -> Arg {
-    let help = format!("The {name} to use where none is said");
+    let help = format!("The default {name}");
     Arg::new(name).long(name).value_name(name.to_uppercase()).help(help)
 }
 
 fn events() -> Command {
     Command::new("events")
-        .about("Show what happened, and follow what happens")
+        .about("Show events and follow new ones")
         .long_about(
-            "Show what happened, and follow what happens: of a project, a tenant or the platform. Without one of them \
-             the profile's project is meant, else its tenant, else the platform.",
+            "Show events and follow new ones: of a project, a tenant or the platform. The default is the \
+             profile's project, else its tenant, else the platform.",
         )
         .args(scope())
-        .arg(Arg::new("follow").long("follow").short('f').action(ArgAction::SetTrue).help("Go on as events happen"))
-        .arg(number("after", "Only events after this number"))
-        .arg(number("last", "How many of the latest to begin with [default: 50, and none with --follow]").conflicts_with("after"))
         .arg(
-            Arg::new("type")
-                .long("type")
-                .value_name("TYPE")
-                .help("Only events of this type; a trailing * matches the rest. docs/reference/events.md lists them"),
+            Arg::new("follow").long("follow").short('f').action(ArgAction::SetTrue).help("Follow new events"),
         )
+        .arg(number("after", "Only events after this number"))
+        .arg(
+            number("last", "Number of latest events to begin with [default: 50, and none with --follow]")
+                .conflicts_with("after"),
+        )
+        .arg(Arg::new("type").long("type").value_name("TYPE").help(
+            "Only events of this type; a trailing * matches the rest. docs/reference/events.md lists them",
+        ))
 }
 
 fn number(name: &'static str, help: &'static str) -> Arg {
@@ -115,8 +117,9 @@ fn of_audit() -> Vec<Command> {
     let export = Command::new("export")
         .about("Download a whole audit chain, to be verified offline")
         .long_about(
-            "Download a whole audit chain, to be verified offline: a tenant's, or the platform's. Without either, the \
-             tenant of the profile is meant, else the platform.\n\nNeeds the permission audit.export.",
+            "Download a whole audit chain, to be verified offline: a tenant's, or the platform's. The \
+             default is the tenant of the profile, else the platform.\n\n\
+             Needs the permission audit.export.",
         )
         .arg(tenant)
         .arg(platform)
@@ -125,15 +128,15 @@ fn of_audit() -> Vec<Command> {
                 .long("file")
                 .value_name("FILE")
                 .value_hint(ValueHint::FilePath)
-                .help("Where to write it; it is verified there [default: standard output]"),
+                .help("Output file, verified once written [default: standard output]"),
         );
     let verify = Command::new("verify")
-        .about("Verify an exported audit chain, without any server")
+        .about("Verify an exported audit chain, without a server")
         .long_about(
-            "Verify an exported audit chain, without any server. Names the first row that was altered, removed or \
-             reordered. That rows at the end are missing, or that the chain was rewritten, can only be seen with --heads \
-             (signed heads that the server kept elsewhere, see audit.heads_to) or with --head: keep what `muster audit \
-             head` shows somewhere else.",
+            "Verify an exported audit chain, without a server. Names the first row that was altered, removed \
+             or reordered. Rows missing at the end, or a rewritten chain, are only detected with --heads \
+             (signed heads stored elsewhere, see audit.heads_to) or with --head: store the output of `muster \
+             audit head` elsewhere.",
         )
         .arg(
             Arg::new("file")
@@ -142,14 +145,14 @@ fn of_audit() -> Vec<Command> {
                 .value_hint(ValueHint::FilePath)
                 .help("The export, or - for standard input"),
         )
-        .arg(Arg::new("head").long("head").value_name("HASH").help("A hash of this chain that was kept elsewhere"))
+        .arg(Arg::new("head").long("head").value_name("HASH").help("A hash of this chain, stored elsewhere"))
         .arg(
             Arg::new("heads")
                 .long("heads")
                 .value_name("FILE")
                 .requires("public_key")
                 .value_hint(ValueHint::FilePath)
-                .help("Signed heads that were kept elsewhere; those of other chains are skipped"),
+                .help("Signed heads, stored elsewhere; those of other chains are skipped"),
         )
         .arg(
             Arg::new("public_key")
@@ -158,7 +161,7 @@ fn of_audit() -> Vec<Command> {
                 .requires("heads")
                 .action(clap::ArgAction::Append)
                 .value_hint(ValueHint::FilePath)
-                .help("The public key that the heads are signed with; may be repeated"),
+                .help("The public key of the signed heads; may be repeated"),
         );
     vec![with_options(export), with_options(verify)]
 }

@@ -95,7 +95,8 @@ pub(crate) fn verify(
             verified.first = row.sequence;
             verified.built_on = (row.sequence != 1).then(|| row.previous_hash.clone());
         } else if row.chain != verified.chain {
-            let why = format!("it belongs to the chain {}, the rows before to {}", row.chain, verified.chain);
+            let why =
+                format!("it belongs to the chain {}, the rows before it to {}", row.chain, verified.chain);
             return found(Tampering::Altered, number, &row, why);
         } else if row.sequence != verified.last + 1 {
             return misplaced(&mut file, &verified, number, &row);
@@ -118,7 +119,7 @@ fn as_signed(line: u64, row: &Row<'_>, heads: &SignedHeads) -> Result<bool, Unve
     match heads.at(&row.chain, row.sequence) {
         Some(signed) if signed.hash != row.hash => {
             let why = format!(
-                "the head signed at {} has the hash {}: this row or one before it was rewritten",
+                "the head signed at {} has the hash {}: this row or an earlier one was rewritten",
                 signed.signed_at, signed.hash
             );
             found(Tampering::Altered, line, row, why)
@@ -134,7 +135,7 @@ fn own_hash(line: u64, row: &Row<'_>) -> Result<(), Unverified> {
     hasher.update(row.record.get());
     let computed: String = hasher.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
     if computed != row.hash {
-        let why = "its record, number or hashes are not those that were sealed".to_owned();
+        let why = "its record, number or hashes differ from the sealed ones".to_owned();
         return found(Tampering::Altered, line, row, why);
     }
     // The chain's name is not hashed, but the record's tenant is.
@@ -171,8 +172,8 @@ fn misplaced(
     let expected = before.last + 1;
     if row.sequence <= before.last {
         let why = match row.sequence >= before.first {
-            true => format!("it stands a second time, after row {}", before.last),
-            false => format!("it stands after row {}", before.last),
+            true => format!("it is repeated after row {}", before.last),
+            false => format!("it follows row {}", before.last),
         };
         return found(Tampering::Reordered, line, row, why);
     }
@@ -181,7 +182,7 @@ fn misplaced(
     while read_line(file, &mut text)? {
         number += 1;
         if serde_json::from_str::<Row<'_>>(&text).is_ok_and(|other| other.sequence == expected) {
-            let why = format!("it stands where row {expected} should, which comes on line {number}");
+            let why = format!("it stands in place of row {expected}, which is on line {number}");
             return found(Tampering::Reordered, line, row, why);
         }
     }
@@ -203,7 +204,7 @@ fn whole(verified: Verified, head: Option<&str>, heads: &SignedHeads) -> Result<
         heads.last(&verified.chain).filter(|(sequence, _)| *sequence > verified.last)
     {
         return ends(format!(
-            "row {sequence} was signed at {}: rows at the end were removed, or the export was made before",
+            "row {sequence} was signed at {}: rows at the end were removed, or the export is older",
             signed.signed_at
         ));
     }
@@ -226,7 +227,7 @@ fn read_line(file: &mut impl BufRead, line: &mut String) -> Result<bool, Unverif
 
 fn read_row(line: &str, number: u64) -> Result<Row<'_>, Unverified> {
     serde_json::from_str(line.trim_end_matches(['\n', '\r'])).map_err(|error| {
-        let why = format!("it cannot be read as a row of an export: {error}");
+        let why = format!("it is not a row of an export: {error}");
         Unverified::Found(Finding { how: Tampering::Altered, line: number, sequence: None, why })
     })
 }

@@ -211,7 +211,7 @@ fn ask_twice(name: &str) -> Result<String> {
     };
     let first = ask(format!("{name}: "))?;
     if ask(format!("{name} once more: "))? != first {
-        return Err(Failure::usage("the two are not the same"));
+        return Err(Failure::usage("the two differ"));
     }
     Ok(first)
 }

@@ -33,7 +33,7 @@ pub(crate) fn command(description: &Description) -> Command {
         .subcommand_required(true)
         .arg_required_else_help(true)
         .after_help(
-            "`muster NOUN VERB --help` says more about each. Exit codes and settings: docs/reference/cli.md",
+            "`muster NOUN VERB --help` describes each. Exit codes and settings: docs/reference/cli.md",
         );
     with_options(root)
         .subcommands(by_hand::alone())

@@ -25,15 +25,17 @@ pub(crate) fn command() -> Command {
     Command::new("cp")
         .about("Copy files between here and a cell")
         .long_about(
-            "Copy files between here and a cell. One side is a path here, or - for standard input or output; the other is \
-             CELL:/PATH. With --recursive a whole directory comes from a cell; links and devices in it are left out. A directory \
-             goes to a cell by `tar c DIR | muster exec CELL -- tar x -C /PATH`.\n\nA file appears whole or not at all.\n\nNeeds the \
-             permission stream.create.",
+            "Copy files between here and a cell. One side is a path here, or - for standard input or output; \
+             the other is CELL:/PATH. With --recursive, copy a whole directory from a cell, without links \
+             and devices. To copy a directory to a cell: `tar c DIR | muster exec CELL -- tar x -C \
+             /PATH`.\n\n\
+             A file appears whole or not at all.\n\n\
+             Needs the permission stream.create.",
         )
-        .arg(side("src", "From where"))
-        .arg(side("dst", "To where"))
+        .arg(side("src", "Source path"))
+        .arg(side("dst", "Target path"))
         .arg(project_argument())
-        .arg(Arg::new("recursive").long("recursive").short('r').action(ArgAction::SetTrue).help("A directory of a cell, with all that is in it"))
+        .arg(Arg::new("recursive").long("recursive").short('r').action(ArgAction::SetTrue).help("Copy a directory of a cell with its contents"))
         .after_help(
             "Examples:\n  muster cp model.bin shell:/data/model.bin\n  muster cp shell:/data/result.csv .\n  muster cp -r \
              shell:/data/run-7 ./run-7\n  muster cp shell:/var/log/x - | less",
@@ -78,12 +80,12 @@ pub(crate) async fn cp(context: &Context, matches: &ArgMatches) -> Result<()> {
             let named = Named::of(context, matches, &cell)?;
             send(context, &named, &here, &path).await
         }
-        _ => Err(Failure::usage("one side is here and the other is CELL:/PATH, a path from / on")),
+        _ => Err(Failure::usage("one side is a local path and the other CELL:/PATH, with an absolute path")),
     }
 }
 
 fn directory() -> Failure {
-    Failure::usage("a directory cannot be sent to a cell as such")
+    Failure::usage("a directory cannot be copied to a cell")
         .next("use `tar c DIR | muster exec CELL -- tar x -C /PATH`, or copy its files one by one")
 }
 
@@ -108,7 +110,7 @@ async fn drain(output: &mut StreamOutput, to: &mut dyn Write) -> Result<()> {
 fn last_name(path: &str) -> Result<&str> {
     match path.rsplit('/').next() {
         Some(name) if !matches!(name, "" | "." | "..") => Ok(name),
-        _ => Err(Failure::usage(format!("{path} names no file; a directory is copied with --recursive"))),
+        _ => Err(Failure::usage(format!("{path} names no file; add --recursive to copy a directory"))),
     }
 }
 
@@ -143,7 +145,7 @@ async fn fetch_tree(context: &Context, named: &Named, path: &str, here: &str) ->
     let (_input, mut output) = join(&context.connect()?, named, operation("stream_create")?, body).await?;
     let target = PathBuf::from(here);
     std::fs::create_dir_all(&target)
-        .map_err(|error| Failure::local(&format!("{here} cannot be made"), error))?;
+        .map_err(|error| Failure::local(&format!("{here} cannot be created"), error))?;
     let (reader, mut writer) = std::io::pipe()?;
     let unpacking = tokio::task::spawn_blocking(move || unpack(reader, &target));
     let drained = drain(&mut output, &mut writer).await;
@@ -157,7 +159,7 @@ async fn fetch_tree(context: &Context, named: &Named, path: &str, here: &str) ->
         (Err(failure), Ok(_)) => Err(failure),
         (Ok(()), Ok(0)) => Ok(()),
         (Ok(()), Ok(left_out)) => {
-            eprintln!("left out: {left_out} links, devices and the like");
+            eprintln!("left out: {left_out} links, devices and special files");
             Ok(())
         }
     }
@@ -176,7 +178,7 @@ fn unpack(reader: PipeReader, target: &Path) -> Result<usize> {
         if !inside {
             let shown = path.display().to_string();
             return Err(stream_failed(format!(
-                "the archive names {}, which is not inside it",
+                "the archive contains {}, which is outside the directory",
                 printable(&shown)
             )));
         }

@@ -20,7 +20,7 @@ pub(crate) async fn events(context: &Context, matches: &ArgMatches) -> Result<()
     let place = Place::of(matches, context);
     let connection = context.connect()?;
     let description = Description::embedded();
-    let missing = || Failure::usage("the API has no events any more");
+    let missing = || Failure::usage("the API no longer has events");
     let list = description.endpoint("event_list").ok_or_else(missing)?;
     let wanted = matches.get_one::<String>("type").map(String::as_str);
     let follow = matches.get_flag("follow");
@@ -81,10 +81,10 @@ async fn go_on(
             Item::Event(_) => {}
             Item::Reset(after) => {
                 let after = after.map_or_else(String::new, |number| format!(" up to {number}"));
-                eprintln!("what came before is no longer kept{after}");
+                eprintln!("earlier events are no longer stored{after}");
             }
-            Item::End(why) => eprintln!("the server ended the stream: {}; connecting again", printable(&why)),
-            Item::Lost(why) => eprintln!("{}; connecting again", printable(&why)),
+            Item::End(why) => eprintln!("the server ended the stream: {}; reconnecting", printable(&why)),
+            Item::Lost(why) => eprintln!("{}; reconnecting", printable(&why)),
         }
     }
 }

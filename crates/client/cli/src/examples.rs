@@ -13,9 +13,9 @@ pub(crate) const EXAMPLES: &[(&str, &[&str])] = &[
         "allocation create",
         &[
             "muster allocation create train-1 --gpus 2 --cpus 16 --memory-mb 131072 --wait",
-            "muster allocation create train-1 --gpus 8 --wait-until 2h    # stand in line for two hours at most",
-            "muster allocation create night --gpus 1 --expires-at 12h     # it is released by itself",
-            "muster allocation create train-1 --gpus 8 --dry-run          # only show what would be done",
+            "muster allocation create train-1 --gpus 8 --wait-until 2h    # queue for two hours at most",
+            "muster allocation create night --gpus 1 --expires-at 12h     # released automatically",
+            "muster allocation create train-1 --gpus 8 --dry-run          # only show the plan",
         ],
     ),
     (
@@ -28,7 +28,7 @@ pub(crate) const EXAMPLES: &[(&str, &[&str])] = &[
         &[
             "muster allocation release train-1 --wait --timeout 10m",
             "muster allocation release train-1 --dry-run",
-            "muster allocation release train-1 --cascade --wait           # with the members in it",
+            "muster allocation release train-1 --cascade --wait           # with its members",
         ],
     ),
     ("allocation restart", &["muster allocation restart train-1 --wait"]),
@@ -36,7 +36,7 @@ pub(crate) const EXAMPLES: &[(&str, &[&str])] = &[
         "allocation resize",
         &[
             "muster allocation resize train-1 --cpus 8 --memory-mb 65536 --wait",
-            "muster allocation resize train-1 --gpus 4 --restart --wait   # restarts the cells in it",
+            "muster allocation resize train-1 --gpus 4 --restart --wait   # restarts its cells",
         ],
     ),
     (
@@ -50,12 +50,12 @@ pub(crate) const EXAMPLES: &[(&str, &[&str])] = &[
         "allocation attest",
         &["muster allocation attest train-1 --statement 'gpu-17 was powered off and its disks were pulled'"],
     ),
-    ("app list", &["muster app list", "muster app list --own    # what the project itself publishes"]),
+    ("app list", &["muster app list", "muster app list --own    # published by the project itself"]),
     ("app get", &["muster app get notebook"]),
     (
         "app compatibility",
         &[
-            "muster app compatibility notebook                        # where it fits, and if not, why",
+            "muster app compatibility notebook                        # where it fits, and why not elsewhere",
             "muster app compatibility notebook --components unit=8 --shape gpu_slice",
         ],
     ),
@@ -70,17 +70,17 @@ pub(crate) const EXAMPLES: &[(&str, &[&str])] = &[
     ),
     (
         "app-version demote",
-        &["muster app-version demote notebook 1.1 --to retired --reason 'nobody runs it'"],
+        &["muster app-version demote notebook 1.1 --to retired --reason 'no longer used'"],
     ),
     (
         "entitlement grant",
         &[
-            "muster entitlement grant notebook --dry-run                  # what its adapter asks for",
+            "muster entitlement grant notebook --dry-run                  # permissions its adapter requests",
             "muster entitlement grant notebook --consent member.get --consent cell.list",
         ],
     ),
     ("entitlement list", &["muster entitlement list", "muster entitlement list --published"]),
-    ("adapter list", &["muster adapter list    # which adapters ask for work, and when they last did"]),
+    ("adapter list", &["muster adapter list    # connected adapters, and when they last asked for work"]),
     (
         "adapter-step list",
         &["muster adapter-step list --instance lab", "muster adapter-step list --state leased"],
@@ -88,9 +88,9 @@ pub(crate) const EXAMPLES: &[(&str, &[&str])] = &[
     (
         "instance create",
         &[
-            "muster instance create notebook --wait    # as its manifest says; its name is notebook",
+            "muster instance create notebook --wait    # manifest defaults; named notebook",
             "muster instance create notebook --name lab --set unit=3 --config rate=5 --wait",
-            "muster instance create notebook --set unit=3 --dry-run       # only show what would be done",
+            "muster instance create notebook --set unit=3 --dry-run       # only show the plan",
             "muster instance create notebook --set hub=1 --allocation hub=shared --allocation unit=shared",
             "muster instance create notebook --app-version 1.2 --config-file lab.json --shape baremetal",
         ],
@@ -98,7 +98,7 @@ pub(crate) const EXAMPLES: &[(&str, &[&str])] = &[
     (
         "instance apply",
         &[
-            "muster instance apply -f lab.json --wait       # launch it, or make the one with this name be so",
+            "muster instance apply -f lab.json --wait       # create it, or update the instance with its name",
             "muster instance apply -f lab.json --set unit=4 --dry-run",
         ],
     ),
@@ -123,7 +123,7 @@ pub(crate) const EXAMPLES: &[(&str, &[&str])] = &[
         "instance decommission",
         &[
             "muster instance decommission lab --wait",
-            "muster instance decommission lab --force       # without waiting for work to go elsewhere",
+            "muster instance decommission lab --force       # without waiting for work to move",
         ],
     ),
     ("instance endpoints", &["muster instance endpoints lab"]),
@@ -136,8 +136,8 @@ pub(crate) const EXAMPLES: &[(&str, &[&str])] = &[
         "member add",
         &[
             "muster member add lab unit --count 2 --wait",
-            "muster member add lab unit --allocation shared    # into one that the project holds",
-            "muster member add lab unit --gpus 2               # into one that is made, with 2 GPUs",
+            "muster member add lab unit --allocation shared    # into an existing allocation",
+            "muster member add lab unit --gpus 2               # into a new allocation with 2 GPUs",
         ],
     ),
     (
@@ -156,7 +156,7 @@ pub(crate) const EXAMPLES: &[(&str, &[&str])] = &[
             "muster member remove lab lab-unit-1 --force --reason 'it hangs'",
         ],
     ),
-    ("member replace", &["muster member replace lab lab-unit-1 --reason 'its node is gone' --wait"]),
+    ("member replace", &["muster member replace lab lab-unit-1 --reason 'node lost' --wait"]),
     ("member recover", &["muster member recover lab lab-unit-1 --wait"]),
     ("capacity get", &["muster capacity", "muster capacity --gpus 8", "muster capacity --shape baremetal"]),
     (
@@ -176,14 +176,14 @@ pub(crate) const EXAMPLES: &[(&str, &[&str])] = &[
         "node drain",
         &[
             "muster node drain gpu-17 --reason 'firmware update' --wait",
-            "muster node drain gpu-17 --deadline-seconds 600 --force   # what is left then is released",
+            "muster node drain gpu-17 --deadline-seconds 600 --force   # then release the rest",
         ],
     ),
     (
         "node retire",
         &[
             "muster node retire gpu-17 --wait",
-            "muster node retire gpu-17 --attest 'it burnt down on Tuesday, seen by Kim'",
+            "muster node retire gpu-17 --attest 'destroyed by fire on Tuesday, witnessed by Kim'",
         ],
     ),
     ("app lint", &["muster app lint manifest.json"]),
@@ -233,10 +233,7 @@ pub(crate) const EXAMPLES: &[(&str, &[&str])] = &[
         &["muster artifact list --state active", "muster artifact list --repository train/base --all"],
     ),
     ("artifact get", &["muster artifact get train/base:2.1", "muster artifact get train/base:2.1 -o json"]),
-    (
-        "artifact verify",
-        &["muster artifact verify train/base:2.1    # after a key was added or a signature came"],
-    ),
+    ("artifact verify", &["muster artifact verify train/base:2.1    # after adding a key or a signature"]),
     (
         "artifact promote",
         &[
@@ -249,7 +246,7 @@ pub(crate) const EXAMPLES: &[(&str, &[&str])] = &[
         "artifact demote",
         &[
             "muster artifact demote train/base:2.1 --to staged --reason 'the canary died'    # from canary",
-            "muster artifact demote train/base:2.0 --to retired --reason 'nobody uses it'",
+            "muster artifact demote train/base:2.0 --to retired --reason 'no longer used'",
         ],
     ),
     ("artifact references", &["muster artifact references train/base:2.1"]),
@@ -273,7 +270,7 @@ pub(crate) const EXAMPLES: &[(&str, &[&str])] = &[
     (
         "secret create",
         &[
-            "muster secret create hub-token                          # it is asked for, and not shown",
+            "muster secret create hub-token                          # prompts, without echo",
             "muster secret create tls-key --from-file key.der",
             "muster secret create db-password --from-file -          # from standard input",
         ],

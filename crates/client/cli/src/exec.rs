@@ -20,12 +20,14 @@ pub(crate) fn command() -> Command {
         Arg::new(name).long(name).value_name("N").value_parser(value_parser!(u32)).help(help)
     };
     Command::new("exec")
-        .about("Run a command in a cell, with its input, output and exit status here")
+        .about("Run a command in a cell, with local input, output and exit status")
         .long_about(
-            "Run a command in a cell, with its input, output and exit status here. No shell looks at its words: for pipes and \
-             variables run one, as in `sh -c '…'`. When this ends, the command is ended.\n\nThe exit status is the command's; \
-             255 means that the command could not be run, or that the connection was lost.\n\nNeeds the permission \
-             stream.create.",
+            "Run a command in a cell, with local input, output and exit status. No shell interprets it: for \
+             pipes and variables run one, as in `sh -c '…'`. When this command ends, so does the one in the \
+             cell.\n\n\
+             The exit status is the command's; 255 means that the command could not be run, or that the \
+             connection was lost.\n\n\
+             Needs the permission stream.create.",
         )
         .arg(Arg::new("cell").value_name("CELL").required(true).help("The cell, by id or name"))
         .arg(Arg::new("command").value_name("COMMAND").required(true).num_args(1..).last(true).help("The program and its arguments"))
@@ -40,18 +42,18 @@ pub(crate) fn command() -> Command {
                 .default_missing_value("always")
                 .num_args(0..=1)
                 .require_equals(true)
-                .help("Whether the command gets a terminal; auto: if there is one here"),
+                .help("Whether to allocate a terminal; auto: if there is one here"),
         )
-        .arg(number("uid", "As which user of the cell [default: oneself where the cell has the project's people, else 0]"))
-        .arg(number("gid", "As which group of the cell [default: the user's number]"))
-        .arg(Arg::new("directory").long("directory").short('w').value_name("PATH").help("Where in the cell it starts"))
+        .arg(number("uid", "User in the cell [default: yourself where the cell has the project's users, else 0]"))
+        .arg(number("gid", "Group in the cell [default: the user's number]"))
+        .arg(Arg::new("directory").long("directory").short('w').value_name("PATH").help("Working directory in the cell"))
         .arg(
             Arg::new("env")
                 .long("env")
                 .short('e')
                 .value_name("NAME=VALUE")
                 .action(ArgAction::Append)
-                .help("A variable of its environment; can be repeated"),
+                .help("Environment variable; can be repeated"),
         )
         .after_help(
             "Examples:\n  muster exec shell -- nvidia-smi\n  muster exec shell -- sh               # a terminal, if there is one \
@@ -103,7 +105,7 @@ fn body(matches: &ArgMatches, terminal: bool) -> Result<Value> {
     for pair in matches.get_many::<String>("env").into_iter().flatten() {
         let (name, value) = pair
             .split_once('=')
-            .ok_or_else(|| Failure::usage(format!("--env takes NAME=VALUE, and {pair:?} is none")))?;
+            .ok_or_else(|| Failure::usage(format!("--env takes NAME=VALUE, not {pair:?}")))?;
         environment.insert(name.to_owned(), json!(value));
     }
     if !environment.is_empty() {

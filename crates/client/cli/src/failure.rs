@@ -105,14 +105,14 @@ impl Failure {
             Error::Setup(_) => Self::usage(detail),
             Error::Unreachable { cause, .. } if cause.contains("certificate") => {
                 Self::new(Exit::Unavailable, "untrusted", detail)
-                    .next("if the server has a certificate authority of its own, name it with --ca-file PEM")
+                    .next("if the server has its own certificate authority, name it with --ca-file PEM")
             }
             Error::Unreachable { .. } => Self::new(Exit::Unavailable, "unreachable", detail)
-                .next("is it running? start one with `muster up`, or say where it is with --server URL"),
+                .next("is it running? start one with `muster up`, or set its address with --server URL"),
             Error::Lost { .. } => {
                 let changes = operation.is_some_and(|operation| operation.method != "GET");
                 let next = if changes {
-                    "it may have happened all the same: look before you do it again"
+                    "the request may have taken effect: check before you repeat it"
                 } else {
                     "try again"
                 };
@@ -216,7 +216,7 @@ fn advice(operation: Option<&Endpoint>, problem: &Problem) -> Option<String> {
     let words = operation.map(Words::of);
     let list = || {
         let noun = absent(&problem.detail).or_else(|| what_to_list(operation));
-        noun.map(|noun| format!("`muster {noun} list` shows what there is"))
+        noun.map(|noun| format!("`muster {noun} list` shows what exists"))
     };
     let permission = operation.and_then(|operation| operation.permission.as_deref());
     let takes = |name: &str| {
@@ -228,51 +228,51 @@ fn advice(operation: Option<&Endpoint>, problem: &Problem) -> Option<String> {
         }
         // The missing entitlement is a different problem than an unknown app.
         "permission_denied" if problem.detail.contains("is not entitled") => Some(
-            "`muster entitlement grant APP --dry-run` shows what the app asks for; consent to it, then repeat the command"
+            "`muster entitlement grant APP --dry-run` lists the requested permissions; consent to them, then repeat the command"
                 .to_owned(),
         ),
         "incompatible" => {
-            Some("`muster app compatibility APP` says where it fits, and the smallest change that would make it fit".to_owned())
+            Some("`muster app compatibility APP` shows where it fits, and the smallest change that would make it fit".to_owned())
         }
         "permission_denied" => Some(match permission {
             Some(permission) => format!(
-                "`muster can-i {permission}` says why (--project or --tenant: elsewhere), and `muster whoami` who you are"
+                "`muster can-i {permission}` explains it (--project or --tenant: elsewhere), and `muster whoami` shows your identity"
             ),
-            None => "`muster whoami` says who you are".to_owned(),
+            None => "`muster whoami` shows your identity".to_owned(),
         }),
         "not_found" => list(),
         "name_taken" => {
             let noun = words.and_then(|words| words.noun);
-            noun.map(|noun| format!("choose another name; `muster {noun} list` shows what there is"))
+            noun.map(|noun| format!("choose another name; `muster {noun} list` shows what exists"))
         }
-        "ambiguous_name" => Some("say which: by id, or a project as TENANT.NAME".to_owned()),
+        "ambiguous_name" => Some("be specific: use an id, or a project as TENANT.NAME".to_owned()),
         // A cascade does not remove live resources either, and the detail names the command that does.
         "not_empty" if problem.detail.contains("no cascade removes") => None,
-        "not_empty" if takes("cascade") => Some("add --cascade to remove what it holds as well".to_owned()),
+        "not_empty" if takes("cascade") => Some("add --cascade to remove its contents as well".to_owned()),
         "version_mismatch" => {
-            Some("somebody changed it meanwhile: look at it again, then repeat the command".to_owned())
+            Some("another request changed it meanwhile: check it, then repeat the command".to_owned())
         }
         "idempotency_key_reused" => Some("choose another --idempotency-key, or leave it out".to_owned()),
         "invalid_state" if operation.is_some_and(|operation| operation.id == "artifact_promote") => Some(
-            "`muster artifact references` shows what it lacks; `muster artifact sign` signs it, `muster artifact smoke` tests it, `muster trust-policy` shows the project's rules"
+            "`muster artifact references` shows its state; `muster artifact sign` signs it, `muster artifact smoke` tests it, `muster trust-policy` shows the project's rules"
                 .to_owned(),
         ),
         "quota_exceeded" => Some(
-            "`muster quota` shows what the project may hold, and `muster capacity` what it can get"
+            "`muster quota` shows the project's limits, `muster capacity` the free capacity"
                 .to_owned(),
         ),
         "rate_limited" => Some(match problem.retry_after {
             Some(seconds) => format!("wait {seconds} s and try again"),
-            None => "wait a little and try again".to_owned(),
+            None => "wait and try again".to_owned(),
         }),
         "invalid_request" | "malformed_request" => {
-            words.map(|words| format!("`muster {} --help` shows what it takes", words.path().join(" ")))
+            words.map(|words| format!("`muster {} --help` shows its parameters", words.path().join(" ")))
         }
         "host_not_allowed" => {
-            Some("call the server by a name that it answers to, or add this one to its settings".to_owned())
+            Some("use a host name that the server accepts, or add this one to its settings".to_owned())
         }
         "internal" | "unavailable" | "request_timeout" => {
-            Some("try again; if it stays so, give the correlation id to whoever runs the platform".to_owned())
+            Some("try again; if it keeps failing, give the correlation id to the platform's operators".to_owned())
         }
         _ => None,
     }
@@ -375,7 +375,7 @@ mod tests {
 
     #[test]
     fn a_cascade_is_not_advised_for_what_no_cascade_removes() {
-        let detail = "the tenant holds 1 allocation that lives, which no cascade removes: release them first";
+        let detail = "the tenant holds 1 live allocation, which no cascade removes: release them first";
         let problem = json!({"status": 409, "code": "not_empty", "detail": detail, "correlation_id": "c"});
         let problem: Problem = serde_json::from_value(problem).unwrap();
         let operation = Description::embedded().endpoint("tenant_delete");
@@ -414,7 +414,7 @@ mod tests {
             ("stream", "project"),
         ];
         for (noun, list) in listed {
-            assert_eq!(next(noun), format!("`muster {list} list` shows what there is"));
+            assert_eq!(next(noun), format!("`muster {list} list` shows what exists"));
         }
     }
 

@@ -38,14 +38,13 @@ pub(crate) fn arguments(operation: &Endpoint) -> Vec<Arg> {
     if has_default_project(operation) {
         arguments.push(Arg::new("platform").long("platform").action(ArgAction::SetTrue).help(
             match operation.id.as_str() {
-                "can_i" => "Ask for the platform as a whole, whatever project the profile has",
-                _ => "Those of all projects and of nodes; for operators",
+                "can_i" => "Use the platform's scope, whatever the profile's project",
+                _ => "Include all projects and nodes; for operators",
             },
         ));
     }
     if is_list(operation) {
-        arguments
-            .push(Arg::new("all").long("all").action(ArgAction::SetTrue).help("Follow the pages to the end"));
+        arguments.push(Arg::new("all").long("all").action(ArgAction::SetTrue).help("Fetch all pages"));
     }
     if let Some(fields) = &operation.body_fields {
         let partial = operation.method == "PATCH";
@@ -66,11 +65,11 @@ pub(crate) fn arguments(operation: &Endpoint) -> Vec<Arg> {
         }
     }
     if operation.needs_idempotency_key {
-        let help = "A key of your own: repeating the command with it has one effect [default: a random one]";
+        let help = "Your own key: repeating the command with it has one effect [default: a random one]";
         arguments.push(Arg::new("idempotency-key").long("idempotency-key").value_name("KEY").help(help));
     }
     if operation.if_match {
-        let help = "The version that you saw, or * for any [default: the one it has now]";
+        let help = "The expected version, or * for any [default: the current one]";
         arguments.push(Arg::new("if-match").long("if-match").value_name("VERSION").help(help));
     }
     arguments
@@ -90,10 +89,8 @@ pub(crate) fn is_list(operation: &Endpoint) -> bool {
 
 fn place(field: &Field) -> Arg {
     let name = &field.name;
-    let help = format!(
-        "In which {name}, by name or id [env: MUSTER_{}] [default: the profile's]",
-        name.to_uppercase()
-    );
+    let help =
+        format!("The {name}, by name or id [env: MUSTER_{}] [default: the profile's]", name.to_uppercase());
     Arg::new(format!("{PATH}{}", field.name))
         .long(field.name.clone())
         .value_name(field.name.to_uppercase())
@@ -143,7 +140,7 @@ fn file_flag(field: &Field) -> Arg {
         .value_name("FILE")
         .value_hint(ValueHint::FilePath)
         .conflicts_with(format!("{BODY}{}", field.name))
-        .help(format!("{} A file that holds it", sentence(&field.description)))
+        .help(format!("{} A file that contains it", sentence(&field.description)))
 }
 
 fn with_alias(arg: Arg, operation: &Endpoint, field: &Field) -> Arg {
@@ -160,7 +157,7 @@ fn body_flag(operation: &Endpoint, field: &Field) -> Arg {
     if field.secret {
         // Other users could read a secret on a command line, and it would stay in the shell's history.
         let help = format!(
-            "{} A file that holds it, or - for the next line of standard input",
+            "{} A file that contains it, or - for the next line of standard input",
             sentence(&field.description)
         );
         return Arg::new(format!("{BODY}{}", field.name))
@@ -174,7 +171,7 @@ fn body_flag(operation: &Endpoint, field: &Field) -> Arg {
         arg = arg.long(singular(&field.name)).alias(kebab(&field.name));
     }
     if Contract::embedded().is_time(&operation.id, &field.name) {
-        let form = "A time, or how long from now: 2026-11-15T18:00:00Z, 30m, 2h, 3d.";
+        let form = "A time, or a duration from now: 2026-11-15T18:00:00Z, 30m, 2h, 3d.";
         arg = arg.value_name("TIME").help(format!("{} {form}", sentence(&field.description)));
     }
     arg = with_alias(arg, operation, field);
@@ -202,11 +199,11 @@ fn empty_flag(field: &Field) -> Arg {
         .long(format!("no-{}", kebab(&field.name)))
         .action(ArgAction::SetTrue)
         .conflicts_with(format!("{BODY}{}", field.name))
-        .help(format!("Leave no {}", field.name.replace('_', " ")))
+        .help(format!("Clear {}", field.name.replace('_', " ")))
 }
 
 fn whole_body(operation: &Endpoint) -> Arg {
-    let help = "The whole request as JSON from a file, or - for standard input; flags win over its members";
+    let help = "The whole request as JSON from a file, or - for standard input; flags override its fields";
     let body = Arg::new("body").long("body").value_name("FILE").value_hint(ValueHint::FilePath).help(help);
     if forms::is_from_a_file(operation) { body.short('f').visible_alias(FILE) } else { body }
 }

@@ -17,7 +17,7 @@ pub(crate) fn project_argument() -> Arg {
         .long("project")
         .short('p')
         .value_name("PROJECT")
-        .help("The project it is in, by id or name [env: MUSTER_PROJECT] [default: the profile's]")
+        .help("Its project, by id or name [env: MUSTER_PROJECT] [default: the profile's]")
 }
 
 /// A cell, as named on the command line.
@@ -31,7 +31,7 @@ impl Named {
         let typed = matches.get_one::<String>("project").cloned();
         let project = typed.or_else(|| context.default_for("project")).ok_or_else(|| {
             Failure::usage("no project selected for the cell")
-                .next("say --project PROJECT, or set one with `muster profile use NAME --project PROJECT`")
+                .next("add --project PROJECT, or set one with `muster profile use NAME --project PROJECT`")
         })?;
         Ok(Self { project, cell: cell.to_owned() })
     }
@@ -46,7 +46,7 @@ impl Named {
 
 /// Returns an endpoint that these commands depend on.
 pub(crate) fn operation(id: &str) -> Result<&'static Endpoint> {
-    let missing = || Failure::usage(format!("the API has no {id} any more"));
+    let missing = || Failure::usage(format!("the API no longer has {id}"));
     Description::embedded().endpoint(id).ok_or_else(missing)
 }
 

@@ -18,12 +18,19 @@ use crate::options::with_options;
 /// Returns the verbs that do not call the API.
 pub(crate) fn verbs() -> Vec<Command> {
     let generate = Command::new("generate")
-        .about("Make a key pair to sign artifacts with, in two files")
+        .about("Create a key pair to sign artifacts, in two files")
         .long_about(
-            "Make a key pair to sign artifacts with: FILE, which only you may read, and FILE.pub for everybody. It is an ECDSA key on \
-             P-256, as cosign's are, and not encrypted: keep FILE where secrets are kept. No server is asked.",
+            "Create a key pair to sign artifacts: FILE, readable only by you, and FILE.pub to publish. It is \
+             an ECDSA key on P-256, as cosign's are, and not encrypted: store FILE like a secret. No server \
+             is involved.",
         )
-        .arg(Arg::new("file").value_name("FILE").required(true).value_hint(ValueHint::FilePath).help("Where the private key goes"))
+        .arg(
+            Arg::new("file")
+                .value_name("FILE")
+                .required(true)
+                .value_hint(ValueHint::FilePath)
+                .help("File of the private key"),
+        )
         .after_help(examples::of("key generate").unwrap_or_default());
     vec![with_options(generate)]
 }
@@ -59,12 +66,8 @@ pub(crate) fn generate(context: &Context, matches: &ArgMatches) -> Result<()> {
 }
 
 fn there(path: &Path) -> Failure {
-    Failure::new(
-        Exit::Conflict,
-        "file_there",
-        format!("{} is there already, and keys are not written over", path.display()),
-    )
-    .next("choose another name; a key that is lost cannot be had again")
+    Failure::new(Exit::Conflict, "file_there", format!("{} exists; keys are not overwritten", path.display()))
+        .next("choose another name; a lost key cannot be recovered")
 }
 
 fn write(path: &Path, mode: u32, bytes: &[u8]) -> Result<()> {

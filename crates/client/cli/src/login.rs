@@ -20,9 +20,8 @@ use crate::profile::{Profile, Profiles};
 
 fn operation(id: &str) -> Result<&'static Endpoint> {
     let found = Description::embedded().endpoint(id);
-    found.ok_or_else(|| {
-        Failure::new(Exit::Failed, "missing_operation", format!("the API has no {id} any more"))
-    })
+    found
+        .ok_or_else(|| Failure::new(Exit::Failed, "missing_operation", format!("the API no longer has {id}")))
 }
 
 /// Logs in and stores the profile.
@@ -37,7 +36,7 @@ pub(crate) async fn login(context: &Context, matches: &ArgMatches, input: &mut d
             let tenant = match tenant(matches) {
                 Some(tenant) => Some(tenant.to_owned()),
                 None => {
-                    eprint!("tenant (none for people who run the platform): ");
+                    eprint!("tenant (empty for platform operators): ");
                     Some(read_line(input)?).filter(|tenant| !tenant.is_empty())
                 }
             };
@@ -46,7 +45,7 @@ pub(crate) async fn login(context: &Context, matches: &ArgMatches, input: &mut d
             issue(context, tenant.as_deref(), &email, &password(false, input)?).await?
         }
         (None, None) => {
-            return Err(Failure::usage("neither a person nor a token was named")
+            return Err(Failure::usage("neither an email nor a token was given")
                 .next("add --email EMAIL, or --token-file FILE for a service account"));
         }
     };
@@ -54,17 +53,17 @@ pub(crate) async fn login(context: &Context, matches: &ArgMatches, input: &mut d
     let name = keep(context, matches, token)?;
     let word = |key: &str| printable(who[key].as_str().unwrap_or("?")).into_owned();
     eprintln!(
-        "logged in to {} as {} ({}), kept as profile {name}",
+        "logged in to {} as {} ({}), stored in profile {name}",
         context.server,
         word("name"),
         word("kind")
     );
     if let Some(end) = who["expires_at"].as_str() {
-        eprintln!("the token ends on {}; `muster logout` revokes it before", printable(end));
+        eprintln!("the token expires on {}; `muster logout` revokes it earlier", printable(end));
     }
     if context.server.starts_with("http://") && !on_this_machine(&context.server) {
         eprintln!(
-            "warning: {} is not encrypted; whoever sees the traffic can take the token",
+            "warning: {} is not encrypted; a third party on the network can steal the token",
             context.server
         );
     }
@@ -80,9 +79,7 @@ fn password(from_input: bool, input: &mut dyn BufRead) -> Result<String> {
         return Ok(read_line(input)?);
     }
     if !std::io::stdin().is_terminal() {
-        return Err(
-            Failure::usage("there is no terminal to ask for the password").next("add --password-stdin")
-        );
+        return Err(Failure::usage("no terminal to ask for the password").next("add --password-stdin"));
     }
     rpassword::prompt_password("password: ")
         .map_err(|error| Failure::local("the terminal cannot be read", error))
@@ -108,8 +105,7 @@ async fn issue(context: &Context, tenant: Option<&str>, email: &str, password: &
         .await
         .map_err(|error| Failure::call(Some(create), error).wrong_password())?;
     let lost = || {
-        Failure::new(Exit::Failed, "answer_lost", "the answer to the login was lost on the way")
-            .next("log in again")
+        Failure::new(Exit::Failed, "answer_lost", "the response to the login was lost").next("log in again")
     };
     let cookie = session.headers.get("set-cookie").and_then(|header| header.to_str().ok());
     let cookie = cookie.and_then(|header| header.split(';').next()).ok_or_else(lost)?.to_owned();
@@ -162,25 +158,23 @@ fn keep(context: &Context, matches: &ArgMatches, token: String) -> Result<String
 pub(crate) async fn logout(context: &Context, matches: &ArgMatches) -> Result<()> {
     let mut profiles = Profiles::load(context.profiles_path())?;
     let Some((name, profile)) = profiles.chosen(context.profile_name.as_deref())? else {
-        return Err(Failure::usage("there is no profile to log out of"));
+        return Err(Failure::usage("no profile to log out of"));
     };
     if profile.server != context.server {
-        let detail = format!(
-            "the profile {name} is for {}, and its token is not shown to {}",
-            profile.server, context.server
-        );
+        let detail =
+            format!("profile {name} is for {}; its token is not sent to {}", profile.server, context.server);
         return Err(
             Failure::usage(detail).next("leave out --server and MUSTER_SERVER, or name another --profile")
         );
     }
     let name = name.to_owned();
     let Some(token) = profile.token.clone() else {
-        eprintln!("the profile {name} holds no token");
+        eprintln!("profile {name} has no token");
         return Ok(());
     };
     if !matches.get_flag("local") {
         revoke(context, &token).await.map_err(|failure| {
-            failure.next("if the server is gone for good, `muster logout --local` forgets the token here")
+            failure.next("if the server no longer exists, `muster logout --local` removes the token here")
         })?;
     }
     if let Some(profile) = profiles.profiles.get_mut(&name) {
@@ -192,7 +186,7 @@ pub(crate) async fn logout(context: &Context, matches: &ArgMatches) -> Result<()
 }
 
 fn revoked(matches: &ArgMatches) -> &'static str {
-    if matches.get_flag("local") { "forgotten here, and still good until it ends" } else { "revoked" }
+    if matches.get_flag("local") { "removed here, and valid until it expires" } else { "revoked" }
 }
 
 async fn revoke(context: &Context, token: &str) -> Result<()> {

@@ -19,18 +19,18 @@ pub(crate) fn command() -> Command {
         Arg::new(name).long(name).value_name(value).help(help)
     };
     Command::new("logs")
-        .about("Show what the services of a cell wrote")
+        .about("Show the logs of a cell's services")
         .long_about(
-            "Show what the services of a cell wrote: a line each, with its time and whether it was output or error output. Of a \
-             cell that is gone, the last of it is shown, as far as it was kept.\n\nNeeds the permission stream.logs, and \
-             cell.archived_logs for cells that are gone.",
+            "Show the logs of a cell's services: each line with its time and stream (output or error). For a \
+             cell that is gone, show its archived logs.\n\n\
+             Needs the permission stream.logs, and cell.archived_logs for cells that are gone.",
         )
         .arg(Arg::new("cell").value_name("CELL").required(true).help("The cell, by id or name"))
         .arg(project_argument())
-        .arg(text("service", "NAME", "Only of this service"))
-        .arg(Arg::new("follow").long("follow").short('f').action(ArgAction::SetTrue).help("Go on with what is written from now on"))
+        .arg(text("service", "NAME", "Only this service"))
+        .arg(Arg::new("follow").long("follow").short('f').action(ArgAction::SetTrue).help("Follow new lines"))
         .arg(text("tail", "N", "Only the last lines").value_parser(value_parser!(u32).range(0..=1_000_000)))
-        .arg(text("since", "TIME", "Only what was written since then: 2026-11-15T18:00:00Z, or how long ago: 10m, 2h"))
+        .arg(text("since", "TIME", "Only lines since: 2026-11-15T18:00:00Z, or a duration: 10m, 2h"))
         .arg(text("search", "TEXT", "Only lines that contain this text"))
         .after_help(
             "Examples:\n  muster logs shell --tail 100\n  muster logs shell --service web --follow\n  muster logs shell --since 10m \
@@ -93,8 +93,8 @@ fn before(text: &str, now: Timestamp) -> Result<String> {
     }
     let ago = span(text).and_then(|span| now.checked_sub(span).ok());
     ago.map(|then| then.to_string()).ok_or_else(|| {
-        Failure::usage(format!("--since takes a time, and {text:?} is none"))
-            .next("write it as 2026-11-15T18:00:00Z, or how long ago: 30m, 2h, 3d")
+        Failure::usage(format!("--since takes a time, not {text:?}"))
+            .next("write it as 2026-11-15T18:00:00Z, or as a duration: 30m, 2h, 3d")
     })
 }
 
@@ -104,7 +104,7 @@ async fn kept(connection: &Connection, named: &Named, asked: &Value, refused: Fa
     let answer = call(connection, operation, &named.arguments(None)).await.map_err(|_| refused)?;
     let logs = answer["logs"].as_array().cloned().unwrap_or_default();
     if logs.is_empty() {
-        eprintln!("the cell is not there, and nothing of its logs was kept");
+        eprintln!("the cell does not exist and has no archived logs");
         return Ok(());
     }
     for log in &logs {
@@ -112,9 +112,9 @@ async fn kept(connection: &Connection, named: &Named, asked: &Value, refused: Fa
         if asked["service"].as_str().is_some_and(|wanted| wanted != service) {
             continue;
         }
-        let more = if log["truncated"] == true { "; what came before was not kept" } else { "" };
+        let more = if log["truncated"] == true { "; earlier lines were not archived" } else { "" };
         eprintln!(
-            "{service}, incarnation {}, kept at {}{more}:",
+            "{service}, incarnation {}, archived at {}{more}:",
             log["incarnation"],
             log["kept_at"].as_str().unwrap_or("?")
         );

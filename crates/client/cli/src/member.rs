@@ -15,7 +15,7 @@ use crate::operate::call;
 
 /// The rule, for help.
 pub(crate) const RULE: &str =
-    "A member is said as INSTANCE MEMBER, as INSTANCE/MEMBER, or by its id (mem_…) without an instance.";
+    "Name a member as INSTANCE MEMBER, as INSTANCE/MEMBER, or by its id (mem_…) without an instance.";
 
 const ID: &str = "mem_";
 
@@ -52,7 +52,7 @@ pub(crate) fn take_apart(operation: &Endpoint, arguments: &mut Arguments) -> Res
     let missing = || Failure::usage("no member given").next(RULE);
     match &mut arguments.body {
         None => match (first, arguments.path.contains_key("member")) {
-            (Some(_), true) => return Err(Failure::usage("the member was said twice").next(RULE)),
+            (Some(_), true) => return Err(Failure::usage("the member was given twice").next(RULE)),
             (Some(member), false) => drop(arguments.path.insert("member".to_owned(), member)),
             (None, true) => {}
             (None, false) => return Err(missing()),
@@ -76,13 +76,13 @@ pub(crate) fn take_apart(operation: &Endpoint, arguments: &mut Arguments) -> Res
 fn own<'m>(instance: &str, member: &'m str) -> Result<&'m str> {
     match member.split_once('/') {
         _ if member.is_empty() || member.ends_with('/') => {
-            Err(Failure::usage("a member without a name was said").next(RULE))
+            Err(Failure::usage("a member without a name was given").next(RULE))
         }
         None => Ok(member),
         Some((named, member)) if named == instance => Ok(member),
         Some((named, _)) => {
-            Err(Failure::usage(format!("{member} is of the instance {named}, not of {instance}"))
-                .next("say those of one instance in one command, and the others in another"))
+            Err(Failure::usage(format!("{member} belongs to instance {named}, not to {instance}"))
+                .next("name members of one instance per command"))
         }
     }
 }
@@ -99,8 +99,12 @@ pub(crate) async fn resolve(
     if may_be_one_word(operation) && instance.starts_with(ID) {
         let found = find(connection, &project, &instance).await?;
         let found = found.ok_or_else(|| {
-            Failure::new(Exit::NotFound, "not_found", format!("no instance of the project has the member {instance}"))
-                .next("`muster instance list` shows the instances, `muster member list INSTANCE` the members of one")
+            Failure::new(
+                Exit::NotFound,
+                "not_found",
+                format!("no instance of the project has the member {instance}"),
+            )
+            .next("`muster instance list` lists the instances, `muster member list INSTANCE` its members")
         })?;
         let owner = found["instance_id"].as_str().unwrap_or_default().to_owned();
         arguments.path.insert("instance".to_owned(), owner);
@@ -148,7 +152,7 @@ pub(crate) async fn find(connection: &Connection, project: &str, id: &str) -> Re
 }
 
 fn described(id: &str) -> Result<&'static Endpoint> {
-    let missing = || Failure::usage(format!("the API has no {id} any more"));
+    let missing = || Failure::usage(format!("the API no longer has {id}"));
     Description::embedded().endpoint(id).ok_or_else(missing)
 }
 

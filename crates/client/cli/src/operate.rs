@@ -209,12 +209,12 @@ fn shown_once<'a>(words: &[&str], answer: &'a Value) -> Option<&'a str> {
 /// Remarks that a list is incomplete.
 fn remark_on_more(page: &Value, shown: usize) {
     if page["next_page_token"].is_string() {
-        eprintln!("there is more: --all shows everything, --page-size N more at once");
+        eprintln!("more results: --all shows everything, --page-size N more at once");
     } else if let Some((after, sealed)) = page["next_after"].as_i64().zip(page["sealed_up_to"].as_i64())
         && after < sealed
         && shown > 0
     {
-        eprintln!("there is more, up to {sealed}: --all shows everything, --after {after} goes on");
+        eprintln!("more results, up to {sealed}: --all shows everything, --after {after} continues");
     }
 }
 

@@ -17,13 +17,13 @@ pub(crate) fn with_options(command: Command) -> Command {
         .arg(option(
             "server",
             "URL",
-            "Where the server is [env: MUSTER_SERVER] [default: the profile's, else http://127.0.0.1:7480]",
+            "The server's address [env: MUSTER_SERVER] [default: the profile's, else http://127.0.0.1:7480]",
         ))
         .arg(
             option(
                 "token-file",
                 "FILE",
-                "A file that holds the token [env: MUSTER_TOKEN holds the token itself, MUSTER_TOKEN_FILE names a file]",
+                "A file that contains the token [env: MUSTER_TOKEN is the token itself, MUSTER_TOKEN_FILE names a file]",
             )
             .value_hint(ValueHint::FilePath),
         )
@@ -33,7 +33,7 @@ pub(crate) fn with_options(command: Command) -> Command {
                 .value_hint(ValueHint::FilePath),
         )
         .arg(
-            option("output", "FORM", "How answers are shown [env: MUSTER_OUTPUT] [default: table]")
+            option("output", "FORM", "Output format [env: MUSTER_OUTPUT] [default: table]")
                 .short('o')
                 .value_parser(["table", "json", "name"]),
         )

@@ -67,7 +67,8 @@ impl Profiles {
         if let Ok(metadata) = std::fs::metadata(path)
             && metadata.permissions().mode() & 0o077 != 0
         {
-            let detail = format!("{} holds tokens, and others on this machine may read it", path.display());
+            let detail =
+                format!("{} contains tokens that other users of this machine can read", path.display());
             return Err(
                 Failure::local(&detail, "it is not used so").next(format!("chmod 600 {}", path.display()))
             );
@@ -106,9 +107,8 @@ impl Profiles {
         let Some(name) = name.or(self.current.as_deref()) else { return Ok(None) };
         match self.profiles.get_key_value(name) {
             Some((name, profile)) => Ok(Some((name, profile))),
-            None => Err(Failure::usage(format!("there is no profile {name:?}")).next(
-                "`muster profile list` shows those that there are; `muster login --profile NAME` makes one",
-            )),
+            None => Err(Failure::usage(format!("there is no profile {name:?}"))
+                .next("`muster profile list` lists them; `muster login --profile NAME` creates one")),
         }
     }
 }

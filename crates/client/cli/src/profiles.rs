@@ -30,7 +30,7 @@ pub(crate) fn profile(context: &Context, verb: &str, matches: &ArgMatches) -> Re
         "show" => match profiles.chosen(context.profile_name.as_deref())? {
             Some((name, profile)) => show(context, &["profile", "show"], described(name, profile, &profiles)),
             None => {
-                eprintln!("no profile is in use; `muster login` makes one");
+                eprintln!("no profile is in use; `muster login` creates one");
                 Ok(())
             }
         },

@@ -31,7 +31,7 @@ pub(crate) fn argument(field: &Field) -> Arg {
         .long("from-file")
         .value_name("FILE")
         .value_hint(ValueHint::FilePath)
-        .help("A file that holds the content, every byte of it; - for standard input [default: it is asked for]")
+        .help("A file with the content, byte by byte; - for standard input [default: prompts for it]")
 }
 
 /// Reads it into the body. `ask` prompts a person, if there is one.
@@ -54,16 +54,17 @@ pub(crate) fn fill(
         None => match ask()? {
             Some(typed) => typed.into_bytes(),
             None => {
-                return Err(Failure::usage("the content is missing, and there is no terminal to ask at")
+                return Err(Failure::usage("the content is missing, and there is no terminal to prompt at")
                     .next("give --from-file FILE, or --from-file - and write it to standard input"));
             }
         },
     };
     if content.is_empty() {
-        return Err(Failure::usage("the content is empty").next("give --from-file FILE with something in it"));
+        return Err(Failure::usage("the content is empty")
+            .next("give --from-file FILE with a file that is not empty"));
     }
     if content.ends_with(b"\n") && content.iter().filter(|byte| **byte == b'\n').count() == 1 {
-        eprintln!("the content ends with a line end, which is kept; `printf %s` writes none");
+        eprintln!("the content ends with a newline, which is kept; `printf %s` writes none");
     }
     match String::from_utf8(content) {
         Ok(text) => body.insert("value".to_owned(), json!(text)),

@@ -40,7 +40,7 @@ impl SignedHeads {
             let number = index + 1;
             let text = line.map_err(|error| format!("line {number} cannot be read: {error}"))?;
             let line: Line = serde_json::from_str(&text)
-                .map_err(|error| format!("line {number} is no signed head: {error}"))?;
+                .map_err(|error| format!("line {number} is not a signed head: {error}"))?;
             ensure_signed(&line, keys).map_err(|why| format!("line {number}: {why}"))?;
             let of_chain = heads.0.entry(line.chain.clone()).or_default();
             let head = SignedHead { hash: line.hash, signed_at: line.signed_at };
@@ -77,6 +77,6 @@ fn ensure_signed(line: &Line, keys: &[PublicKey]) -> Result<(), String> {
     let statement = format!("muster-audit-head v1\n{chain}\n{sequence}\n{hash}\n{signed_at}\n");
     match key.verify(statement.as_bytes(), &signature) {
         true => Ok(()),
-        false => Err("its signature does not fit".to_owned()),
+        false => Err("its signature is invalid".to_owned()),
     }
 }

@@ -35,9 +35,9 @@ pub(crate) fn moment(flag: &str, text: &str, now: Timestamp) -> Result<String> {
     }
     match span(text).map(|span| now.checked_add(span)) {
         Some(Ok(then)) => Ok(then.to_string()),
-        Some(Err(_)) => Err(Failure::usage(format!("--{flag} {text} is further away than times go"))),
-        None => Err(Failure::usage(format!("--{flag} takes a time, and {text:?} is none"))
-            .next("write it as 2026-11-15T18:00:00Z, or how long from now: 30m, 2h, 3d")),
+        Some(Err(_)) => Err(Failure::usage(format!("--{flag} {text} is out of range"))),
+        None => Err(Failure::usage(format!("--{flag} takes a time, not {text:?}"))
+            .next("write it as 2026-11-15T18:00:00Z, or as a duration from now: 30m, 2h, 3d")),
     }
 }
 
@@ -95,7 +95,7 @@ mod tests {
         assert_eq!(told("3d").unwrap(), "2026-11-18T12:00:00Z");
         assert_eq!(told("2026-12-01T00:00:00+01:00").unwrap(), "2026-12-01T00:00:00+01:00");
         assert!(told("tomorrow").unwrap_err().contains("--wait-until takes a time"));
-        assert!(told("999999999w").unwrap_err().contains("further away"));
+        assert!(told("999999999w").unwrap_err().contains("out of range"));
     }
 
     #[test]

@@ -17,7 +17,7 @@ const OURS: &str = env!("CARGO_PKG_VERSION");
 pub(crate) async fn status(context: &Context) -> Result<()> {
     let description = Description::embedded();
     let operation = description.endpoint("status_get");
-    let operation = operation.ok_or_else(|| Failure::usage("the API has no status any more"))?;
+    let operation = operation.ok_or_else(|| Failure::usage("the API no longer has status"))?;
     let mut status = call(&context.connect()?, operation, &Arguments::default()).await?;
     let healthy = status["healthy"] == Value::Bool(true);
     let skew = skew(&status, &description.version);
@@ -60,12 +60,11 @@ fn skew(status: &Value, contract: &str) -> Option<String> {
     let theirs = numbers(status["api_version"].as_str()?);
     match numbers(contract).cmp(&theirs) {
         std::cmp::Ordering::Less => Some(
-            "the server's contract is newer than this CLI: what was added to it has no command here yet"
-                .to_owned(),
+            "the server's contract is newer than this CLI: its additions have no command here yet".to_owned(),
         ),
-        std::cmp::Ordering::Greater => Some(
-            "the server's contract is older than this CLI: it may refuse what was added since".to_owned(),
-        ),
+        std::cmp::Ordering::Greater => {
+            Some("the server's contract is older than this CLI: it may refuse newer commands".to_owned())
+        }
         std::cmp::Ordering::Equal => {
             let version = status["version"].as_str()?;
             (version != OURS).then(|| {

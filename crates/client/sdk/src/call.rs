@@ -8,17 +8,38 @@
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
+use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
 use reqwest::header::{CONTENT_TYPE, HeaderMap};
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::connect::{Connection, Exchange, fresh_key};
-use crate::describe::{Answer, Endpoint};
+use crate::describe::{Answer, Description, Endpoint};
 use crate::{Error, Problem};
 
 /// Maximum number of retries of a call.
 const REPEATS: u32 = 3;
 /// Longest server-requested delay that is honoured, in seconds; beyond it the caller decides.
 const PATIENCE: u64 = 5;
+
+/// Characters that a path segment cannot contain.
+const SEGMENT: &AsciiSet = &CONTROLS
+    .add(b' ')
+    .add(b'"')
+    .add(b'#')
+    .add(b'%')
+    .add(b'/')
+    .add(b'<')
+    .add(b'>')
+    .add(b'?')
+    .add(b'[')
+    .add(b'\\')
+    .add(b']')
+    .add(b'^')
+    .add(b'`')
+    .add(b'{')
+    .add(b'|')
+    .add(b'}');
 
 /// Arguments of a call.
 #[derive(Debug, Clone, Default)]
@@ -129,6 +150,17 @@ impl Connection {
         self.repeat(&prepared).await
     }
 
+    /// Calls an endpoint by its id and returns its response as one of the [`types`](crate::types).
+    pub async fn fetch<T: DeserializeOwned>(&self, id: &str, arguments: &Arguments) -> Result<T, Error> {
+        let endpoint = Description::embedded()
+            .endpoint(id)
+            .ok_or_else(|| Error::Setup(format!("the API has no endpoint {id}")))?;
+        let response = self.call(endpoint, arguments).await?;
+        let status = response.status;
+        serde_json::from_value(response.json())
+            .map_err(|error| Error::Answer { status, why: error.to_string() })
+    }
+
     /// Returns the current version of the resource, for callers that accept any version as long as it does not change in
     /// between.
     async fn version(&self, endpoint: &Endpoint, arguments: &Arguments) -> Result<String, Error> {
@@ -182,7 +214,7 @@ impl Connection {
         }
         let request = request
             .build()
-            .map_err(|error| Error::Setup(format!("the request cannot be written: {error}")))?;
+            .map_err(|error| Error::Setup(format!("the request cannot be serialized: {error}")))?;
         let url = request.url().to_string();
         match self.http.execute(request).await {
             Ok(response) => {
@@ -233,7 +265,7 @@ impl Connection {
                 )
             }
             Answer::Socket => {
-                let why = "it is joined as a stream, not called".to_owned();
+                let why = "it is a stream: join it instead".to_owned();
                 return Err(Error::Answer { status, why });
             }
             Answer::EventStream | Answer::JsonLines => {
@@ -261,7 +293,7 @@ pub(crate) fn refusal(status: u16, headers: &HeaderMap, body: &[u8]) -> Error {
             let media = header(headers, CONTENT_TYPE.as_str()).unwrap_or_else(|| "nothing".to_owned());
             Error::Answer {
                 status,
-                why: format!("a problem was expected and {media} came; is this address a muster server?"),
+                why: format!("expected a problem document, got {media}; is this address a muster server?"),
             }
         }
     }
@@ -285,7 +317,7 @@ fn fill(path: &str, values: &BTreeMap<String, String>) -> Result<String, Error> 
         match values.get(name).map(String::as_str) {
             None => Err(Error::Setup(format!("{name} is missing"))),
             Some("" | "." | "..") => Err(Error::Setup(format!("{name} must be a name or an id"))),
-            Some(value) => Ok(progenitor_client::encode_path(value)),
+            Some(value) => Ok(utf8_percent_encode(value, SEGMENT).to_string()),
         }
     });
     parts.collect::<Result<Vec<String>, Error>>().map(|parts| parts.join("/"))

@@ -7,7 +7,7 @@ use rand::TryRng;
 use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderValue};
 use url::Url;
 
-use crate::{Client, Error};
+use crate::Error;
 
 /// One request and its response, for a watcher.
 #[derive(Debug)]
@@ -40,8 +40,6 @@ pub struct Connector {
 /// A connection to the platform. Cheap to clone; clones share the sockets.
 #[derive(Clone)]
 pub struct Connection {
-    /// The typed client.
-    pub client: Client,
     pub(crate) http: reqwest::Client,
     pub(crate) server: String,
     pub(crate) watcher: Option<Watcher>,
@@ -106,7 +104,7 @@ impl Connector {
     pub fn connect(self) -> Result<Connection, Error> {
         let url = Url::parse(&self.server).map_err(|error| {
             Error::Setup(format!(
-                "the server's address {:?} cannot be read: {error}; write it as http://HOST:PORT",
+                "the server's address {:?} is invalid: {error}; write it as http://HOST:PORT",
                 self.server
             ))
         })?;
@@ -138,21 +136,15 @@ impl Connector {
             builder = builder.no_proxy();
         }
         let http =
-            builder.build().map_err(|error| Error::Setup(format!("no client can be made: {error}")))?;
-        Ok(Connection {
-            client: Client::new_with_client(&self.server, http.clone()),
-            http,
-            server: self.server,
-            watcher: self.watcher,
-            pause: self.pause,
-        })
+            builder.build().map_err(|error| Error::Setup(format!("no client can be created: {error}")))?;
+        Ok(Connection { http, server: self.server, watcher: self.watcher, pause: self.pause })
     }
 
     fn headers(&self) -> Result<HeaderMap, Error> {
         let mut headers = HeaderMap::new();
         if let Some(token) = &self.token {
             let mut value = HeaderValue::from_str(&format!("Bearer {token}"))
-                .map_err(|_| Error::Setup("the token holds characters that no token has".to_owned()))?;
+                .map_err(|_| Error::Setup("the token contains invalid characters".to_owned()))?;
             value.set_sensitive(true);
             headers.insert(AUTHORIZATION, value);
         }
@@ -161,6 +153,11 @@ impl Connector {
 }
 
 impl Connection {
+    /// Returns the HTTP client, for requests beside the API with the same credential.
+    pub fn http(&self) -> &reqwest::Client {
+        &self.http
+    }
+
     /// Returns the server's address.
     pub fn server(&self) -> &str {
         &self.server

@@ -135,7 +135,7 @@ impl EventStream {
         self.parser = Parser::default();
         match self.connection.call(operation, &arguments).await?.body {
             Body::Stream(chunks) => self.chunks = Some(chunks),
-            Body::Json(_) => return Err(Error::Answer { status: 200, why: "it is no stream".to_owned() }),
+            Body::Json(_) => return Err(Error::Answer { status: 200, why: "it is not a stream".to_owned() }),
         }
         Ok(())
     }

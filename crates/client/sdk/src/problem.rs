@@ -71,7 +71,7 @@ pub enum Error {
     #[error("{}: {}", .0.code, .0.detail)]
     Problem(Box<Problem>),
     /// The response is not the platform's, or of an unsupported version.
-    #[error("the answer is not one of the platform's (status {status}): {why}")]
+    #[error("the response is not one of the platform's (status {status}): {why}")]
     Answer {
         /// Its status.
         status: u16,

@@ -75,7 +75,7 @@ impl Connection {
     /// Joins a stream by the path from its creation.
     pub async fn join(&self, path: &str) -> Result<(StreamInput, StreamOutput), Error> {
         if !path.starts_with('/') {
-            return Err(Error::Setup(format!("{path:?} is no path of a stream")));
+            return Err(Error::Setup(format!("{path:?} is not the path of a stream")));
         }
         let key = generate_key();
         let request = self
@@ -93,10 +93,7 @@ impl Connection {
         }
         let accept = response.headers().get(SEC_WEBSOCKET_ACCEPT);
         if accept.is_none_or(|accept| accept.as_bytes() != derive_accept_key(key.as_bytes()).as_bytes()) {
-            return Err(Error::Answer {
-                status,
-                why: "its upgrade does not fit what was asked for".to_owned(),
-            });
+            return Err(Error::Answer { status, why: "its upgrade does not match the request".to_owned() });
         }
         let upgraded = response.upgrade().await.map_err(|error| Error::network(&self.server, &error))?;
         let socket = WebSocketStream::from_raw_socket(upgraded, Role::Client, Some(limits())).await;
@@ -154,7 +151,7 @@ impl StreamOutput {
         let lost = |cause: &str| Error::Lost { server: self.server.clone(), cause: cause.to_owned() };
         loop {
             let message = match tokio::time::timeout(SILENCE, self.source.next()).await {
-                Err(_) => return Err(lost("nothing was heard for a minute")),
+                Err(_) => return Err(lost("no message arrived for a minute")),
                 Ok(None) => return Err(lost("the stream was closed")),
                 Ok(Some(Err(error))) => return Err(lost(&error.to_string())),
                 Ok(Some(Ok(message))) => message,

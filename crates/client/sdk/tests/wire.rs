@@ -110,17 +110,15 @@ async fn refusals_are_typed_and_strangers_are_told_apart() {
 }
 
 #[tokio::test]
-async fn the_typed_client_reads_words_that_are_younger_than_itself() {
+async fn a_typed_call_reads_words_that_are_younger_than_itself() {
     let who = r#"{"kind":"user","id":"usr_1","name":"sam","roles":[{"role":"moon_keeper"}],"permissions":[],"new":1,
                   "token_id":"tok_1","expires_at":"2026-11-15T09:10:29Z"}"#;
     let server = Scripted::start(vec![ok(who), problem(403, "a_code_of_tomorrow")]);
-    let client = connection(&server).client;
-    let who = client.whoami().await.unwrap().into_inner();
+    let connection = connection(&server);
+    let who: muster_sdk::types::WhoAmI = connection.fetch("whoami", &Arguments::default()).await.unwrap();
     assert_eq!(who.roles[0].role, muster_sdk::types::Role::Unrecognised);
-    let Err(muster_sdk::ClientError::ErrorResponse(refused)) = client.whoami().await else {
-        panic!("it is a problem")
-    };
-    assert_eq!(refused.into_inner().detail, "so it is");
+    let refused = connection.fetch::<muster_sdk::types::WhoAmI>("whoami", &Arguments::default()).await;
+    assert_eq!(refused.unwrap_err().problem().unwrap().detail, "so it is");
 }
 
 #[tokio::test]

@@ -40,7 +40,7 @@ pub(super) async fn check(options: &Options, out: &mut (impl Write + Send)) -> R
         missing.extend(permissions(identity, out)?);
     }
     if missing.is_empty() {
-        writeln!(out, "all is in order")?;
+        writeln!(out, "everything is in order")?;
         return Ok(());
     }
     Err(Trouble::Said(format!("this adapter cannot do its work here: {} missing", missing.join(", "))))
@@ -55,7 +55,7 @@ async fn contract(
     let known = Description::embedded();
     let mut document = known
         .endpoint("whoami")
-        .ok_or_else(|| Error::Setup("the API has no whoami any more".to_owned()))?
+        .ok_or_else(|| Error::Setup("the API no longer has whoami".to_owned()))?
         .clone();
     document.path = "/openapi.json".to_owned();
     let text = account.connection.call(&document, &Arguments::default()).await?.json().to_string();

@@ -39,7 +39,7 @@ pub(super) async fn places(options: &Arc<Options>) -> Result<Vec<Arc<Platform>>,
                 let fresh = match minted.fresh(options).await {
                     Ok(fresh) => fresh,
                     Err(error) => {
-                        eprintln!("{} is left out: no token for it can be had: {error}", held.project_id);
+                        eprintln!("{} is left out: no token can be minted for it: {error}", held.project_id);
                         continue;
                     }
                 };

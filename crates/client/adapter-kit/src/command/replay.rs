@@ -42,9 +42,7 @@ async fn find(options: &Arc<Options>, step: &str) -> Result<(Arc<Platform>, Leas
             Err(error) => return Err(error.into()),
         }
     }
-    Err(Trouble::Said(format!(
-        "there is no step {step} where this account works; `lease-list` shows those there are"
-    )))
+    Err(Trouble::Said(format!("this account has no step {step}; `lease-list` lists the steps")))
 }
 
 async fn dry<A: Adapter>(
@@ -89,14 +87,14 @@ async fn under_lease<A: Adapter>(
         }
         let lease = Lease::new(place, &other.step, &chance, given_at);
         let failure =
-            Failure::retry(Duration::from_secs(1), "not_meant", "somebody tries another step by hand");
+            Failure::retry(Duration::from_secs(1), "not_meant", "another step is being tried by hand");
         if let Err(why) = lease.fail(failure).await {
-            tracing::warn!(step = %other.step.id, %why, "a step could not be handed back; its lease lapses");
+            tracing::warn!(step = %other.step.id, %why, "a step could not be returned; its lease lapses");
         }
     }
     let Some(found) = found else {
         return Err(Trouble::Said(format!(
-            "the step {step} cannot be leased now: it is held, over, or not yet due; `lease-list` shows which"
+            "the step {step} cannot be leased now: it is leased, over, or not yet due; `lease-list` shows which"
         )));
     };
     let (_stopper, stop) = stop();
@@ -110,10 +108,10 @@ async fn under_lease<A: Adapter>(
 
 fn sentence(ended: &Ended) -> String {
     match ended {
-        Ended::Completed => "completed; the platform looks for itself now".to_owned(),
-        Ended::Failed => "failed, as the platform was told".to_owned(),
-        Ended::GivenUp(lost) => format!("given up: {lost}"),
-        Ended::Unwanted(why) => format!("nobody wanted to hear how it ended: {why}"),
-        Ended::HandedBack => "handed back".to_owned(),
+        Ended::Completed => "completed; the platform verifies it now".to_owned(),
+        Ended::Failed => "failed; reported to the platform".to_owned(),
+        Ended::GivenUp(lost) => format!("abandoned: {lost}"),
+        Ended::Unwanted(why) => format!("the platform rejected the result: {why}"),
+        Ended::HandedBack => "returned".to_owned(),
     }
 }

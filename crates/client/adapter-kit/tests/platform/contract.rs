@@ -44,7 +44,7 @@ impl World {
     pub(super) fn lease(&mut self, who: &Who, body: &Value) -> Answer {
         let wish: AdapterStepLease = read(body)?;
         if wish.adapter.contract != 1 {
-            return Err((409, "invalid_state", "this platform speaks contract 1".to_owned()));
+            return Err((409, "invalid_state", "this platform supports contract 1".to_owned()));
         }
         let most = usize::try_from(wish.most.unwrap_or(16)).unwrap();
         let life = Duration::from_secs(wish.lease_seconds.unwrap_or(30).unsigned_abs());

@@ -72,8 +72,7 @@ impl Part {
 
     fn changed(&self) -> Failure {
         let detail = format!("{} changed while it was read; nothing was published", self.path.display());
-        Failure::new(Exit::Failed, "file_changed", detail)
-            .next("push it again once nothing writes to it any more")
+        Failure::new(Exit::Failed, "file_changed", detail).next("push it again when no process writes to it")
     }
 
     /// Opens the file, if it is unchanged.

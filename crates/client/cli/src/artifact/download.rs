@@ -64,9 +64,9 @@ impl Target<'_> {
             if !left_before || !download(registry, wanted, &part, bar).await? {
                 let _ = std::fs::remove_file(&part);
                 let detail =
-                    format!("what the registry gave for {name} does not have the digest {}", wanted.digest);
+                    format!("the registry's content for {name} does not have the digest {}", wanted.digest);
                 return Err(Failure::new(Exit::Failed, "digest_mismatch", detail)
-                    .next("do not use it; `muster artifact verify` reads it on the server"));
+                    .next("do not use it; `muster artifact verify` verifies it on the server"));
             }
         }
         std::fs::rename(&part, &path).map_err(unwritable(&path))?;
@@ -108,7 +108,7 @@ impl Target<'_> {
         Err(Failure::new(
             Exit::Conflict,
             "file_there",
-            format!("{} is there, with another content", path.display()),
+            format!("{} exists with different content", path.display()),
         )
         .next("pull into another folder, or add --overwrite"))
     }
@@ -121,7 +121,7 @@ fn make_folder(path: &Path) -> Result<()> {
         Ok(_) => Err(Failure::new(
             Exit::Conflict,
             "file_there",
-            format!("{} is there, and is no folder", path.display()),
+            format!("{} exists and is not a folder", path.display()),
         )
         .next("pull into another folder")),
         Err(_) => std::fs::create_dir(path).map_err(unwritable(path)),
@@ -180,7 +180,7 @@ async fn download(registry: &Registry, wanted: &Wanted, part: &Path, bar: &Bar) 
                             patience.renew();
                         }
                         Ok(None) if at == wanted.size => break None,
-                        Ok(None) => break Some(Trouble::Network("it ended too early".to_owned())),
+                        Ok(None) => break Some(Trouble::Network("the content ended too early".to_owned())),
                         Err(error) => break Some(Trouble::Network(deepest(&error))),
                     }
                 }

@@ -108,7 +108,7 @@ impl Layout {
     fn add(&self, descriptor: &Value, parcel: &mut Parcel, depth: usize) -> Result<()> {
         let digest = digest_of(descriptor)?;
         if depth == 0 {
-            return Err(broken("its indexes hold one another too deeply"));
+            return Err(broken("its indexes are nested too deeply"));
         }
         if parcel.manifests.iter().any(|known| known.digest == digest) {
             return Ok(());
@@ -116,7 +116,7 @@ impl Layout {
         let content = self.blob(&digest)?.ok_or_else(|| missing(&digest))?;
         let bytes = short(&content)?;
         if Digest::of(&bytes) != digest {
-            return Err(broken(&format!("the manifest {digest} has another content than its name says")));
+            return Err(broken(&format!("the content of manifest {digest} does not match its digest")));
         }
         let manifest = parse(&bytes)?;
         for child in manifest["manifests"].as_array().into_iter().flatten() {
@@ -146,7 +146,7 @@ impl Layout {
             return if elsewhere { Ok(()) } else { Err(missing(&digest)) };
         };
         if descriptor["size"].as_u64() != Some(content.length()) {
-            return Err(broken(&format!("{digest} has another size than its manifest says")));
+            return Err(broken(&format!("the size of {digest} differs from its manifest")));
         }
         let name = format!("{what} {}", &digest.hex()[..12]);
         parcel.items.push(Item { name, digest, content });
@@ -167,23 +167,24 @@ pub(super) fn is_index(manifest: &Value, media_type: &str) -> bool {
 }
 
 fn broken(why: &str) -> Failure {
-    Failure::usage(format!("the OCI layout cannot be used: {why}"))
-        .next("write it anew, such as with `skopeo copy docker://… oci:FOLDER:TAG`")
+    Failure::usage(format!("the OCI layout is invalid: {why}"))
+        .next("write it again, such as with `skopeo copy docker://… oci:FOLDER:TAG`")
 }
 
 fn missing(digest: &Digest) -> Failure {
-    broken(&format!("it does not hold {digest}"))
+    broken(&format!("it lacks {digest}"))
 }
 
 fn short(content: &Content) -> Result<Bytes> {
     if content.length() > LONGEST_MANIFEST {
-        return Err(broken("a manifest in it is longer than manifests are"));
+        return Err(broken("one of its manifests is too long"));
     }
     content.read(0, LONGEST_MANIFEST as usize)
 }
 
 fn parse(bytes: &[u8]) -> Result<Value> {
-    serde_json::from_slice(bytes).map_err(|error| broken(&format!("a manifest in it is no JSON: {error}")))
+    serde_json::from_slice(bytes)
+        .map_err(|error| broken(&format!("one of its manifests is not JSON: {error}")))
 }
 
 pub(super) fn digest_of(descriptor: &Value) -> Result<Digest> {
@@ -208,5 +209,5 @@ fn several(listed: &[Value], why: &str) -> Failure {
         .iter()
         .filter_map(|found| found["annotations"][REF_NAME].as_str().or(found["digest"].as_str()));
     let names = names.map(|name| printable(name).into_owned()).collect::<Vec<_>>().join(", ");
-    Failure::usage(format!("the OCI layout: {why}")).next(format!("say which with --manifest: {names}"))
+    Failure::usage(format!("the OCI layout: {why}")).next(format!("choose one with --manifest: {names}"))
 }

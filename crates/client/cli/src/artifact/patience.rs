@@ -44,8 +44,8 @@ impl Patience {
         };
         let pause = (PAUSES.0 * 2_u32.pow(self.troubles - 1)).max(asked.unwrap_or_default()).min(PAUSES.1);
         bar.remark(match trouble {
-            Trouble::Network(_) => "the connection broke; trying again",
-            Trouble::Refused(_) => "the registry is busy; trying again",
+            Trouble::Network(_) => "the connection broke; retrying",
+            Trouble::Refused(_) => "the registry is busy; retrying",
         });
         tokio::time::sleep(pause).await;
         Ok(())

@@ -26,22 +26,30 @@ pub(crate) fn command() -> Command {
     Command::new("pull")
         .about("Fetch an artifact: its files, or an image as an OCI layout")
         .long_about(
-            "Fetch an artifact: its files by their names, or an image as an OCI layout, which `skopeo copy oci:FOLDER:TAG …` and \
-             `podman load -i FOLDER` read.\n\nEverything is verified by its digest. What is in the folder already and is the same is not \
-             fetched again; what was under way is gone on with.\n\nNeeds the permission repository.pull.",
+            "Fetch an artifact: its files by their names, or an image as an OCI layout, which `skopeo copy \
+             oci:FOLDER:TAG …` and `podman load -i FOLDER` read.\n\n\
+             Everything is verified by its digest. Identical files in the folder are not fetched again; \
+             interrupted downloads continue.\n\n\
+             Needs the permission repository.pull.",
         )
         .arg(
             Arg::new("artifact")
                 .value_name("REPOSITORY[:TAG|@DIGEST]")
                 .required(true)
-                .help("What to fetch; also an artifact's id [default tag: latest]"),
+                .help("Artifact to fetch, also by its id [default tag: latest]"),
         )
-        .arg(Arg::new("folder").value_name("FOLDER").required(true).value_hint(ValueHint::DirPath).help("Into which folder; it is made"))
+        .arg(
+            Arg::new("folder")
+                .value_name("FOLDER")
+                .required(true)
+                .value_hint(ValueHint::DirPath)
+                .help("Target folder; created if missing"),
+        )
         .arg(
             Arg::new("overwrite")
                 .long("overwrite")
                 .action(ArgAction::SetTrue)
-                .help("Replace files that are there with another content"),
+                .help("Replace existing files that have different content"),
         )
         .arg(project_argument())
         .after_help(examples::of("artifact pull").unwrap_or_default())
@@ -69,7 +77,7 @@ pub(crate) async fn pull(context: &Context, matches: &ArgMatches) -> Result<()> 
     let found = registry.manifest(&wanted).await?.ok_or_else(|| nothing(&reference.repository, &wanted))?;
     let folder = Path::new(word("folder"));
     std::fs::create_dir_all(folder)
-        .map_err(|error| Failure::local(&format!("{} cannot be made", folder.display()), error))?;
+        .map_err(|error| Failure::local(&format!("{} cannot be created", folder.display()), error))?;
     let target = Target { folder, overwrite: matches.get_flag("overwrite") };
     let manifest = parse(&found)?;
     let fetching = Fetching { registry: &registry, target: &target, progress: context.progress() };
@@ -94,7 +102,7 @@ pub(crate) async fn pull(context: &Context, matches: &ArgMatches) -> Result<()> 
 
 fn nothing(repository: &str, wanted: &str) -> Failure {
     Failure::new(Exit::NotFound, "not_found", format!("the repository {repository} has no {wanted}"))
-        .next(format!("`muster repository tags {repository}` shows what there is"))
+        .next(format!("`muster repository tags {repository}` lists its tags"))
 }
 
 fn strange(why: &str) -> Failure {
@@ -103,7 +111,7 @@ fn strange(why: &str) -> Failure {
 
 fn parse(found: &Fetched) -> Result<Value> {
     serde_json::from_slice(&found.bytes)
-        .map_err(|error| strange(&format!("its manifest is no JSON: {error}")))
+        .map_err(|error| strange(&format!("its manifest is not JSON: {error}")))
 }
 
 /// Reports whether it is an artifact of files: by its type, or because it has no configuration and a name for every
@@ -127,11 +135,11 @@ impl Fetching<'_> {
         for layer in layers {
             let name = layer["annotations"][TITLE].as_str().unwrap_or_default();
             if !is_safe(name) || name.split('/').next() == Some(".muster-parts") {
-                return Err(strange(&format!("{:?} is no safe name of a file", printable(name)))
-                    .next("whoever made it can push it again with `muster artifact push`"));
+                return Err(strange(&format!("{:?} is not a safe file name", printable(name)))
+                    .next("ask its publisher to push it again with `muster artifact push`"));
             }
             if !names.insert(name) {
-                return Err(strange(&format!("it has two files of the name {:?}", printable(name))));
+                return Err(strange(&format!("it has two files named {:?}", printable(name))));
             }
         }
         for layer in layers {
@@ -142,14 +150,14 @@ impl Fetching<'_> {
     }
 
     async fn blob(&self, descriptor: &Value, path: &str, shown: &str) -> Result<()> {
-        let digest = digest_of(descriptor).map_err(|_| strange("a digest in its manifest cannot be read"))?;
+        let digest = digest_of(descriptor).map_err(|_| strange("its manifest contains an invalid digest"))?;
         let size =
-            descriptor["size"].as_u64().ok_or_else(|| strange("a size in its manifest cannot be read"))?;
+            descriptor["size"].as_u64().ok_or_else(|| strange("its manifest contains an invalid size"))?;
         let bar = self.progress.begin(shown, "fetching", size);
         let wanted = Wanted { digest, size };
         let got =
             self.target.fetch(self.registry, &wanted, path, &bar).await.inspect_err(|_| bar.vanish())?;
-        bar.end(if got == Got::Now { "fetched" } else { "there already:" });
+        bar.end(if got == Got::Now { "fetched" } else { "already present:" });
         Ok(())
     }
 
@@ -158,7 +166,7 @@ impl Fetching<'_> {
         let folder = self.target.folder;
         for part in ["blobs", "blobs/sha256"] {
             std::fs::create_dir_all(folder.join(part)).map_err(|error| {
-                Failure::local(&format!("{} cannot be made", folder.join(part).display()), error)
+                Failure::local(&format!("{} cannot be created", folder.join(part).display()), error)
             })?;
         }
         self.parts(found, manifest, DEPTH).await?;
@@ -181,14 +189,14 @@ impl Fetching<'_> {
 
     async fn parts(&self, found: &Fetched, manifest: &Value, depth: usize) -> Result<()> {
         if depth == 0 {
-            return Err(strange("its indexes hold one another too deeply"));
+            return Err(strange("its indexes are nested too deeply"));
         }
         if is_index(manifest, &found.media_type) {
             for child in manifest["manifests"].as_array().into_iter().flatten() {
-                let digest = digest_of(child).map_err(|_| strange("a digest in its index cannot be read"))?;
+                let digest = digest_of(child).map_err(|_| strange("its index contains an invalid digest"))?;
                 let fetched = self.registry.manifest(&digest.to_string()).await?;
                 let fetched =
-                    fetched.ok_or_else(|| strange(&format!("the repository lacks its part {digest}")))?;
+                    fetched.ok_or_else(|| strange(&format!("the repository lacks its manifest {digest}")))?;
                 let inner = parse(&fetched)?;
                 Box::pin(self.parts(&fetched, &inner, depth - 1)).await?;
             }
@@ -196,7 +204,7 @@ impl Fetching<'_> {
         let layers = manifest["layers"].as_array().into_iter().flatten().map(|layer| ("layer", layer));
         let config = manifest.get("config").map(|config| ("config", config));
         for (what, part) in config.into_iter().chain(layers) {
-            let digest = digest_of(part).map_err(|_| strange("a digest in its manifest cannot be read"))?;
+            let digest = digest_of(part).map_err(|_| strange("its manifest contains an invalid digest"))?;
             let shown = format!("{what} {}", &digest.hex()[..12]);
             self.blob(part, &format!("blobs/sha256/{}", digest.hex()), &shown).await?;
         }

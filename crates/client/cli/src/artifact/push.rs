@@ -20,14 +20,17 @@ use crate::operate::show;
 pub(crate) fn command() -> Command {
     Command::new("push")
         .override_usage("muster artifact push [OPTIONS] <SOURCE>... [REPOSITORY[:TAG]]")
-        .about("Push files or an image, and publish it as an artifact")
+        .about("Push files or an image and publish them as an artifact")
         .long_about(
-            "Push files or an image, and publish it as an artifact, a draft.\n\nSOURCE is a folder or files, which become an artifact of \
-             files: everything that is in a folder, by its name. Or it is an image: a folder or an archive that is an OCI layout, \
-             such as `skopeo copy … oci:FOLDER:TAG` and `podman save --format oci-archive` write. The last word is the repository, \
-             with a tag if one is wanted; without one, the source's own name and the beginning of the digest.\n\nWhat the \
-             repository has is not sent again. If the connection breaks, it goes on where it stopped; if the command is ended, \
-             the same command goes on later.\n\nNeeds the permission repository.push.",
+            "Push files or an image and publish them as an artifact, a draft.\n\n\
+             SOURCE is a folder or files, which become an artifact of files: everything in a folder, by its \
+             name. Or it is an image: a folder or an archive in OCI layout, such as `skopeo copy … \
+             oci:FOLDER:TAG` and `podman save --format oci-archive` write. The last argument is the \
+             repository, optionally with a tag; the default is the source's own name and the beginning of \
+             the digest.\n\n\
+             Content that the repository has is not sent again. A broken upload continues where it stopped; \
+             so does the same command after an interruption.\n\n\
+             Needs the permission repository.push.",
         )
         .arg(
             Arg::new("words")
@@ -35,21 +38,26 @@ pub(crate) fn command() -> Command {
                 .required(true)
                 .num_args(1..)
                 .value_hint(ValueHint::AnyPath)
-                .help("Files, a folder or an image; then the repository, if there is more than one word"),
+                .help("Files, a folder or an image; then the repository, if there is more than one argument"),
         )
-        .arg(Arg::new("to").long("to").value_name("REPOSITORY[:TAG]").help("The repository; then all words are sources"))
+        .arg(
+            Arg::new("to")
+                .long("to")
+                .value_name("REPOSITORY[:TAG]")
+                .help("The repository; then all arguments are sources"),
+        )
         .arg(
             Arg::new("manifest")
                 .long("manifest")
                 .value_name("NAME")
-                .help("Which image of an OCI layout that has several: by its name in there, or its digest"),
+                .help("Image of an OCI layout with several: by its name in the layout, or its digest"),
         )
         .arg(
             Arg::new("as-files")
                 .long("as-files")
                 .action(ArgAction::SetTrue)
                 .conflicts_with("manifest")
-                .help("Push an OCI layout or an archive of an image as the files that it is"),
+                .help("Push an OCI layout or an image archive as plain files"),
         )
         .arg(project_argument())
         .after_help(examples::of("artifact push").unwrap_or_default())
@@ -69,9 +77,7 @@ pub(crate) async fn push(context: &Context, matches: &ArgMatches) -> Result<()> 
         Which::Tag(tag) => Some(tag.as_str()),
         Which::Unsaid => None,
         Which::Digest(_) => {
-            return Err(Failure::usage(
-                "content has the digest that it has: say REPOSITORY or REPOSITORY:TAG",
-            ));
+            return Err(Failure::usage("a digest cannot be chosen: use REPOSITORY or REPOSITORY:TAG"));
         }
     };
     let manifest = matches.get_one::<String>("manifest").map(String::as_str);
@@ -88,23 +94,19 @@ fn split(words: &[&str], to: Option<&str>) -> Result<(Vec<PathBuf>, Reference)> 
     let paths = |words: &[&str]| words.iter().map(PathBuf::from).collect::<Vec<_>>();
     match (words, to) {
         (_, Some(to)) => Ok((paths(words), Reference::parse(to)?)),
-        ([], None) => Err(Failure::usage("there is nothing to push")),
+        ([], None) => Err(Failure::usage("nothing to push")),
         ([source], None) => {
             let whole = std::fs::canonicalize(source).unwrap_or_else(|_| PathBuf::from(source));
             let name = whole.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
             let repository = repository_for(&name).ok_or_else(|| {
-                Failure::usage(format!("{source} has no name that could be a repository's"))
-                    .next("say --to REPOSITORY")
+                Failure::usage(format!("{source} is not a valid repository name")).next("add --to REPOSITORY")
             })?;
             Ok((paths(words), Reference { repository, which: Which::Unsaid }))
         }
         ([sources @ .., last], None) if Path::new(last).exists() => Err(Failure::usage(format!(
-            "{last} is the last word, which is the repository, and also a file or folder here"
+            "{last}, the last argument, is the repository, and also a file or folder here"
         ))
-        .next(format!(
-            "say --to REPOSITORY if it is to be pushed, or `{} --to {last}` if not",
-            sources.join(" ")
-        ))),
+        .next(format!("add --to REPOSITORY to push it, or use `{} --to {last}`", sources.join(" ")))),
         ([sources @ .., last], None) => Ok((paths(sources), Reference::parse(last)?)),
     }
 }
@@ -124,14 +126,14 @@ async fn deliver(
         let sent = send(registry, &pending, &item.digest, &item.content, &bar)
             .await
             .inspect_err(|_| bar.vanish())?;
-        bar.end(if sent == Sent::Now { "sent" } else { "there already:" });
+        bar.end(if sent == Sent::Now { "sent" } else { "already present:" });
     }
     // A file changed after it was sent no longer matches the pushed content.
     for item in &parcel.items {
         item.content.still_the_same()?;
     }
     let Some((last, children)) = parcel.manifests.split_last() else {
-        return Err(Failure::usage("there is nothing to push"));
+        return Err(Failure::usage("nothing to push"));
     };
     for child in children {
         put(registry, &child.digest.to_string(), child).await?;

@@ -28,15 +28,15 @@ impl Reference {
             }
             None => match text.rsplit_once(':') {
                 Some((_, tag)) if !is_tag(tag) => {
-                    return Err(Failure::usage(format!("{tag:?} is no tag"))
-                        .next("use letters, digits, . _ and -, 128 at the most"));
+                    return Err(Failure::usage(format!("invalid tag {tag:?}"))
+                        .next("use at most 128 letters, digits, . _ and -"));
                 }
                 Some((repository, tag)) => (repository, Which::Tag(tag.to_owned())),
                 None => (text, Which::Unsaid),
             },
         };
         if !is_repository(repository) {
-            return Err(Failure::usage(format!("{repository:?} is no name of a repository")).next(
+            return Err(Failure::usage(format!("invalid repository name {repository:?}")).next(
                 "use lower-case letters and digits, with . _ - between them and / between parts, without the project in front: train/base",
             ));
         }

@@ -3,7 +3,6 @@
 
 use bytes::Bytes;
 use muster_sdk::Connection;
-use muster_sdk::generated::ClientInfo as _;
 use muster_trust::Digest;
 use reqwest::header::{ACCEPT, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, HeaderMap, LOCATION, RANGE};
 use reqwest::{Method, RequestBuilder, Response};
@@ -47,7 +46,7 @@ impl Registry {
         repository: &str,
     ) -> Result<Self> {
         Ok(Self {
-            http: connection.client.client().clone(),
+            http: connection.http().clone(),
             server: connection.server().to_owned(),
             name: format!("{}/{repository}", qualified(connection, project).await?),
             verbose: context.is_verbose(),
@@ -104,7 +103,7 @@ impl Registry {
         let answer = self.send(self.ask(Method::POST, "blobs/uploads/").header(CONTENT_LENGTH, 0)).await?;
         let location = header(answer.headers(), LOCATION.as_str()).unwrap_or_default();
         self.own(&location)
-            .ok_or_else(|| Trouble::Network("the registry did not say where the upload goes on".to_owned()))
+            .ok_or_else(|| Trouble::Network("the registry returned no location for the upload".to_owned()))
     }
 
     /// Validates an upload location of this repository. Any other address is not followed: the token would be sent there.
@@ -184,9 +183,9 @@ impl Registry {
             return Err(Failure::new(
                 Exit::Failed,
                 "digest_mismatch",
-                format!("the registry gave a manifest whose digest is {digest}, not {wanted}"),
+                format!("the registry returned a manifest with the digest {digest}, not {wanted}"),
             )
-            .next("do not use it; tell whoever runs the platform"));
+            .next("do not use it; report it to the platform's operators"));
         }
         Ok(Some(Fetched { bytes, digest, media_type }))
     }
@@ -199,11 +198,7 @@ impl Registry {
         {
             bytes.extend_from_slice(&piece);
             if bytes.len() as u64 > LONGEST_MANIFEST {
-                return Err(Failure::new(
-                    Exit::Failed,
-                    "strange_answer",
-                    "the manifest is longer than manifests are",
-                ));
+                return Err(Failure::new(Exit::Failed, "strange_answer", "the manifest is too long"));
             }
         }
         Ok(bytes.into())
@@ -224,7 +219,7 @@ impl Registry {
             Trouble::Network(cause) => {
                 let detail = format!("the connection to {} failed: {cause}", self.server);
                 Failure::new(Exit::Unavailable, "connection_lost", detail)
-                    .next("repeat the same command: it goes on where it stopped")
+                    .next("repeat the same command: it continues where it stopped")
             }
             Trouble::Refused(refusal) => refusal.failure(),
         }

@@ -23,12 +23,14 @@ use crate::operate::show;
 
 pub(crate) fn command() -> Command {
     Command::new("sign")
-        .about("Sign an artifact with a key of yours, and look whether that counts")
+        .about("Sign an artifact and verify whether the signature counts")
         .long_about(
-            "Sign an artifact with a key of yours, and look whether that counts: the project must trust the key (`muster key create`).\n\nThe \
-             key never leaves this machine. What is signed is the digest; of an artifact of files, the list of its files, as \
-             `model_signing` does it, so that the files can be verified wherever they are copied to.\n\nNeeds the permissions \
-             repository.push and artifact.verify.",
+            "Sign an artifact and verify whether the signature counts: the project must trust the key \
+             (`muster key create`).\n\n\
+             The key never leaves this machine. The digest is signed; for an artifact of files, the list of \
+             its files, as `model_signing` does it, so that copies of the files can be verified \
+             anywhere.\n\n\
+             Needs the permissions repository.push and artifact.verify.",
         )
         .arg(artifact_argument())
         .arg(
@@ -45,7 +47,7 @@ pub(crate) fn command() -> Command {
                 .value_name("FORM")
                 .value_parser(["bundle", "tag", "both"])
                 .default_value("bundle")
-                .help("bundle: attached to it, as cosign 3 does; tag: beside it under sha256-….sig, for cosign 1 and 2, where two who sign at once can lose one"),
+                .help("bundle: attached to it, as cosign 3 does; tag: beside it under sha256-….sig, for cosign 1 and 2, where concurrent signers can overwrite each other"),
         )
         .arg(project_argument())
         .after_help(examples::of("artifact sign").unwrap_or_default())
@@ -63,7 +65,7 @@ pub(crate) async fn sign(context: &Context, matches: &ArgMatches) -> Result<()> 
     let registry = Registry::of(context, &connection, &project, &repository).await?;
     let found = registry.manifest(&digest).await?.ok_or_else(|| {
         Failure::new(Exit::NotFound, "not_found", format!("the registry does not hold {repository}@{digest}"))
-            .next("what is in another registry is signed there")
+            .next("sign it in the registry that holds it")
     })?;
     let form = word("form");
     if form != "tag" {
@@ -77,7 +79,7 @@ pub(crate) async fn sign(context: &Context, matches: &ArgMatches) -> Result<()> 
     show(context, &["artifact", "verify"], verified)?;
     if !trusted {
         eprintln!(
-            "it is signed, and that does not count here yet; next: muster key create NAME --file {}.pub, then muster artifact verify {}",
+            "signed, but the project does not trust the key yet; next: muster key create NAME --file {}.pub, then muster artifact verify {}",
             word("key"),
             word("artifact")
         );
@@ -95,7 +97,7 @@ fn read_key(path: &Path) -> Result<PrivateKey> {
     let mode = std::fs::metadata(path).map_err(failed)?.permissions().mode();
     if mode & 0o077 != 0 {
         return Err(Failure::local(
-            &format!("{shown} is a private key, and others on this machine may read it"),
+            &format!("{shown} is a private key that other users of this machine can read"),
             "it is not used so",
         )
         .next(format!("chmod 600 {shown}")));
@@ -155,7 +157,7 @@ async fn put(context: &Context, registry: &Registry, attachment: Attachment, ref
 /// Returns the files of an artifact of files, with their digests.
 fn files(found: &Fetched) -> Result<Option<Vec<(String, Digest)>>> {
     let manifest: Value = serde_json::from_slice(&found.bytes).map_err(|error| {
-        Failure::new(Exit::Failed, "strange_manifest", format!("the manifest is no JSON: {error}"))
+        Failure::new(Exit::Failed, "strange_manifest", format!("the manifest is not JSON: {error}"))
     })?;
     if manifest["artifactType"] != FILES {
         return Ok(None);

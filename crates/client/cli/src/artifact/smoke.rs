@@ -17,25 +17,45 @@ use crate::operation::watch::{limit, timeout, to_the_end};
 
 pub(crate) fn command() -> Command {
     Command::new("smoke")
-        .about("Run an image once in a cell of its own, as evidence for staging it")
+        .about("Run an image once in its own cell, as evidence for staging it")
         .long_about(
-            "Run an image once in a cell of its own, as evidence for staging it: the cell is made from the very digest, seen running \
-             by its node's agent, and destroyed. Its id is what `muster artifact promote --smoke-cell` takes. With a command, \
-             that is run in the cell and must end with 0.\n\nNeeds the permissions cell.create and cell.destroy, with a command \
-             stream.create, with --promote artifact.promote.",
+            "Run an image once in its own cell, as evidence for staging it: the cell is created from the \
+             exact digest, verified as running by its node's agent, and destroyed. Pass its id to `muster \
+             artifact promote --smoke-cell`. A command, if given, runs in the cell and must end with 0.\n\n\
+             Needs the permissions cell.create and cell.destroy, with a command stream.create, with \
+             --promote artifact.promote.",
         )
         .arg(artifact_argument())
-        .arg(Arg::new("allocation").long("allocation").value_name("ALLOCATION").required(true).help("In which allocation, by id or name"))
-        .arg(Arg::new("command").value_name("COMMAND").num_args(1..).last(true).help("What to run in it; no shell looks at the words"))
-        .arg(Arg::new("promote").long("promote").action(ArgAction::SetTrue).help("Then promote it to staged with this evidence"))
+        .arg(
+            Arg::new("allocation")
+                .long("allocation")
+                .value_name("ALLOCATION")
+                .required(true)
+                .help("Allocation to run in, by id or name"),
+        )
+        .arg(
+            Arg::new("command")
+                .value_name("COMMAND")
+                .num_args(1..)
+                .last(true)
+                .help("Command to run in it, without a shell"),
+        )
+        .arg(
+            Arg::new("promote")
+                .long("promote")
+                .action(ArgAction::SetTrue)
+                .help("Then promote it to staged with this evidence"),
+        )
         .arg(
             Arg::new("reason")
                 .long("reason")
                 .value_name("REASON")
                 .default_value("its smoke test passed")
-                .help("Why it is promoted, for the record"),
+                .help("Reason for the promotion, for the record"),
         )
-        .arg(timeout("Stop waiting after this long: 90s, 10m [default: never; the platform has a deadline of its own]"))
+        .arg(timeout(
+            "Stop waiting after this long: 90s, 10m [default: never; the platform has a deadline of its own]",
+        ))
         .arg(project_argument())
         .after_help(examples::of("artifact smoke").unwrap_or_default())
 }
@@ -48,8 +68,8 @@ pub(crate) async fn smoke(context: &Context, matches: &ArgMatches) -> Result<()>
     let artifact = about(&connection, "artifact_get", (&project, word("artifact")), None).await?;
     let text = |name: &str| artifact[name].as_str().unwrap_or_default().to_owned();
     if artifact["kind"] != "oci" {
-        return Err(Failure::usage("only images run; this artifact is made of files")
-            .next("mount or fetch files in a cell of an image, and test that"));
+        return Err(Failure::usage("only images run; this artifact consists of files")
+            .next("mount or fetch the files in a cell of an image, and test that"));
     }
     let cell = make(context, &connection, matches, &project, &text("digest"), word("allocation")).await?;
     let named = Named { project: project.clone(), cell: cell.clone() };
@@ -68,7 +88,7 @@ pub(crate) async fn smoke(context: &Context, matches: &ArgMatches) -> Result<()>
         Output::Json => show(context, &["artifact", "smoke"], json!({"cell_id": cell, "artifact": artifact})),
         Output::Table if matches.get_flag("promote") => show(context, &["artifact", "promote"], artifact),
         Output::Table => say(&format!(
-            "{cell} was seen running\nnext: muster artifact promote {} --to staged --smoke-cell {cell} --reason REASON\n",
+            "{cell} was verified running\nnext: muster artifact promote {} --to staged --smoke-cell {cell} --reason REASON\n",
             word("artifact")
         )),
     }
@@ -91,7 +111,7 @@ async fn make(
     let operation = &started["operation"];
     let cell = operation["subject_id"].as_str().unwrap_or_default().to_owned();
     finish(context, connection, operation, matches).await.map_err(|failure| {
-        let next = failure.next.clone().unwrap_or_else(|| format!("`muster cell get {cell}` says more"));
+        let next = failure.next.clone().unwrap_or_else(|| format!("`muster cell get {cell}` shows details"));
         failure.next(next)
     })?;
     Ok(cell)
@@ -103,7 +123,7 @@ async fn destroy(
     named: &Named,
     matches: &ArgMatches,
 ) -> Result<()> {
-    let body = json!({"reason": "its smoke test is over"});
+    let body = json!({"reason": "smoke test finished"});
     let started = call(connection, operation("cell_destroy")?, &named.arguments(Some(body))).await?;
     finish(context, connection, &started["operation"], matches).await
 }
@@ -128,8 +148,8 @@ async fn run(connection: &Connection, matches: &ArgMatches, named: &Named) -> Re
     let body = json!({"command": {"command": words, "terminal": false}});
     let (mut input, mut output) = join(connection, named, operation("stream_create")?, body).await?;
     let failed = |why: String| {
-        Failure::new(Exit::Failed, "smoke_failed", format!("the smoke test did not pass: {why}"))
-            .next("mend the image and push it again; `muster cell list` shows that the cell is gone")
+        Failure::new(Exit::Failed, "smoke_failed", format!("the smoke test failed: {why}"))
+            .next("fix the image and push it again; `muster cell list` shows whether the cell is gone")
     };
     loop {
         match output.next().await.map_err(|error| Failure::call(None, error))? {

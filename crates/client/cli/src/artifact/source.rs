@@ -55,7 +55,7 @@ pub(super) fn read(sources: &[PathBuf], said: &Said<'_>, progress: &Progress) ->
         return layout.parcel(said.manifest, said.tag);
     }
     if said.manifest.is_some() {
-        return Err(Failure::usage("--manifest says which image of an OCI layout, and these are files"));
+        return Err(Failure::usage("--manifest selects an image of an OCI layout, but these are files"));
     }
     files(sources, progress)
 }
@@ -72,7 +72,7 @@ fn layout(source: &Path) -> Result<Option<Layout>> {
         Archive::Other => Ok(None),
         Archive::Docker => {
             let shown = source.display();
-            Err(Failure::usage(format!("{shown} is an image in the older form of `docker save`")).next(format!(
+            Err(Failure::usage(format!("{shown} is an image in the legacy format of `docker save`")).next(format!(
                 "skopeo copy docker-archive:{shown} oci:FOLDER:TAG, then push FOLDER; --as-files pushes the archive itself as a file"
             )))
         }
@@ -139,23 +139,21 @@ fn named(sources: &[PathBuf]) -> Result<Vec<(String, PathBuf)>> {
         }
     }
     if found.is_empty() {
-        return Err(
-            Failure::usage("there is no file to push").next("name a file, or a folder that holds one")
-        );
+        return Err(Failure::usage("no file to push").next("name a file, or a folder that holds one"));
     }
     found.sort();
     let mut titles = BTreeSet::new();
     for (title, path) in &found {
         if !is_safe(title) {
             return Err(Failure::usage(format!(
-                "{} has a name that not every file system takes",
+                "the name of {} is not valid on every file system",
                 path.display()
             ))
-            .next("rename it: no control characters, no \\, 255 bytes a part at the most"));
+            .next("rename it: no control characters, no \\, at most 255 bytes per part"));
         }
         if !titles.insert(title) {
-            return Err(Failure::usage(format!("two files would be called {title:?}"))
-                .next("push the folder that they are in"));
+            return Err(Failure::usage(format!("two files have the name {title:?}"))
+                .next("push their folder instead"));
         }
     }
     Ok(found)
@@ -168,7 +166,7 @@ fn walk(folder: &Path, prefix: &str, found: &mut Vec<(String, PathBuf)>) -> Resu
         let entry = entry.map_err(failed)?;
         let path = entry.path();
         let name = entry.file_name().into_string().map_err(|_| {
-            Failure::usage(format!("the name of {} is no UTF-8", path.display())).next("rename it")
+            Failure::usage(format!("the name of {} is not UTF-8", path.display())).next("rename it")
         })?;
         let title = format!("{prefix}{name}");
         let is_link = entry.file_type().map_err(failed)?.is_symlink();
@@ -281,7 +279,7 @@ mod tests {
         assert_eq!(as_files.items[0].name, "x.tar");
         // A missing layer is found before anything is sent.
         archive(&path, &image[1..]);
-        assert!(read(&SAID).err().unwrap().detail.contains("does not hold"));
+        assert!(read(&SAID).err().unwrap().detail.contains("lacks"));
         archive(&path, &[("manifest.json", b"[]")]);
         assert!(read(&SAID).err().unwrap().next.unwrap().contains("skopeo copy docker-archive:"));
         archive(&path, &[("data/a", b"x"), ("manifest.json", b"[]")]);

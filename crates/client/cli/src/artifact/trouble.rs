@@ -33,7 +33,7 @@ impl Refusal {
     pub(super) fn failure(self) -> Failure {
         // Refusals of HEAD requests have no body.
         let message = match (self.message.as_str(), self.status) {
-            ("", 401) => "it does not know the token".to_owned(),
+            ("", 401) => "unknown token".to_owned(),
             ("", 403) => "your roles do not allow this".to_owned(),
             ("", status) => format!("status {status}"),
             (message, _) => message.to_owned(),
@@ -41,15 +41,17 @@ impl Refusal {
         let next = match (self.status, self.code.as_str()) {
             (401, _) => Some("log in with `muster login`, or name a token with --token-file or MUSTER_TOKEN"),
             (403, _) => Some(
-                "`muster can-i repository.push` and `muster can-i repository.pull` with --project say why",
+                "`muster can-i repository.push` and `muster can-i repository.pull` with --project show why",
             ),
-            (404, "NAME_UNKNOWN") => Some("`muster repository list` shows what there is"),
+            (404, "NAME_UNKNOWN") => Some("`muster repository list` lists the repositories"),
             (404, _) => {
-                Some("`muster repository tags REPOSITORY` and `muster artifact list` show what there is")
+                Some("`muster repository tags REPOSITORY` and `muster artifact list` show what exists")
             }
-            (429, _) => Some("wait a little and repeat the same command: it goes on where it stopped"),
-            (507, _) => Some("tell whoever runs the platform that the registry's disk is full"),
-            (500.., _) => Some("repeat the same command; if it stays so, tell whoever runs the platform"),
+            (429, _) => Some("wait and repeat the same command: it continues where it stopped"),
+            (507, _) => Some("ask the platform's operators to free disk space of the registry"),
+            (500.., _) => {
+                Some("repeat the same command; if it keeps failing, report it to the platform's operators")
+            }
             _ => None,
         };
         let mut failure = Failure::new(

@@ -171,7 +171,7 @@ async fn step(
             Ok(length) => {
                 open.at = Some(length);
                 bar.at(length);
-                bar.remark(&format!("going on at {}", bytes(length)));
+                bar.remark(&format!("continuing at {}", bytes(length)));
                 Ok(Step::Further)
             }
             Err(trouble) => Err(trouble),
@@ -182,9 +182,9 @@ async fn step(
         return Err(Failure::new(
             Exit::Failed,
             "strange_answer",
-            "the registry has more of an upload than was sent",
+            "the registry has more of the upload than was sent",
         )
-        .next("push it again; if it stays so, tell whoever runs the platform"));
+        .next("push it again; if it keeps failing, report it to the platform's operators"));
     }
     if at == total {
         content.still_the_same()?;

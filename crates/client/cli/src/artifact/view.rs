@@ -37,7 +37,7 @@ fn state(artifact: &Value) -> String {
 fn trust(artifact: &Value) -> String {
     let verdict = &artifact["verdict"];
     match (verdict["trust"].as_str(), verdict["reason"].as_str()) {
-        (None, _) => "not looked at".to_owned(),
+        (None, _) => "not verified".to_owned(),
         (Some(_), Some(_)) => format!("{}: {}", text(verdict, "trust"), text(verdict, "reason")),
         (Some(_), None) => text(verdict, "trust"),
     }
@@ -57,8 +57,8 @@ pub(crate) fn shown(artifact: &Value, now: Timestamp) -> String {
     let verdict = &artifact["verdict"];
     let looked = verdict["checked_at"].as_str().and_then(instant).map(|then| relative(now, then));
     let says = match (text(verdict, "says"), looked) {
-        (says, Some(when)) => format!("{}; {says} (looked at {when})", text(verdict, "trust")),
-        (_, None) => "not looked at yet; `muster artifact verify` does".to_owned(),
+        (says, Some(when)) => format!("{}; {says} (verified {when})", text(verdict, "trust")),
+        (_, None) => "not verified yet; run `muster artifact verify`".to_owned(),
     };
     let size = artifact["size"].as_u64().unwrap_or_default();
     let labels = artifact["labels"].as_object().is_some_and(|labels| !labels.is_empty());
@@ -109,8 +109,8 @@ pub(crate) fn references(answer: &Value, now: Timestamp) -> String {
         &format!("state: {}", state(artifact)),
         list("changes").iter().map(|change| step(change, now)).collect(),
     );
-    tree.branch("took the place of", texts("supersedes"));
-    tree.branch("cells that live", list("cells").iter().map(cell).collect());
+    tree.branch("replaces", texts("supersedes"));
+    tree.branch("live cells", list("cells").iter().map(cell).collect());
     tree.branch("cannot be retired or removed now", texts("holds"));
     tree.shown()
 }
@@ -182,7 +182,7 @@ repository:     train/base
 digest:         sha256:{}
 is:             image, 1.2 GiB (1288490189 bytes)
 state:          canary 10 %
-trust:          untrusted; it is signed by another (looked at 2 min ago)
+trust:          untrusted; it is signed by another (verified 2 min ago)
 line:           main
 published:      2026-11-15T09:08:20Z (2 min ago)
 changed:        2026-11-15T09:08:20Z (2 min ago)
@@ -193,8 +193,7 @@ changed:        2026-11-15T09:08:20Z (2 min ago)
         let mut fresh = artifact();
         fresh["verdict"] = Value::Null;
         assert!(
-            shown(&fresh, now())
-                .contains("trust:          not looked at yet; `muster artifact verify` does\n")
+            shown(&fresh, now()).contains("trust:          not verified yet; run `muster artifact verify`\n")
         );
     }
 
@@ -217,7 +216,7 @@ changed:        2026-11-15T09:08:20Z (2 min ago)
             "changes": [{"after": "draft", "actor_id": "usr_1", "reason": "pushed\u{1b}[2J", "at": "2026-11-15T09:08:20Z"},
                         {"before": "draft", "after": "staged", "actor_id": "usr_1", "reason": "good", "at": "2026-11-15T09:09:29Z"}],
             "cells": [{"id": "cel_1", "name": "web", "state": "running", "incarnation": 2}],
-            "holds": ["the cell web (running) was made from it"],
+            "holds": ["the cell web (running) was created from it"],
         });
         let expected = format!(
             "\
@@ -232,10 +231,10 @@ train/base@sha256:{}  image, 1.2 GiB, art_1
 ├─ state: canary 10 %
 │  ├─ draft  2 min ago, by usr_1: pushed\u{fffd}[2J
 │  └─ draft → staged  1 min ago, by usr_1: good
-├─ cells that live
+├─ live cells
 │  └─ web  running, incarnation 2, cel_1
 └─ cannot be retired or removed now
-   └─ the cell web (running) was made from it
+   └─ the cell web (running) was created from it
 ",
             "ab".repeat(32)
         );

@@ -16,15 +16,15 @@ pub(super) fn arguments(field: &Field) -> Vec<Arg> {
     vec![
         many(SET, "set")
             .value_name("COMPONENT=COUNT")
-            .help("How many members a component should have. Can be given several times. For example worker=2."),
+            .help("Number of members of a component. Can be given several times. For example worker=2."),
         many(INTO, "allocation").value_name("COMPONENT=ALLOCATION").help(
-            "The allocation that a component's members go into, by id or name; the platform makes one for each, if this is not \
-             said. Can be given several times.",
+            "The allocation for a component's members, by id or name; the default is a new one for each. Can \
+             be given several times.",
         ),
         Arg::new(format!("{BODY}{}", field.name))
             .long("components")
             .value_name("JSON")
-            .help("The same as a list of objects with component_key, count, capacity and allocation; --set and --allocation win over it"),
+            .help("The same as a list of objects with component_key, count, capacity and allocation; --set and --allocation override it"),
     ]
 }
 
@@ -37,7 +37,7 @@ pub(super) fn fill(field: &Field, matches: &ArgMatches, document: &mut Map<Strin
     for text in said(SET) {
         let (key, count) = halves("set", "COMPONENT=COUNT, such as worker=2", &text)?;
         let number = count.parse::<u32>().map_err(|_| {
-            Failure::usage(format!("--set {text}: {count:?} is no number of members, such as worker=2"))
+            Failure::usage(format!("--set {text}: {count:?} is not a number of members, such as worker=2"))
         })?;
         changes.push((key.to_owned(), "count", json!(number)));
     }
@@ -63,7 +63,9 @@ pub(super) fn fill(field: &Field, matches: &ArgMatches, document: &mut Map<Strin
         if ask.insert(name.to_owned(), value.clone()).is_some_and(|old| old != value)
             && !is_from_whole(matches, field)
         {
-            return Err(Failure::usage(format!("the {name} of {key} was said twice, and differently")));
+            return Err(Failure::usage(format!(
+                "the {name} of {key} was given twice, with different values"
+            )));
         }
     }
     Ok(())
@@ -78,6 +80,5 @@ fn missing(field: &Field, document: &Map<String, Value>) -> Result<()> {
     if !field.required || document.contains_key(&field.name) {
         return Ok(());
     }
-    Err(Failure::usage("how many of what? nothing was said")
-        .next("add --set COMPONENT=COUNT, such as --set worker=4"))
+    Err(Failure::usage("no component count given").next("add --set COMPONENT=COUNT, such as --set worker=4"))
 }

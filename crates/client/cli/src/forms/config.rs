@@ -15,7 +15,8 @@ use crate::flags::{BODY, help};
 const FILE: &str = "config-file";
 
 pub(super) fn arguments(field: &Field) -> Vec<Arg> {
-    let form = "KEY=VALUE, several times, or all of it as JSON; a value that is JSON is taken as that, else as text.";
+    let form =
+        "KEY=VALUE, several times, or all as JSON; a value that is JSON is taken as JSON, else as text.";
     vec![
         Arg::new(format!("{BODY}{}", field.name))
             .long("config")
@@ -26,7 +27,7 @@ pub(super) fn arguments(field: &Field) -> Vec<Arg> {
             .long(FILE)
             .value_name("FILE")
             .value_hint(ValueHint::FilePath)
-            .help("The same as JSON from a file, or - for standard input; --config wins over its members"),
+            .help("The same as JSON from a file, or - for standard input; --config overrides its fields"),
     ]
 }
 

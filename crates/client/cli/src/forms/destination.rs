@@ -19,7 +19,7 @@ const AMOUNTS: [(&str, &str, &str); 4] = [
 pub(super) fn arguments(field: &Field) -> Vec<Arg> {
     let id = format!("{BODY}{}", field.name);
     let allocation = Arg::new(id.clone()).long("allocation").value_name("ALLOCATION").help(
-        "The allocation that they go into, by id or name; as the component says, if neither this nor an amount is said",
+        "The allocation for the members, by id or name [default: the component's rule, or new ones if an amount is given]",
     );
     let amount = |(_, flag, unit): (&str, &'static str, &str)| {
         Arg::new(flag)
@@ -27,7 +27,9 @@ pub(super) fn arguments(field: &Field) -> Vec<Arg> {
             .value_name("N")
             .value_parser(value_parser!(i64).range(0..))
             .conflicts_with(id.clone())
-            .help(format!("{unit} of the allocation that the platform makes for each [default: what the component asks for]"))
+            .help(format!(
+                "{unit} of the allocation created for each member [default: the component's request]"
+            ))
     };
     std::iter::once(allocation).chain(AMOUNTS.map(amount)).collect()
 }

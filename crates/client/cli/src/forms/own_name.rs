@@ -26,7 +26,7 @@ pub(super) fn fill(field: &Field, matches: &ArgMatches, document: &mut Map<Strin
     let app = typed(&position("app")).or_else(|| typed(&format!("{BODY}app")));
     let app = app.or_else(|| document.get("app")?.as_str().map(str::to_owned)).unwrap_or_default();
     if app.starts_with("app_") {
-        return Err(Failure::usage("which name? the app was given by its id, which is none")
+        return Err(Failure::usage("no name given: the app was named by its id")
             .next("add --name NAME, or name the app by its slug"));
     }
     document.insert(field.name.clone(), json!(app));

@@ -26,7 +26,7 @@ pub(crate) fn shown(member: &Value, now: Timestamp) -> String {
     fact("id", text(member, "id"));
     fact("instance", text(member, "instance_id"));
     fact("reason", text(member, "failure_reason"));
-    fact("says", text(member, "message"));
+    fact("message", text(member, "message"));
     fact("advice", text(member, "advice"));
     fact("health", health(member, now));
     fact("services", services(member));
@@ -38,18 +38,18 @@ pub(crate) fn shown(member: &Value, now: Timestamp) -> String {
     fact("incarnation", member["incarnation"].as_i64().map(|number| number.to_string()).unwrap_or_default());
     fact("free", member["free_at"].as_str().and_then(|text| exact(text, now)).unwrap_or_default());
     fact("evidence", evidence(member));
-    fact("made", member["created_at"].as_str().and_then(|text| exact(text, now)).unwrap_or_default());
+    fact("created", member["created_at"].as_str().and_then(|text| exact(text, now)).unwrap_or_default());
     fact("correlation", text(member, "correlation_id"));
     let (operation, next) = match under_way(member) {
         Some((operation, next)) => (Some(operation), Some(next)),
         None => (None, next(member)),
     };
     match operation {
-        Some(operation) => fact("under way", operation),
-        None => fact("last worked", text(member, "last_operation_id")),
+        Some(operation) => fact("in progress", operation),
+        None => fact("last op", text(member, "last_operation_id")),
     }
     if member["adapter_detail"].as_object().is_some_and(|detail| !detail.is_empty()) {
-        lines.push("its adapter says:".to_owned());
+        lines.push("adapter detail:".to_owned());
         lines.extend(indented(&member["adapter_detail"]));
     }
     lines.extend(next.map(|next| format!("{:<12} {next}", "next:")));
@@ -62,7 +62,7 @@ fn allocation(member: &Value) -> String {
         return id;
     }
     let made =
-        if member["allocation_made"] == Value::Bool(true) { "made for it" } else { "the project's own" };
+        if member["allocation_made"] == Value::Bool(true) { "created for it" } else { "the project's own" };
     match text(member, "bound_capacity_shape") {
         shape if shape.is_empty() => format!("{id} ({made})"),
         shape => format!("{id} ({shape}, {made})"),
@@ -148,16 +148,16 @@ id:          mem_1
 instance:    ins_1
 services:    web running, restarted 4 times; db running, not ready
 node:        nod_1
-allocation:  alc_1 (gpu_slice, made for it)
+allocation:  alc_1 (gpu_slice, created for it)
 cell:        cel_1
 address:     10.0.0.3
 release:     apv_2
 incarnation: 2
 evidence:    active wit_1, drained wit_2
-made:        2026-11-15T12:20:20Z (5 min ago)
+created:     2026-11-15T12:20:20Z (5 min ago)
 correlation: c0ffee
-last worked: op_1
-its adapter says:
+last op:     op_1
+adapter detail:
   {
     \"queue\": {
       \"left\": 0
@@ -204,7 +204,7 @@ next:        muster member resume ins_1 unit-0, or remove it
         member["operation"] = operation("running");
         let told = shown(&member, now());
         assert!(
-            told.contains("under way:   op_1,")
+            told.contains("in progress: op_1,")
                 && told.ends_with("next:        muster operation watch op_1\n"),
             "{told}"
         );

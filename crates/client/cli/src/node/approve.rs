@@ -19,7 +19,7 @@ pub(crate) fn argument() -> Arg {
         .long("yes")
         .short('y')
         .action(ArgAction::SetTrue)
-        .help("Approve the hardware that is shown, without a question")
+        .help("Approve the shown hardware without asking")
 }
 
 /// Fills in the missing digest and version of what is shown. Returns false if there is nothing to approve, or if the
@@ -36,13 +36,13 @@ pub(crate) async fn fill(
         return Ok(true);
     }
     let get = Description::embedded().endpoint("node_get");
-    let get = get.ok_or_else(|| Failure::usage("the API shows no nodes any more: say --digest"))?;
+    let get = get.ok_or_else(|| Failure::usage("the API no longer shows nodes: add --digest"))?;
     let looked_up = Arguments { path: arguments.path.clone(), ..Arguments::default() };
     let found = connection.call(get, &looked_up).await.map_err(|error| Failure::call(Some(get), error))?;
     let version = found.etag.clone();
     let node = found.json();
     if node["needs_approval"] != Value::Bool(true) {
-        eprintln!("the hardware of {} is approved as it is; there is nothing to do", text(&node, "name"));
+        eprintln!("the hardware of {} is already approved; nothing to do", text(&node, "name"));
         return Ok(false);
     }
     eprint!("{}", shown(&node));
@@ -63,10 +63,10 @@ pub(crate) async fn fill(
 /// Formats the hardware to approve.
 fn shown(node: &Value) -> String {
     let changes = difference(node);
-    let mut lines = vec![format!("the hardware of {}:", text(node, "name"))];
+    let mut lines = vec![format!("hardware of {}:", text(node, "name"))];
     lines.extend(summary(&node["inventory"]).into_iter().map(|line| format!("  {line}")));
     if !changes.is_empty() {
-        lines.push("what is different from what was approved (- gone, + added, ~ changed):".to_owned());
+        lines.push("different from the approved hardware (- gone, + added, ~ changed):".to_owned());
         lines.extend(changes.into_iter().map(|line| format!("  {line}")));
     }
     if let Some(reported) = node["reported_address"].as_str() {
@@ -86,11 +86,9 @@ fn agreed(context: &Context, matches: &ArgMatches, name: &str, input: &mut dyn B
         return Ok(true);
     }
     if !context.can_ask() {
-        return Err(Failure::usage("there is nobody to ask whether this is the right hardware").next(
-            format!(
-                "add --yes, or the digest of what you looked at: `muster node approve {name} --digest …`"
-            ),
-        ));
+        return Err(Failure::usage("approval needs a terminal, or --yes").next(format!(
+            "add --yes, or the digest of the hardware: `muster node approve {name} --digest …`"
+        )));
     }
     eprint!("approve it? [y/N] ");
     let answer = read_line(input)?;

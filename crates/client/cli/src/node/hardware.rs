@@ -36,7 +36,7 @@ pub(crate) fn summary(inventory: &Value) -> Vec<String> {
         lines.push(format!("network {}: {}{rdma}", text(device, "name"), text(device, "state")));
     }
     if inventory["pretended"] == Value::Bool(true) {
-        lines.push("! the GPUs are pretended: this machine has none of them".to_owned());
+        lines.push("! the GPUs are simulated: this machine has none of them".to_owned());
     }
     let notes = inventory["notes"].as_array().into_iter().flatten().filter_map(Value::as_str);
     lines.extend(notes.map(|note| format!("! {}", printable(note))));

@@ -21,12 +21,12 @@ pub(crate) fn shown(node: &Value, now: Timestamp) -> String {
     };
     fact("id", text(node, "id"));
     fact("labels", plain(&node["labels"]));
-    fact("heard", heard(node, now));
+    fact("heartbeat", heartbeat(node, now));
     fact("free", free(node));
     fact(
         "held by",
         match node["allocations"].as_i64() {
-            Some(0) | None => "nobody".to_owned(),
+            Some(0) | None => "none".to_owned(),
             Some(1) => "1 allocation".to_owned(),
             Some(count) => format!("{count} allocations"),
         },
@@ -59,11 +59,11 @@ fn state(node: &Value, now: Timestamp) -> String {
     if facts.is_empty() { state } else { format!("{state} ({})", facts.join(", ")) }
 }
 
-fn heard(node: &Value, now: Timestamp) -> String {
+fn heartbeat(node: &Value, now: Timestamp) -> String {
     let seen = node["seen_at"].as_str().and_then(instant).map(|then| relative(now, then));
     let until = node["certificate_until"].as_str().and_then(instant).map(|then| relative(now, then));
     format!(
-        "{}, by agent {}; its certificate ends {}",
+        "{}, by agent {}; its certificate expires {}",
         seen.unwrap_or_else(|| "not yet".to_owned()),
         text(node, "agent_version"),
         until.unwrap_or_else(|| "?".to_owned())
@@ -89,8 +89,8 @@ fn approval(node: &Value, now: Timestamp) -> String {
     let approved = approved.map(|time| format!("approved {time}"));
     match (node["needs_approval"] == Value::Bool(true), approved) {
         (false, Some(approved)) => approved,
-        (true, Some(approved)) => format!("NEEDED: the hardware is not what was {approved}:"),
-        (_, None) => "NEEDED: nobody has approved this hardware yet".to_owned(),
+        (true, Some(approved)) => format!("NEEDED: the hardware differs from the one {approved}:"),
+        (_, None) => "NEEDED: this hardware is not approved yet".to_owned(),
     }
 }
 
@@ -98,7 +98,7 @@ fn next(node: &Value) -> Option<String> {
     let name = text(node, "name");
     match node["state"].as_str() {
         Some("unreachable") => {
-            Some("look at the machine and its agent; docs/guides/nodes.md, \"A node is lost\"".to_owned())
+            Some("check the machine and its agent; docs/guides/nodes.md, \"A node is lost\"".to_owned())
         }
         Some("retired") => None,
         _ if node["needs_approval"] == Value::Bool(true) => Some(format!("muster node approve {name}")),
@@ -119,7 +119,7 @@ mod tests {
 gpu-17: ready
 id:        nod_1
 labels:    rack=7
-heard:     4 s ago, by agent 0.1.0; its certificate ends in 23 h
+heartbeat: 4 s ago, by agent 0.1.0; its certificate expires in 23 h
 free:      1 of 2 GPUs, 176 of 192 CPUs, 1 TiB of 2 TiB memory, 900000 MiB of 900000 MiB disk
 held by:   1 allocation
 approval:  approved 2026-11-15T12:25:10Z (10 s ago)

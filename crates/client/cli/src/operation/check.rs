@@ -38,7 +38,7 @@ fn one(check: &Value) -> Vec<String> {
 fn command(check: &Value, words: &[Value]) -> Vec<String> {
     let words: Vec<String> = words.iter().map(plain).collect();
     let exit = match (check["timed_out"] == Value::Bool(true), check["exit"].as_i64()) {
-        (true, _) => "no end in time".to_owned(),
+        (true, _) => "timed out".to_owned(),
         (false, Some(exit)) => format!("exit={exit}"),
         (false, None) => "no exit status".to_owned(),
     };
@@ -123,7 +123,7 @@ mod tests {
         check["timed_out"] = json!(true);
         check["stdout"] = json!(format!("\u{1b}[2J{}", "x".repeat(200)));
         let told = one(&check).join("\n");
-        assert!(told.contains("found no end in time, stdout "), "{told}");
+        assert!(told.contains("found timed out, stdout "), "{told}");
         assert!(told.ends_with("…\"") && told.len() < 300 && !told.contains('\u{1b}'), "{told:?}");
     }
 
@@ -163,7 +163,7 @@ mod tests {
 
     #[test]
     fn plain_facts_are_left_to_their_own_form() {
-        assert_eq!(lines(&json!(["no place is left"])), None);
+        assert_eq!(lines(&json!(["no sandbox is left"])), None);
         assert_eq!(lines(&json!({"present": true, "devices": ["a"]})), None);
         assert_eq!(lines(&json!([])), None);
     }

@@ -128,14 +128,14 @@ pub(crate) fn summary(operation: &Value) -> String {
     let title = title(operation);
     match operation["state"].as_str() {
         Some("succeeded") if evidence::is_on_a_word(operation) => {
-            format!("{title} succeeded, on somebody's word and not on evidence")
+            format!("{title} succeeded, attested and not verified")
         }
         Some("succeeded") => format!("{title} succeeded"),
         Some("failed") => format!("{title} failed{}; rolled back", why("")),
         Some("cancelled") => format!("{title} was cancelled; rolled back"),
-        Some("superseded") => format!("{title} was superseded: a newer one took over what it had done"),
+        Some("superseded") => format!("{title} was superseded by a newer operation"),
         Some("blocked") => format!("{title} is blocked: {}", text(&operation["blocked"], "reason")),
-        Some("partial") => format!("{title} was done in part{}", why("")),
+        Some("partial") => format!("{title} succeeded in part{}", why("")),
         _ => format!("{title} is {}", text(operation, "state")),
     }
 }
@@ -155,9 +155,9 @@ pub(crate) fn remarks(operation: &Value, now: Timestamp) -> Vec<String> {
 /// Returns the party that can unblock a blocked operation, and the actions as ready-made commands.
 fn action_lines(id: &str, blocked: &Value, now: Timestamp) -> Vec<String> {
     let who = match blocked["resolvable_by"].as_str() {
-        Some("tenant") => "its owner or an operator decides how it goes on",
-        Some("operator") => "an operator decides how it goes on; its owner can try again",
-        _ => "somebody has to decide how it goes on",
+        Some("tenant") => "its owner or an operator can resolve it",
+        Some("operator") => "an operator can resolve it; its owner can retry",
+        _ => "it needs attention",
     };
     let escalates = blocked["escalates_at"].as_str().and_then(instant);
     let escalates = escalates.map(|then| match relative(now, then) {
@@ -175,11 +175,11 @@ fn actions(id: &str, blocked: &Value) -> Vec<(&'static str, String)> {
     let command = |choice: &str| format!("muster operation resolve {id} --action {choice}");
     actions
         .map(|choice| match choice {
-            "retry" => ("try it again:", command(choice)),
-            "compensate" => ("undo what was done:", command(choice)),
-            "accept_partial" => ("take what was done:", command(choice)),
+            "retry" => ("retry:", command(choice)),
+            "compensate" => ("roll back:", command(choice)),
+            "accept_partial" => ("accept the partial result:", command(choice)),
             "abandon" => {
-                ("give up, and say why:", format!("{} --statement 'WHAT YOU KNOW'", command(choice)))
+                ("give up, with a statement:", format!("{} --statement 'WHAT YOU KNOW'", command(choice)))
             }
             other => ("or:", command(other)),
         })
@@ -200,7 +200,7 @@ pub(crate) fn next(operation: &Value, beside: &Beside) -> Option<String> {
         }),
         Some("blocked") => {
             let guide = guide(operation);
-            Some(format!("remove the cause, then choose; docs/guides/{guide}.md says what each choice means"))
+            Some(format!("fix the cause, then choose an action; docs/guides/{guide}.md explains them"))
         }
         _ => Some(format!("muster operation watch {id}")),
     }
@@ -243,7 +243,7 @@ mod tests {
         let mut attested = operation("succeeded");
         assert_eq!(summary(&attested), "allocation.create of train-1 succeeded");
         attested["witnesses"] = json!([crate::operation::samples::attested()]);
-        assert!(summary(&attested).ends_with("on somebody's word and not on evidence"));
+        assert!(summary(&attested).ends_with("attested and not verified"));
     }
 
     #[test]
@@ -253,10 +253,10 @@ mod tests {
         assert_eq!(
             blocked.lines,
             [
-                "an operator decides how it goes on; its owner can try again; it escalates in 59 min:",
-                "  try it again:                muster operation resolve op_1 --action retry",
-                "  undo what was done:          muster operation resolve op_1 --action compensate",
-                "  give up, and say why:        muster operation resolve op_1 --action abandon --statement 'WHAT YOU KNOW'",
+                "an operator can resolve it; its owner can retry; it escalates in 59 min:",
+                "  retry:                       muster operation resolve op_1 --action retry",
+                "  roll back:                   muster operation resolve op_1 --action compensate",
+                "  give up, with a statement:   muster operation resolve op_1 --action abandon --statement 'WHAT YOU KNOW'",
             ]
         );
     }
@@ -314,8 +314,8 @@ mod tests {
         assert_eq!(
             failure.lines,
             [
-                "its owner or an operator decides how it goes on:",
-                "  try it again:                muster operation resolve op_7 --action retry",
+                "its owner or an operator can resolve it:",
+                "  retry:                       muster operation resolve op_7 --action retry",
             ]
         );
         assert!(failure.next.unwrap().ends_with("muster operation watch op_1"));

@@ -25,7 +25,7 @@ fn summary(subject: &str, witness: &Value, now: Timestamp) -> Vec<String> {
 /// Returns the number of checks.
 fn extent(witness: &Value) -> String {
     if witness["kind"] == "lost" {
-        return "lost: proved dead".to_owned();
+        return "lost: verified dead".to_owned();
     }
     let count = |number: usize, what: &str| crate::amount::count(number as i64, what);
     match &witness["evidence"]["checked"] {
@@ -76,13 +76,13 @@ fn one(witness: &Value, now: Timestamp) -> Vec<String> {
         let statement =
             found["statement"].as_str().map_or_else(|| plain(found), |said| printable(said).into_owned());
         let mut lines = vec![format!(
-            "! {transition}: {}, not verified: the word of {}, {when}",
+            "! {transition}: {}, not verified: attested by {}, {when}",
             text(witness, "kind").to_uppercase(),
             text(witness, "actor_id")
         )];
         // If the attestation belongs to another resource that this depends on, its statement is shown there.
         if !statement.is_empty() {
-            lines.push(format!("    they said: {statement}"));
+            lines.push(format!("    statement: {statement}"));
         }
         lines.extend(check::lines(checked).into_iter().flatten().map(|check| format!("    {check}")));
         return lines;
@@ -91,7 +91,7 @@ fn one(witness: &Value, now: Timestamp) -> Vec<String> {
         node if node.is_empty() => "by the platform".to_owned(),
         node => format!("on {node}"),
     };
-    let how = if witness["kind"] == "lost" { "LOST, proved dead" } else { "verified" };
+    let how = if witness["kind"] == "lost" { "LOST, verified dead" } else { "verified" };
     let mut lines = vec![format!("✓ {transition}: {how} {place}, {when}")];
     if let Some(checks) = check::lines(checked) {
         lines.extend(checks.into_iter().map(|check| format!("    {check}")));
@@ -182,8 +182,8 @@ mod tests {
         let gone = json!({"present": false, "incarnation": 0, "amount": {"cpus": 0}, "residue": []});
         assert_eq!(words(&gone), "present: no");
         let listed = json!({"kind": "witnessed", "transition": "retired", "node_id": "nod_1", "at": "?",
-                            "evidence": {"checked": ["no place is left"], "found": {"places": []}}});
-        assert_eq!(lines(&[listed], now())[1], "    checked: no place is left");
+                            "evidence": {"checked": ["no sandbox is left"], "found": {"places": []}}});
+        assert_eq!(lines(&[listed], now())[1], "    checked: no sandbox is left");
     }
 
     #[test]
@@ -198,7 +198,7 @@ mod tests {
         (lost["kind"], lost["transition"]) = (json!("lost"), json!("drained"));
         assert_eq!(
             summaries("unit-0", std::slice::from_ref(&lost), now()),
-            ["✓ unit-0 drained (lost: proved dead)"]
+            ["✓ unit-0 drained (lost: verified dead)"]
         );
         assert!(!is_on_a_word(&json!({"witnesses": [lost]})), "a proof of death is evidence");
         let word = summaries("unit-0", &[attested()], now());
@@ -229,8 +229,8 @@ mod tests {
     #[test]
     fn an_operators_word_cannot_be_taken_for_evidence() {
         let told = lines(&[attested()], now());
-        assert!(told[0].starts_with("! wiped: ATTESTED, not verified: the word of usr_op"), "{told:?}");
-        assert_eq!(told[1], "    they said: its disks were pulled");
+        assert!(told[0].starts_with("! wiped: ATTESTED, not verified: attested by usr_op"), "{told:?}");
+        assert_eq!(told[1], "    statement: its disks were pulled");
         assert!(told.iter().all(|line| !line.contains('✓')));
         let mut rests = attested();
         rests["evidence"] = json!({"checked": [{"what": "its allocation", "state": "released", "witness_id": "wit_9"}], "found": {}});

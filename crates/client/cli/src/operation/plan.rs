@@ -58,11 +58,11 @@ fn facts(plan: &Value, now: Timestamp) -> Vec<(&'static str, String)> {
         facts.push(("capacity", amount(&plan["capacity"])));
     }
     match plan["fits_now"].as_bool() {
-        Some(true) => facts.push(("fits now", "yes; it is only sure once it is claimed".to_owned())),
+        Some(true) => facts.push(("fits now", "yes; guaranteed only once it is claimed".to_owned())),
         Some(false) => facts.push((
             "fits now",
             match text(plan, "short") {
-                short if short.is_empty() => "no; `muster capacity` shows what does".to_owned(),
+                short if short.is_empty() => "no; `muster capacity` shows the free capacity".to_owned(),
                 short => format!("no: {short}"),
             },
         )),
@@ -73,7 +73,7 @@ fn facts(plan: &Value, now: Timestamp) -> Vec<(&'static str, String)> {
         facts.push(("pulls", format!("{} ({megabytes} MB), unless the node has it", text(pull, "image"))));
     }
     if let Some(seconds) = plan["expected_seconds"].as_i64() {
-        facts.push(("takes", format!("about {seconds} s, where nothing is in the way")));
+        facts.push(("takes", format!("about {seconds} s, if nothing delays it")));
     }
     facts.extend(
         plan["deadline_at"].as_str().and_then(|text| exact(text, now)).map(|time| ("deadline", time)),
@@ -108,21 +108,21 @@ allocation.create would take 2 steps:
   2. verify_active  looks at it [collects evidence]
 locks:     alc_1
 capacity:  2 GPUs, 1 CPU, 1 GiB memory, 500 MiB disk
-fits now:  yes; it is only sure once it is claimed
-takes:     about 3 s, where nothing is in the way
+fits now:  yes; guaranteed only once it is claimed
+takes:     about 3 s, if nothing delays it
 deadline:  2026-11-15T12:40:20Z (in 15 min)
 ";
         assert_eq!(shown(&plan, now()), expected);
         let drain = json!({
             "kind": "node.drain",
             "steps": [{"name": "move_members", "does": "replaces members", "verifies": false, "has_undo": false}],
-            "items": [{"id": "mem_1", "name": "lab-worker-1", "action": "replace", "message": "there is room now"},
+            "items": [{"id": "mem_1", "name": "lab-worker-1", "action": "replace", "message": "capacity is available now"},
                       {"id": "mem_2", "name": "lab-controller-1", "action": "wait", "message": "it is replaced old-first"}],
         });
         let expected = "\
 node.drain would take 1 step:
   1. move_members  replaces members
-lab-worker-1: replace: there is room now
+lab-worker-1: replace: capacity is available now
 lab-controller-1: wait: it is replaced old-first
 ";
         assert_eq!(shown(&drain, now()), expected);
@@ -139,7 +139,7 @@ locks:     huge
 adds:      1 hub, 100 unit
 fits now:  no: unit: 5 of 100 fit; the next needs 1 CPU; most free on one node: 0
 pulls:     acme.train/unit@sha256:ab (67 MB), unless the node has it
-takes:     about 12 s, where nothing is in the way
+takes:     about 12 s, if nothing delays it
 ";
         assert_eq!(shown(&launch, now()), expected);
         let nothing = json!({"kind": "instance.apply", "steps": [], "deadline_at": "2026-11-15T12:25:20Z"});

@@ -19,14 +19,11 @@ pub(crate) fn changes(before: &Value, after: &Value, live: bool, now: Timestamp)
     let mut lines = Vec::new();
     let is_new = |name: &str, value: &str| after[name] == value && before[name] != value;
     if after["cancel_requested"] == Value::Bool(true) && before["cancel_requested"] == Value::Bool(false) {
-        lines.push("  its end was asked for".to_owned());
+        lines.push("  cancellation was requested".to_owned());
     }
     if is_new("state", "compensating") {
         let why = text(after, "message");
-        lines.push(format!(
-            "↺ what was done is being undone: {}",
-            if why.is_empty() { "it failed" } else { &why }
-        ));
+        lines.push(format!("↺ rolling back: {}", if why.is_empty() { "it failed" } else { &why }));
     }
     let width = steps::width(after);
     for (place, step) in steps::of(after).iter().enumerate() {
@@ -149,7 +146,7 @@ mod tests {
         back["message"] = json!("the disk is full");
         back["items"] = json!([{"id": "alc_1", "name": "a", "state": "running"}, {"id": "alc_2", "name": "b", "state": "succeeded"}]);
         let told = changes(&running, &back, true, now());
-        assert_eq!(told, ["↺ what was done is being undone: the disk is full", "  ✓ b: done"]);
+        assert_eq!(told, ["↺ rolling back: the disk is full", "  ✓ b: done"]);
         assert!(current(&back, now()).contains("██████████░░░░░░░░░░ 1/2"), "{}", current(&back, now()));
     }
 

@@ -18,7 +18,7 @@ pub(crate) fn operation(state: &str) -> Value {
              "started_at": "2026-11-15T12:25:17.4Z", "ended_at": "2026-11-15T12:25:17.408Z"},
             {"name": "prepare", "does": "provision on the node", "verifies": false, "has_undo": true,
              "state": "running", "attempts": 2, "started_at": "2026-11-15T12:25:17.5Z"},
-            {"name": "verify_active", "does": "looks at the place", "verifies": true, "has_undo": false,
+            {"name": "verify_active", "does": "verify on the node", "verifies": true, "has_undo": false,
              "state": "pending", "attempts": 0},
         ],
         "waiting": "the node has not answered yet", "cancel_requested": false,

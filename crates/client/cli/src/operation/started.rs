@@ -19,8 +19,8 @@ pub(crate) fn arguments() -> [Arg; 2] {
         Arg::new("wait")
             .long("wait")
             .action(ArgAction::SetTrue)
-            .help("Follow the operation to its end; the exit code says how it ended"),
-        timeout("Stop waiting after this long: 90s, 10m, 2h; the operation goes on [default: never]")
+            .help("Wait until the operation ends; the exit code is its outcome"),
+        timeout("Stop waiting after: 90s, 10m, 2h; the operation continues [default: never]")
             .requires("wait"),
     ]
 }
@@ -64,7 +64,7 @@ pub(crate) async fn started(
     let Some(id) = operation["id"].as_str().map(str::to_owned) else {
         return match context.output {
             Output::Table if is_nothing(matches, &answer["plan"]) => {
-                say("nothing was started: all of it is as it should be\n")
+                say("nothing was started: no change is needed\n")
             }
             Output::Table => say(&plan::shown(&answer["plan"], context.now)),
             Output::Json => show(context, words, json!({"plan": answer["plan"]})),

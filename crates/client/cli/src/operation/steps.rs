@@ -86,7 +86,7 @@ pub(crate) fn item_line(item: &Value) -> String {
 fn printable_state(state: &str) -> &str {
     match state {
         "pending" => "waits",
-        "running" => "under way",
+        "running" => "in progress",
         "blocked" => "blocked",
         "succeeded" => "done",
         "failed" => "not done",
@@ -110,7 +110,7 @@ mod tests {
             [
                 "✓ claim          finds a node (8 ms)",
                 "… prepare        the node has not answered yet (2.5 s)",
-                "· verify_active  looks at the place",
+                "· verify_active  verify on the node",
             ]
         );
     }
@@ -130,7 +130,7 @@ mod tests {
         attested["witnesses"] = json!([crate::operation::samples::attested()]);
         attested["steps"][2]["witness_id"] = json!("wit_2");
         let told = line(&attested, &attested["steps"][2], 0, now());
-        assert_eq!(told, "! verify_active  looks at the place [ATTESTED, not verified] (1.0 s)");
+        assert_eq!(told, "! verify_active  verify on the node [ATTESTED, not verified] (1.0 s)");
     }
 
     #[test]

@@ -50,7 +50,7 @@ fn facts(operation: &Value, now: Timestamp) -> Vec<(&'static str, String)> {
         .into_iter()
         .find(|name| !name.is_empty());
     let asked = time("created_at").map(|time| format!(", {time}")).unwrap_or_default();
-    facts.push(("asked by", format!("{}{asked}", who.unwrap_or_else(|| "?".to_owned()))));
+    facts.push(("actor", format!("{}{asked}", who.unwrap_or_else(|| "?".to_owned()))));
     match (time("finished_at"), moment("created_at").zip(moment("finished_at"))) {
         (Some(ended), Some((made, then))) => {
             facts.push(("ended", format!("{ended}, after {}", between(made, then))))
@@ -58,7 +58,7 @@ fn facts(operation: &Value, now: Timestamp) -> Vec<(&'static str, String)> {
         _ => facts.extend(time("deadline_at").map(|time| ("deadline", time))),
     }
     if operation["cancel_requested"] == Value::Bool(true) {
-        facts.push(("cancel", "its end was asked for".to_owned()));
+        facts.push(("cancel", "cancellation was requested".to_owned()));
     }
     for (name, label) in
         [("supersedes", "supersedes"), ("parent_id", "parent"), ("correlation_id", "correlation")]
@@ -81,13 +81,13 @@ mod tests {
         let expected = "\
 op_1: allocation.create of train-1 succeeded
 subject:     allocation alc_1
-asked by:    sam@acme.example, 2026-11-15T12:25:17Z (3 s ago)
+actor:       sam@acme.example, 2026-11-15T12:25:17Z (3 s ago)
 ended:       2026-11-15T12:25:19Z (now), after 2.0 s
 correlation: c0ffee
 steps:
   ✓ claim          finds a node (8 ms)
   ✓ prepare        provision on the node (1.0 s)
-  ✓ verify_active  looks at the place (1.0 s)
+  ✓ verify_active  verify on the node (1.0 s)
 evidence:
   ✓ active: verified on nod_1, 2026-11-15T12:25:19Z (now)
       checked: present: yes; devices: GPU-a, GPU-b; amount: cpus=1

@@ -36,14 +36,16 @@ pub(crate) fn command() -> Command {
     let examples = examples::of("operation watch").unwrap_or_default();
     Command::new("watch")
         .after_help(examples)
-        .about("Follow an operation to its end, and show the evidence")
+        .about("Follow an operation to its end and show the evidence")
         .long_about(
-            "Follow an operation to its end, and show the evidence.\n\nThe exit code says how it ended: 0 succeeded, 10 failed, \
-             11 cancelled, 12 superseded, 13 blocked, 14 done in part, 15 still under way when --timeout was over. Watching \
-             changes nothing: the operation goes on by itself, also after Ctrl-C.\n\nNeeds the permission operation.get.",
+            "Follow an operation to its end and show the evidence.\n\n\
+             The exit code is its outcome: 0 succeeded, 10 failed, 11 cancelled, 12 superseded, 13 blocked, \
+             14 done in part, 15 still in progress when --timeout was over. Watching changes nothing: the \
+             operation continues by itself, also after Ctrl-C.\n\n\
+             Needs the permission operation.get.",
         )
         .arg(Arg::new("operation").value_name("OPERATION").required(true).help("Its id"))
-        .arg(timeout("Stop watching after this long: 90s, 10m, 2h [default: never]"))
+        .arg(timeout("Stop watching after: 90s, 10m, 2h [default: never]"))
 }
 
 /// Returns the `--timeout` argument.
@@ -107,7 +109,7 @@ pub(crate) async fn follow(
     screen: &mut Screen<'_>,
 ) -> Result<(Value, Option<Failure>)> {
     let get = Description::embedded().endpoint("operation_get");
-    let get = get.ok_or_else(|| Failure::usage("the API has no operations any more"))?;
+    let get = get.ok_or_else(|| Failure::usage("the API no longer has operations"))?;
     let (began, mut heard) = (Instant::now(), Instant::now());
     let (mut before, mut is_lost) = (seen.clone(), false);
     let mut parts = Parts::default();
@@ -161,7 +163,7 @@ pub(crate) async fn follow(
                 if failure.exit == Exit::Unavailable && heard.elapsed() < PATIENCE && !before.is_null() =>
             {
                 if !std::mem::replace(&mut is_lost, true) {
-                    screen.line(&format!("  {}; asking again", printable(&failure.detail)))?;
+                    screen.line(&format!("  {}; retrying", printable(&failure.detail)))?;
                 }
                 tokio::time::sleep(PAUSE * 10).await;
             }
@@ -169,7 +171,7 @@ pub(crate) async fn follow(
             Err(failure) if failure.exit == Exit::RateLimited && !before.is_null() => {
                 heard = Instant::now();
                 if !std::mem::replace(&mut is_lost, true) {
-                    screen.line(&format!("  {}; asking again", printable(&failure.detail)))?;
+                    screen.line(&format!("  {}; retrying", printable(&failure.detail)))?;
                 }
                 let asked = Duration::from_secs(failure.retry_after().unwrap_or(1).max(1));
                 let left = limit.map_or(asked, |limit| limit.saturating_sub(began.elapsed()));

@@ -32,10 +32,10 @@ pub(crate) fn granted(answer: &Value, now: Timestamp) -> String {
     }
     let permissions = texts(&answer["permissions"]);
     if permissions.is_empty() {
-        return "its adapter asks for no permission here\nnext: the same command without --dry-run\n"
+        return "its adapter requests no permission here\nnext: the same command without --dry-run\n"
             .to_owned();
     }
-    let mut shown = "its adapter would be allowed to do this in the project, and nothing else:\n".to_owned();
+    let mut shown = "its adapter would get these permissions in the project, and no others:\n".to_owned();
     shown.extend(permissions.iter().map(|permission| format!("  {permission}\n")));
     let consent: String = permissions.iter().map(|permission| format!(" --consent {permission}")).collect();
     shown.push_str(&format!("next: the same command with{consent} instead of --dry-run\n"));

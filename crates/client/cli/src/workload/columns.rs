@@ -77,7 +77,7 @@ pub(crate) const COMPONENT: &[Column] = &[
     ("COMPONENT", "/component_key"),
     ("WANTED", "/desired"),
     ("ACTIVE", "/current"),
-    ("IN ALL", "/members"),
+    ("IN TOTAL", "/members"),
     ("HEALTH", "/health"),
     ("EACH", "/each"),
     ("INTO", "/allocation_id"),

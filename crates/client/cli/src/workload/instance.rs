@@ -42,7 +42,7 @@ pub(crate) fn shown(instance: &Value, now: Timestamp) -> String {
     fact("id", text(instance, "id"));
     fact("labels", plain(&instance["labels"]));
     fact("reason", text(instance, "reason"));
-    fact("says", text(instance, "message"));
+    fact("message", text(instance, "message"));
     fact("advice", text(instance, "advice"));
     fact("health", crate::member::view::health(instance, now));
     fact("mode", text(&instance["topology"], "mode"));
@@ -53,11 +53,11 @@ pub(crate) fn shown(instance: &Value, now: Timestamp) -> String {
     if instance["protected"] == Value::Bool(true) {
         fact("protected", "yes".to_owned());
     }
-    fact("rolls back", text(instance, "previous_version_id"));
+    fact("previous", text(instance, "previous_version_id"));
     fact("expires", time("expires_at"));
-    fact("made", time("created_at"));
+    fact("created", time("created_at"));
     let looked = instance["reconciled_at"].as_str().and_then(instant).map(|then| relative(now, then));
-    fact("looked at", looked.unwrap_or_default());
+    fact("reconciled", looked.unwrap_or_default());
     fact("evidence", evidence(instance));
     if instance["config"].as_object().is_some_and(|config| !config.is_empty()) {
         lines.push("config:".to_owned());
@@ -76,7 +76,7 @@ pub(crate) fn shown(instance: &Value, now: Timestamp) -> String {
         lines.extend(table(Some(COMPONENT), &rows, now).lines().map(|line| format!("  {line}")));
     }
     if let Some((operation, _)) = under_way(instance) {
-        lines.push(format!("{:<12} {operation}", "under way:"));
+        lines.push(format!("{:<12} {operation}", "in progress:"));
     }
     lines.extend(next(instance).map(|next| format!("{:<12} {next}", "next:")));
     lines.into_iter().map(|line| format!("{}\n", line.trim_end())).collect()
@@ -178,16 +178,16 @@ shape:      gpu_slice
 network:    net_1
 operated by: sa_1
 repair:     propose
-rolls back: apv_1
-made:       2026-11-15T12:20:20Z (5 min ago)
-looked at:  10 s ago
+previous: apv_1
+created:       2026-11-15T12:20:20Z (5 min ago)
+reconciled:  10 s ago
 evidence:   running wit_7
 config:
   {
     \"rate\": 5
   }
 components:
-  COMPONENT  WANTED  ACTIVE  IN ALL  HEALTH    EACH                                       INTO
+  COMPONENT  WANTED  ACTIVE  IN TOTAL  HEALTH    EACH                                       INTO
   hub        1       1       1       healthy   0 GPUs, 1 CPU, 1 GiB memory, 1 GiB disk
   unit       3       2       4       degraded  1 GPU, 2 CPUs, 4 GiB memory, 8 GiB disk    alc_9
 next:        muster member list lab
@@ -208,7 +208,7 @@ next:        muster member list lab
         let told = shown(&instance, now());
         assert!(
             told.ends_with(
-                "under way:   op_1, allocation.create of train-1, running: the node has not answered yet\n\
+                "in progress: op_1, allocation.create of train-1, running: the node has not answered yet\n\
                  next:        muster operation watch op_1\n"
             ),
             "{told}"
@@ -217,7 +217,7 @@ next:        muster member list lab
         let told = shown(&instance, now());
         assert!(told.contains("blocked: the disk is full\nnext:        muster operation get op_1"), "{told}");
         instance["operation"] = operation("succeeded");
-        assert!(!shown(&instance, now()).contains("under way"));
+        assert!(!shown(&instance, now()).contains("in progress"));
     }
 
     #[test]
