@@ -32,13 +32,13 @@ def mark(step, word):
     """Writes the member's file."""
     hub, member = hub_of(step), step.member()
     if hub is None:
-        raise Failed("no_hub", "no hub works yet, and a unit is nothing without one", after=2)
+        raise Failed("no_hub", "no active hub yet; a unit needs one", after=2)
     files = {path_of(member): f"{word}\n"}
     if hub["id"] == member["id"]:
         # A recreated hub has lost the files of its units.
         units = (one for one in step.snapshot["members"] if one["component_key"] == "unit" and one["state"] in SHOULD)
         files |= {path_of(unit): f"{SHOULD[unit['state']]}\n" for unit in units}
-    step.progress(50, f"telling the hub that {member['name']} is {word}")
+    step.progress(50, f"setting {member['name']} to {word} in the hub")
     step.write_files(hub, files)
     return {"message": f"{member['name']} is {word}", "adapter_detail": {"file_says": word}}
 
@@ -59,13 +59,13 @@ def remove(step):
     """Has the hub forget the member. A hub that is not there has forgotten it."""
     hub, member = hub_of(step), step.member()
     if hub is None or member is None or hub["unreachable"]:
-        return {"message": "there is no hub that could remember it"}
+        return {"message": "there is no hub that could know it"}
     try:
         step.remove_files(hub, path_of(member))
     except (CellDead, Problem) as refusal:
         # A dead or absent cell takes no task and holds nothing; the platform verifies that itself.
         return {"message": str(refusal)}
-    return {"message": f"{member['name']} is forgotten"}
+    return {"message": f"{member['name']} is withdrawn"}
 
 
 def reconcile(step):
@@ -80,9 +80,9 @@ def reconcile(step):
             "member_id": member["id"],
             "incarnation": member["incarnation"],
             "health": "healthy" if says == SHOULD[member["state"]] else "unhealthy",
-            "message": f"the hub says {says}",
+            "message": f"the hub reports {says}",
         })
-    return {"message": f"looked at {len(reports)} members", "members": reports}
+    return {"message": f"reconciled {len(reports)} members", "members": reports}
 
 
 if __name__ == "__main__":

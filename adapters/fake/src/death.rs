@@ -44,7 +44,7 @@ impl Death {
 
     /// Dies.
     pub(crate) fn strike(&self) {
-        eprintln!("fake: dying in {} as it was told", self.verb);
+        eprintln!("fake: dying in {}, as configured", self.verb);
         std::process::abort();
     }
 }

@@ -37,14 +37,15 @@ impl Fake {
             && self.modes.fail_times.is_none_or(|times| self.failed.fetch_add(1, Ordering::Relaxed) < times)
         {
             let reason = if reason.is_empty() { "told_to_fail" } else { reason };
-            let message = format!("the fake was told to fail {verb}; take FAKE_FAIL out of its environment");
+            let message =
+                format!("the fake is configured to fail {verb}; remove FAKE_FAIL from its environment");
             return Err(Failure { retry_after: self.modes.fail_retry, ..Failure::new(reason, message) });
         }
         if self.modes.stubborn.has(verb) {
             return self.never_end(cx).await;
         }
         if self.modes.lie.has(verb) {
-            return Ok(Done::saying(format!("{verb}, on my word")));
+            return Ok(Done::saying(format!("{verb}, unverified")));
         }
         if self.modes.forge.has(verb) {
             return self.forge(cx).await;
@@ -70,7 +71,7 @@ impl Fake {
 
     async fn never_end(&self, cx: &StepCx) -> Outcome {
         for round in 1_u64.. {
-            cx.progress(50, &format!("still at it, round {round}")).await;
+            cx.progress(50, &format!("still in progress, round {round}")).await;
             tokio::time::sleep(Duration::from_secs(1)).await;
         }
         Ok(Done::default())
@@ -117,7 +118,7 @@ impl Fake {
     async fn mark(&self, cx: &StepCx, word: &str) -> Outcome {
         let member = cx.member()?;
         let Some(hub) = hub(cx) else {
-            let message = "no hub works yet, and a unit is nothing without one";
+            let message = "no active hub yet; a unit needs one";
             return Err(Failure::retry(Duration::from_secs(2), "no_hub", message));
         };
         let mut files = vec![file(path(member), format!("{word}\n"))];
@@ -127,14 +128,14 @@ impl Fake {
                 cx.snapshot().members.iter().filter(|other| other.component_key != HUB).filter_map(known),
             );
         }
-        cx.progress(50, &format!("telling the hub that {} is {word}", member.name)).await;
+        cx.progress(50, &format!("setting {} to {word} in the hub", member.name)).await;
         cx.write_files(hub, files).await?;
         Ok(Done { detail: said(word), ..Done::saying(format!("{} is {word}", member.name)) })
     }
 
     /// Has the hub forget the member. A hub that is not there, or goes itself, has forgotten it.
     async fn forget(&self, cx: &StepCx) -> Outcome {
-        let Ok(member) = cx.member() else { return Ok(Done::saying("it is gone already")) };
+        let Ok(member) = cx.member() else { return Ok(Done::saying("it is already gone")) };
         match hub(cx) {
             Some(hub) if !hub.unreachable => {
                 match cx.remove_files(hub, [path(member)]).await {
@@ -145,11 +146,11 @@ impl Fake {
                     Err(failure) => Err(failure),
                     Ok(()) => Ok(Done {
                         detail: said("GONE"),
-                        ..Done::saying(format!("{} is forgotten", member.name))
+                        ..Done::saying(format!("{} is withdrawn", member.name))
                     }),
                 }
             }
-            _ => Ok(Done::saying("there is no hub that could remember it")),
+            _ => Ok(Done::saying("there is no hub that could know it")),
         }
     }
 
@@ -157,18 +158,16 @@ impl Fake {
     async fn report(&self, cx: &StepCx, member: &SnapshotMember) -> Result<MemberReport, Failure> {
         let should = word(member.state);
         let (health, message) = match (hub(cx), should) {
-            (None, _) => (Health::Unknown, "there is no hub to ask".to_owned()),
+            (None, _) => (Health::Unknown, "there is no hub to query".to_owned()),
             (Some(hub), _) if hub.unreachable => (Health::Unknown, "the hub cannot be reached".to_owned()),
             (Some(hub), should) => {
                 let ran = cx.look(hub, command(["/bin/cat".to_owned(), path(member)])).await?;
                 let says = ran.stdout.trim();
                 match should {
                     _ if ran.exit != 0 => (Health::Unhealthy, "the hub does not know it".to_owned()),
-                    Some(should) if says == should => (Health::Healthy, format!("the hub says {says}")),
-                    Some(should) => {
-                        (Health::Unhealthy, format!("the hub says {says} and should say {should}"))
-                    }
-                    None => (Health::Unknown, format!("the hub says {says}")),
+                    Some(should) if says == should => (Health::Healthy, format!("the hub reports {says}")),
+                    Some(should) => (Health::Unhealthy, format!("the hub reports {says}, expected {should}")),
+                    None => (Health::Unknown, format!("the hub reports {says}")),
                 }
             }
         };
@@ -194,7 +193,7 @@ impl Fake {
         while let Some(report) = reports.next().await {
             members.push(report?);
         }
-        let message = format!("looked at {} members", members.len());
+        let message = format!("reconciled {} members", members.len());
         Ok(Done { members, topology_mode: Some("hub_and_units".to_owned()), ..Done::saying(message) })
     }
 }

@@ -53,7 +53,7 @@ fn is_verb(variable: &str, word: &str) -> Result<(), String> {
         return Ok(());
     }
     Err(format!(
-        "{variable}: {word:?} is no verb; they are join, leave, drain, resume, remove, reconcile, and * for all"
+        "{variable}: {word:?} is not a verb; the verbs are join, leave, drain, resume, remove, reconcile, and * for all"
     ))
 }
 
@@ -80,11 +80,13 @@ impl Modes {
             |name: &str| set(name).map_or_else(|| Ok(Verbs::default()), |text| Verbs::parse(name, &text));
         let number = |name: &str| match set(name) {
             None => Ok(None),
-            Some(text) => text.parse::<u64>().map(Some).map_err(|_| format!("{name}: {text:?} is no number")),
+            Some(text) => {
+                text.parse::<u64>().map(Some).map_err(|_| format!("{name}: {text:?} is not a number"))
+            }
         };
         let slow = verbs("FAKE_SLOW")?;
         if let Some((verb, wrong)) = slow.0.iter().find(|(_, text)| text.parse::<u64>().is_err()) {
-            return Err(format!("FAKE_SLOW: {verb}={wrong} should have milliseconds behind the sign"));
+            return Err(format!("FAKE_SLOW: {verb}={wrong} must have milliseconds after the sign"));
         }
         Ok(Self {
             slow,
@@ -111,7 +113,7 @@ fn death(at: Option<String>, times: Option<u64>, file: Option<String>) -> Result
     let point = match at.split_once(':') {
         Some((verb, "before")) => Ok((verb, Point::Before)),
         Some((verb, "after")) => Ok((verb, Point::After)),
-        _ => Err(format!("FAKE_DIE_AT: {at:?} should be VERB:before or VERB:after")),
+        _ => Err(format!("FAKE_DIE_AT: {at:?} must be VERB:before or VERB:after")),
     };
     let (verb, point) = point?;
     is_verb("FAKE_DIE_AT", verb)?;

@@ -37,14 +37,14 @@ impl Adapter for Slurm {
         match component(cx)? {
             Component::Controller => controller::resume(cx).await,
             Component::Worker => worker::resume(cx).await,
-            Component::Login => Ok(Done::saying("there is nothing to resume")),
+            Component::Login => Ok(Done::saying("nothing to resume")),
         }
     }
 
     async fn remove(&self, cx: &StepCx) -> Outcome {
         match component(cx)? {
             Component::Worker => worker::remove(cx).await,
-            Component::Controller | Component::Login => Ok(Done::saying("nothing counts on it")),
+            Component::Controller | Component::Login => Ok(Done::saying("no other member depends on it")),
         }
     }
 
@@ -67,8 +67,8 @@ fn component(cx: &StepCx) -> Result<Component, Failure> {
         other => Err(Failure::new(
             "unknown_component",
             format!(
-                "this adapter knows the components {CONTROLLER}, {WORKER} and {LOGIN}, and not {other}: \
-                 publish a manifest that keeps to apps/slurm/COMPONENTS.md"
+                "this adapter supports the components {CONTROLLER}, {WORKER} and {LOGIN}, not {other}: \
+                 publish a manifest that follows apps/slurm/COMPONENTS.md"
             ),
         )),
     }

@@ -147,7 +147,7 @@ impl Config {
         }
         each_once("partition", names())?;
         if self.partitions.iter().filter(|partition| partition.default).count() > 1 {
-            return Err("one partition at the most is the default".to_owned());
+            return Err("at most one partition can be the default".to_owned());
         }
         each_once("account", self.accounts.iter().map(|account| account.name.as_str()))?;
         each_once("user", self.users().map(|(user, _)| user.name.as_str()))?;
@@ -157,7 +157,7 @@ impl Config {
         for word in names().chain(accounts).chain(users).chain(people).chain(self.gpu_type.as_deref()) {
             if !is_name(word) {
                 return Err(format!(
-                    "{word:?} is no name: it begins with a letter and has lower-case letters, digits, _ and -, 32 at the most"
+                    "{word:?} is not a name: use at most 32 lower-case letters, digits, _ and -, beginning with a letter"
                 ));
             }
         }
@@ -169,18 +169,18 @@ impl Config {
         }
         let mut seen = BTreeSet::new();
         if let Some((user, _)) = self.users().find(|(user, _)| !seen.insert(user.uid)) {
-            return Err(format!("the uid {} is given twice: each user has one of its own", user.uid));
+            return Err(format!("the uid {} is given twice: each user needs its own", user.uid));
         }
         for (key, value) in &self.slurm_conf {
             if !ALLOWED.contains(&key.as_str()) {
                 return Err(format!(
-                    "slurm_conf/{key} is not an instance's to set; these are: {}",
+                    "an instance cannot set slurm_conf/{key}; it can set: {}",
                     ALLOWED.join(", ")
                 ));
             }
             if !is_value(value) {
                 return Err(format!(
-                    "slurm_conf/{key}: a value is one line of letters, digits and , . : _ = / + * - without spaces"
+                    "slurm_conf/{key}: a value must be one line of letters, digits and , . : _ = / + * - without spaces"
                 ));
             }
         }
@@ -194,14 +194,14 @@ impl Config {
 }
 
 fn wrong(why: String) -> Failure {
-    Failure::new("config", format!("the instance's config: {why}; upgrade it with one that is right"))
+    Failure::new("config", format!("the instance's config: {why}; upgrade it with a valid one"))
 }
 
 fn each_once<'a>(what: &str, names: impl Iterator<Item = &'a str>) -> Result<(), String> {
     let mut seen = BTreeSet::new();
     for name in names {
         if !seen.insert(name) {
-            return Err(format!("the {what} {name:?} stands twice"));
+            return Err(format!("the {what} {name:?} is given twice"));
         }
     }
     Ok(())
@@ -248,12 +248,12 @@ mod tests {
             json!({"partitions": [{"name": "a", "default": true}, {"name": "b", "default": true}]}),
             "default",
         );
-        refused(json!({"partitions": [{"name": "a b"}]}), "no name");
+        refused(json!({"partitions": [{"name": "a b"}]}), "not a name");
         let users = |one, other| json!({"accounts": [{"name": "a", "users": [one]}, {"name": "b", "users": [other]}]});
         refused(users(json!({"name": "x", "uid": 2000}), json!({"name": "y", "uid": 2000})), "twice");
         refused(users(json!({"name": "x", "uid": 2000}), json!({"name": "x", "uid": 2001})), "twice");
         refused(users(json!({"name": "x", "uid": 120}), json!({"name": "y", "uid": 2001})), "120");
-        refused(json!({"people_account": "a b"}), "no name");
+        refused(json!({"people_account": "a b"}), "not a name");
         refused(json!({"unknown": 1}), "unknown");
     }
 

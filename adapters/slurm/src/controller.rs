@@ -32,7 +32,7 @@ pub(crate) async fn join(cx: &StepCx) -> Outcome {
         Ok(prepared)
     };
     let (prepared, ()) = futures::try_join!(daemons, slurm::start_munge(cx, member, &key))?;
-    cx.progress(90, "making the accounts known").await;
+    cx.progress(90, "creating the accounts").await;
     accounts(cx, member).await?;
     // Completes a key change that the previous incarnation did not finish. The first incarnation has none.
     if member.incarnation > 1 {
@@ -88,7 +88,7 @@ fn known_gres(cx: &StepCx, config: &Config) -> Vec<(String, String)> {
 /// Adds the accounts, and verifies that slurmctld itself would accept a job of each user.
 pub(crate) async fn accounts(cx: &StepCx, controller: &SnapshotMember) -> Result<(), Failure> {
     let order = CommandOrder { timeout_seconds: Some(300), ..command([ACCOUNTS]) };
-    good(cx.run_anew(controller, order).await?, "the accounts are not usable").map(drop)
+    good(cx.run_anew(controller, order).await?, "the accounts cannot be used").map(drop)
 }
 
 /// Starts no new job and waits for transitions to finish. Running jobs continue: they belong to the workers, and a controller that
@@ -97,9 +97,9 @@ pub(crate) async fn drain(cx: &StepCx) -> Outcome {
     let member = cx.member()?;
     set_partitions(cx, member, "DOWN").await?;
     let ran = cx.look(member, timed([SQUEUE, "--noheader", "--states=CG,CF", "--format=%i"])).await?;
-    let busy = good(ran, "Slurm does not say what runs")?;
+    let busy = good(ran, "Slurm did not report the running jobs")?;
     match busy.trim() {
-        "" => Ok(Done::saying("no job starts any more, and none is ending")),
+        "" => Ok(Done::saying("job starts are paused, and no job is ending")),
         jobs => Err(Failure::retry(
             SOON,
             "jobs_complete",
@@ -110,7 +110,7 @@ pub(crate) async fn drain(cx: &StepCx) -> Outcome {
 
 pub(crate) async fn resume(cx: &StepCx) -> Outcome {
     set_partitions(cx, cx.member()?, "UP").await?;
-    Ok(Done::saying("jobs start again"))
+    Ok(Done::saying("job starts are resumed"))
 }
 
 async fn set_partitions(cx: &StepCx, member: &SnapshotMember, state: &str) -> Result<(), Failure> {

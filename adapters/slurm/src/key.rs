@@ -35,11 +35,7 @@ pub(crate) async fn of_cluster(cx: &StepCx, controller: &SnapshotMember) -> Resu
     if held(controller) == Some(&key) {
         return Ok(key);
     }
-    Err(Failure::retry(
-        SOON,
-        "key_changes",
-        "the key of the cluster is being changed, and is given when that is over",
-    ))
+    Err(Failure::retry(SOON, "key_changes", "the cluster's key is being rotated; waiting for its end"))
 }
 
 /// The key for a controller that joins.
@@ -109,11 +105,11 @@ pub(crate) struct Changed {
 pub(crate) async fn change(cx: &StepCx, controller: &SnapshotMember, key: &str) -> Result<Changed, Failure> {
     cx.progress(
         10,
-        "the key of the cluster is changed: no new job starts, and those that end are waited for",
+        "the cluster's key is being rotated: job starts are paused, and ending jobs are waited for",
     )
     .await;
     let swap = async {
-        cx.progress(50, "every cell is given the new key").await;
+        cx.progress(50, "distributing the new key to every cell").await;
         swap(cx, controller, key).await
     };
     while_held(hold(cx, controller), swap, release(cx, controller)).await
@@ -145,14 +141,14 @@ async fn hold(cx: &StepCx, controller: &SnapshotMember) -> Result<String, Failur
     let nodes = cx.members_of(WORKER).filter(reached).filter(works).map(|worker| worker.name.clone());
     let words = [HOLD.to_owned(), QUIET.to_string()].into_iter().chain(nodes);
     let order = CommandOrder { timeout_seconds: Some(QUIET + 60), ..command(words) };
-    let said = good(cx.run_anew(controller, order).await?, "new jobs could not be held back")?;
+    let said = good(cx.run_anew(controller, order).await?, "job starts could not be paused")?;
     Ok(said.trim().to_owned())
 }
 
 /// Lets jobs start again, where we kept them from it.
 pub(crate) async fn release(cx: &StepCx, controller: &SnapshotMember) -> Result<(), Failure> {
     let order = timed([HOLD, "--release"]);
-    good(cx.run_anew(controller, order).await?, "jobs could not be let start again").map(drop)
+    good(cx.run_anew(controller, order).await?, "job starts could not be resumed").map(drop)
 }
 
 /// Writes the new key into every cell that lacks it, restarts every munged at the same time, then verifies. If the controller
@@ -166,7 +162,7 @@ pub(crate) async fn swap(cx: &StepCx, controller: &SnapshotMember, key: &str) ->
     let started =
         join_all(members.iter().map(|member| within(cx.restart_service_anew(member, MUNGE_SERVICE)))).await;
     let members = changed.went_on(controller, members, started)?;
-    cx.progress(80, "every cell is asked whether it understands the controller").await;
+    cx.progress(80, "verifying that every cell decodes the controller's credential").await;
     let asked = asked(cx, controller, &members).await?;
     let members = changed.went_on(controller, members, asked)?;
     changed.members = members.into_iter().map(|member| member.id.to_string()).collect();
@@ -210,11 +206,12 @@ async fn asked(
     members: &[&SnapshotMember],
 ) -> Result<Vec<Result<(), Failure>>, Failure> {
     let order = CommandOrder { uid: Some(NOBODY), gid: Some(NOBODY), ..timed([MUNGE_PROGRAM, "--no-input"]) };
-    let credential = good(cx.look(controller, order).await?, "the controller's munged makes no credential")?;
+    let credential =
+        good(cx.look(controller, order).await?, "the controller's munged created no credential")?;
     let asked = members.iter().map(|member| {
         let order = CommandOrder { stdin: Some(credential.clone()), ..timed([UNMUNGE, "--no-output"]) };
         within(async {
-            good(cx.look(member, order).await?, "the controller's credential is not understood").map(drop)
+            good(cx.look(member, order).await?, "the controller's credential could not be decoded").map(drop)
         })
     });
     Ok(join_all(asked).await)
@@ -222,7 +219,7 @@ async fn asked(
 
 async fn within<T>(deed: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
     tokio::time::timeout(ONE_CELL, deed).await.unwrap_or_else(|_| {
-        Err(Failure::retry(SOON, "cell_is_silent", format!("nothing was heard for {} s", ONE_CELL.as_secs())))
+        Err(Failure::retry(SOON, "cell_is_silent", format!("no answer for {} s", ONE_CELL.as_secs())))
     })
 }
 
@@ -232,7 +229,7 @@ mod tests {
 
     #[tokio::test]
     async fn jobs_start_again_also_after_a_hold_that_failed_half_way() {
-        let refused = || Failure::retry(SOON, "slurm_refused", "it took too long");
+        let refused = || Failure::retry(SOON, "slurm_refused", "it timed out");
         for (held, swapped) in [(true, true), (true, false), (false, true)] {
             let mut released = false;
             let changed = while_held(

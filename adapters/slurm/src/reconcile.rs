@@ -23,7 +23,7 @@ const AFTER_A_CHANGE: Duration = Duration::from_secs(3);
 
 pub(crate) async fn reconcile(cx: &StepCx) -> Outcome {
     let Ok(controller) = slurm::controller(cx) else {
-        return Ok(Done::saying("no controller works, and nobody else can say how the members do"));
+        return Ok(Done::saying("no active controller, and only it knows the state of the members"));
     };
     let wanted = key::wanted(cx).await?;
     if key::held(controller) != Some(&wanted) && !key::is_announced(controller, &wanted) {
@@ -45,12 +45,11 @@ pub(crate) async fn reconcile(cx: &StepCx) -> Outcome {
         controller,
         match accounting {
             Ok(()) if changed.without.is_empty() => {
-                (Health::Healthy, "slurmctld takes jobs of every user".to_owned())
+                (Health::Healthy, "slurmctld accepts jobs of every user".to_owned())
             }
-            Ok(()) => (
-                Health::Degraded,
-                format!("these have not the cluster's key: {}", changed.without.join("; ")),
-            ),
+            Ok(()) => {
+                (Health::Degraded, format!("these lack the cluster's key: {}", changed.without.join("; ")))
+            }
             Err(why) => (Health::Degraded, why.message),
         },
         noted(controller, controller.adapter_detail.clone()),
@@ -113,18 +112,18 @@ pub(crate) async fn reconcile(cx: &StepCx) -> Outcome {
         let reconcile_after = back.is_some().then_some(AFTER_A_CHANGE);
         return Ok(Done { members, message: back, reconcile_after, ..Done::default() });
     }
-    let mut message = format!("{} member(s) were given the cluster's key", changed.members.len());
+    let mut message = format!("{} member(s) received the cluster's key", changed.members.len());
     if !changed.hanging.is_empty() {
         let jobs = &changed.hanging;
         message.push_str(&format!(
-            "; these jobs did not end meanwhile, and Slurm asks for them again in a minute: {jobs}"
+            "; these jobs did not end meanwhile, and Slurm requeues them in a minute: {jobs}"
         ));
     }
     // The former key is no longer in use. Revoke it last: until here a rerun of this look would need it. An account without the
     // permission to revoke has still rotated the key, and retries at each look.
     match cx.shared_secret_only(key::NAME, &wanted).await {
         Ok(()) => key::ended(&mut members[0].adapter_detail),
-        Err(why) => message.push_str(&format!("; the former one was not revoked: {}", why.message)),
+        Err(why) => message.push_str(&format!("; the previous one was not revoked: {}", why.message)),
     }
     // Look again soon: a member may have joined with the former key during the rotation.
     let reconcile_after = (!changed.is_nothing()).then_some(AFTER_A_CHANGE);
@@ -158,7 +157,7 @@ fn free_at(node: &Node, ends: &BTreeMap<String, End>) -> Option<Timestamp> {
 fn announced(controller: &SnapshotMember, key: &str) -> Done {
     let mut detail = controller.adapter_detail.clone();
     key::announced(&mut detail, key);
-    let why = "the key of the cluster was revoked, or a member left unseen: it is being changed, and new jobs wait until then";
+    let why = "the cluster's key was revoked, or a member left while unreachable: the key is being rotated, and new jobs wait until then";
     let members = vec![report(controller, (Health::Degraded, why.to_owned()), detail)];
     Done { members, message: Some(why.to_owned()), reconcile_after: Some(AT_ONCE), ..Done::default() }
 }
@@ -198,15 +197,15 @@ fn health(worker: &SnapshotMember, node: Option<&Node>) -> (Health, String) {
     match node.drain() {
         _ if node.is("DOWN") || node.is("NOT_RESPONDING") => (
             Health::Unhealthy,
-            format!("Slurm says {state}: {}", node.reason.as_deref().unwrap_or("no reason given")),
+            format!("Slurm reports {state}: {}", node.reason.as_deref().unwrap_or("no reason given")),
         ),
-        Drain::Theirs(why) => (Health::Degraded, format!("somebody drained it and said {why:?}")),
+        Drain::Theirs(why) => (Health::Degraded, format!("drained outside the platform, reason {why:?}")),
         Drain::Ours if worker.state != MemberState::Active => {
-            (Health::Healthy, format!("Slurm says {state}"))
+            (Health::Healthy, format!("Slurm reports {state}"))
         }
-        Drain::Ours => (Health::Degraded, format!("Slurm says {state}, and it should take jobs")),
-        Drain::None if node.works() => (Health::Healthy, format!("Slurm says {state}")),
-        Drain::None => (Health::Unhealthy, format!("Slurm says {state}")),
+        Drain::Ours => (Health::Degraded, format!("Slurm reports {state}, but it should accept jobs")),
+        Drain::None if node.works() => (Health::Healthy, format!("Slurm reports {state}")),
+        Drain::None => (Health::Unhealthy, format!("Slurm reports {state}")),
     }
 }
 

@@ -24,9 +24,9 @@ pub(crate) fn timed<W: Into<String>>(words: impl IntoIterator<Item = W>) -> Comm
 /// The controller that works.
 pub(crate) fn controller(cx: &StepCx) -> Result<&SnapshotMember, Failure> {
     let works = |member: &&SnapshotMember| member.state == MemberState::Active && !member.unreachable;
-    cx.members_of(CONTROLLER).find(works).ok_or_else(|| {
-        Failure::retry(SOON, "no_controller", "no controller works yet, and a cluster is nothing without one")
-    })
+    cx.members_of(CONTROLLER)
+        .find(works)
+        .ok_or_else(|| Failure::retry(SOON, "no_controller", "no active controller yet; a cluster needs one"))
 }
 
 pub(crate) fn config(cx: &StepCx) -> Result<Config, Failure> {
@@ -112,8 +112,7 @@ pub(crate) fn good(ran: Ran, what: &str) -> Result<String, Failure> {
 
 /// A failed command. A daemon's error may be transient, so it is retried.
 pub(crate) fn failed(ran: &Ran, what: &str) -> Failure {
-    let how =
-        if ran.timed_out { "it took too long".to_owned() } else { format!("it ended with {}", ran.exit) };
+    let how = if ran.timed_out { "it timed out".to_owned() } else { format!("it ended with {}", ran.exit) };
     let said: Vec<&str> =
         [ran.stderr.trim(), ran.stdout.trim()].into_iter().filter(|said| !said.is_empty()).collect();
     Failure::retry(SOON, "slurm_refused", format!("{what}: {how}: {}", said.join("; ")))
@@ -135,7 +134,7 @@ pub(crate) async fn node(
     if said.contains(&format!("Node {name} not found")) {
         return Ok(None);
     }
-    Err(failed(&ran, &format!("Slurm does not say what {name} is")))
+    Err(failed(&ran, &format!("Slurm did not report the state of {name}")))
 }
 
 /// Changes something of a node.

@@ -43,7 +43,7 @@ pub(crate) async fn join(cx: &StepCx) -> Outcome {
     if gres.is_some() {
         let line = gres::line(&member.name, &prepared.devices, kind);
         let said = cx.run_anew(controller, timed([GRES, member.name.as_str(), line.as_str()])).await?;
-        good(said, "the controller does not take the worker's GPUs")?;
+        good(said, "the controller does not accept the worker's GPUs")?;
     }
     if gres.is_some() || member.gpus != 0 {
         cx.write_files(member, vec![node(gres.as_deref())]).await?;
@@ -81,7 +81,7 @@ pub(crate) async fn forget(cx: &StepCx, controller: &SnapshotMember, name: &str)
         timeout_seconds: Some(90),
         ..command([FORGET.to_owned(), name.to_owned(), reason(&slurm::operation(cx))])
     };
-    good(cx.run_anew(controller, order).await?, &format!("Slurm does not forget {name}")).map(drop)
+    good(cx.run_anew(controller, order).await?, &format!("Slurm does not remove {name}")).map(drop)
 }
 
 /// Stops new work and waits for running jobs: nothing is ever killed here.
@@ -98,11 +98,11 @@ pub(crate) async fn drain(cx: &StepCx) -> Outcome {
         words.truncate(3);
         let said = good(
             cx.run_anew(controller, order).await?,
-            &format!("Slurm does not say what {} is", member.name),
+            &format!("Slurm did not report the state of {}", member.name),
         )?;
         let mut lines = said.lines();
         let Some(node) = lines.next().and_then(Node::parse) else {
-            return Err(Failure::retry(SOON, "slurm_refused", format!("this is no node: {said}")));
+            return Err(Failure::retry(SOON, "slurm_refused", format!("this is not a node: {said}")));
         };
         let jobs: Vec<&str> = lines.filter(|line| !line.trim().is_empty()).collect();
         if node.is_drained() && jobs.is_empty() {
@@ -112,7 +112,7 @@ pub(crate) async fn drain(cx: &StepCx) -> Outcome {
             return Err(Failure::retry(
                 SOON,
                 "undrained",
-                format!("somebody put {} back to work while it was drained", node.name),
+                format!("{} was resumed outside the platform while it was draining", node.name),
             ));
         }
         cx.progress(
@@ -125,7 +125,9 @@ pub(crate) async fn drain(cx: &StepCx) -> Outcome {
 
 fn drained(node: &Node) -> Done {
     Done::saying(match node.drain() {
-        Drain::Theirs(why) => format!("{} is {}; somebody else drained it: {why}", node.name, node.state()),
+        Drain::Theirs(why) => {
+            format!("{} is {}; drained outside the platform: {why}", node.name, node.state())
+        }
         Drain::Ours | Drain::None => format!("{} is {}", node.name, node.state()),
     })
 }
@@ -149,7 +151,7 @@ pub(crate) async fn resume(cx: &StepCx) -> Outcome {
         (Drain::None, Down::No) => Ok(Done::saying(format!("{} is {}", node.name, node.state()))),
         (Drain::Ours, Down::No) => {
             slurm::update(cx, controller, &node.name, &["state=undrain".to_owned()]).await?;
-            Ok(Done::saying(format!("{} takes jobs again", node.name)))
+            Ok(Done::saying(format!("{} accepts jobs again", node.name)))
         }
     }
 }
@@ -215,8 +217,8 @@ fn drained_by_another(node: &Node, why: &str) -> Failure {
         PERSON,
         "drained_by_another",
         format!(
-            "somebody drained {} and said {why:?}; that is not ours to clear: `scontrol update nodename={} state=resume`, \
-             as root in the controller's cell, when it is over, then try again",
+            "{} was drained outside the platform with the reason {why:?}: run `scontrol update nodename={} \
+             state=resume` as root in the controller's cell when that is over, then try again",
             node.name, node.name
         ),
     )
@@ -232,10 +234,10 @@ pub(crate) async fn remove(cx: &StepCx) -> Outcome {
             Err(Failure::retry(
                 SOON,
                 "no_controller",
-                "nobody hears from the controller, which counts on this worker",
+                "the controller, which depends on this worker, is unreachable",
             ))
         } else {
-            Ok(Done::saying("there is no controller that counts on it"))
+            Ok(Done::saying("there is no controller that depends on it"))
         };
     };
     if !member.unreachable
@@ -246,11 +248,12 @@ pub(crate) async fn remove(cx: &StepCx) -> Outcome {
         return Err(why);
     }
     match forget(cx, controller, &member.name).await {
-        Ok(()) => Ok(Done::saying(format!("Slurm knows no {} any more", member.name))),
+        Ok(()) => Ok(Done::saying(format!("Slurm has removed {}", member.name))),
         // Its saved state may still have the record: the first look at a controller that was recovered takes it away.
-        Err(why) if why.is_cell_dead() => {
-            Ok(Done::saying(format!("the cell of {} is dead: nothing counts on the worker", controller.name)))
-        }
+        Err(why) if why.is_cell_dead() => Ok(Done::saying(format!(
+            "the cell of {} is dead: no member depends on the worker",
+            controller.name
+        ))),
         Err(why) => Err(why),
     }
 }

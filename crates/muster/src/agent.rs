@@ -16,16 +16,18 @@ use std::process::ExitCode;
 use anyhow::bail;
 use clap::{Arg, ArgMatches, Command, value_parser};
 use muster_agent::AgentError;
-use muster_agent::inventory::DiskReserve;
+use muster_agent::inventory::{CheckReserve, DiskReserve, LEAST_CHECK_MEMORY_MB, Reserve};
 use tracing_subscriber::filter::LevelFilter;
+
+use crate::logs::{Form, last_words, to_stderr};
 
 pub(crate) fn command() -> Command {
     Command::new("agent")
-        .about("Run a node: join it, show what it has, serve the platform; or simulate a fleet")
+        .about("Run a node: join it, show its hardware, serve the platform; or simulate a fleet")
         .long_about(
-            "Run a node: join it, show what it has, serve the platform; or simulate a fleet.\n\nAn agent dials out and \
-             never listens. `muster node enrol` gives a machine the right to join; `muster agent join` uses it; `muster \
-             agent run` serves from then on. docs/guides/agent.md tells it from the beginning.",
+            "Run a node: join it, show its hardware, serve the platform; or simulate a fleet.\n\n\
+             An agent dials out and never listens. `muster node enrol` issues a join token; `muster agent \
+             join` uses it; `muster agent run` serves from then on. docs/guides/agent.md is the guide.",
         )
         .subcommand_required(true)
         .arg_required_else_help(true)
@@ -56,13 +58,13 @@ pub(crate) async fn run(matches: &ArgMatches) -> anyhow::Result<ExitCode> {
         Some(("clean", matches)) => clean::run(matches).await,
         Some(("wipe-device", matches)) => wipe_device::run(matches).await,
         Some(("simulate", matches)) => simulate::run(matches).await,
-        _ => bail!("say what the agent should do"),
+        _ => bail!("name a command of the agent"),
     };
     // An agent that must be enrolled again has its own exit code, so that a supervisor does not restart it forever.
     match result {
         Err(error) => match error.downcast_ref::<AgentError>() {
             Some(ended) => {
-                eprintln!("muster: {error:#}");
+                last_words(&error);
                 Ok(ExitCode::from(ended.exit_code()))
             }
             None => Err(error),
@@ -79,7 +81,7 @@ pub(crate) fn data_dir() -> Arg {
         .env("MUSTER_AGENT_DATA_DIR")
         .default_value("/var/lib/muster-agent")
         .value_parser(value_parser!(PathBuf))
-        .help("Where the node's key, its certificate and its places are kept; for its owner alone")
+        .help("Folder of the node's key, certificate and sandboxes; for its owner alone")
 }
 
 pub(crate) fn fake_gpus_arg() -> Arg {
@@ -87,20 +89,32 @@ pub(crate) fn fake_gpus_arg() -> Arg {
         .long("fake-gpus")
         .value_name("N")
         .value_parser(value_parser!(u32).range(0..=64))
-        .help("Report N invented GPUs in place of real ones, for machines that have none")
+        .help("Report N simulated GPUs in place of real ones, for machines without any")
 }
 
-pub(crate) fn reserve_disk() -> Arg {
-    Arg::new("reserve-disk-mb")
-        .long("reserve-disk-mb")
-        .value_name("MIB")
+/// Adds the flags for resources that are not offered to allocations.
+pub(crate) fn with_reserve(command: Command) -> Command {
+    let flag = |name: &'static str, value: &'static str| Arg::new(name).long(name).value_name(value);
+    let disk = flag("reserve-disk-mb", "MIB")
         .value_parser(value_parser!(u64))
-        .help("Disk not offered to allocations, for images, logs and the agent [default: a tenth; 2 to 100 GiB, a quarter at most]")
+        .help("Disk not offered to allocations, for images, logs and the agent [default: a tenth; 2 to 100 GiB, a quarter at most]");
+    let cpus = flag("checks-cpus", "N").value_parser(value_parser!(u32).range(1..)).help(
+        "CPUs for all checks on this node together, not offered to allocations [default: one of every 32]",
+    );
+    let memory = flag("checks-memory-mb", "MIB")
+        .value_parser(value_parser!(u64).range(LEAST_CHECK_MEMORY_MB..))
+        .help("Memory for all checks on this node together, not offered to allocations [default: an eighth; 1 to 16 GiB, a quarter at most]");
+    command.args([disk, cpus, memory])
 }
 
-/// Returns the value of `--reserve-disk-mb`.
-pub(crate) fn reserve(matches: &ArgMatches) -> DiskReserve {
-    matches.get_one::<u64>("reserve-disk-mb").map_or(DiskReserve::Default, |mib| DiskReserve::Mib(*mib))
+/// Returns the resources that are not offered to allocations.
+pub(crate) fn reserve(matches: &ArgMatches) -> Reserve {
+    let disk = matches.get_one::<u64>("reserve-disk-mb").copied();
+    let checks = CheckReserve {
+        cpus: matches.get_one::<u32>("checks-cpus").copied(),
+        memory_mb: matches.get_one::<u64>("checks-memory-mb").copied(),
+    };
+    Reserve { disk: disk.map_or(DiskReserve::Default, DiskReserve::Mib), checks }
 }
 
 pub(crate) fn with_logs(command: Command, level: &'static str) -> Command {
@@ -112,7 +126,7 @@ pub(crate) fn with_logs(command: Command, level: &'static str) -> Command {
                 .env("MUSTER_LOG_LEVEL")
                 .default_value(level)
                 .value_parser(["error", "warn", "info", "debug", "trace"])
-                .help("How much is logged, on the standard error"),
+                .help("Log level, on standard error"),
         )
         .arg(
             Arg::new("log-format")
@@ -129,10 +143,13 @@ pub(crate) fn with_logs(command: Command, level: &'static str) -> Command {
 pub(crate) fn start_logs(matches: &ArgMatches) {
     let word = |name: &str| matches.get_one::<String>(name).map_or("", String::as_str);
     let level: LevelFilter = word("log-level").parse().unwrap_or(LevelFilter::INFO);
-    let logs = tracing_subscriber::fmt().with_max_level(level).with_writer(std::io::stderr);
+    let logs = tracing_subscriber::fmt().with_max_level(level);
     match word("log-format") {
-        "text" => logs.compact().with_target(false).init(),
-        _ => logs.json().flatten_event(true).with_current_span(false).with_span_list(false).init(),
+        "text" => logs.with_writer(to_stderr(Form::Text)).compact().with_target(false).init(),
+        _ => {
+            let logs = logs.with_writer(to_stderr(Form::Json)).json().flatten_event(true);
+            logs.with_current_span(false).with_span_list(false).init();
+        }
     }
 }
 

@@ -24,14 +24,14 @@ pub(crate) fn backup_command() -> Command {
             Arg::new("without-content")
                 .long("without-content")
                 .action(clap::ArgAction::SetTrue)
-                .help("Leave the registry's content out: it is backed up in another way, after the database"),
+                .help("Leave the registry's content out: it is backed up separately, after the database"),
         )
 }
 
 pub(crate) fn restore_command() -> Command {
     with_settings(Command::new("restore"))
         .about("Put a backup in place; the server must be stopped")
-        .arg(folder("FOLDER", "The folder that `backup` made"))
+        .arg(folder("FOLDER", "The folder that `backup` created"))
 }
 
 fn embedded(settings: &Settings) -> anyhow::Result<PathBuf> {
@@ -42,7 +42,7 @@ fn embedded(settings: &Settings) -> anyhow::Result<PathBuf> {
     match location {
         Location::Sqlite(path) => Ok(path),
         Location::Postgres(_) => {
-            bail!("PostgreSQL is backed up with its own tools (pg_dump, or continuous archiving)")
+            bail!("back up PostgreSQL with its own tools (pg_dump, or continuous archiving)")
         }
     }
 }
@@ -56,7 +56,7 @@ fn copy_private(from: &Path, to: &Path) -> anyhow::Result<()> {
 
 pub(crate) async fn backup(matches: &ArgMatches) -> anyhow::Result<ExitCode> {
     let settings = settings(matches)?;
-    let Some(folder) = matches.get_one::<PathBuf>("folder") else { bail!("say where to") };
+    let Some(folder) = matches.get_one::<PathBuf>("folder") else { bail!("name a target folder") };
     let database = embedded(&settings)?;
     if !database.exists() {
         bail!("there is no database at {}", database.display());
@@ -64,7 +64,7 @@ pub(crate) async fn backup(matches: &ArgMatches) -> anyhow::Result<ExitCode> {
     std::fs::DirBuilder::new()
         .mode(0o700)
         .create(folder)
-        .with_context(|| format!("making {}: it must not exist yet", folder.display()))?;
+        .with_context(|| format!("creating {}: it must not exist yet", folder.display()))?;
     // Content before and after the database: every file that the copied rows reference existed at one of the two times.
     let (content, kept) = (settings.file("registry.dir", "registry"), folder.join("registry"));
     let with_content = !matches.get_flag("without-content") && content.exists();
@@ -85,7 +85,10 @@ pub(crate) async fn backup(matches: &ArgMatches) -> anyhow::Result<ExitCode> {
         }
         false => "muster.db and root.key",
     };
-    println!("wrote {what} to {}; whoever has the first two can read every secret in them", folder.display());
+    println!(
+        "wrote {what} to {}; keep it secret: the first two contain every secret in readable form",
+        folder.display()
+    );
     Ok(ExitCode::SUCCESS)
 }
 
@@ -123,7 +126,7 @@ fn copy_content(from: &Path, to: &Path) -> anyhow::Result<()> {
 
 pub(crate) async fn restore(matches: &ArgMatches) -> anyhow::Result<ExitCode> {
     let settings = settings(matches)?;
-    let Some(folder) = matches.get_one::<PathBuf>("folder") else { bail!("say where from") };
+    let Some(folder) = matches.get_one::<PathBuf>("folder") else { bail!("name a source folder") };
     let (database, root_key) = (embedded(&settings)?, settings.file("keys.root_key_file", "root.key"));
     let leftover = PathBuf::from(format!("{}-wal", database.display()));
     for target in [&database, &leftover, &root_key] {

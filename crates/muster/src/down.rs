@@ -24,12 +24,14 @@ const SAID: usize = 4096;
 
 pub(crate) fn command() -> Command {
     Command::new("down")
-        .about("Remove from this machine what `muster up --nodes` made: cells, disks, networks, namespaces")
+        .about(
+            "Remove from this machine everything of `muster up --nodes`: cells, disks, networks, namespaces",
+        )
         .long_about(
-            "Remove from this machine what `muster up --nodes` made: cells, disks, networks, namespaces. Nothing may run any \
-             more with the data folder; agents and a server that are about to end are waited for. It may be repeated, also \
-             after a crash, and looks again each time. The exit code is 1 when something could not be removed, and what that \
-             is is listed.",
+            "Remove from this machine everything of `muster up --nodes`: cells, disks, networks, namespaces. \
+             Nothing may still run with the data folder; agents and a server that are ending are waited for. \
+             It can be repeated, also after a crash, and checks again each time. The exit code is 1 if \
+             something could not be removed; it is listed.",
         )
         .arg(
             Arg::new("config")
@@ -68,7 +70,7 @@ pub(crate) async fn run(matches: &ArgMatches) -> anyhow::Result<ExitCode> {
                         eprintln!("muster: {thing}");
                     }
                     bail!(
-                        "the above could not be removed, and the data folder stays as it is: mend it, then repeat `muster down`"
+                        "the above could not be removed, and the data folder is unchanged: fix it, then repeat `muster down`"
                     );
                 }
                 if testbed.raised || removed > 0 {
@@ -168,7 +170,7 @@ fn delete(data: &Path) -> anyhow::Result<bool> {
     if !["muster.db", "root.key", "nodes"].iter().any(|name| data.join(name).exists()) {
         bail!("{} does not look like a data folder of muster: nothing was deleted", data.display());
     }
-    fs::remove_dir_all(data).with_context(|| format!("deleting {}", data.display()))?;
+    muster_disk::remove_tree(data, None).with_context(|| format!("deleting {}", data.display()))?;
     Ok(true)
 }
 

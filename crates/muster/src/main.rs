@@ -70,6 +70,6 @@ async fn run(matches: &ArgMatches) -> ExitCode {
 }
 
 fn failed(error: &anyhow::Error) -> ExitCode {
-    eprintln!("muster: {error:#}");
+    logs::last_words(error);
     ExitCode::FAILURE
 }

@@ -4,9 +4,9 @@ use std::process::ExitCode;
 
 use anyhow::bail;
 use clap::{Arg, ArgMatches, Command};
-use muster_control::RootKeys;
 use muster_db::{Location, Store};
 use muster_ids::Env;
+use muster_keys::RootKeys;
 
 use crate::server::{settings, with_settings};
 
@@ -18,20 +18,25 @@ pub(crate) fn command() -> Command {
     Command::new("root-key")
         .about("List and rotate the keys that everything else is encrypted under")
         .long_about(
-            "List and rotate the keys that everything else is encrypted under.\n\nOn one machine: `rotate`, and a minute \
-             later `retire OLD`. With several replicas: `add` on one, copy the file to all, `activate` on all, and when \
-             `retire OLD` agrees, copy the file again. Running servers read the file anew by themselves.",
+            "List and rotate the keys that everything else is encrypted under.\n\n\
+             On one machine: `rotate`, and a minute later `retire OLD`. With several replicas: `add` on one, \
+             copy the file to all, `activate` on all, and when `retire OLD` succeeds, copy the file again. \
+             Running servers reload the file.",
         )
         .subcommand_required(true)
         .subcommand(with_settings(Command::new("list")).about("Show the ids, the active one first"))
         .subcommand(with_settings(Command::new("add")).about("Add a fresh key without using it yet"))
-        .subcommand(with_settings(Command::new("activate")).about("Use a key of the file from now on").arg(id()))
+        .subcommand(
+            with_settings(Command::new("activate")).about("Use a key of the file from now on").arg(id()),
+        )
         .subcommand(with_settings(Command::new("rotate")).about("Add a fresh key and use it from now on"))
-        .subcommand(with_settings(Command::new("retire")).about("Remove a key that nothing needs any more").arg(id()))
+        .subcommand(
+            with_settings(Command::new("retire")).about("Remove a key that is no longer used").arg(id()),
+        )
 }
 
 pub(crate) async fn run(matches: &ArgMatches) -> anyhow::Result<ExitCode> {
-    let Some((verb, matches)) = matches.subcommand() else { bail!("say what to do") };
+    let Some((verb, matches)) = matches.subcommand() else { bail!("name a command of root-key") };
     let settings = settings(matches)?;
     let file = settings.file("keys.root_key_file", "root.key");
     let id = matches.try_get_one::<String>("id").ok().flatten().cloned().unwrap_or_default();
@@ -47,7 +52,7 @@ pub(crate) async fn run(matches: &ArgMatches) -> anyhow::Result<ExitCode> {
         ),
         "activate" => {
             RootKeys::activate(&file, &id)?;
-            println!("{id} is active; running servers move everything under it within a minute");
+            println!("{id} is active; running servers rewrap everything under it within a minute");
         }
         "rotate" => {
             let old = RootKeys::list(&file)?.into_iter().next().unwrap_or_default();
@@ -67,7 +72,7 @@ pub(crate) async fn run(matches: &ArgMatches) -> anyhow::Result<ExitCode> {
             store.close().await;
             RootKeys::retire(&file, &id, wrapped)?;
             println!(
-                "{id} is gone from the file; old backups that need it need the file that was backed up with them"
+                "{id} is removed from the file; old backups that need it need the key file of that backup"
             );
         }
     }

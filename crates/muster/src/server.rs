@@ -48,17 +48,16 @@ pub(crate) fn settings(matches: &ArgMatches) -> anyhow::Result<Settings> {
 
 pub(crate) fn command() -> Command {
     with_settings(Command::new("server"))
-        .about("Run a server, or look after its settings, keys and backups")
+        .about("Run a server, or manage its settings, keys and backups")
         .arg(
             Arg::new("stop-with-stdin")
                 .long("stop-with-stdin")
                 .hide(true)
                 .action(ArgAction::SetTrue)
-                .help("Stop when the standard input closes: how `muster up` makes sure nothing outlives it"),
+                .help("Stop when standard input closes, so that nothing outlives `muster up`"),
         )
         .subcommand(
-            with_settings(Command::new("settings"))
-                .about("Show every setting, its value and where it comes from"),
+            with_settings(Command::new("settings")).about("Show every setting, its value and its source"),
         )
         .subcommand(backup::backup_command())
         .subcommand(backup::restore_command())
@@ -108,7 +107,7 @@ async fn serve(matches: &ArgMatches) -> anyhow::Result<ExitCode> {
         _ = terminate.recv() => {}
         () = stdin_closes => {}
     }
-    tracing::info!("stopping: requests under way are finished first");
+    tracing::info!("stopping: requests in progress are finished first");
     running.stop().await;
     tracing::info!("stopped");
     Ok(ExitCode::SUCCESS)

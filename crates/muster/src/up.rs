@@ -28,9 +28,10 @@ pub(crate) fn command() -> Command {
     with_nodes(with_settings(Command::new("up")))
         .about("Start everything this machine needs, and stop it all on Ctrl-C")
         .long_about(
-            "Start everything this machine needs, and stop it all on Ctrl-C.\n\nWith --nodes N it also runs N nodes, each in a \
-             network namespace of its own, as if they were N machines on one wire. Their cells go on when it ends; it finds \
-             them again when it is started with the same data folder, and `muster down` removes them.",
+            "Start everything this machine needs, and stop it all on Ctrl-C.\n\n\
+             With --nodes N it also runs N nodes, each in a network namespace of its own, like N machines in \
+             one network. Their cells keep running when it ends; the same data folder finds them again, and \
+             `muster down` removes them.",
         )
 }
 
@@ -156,7 +157,7 @@ async fn end(server: Server, settings: &Settings, fleet: Option<&Fleet>) -> anyh
     match fleet {
         Some(fleet) if fleet.outlives_us() => {
             let data = settings.data_dir();
-            println!("muster is down; its cells go on by themselves");
+            println!("muster is down; its cells keep running");
             println!("  muster up --nodes … --data-dir {}   finds them again", data.display());
             println!("  muster down --data-dir {}   removes them", data.display());
         }

@@ -1,6 +1,7 @@
 //! Two tenants, three projects and every kind of actor.
 
 use jiff::SignedDuration;
+use muster_authz::Permission;
 use muster_ids::{Env, TokenId, UserId};
 use muster_model::token::{Secret, Subject, Token, TokenKind};
 use serde_json::{Value, json};
@@ -68,7 +69,7 @@ impl Fixture {
             .person(kit, "viewer", "acme", json!({"role": "project_viewer", "project": "acme.train"}))
             .await;
         fixture.person(kit, "bystander", "acme", Value::Null).await;
-        let everything: Vec<&str> = muster_api_permissions();
+        let everything = grantable_permissions();
         fixture.account(kit, "account_with_grant", "train", &everything).await;
         fixture.account(kit, "account_without_grant", "train", &[]).await;
         fixture.account(kit, "account_of_other_project", "serve", &everything).await;
@@ -182,91 +183,7 @@ impl Fixture {
 }
 
 /// Returns every permission that an allow list can contain.
-fn muster_api_permissions() -> Vec<&'static str> {
-    muster_api::endpoints()
-        .iter()
-        .map(|operation| operation.permission)
-        .filter(|word| allowable(word))
-        .chain(["secret.use", "runtime_secret.artifact_pull", "runtime_secret.cluster_bootstrap"])
-        .collect()
-}
-
-fn allowable(word: &str) -> bool {
-    const GIVEN: &[&str] = &[
-        "project.list",
-        "project.get",
-        "capacity.get",
-        "event.list",
-        "event.stream",
-        "webhook.create",
-        "webhook.list",
-        "webhook.get",
-        "webhook.update",
-        "webhook.delete",
-        "webhook.deliveries",
-        "secret.create",
-        "secret.list",
-        "secret.get",
-        "secret.rotate",
-        "secret.delete",
-        "runtime_secret.issue",
-        "runtime_secret.list",
-        "runtime_secret.get",
-        "runtime_secret.revoke",
-        "repository.list",
-        "repository.get",
-        "repository.tags",
-        "repository.delete",
-        "artifact.publish",
-        "artifact.list",
-        "artifact.get",
-        "artifact.verify",
-        "artifact.promote",
-        "artifact.demote",
-        "artifact.references",
-        "artifact.delete",
-        "app.create",
-        "app.list",
-        "app.get",
-        "app.update",
-        "app.delete",
-        "app.compatibility",
-        "app_version.publish",
-        "app_version.list",
-        "app_version.get",
-        "app_version.promote",
-        "app_version.demote",
-        "entitlement.list",
-        "entitlement.get",
-        "operator_token.mint",
-        "adapter.list",
-        "instance.create",
-        "instance.apply",
-        "instance.list",
-        "instance.get",
-        "instance.update",
-        "instance.scale",
-        "instance.upgrade",
-        "instance.rollback",
-        "instance.decommission",
-        "instance.endpoints",
-        "member.list",
-        "member.get",
-        "member.add",
-        "member.drain",
-        "member.resume",
-        "member.remove",
-        "member.replace",
-        "member.recover",
-        "adapter_step.lease",
-        "adapter_step.list",
-        "adapter_step.get",
-        "adapter_step.heartbeat",
-        "adapter_step.progress",
-        "adapter_step.complete",
-        "adapter_step.fail",
-        "adapter_task.create",
-        "adapter_task.get",
-    ];
-    GIVEN.contains(&word)
+fn grantable_permissions() -> Vec<&'static str> {
+    let grantable = Permission::ALL.iter().filter(|permission| permission.allowable());
+    grantable.map(|permission| permission.as_str()).collect()
 }

@@ -90,9 +90,8 @@ impl Kit {
 
     /// Returns the certificate of the authority for nodes and their listener, as PEM.
     pub async fn authority(&self) -> String {
-        muster_control::authority::certificate(&self.servers[0].platform)
-            .await
-            .expect("the authority is there")
+        let platform = &self.servers[0].platform;
+        platform.authority.certificate(platform.custody()).await.expect("the authority is there")
     }
 
     /// Returns the operator's client of the first server.

@@ -26,7 +26,7 @@ fn all(document: &Value) -> Result<Vec<Golden>> {
         Golden { path: "openapi/operations.txt", text: operations::list() },
         Golden { path: "docs/reference/events.md", text: reference::events() },
         Golden { path: "docs/reference/permissions.md", text: reference::permissions() },
-        Golden { path: "crates/client/sdk/src/generated.rs", text: sdk::generate(document)? },
+        Golden { path: "crates/client/sdk/src/types.rs", text: sdk::generate(document)? },
     ])
 }
 
@@ -51,7 +51,7 @@ pub(crate) fn check(root: &Path) -> Result<()> {
     for finding in &findings {
         println!("{finding}");
     }
-    bail!("what the code says is no longer what the files say: run make bless, read the diff and commit it")
+    bail!("the generated files differ from the code: run make bless, read the diff and commit it")
 }
 
 /// Rewrites files that have drifted. Hand-written files are only checked.
@@ -71,7 +71,7 @@ pub(crate) fn bless(root: &Path) -> Result<()> {
         println!("{finding}");
     }
     if !findings.is_empty() {
-        bail!("the above must be mended by hand")
+        bail!("fix the above by hand")
     }
     Ok(())
 }
@@ -82,7 +82,7 @@ fn hand_written(root: &Path, document: &Value) -> Result<Vec<String>> {
     let contracts = [(RELEASED, document, "callers"), (NODE_RELEASED, &muster_wire::document(), "agents")];
     for (path, document, whom) in contracts {
         if !root.join(path).exists() {
-            println!("no release yet: {path} does not exist, so every change of that contract is free");
+            println!("no release yet: {path} does not exist, so every change of that contract is allowed");
             continue;
         }
         let released =

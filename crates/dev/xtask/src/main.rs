@@ -36,8 +36,8 @@ fn main() -> ExitCode {
 
 fn usage() -> Result<()> {
     bail!(
-        "say `cargo run -p xtask -- check` to compare the generated files with the committed ones, \
-         or `cargo run -p xtask -- bless` to rewrite them"
+        "run `cargo run -p xtask -- check` to compare the generated files with the committed ones, or `cargo \
+         run -p xtask -- bless` to rewrite them"
     )
 }
 

@@ -10,10 +10,9 @@ const GENERATED: &str = "<!-- Generated from the code by `make bless`; edit the 
 pub(crate) fn events() -> String {
     let mut page = format!(
         "{GENERATED}\n# Events\n\n\
-         What can appear in `muster events`, in event streams and at webhooks, as the `type` of a CloudEvent. A type never\n\
-         changes its meaning; when its data must change, it gets a new version beside the old one. The list grows: a\n\
-         receiver ignores types that it does not know.\n\n\
-         | type | it says |\n| --- | --- |\n"
+         The event types of `muster events`, event streams and webhooks: the `type` of a CloudEvent. A type never changes\n\
+         its meaning; changed data is a new version beside the old one. The list grows: receivers ignore unknown types.\n\n\
+         | type | meaning |\n| --- | --- |\n"
     );
     for event in EventType::ALL {
         page.push_str(&format!("| `{}` | {} |\n", event.as_str(), event.meaning()));
@@ -25,12 +24,17 @@ pub(crate) fn events() -> String {
 pub(crate) fn permissions() -> String {
     let roles: Vec<&str> = Role::ALL.iter().map(|role| role.as_str()).collect();
     let mut page = format!(
-        "{GENERATED}\n# Permissions\n\n\
-         A permission is named like the operation it guards. A role holds it inside the scope where the role is bound, and\n\
-         nowhere else: a tenant's admin in that tenant and its projects, a project's people in that project. A service\n\
-         account holds what its allow list names, inside its own project, and the list can name only what is marked in its\n\
+        "{GENERATED}\n\
+         # Permissions\n\n\
+         A permission has the name of the operation it guards. A role grants it inside the scope where the \
+         role is bound, and\n\
+         nowhere else: a tenant's admin in that tenant and its projects, a project's people in that project. \
+         A service\n\
+         account has the permissions of its allow list, inside its own project, and the list can name only \
+         those marked in its\n\
          column. `muster can-i PERMISSION` answers for yourself, with the reason.\n\n\
-         | permission | {} | service account | guards |\n| --- |{} --- | --- |\n",
+         | permission | {} | service account | guards |\n\
+         | --- |{} --- | --- |\n",
         roles.join(" | "),
         " :-: |".repeat(roles.len()),
     );

@@ -1,10 +1,10 @@
-//! The typed client in `crates/client/sdk`, generated from the API document by progenitor.
+//! The types of the API in `crates/client/sdk`, generated from the API document by progenitor.
 //!
-//! Arguments are positional. Builders were tried: three times the code for the same calls, in a file that grows with every
-//! resource. Callers that must be independent of new optional parameters can use `muster_sdk::call`, driven by the document.
+//! Only the types are kept. A method for each endpoint was generated once: half of the file, and `Connection::fetch` does the same
+//! for all of them, driven by the document.
 
 use anyhow::{Context, Result, bail};
-use progenitor::{GenerationSettings, Generator, InterfaceStyle, TypeImpl};
+use progenitor::{GenerationSettings, Generator, TypeImpl};
 use serde_json::Value;
 use syn::punctuated::Punctuated;
 use syn::{Expr, Fields, ImplItem, Item, Path, Stmt, Token, parse_quote};
@@ -12,15 +12,15 @@ use syn::{Expr, Fields, ImplItem, Item, Path, Stmt, Token, parse_quote};
 use crate::downgrade::downgrade;
 
 const HEADER: &str = "\
-//! The typed client. Generated from `openapi/platform.json` by `make bless`; edit the API crate instead.
+//! Types of the API. Generated from `openapi/platform.json` by `make bless`; edit the API crate instead.
 ";
 
-/// Returns the text of `generated.rs`.
+/// Returns the text of `types.rs`.
 pub(crate) fn generate(document: &Value) -> Result<String> {
     let older: openapiv3::OpenAPI = serde_json::from_value(downgrade(document))
         .context("the document does not read as OpenAPI 3.0; see xtask/src/downgrade.rs")?;
     let mut settings = GenerationSettings::default();
-    settings.with_interface(InterfaceStyle::Positional).with_map_type("::std::collections::BTreeMap");
+    settings.with_map_type("::std::collections::BTreeMap");
     let instant = schemars::schema::SchemaObject {
         instance_type: Some(schemars::schema::InstanceType::String.into()),
         format: Some("date-time".to_owned()),
@@ -34,15 +34,13 @@ pub(crate) fn generate(document: &Value) -> Result<String> {
     let tokens =
         Generator::new(&settings).generate_tokens(&older).context("progenitor refuses the document")?;
     let mut file: syn::File = syn::parse2(tokens).context("progenitor wrote what does not parse")?;
-    for item in &mut file.items {
-        if let Item::Mod(module) = item
-            && module.ident == "types"
-            && let Some((_, items)) = &mut module.content
-        {
-            open_enums(items)?;
-            hide_secrets(items)?;
-        }
-    }
+    let types = file.items.into_iter().find_map(|item| match item {
+        Item::Mod(module) if module.ident == "types" => module.content,
+        _ => None,
+    });
+    (_, file.items) = types.context("progenitor wrote no module of types")?;
+    open_enums(&mut file.items)?;
+    hide_secrets(&mut file.items)?;
     Ok(format!("{HEADER}\n{}", prettyplease::unparse(&file)))
 }
 

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use anyhow::Context as _;
 use clap::{ArgMatches, Command};
-use muster_agent::inventory::DiskReserve;
+use muster_agent::inventory::Reserve;
 use muster_agent::{Folder, Identity, Machine, fake_gpus, real};
 use muster_ids::Env;
 
@@ -19,9 +19,10 @@ pub(crate) fn command() -> Command {
     let clean = Command::new("clean")
         .about("Remove every cell, disk and network of this node from the machine; no server is needed")
         .long_about(
-            "Remove every cell, disk and network of this node from the machine; no server is needed. Disks are wiped. No agent \
-             may run in the folder, and who the node is stays there: the server is not told, and finds out when the agent \
-             runs again. The exit code is 1 when something could not be removed, and what that is is listed.",
+            "Remove every cell, disk and network of this node from the machine; no server is needed. Disks \
+             are wiped. No agent may run in the folder. The node's identity stays: the server is not \
+             notified, and finds out when the agent runs again. The exit code is 1 if something could not be \
+             removed; it is listed.",
         )
         .arg(data_dir());
     // The driver needs the same options as for `muster agent run`; the others are unused and hidden.
@@ -29,7 +30,7 @@ pub(crate) fn command() -> Command {
     super::driver::with_driver(with_logs(clean, "warn"))
         .mut_args(|arg| if shown.contains(&arg.get_id().as_str()) { arg } else { arg.hide(true) })
         // The loopback address always exists, and any address will do for a removal.
-        .mut_arg("address", |arg| arg.default_value("127.0.0.1").help("An address that this machine has"))
+        .mut_arg("address", |arg| arg.default_value("127.0.0.1").help("An address of this machine"))
         .after_help("")
 }
 
@@ -38,14 +39,14 @@ pub(crate) async fn run(matches: &ArgMatches) -> anyhow::Result<ExitCode> {
     let env = Env::system();
     let folder = Folder::new(matches.get_one::<PathBuf>("data-dir").context("--data-dir")?);
     let Some(identity) = Identity::lookup(&folder)? else {
-        println!("nothing is there: {} has not joined", folder.path().display());
+        println!("nothing to remove: {} has not joined", folder.path().display());
         return Ok(ExitCode::SUCCESS);
     };
     super::driver::check_driver(matches)?;
     let _lock = folder.lock()?;
     let simulated = fake_gpus(&folder, None, &identity.node.name, &env)?;
     let machine =
-        Machine::This { data_dir: folder.path().to_owned(), reserve: DiskReserve::Default, simulated };
+        Machine::This { data_dir: folder.path().to_owned(), reserve: Reserve::default(), simulated };
     let settings = super::driver::settings(matches, &identity, &folder, &machine, kill_points()?).await?;
     let clean = move || real::Driver::open(settings, &env)?.clean();
     let real::Cleaned { removed, left } = tokio::task::spawn_blocking(clean).await??;

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use anyhow::{Context as _, bail};
 use clap::{Arg, ArgAction, ArgMatches, Command, ValueHint, value_parser};
+use muster_agent::inventory::check_limits;
 use muster_agent::sim::{self, Faults, KillPoints, Surroundings};
 use muster_agent::{Address, Driver, Folder, Identity, Machine, real};
 use muster_ids::Env;
@@ -19,45 +20,49 @@ pub(crate) fn with_driver(command: Command) -> Command {
         .value_name("DRIVER")
         .value_parser(["cells", "simulated"])
         .default_value("cells")
-        .help("What makes the places: `cells` on this machine, or `simulated`, which keeps records and isolates nothing");
+        .help("Driver of sandboxes: `cells` on this machine, or `simulated`, which keeps records and isolates nothing");
     let images = Arg::new("images")
         .long("images")
         .value_name("FOLDER")
         .value_hint(ValueHint::DirPath)
         .value_parser(value_parser!(PathBuf))
-        .help("An OCI layout with the images that cells may have");
+        .help("An OCI layout with images that cells may use");
     let host = Arg::new("host-directory")
         .long("host-directory")
         .value_name("PATH")
         .action(ArgAction::Append)
-        .help("A directory of this machine that cells may have, read-only; may be given several times");
+        .help("A directory of this machine that cells may use, read-only; may be given several times");
     let shared = Arg::new("shared-files")
         .long("shared-files")
         .value_name("FOLDER")
         .value_hint(ValueHint::DirPath)
         .value_parser(value_parser!(PathBuf))
-        .help("A folder on a file system that this node shares with others, for directories that an app's members have in common");
+        .help("A folder on a file system shared by nodes, for directories that an app's members share");
     let address = Arg::new("address")
         .long("address")
         .value_name("IPV4")
         .value_parser(value_parser!(Ipv4Addr))
-        .help("Where other nodes reach this one [default: the address from which it reaches the server]");
+        .help("This node's address for other nodes [default: its address towards the server]");
     let run = Arg::new("run-dir")
         .long("run-dir")
         .value_name("FOLDER")
         .value_hint(ValueHint::DirPath)
         .value_parser(value_parser!(PathBuf))
         .default_value("/run/muster")
-        .help("Where mounts and namespaces are kept while the machine runs");
+        .help("Folder of mounts and namespaces while the machine runs");
     let base = Arg::new("id-base")
         .long("id-base")
         .value_name("UID")
         .value_parser(value_parser!(u32).range(65_536..))
         .default_value("1879048192")
-        .help(
-            "The first of the user ids that cells have on this machine; nobody else may have those above it",
-        );
-    with_knobs(command.args([driver, images, host, shared, address, run, base]))
+        .help("The first user id of cells on this machine; ids from it on must be unused");
+    let share = Arg::new("project-images-percent")
+        .long("project-images-percent")
+        .value_name("PERCENT")
+        .value_parser(value_parser!(u8).range(1..=100))
+        .default_value("50")
+        .help("The most of the room for images on this node that images of one project may use");
+    with_knobs(command.args([driver, images, host, shared, share, address, run, base]))
 }
 
 /// Checks early, before anything is joined or opened, that this machine has the required programs.
@@ -70,7 +75,7 @@ pub(crate) fn check_driver(matches: &ArgMatches) -> anyhow::Result<()> {
         return Ok(());
     }
     bail!(
-        "this machine lacks what real cells need: {}. Without, `--driver simulated` keeps records and isolates nothing",
+        "this machine lacks requirements of real cells: {}. Without them, `--driver simulated` keeps records and isolates nothing",
         missing.join("; ")
     )
 }
@@ -94,7 +99,10 @@ pub(crate) async fn open(
             faults: Arc::new(Faults::new(odds(matches)?, seed(matches), &name)),
             kill: kill_points()?,
         };
-        tracing::warn!(node = name, "the driver is simulated: places are records, and nothing is isolated");
+        tracing::warn!(
+            node = name,
+            "the driver is simulated: sandboxes are records, and nothing is isolated"
+        );
         return Ok(Driver::Simulated(Arc::new(sim::Driver::open(&name, folder, env, around)?)));
     }
     let settings = settings(matches, identity, folder, machine, kill_points()?).await?;
@@ -132,6 +140,10 @@ pub(crate) async fn settings(
         shared_files: shared.map(absolute).transpose()?,
         address,
         devices: real::devices(&inventory, std::path::Path::new("/proc")),
+        checks: check_limits(inventory.reserved)?,
+        project_images_percent: *matches
+            .get_one("project-images-percent")
+            .context("--project-images-percent")?,
         id_base: *matches.get_one("id-base").context("--id-base")?,
         kill,
     })
@@ -140,11 +152,11 @@ pub(crate) async fn settings(
 /// Returns the source address for packets to the server. Nothing is sent.
 fn address_towards(server: &Address) -> anyhow::Result<Ipv4Addr> {
     let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0))?;
-    socket.connect((server.host(), server.port())).with_context(|| format!("there is no way to {server}"))?;
+    socket.connect((server.host(), server.port())).with_context(|| format!("{server} is not reachable"))?;
     match socket.local_addr()?.ip() {
         IpAddr::V4(address) => Ok(address),
         IpAddr::V6(_) => {
-            bail!("the server is reached over IPv6: say with --address where other nodes reach this one")
+            bail!("the server is reached over IPv6: set this node's address for other nodes with --address")
         }
     }
 }

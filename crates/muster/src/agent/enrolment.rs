@@ -61,7 +61,7 @@ impl Operator {
                 return Ok(Enrolment { token: token.to_owned(), ca_sha256: ca_sha256.to_owned() });
             }
         }
-        bail!("the server shows no token");
+        bail!("the server returned no token");
     }
 
     /// Approves this hardware of a node, unless it is already approved.
@@ -80,7 +80,7 @@ impl Operator {
     async fn call(&self, id: &str, arguments: &Arguments) -> anyhow::Result<Value> {
         let operation: &Endpoint = Description::embedded()
             .endpoint(id)
-            .with_context(|| format!("the API that this program was built with has no {id}"))?;
+            .with_context(|| format!("the API of this program has no {id}"))?;
         loop {
             match self.0.call(operation, arguments).await {
                 Ok(answer) => return Ok(answer.json()),

@@ -8,11 +8,11 @@ use clap::{Arg, ArgMatches, Command};
 use muster_agent::inventory::{Pretend, read};
 use muster_wire::inventory::Inventory;
 
-use crate::agent::{data_dir, fake_gpus_arg, reserve, reserve_disk};
+use crate::agent::{data_dir, fake_gpus_arg, reserve, with_reserve};
 
 pub(crate) fn command() -> Command {
-    Command::new("inventory")
-        .about("Show what this machine would tell the platform; no server is needed")
+    let inventory = Command::new("inventory")
+        .about("Show this machine's inventory; no server is needed")
         .arg(
             Arg::new("output")
                 .long("output")
@@ -20,11 +20,11 @@ pub(crate) fn command() -> Command {
                 .value_name("FORM")
                 .value_parser(["table", "json"])
                 .default_value("table")
-                .help("For people, or all of it for programs"),
+                .help("Text for people, or JSON for programs"),
         )
         .arg(data_dir())
-        .arg(fake_gpus_arg())
-        .arg(reserve_disk())
+        .arg(fake_gpus_arg());
+    with_reserve(inventory)
 }
 
 pub(crate) async fn run(matches: &ArgMatches) -> anyhow::Result<ExitCode> {
@@ -40,12 +40,13 @@ pub(crate) async fn run(matches: &ArgMatches) -> anyhow::Result<ExitCode> {
 }
 
 fn table(inventory: &Inventory) -> String {
-    let Inventory { cpus, .. } = inventory;
+    let Inventory { cpus, reserved, .. } = inventory;
     let mut lines = vec![
         format!("host       {}, {}, kernel {}", inventory.hostname, inventory.os, inventory.kernel),
         format!("cpus       {} in {} socket(s), {}", cpus.count, cpus.sockets, cpus.model),
         format!("memory     {} MiB", inventory.memory_mb),
         format!("disk       {} MiB for allocations", inventory.disk_mb),
+        format!("reserved   {} CPU(s) and {} MiB of memory for checks", reserved.cpus, reserved.memory_mb),
         format!("digest     {}", inventory.hardware_digest()),
     ];
     for node in &inventory.numa {

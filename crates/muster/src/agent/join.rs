@@ -8,16 +8,17 @@ use clap::{Arg, ArgAction, ArgMatches, Command, ValueHint, value_parser};
 use muster_agent::{Folder, Invitation, Machine, Trust, authority_fingerprint, check_fresh, fake_gpus, join};
 use muster_ids::Env;
 
-use crate::agent::{data_dir, fake_gpus_arg, reserve, reserve_disk, start_logs, with_logs};
+use crate::agent::{data_dir, fake_gpus_arg, reserve, start_logs, with_logs, with_reserve};
 
 pub(crate) fn command() -> Command {
     let join = Command::new("join")
         .about("Make this machine a node, with a one-time token")
         .long_about(
-            "Make this machine a node, with a one-time token.\n\n`muster node enrol` gives the token and the authority's \
-             fingerprint, by which this machine knows that it speaks with the right server. A key is made here and stays \
-             here; the server signs a certificate for it, which the agent renews by itself. The node takes no work before \
-             an operator has approved what it has: `muster node approve`.",
+            "Make this machine a node, with a one-time token.\n\n\
+             `muster node enrol` issues the token and the authority's fingerprint, which identifies the \
+             right server. A key is created here and stays here; the server signs a certificate for it, \
+             which the agent renews. The node gets no work until an operator approves its hardware: `muster \
+             node approve`.",
         )
         .arg(
             Arg::new("server")
@@ -33,7 +34,7 @@ pub(crate) fn command() -> Command {
                 .env("MUSTER_JOIN_TOKEN")
                 .hide_env_values(true)
                 .conflicts_with("token-file")
-                .help("The one-time token. Command lines can be read by others: --token-file is better"),
+                .help("The one-time token. Other users can read command lines: --token-file is better"),
         )
         .arg(
             Arg::new("token-file")
@@ -41,7 +42,7 @@ pub(crate) fn command() -> Command {
                 .value_name("FILE")
                 .value_hint(ValueHint::FilePath)
                 .value_parser(value_parser!(PathBuf))
-                .help("A file that holds the one-time token"),
+                .help("A file that contains the one-time token"),
         )
         .arg(
             Arg::new("ca-sha256")
@@ -54,26 +55,23 @@ pub(crate) fn command() -> Command {
                 .long("trust-on-first-use")
                 .action(ArgAction::SetTrue)
                 .conflicts_with("ca-sha256")
-                .help("Believe whoever answers. Whoever is in between can take the machine: for laboratories"),
+                .help("Trust the first server that answers. An attacker in between can take the machine: for laboratories"),
         )
         .arg(
             Arg::new("name")
                 .long("name")
                 .value_name("NAME")
-                .help("The name it would like [default: its host name]; the token may fix another"),
+                .help("Requested name [default: its host name]; the token may set another"),
         )
         .arg(
             Arg::new("force")
                 .long("force")
                 .action(ArgAction::SetTrue)
-                .help("Start anew in a folder that has joined: the old identity is forgotten, places are kept"),
+                .help("Start over in a folder that has joined: the old identity is removed, sandboxes are kept"),
         )
-        .arg(Arg::new("run").long("run").action(ArgAction::SetTrue).help("Go on as `muster agent run` would"));
+        .arg(Arg::new("run").long("run").action(ArgAction::SetTrue).help("Continue as `muster agent run`"));
     // Remaining options of `run`, for --run.
-    super::driver::with_driver(with_logs(
-        join.arg(data_dir()).arg(fake_gpus_arg()).arg(reserve_disk()),
-        "info",
-    ))
+    super::driver::with_driver(with_logs(with_reserve(join.arg(data_dir()).arg(fake_gpus_arg())), "info"))
 }
 
 pub(crate) async fn run(matches: &ArgMatches) -> anyhow::Result<ExitCode> {
@@ -84,8 +82,8 @@ pub(crate) async fn run(matches: &ArgMatches) -> anyhow::Result<ExitCode> {
         Some(digits) => Trust::fingerprint(digits)?,
         None if matches.get_flag("trust-on-first-use") => Trust::FirstUse,
         None => bail!(
-            "give the fingerprint that `muster node enrol` showed with --ca-sha256: without it this machine cannot tell the \
-             server from somebody in between (--trust-on-first-use takes that risk)"
+            "add the fingerprint of `muster node enrol` with --ca-sha256: without it an attacker in between \
+             can pose as the server (--trust-on-first-use takes that risk)"
         ),
     };
     start_logs(matches);

@@ -11,20 +11,19 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 
 use super::driver::{check_driver, with_driver};
-use crate::agent::{data_dir, fake_gpus_arg, reserve, reserve_disk, start_logs, with_logs};
+use crate::agent::{data_dir, fake_gpus_arg, reserve, start_logs, with_logs, with_reserve};
 
 pub(crate) fn command() -> Command {
     let run = Command::new("run")
         .about("Serve the platform on this node, until SIGTERM")
         .long_about(
-            "Serve the platform on this node, until SIGTERM: then nothing new is begun, what runs is finished and reported \
-             for up to ten seconds, and the exit code is 0. It is 3 when the node was retired or its certificate ended: \
-             starting it again does not help then, `muster agent join --force` does.",
+            "Serve the platform on this node, until SIGTERM: then no task is started, running ones are \
+             finished and reported for up to ten seconds, and the exit code is 0. It is 3 if the node was \
+             retired or its certificate expired: only `muster agent join --force` helps then.",
         )
         .arg(data_dir())
-        .arg(fake_gpus_arg())
-        .arg(reserve_disk());
-    with_driver(with_logs(run, "info"))
+        .arg(fake_gpus_arg());
+    with_driver(with_logs(with_reserve(run), "info"))
 }
 
 pub(crate) async fn run(matches: &ArgMatches) -> anyhow::Result<ExitCode> {
@@ -41,7 +40,7 @@ pub(crate) async fn serve(matches: &ArgMatches) -> anyhow::Result<ExitCode> {
     let folder = Folder::new(matches.get_one::<PathBuf>("data-dir").context("--data-dir")?);
     let Some(identity) = Identity::lookup(&folder)? else {
         bail!(
-            "{} has not joined: `muster node enrol` gives the command for this machine, which begins with `muster agent join`",
+            "{} has not joined: `muster node enrol` prints the command for this machine, which begins with `muster agent join`",
             folder.path().display()
         );
     };

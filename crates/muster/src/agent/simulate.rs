@@ -30,30 +30,51 @@ pub(crate) fn command() -> Command {
     let simulate = Command::new("simulate")
         .about("Run a fleet of simulated nodes in one process, against a real server")
         .long_about(
-            "Run a fleet of simulated nodes in one process, against a real server.\n\nEach is the real agent, with a \
-             certificate and connections of its own; only its places are simulated. Nodes that have not joined are enrolled \
-             through the public API with an operator's token. What they are is kept in --data-dir, and a restart goes on \
-             with it. When all wait for work, the line `ready nodes=N` is printed.\n\nWith --control, lines on the standard \
-             input steer the fleet, and each is answered with one line, `ok …` or `error …`:\n  die WHO         end these \
-             agents as kill -9 does; what they wrote down stays\n  revive WHO      start them again\n  partition WHO   nothing \
-             gets from or to them\n  heal WHO        it does again\n  fail WHO P      this part of their tasks fails from now \
-             on\n  end WHO CELL [SERVICE]  what runs in this cell of theirs ends by itself, or this service of \
-             it\n  stop            finish and report what runs, then end\nWHO is a name, a number from 0, `*` for all, or a \
-             part such as `50%`.",
+            "Run a fleet of simulated nodes in one process, against a real server.\n\n\
+             Each is the real agent, with its own certificate and connections; only its sandboxes are \
+             simulated. Nodes that have not joined are enrolled through the public API with an operator's \
+             token. Their identities are kept in --data-dir, and a restart continues with them. When all \
+             wait for work, the line `ready nodes=N` is printed.\n\n\
+             With --control, lines on standard input control the fleet; each is answered with one line, `ok \
+             …` or `error …`:\n\
+             \x20 die WHO         end these agents like kill -9; their records stay\n\
+             \x20 revive WHO      start them again\n\
+             \x20 partition WHO   cut them off from the network\n\
+             \x20 heal WHO        reconnect them\n\
+             \x20 fail WHO P      this share of their tasks fails from now on\n\
+             \x20 end WHO CELL [SERVICE]  end this cell, or this service of it\n\
+             \x20 stop            finish and report running tasks, then end\n\
+             WHO is a name, a number from 0, `*` for all, or a share such as `50%`.",
         )
-        .arg(number("nodes", "10", "How many nodes"))
+        .arg(number("nodes", "10", "Number of nodes"))
         .arg(number("gpus", "8", "GPUs of each"))
         .arg(number("cpus", "128", "CPUs of each"))
         .arg(number("memory-gib", "1024", "Memory of each, in GiB"))
         .arg(number("disk-gib", "4096", "Disk of each, in GiB"))
-        .arg(text("prefix", "TEXT", "What their names begin with").default_value("sim-"))
+        .arg(text("prefix", "TEXT", "Prefix of their names").default_value("sim-"))
         .arg(text("server", "URL", "The server's listener for nodes").default_value("https://127.0.0.1:7481"))
         .arg(text("api", "URL", "The public API").default_value("http://127.0.0.1:7480").env("MUSTER_SERVER"))
-        .arg(path(text("token-file", "FILE", "An operator's token [env: MUSTER_TOKEN holds the token itself]")))
-        .arg(path(text("ca-file", "PEM", "The certificate authorities of the public API, instead of the machine's")))
-        .arg(Arg::new("approve").long("approve").action(ArgAction::SetTrue).help("Approve each node's hardware"))
-        .arg(Arg::new("control").long("control").action(ArgAction::SetTrue).help("Obey lines on the standard input"))
-        .arg(path(text("data-dir", "FOLDER", "Where the nodes' identities and places are kept")).required(true));
+        .arg(path(text("token-file", "FILE", "An operator's token [env: MUSTER_TOKEN is the token itself]")))
+        .arg(path(text(
+            "ca-file",
+            "PEM",
+            "The certificate authorities of the public API, instead of the machine's",
+        )))
+        .arg(
+            Arg::new("approve")
+                .long("approve")
+                .action(ArgAction::SetTrue)
+                .help("Approve each node's hardware"),
+        )
+        .arg(
+            Arg::new("control")
+                .long("control")
+                .action(ArgAction::SetTrue)
+                .help("Read control lines from standard input"),
+        )
+        .arg(
+            path(text("data-dir", "FOLDER", "Folder of the nodes' identities and sandboxes")).required(true),
+        );
     with_knobs(with_logs(simulate, "warn"))
 }
 

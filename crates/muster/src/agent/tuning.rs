@@ -16,8 +16,12 @@ pub(crate) fn with_knobs(command: Command) -> Command {
     };
     command
         .arg(
-            knob("journal", "FILE", "Write every effect to this file, a JSON line each, before it is reported")
-                .value_parser(value_parser!(PathBuf)),
+            knob(
+                "journal",
+                "FILE",
+                "Write every effect to this file, a JSON line each, before it is reported",
+            )
+            .value_parser(value_parser!(PathBuf)),
         )
         .arg(
             knob("latency-ms", "A..B", "Each task takes between A and B milliseconds")
@@ -25,41 +29,45 @@ pub(crate) fn with_knobs(command: Command) -> Command {
                 .value_parser(range),
         )
         .arg(
-            knob("fail-rate", "P", "This part of all tasks fails, with nothing done")
+            knob("fail-rate", "P", "This share of all tasks fails, with nothing done")
                 .default_value("0")
                 .value_parser(part),
         )
         .arg(
-            knob("wipe-fail-rate", "P", "This part of all wipes leaves everything as it was; only an inspection tells")
-                .default_value("0")
-                .value_parser(part),
+            knob(
+                "wipe-fail-rate",
+                "P",
+                "This share of all wipes does nothing; only an inspection detects it",
+            )
+            .default_value("0")
+            .value_parser(part),
         )
         .arg(
-            knob("heartbeat-jitter", "MS", "Up to so many milliseconds pass between two polls")
+            knob("heartbeat-jitter", "MS", "Up to this many milliseconds pass between two polls")
                 .default_value("0")
                 .value_parser(value_parser!(u64)),
         )
         .arg(
-            knob("seed", "N", "Where all of this chance comes from; the same seed gives the same faults")
+            knob("seed", "N", "Seed of the randomness; the same seed gives the same faults")
                 .default_value("1")
                 .value_parser(value_parser!(u64)),
         )
         .after_help(
-            "For tests, MUSTER_AGENT_KILL_AT=POINT[@N]|… has the process end itself when it comes to POINT for the N-th \
-             time. The points are listed in docs/guides/agent.md.",
+            "For tests, MUSTER_AGENT_KILL_AT=POINT[@N]|… makes the process end itself at POINT for the N-th \
+             time. docs/guides/agent.md lists the points.",
         )
 }
 
 fn part(text: &str) -> Result<f64, String> {
     let part = text.parse().ok().filter(|part| (0.0..=1.0).contains(part));
-    part.ok_or_else(|| "a number from 0 to 1 is wanted".to_owned())
+    part.ok_or_else(|| "expected a number from 0 to 1".to_owned())
 }
 
 fn range(text: &str) -> Result<(Duration, Duration), String> {
     let (least, most) = text.split_once("..").unwrap_or((text, text));
     match (least.parse().map(Duration::from_millis), most.parse().map(Duration::from_millis)) {
         (Ok(least), Ok(most)) if least <= most => Ok((least, most)),
-        _ => Err("two numbers of milliseconds are wanted, such as 5..50".to_owned()),
+        _ => Err("expected two numbers of milliseconds, such as 5..50".to_owned()),
     }
 }
 

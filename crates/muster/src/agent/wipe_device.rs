@@ -8,12 +8,18 @@ use clap::{Arg, ArgMatches, Command};
 
 pub(crate) fn command() -> Command {
     Command::new("wipe-device")
-        .about("Overwrite the memory of a GPU that nobody uses, and read all of it again")
+        .about("Overwrite the memory of an unused GPU and read all of it back")
         .long_about(
-            "Overwrite the memory of a GPU that nobody uses, and read all of it again. What was done is printed as JSON. The \
-             exit code is 1 when nobody can say that the memory is clean; the reason is on the standard error then.",
+            "Overwrite the memory of an unused GPU and read all of it back. The result is printed as JSON. \
+             The exit code is 1 if the memory could not be verified as clean; the reason is on standard \
+             error.",
         )
-        .arg(Arg::new("uuid").value_name("UUID").required(true).help("Which, as `muster agent inventory` shows it"))
+        .arg(
+            Arg::new("uuid")
+                .value_name("UUID")
+                .required(true)
+                .help("The GPU, as shown by `muster agent inventory`"),
+        )
 }
 
 pub(crate) async fn run(matches: &ArgMatches) -> anyhow::Result<ExitCode> {

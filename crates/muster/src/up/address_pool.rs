@@ -20,7 +20,7 @@ const FOLDER: &str = "/run/muster/blocks";
 /// A claimed block: locked until this is dropped, and afterwards owned as long as our data folder's record agrees.
 #[derive(Debug)]
 pub(crate) struct Claim {
-    #[expect(dead_code, reason = "the file is held, never read: closing it gives the lock back")]
+    #[expect(dead_code, reason = "the file is held, never read: closing it releases the lock")]
     file: File,
 }
 
@@ -61,10 +61,10 @@ impl Blocks {
     /// Releases a block, if this data folder owns it. It must not be locked.
     pub(crate) fn give_back(&self, block: u8, data: &Path) -> anyhow::Result<()> {
         let path = self.file(block);
-        let doing = || format!("giving back {}", path.display());
+        let doing = || format!("releasing {}", path.display());
         if path.exists() {
             let Some(mut file) = self.hold(&path).with_context(doing)? else {
-                bail!("{} is held by somebody: stop that `muster up` first", path.display())
+                bail!("{} is in use: stop that `muster up` first", path.display())
             };
             if owner(&mut file).with_context(doing)?.is_none_or(|owner| owner == data || !has(&owner, block))
             {

@@ -12,6 +12,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use tokio::process::{Child, Command};
 use tokio::sync::watch;
 
+use crate::logs::complain;
 use crate::up::program::{PATH, inside};
 
 /// Time after which a stopping agent is stuck: it finishes and reports its tasks within ten seconds.
@@ -76,7 +77,7 @@ impl Agent {
                 ended = child.wait() => ended?,
                 _ = stop.wait_for(|stop| *stop) => return self.stop(child).await,
             };
-            eprintln!("muster: {}", self.said(ended));
+            complain(&self.said(ended));
             if ended.code() == Some(RETIRED) {
                 let _ = stop.wait_for(|stop| *stop).await;
                 return Ok(());
@@ -95,10 +96,10 @@ impl Agent {
         let (name, log) = (&self.name, self.log.display());
         if ended.code() == Some(RETIRED) {
             return format!(
-                "the agent of {name} ended, because the node is retired or its certificate ended; {log} says which"
+                "the agent of {name} ended, because the node is retired or its certificate expired; see {log}"
             );
         }
-        format!("the agent of {name} ended ({ended}) and is started again; {log} says why")
+        format!("the agent of {name} ended ({ended}) and is restarted; see {log}")
     }
 
     async fn stop(&self, mut child: Child) -> anyhow::Result<()> {

@@ -31,7 +31,7 @@ pub(crate) async fn agent_ended(folder: &Folder) -> anyhow::Result<()> {
         if began.elapsed() > AGENT_ENDS_WITHIN {
             return match locked {
                 Some(error) => Err(error.into()),
-                None => bail!("processes {agents:?} work in {} and do not end", folder.path().display()),
+                None => bail!("processes {agents:?} run in {} and do not end", folder.path().display()),
             };
         }
         for pid in agents.iter().filter_map(|pid| Pid::from_raw(*pid)) {
@@ -50,7 +50,7 @@ pub(crate) async fn server_ended(data: &Path) -> anyhow::Result<()> {
         match lock.try_lock() {
             Ok(()) => break,
             Err(TryLockError::WouldBlock) if began.elapsed() < SERVER_ENDS_WITHIN => {}
-            Err(TryLockError::WouldBlock) => bail!("a server works with {}: stop it first", data.display()),
+            Err(TryLockError::WouldBlock) => bail!("a server runs with {}: stop it first", data.display()),
             Err(TryLockError::Error(error)) => return Err(error.into()),
         }
         tokio::time::sleep(PAUSE).await;

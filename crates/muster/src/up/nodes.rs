@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 use clap::{Arg, ArgAction, ArgMatches, Command, ValueHint, value_parser};
-use muster_agent::inventory::DiskReserve;
+use muster_agent::inventory::{DiskReserve, Reserve};
 use muster_agent::{Folder, Identity, Invitation, Machine, Trust, fake_gpus, join, real};
 use muster_http::Settings;
 use muster_ids::Env;
@@ -48,24 +48,24 @@ pub(crate) fn with_nodes(command: Command) -> Command {
                 .action(ArgAction::SetTrue)
                 .requires("nodes")
                 .help_heading(HEADING)
-                .help("Nodes whose cells are records only and isolate nothing; works without root and without any tool"),
+                .help("Nodes whose cells are only records and isolate nothing; works without root and without any tool"),
         )
         .arg(
-            flag("fake-gpus", "N", "Invented GPUs of each node")
+            flag("fake-gpus", "N", "Simulated GPUs of each node")
                 .default_value("8")
                 .value_parser(value_parser!(u32).range(0..=64)),
         )
-        .arg(folder(flag("images", "FOLDER", "An OCI layout with the images that cells may have [default: images in data.dir]")))
+        .arg(folder(flag("images", "FOLDER", "An OCI layout with images that cells may use [default: images in data.dir]")))
         .arg(
-            flag("host-directory", "PATH", "A directory of this machine that cells may have, read-only; may be given several times [default: /usr /bin /sbin /lib /lib64]")
+            flag("host-directory", "PATH", "A directory of this machine that cells may use, read-only; may be given several times [default: /usr /bin /sbin /lib /lib64]")
                 .action(ArgAction::Append)
                 .requires("nodes"),
         )
         .arg(
-            folder(flag("shared-files", "FOLDER", "Where directories lie that an app's members have in common [default: a folder in data.dir]"))
+            folder(flag("shared-files", "FOLDER", "Folder of directories that an app's members share [default: a folder in data.dir]"))
         )
         .arg(
-            folder(flag("run-dir", "FOLDER", "Where mounts and namespaces are kept while the machine runs"))
+            folder(flag("run-dir", "FOLDER", "Folder of mounts and namespaces while the machine runs"))
                 .default_value("/run/muster"),
         )
 }
@@ -74,7 +74,7 @@ pub(crate) fn with_nodes(command: Command) -> Command {
 pub(crate) struct Fleet {
     /// Locked, so that no other process uses the folder.
     nodes: Nodes,
-    #[expect(dead_code, reason = "it is held, so that nobody else takes our addresses and user ids")]
+    #[expect(dead_code, reason = "it is held to reserve the addresses and user ids")]
     claim: Option<Claim>,
     kind: Kind,
     count: u8,
@@ -129,12 +129,13 @@ impl Fleet {
             // Fail here: an agent would only log it, and be restarted again and again.
             Some(folder) if !folder.is_dir() => {
                 bail!(
-                    "--shared-files {} is no directory: name one on the file system to share",
+                    "--shared-files {} is not a directory: name one on the file system to share",
                     folder.display()
                 )
             }
-            Some(folder) => std::path::absolute(folder)?,
-            None => nodes.shared_files()?,
+            // An agent follows no link to it. Here all nodes are this machine, so links are the user's own.
+            Some(folder) => folder.canonicalize()?,
+            None => nodes.shared_files()?.canonicalize()?,
         };
         let server = format!("https://{}", settings.text("nodes.listen"));
         let gpus = matches.get_one("fake-gpus").copied().unwrap_or_default();
@@ -199,6 +200,8 @@ impl Fleet {
                     flag("images", images.into());
                 }
                 flag("shared-files", self.shared_files.clone().into());
+                // All projects are the user's own, and the disk of their machine may be small.
+                flag("project-images-percent", "100".into());
                 for directory in &self.host_directories {
                     flag("host-directory", directory.into());
                 }
@@ -218,8 +221,8 @@ impl Fleet {
                 continue;
             }
             let simulated = fake_gpus(&folder, Some(self.gpus), &name, &self.env)?;
-            let machine =
-                Machine::This { data_dir: folder.path().to_owned(), reserve: self.reserve(), simulated };
+            let reserve = Reserve { disk: self.reserve(), ..Reserve::default() };
+            let machine = Machine::This { data_dir: folder.path().to_owned(), reserve, simulated };
             let inventory = machine.look().await;
             let enrolment = operator.enrol(&name).await.with_context(|| format!("enrolling {name}"))?;
             let invitation = Invitation {
@@ -243,7 +246,7 @@ impl Fleet {
             let (gpus, state) = match tokio::time::timeout(PATIENCE, settled(operator, &id)).await {
                 Ok(seen) => seen?,
                 Err(_) => bail!(
-                    "{name} was not ready in {} seconds; {} says what it does",
+                    "{name} was not ready in {} seconds; see {}",
                     PATIENCE.as_secs(),
                     folder.path().join("agent.log").display()
                 ),
@@ -262,7 +265,7 @@ async fn settled(operator: &Operator, node: &str) -> anyhow::Result<(i64, String
         if seen["needs_approval"].as_bool() == Some(true) {
             let digest = seen["inventory_digest"]
                 .as_str()
-                .context("the server shows no digest of the node's hardware")?;
+                .context("the server returned no digest of the node's hardware")?;
             operator.approve(node, digest).await.with_context(|| format!("approving {node}"))?;
         } else if !matches!(state, "enrolling" | "unreachable") {
             return Ok((seen["total"]["gpus"].as_i64().unwrap_or_default(), state.to_owned()));
@@ -286,12 +289,12 @@ fn check_machine(settings: &Settings, count: u8) -> anyhow::Result<()> {
     let missing: Vec<String> = all.collect::<BTreeSet<_>>().into_iter().collect();
     if !missing.is_empty() {
         bail!(
-            "this machine lacks what real cells need: {}. `muster up --nodes {count} --simulated` works without",
+            "this machine lacks requirements of real cells: {}. `muster up --nodes {count} --simulated` works without",
             missing.join("; ")
         );
     }
     if !settings.is_default("nodes.listen") {
-        bail!("with --nodes the server listens for them on a wire of their own: leave out --nodes-listen");
+        bail!("with --nodes the server listens for them on a network of their own: leave out --nodes-listen");
     }
     Ok(())
 }
@@ -301,7 +304,7 @@ fn same_kind(found: Option<&Record>, simulated: bool) -> anyhow::Result<()> {
     match (found.map(|record| &record.kind), simulated) {
         (Some(Kind::Simulated), false) => {
             bail!(
-                "the nodes of this data folder are simulated: say --simulated, or choose another --data-dir"
+                "the nodes of this data folder are simulated: add --simulated, or choose another --data-dir"
             )
         }
         (Some(Kind::Cells(_)), true) => {
@@ -321,8 +324,8 @@ fn claimed(found: Option<&Record>, data: &Path) -> anyhow::Result<(u8, Claim)> {
     };
     let claim = blocks.claim(testbed.block, &data)?.with_context(|| {
         format!(
-            "another platform on this machine has the addresses and user ids of this data folder's nodes, as {} says: \
-             `muster down` there, or choose another --data-dir",
+            "another platform on this machine has the addresses and user ids of this data folder's nodes \
+             (see {}): `muster down` there, or choose another --data-dir",
             blocks.file(testbed.block).display()
         )
     })?;
@@ -346,7 +349,7 @@ fn passable(run: &Path) -> anyhow::Result<()> {
         let facts = folder.metadata().with_context(|| folder.display().to_string())?;
         if facts.permissions().mode() & 0o001 == 0 {
             bail!(
-                "cells must get through {}, and {} lets only its owner through: choose another --run-dir",
+                "cells must be able to enter {}, but only the owner can enter {}: choose another --run-dir",
                 run.display(),
                 folder.display()
             );
@@ -383,7 +386,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_written_down_grows_and_keeps_its_ground() {
+    fn the_record_grows_and_keeps_its_testbed() {
         let testbed = Testbed { key: "aa".to_owned(), block: 3, run: "/run/m".into(), raised: false };
         let found = Record { nodes: 3, kind: Kind::Cells(testbed.clone()) };
         let settle =

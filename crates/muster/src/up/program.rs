@@ -12,8 +12,8 @@ pub(crate) const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin
 pub(crate) const PROGRAMS: &[(&str, &str, &str)] = &[
     ("setpriv", "util-linux", "ties agents to `muster up`"),
     ("nsenter", "util-linux", "enters namespaces"),
-    ("unshare", "util-linux", "makes namespaces"),
-    ("ip", "iproute2", "makes links"),
+    ("unshare", "util-linux", "creates namespaces"),
+    ("ip", "iproute2", "creates links"),
     ("umount", "mount", "removes namespaces"),
 ];
 /// Maximum length of a program's error output in an error.

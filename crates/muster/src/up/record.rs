@@ -33,7 +33,7 @@ pub(crate) enum Kind {
 /// Locked folder of the nodes in a data folder.
 pub(crate) struct Nodes {
     path: PathBuf,
-    #[expect(dead_code, reason = "the file is held, never read: closing it gives the lock back")]
+    #[expect(dead_code, reason = "the file is held, never read: closing it releases the lock")]
     lock: File,
 }
 
@@ -47,7 +47,7 @@ impl Nodes {
     pub(crate) fn make(data: &Path) -> anyhow::Result<Self> {
         let path = path(data);
         let made = DirBuilder::new().recursive(true).mode(0o700).create(&path);
-        made.with_context(|| format!("the folder {} cannot be made", path.display()))?;
+        made.with_context(|| format!("the folder {} cannot be created", path.display()))?;
         Self::hold(path)
     }
 
@@ -65,7 +65,7 @@ impl Nodes {
         match lock.try_lock() {
             Ok(()) => Ok(Self { path, lock }),
             Err(TryLockError::WouldBlock) => {
-                bail!("`muster up` or `muster down` works with {} already: stop it first", path.display())
+                bail!("`muster up` or `muster down` already runs with {}: stop it first", path.display())
             }
             Err(TryLockError::Error(error)) => Err(error).with_context(doing),
         }
@@ -75,7 +75,7 @@ impl Nodes {
     pub(crate) fn shared_files(&self) -> anyhow::Result<PathBuf> {
         let path = self.path.join("shared");
         let made = DirBuilder::new().recursive(true).mode(0o700).create(&path);
-        made.with_context(|| format!("the folder {} cannot be made", path.display()))?;
+        made.with_context(|| format!("the folder {} cannot be created", path.display()))?;
         Ok(path)
     }
 
@@ -127,7 +127,7 @@ fn read(file: &Path) -> anyhow::Result<Option<Record>> {
         Err(error) => return Err(error).with_context(|| format!("reading {}", file.display())),
     };
     let record = serde_json::from_str(&text);
-    record.map(Some).with_context(|| format!("{} is not ours", file.display()))
+    record.map(Some).with_context(|| format!("{} belongs to another program", file.display()))
 }
 
 /// Returns the names of this many nodes.

@@ -61,7 +61,7 @@ impl Server {
     pub(crate) async fn ready(&mut self) -> anyhow::Result<()> {
         for _ in 0..600 {
             if let Some(ended) = self.child.try_wait()? {
-                bail!("the server did not start ({ended}); the reason stands above");
+                bail!("the server did not start ({ended}); the reason is above");
             }
             if self.answers().await {
                 return Ok(());

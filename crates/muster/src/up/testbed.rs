@@ -112,8 +112,8 @@ impl Testbed {
         let sight = self.look()?;
         if !sight.machine.contains(&self.machine_link()) && used_blocks()?.contains(&self.block) {
             bail!(
-                "somebody else has the address {} on this machine, which is that of the nodes' server: take it away there \
-                 (`ip address` shows where it is)",
+                "the address {} of the nodes' server is already in use on this machine: remove it there (`ip \
+                 address` shows where it is)",
                 self.address(0)
             );
         }
@@ -167,7 +167,7 @@ impl Testbed {
             fs::set_permissions(self.folder(), passable())?;
             fs::set_permissions(&folder, passable())
         };
-        make().with_context(|| format!("the folder {} cannot be made", folder.display()))
+        make().with_context(|| format!("the folder {} cannot be created", folder.display()))
     }
 
     fn look(&self) -> anyhow::Result<Sight> {
@@ -293,7 +293,7 @@ pub(crate) fn free_block(blocks: &Blocks, data: &Path) -> anyhow::Result<(u8, Cl
         }
     }
     bail!(
-        "all {BLOCKS} blocks of 198.18.0.0/24 are used on this machine: `muster down` somewhere gives one back"
+        "all {BLOCKS} blocks of 198.18.0.0/24 are in use on this machine: `muster down` of another platform frees one"
     )
 }
 
@@ -315,7 +315,7 @@ fn is_namespace(path: &Path) -> anyhow::Result<bool> {
 
 /// Creates a persistent namespace, held by a mount over a file.
 fn make_namespace(path: &Path) -> anyhow::Result<()> {
-    File::create(path).with_context(|| format!("{} cannot be made", path.display()))?;
+    File::create(path).with_context(|| format!("{} cannot be created", path.display()))?;
     let mut net = OsString::from("--net=");
     net.push(path);
     run(&["unshare".into(), net, "true".into()]).map(drop)
@@ -345,7 +345,7 @@ fn remove_hollow(folder: &Path) -> anyhow::Result<()> {
         if entry.file_type()?.is_dir() {
             remove_hollow(&entry.path())?;
         } else {
-            bail!("{} is still there", entry.path().display());
+            bail!("{} still exists", entry.path().display());
         }
     }
     fs::remove_dir(folder).with_context(|| format!("removing {}", folder.display()))

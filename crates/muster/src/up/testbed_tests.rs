@@ -74,7 +74,7 @@ fn a_path_with_a_space_stays_one_word() {
 }
 
 #[test]
-fn grounds_share_no_address() {
+fn testbeds_share_no_address() {
     let mut all = BTreeSet::new();
     for block in 0..BLOCKS {
         let testbed = Testbed { block, ..testbed() };
@@ -99,7 +99,7 @@ fn a_folder_that_holds_a_file_is_kept_and_the_file_is_named() {
     let top = folder.path().join("top");
     fs::create_dir_all(top.join("a/b")).unwrap();
     fs::write(top.join("a/kept"), "x").unwrap();
-    assert!(remove_hollow(&top).unwrap_err().to_string().contains("a/kept is still there"));
+    assert!(remove_hollow(&top).unwrap_err().to_string().contains("a/kept still exists"));
     fs::remove_file(top.join("a/kept")).unwrap();
     remove_hollow(&top).unwrap();
     assert!(!top.exists());
@@ -133,7 +133,7 @@ impl Drop for Raised {
 }
 
 #[test]
-fn a_ground_is_raised_twice_and_removed_twice_and_leaves_nothing() {
+fn a_testbed_is_created_twice_and_removed_twice_and_leaves_nothing() {
     assert!(rustix::process::geteuid().is_root(), "this test makes network namespaces: run it as root");
     let folder = tempfile::tempdir().unwrap();
     let key = format!("{:06x}", std::process::id() & 0x00ff_ffff);
