@@ -73,6 +73,22 @@ class Refused(Exception):
         self.problem = problem
 
 
+class PostgresDatabase:
+    """A PostgreSQL database of its own, under `tools/with-postgres`; its URL."""
+
+    def __enter__(self):
+        self.server = os.environ["MUSTER_TEST_POSTGRES"]
+        self.name = f"test_{uuid.uuid4().hex}"
+        self.psql(f"CREATE DATABASE {self.name}")
+        return self.server.rsplit("/", 1)[0] + f"/{self.name}"
+
+    def __exit__(self, *_):
+        self.psql(f"DROP DATABASE IF EXISTS {self.name} WITH (FORCE)")
+
+    def psql(self, statement):
+        subprocess.run(["psql", self.server, "--quiet", "--no-psqlrc", "--command", statement], check=True)
+
+
 class Server:
     """One server process."""
 

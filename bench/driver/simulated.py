@@ -74,7 +74,7 @@ class Agent:
         return self
 
     def _taken_up(self):
-        return True if "has taken this node up" in (self.folder / "log").read_text() else None
+        return True if "accepted this node" in (self.folder / "log").read_text() else None
 
     def stop(self):
         self.process.stop()

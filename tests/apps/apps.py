@@ -12,8 +12,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 import deaths  # noqa: E402
 import liars  # noqa: E402
 import slice as whole  # noqa: E402
-from fleet import Database  # noqa: E402
-from platform_under_test import Folder  # noqa: E402
+from platform_under_test import Folder, PostgresDatabase  # noqa: E402
 from shop import Shop  # noqa: E402
 from world import Agents, Replica, Tenant  # noqa: E402
 
@@ -62,7 +61,7 @@ def main():
             continue
         began = time.time()
         with Folder() as folder:
-            database = Database()
+            database = PostgresDatabase()
             url = database.__enter__() if options.database == "postgres" else ""
             world = None
             try:

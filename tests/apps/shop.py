@@ -24,14 +24,14 @@ def sha(data):
 
 
 def push(server, token, path, tag):
-    """The smallest image that there can be, by the registry's own protocol; its digest."""
+    """The smallest image that there can be, by the registry's own protocol; its digest, another one for each tag."""
     packed = io.BytesIO()
     with tarfile.open(fileobj=packed, mode="w") as archive:
         info = tarfile.TarInfo("etc")
         info.type, info.mode = tarfile.DIRTYPE, 0o755
         archive.addfile(info)
     layer = packed.getvalue()
-    config = json.dumps({"architecture": "amd64", "os": "linux", "config": {},
+    config = json.dumps({"architecture": "amd64", "os": "linux", "config": {"Labels": {"tag": tag}},
                          "rootfs": {"type": "layers", "diff_ids": [sha(layer)]}}).encode()
     manifest = json.dumps({
         "schemaVersion": 2, "mediaType": "application/vnd.oci.image.manifest.v1+json",
@@ -66,18 +66,24 @@ class Shop:
         self.path = f"/v1/projects/{self.publisher}"
         server.call("PATCH", f"{self.path}/trust-policy", {"unsigned_up_to": "active"}, token=self.token)
         repository = json.loads(document.read_text())["artifacts"][0]["repository"]
-        self.digest = push(server, self.token, f"{tenant_slug}.shop-{slug}/{repository}", "v1")
-        artifacts = server.call("GET", f"{self.path}/artifacts", token=self.token)["items"]
-        self.artifact = next(item["id"] for item in artifacts if item["digest"] == self.digest)
-        for state in ("staged", "canary", "active"):
-            server.call("POST", f"{self.path}/artifacts/{self.artifact}/promote",
-                        {"to": state, "reason": "it is good", **({"percent": 5} if state == "canary" else {})}, token=self.token)
+        self.repository = f"{tenant_slug}.shop-{slug}/{repository}"
+        self.digest = self.image("v1")
         server.call("POST", f"{self.path}/apps",
                     {"slug": slug, "display_name": "An app without a meaning", "audience": "everyone"}, token=self.token)
         self.version("1.0.0")
 
-    def manifest(self, version, **changes):
-        document = json.loads(self.document.read_text().replace("${base}", self.digest))
+    def image(self, tag):
+        """Another image, active; its digest."""
+        digest = push(self.server, self.token, self.repository, tag)
+        artifacts = self.server.call("GET", f"{self.path}/artifacts", token=self.token)["items"]
+        artifact = next(item["id"] for item in artifacts if item["digest"] == digest)
+        for state in ("staged", "canary", "active"):
+            self.server.call("POST", f"{self.path}/artifacts/{artifact}/promote",
+                             {"to": state, "reason": "it is good", **({"percent": 5} if state == "canary" else {})}, token=self.token)
+        return digest
+
+    def manifest(self, version, digest=None, **changes):
+        document = json.loads(self.document.read_text().replace("${base}", digest or self.digest))
         document.update({"app": self.slug, "version": version, **changes})
         for component in document["components"]:
             for checks in component["witnesses"].values():
@@ -175,6 +181,12 @@ class Instance:
     def members(self, **query):
         words = "&".join(f"{key}={value}" for key, value in {"page_size": 200, **query}.items())
         return self.server.call("GET", f"{self.path}/members?{words}", token=self.token)["items"]
+
+    def images(self):
+        """The images of its members' cells, by their digests."""
+        cells = f"/v1/projects/{self.shop.consumer}/cells"
+        return {self.server.call("GET", f"{cells}/{member['cell_id']}", token=self.token)["spec"]["root"]["image"]
+                for member in self.members()}
 
     def component(self, key):
         return next(c for c in self.get()["topology"]["components"] if c["component_key"] == key)

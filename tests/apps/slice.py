@@ -36,12 +36,17 @@ def works(world):
         names = sorted(m["name"] for m in instance.members(component="unit"))
         assert names == ["one-unit-1", "one-unit-3", "one-unit-4"], names
 
-        second = shop.version("1.1.0")
+        assert instance.images() == {shop.digest}, instance.images()
+        other = shop.image("v2")
+        assert other != shop.digest, "the image of the other release is the same one"
+        second = shop.version("1.1.0", digest=other)
         upgraded = instance.end(instance.act("upgrade", app_version="1.1.0"), seconds=120)
         assert upgraded["state"] == "succeeded", json.dumps(upgraded, indent=1)
         assert {m["app_version_id"] for m in instance.members()} == {second["id"]}, instance.members()
+        assert instance.images() == {other}, instance.images()
         rolled = instance.end(instance.act("rollback"), seconds=120)
         assert rolled["state"] == "succeeded", json.dumps(rolled, indent=1)
+        assert instance.images() == {shop.digest}, instance.images()
 
         scaled = instance.end(instance.act("scale", components=[{"component_key": "unit", "count": 1}]), seconds=120)
         assert scaled["state"] == "succeeded", json.dumps(scaled, indent=1)

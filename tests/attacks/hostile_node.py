@@ -5,13 +5,16 @@ import contextlib
 import http.client
 import json
 import os
+import subprocess
 import time
 import uuid
 
 from content import repository
 from python_node import Node
-from testbed import AttackSucceeded
+from testbed import AttackSucceeded, NotRun
 from wire import Wire
+
+from platform_under_test import ROOT
 
 REFUSED = (400, 401, 403, 404, 409)
 HONEST, HOSTILE = "127.0.0.11", "127.0.0.12"
@@ -117,6 +120,19 @@ def pull_tokens(scene):
     # With another node's certificate the right is worth nothing.
     status, _, text = scene.hostile.ask("GET", mine, headers=held, certificate=scene.honest.certificate, key=scene.honest.key)
     scene.refused("the right of another node's cell", status, text, (401, 403, 404))
+    # Nor is a right of the honest node's cell that was stolen there, although the cell is of the same project; nor without a certificate.
+    status, stolen = scene.honest.secret(scene.sibling["id"], scene.sibling["incarnation"], "artifact_pull")
+    assert status == 200, stolen
+    taken = {"Authorization": f"Bearer {stolen.decode()}"}
+    assert scene.honest.ask("GET", mine, headers=taken)[0] == 200, "the control"
+    status, _, text = scene.hostile.ask("GET", mine, headers=taken)
+    scene.refused("a right that was stolen on another node", status, text, (401, 403, 404))
+    for right in (held, taken):
+        bare = scene.hostile.connect()
+        bare.request("GET", mine, headers=right)
+        answer = bare.getresponse()
+        scene.refused("a right without a certificate", answer.status, answer.read(), (401,))
+        bare.close()
     for method, path in (("PUT", mine), ("DELETE", mine), ("POST", f"/v2/{repository(scene.ours, 'app')}/blobs/uploads/")):
         status, _, text = scene.hostile.ask(method, path, {}, headers=held)
         scene.refused(f"{method} to the registry", status, text, (401, 403, 404, 405))
@@ -269,17 +285,37 @@ def false_address(testbed):
     try:
         eventually(lambda: scene.honest.neighbours().get(scene.mine["id"]) == HOSTILE)
         assert scene.foreign["id"] not in scene.hostile.neighbours(), "a neighbour of another tenant's network"
-        for address in (stolen, HONEST):
+        for address in (stolen, HONEST, "0.0.0.0", "255.255.255.255", "224.0.0.1", "127.0.0.1", "not an address"):
             # The hello may be rejected; then the node continues in its old session.
             with contextlib.suppress(AssertionError):
                 scene.hostile.hello(address=address)
-            time.sleep(2)
+            time.sleep(1)
             told = scene.honest.neighbours()
             if told.get(scene.mine["id"]) != HOSTILE:
                 raise AttackSucceeded(f"the false address {address} was passed on to neighbours: {told}")
             assert told[scene.sibling["id"]] == told[scene.foreign["id"]] == HONEST, told
+            if address == stolen:
+                # The operator learns of it, and the address that is used stays until they approve another one.
+                node = testbed.server.call("GET", f"/v1/nodes/{scene.hostile.id}")
+                found = (node["address"], node["reported_address"], node["needs_approval"])
+                assert found == (HOSTILE, stolen, True), node
+                changed = [event for event in testbed.server.call("GET", "/v1/events?event_type=dev.muster.node.address_changed.v1")["items"]
+                           if scene.hostile.id in event["subject"]]
+                assert changed, "no event says that the node reports another address"
+        assert testbed.server.call("GET", f"/v1/nodes/{scene.honest.id}")["address"] == HONEST
     finally:
         scene.stop()
 
 
-ATTACKS = (hostile_node, false_address)
+def shared_files(testbed):
+    """Root on one node attacks another one through the file system that both share; with a real agent, on a platform of its own."""
+    if os.geteuid() != 0:
+        raise NotRun("real cells need root")
+    ended = subprocess.run([ROOT / "tests/attacks/on_real_nodes", "shared_files.py"], capture_output=True, text=True, timeout=400,
+                           env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"})
+    for line in ended.stdout.splitlines():
+        print(f"         {line}", flush=True)
+    assert ended.returncode == 0, f"{ended.stdout}{ended.stderr}"
+
+
+ATTACKS = (hostile_node, false_address, shared_files)

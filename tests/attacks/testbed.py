@@ -23,6 +23,10 @@ class AttackSucceeded(AssertionError):
     """The attack succeeded. Any other failure is a fault of the test or of the platform."""
 
 
+class NotRun(Exception):
+    """This machine cannot run the attack."""
+
+
 def peak_mb(pid):
     """The most memory that the process ever had."""
     with open(f"/proc/{pid}/status") as status:

@@ -5,6 +5,7 @@ import contextlib
 import json
 import os
 import shutil
+import signal
 import sqlite3
 import subprocess
 import tempfile
@@ -18,6 +19,7 @@ import snapshot
 from world import World, eventually
 from platform_under_test import Server
 
+FULL = "the node's disk is full"
 WRITER = "i=0; while true; do i=$((i+1)); echo $i >>/data/count && sync; sleep 0.1; done"
 
 
@@ -120,14 +122,16 @@ def mounted(allocation):
 
 
 def count(allocation):
-    """Returns the writer's progress, read from outside: `muster exec` needs room on the node."""
+    """Returns the writer's progress, read from outside."""
     (file,) = mounted(allocation)[0].glob("state/*/*/count")
     return int(file.read_text().split()[-1])
 
 
 def the_node_is_full(world, project, at, allocation):
-    """An allocation has all its room from the start: a full node fails none of its writes."""
+    """An allocation has all its room from the start: a full node fails none of its writes. What needs no room on the node works; what
+    does is refused with the reason, or waits with it. An agent that ends meanwhile comes back."""
     eventually(lambda: counted(allocation, 0))
+    project.allocate("r")
     with full(world, at):
         before = count(allocation)
         large = mounted(allocation)[0] / "large"
@@ -137,9 +141,24 @@ def the_node_is_full(world, project, at, allocation):
             os.fsync(file.fileno())
         large.unlink()
         eventually(lambda: counted(allocation, before))
+        assert project.said("exec", "a", "--", "echo", "here") == "here\n"
+        eventually(lambda: is_impaired(project, "a", FULL))
+        asked = [submitted(project, "allocation", "release", "r"),
+                 submitted(project, "cell", "create", "x", "--allocation", "a", "--spec", json.dumps(world.spec()))]
+        for operation in asked:
+            eventually(lambda: waits_for_room(project, operation))
+        kill_agent()
+        eventually(lambda: answers(project))
+    began = time.monotonic()
+    project.said("exec", "a", "--", "true")
+    print(f"    exec {time.monotonic() - began:.1f} s after the node had room", flush=True)
+    ended = [eventually(lambda: is_ended(project, operation)) for operation in asked]
+    print(f"    {ended} {time.monotonic() - began:.1f} s after the node had room", flush=True)
+    # Creation is given up after three tries; release is not.
+    assert ended[0] == "succeeded" and ended[1] in ("succeeded", "failed"), ended
+    eventually(lambda: is_well(project, "a"))
     before = count(allocation)
     eventually(lambda: counted(allocation, before))
-    project.said("exec", "a", "--", "true")
     project.allocate("b")
     project.cell("b", "b", world.spec())
     project.release("b")
@@ -149,6 +168,44 @@ def the_node_is_full(world, project, at, allocation):
     project.said("exec", "a", "--", "true")
     before = count(allocation)
     eventually(lambda: counted(allocation, before))
+
+
+def answers(project):
+    assert project.exec("a", "true").returncode == 0
+
+
+def kill_agent():
+    """Kills the agent; `muster up` restarts it."""
+    agents = [folder for folder in Path("/proc").iterdir() if folder.name.isdigit() and is_agent(folder)]
+    assert len(agents) == 1, agents
+    os.kill(int(agents[0].name), signal.SIGKILL)
+
+
+def is_agent(folder):
+    with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+        return (folder / "cmdline").read_bytes().split(b"\0")[1:3] == [b"agent", b"run"]
+    return False
+
+
+def submitted(project, *words):
+    operation = json.loads(project.said("-o", "json", *words))
+    return (operation.get("operation") or operation)["id"]
+
+
+def waits_for_room(project, operation):
+    said = project.said("operation", "get", operation)
+    assert FULL in said, said
+
+
+def is_ended(project, operation):
+    operation = json.loads(project.said("-o", "json", "operation", "get", operation))
+    assert operation["state"] in ("succeeded", "failed", "blocked"), operation
+    return operation["state"]
+
+
+def is_well(project, name):
+    cell = json.loads(project.said("-o", "json", "cell", "get", name))
+    assert cell["health"] == "healthy", cell
 
 
 def counted(allocation, before):
@@ -178,7 +235,9 @@ def the_server_is_full(world, project, at):
         status, why = ready(world)
         assert status == 503 and "the disk of the data folder is full" in why, (status, why)
         assert "a" in project.said("allocation", "list"), "reads do not go on"
+    began = time.monotonic()
     eventually(lambda: is_ready(world))
+    print(f"    /readyz {time.monotonic() - began:.1f} s after the server had room", flush=True)
 
     def same_request_succeeds():
         status, _, body = write(number)
@@ -226,13 +285,13 @@ def a_disk_with_an_error_is_released(world, project):
     assert project.exec("c1", "sh", "-c", "echo x >/data/x && sync").returncode != 0
     log = world.data / "nodes/n1/agent.log"
     eventually(lambda: told(log.read_text(), allocation["id"]))
-    eventually(lambda: is_impaired(project, "c1"))
+    eventually(lambda: is_impaired(project, "c1", "read-only"))
     project.release("c")
 
 
-def is_impaired(project, name):
+def is_impaired(project, name, why):
     cell = json.loads(project.said("-o", "json", "cell", "get", name))
-    assert cell["health"] == "degraded" and "read-only" in cell["health_message"], cell
+    assert cell["health"] == "degraded" and why in cell["health_message"], cell
 
 
 def told(log, allocation):
@@ -240,6 +299,6 @@ def told(log, allocation):
 
 
 def nothing_is_lost(world, project):
-    with sqlite3.connect(f"file:{world.data}/muster.db?mode=ro", uri=True) as database:
+    with contextlib.closing(sqlite3.connect(f"file:{world.data}/muster.db?mode=ro", uri=True)) as database:
         assert database.execute("PRAGMA integrity_check").fetchone() == ("ok",)
     world.said("audit", "export", "--file", str(world.folder / "audit.jsonl"))

@@ -109,7 +109,7 @@ def a_stray_is_swept(world, allocation):
     """What belongs to nothing is found, and removed on demand."""
     plant_a_stray(world, allocation)
     said = world.said("node", "audit", "n1", "--repair", "--wait", "--timeout", "60s")
-    assert f"{allocation} belongs to nothing" in said and "swept away" in said, said
+    assert f"{allocation} is an orphan" in said and "removed and verified" in said, said
 
 
 def plant_a_stray(world, allocation):

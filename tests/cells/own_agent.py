@@ -11,7 +11,7 @@ from pathlib import Path
 from platform_under_test import die_with_parent
 from world import eventually
 
-READY = "the server has taken this node up"
+READY = "the server accepted this node"
 
 
 class OwnAgent:

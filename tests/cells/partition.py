@@ -29,7 +29,7 @@ def run(world):
     times = f"{2 * len(cases)} times for {hold} s (seed {world.seed})"
     print(f"  cut off {times}; at most {max(took):.1f} s from healing to the end", flush=True)
     cells_find_each_other_again(world, project)
-    a_ghost_is_gone_before_its_place_is_given_anew(world, project)
+    a_stale_copy_is_gone_before_its_sandbox_is_recreated(world, project)
     for node in ("n1", "n2"):
         world.audit(node)
 
@@ -125,7 +125,7 @@ def cells_find_each_other_again(world, project):
     project.release("b")
 
 
-def a_ghost_is_gone_before_its_place_is_given_anew(world, project):
+def a_stale_copy_is_gone_before_its_sandbox_is_recreated(world, project):
     lost = project.allocate("lost", gpus="8")
     node = node_of(world, lost)
     service = {"name": "wait", "command": ["/bin/busybox", "sleep", GHOST]}

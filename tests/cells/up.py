@@ -91,7 +91,7 @@ def has(text, part):
 def a_second_up_finds_everything_again(world, project):
     """The cells do not notice that the agents and the server were away."""
     born = started(project)
-    assert "cells go on" in world.stop()
+    assert "cells keep running" in world.stop()
     running = [line for line in snapshot.processes().values() if "httpd" in line and "conmon" not in line]
     assert len(running) == 3, running
     world.up(3)

@@ -16,6 +16,10 @@ import image  # noqa: E402
 import snapshot  # noqa: E402
 
 
+# Reasons why parts of scenarios were not run.
+NOT_RUN = []
+
+
 class Failed(AssertionError):
     """A command that should have succeeded."""
 
@@ -158,6 +162,11 @@ class World:
 
     def project(self):
         return Project(self)
+
+    def not_run(self, reason):
+        """A part of a scenario that this machine cannot run. It is counted, and never as passed."""
+        print(f"  NOT RUN: {reason}", flush=True)
+        NOT_RUN.append(reason)
 
     def free_port(self):
         return free_port()

@@ -6,10 +6,7 @@ no device in two places, none handed on unwiped.
 
 import argparse
 import json
-import os
-import subprocess
 import sys
-import uuid
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
@@ -17,7 +14,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 import ghosts  # noqa: E402
 import kills  # noqa: E402
 import points  # noqa: E402
-from platform_under_test import Folder  # noqa: E402
+from platform_under_test import Folder, PostgresDatabase  # noqa: E402
 
 broken = []
 
@@ -27,22 +24,6 @@ def report(what, faults, seen):
     for fault in faults[:20]:
         print(f"    {fault}", flush=True)
     broken.extend(faults)
-
-
-class Database:
-    """A PostgreSQL database of its own."""
-
-    def __enter__(self):
-        self.server = os.environ["MUSTER_TEST_POSTGRES"]
-        self.name = f"fleet_{uuid.uuid4().hex}"
-        self.psql(f"CREATE DATABASE {self.name}")
-        return self.server.rsplit("/", 1)[0] + f"/{self.name}"
-
-    def __exit__(self, *_):
-        self.psql(f"DROP DATABASE IF EXISTS {self.name} WITH (FORCE)")
-
-    def psql(self, statement):
-        subprocess.run(["psql", self.server, "--quiet", "--no-psqlrc", "--command", statement], check=True)
 
 
 def main():
@@ -65,10 +46,10 @@ def main():
         with Folder() as folder:
             ghosts.come_back(folder, report)
     if chosen("kills"):
-        with Folder() as folder, Database() as database:
+        with Folder() as folder, PostgresDatabase() as database:
             kills.killed(folder, database, options.kills, options.seed, report)
     if chosen("pauses"):
-        with Folder() as folder, Database() as database:
+        with Folder() as folder, PostgresDatabase() as database:
             kills.paused(folder, database, options.pauses, options.seed, report)
     if broken:
         sys.exit(f"{len(broken)} laws were broken")

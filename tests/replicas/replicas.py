@@ -9,17 +9,15 @@ import argparse
 import hashlib
 import http.client
 import json
-import os
 import random
 import subprocess
 import sys
 import threading
 import time
-import uuid
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-from platform_under_test import BINARY, Folder, Server, actors  # noqa: E402
+from platform_under_test import BINARY, Folder, PostgresDatabase, Server, actors  # noqa: E402
 
 
 class Subscriber(threading.Thread):
@@ -112,21 +110,16 @@ def main():
     parser.add_argument("--seconds", type=int, default=60)
     parser.add_argument("--clients", type=int, default=8)
     options = parser.parse_args()
-    base, _ = os.environ["MUSTER_TEST_POSTGRES"].rsplit("/", 1)
-    name = f"replicas_{uuid.uuid4().hex[:8]}"
-    psql = ["psql", os.environ["MUSTER_TEST_POSTGRES"], "--quiet", "--no-psqlrc", "--command"]
-    subprocess.run(psql + [f"CREATE DATABASE {name}"], check=True)
-    with Folder() as folder:
-        stays = Server(folder, f"{base}/{name}")
+    with Folder() as folder, PostgresDatabase() as database:
+        stays = Server(folder, database)
         stays.start()
-        dies = Server(folder, f"{base}/{name}")
+        dies = Server(folder, database)
         dies.start()
         try:
             return judge(options, stays, dies, folder)
         finally:
             for server in (dies, stays):
                 server.stop()
-            subprocess.run(psql + [f"DROP DATABASE {name} WITH (FORCE)"], check=True)
 
 
 def judge(options, stays, dies, folder):

@@ -18,7 +18,7 @@ def an_artifact_is_refused(world):
     world.ada("key", "create", "release", "--file", "release.pem.pub", "--project", "acme.train")
     world.forward("artifact", "train/base:2.1", to="staged", project="acme.train")
     refused = world.run("ada", "artifact", "promote", "train/base:2.1", "--to", "canary", "--reason", "now", "--project", "acme.train")
-    assert refused.returncode != 0 and "nobody signed it" in refused.stderr, refused
+    assert refused.returncode != 0 and "it has no signature" in refused.stderr, refused
     yield ALL
     found = world.json("ada", "artifact", "get", "train/base:2.1", "--project", "acme.train")
     assert found["state"] == "canary", found
@@ -94,7 +94,7 @@ def a_platforms_app_is_stuck(world):
     created = world.json("ada", "operation", "list", "--project", "acme.train")["items"]
     world.names["op_…"] = next(operation["id"] for operation in created if operation["kind"] == "instance.create")
     world.names["SERVICE_ACCOUNT"] = account
-    until(lambda: "no adapter has asked" in world.operator("operation", "list", "--platform", "--all"), 60)
+    until(lambda: "no adapter has leased" in world.operator("operation", "list", "--platform", "--all"), 60)
     yield
     yield  # its account and its token
     yield  # another token

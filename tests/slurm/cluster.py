@@ -1,9 +1,13 @@
 """A Slurm cluster of a test's own: the app published, its adapter running with a publisher's token, and one instance."""
 
+import hashlib
+import io
 import json
 import os
+import shutil
 import subprocess
 import sys
+import tarfile
 import time
 from pathlib import Path
 
@@ -19,6 +23,8 @@ import world as cells  # noqa: E402
 TARGET = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
 ADAPTER = TARGET / "debug" / "muster-adapter-slurm"
 IMAGE = ROOT / "target" / "apps" / "slurm"
+# Where a later image names its version.
+NAMED = "/usr/share/muster-release"
 CONFIG = {"accounts": [{"name": "physics", "users": [{"name": "alice", "uid": 2000}, {"name": "bob", "uid": 2001}]}]}
 
 
@@ -50,16 +56,46 @@ class World(cells.World):
         self.at.said("entitlement", "grant", "slurm", *consent)
         self.start_adapter()
 
-    def publish(self, version="0.2.0"):
+    def publish(self, version="0.2.0", layout=None):
         key = self.folder / "signing.pem"
         if not key.exists():
             self.at.said("key", "generate", str(key))
             self.at.said("key", "create", "builds", "--file", f"{key}.pub")
         environment = {**self.clean_environment(), "MUSTER_BINARY": BINARY, "MUSTER_SERVER": f"http://127.0.0.1:{self.server.port}",
                        "MUSTER_TOKEN": self.at.tokens["tenant_admin"], "MUSTER_PROJECT": self.at.project["id"]}
-        ran = subprocess.run([self.app / "publish", "--key", key, "--layout", self.layout, "--version", version],
+        ran = subprocess.run([self.app / "publish", "--key", key, "--layout", layout or self.layout, "--version", version],
                              env=environment, capture_output=True, text=True, timeout=120)
         assert ran.returncode == 0, ran
+
+    def next_image(self, version):
+        """An image with one more layer, which names the version in `NAMED`; its layout and digest. The other layers are the same."""
+        folder, packed = self.folder / f"image-{version}", io.BytesIO()
+        shutil.copytree(self.layout, folder, copy_function=os.link)
+        blobs = folder / "blobs" / "sha256"
+
+        def put(kind, data):
+            digest = hashlib.sha256(data).hexdigest()
+            (blobs / digest).write_bytes(data)
+            return {"mediaType": kind, "digest": f"sha256:{digest}", "size": len(data)}
+
+        def blob(described):
+            return json.loads((blobs / described["digest"].split(":")[1]).read_text())
+
+        with tarfile.open(fileobj=packed, mode="w", format=tarfile.USTAR_FORMAT) as archive:
+            info = tarfile.TarInfo(NAMED.lstrip("/"))
+            info.size, info.mode = len(version), 0o644
+            archive.addfile(info, io.BytesIO(version.encode()))
+        index = json.loads((folder / "index.json").read_text())
+        manifest = blob(index["manifests"][0])
+        config = blob(manifest["config"])
+        layer = put(manifest["layers"][-1]["mediaType"], packed.getvalue())
+        config["rootfs"]["diff_ids"].append(layer["digest"])
+        manifest["layers"].append(layer)
+        manifest["config"] = put(manifest["config"]["mediaType"], json.dumps(config).encode())
+        index["manifests"] = [put(manifest["mediaType"], json.dumps(manifest).encode())]
+        (folder / "index.json").unlink()
+        (folder / "index.json").write_text(json.dumps(index))
+        return folder, index["manifests"][0]["digest"]
 
     def start_adapter(self):
         """With a publisher's token, and nothing else."""

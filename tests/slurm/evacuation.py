@@ -22,7 +22,7 @@ def a_worker_moves_under_its_job(world, cluster, old, node):
     cells.eventually(lambda: running(cluster, job))
     plan = drain(world, node, "--dry-run")["plan"]["items"]
     assert [(item["name"], item["action"]) for item in plan] == [(old, "replace")], plan
-    assert "its successor is active before it is removed; there is room now" in plan[0]["message"], plan
+    assert "its successor becomes active before it is removed; capacity is available now" in plan[0]["message"], plan
     drained = drain(world, node)["operation"]["id"]
     cells.eventually(lambda: at_work(cluster, "lab-worker-3"), seconds=60)
     # The new one works, and the old one is not taken out before its job is done.

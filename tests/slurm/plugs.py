@@ -1,9 +1,13 @@
-"""Each part of a real cluster is killed: service, cell, adapter, agent, node. The platform reports it correctly
-within its bound, and the cluster can be decommissioned from each of these states."""
+"""Each part of a real cluster is killed: service, cell, adapter, agent, node. The platform reports it correctly within its bound, what can
+come back comes back, and a cluster can be decommissioned from each of these states: from some of them here, from all with `--full`."""
 
+import contextlib
 import os
+import random
 import signal
+import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from cluster import CONFIG, cells
@@ -14,25 +18,46 @@ from partition import cut
 DEAD_THING = 5 + 2
 # Two looks of the app's own interval and the platform's allowance.
 SILENT_ADAPTER = 2 * 30 + 5 + 5
+# Three heartbeats of two seconds, and what the watch takes to look.
+SILENT_NODE = 12
+# The other members leave first; then the one on the lost node is fenced.
+CUT_OFF = 120
+# The supervisor's pause before the next start of an agent is part of it.
+AFTER_RETURN = 90
 # A killed part stays down until the scenario has verified it.
 NO_REPAIR = (CONFIG, "--repair", "off")
+# The nodes have room for so many clusters beside the first.
+SIDE_BY_SIDE = 3
 
 
 def run(world):
-    world.ready(3, "--nodes-heartbeat-seconds", "1")
-    cluster = world.cluster("plug", 1, *NO_REPAIR)
-    worker = "plug-worker-1"
-    a_service(cluster, worker)
-    an_agent(world, cluster, worker)
-    a_node(world, cluster, worker)
-    a_workers_cell(cluster, worker)
-    an_adapter(world, cluster)
-    the_controllers_cell(cluster)
-    cluster.gone("--force")
-    for pull in (a_dead_worker, a_cut_node):
-        cluster = world.cluster("plug", 1, *NO_REPAIR)
-        pull(world, cluster)
+    world.ready(4, "--nodes-heartbeat-seconds", "1")
+    *others, last = chosen(world.options)
+    print(f"    decommission from {', '.join([*others, last])}", flush=True)
+    first, silent = world.cluster("plug", 1, *NO_REPAIR), None
+    for batch in (others[at:at + SIDE_BY_SIDE] for at in range(0, len(others), SIDE_BY_SIDE)):
+        with ThreadPoolExecutor(SIDE_BY_SIDE) as pool:
+            clusters = dict(zip(batch, pool.map(lambda state: world.cluster(state, 1, *NO_REPAIR), batch)))
+            list(pool.map(lambda state: ALONE[state](clusters[state]), ALONE.keys() & clusters.keys()))
+        for state in (state for state in SHARED if state in clusters):
+            SHARED[state](world, clusters[state])
+        silent = clusters.get("adapter")
+    worker = f"{first.name}-worker-1"
+    a_service(first, worker)
+    an_agent(world, first, worker)
+    a_node(world, first, worker)
+    a_workers_cell(first, worker)
+    an_adapter(world, first, silent)
+    ALONE[last](first) if last in ALONE else SHARED[last](world, first)
+    world.nothing_left()
 
+
+def chosen(options):
+    """The states to decommission from: three of them by seed, or all. The first cluster waits for the silence of the adapter anyway, so a
+    cluster without one is in the last batch, and is not the first."""
+    if options.full:
+        return STATES
+    return sorted(random.Random(options.seed).sample(STATES, 3), key=lambda state: state != "adapter")
 
 
 def member(cluster, name):
@@ -95,16 +120,18 @@ def a_service(cluster, worker):
 
 def an_agent(world, cluster, worker):
     """The supervisor restarts the agent; running cells continue, and are never reported dead."""
-    node = node_of(world, cluster, worker)
-    agents = [int(folder.name) for folder in Path("/proc").iterdir() if folder.name.isdigit() and is_agent(folder, node)]
-    assert len(agents) == 1, agents
-    os.kill(agents[0], signal.SIGKILL)
+    (agent,) = agents_of(node_of(world, cluster, worker))
+    os.kill(agent, signal.SIGKILL)
     until = time.monotonic() + 10
     while time.monotonic() < until:
         told = member(cluster, worker)
         assert told["state"] == "active" and told["health"] in ("healthy", "unknown"), told
         time.sleep(0.5)
     cells.eventually(lambda: healthy(cluster), seconds=30)
+
+
+def agents_of(node):
+    return [int(folder.name) for folder in Path("/proc").iterdir() if folder.name.isdigit() and is_agent(folder, node)]
 
 
 def is_agent(folder, node):
@@ -118,60 +145,140 @@ def is_agent(folder, node):
 def a_node(world, cluster, worker):
     node = node_of(world, cluster, worker)
     with cut(world, node, "link"):
-        # Three heartbeats of two seconds, and what the watch takes to look.
-        within(12, "an unreachable node", lambda: member(cluster, worker)["health"] == "unknown")
-        told = member(cluster, worker)
-        assert (told["state"], told["health_reason"]) == ("active", "node_unreachable"), told
-        assert cluster.json("instance", "get", cluster.name)["health"] != "healthy"
+        is_unreachable(cluster, worker, "an unreachable node")
     cells.eventually(lambda: healthy(cluster), seconds=90)
 
 
+def is_unreachable(cluster, worker, what):
+    # Before that its agent may have answered without the status of its cells, which is unknown too.
+    within(SILENT_NODE, what, lambda: member(cluster, worker).get("health_reason") == "node_unreachable")
+    told = member(cluster, worker)
+    assert (told["state"], told["health"]) == ("active", "unknown"), told
+    assert cluster.json("instance", "get", cluster.name)["health"] != "healthy"
+
+
 def a_workers_cell(cluster, worker):
+    is_dead(cluster, worker)
+    cluster.do("recover", worker)
+    cells.eventually(lambda: healthy(cluster), seconds=60)
+
+
+def is_dead(cluster, worker):
     kill_cell(cluster, worker)
     within(DEAD_THING, "a dead cell", lambda: member(cluster, worker)["state"] == "failed")
     told = member(cluster, worker)
     assert (told["health"], told["failure_reason"]) == ("unhealthy", "cell_ended"), told
     assert cluster.json("instance", "get", cluster.name)["health"] == "degraded"
-    cluster.do("recover", worker)
-    cells.eventually(lambda: healthy(cluster), seconds=60)
 
 
-def an_adapter(world, cluster):
+def an_adapter(world, cluster, other):
+    """The other cluster goes before the adapter is back."""
     world.stop_adapter()
-    within(SILENT_ADAPTER, "a silent adapter", lambda: cluster.json("instance", "get", cluster.name)["health"] == "unknown")
-    told = member(cluster, cluster.controller)
-    assert (told["state"], told["health_reason"]) == ("active", "adapter_silent"), told
+    within(SILENT_ADAPTER, "a silent adapter", lambda: is_silent(cluster))
+    if other:
+        within(SILENT_ADAPTER, "a silent adapter", lambda: is_silent(other))
+        # A forced step gives an adapter a minute, and the members of the two components go one after the other.
+        decommissioned(other, "a silent adapter", "--force", seconds=240)
     world.start_adapter()
     cells.eventually(lambda: healthy(cluster), seconds=60)
 
 
-def the_controllers_cell(cluster):
+def is_silent(cluster):
+    if cluster.json("instance", "get", cluster.name)["health"] != "unknown":
+        return False
+    told = member(cluster, cluster.controller)
+    assert (told["state"], told["health_reason"]) == ("active", "adapter_silent"), told
+    return True
+
+
+def decommissioned(cluster, state, *words, seconds=60):
+    began = time.monotonic()
+    cluster.said("instance", "decommission", cluster.name, *words, "--wait", "--timeout", f"{seconds}s")
+    assert cluster.json("instance", "get", cluster.name)["state"] == "stopped"
+    print(f"    decommissioned from {state}: {time.monotonic() - began:.1f} s", flush=True)
+
+
+def from_a_dead_service(cluster):
+    """Its program is gone, so no restart helps."""
+    worker = f"{cluster.name}-worker-1"
+    cluster.slurm("mv", "/usr/sbin/slurmd", "/usr/sbin/slurmd.away", cell=worker)
+    kill_service(cluster, worker, "slurmd")
+    within(DEAD_THING, "a dead service", lambda: member(cluster, worker)["health"] == "unhealthy")
+    assert cluster.json("instance", "get", cluster.name)["health"] == "degraded"
+    decommissioned(cluster, "a dead service")
+
+
+def from_a_dead_cell(cluster):
+    is_dead(cluster, f"{cluster.name}-worker-1")
+    decommissioned(cluster, "a dead cell")
+
+
+def from_a_dead_controller(cluster):
+    """There is no Slurm left to take the worker out of, which the user accepts with --force."""
     kill_cell(cluster, cluster.controller)
     within(DEAD_THING, "a dead controller", lambda: member(cluster, cluster.controller)["state"] == "failed")
     instance = cluster.json("instance", "get", cluster.name)
     assert (instance["state"], instance["health"]) == ("running", "unhealthy"), instance
+    decommissioned(cluster, "a dead controller", "--force")
 
 
-def a_dead_worker(world, cluster):
-    kill_cell(cluster, "plug-worker-1")
-    cluster.gone()
+def from_a_dead_agent(world, cluster):
+    ends_in_quarantine(world, cluster, "a dead agent", no_agent)
 
 
-def a_cut_node(world, cluster):
-    """Unknown state is not reported as removed: the decommission waits for the node with that reason, and ends when it is back."""
-    node = node_of(world, cluster, "plug-worker-1")
-    with cut(world, node, "link"):
-        cells.eventually(lambda: unreachable(cluster), seconds=30)
-        cluster.said("instance", "decommission", cluster.name, "--force")
-        time.sleep(5)
-        assert cluster.json("instance", "get", cluster.name)["state"] == "stopping"
-    cells.eventually(lambda: stopped(cluster), seconds=90)
-    world.nothing_left()
+def from_a_cut_node(world, cluster):
+    ends_in_quarantine(world, cluster, "a cut node", lambda world, node: cut(world, node, "link"))
 
 
-def unreachable(cluster):
-    assert member(cluster, "plug-worker-1").get("health_reason") == "node_unreachable"
+@contextlib.contextmanager
+def no_agent(_, node):
+    """Every agent of the node is killed as soon as it is started; its cells go on."""
+    over, killed = threading.Event(), []
+
+    def kill():
+        while not over.wait(0.05):
+            for agent in agents_of(node):
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(agent, signal.SIGKILL)
+                    killed.append(agent)
+
+    killer = threading.Thread(target=kill)
+    killer.start()
+    try:
+        yield
+        assert len(set(killed)) > 1, f"the supervisor of {node} did not start another agent: {killed}"
+    finally:
+        over.set()
+        killer.join()
 
 
-def stopped(cluster):
-    assert cluster.json("instance", "get", cluster.name)["state"] == "stopped"
+def ends_in_quarantine(world, cluster, state, plug):
+    """A forced decommission ends for its tenant and names what is left; what no agent has verified is not reported as removed before
+    the node is back."""
+    worker = f"{cluster.name}-worker-1"
+    node, instance = node_of(world, cluster, worker), cluster.json("instance", "get", cluster.name)["id"]
+    with plug(world, node):
+        is_unreachable(cluster, worker, state)
+        operation = cluster.json("instance", "decommission", cluster.name, "--force")
+        operation = (operation.get("operation") or operation)["id"]
+        cells.eventually(lambda: is_quarantined(cluster, operation, node), seconds=CUT_OFF)
+        assert cluster.json("instance", "get", instance)["state"] == "stopping"
+    began = time.monotonic()
+    cells.eventually(lambda: is_stopped(cluster, instance), seconds=AFTER_RETURN)
+    print(f"    decommissioned from {state}: {time.monotonic() - began:.1f} s after its return", flush=True)
+
+
+def is_quarantined(cluster, operation, node):
+    found = cluster.json("operation", "get", operation)
+    assert (found["state"], found.get("reason")) == ("partial", "quarantined"), found
+    assert f"node {node} is unreachable" in found["message"], found
+
+
+def is_stopped(cluster, instance):
+    assert cluster.json("instance", "get", instance)["state"] == "stopped"
+
+
+# By the name of the cluster. The first group concerns one cluster alone; the second one all that share its node.
+ALONE = {"service": from_a_dead_service, "cell": from_a_dead_cell, "controller": from_a_dead_controller}
+SHARED = {"agent": from_a_dead_agent, "node": from_a_cut_node}
+STATES = ("service", "cell", "controller", "adapter", "agent", "node")
