@@ -53,7 +53,7 @@ class Worker:
                         "lease_seconds": self.lease_seconds}
                 leased, pause = client.adapter_step_lease(project, wish)["steps"], 0.2
             except (Problem, Lost) as error:
-                log("no work could be asked for", project=project, why=str(error))
+                log("no work could be requested", project=project, why=str(error))
                 stop.wait(pause * random.uniform(0.5, 1))
                 leased, pause = [], min(pause * 2, 15)
             for one in leased:

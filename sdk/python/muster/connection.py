@@ -53,7 +53,7 @@ def fresh_key() -> str:
 def part(text: str) -> str:
     """A part of a path. Dots alone would climb to another path, however they are encoded."""
     if text in ("", ".", ".."):
-        raise ValueError(f"{text!r} is no name and no id")
+        raise ValueError(f"{text!r} is neither a name nor an id")
     return urllib.parse.quote(text, safe="")
 
 
@@ -135,7 +135,7 @@ class Connection:
                     raise
             except (OSError, http.client.HTTPException) as error:
                 if not safe or attempt == REPEATS:
-                    raise Lost(f"the answer of {self.server} was lost: {error}") from error
+                    raise Lost(f"the response of {self.server} was lost: {error}") from error
                 wait = pause
             except ValueError as error:
                 raise Unexpected(f"the answer of {self.server} is not JSON: {error}") from error
@@ -166,7 +166,7 @@ class Connection:
                 if rest:
                     yield rest.decode().rstrip("\r")
             except (OSError, http.client.HTTPException) as error:
-                raise Lost(f"the answer of {self.server} was cut off: {error}") from error
+                raise Lost(f"the response of {self.server} was cut off: {error}") from error
 
     def _open(
         self, method: str, path: str, query: dict[str, Any] | None, body: Any, headers: dict[str, str | None] | None

@@ -174,14 +174,14 @@ class Client(Connection):
     Not here, because it needs a web socket: stream_join."""
 
     def whoami(self) -> WhoAmI:
-        """Show who you are to the platform."""
+        """Show your identity."""
         return self.call(
             "GET",
             "/v1/whoami",
         )
 
     def can_i(self, *, permission: str, tenant: str | None = None, project: str | None = None) -> CanI:
-        """Ask whether you may do something, and why."""
+        """Check whether you have a permission, and why."""
         return self.call(
             "GET",
             "/v1/can-i",
@@ -189,8 +189,8 @@ class Client(Connection):
         )
 
     def session_create(self, body: SessionCreate, *, idempotency_key: str | None = None) -> Session:
-        """Log in with a browser. Sets the `muster_session` cookie. Programs use tokens instead. Repeated with the
-        same `Idempotency-Key` it is another login: a stored answer would have no cookie."""
+        """Log in with a browser. Sets the `muster_session` cookie. Programs use tokens instead. A repeat with the
+        same `Idempotency-Key` is another login: a stored response would have no cookie."""
         return self.call(
             "POST",
             "/v1/sessions",
@@ -208,7 +208,7 @@ class Client(Connection):
         )
 
     def tenant_create(self, body: TenantCreate, *, idempotency_key: str | None = None) -> Tenant:
-        """Make a tenant."""
+        """Create a tenant."""
         return self.call(
             "POST",
             "/v1/tenants",
@@ -223,7 +223,7 @@ class Client(Connection):
         page_token: str | None = None,
         labels: str | None = None,
     ) -> TenantPage:
-        """List the tenants you may see."""
+        """List the tenants you have access to."""
         return self.call(
             "GET",
             "/v1/tenants",
@@ -248,7 +248,7 @@ class Client(Connection):
 
     def tenant_delete(self, tenant: str, *, if_match: int | str, cascade: bool | None = None) -> Removed:
         """Remove a tenant. Removes the tenant; with `cascade` also its projects, people, service accounts, tokens,
-        webhooks and what is known of allocations that ended. While an allocation lives the tenant stays: release
+        webhooks and the records of ended allocations. A tenant with a live allocation cannot be removed: release
         it first. Its encryption keys are destroyed. Its audit chain stays."""
         return self.call(
             "DELETE",
@@ -258,8 +258,8 @@ class Client(Connection):
         )
 
     def tenant_rotate_key(self, tenant: str, body: Nothing, *, idempotency_key: str | None = None) -> Tenant:
-        """Give a tenant a new encryption key. What was sealed under the old key is sealed anew in the background;
-        nothing stops meanwhile."""
+        """Rotate a tenant's encryption key. Content sealed under the old key is sealed again in the background,
+        without interruption."""
         return self.call(
             "POST",
             f"/v1/tenants/{part(tenant)}/rotate-key",
@@ -268,7 +268,7 @@ class Client(Connection):
         )
 
     def project_create(self, tenant: str, body: ProjectCreate, *, idempotency_key: str | None = None) -> Project:
-        """Make a project in a tenant."""
+        """Create a project in a tenant."""
         return self.call(
             "POST",
             f"/v1/tenants/{part(tenant)}/projects",
@@ -283,7 +283,7 @@ class Client(Connection):
         page_token: str | None = None,
         labels: str | None = None,
     ) -> ProjectPage:
-        """List the projects you may see."""
+        """List the projects you have access to."""
         return self.call(
             "GET",
             "/v1/projects",
@@ -308,7 +308,7 @@ class Client(Connection):
 
     def project_delete(self, project: str, *, if_match: int | str, cascade: bool | None = None) -> Removed:
         """Remove a project. Removes the project; with `cascade` also its service accounts, tokens, role bindings,
-        webhooks and what is known of allocations that ended. While an allocation lives the project stays: release
+        webhooks and the records of ended allocations. A project with a live allocation cannot be removed: release
         it first."""
         return self.call(
             "DELETE",
@@ -342,14 +342,14 @@ class Client(Connection):
         )
 
     def user_get(self, user: str) -> User:
-        """Show a person. People can always see themselves."""
+        """Show a person. People can always see their own entry."""
         return self.call(
             "GET",
             f"/v1/users/{part(user)}",
         )
 
     def user_update(self, user: str, body: UserUpdate, *, if_match: int | str) -> User:
-        """Change a person's entry, or shut the person out."""
+        """Change a person's entry, or disable or enable the person."""
         return self.call(
             "PATCH",
             f"/v1/users/{part(user)}",
@@ -375,7 +375,7 @@ class Client(Connection):
         )
 
     def role_binding_create(self, body: RoleBindingCreate, *, idempotency_key: str | None = None) -> RoleBinding:
-        """Give a person a role. Nobody gives a role that reaches further than their own."""
+        """Bind a role to a person. Only a role within your own can be given."""
         return self.call(
             "POST",
             "/v1/role-bindings",
@@ -391,7 +391,7 @@ class Client(Connection):
         tenant: str | None = None,
         project: str | None = None,
     ) -> RoleBindingPage:
-        """List who holds which role."""
+        """List role bindings."""
         return self.call(
             "GET",
             "/v1/role-bindings",
@@ -406,7 +406,7 @@ class Client(Connection):
         )
 
     def role_binding_delete(self, role_binding: str, *, if_match: int | str) -> Removed:
-        """Take a role away."""
+        """Remove a role binding."""
         return self.call(
             "DELETE",
             f"/v1/role-bindings/{part(role_binding)}",
@@ -420,7 +420,7 @@ class Client(Connection):
         *,
         idempotency_key: str | None = None,
     ) -> ServiceAccount:
-        """Make a service account."""
+        """Create a service account."""
         return self.call(
             "POST",
             f"/v1/projects/{part(project)}/service-accounts",
@@ -524,10 +524,10 @@ class Client(Connection):
         )
 
     def node_enrol(self, body: NodeEnrol, *, idempotency_key: str | None = None) -> NodeEnrolment:
-        """Give one machine the right to join. The token is shown once and can be used once; only a repeat with the
-        same key, by a machine that did not hear the answer, is answered again until the token ends. What joins as
-        a new node takes nothing until it is approved. With `node` an existing node is given a new certificate,
-        and from the moment of the join its old one opens nothing."""
+        """Issue a join token for one machine. The token is shown once and can be used once; only a repeat with the
+        same key, by a machine that missed the response, gets it again until the token expires. A new node gets no
+        work until it is approved. With `node`, an existing node gets a new certificate, and its old one becomes
+        invalid at the join."""
         return self.call(
             "POST",
             "/v1/nodes/enrol",
@@ -551,7 +551,7 @@ class Client(Connection):
         )
 
     def node_get(self, node: str) -> Node:
-        """Show a node, its hardware and who holds it."""
+        """Show a node, its hardware and its allocations."""
         return self.call(
             "GET",
             f"/v1/nodes/{part(node)}",
@@ -574,9 +574,9 @@ class Client(Connection):
         if_match: int | str,
         idempotency_key: str | None = None,
     ) -> Node:
-        """Approve a node's hardware, so that it can be used. Names the hardware by its digest, so that nobody
-        approves what they have not seen. GPUs in it become usable, GPUs that are gone are retired; a slot that is
-        quarantined stays so."""
+        """Approve a node's hardware for use. Names the hardware by its digest, so that the approval is for the
+        hardware that was shown. Its GPUs become usable, GPUs that are gone are retired; a quarantined slot stays
+        quarantined."""
         return self.call(
             "POST",
             f"/v1/nodes/{part(node)}/approve",
@@ -585,7 +585,7 @@ class Client(Connection):
         )
 
     def node_cordon(self, node: str, body: NodeReason, *, idempotency_key: str | None = None) -> Node:
-        """Keep new work from a node. What is on the node stays there. `node_uncordon` is the way back."""
+        """Cordon a node: it gets no new work. Its allocations stay. `node_uncordon` reverts it."""
         return self.call(
             "POST",
             f"/v1/nodes/{part(node)}/cordon",
@@ -594,7 +594,7 @@ class Client(Connection):
         )
 
     def node_uncordon(self, node: str, body: NodeReason, *, idempotency_key: str | None = None) -> Node:
-        """Let a node take new work again."""
+        """Uncordon a node."""
         return self.call(
             "POST",
             f"/v1/nodes/{part(node)}/uncordon",
@@ -603,9 +603,8 @@ class Client(Connection):
         )
 
     def node_drain(self, node: str, body: NodeDrain, *, idempotency_key: str | None = None) -> Started:
-        """Empty a node. Keeps new allocations away, and waits until its tenants have released what they hold on it.
-        At the deadline the rest is released if `force` says so, protected or not, and otherwise the operation is
-        blocked."""
+        """Drain a node. Prevents new allocations, and waits until its tenants have released theirs. At the deadline,
+        `force` releases the rest, protected or not; otherwise the operation is blocked."""
         return self.call(
             "POST",
             f"/v1/nodes/{part(node)}/drain",
@@ -614,9 +613,9 @@ class Client(Connection):
         )
 
     def node_audit(self, node: str, body: NodeAudit, *, idempotency_key: str | None = None) -> Started:
-        """Compare a node with what is written of it, both ways. Finds things on the node without rows, and rows
-        without things. With `mend`, the node removes what belongs to nothing and is looked at again; what is
-        missing is only told of."""
+        """Compare a node with the database, in both directions. Finds resources on the node without rows (orphans),
+        and rows without resources (missing). With `repair`, the node removes the orphans and is verified again;
+        missing resources are only reported."""
         return self.call(
             "POST",
             f"/v1/nodes/{part(node)}/audit",
@@ -625,8 +624,8 @@ class Client(Connection):
         )
 
     def node_retire(self, node: str, body: NodeRetire, *, idempotency_key: str | None = None) -> Started:
-        """Take an empty node out of the fleet. Looks whether anything of ours is left on it; from then on its
-        certificate opens nothing. The node must be drained first."""
+        """Retire an empty node from the fleet. Verifies that no resource of the platform is left on it; its
+        certificate then becomes invalid. The node must be drained first."""
         return self.call(
             "POST",
             f"/v1/nodes/{part(node)}/retire",
@@ -635,15 +634,14 @@ class Client(Connection):
         )
 
     def slot_list(self, node: str) -> SlotPage:
-        """List a node's slots, with who holds them."""
+        """List a node's slots with their allocations."""
         return self.call(
             "GET",
             f"/v1/nodes/{part(node)}/slots",
         )
 
     def slot_quarantine(self, slot: str, body: SlotQuarantine, *, idempotency_key: str | None = None) -> Slot:
-        """Keep everybody from a slot. An allocation that holds it keeps it; when it is released, nobody else gets
-        it."""
+        """Quarantine a slot. An allocation that holds it keeps it; after its release, the slot cannot be claimed."""
         return self.call(
             "POST",
             f"/v1/slots/{part(slot)}/quarantine",
@@ -652,8 +650,8 @@ class Client(Connection):
         )
 
     def slot_approve(self, slot: str, body: SlotApprove, *, idempotency_key: str | None = None) -> Slot:
-        """Let a quarantined or new slot be used, on your word. Nothing is checked: the event and the audit say that
-        it was an operator's word, and why."""
+        """Approve a quarantined or new slot. Nothing is verified: the event and the audit entry record it as an
+        operator's statement, with the reason."""
         return self.call(
             "POST",
             f"/v1/slots/{part(slot)}/approve",
@@ -662,15 +660,15 @@ class Client(Connection):
         )
 
     def quota_get(self, project: str) -> Quota:
-        """Show what a project may hold, and what it holds."""
+        """Show a project's quota and usage."""
         return self.call(
             "GET",
             f"/v1/projects/{part(project)}/quota",
         )
 
     def quota_set(self, project: str, body: QuotaSet, *, if_match: int | str) -> Quota:
-        """Limit what a project may hold. Sets the limits that are named and leaves the others. A limit below what
-        the project holds takes nothing away; it only keeps the project from growing."""
+        """Set a project's quota. Sets the given limits and leaves the others. A limit below the current usage
+        removes nothing; it only prevents growth."""
         return self.call(
             "PATCH",
             f"/v1/projects/{part(project)}/quota",
@@ -688,8 +686,8 @@ class Client(Connection):
         memory_mb: int | None = None,
         disk_mb: int | None = None,
     ) -> CapacityReport:
-        """Show what the project can get now. Answers for one allocation, which is always on one node. What does not
-        fit comes with the reason and the smallest change that would fit."""
+        """Show the capacity available to the project now. Answers for one allocation, which is always on one node. A
+        request that does not fit comes with the reason and the smallest change that would fit."""
         return self.call(
             "GET",
             f"/v1/projects/{part(project)}/capacity",
@@ -703,8 +701,8 @@ class Client(Connection):
         *,
         idempotency_key: str | None = None,
     ) -> Started:
-        """Ask for capacity on a node. The operation finds a node, claims what is asked for, has the node make the
-        place and looks at it; only then is the allocation active."""
+        """Create an allocation on a node. The operation chooses a node, claims the capacity, provisions the sandbox
+        on the node and verifies it; only then is the allocation active."""
         return self.call(
             "POST",
             f"/v1/projects/{part(project)}/allocations",
@@ -752,7 +750,7 @@ class Client(Connection):
         )
 
     def allocation_timeline(self, project: str, allocation: str) -> Timeline:
-        """Show what an allocation went through, with durations and evidence."""
+        """Show the history of an allocation, with durations and evidence."""
         return self.call(
             "GET",
             f"/v1/projects/{part(project)}/allocations/{part(allocation)}/timeline",
@@ -766,9 +764,9 @@ class Client(Connection):
         *,
         idempotency_key: str | None = None,
     ) -> Started:
-        """Give an allocation back. Destroys its place, verifies that it is gone, wipes what it held, verifies that
-        it is wiped, and only then frees it. Whatever else is under way on it is superseded. With `cascade` the
-        members of instances in it are removed first, which needs `member.remove` too, and with `force`
+        """Release an allocation. Destroys its sandbox, verifies that it is gone, wipes its devices and disk,
+        verifies the wipe, and only then frees them. Supersedes every operation in progress on it. With `cascade`
+        the members of instances in it are removed first, which also needs `member.remove`, and with `force`
         `member.force_remove`."""
         return self.call(
             "POST",
@@ -785,9 +783,10 @@ class Client(Connection):
         *,
         idempotency_key: str | None = None,
     ) -> Started:
-        """Make an allocation's place anew, on the same node. Stops every cell in it, destroys the place, makes it
-        anew with a higher incarnation, and starts the cells again, each with a new incarnation and with its state
-        directories. Members are drained first and join again, which needs `member.recover` too."""
+        """Restart an allocation: recreate its sandbox on the same node. Stops every cell in it, destroys the
+        sandbox, recreates it with a higher incarnation, and starts the cells again, each with a new incarnation
+        and with its state directories. Members are drained first and join again, which also needs
+        `member.recover`."""
         return self.call(
             "POST",
             f"/v1/projects/{part(project)}/allocations/{part(allocation)}/restart",
@@ -803,8 +802,8 @@ class Client(Connection):
         *,
         idempotency_key: str | None = None,
     ) -> Started:
-        """Change the size of an allocation, on the same node. CPUs and memory change while its cells run; memory is
-        not made smaller than what they use. A change of its GPUs needs `restart` where it holds cells."""
+        """Resize an allocation on the same node. CPUs and memory change while its cells run; memory cannot shrink
+        below their use. A change of its GPUs needs `restart` if it has cells."""
         return self.call(
             "POST",
             f"/v1/projects/{part(project)}/allocations/{part(allocation)}/resize",
@@ -820,9 +819,9 @@ class Client(Connection):
         *,
         idempotency_key: str | None = None,
     ) -> Witness:
-        """Give an operator's word that nothing of an allocation is left. Only while its node is unreachable and its
-        release, or the undo of its making, is blocked or waits. Its slots stay quarantined until the node is back
-        and was seen to be clean, and it is shown as attested for ever."""
+        """Attest that nothing of an allocation is left. Only while its node is unreachable and its release, or the
+        rollback of its creation, is blocked or waits. Its slots stay quarantined until the node is reachable and
+        verified to be clean, and it is shown as attested forever."""
         return self.call(
             "POST",
             f"/v1/projects/{part(project)}/allocations/{part(allocation)}/attest",
@@ -831,9 +830,9 @@ class Client(Connection):
         )
 
     def cell_create(self, project: str, body: CellCreate, *, idempotency_key: str | None = None) -> Started:
-        """Make a cell in an allocation, and start what runs in it. The cell is running when the node's agent has
-        seen it there and every service in it is ready by its own probe. What does not become ready in time is
-        taken down again, and the cell has failed."""
+        """Create a cell in an allocation and start its services. The cell is running when the node's agent has
+        verified it and every service is ready by its own probe. A cell that does not become ready in time is
+        rolled back and has failed."""
         return self.call(
             "POST",
             f"/v1/projects/{part(project)}/cells",
@@ -866,8 +865,8 @@ class Client(Connection):
         )
 
     def cell_restart(self, project: str, cell: str, body: CellAct, *, idempotency_key: str | None = None) -> Started:
-        """Make a cell anew in its place. Everything in it is lost but its state directories; its name, its address
-        and its ports stay."""
+        """Restart a cell. Everything in it is lost except its state directories; its name, its address and its ports
+        stay."""
         return self.call(
             "POST",
             f"/v1/projects/{part(project)}/cells/{part(cell)}/restart",
@@ -876,7 +875,7 @@ class Client(Connection):
         )
 
     def cell_destroy(self, project: str, cell: str, body: CellAct, *, idempotency_key: str | None = None) -> Started:
-        """Destroy a cell, and see that nothing of it is left."""
+        """Destroy a cell and verify that nothing of it is left."""
         return self.call(
             "POST",
             f"/v1/projects/{part(project)}/cells/{part(cell)}/destroy",
@@ -885,21 +884,21 @@ class Client(Connection):
         )
 
     def cell_archived_logs(self, project: str, cell: str) -> ArchivedLogs:
-        """Show the last of what a cell's services wrote before it went."""
+        """Show the archived logs of a cell's services."""
         return self.call(
             "GET",
             f"/v1/projects/{part(project)}/cells/{part(cell)}/archived-logs",
         )
 
     def network_list(self, project: str) -> NetworkList:
-        """List a project's networks, with everybody in them."""
+        """List a project's networks with their cells and nodes."""
         return self.call(
             "GET",
             f"/v1/projects/{part(project)}/networks",
         )
 
     def network_get(self, project: str, network: str) -> Network:
-        """Show a network, with everybody in it."""
+        """Show a network with its cells and nodes."""
         return self.call(
             "GET",
             f"/v1/projects/{part(project)}/networks/{part(network)}",
@@ -907,10 +906,10 @@ class Client(Connection):
 
     def ssh_key_create(self, project: str, body: SshKeyCreate, *, idempotency_key: str | None = None) -> SshKey:
         """Add an SSH key to a project, or grant one access to an allocation. The key is written to
-        `/etc/muster/authorized_keys` of every cell of the project that asks for people, or of one `allocation`,
-        until `expires_at`. A key for oneself counts for as long as its owner may work in the project. A grant for
-        another `user` needs `allocation`, `expires_at` and the right to bind roles; it gives that person a login
-        there and nowhere else."""
+        `/etc/muster/authorized_keys` of every cell of the project that requests people, or of one `allocation`,
+        until `expires_at`. A key of your own is valid as long as you have access to the project. A grant for
+        another `user` needs `allocation`, `expires_at` and the permission to bind roles; it gives that person a
+        login there and nowhere else."""
         return self.call(
             "POST",
             f"/v1/projects/{part(project)}/ssh-keys",
@@ -949,8 +948,8 @@ class Client(Connection):
         *,
         idempotency_key: str | None = None,
     ) -> Stream:
-        """Ask for a terminal, a command or a transfer in a cell. The answer says where to join it, within a minute.
-        What was asked for is audited, contents are not."""
+        """Request a terminal, a command or a transfer in a cell. The response names the path to join, within a
+        minute. The request is audited, contents are not."""
         return self.call(
             "POST",
             f"/v1/projects/{part(project)}/cells/{part(cell)}/streams",
@@ -959,8 +958,8 @@ class Client(Connection):
         )
 
     def stream_logs(self, project: str, cell: str, body: Logs, *, idempotency_key: str | None = None) -> Stream:
-        """Ask for what a cell's services wrote. The answer says where to join it, within a minute. Of cells that are
-        gone, see cell_archived_logs."""
+        """Request the logs of a cell's services. The response names the path to join, within a minute. For cells
+        that are gone, see cell_archived_logs."""
         return self.call(
             "POST",
             f"/v1/projects/{part(project)}/cells/{part(cell)}/logs",
@@ -1014,8 +1013,8 @@ class Client(Connection):
         )
 
     def artifact_publish(self, project: str, body: ArtifactPublish, *, idempotency_key: str | None = None) -> Artifact:
-        """Publish content of a repository as an artifact. What is pushed with a tag (`podman push`, `skopeo copy`,
-        `muster artifact push`) is published by that. This publishes a digest that has no tag, or one of another
+        """Publish content of a repository as an artifact. Content pushed with a tag (`podman push`, `skopeo copy`,
+        `muster artifact push`) is published by the push. This publishes a digest without a tag, or one of another
         registry."""
         return self.call(
             "POST",
@@ -1043,7 +1042,7 @@ class Client(Connection):
         )
 
     def artifact_get(self, project: str, artifact: str) -> Artifact:
-        """Show an artifact. An artifact is named by its id, by `repository@sha256:…` or by `repository:tag`."""
+        """Show an artifact. Name an artifact by its id, by `repository@sha256:…` or by `repository:tag`."""
         return self.call(
             "GET",
             f"/v1/projects/{part(project)}/artifacts/{part(artifact)}",
@@ -1065,8 +1064,8 @@ class Client(Connection):
         *,
         idempotency_key: str | None = None,
     ) -> Artifact:
-        """Look at an artifact's signatures now. Every byte of it is read and hashed, and every signature that the
-        registry has for its digest is checked against the project's keys."""
+        """Verify an artifact's content and signatures now. Reads and hashes every byte, and verifies every signature
+        of its digest in the registry with the project's keys."""
         return self.call(
             "POST",
             f"/v1/projects/{part(project)}/artifacts/{part(artifact)}/verify",
@@ -1082,9 +1081,8 @@ class Client(Connection):
         *,
         idempotency_key: str | None = None,
     ) -> Artifact:
-        """Take an artifact a step forward: staged, canary, active. Its signatures are looked at with every step.
-        Staging lints it. An artifact that becomes active makes the active one of its line deprecated, in the same
-        transaction."""
+        """Promote an artifact: staged, canary, active. Each promotion verifies its signatures. Staging lints it. An
+        artifact that becomes active makes the active one of its line deprecated, in the same transaction."""
         return self.call(
             "POST",
             f"/v1/projects/{part(project)}/artifacts/{part(artifact)}/promote",
@@ -1100,8 +1098,8 @@ class Client(Connection):
         *,
         idempotency_key: str | None = None,
     ) -> Artifact:
-        """Take an artifact a step back or out: canary to staged, active to deprecated, deprecated to retired. It can
-        be retired when its grace period is over and nothing that lives was made from it."""
+        """Demote an artifact: canary to staged, active to deprecated, deprecated to retired. It can be retired when
+        its grace period is over and nothing live was created from it."""
         return self.call(
             "POST",
             f"/v1/projects/{part(project)}/artifacts/{part(artifact)}/demote",
@@ -1110,14 +1108,14 @@ class Client(Connection):
         )
 
     def artifact_references(self, project: str, artifact: str) -> ArtifactReferences:
-        """Show everything that hangs on an artifact, from signature to running cell."""
+        """Show everything that depends on an artifact, from signature to running cell."""
         return self.call(
             "GET",
             f"/v1/projects/{part(project)}/artifacts/{part(artifact)}/references",
         )
 
     def key_create(self, project: str, body: KeyCreate, *, idempotency_key: str | None = None) -> Key:
-        """Trust a publisher's key: signatures by it count in the project."""
+        """Trust a publisher's key in a project."""
         return self.call(
             "POST",
             f"/v1/projects/{part(project)}/keys",
@@ -1141,7 +1139,7 @@ class Client(Connection):
         )
 
     def key_revoke(self, project: str, key: str, body: KeyRevoke, *, idempotency_key: str | None = None) -> Key:
-        """Trust a key no more. From then on nothing new starts that only this key signed. What runs goes on."""
+        """Revoke a publisher's key. From then on, nothing signed only by this key can start. Running cells continue."""
         return self.call(
             "POST",
             f"/v1/projects/{part(project)}/keys/{part(key)}/revoke",
@@ -1150,14 +1148,14 @@ class Client(Connection):
         )
 
     def trust_policy_get(self, project: str) -> TrustPolicy:
-        """Show what a project demands of artifacts."""
+        """Show a project's trust policy."""
         return self.call(
             "GET",
             f"/v1/projects/{part(project)}/trust-policy",
         )
 
     def trust_policy_set(self, project: str, body: TrustPolicySet, *, if_match: int | str) -> TrustPolicy:
-        """Change what a project demands of artifacts."""
+        """Change a project's trust policy."""
         return self.call(
             "PATCH",
             f"/v1/projects/{part(project)}/trust-policy",
@@ -1166,8 +1164,8 @@ class Client(Connection):
         )
 
     def secret_create(self, project: str, body: SecretCreate, *, idempotency_key: str | None = None) -> Secret:
-        """Keep a secret for a project's apps. It is sealed before it is written, told to no person, and given to
-        cells that name it as a file in memory."""
+        """Create a secret for a project's apps. It is sealed before it is written, never shown again, and delivered
+        to cells that name it as a file in memory."""
         return self.call(
             "POST",
             f"/v1/projects/{part(project)}/secrets",
@@ -1191,7 +1189,7 @@ class Client(Connection):
         )
 
     def secret_delete(self, project: str, secret: str, *, if_match: int | str) -> Removed:
-        """Remove a secret. Refused while a cell that lives names it."""
+        """Remove a secret. Refused while a live cell names it."""
         return self.call(
             "DELETE",
             f"/v1/projects/{part(project)}/secrets/{part(secret)}",
@@ -1206,8 +1204,8 @@ class Client(Connection):
         *,
         idempotency_key: str | None = None,
     ) -> Secret:
-        """Give a secret another content. Cells that are made from then on have it; those that run keep what they
-        were given until they are made anew."""
+        """Rotate a secret. Cells created from then on get the new content; running cells keep the old one until they
+        restart."""
         return self.call(
             "POST",
             f"/v1/projects/{part(project)}/secrets/{part(secret)}/rotate",
@@ -1222,8 +1220,8 @@ class Client(Connection):
         *,
         idempotency_key: str | None = None,
     ) -> RuntimeSecret:
-        """Issue material for a purpose. For service accounts alone, and only for purposes that their allow list
-        names: `runtime_secret.artifact_pull`, `runtime_secret.cluster_bootstrap`."""
+        """Issue a runtime secret for a purpose. Only for service accounts, and only for purposes in their allow
+        list: `runtime_secret.artifact_pull`, `runtime_secret.cluster_bootstrap`."""
         return self.call(
             "POST",
             f"/v1/projects/{part(project)}/runtime-secrets",
@@ -1239,7 +1237,7 @@ class Client(Connection):
         page_token: str | None = None,
         purpose: Purpose | None = None,
     ) -> RuntimeSecretPage:
-        """List issued material, without its contents."""
+        """List runtime secrets, without their contents."""
         return self.call(
             "GET",
             f"/v1/projects/{part(project)}/runtime-secrets",
@@ -1247,7 +1245,7 @@ class Client(Connection):
         )
 
     def runtime_secret_get(self, project: str, runtime_secret: str) -> RuntimeSecret:
-        """Show issued material, without its content."""
+        """Show a runtime secret, without its content."""
         return self.call(
             "GET",
             f"/v1/projects/{part(project)}/runtime-secrets/{part(runtime_secret)}",
@@ -1261,7 +1259,7 @@ class Client(Connection):
         *,
         idempotency_key: str | None = None,
     ) -> RuntimeSecret:
-        """Revoke issued material."""
+        """Revoke a runtime secret."""
         return self.call(
             "POST",
             f"/v1/projects/{part(project)}/runtime-secrets/{part(runtime_secret)}/revoke",
@@ -1270,7 +1268,7 @@ class Client(Connection):
         )
 
     def app_create(self, project: str, body: AppCreate, *, idempotency_key: str | None = None) -> App:
-        """Make an app that this project publishes."""
+        """Create an app that this project publishes."""
         return self.call(
             "POST",
             f"/v1/projects/{part(project)}/apps",
@@ -1287,7 +1285,7 @@ class Client(Connection):
         labels: str | None = None,
         own: bool | None = None,
     ) -> AppPage:
-        """List the apps that a project finds in the catalog."""
+        """List the apps in a project's catalog."""
         return self.call(
             "GET",
             f"/v1/projects/{part(project)}/apps",
@@ -1311,7 +1309,7 @@ class Client(Connection):
         )
 
     def app_delete(self, project: str, app: str, *, if_match: int | str) -> Removed:
-        """Remove an app that nobody uses, and its releases."""
+        """Remove an unused app and its releases."""
         return self.call(
             "DELETE",
             f"/v1/projects/{part(project)}/apps/{part(app)}",
@@ -1328,8 +1326,8 @@ class Client(Connection):
         components: str | None = None,
         allocations: int | None = None,
     ) -> AppCompatibility:
-        """Ask where an app fits, before anything is spent. Each answer has its reasons and, where it is no, the
-        smallest change that would make it fit."""
+        """Check where an app fits, before anything is spent. Each answer has its reasons and, if the app does not
+        fit, the smallest change that would make it fit."""
         return self.call(
             "GET",
             f"/v1/projects/{part(project)}/apps/{part(app)}/compatibility",
@@ -1351,8 +1349,8 @@ class Client(Connection):
         *,
         idempotency_key: str | None = None,
     ) -> Published:
-        """Publish a release. Every fault of the manifest is told at once. What is published never changes but for
-        how far it may be used."""
+        """Publish a release. Reports all faults of the manifest at once. A published release never changes, except
+        for its state."""
         return self.call(
             "POST",
             f"/v1/projects/{part(project)}/apps/{part(app)}/versions",
@@ -1391,8 +1389,8 @@ class Client(Connection):
         *,
         idempotency_key: str | None = None,
     ) -> AppVersion:
-        """Take a release a step forward. A release is never ahead of what it is made of. A new active one makes the
-        one before it deprecated."""
+        """Promote a release. A release is never ahead of its artifacts. A new active release makes the previous one
+        deprecated."""
         return self.call(
             "POST",
             f"/v1/projects/{part(project)}/apps/{part(app)}/versions/{part(app_version)}/promote",
@@ -1409,8 +1407,8 @@ class Client(Connection):
         *,
         idempotency_key: str | None = None,
     ) -> AppVersion:
-        """Take a release back or out of use. What is retired has no instance that runs it or may roll back to it,
-        and its grace is over."""
+        """Demote or retire a release. A release can be retired when no instance runs it or may roll back to it, and
+        its grace period is over."""
         return self.call(
             "POST",
             f"/v1/projects/{part(project)}/apps/{part(app)}/versions/{part(app_version)}/demote",
@@ -1425,8 +1423,8 @@ class Client(Connection):
         *,
         idempotency_key: str | None = None,
     ) -> Granted:
-        """Let a project launch an app, and consent to who operates it there. An account is made in the project, with
-        exactly the permissions consented to; the publisher's adapter may have short-lived tokens for it."""
+        """Entitle a project to launch an app, and consent to its operator account. Creates an account in the project
+        with exactly the permissions consented to; the publisher's adapter can mint short-lived tokens for it."""
         return self.call(
             "POST",
             f"/v1/projects/{part(project)}/entitlements",
@@ -1442,7 +1440,7 @@ class Client(Connection):
         page_token: str | None = None,
         published: bool | None = None,
     ) -> EntitlementPage:
-        """List what a project may launch, or who may launch what it publishes."""
+        """List a project's entitlements, or the consumers of its apps."""
         return self.call(
             "GET",
             f"/v1/projects/{part(project)}/entitlements",
@@ -1464,7 +1462,7 @@ class Client(Connection):
         *,
         idempotency_key: str | None = None,
     ) -> Entitlement:
-        """Let nothing new be launched; what runs stays operable until it is decommissioned, or is cut off."""
+        """Revoke an entitlement; running instances stay operable until decommissioned, or are cut off."""
         return self.call(
             "POST",
             f"/v1/projects/{part(project)}/entitlements/{part(entitlement)}/revoke",
@@ -1479,8 +1477,8 @@ class Client(Connection):
         *,
         idempotency_key: str | None = None,
     ) -> Token:
-        """Get a short-lived token for an app's operator account in a consumer's project. For the publisher's
-        adapter. It lives for 15 minutes at most, and is audited in both projects."""
+        """Mint a short-lived token for an app's operator account in a consumer's project. For the publisher's
+        adapter. It lives for at most 15 minutes and is audited in both projects."""
         return self.call(
             "POST",
             f"/v1/projects/{part(project)}/operator-tokens",
@@ -1495,7 +1493,7 @@ class Client(Connection):
         page_size: int | None = None,
         page_token: str | None = None,
     ) -> AdapterPage:
-        """List the adapters that work in a project, with when they were last seen."""
+        """List the adapters of a project and when they last asked for work."""
         return self.call(
             "GET",
             f"/v1/projects/{part(project)}/adapters",
@@ -1503,8 +1501,8 @@ class Client(Connection):
         )
 
     def instance_create(self, project: str, body: InstanceCreate, *, idempotency_key: str | None = None) -> Started:
-        """Launch an app. It is running when every component has as many active members as it needs, each of them
-        witnessed. What does not come to be is taken down again."""
+        """Launch an app. It is running when every component has its minimum of active members, each of them
+        witnessed. A failed launch is rolled back."""
         return self.call(
             "POST",
             f"/v1/projects/{part(project)}/app-instances",
@@ -1529,8 +1527,8 @@ class Client(Connection):
         )
 
     def instance_apply(self, project: str, body: InstanceCreate, *, idempotency_key: str | None = None) -> Started:
-        """Have an instance be as this says: launch it, or upgrade and scale the one with this name. What is as it
-        should be is left alone; the plan says what differs."""
+        """Create or update an instance from a file. Creates the instance, or upgrades and scales the one with this
+        name. Parts that already match are left alone; the plan lists the differences."""
         return self.call(
             "POST",
             f"/v1/projects/{part(project)}/app-instances/apply",
@@ -1562,7 +1560,7 @@ class Client(Connection):
         *,
         idempotency_key: str | None = None,
     ) -> Started:
-        """Say how many members the components of an instance should have."""
+        """Set the number of members of an instance's components."""
         return self.call(
             "POST",
             f"/v1/projects/{part(project)}/app-instances/{part(instance)}/scale",
@@ -1578,8 +1576,8 @@ class Client(Connection):
         *,
         idempotency_key: str | None = None,
     ) -> Started:
-        """Have an instance run another release. Member by member, in the order and at the pace that the manifest
-        says; what fails is blocked, and can be rolled back."""
+        """Upgrade an instance to another release. Member by member, in the order and at the pace of the manifest; a
+        failure blocks the operation, which can be rolled back."""
         return self.call(
             "POST",
             f"/v1/projects/{part(project)}/app-instances/{part(instance)}/upgrade",
@@ -1595,7 +1593,7 @@ class Client(Connection):
         *,
         idempotency_key: str | None = None,
     ) -> Started:
-        """Have an instance run the release that it ran before."""
+        """Roll an instance back to its previous release."""
         return self.call(
             "POST",
             f"/v1/projects/{part(project)}/app-instances/{part(instance)}/rollback",
@@ -1611,7 +1609,7 @@ class Client(Connection):
         *,
         idempotency_key: str | None = None,
     ) -> Started:
-        """Take an instance down, and see that nothing of it is left."""
+        """Decommission an instance and verify that nothing of it is left."""
         return self.call(
             "POST",
             f"/v1/projects/{part(project)}/app-instances/{part(instance)}/decommission",
@@ -1620,7 +1618,7 @@ class Client(Connection):
         )
 
     def instance_endpoints(self, project: str, instance: str) -> InstanceEndpoints:
-        """Show where an instance can be reached."""
+        """Show the endpoints of an instance."""
         return self.call(
             "GET",
             f"/v1/projects/{part(project)}/app-instances/{part(instance)}/endpoints",
@@ -1658,8 +1656,8 @@ class Client(Connection):
         *,
         idempotency_key: str | None = None,
     ) -> Started:
-        """Add members to a component. A member is active when the platform has seen for itself that it works. One
-        that does not come to work is taken down again, and the component wants one less."""
+        """Add members to a component. A member is active when the platform has verified that it works. A member that
+        fails to start is rolled back, and the component's desired number decreases by one."""
         return self.call(
             "POST",
             f"/v1/projects/{part(project)}/app-instances/{part(instance)}/member-operations/add",
@@ -1675,8 +1673,7 @@ class Client(Connection):
         *,
         idempotency_key: str | None = None,
     ) -> Started:
-        """Take members out of work, and see that none is left on them. Refused where it would break a component's
-        quorum."""
+        """Drain members and verify that no work is left on them. Refused if it would break a component's quorum."""
         return self.call(
             "POST",
             f"/v1/projects/{part(project)}/app-instances/{part(instance)}/member-operations/drain",
@@ -1692,7 +1689,7 @@ class Client(Connection):
         *,
         idempotency_key: str | None = None,
     ) -> Started:
-        """Put drained members back to work."""
+        """Resume drained members."""
         return self.call(
             "POST",
             f"/v1/projects/{part(project)}/app-instances/{part(instance)}/member-operations/resume",
@@ -1708,7 +1705,7 @@ class Client(Connection):
         *,
         idempotency_key: str | None = None,
     ) -> Started:
-        """Drain and remove members, and see that nothing is left of them."""
+        """Drain and remove members and verify that nothing of them is left."""
         return self.call(
             "POST",
             f"/v1/projects/{part(project)}/app-instances/{part(instance)}/member-operations/remove",
@@ -1724,9 +1721,8 @@ class Client(Connection):
         *,
         idempotency_key: str | None = None,
     ) -> Started:
-        """Have new members take the place of these. Which comes first is the component's business. A member whose
-        node nobody hears from is cut off first, and stays `removing` until the node returns or an operator
-        attests."""
+        """Replace members with new ones. The component's manifest defines which comes first. A member on an
+        unreachable node is fenced first, and stays `removing` until the node returns or an operator attests."""
         return self.call(
             "POST",
             f"/v1/projects/{part(project)}/app-instances/{part(instance)}/member-operations/replace",
@@ -1742,7 +1738,7 @@ class Client(Connection):
         *,
         idempotency_key: str | None = None,
     ) -> Started:
-        """Make failed members anew where they are."""
+        """Recover failed members in place."""
         return self.call(
             "POST",
             f"/v1/projects/{part(project)}/app-instances/{part(instance)}/member-operations/recover",
@@ -1751,8 +1747,8 @@ class Client(Connection):
         )
 
     def adapter_step_lease(self, project: str, body: AdapterStepLease) -> Leased:
-        """Lease steps of the instances that this account operates. It waits for the first of them. A step whose
-        lease lapsed is offered again, with a higher generation."""
+        """Lease adapter steps of this account's instances. Waits for the first of them. A step whose lease lapsed is
+        offered again, with a higher generation."""
         return self.call(
             "POST",
             f"/v1/projects/{part(project)}/adapter-steps/lease",
@@ -1768,7 +1764,7 @@ class Client(Connection):
         instance: str | None = None,
         state: AdapterStepState | None = None,
     ) -> AdapterStepPage:
-        """List adapter steps, with who holds them."""
+        """List adapter steps with their holders."""
         return self.call(
             "GET",
             f"/v1/projects/{part(project)}/adapter-steps",
@@ -1776,14 +1772,14 @@ class Client(Connection):
         )
 
     def adapter_step_get(self, project: str, adapter_step: str) -> LeasedStep:
-        """Show an adapter step, with the instance as it is now."""
+        """Show an adapter step with the current state of its instance."""
         return self.call(
             "GET",
             f"/v1/projects/{part(project)}/adapter-steps/{part(adapter_step)}",
         )
 
     def adapter_step_heartbeat(self, project: str, adapter_step: str, body: AdapterStepHeartbeat) -> AdapterStep:
-        """Keep a lease."""
+        """Extend a lease."""
         return self.call(
             "POST",
             f"/v1/projects/{part(project)}/adapter-steps/{part(adapter_step)}/heartbeat",
@@ -1791,7 +1787,7 @@ class Client(Connection):
         )
 
     def adapter_step_progress(self, project: str, adapter_step: str, body: AdapterStepProgress) -> AdapterStep:
-        """Say how far a step is."""
+        """Report the progress of a step."""
         return self.call(
             "POST",
             f"/v1/projects/{part(project)}/adapter-steps/{part(adapter_step)}/progress",
@@ -1799,7 +1795,7 @@ class Client(Connection):
         )
 
     def adapter_step_complete(self, project: str, adapter_step: str, body: AdapterStepComplete) -> AdapterStep:
-        """Say that a step is done. The platform then looks for itself: a state is reached by evidence, not by this."""
+        """Complete a step. The platform then verifies it: a state is reached by evidence, not by this report."""
         return self.call(
             "POST",
             f"/v1/projects/{part(project)}/adapter-steps/{part(adapter_step)}/complete",
@@ -1807,7 +1803,7 @@ class Client(Connection):
         )
 
     def adapter_step_fail(self, project: str, adapter_step: str, body: AdapterStepFail) -> AdapterStep:
-        """Say that a step cannot be done."""
+        """Fail a step."""
         return self.call(
             "POST",
             f"/v1/projects/{part(project)}/adapter-steps/{part(adapter_step)}/fail",
@@ -1815,7 +1811,7 @@ class Client(Connection):
         )
 
     def adapter_task_create(self, project: str, adapter_step: str, body: AdapterTaskCreate) -> AdapterTask:
-        """Have something done in the cell of a member of that very instance."""
+        """Create a task in the cell of a member of the step's instance."""
         return self.call(
             "POST",
             f"/v1/projects/{part(project)}/adapter-steps/{part(adapter_step)}/tasks",
@@ -1830,7 +1826,7 @@ class Client(Connection):
         *,
         wait_seconds: int | None = None,
     ) -> AdapterTask:
-        """Show how something stands that is done in a cell."""
+        """Show the state of a task in a cell."""
         return self.call(
             "GET",
             f"/v1/projects/{part(project)}/adapter-steps/{part(adapter_step)}/tasks/{part(task)}",
@@ -1846,7 +1842,7 @@ class Client(Connection):
         subject: str | None = None,
         state: OperationState | None = None,
     ) -> OperationPage:
-        """List operations, finished and not."""
+        """List operations, in progress and finished."""
         return self.call(
             "GET",
             "/v1/operations",
@@ -1868,8 +1864,8 @@ class Client(Connection):
         *,
         idempotency_key: str | None = None,
     ) -> Operation:
-        """Ask for the end of an operation. What it did is undone, and that is witnessed; then it is `cancelled`. Not
-        everything can be cancelled."""
+        """Cancel an operation. Its effects are rolled back and the rollback is witnessed; then it is `cancelled`.
+        Not every operation can be cancelled."""
         return self.call(
             "POST",
             f"/v1/operations/{part(operation)}/cancel",
@@ -1884,7 +1880,7 @@ class Client(Connection):
         *,
         idempotency_key: str | None = None,
     ) -> Operation:
-        """Decide how a blocked operation goes on."""
+        """Resolve a blocked operation with one of its actions."""
         return self.call(
             "POST",
             f"/v1/operations/{part(operation)}/resolve",
@@ -1917,8 +1913,8 @@ class Client(Connection):
         last_event_id: str | None = None,
     ) -> Iterator[str]:
         """Follow a stream live, without gaps. Server-sent events; `id` is the number in the stream. Reconnect with
-        `Last-Event-ID`. `event: reset` says that the asked place is no longer kept; `event: end` says why the
-        server ends the stream."""
+        `Last-Event-ID`. `event: reset` means that the requested position is no longer stored; `event: end` gives
+        the reason for the end of the stream."""
         return self.lines(
             "GET",
             "/v1/events/stream",
@@ -1927,7 +1923,7 @@ class Client(Connection):
         )
 
     def webhook_create(self, body: WebhookCreate, *, idempotency_key: str | None = None) -> Webhook:
-        """Have events pushed to a URL."""
+        """Create a webhook: push events to a URL."""
         return self.call(
             "POST",
             "/v1/webhooks",
@@ -1958,7 +1954,7 @@ class Client(Connection):
         )
 
     def webhook_update(self, webhook: str, body: WebhookUpdate, *, if_match: int | str) -> Webhook:
-        """Change a webhook, or switch it off or on."""
+        """Change, disable or enable a webhook."""
         return self.call(
             "PATCH",
             f"/v1/webhooks/{part(webhook)}",
@@ -1981,7 +1977,7 @@ class Client(Connection):
         page_size: int | None = None,
         page_token: str | None = None,
     ) -> WebhookDeliveryPage:
-        """Show what was sent, and how it was answered."""
+        """List deliveries and their responses."""
         return self.call(
             "GET",
             f"/v1/webhooks/{part(webhook)}/deliveries",
@@ -1998,7 +1994,7 @@ class Client(Connection):
         actor: str | None = None,
         page_size: int | None = None,
     ) -> AuditPage:
-        """List who asked for what, with what result."""
+        """List audit entries: actor, action and outcome."""
         return self.call(
             "GET",
             "/v1/audit",
@@ -2006,7 +2002,7 @@ class Client(Connection):
         )
 
     def audit_export(self, *, tenant: str | None = None) -> Iterator[str]:
-        """Download a whole chain, to be verified offline."""
+        """Download a whole audit chain, to be verified offline."""
         return self.lines(
             "GET",
             "/v1/audit/export",
@@ -2014,7 +2010,7 @@ class Client(Connection):
         )
 
     def audit_head(self, *, tenant: str | None = None) -> AuditHead:
-        """Show the end of a chain."""
+        """Show the end of an audit chain."""
         return self.call(
             "GET",
             "/v1/audit/head",

@@ -1970,6 +1970,8 @@ class Inventory(TypedDict):
     memory_mb: int
     # Size of the file system with the agent's data, in MiB.
     disk_mb: int
+    # The part of CPUs and memory that is not offered to allocations.
+    reserved: NotRequired[Reserved]
     # NUMA nodes, by number.
     numa: list[NumaNode]
     # Graphics, accelerator, network and NVMe devices on the PCI bus, by address. Virtual functions are counted at their
@@ -2002,7 +2004,7 @@ class Item(TypedDict):
 
 
 # State of one item of a bulk operation.
-ItemState: TypeAlias = Literal["pending", "running", "blocked", "succeeded", "failed"]
+ItemState: TypeAlias = Literal["pending", "running", "blocked", "succeeded", "partial", "failed"]
 
 
 class Key(TypedDict):
@@ -2623,12 +2625,12 @@ class Operation(TypedDict):
     steps: list[Step]
     # Items of a bulk operation.
     items: NotRequired[list[Item]]
-    # What it is waiting for.
+    # The reason it waits.
     waiting: NotRequired[str]
-    # Reason it is blocked, and the party that can unblock it.
+    # Reason it is blocked, and the party that can resolve it.
     blocked: NotRequired[Blocked]
     # Blocked children, at any depth, while they are all that keeps the operation from advancing; only when a single
-    # operation is returned. Unblock them to let it continue.
+    # operation is returned. Resolve them so that it continues.
     blocked_by: NotRequired[list[BlockedChild]]
     # Failure reason, from a closed list.
     reason: NotRequired[str]
@@ -3164,6 +3166,15 @@ class RepositoryTagsQuery(TypedDict):
     page_size: NotRequired[int]
     # `next_page_token` of the previous page.
     page_token: NotRequired[str]
+
+
+class Reserved(TypedDict):
+    """CPUs and memory that are not offered to allocations: the platform's checks on the node use them."""
+
+    # Logical CPUs.
+    cpus: int
+    # Memory in MiB.
+    memory_mb: int
 
 
 # Actions on a blocked operation.

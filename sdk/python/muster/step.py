@@ -178,7 +178,7 @@ class Step:
         """Has all material of this name revoked but this. It needs the permission `runtime_secret.revoke`."""
         for secret in self._shared(name):
             if "revoked_at" not in secret and secret["id"] != keep:
-                wish = {"reason": "every member has been given another"}
+                wish = {"reason": "every member has received another one"}
                 revoke = self.client.runtime_secret_revoke
                 self._insist(revoke, self.project, secret["id"], wish, idempotency_key=f"revoke-{secret['id']}")
 
@@ -251,12 +251,12 @@ class Step:
             end, said = self._attempt(verbs)
             try:
                 for refused in (self._ask(end, said) or {}).get("refused_reports", []):
-                    self._log("a report on a member was not taken", **refused)
+                    self._log("a report on a member was rejected", **refused)
             except Problem as error:  # a word that the platform does not take would come again at every attempt
                 self._ask(self.client.adapter_step_fail, self._said(reason="report_refused", message=str(error)[:1000]))
             self._log("a step ended", message=said.get("message"), reason=said.get("reason"))
         except (GivenUp, Problem) as error:
-            self._log("a step was given up", why=str(error))
+            self._log("a step was abandoned", why=str(error))
         finally:
             self._over.set()
 
@@ -264,7 +264,7 @@ class Step:
         """Runs the verb, and returns its completion or failure. An exception of the author's code fails one step, not the process."""
         try:
             if self.verb not in verbs:
-                raise Failed("unsupported", f"this adapter does not know how to {self.verb}")
+                raise Failed("unsupported", f"this adapter does not support {self.verb}")
             said = self._said(**verbs[self.verb](self))
             json.dumps(said)  # what cannot be written is a fault like any other
             return self.client.adapter_step_complete, said
@@ -274,7 +274,7 @@ class Step:
         except Problem as refusal:
             said = self._said(reason="refused", message=str(refusal)[:1000])
         except Exception as fault:
-            said = self._said(reason="adapter_fault", message=f"the adapter has a fault of its own: {fault!r}"[:1000])
+            said = self._said(reason="adapter_fault", message=f"the adapter has an internal error: {fault!r}"[:1000])
         return self.client.adapter_step_fail, said
 
     def _log(self, event: str, **fields: Any) -> None:
