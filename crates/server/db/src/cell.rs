@@ -254,8 +254,9 @@ impl Tx {
         rows.first().map_or(Ok(0), |row| row.get(0))
     }
 
-    /// Stores a new cell.
+    /// Stores a new cell; returns `Gone` if a secret that it names does not exist.
     pub async fn cell_request(&mut self, cell: &Cell) -> Result<()> {
+        self.secret_hold(cell.project_id, &cell.spec).await?;
         let args = args![
             cell.id,
             cell.tenant_id,
@@ -338,6 +339,7 @@ impl Tx {
         artifact: Option<ArtifactId>,
         at: Timestamp,
     ) -> Result<()> {
+        self.secret_hold(before.project_id, spec).await?;
         let args = args![before.id, spec.clone(), artifact, at, before.version];
         self.execute_one(&CELL_REMAKE, args, StoreError::Stale).await
     }

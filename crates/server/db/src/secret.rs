@@ -4,8 +4,11 @@
 //! truth. A lock on the secret's row keeps a cell from referring to a secret that is being removed: creating a cell locks
 //! the row, and removing a secret searches for cells only after it has deleted the row.
 
-use muster_ids::{ProjectId, SecretId, TenantId};
+use std::collections::BTreeSet;
+
+use muster_ids::{ProjectId, RuntimeSecretId, SecretId, TenantId};
 use muster_model::secret::ProjectSecret;
+use serde_json::Value;
 
 use crate::sql::{Row, args, both, pair, statements};
 use crate::{Page, Result, Store, StoreError, Tx};
@@ -14,6 +17,14 @@ macro_rules! columns {
     () => {
         "id, tenant_id, project_id, name, registry, revision, size, sealed, created_at, updated_at, version"
     };
+}
+
+/// Returns the references to project secrets in a cell's spec, in the order in which their rows are locked: a fixed one, so
+/// that two transactions cannot deadlock.
+fn project_secrets(spec: &Value) -> BTreeSet<&str> {
+    let named = spec["secrets"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let references = named.iter().filter_map(|file| file["secret"].as_str());
+    references.filter(|reference| reference.parse::<RuntimeSecretId>().is_err()).collect()
 }
 
 statements! {
@@ -30,7 +41,10 @@ statements! {
     SECRET_RESEAL = both("UPDATE secrets SET sealed = $2 WHERE id = $1 AND sealed = $3");
     SECRET_DELETE = both("DELETE FROM secrets WHERE id = $1 AND version = $2");
     // Removing a secret waits for a concurrent creation of a cell that uses it, and vice versa.
-    SECRET_HOLD = pair("SELECT id FROM secrets WHERE id = $1 FOR SHARE", "SELECT id FROM secrets WHERE id = $1");
+    // $1 project, $2 name, $3 id.
+    SECRET_HOLD = pair(
+        "SELECT id FROM secrets WHERE project_id = $1 AND (name = $2 OR id = $3) FOR SHARE",
+        "SELECT id FROM secrets WHERE project_id = $1 AND (name = $2 OR id = $3)");
     // $1 project, $2 name, $3 id as text.
     SECRET_NAMED_BY = pair(
         "SELECT c.name FROM cells c WHERE c.project_id = $1 AND c.state NOT IN ('gone', 'failed')
@@ -121,11 +135,24 @@ impl Tx {
         self.execute_one(&SECRET_RESEAL, args![id, sealed, before], StoreError::Stale).await
     }
 
-    /// Keeps a secret from being removed until the transaction ends; returns `Gone` if it no longer exists.
-    pub async fn secret_hold(&mut self, id: SecretId) -> Result<()> {
-        match self.fetch_all(&SECRET_HOLD, args![id]).await?.is_empty() {
-            false => Ok(()),
-            true => Err(StoreError::Gone("secret".to_owned())),
+    /// Keeps the project secrets that a cell's spec names from being removed until the transaction ends. Returns the first
+    /// reference whose secret does not exist.
+    pub async fn secret_missing(&mut self, project: ProjectId, spec: &Value) -> Result<Option<String>> {
+        for reference in project_secrets(spec) {
+            let id = reference.parse::<SecretId>().ok();
+            if self.fetch_all(&SECRET_HOLD, args![project, reference, id]).await?.is_empty() {
+                return Ok(Some(reference.to_owned()));
+            }
+        }
+        Ok(None)
+    }
+
+    /// As `secret_missing`; returns `Gone` for a missing secret. Each statement that stores a cell's spec calls it first, so
+    /// that no cell can name a secret that was removed.
+    pub(crate) async fn secret_hold(&mut self, project: ProjectId, spec: &Value) -> Result<()> {
+        match self.secret_missing(project, spec).await? {
+            None => Ok(()),
+            Some(reference) => Err(StoreError::Gone(format!("secret {reference}"))),
         }
     }
 

@@ -6,10 +6,10 @@ use muster_api::cell::CellCreate;
 use muster_api::operation::Started;
 use muster_api::{Code, Problem};
 use muster_authz::Permission;
-use muster_db::{StoreError, Tx};
+use muster_db::Tx;
 use muster_engine::cell::CREATE;
 use muster_engine::{Open, open};
-use muster_ids::{ArtifactId, CellId, NetworkId, OperationId, ProjectId, SecretId, TypedId as _};
+use muster_ids::{ArtifactId, CellId, NetworkId, OperationId, ProjectId, TypedId as _};
 use muster_model::allocation::{Allocation, AllocationState};
 use muster_model::cell::{Cell, CellState, NodePort, free_host};
 use muster_model::event::EventType;
@@ -22,7 +22,7 @@ use crate::artifact::{Start, ensure_startable};
 use crate::commit::{WriteError, target};
 use crate::operation::started;
 use crate::refuse::{Result, refuse};
-use crate::secret::{Named, named};
+use crate::secret::named;
 use crate::tenant::checked_labels;
 use crate::{Answer, Commit, Cx, operation};
 
@@ -47,7 +47,7 @@ pub async fn create(cx: &Cx, project: &str, body: CellCreate) -> Result<Commit> 
     if let Some((field, why)) = fault(&body.spec, allocation.capacity.gpus) {
         return Err(Problem::field(field, why));
     }
-    let secrets = named_secrets(cx, project_id, &body.spec).await?;
+    ensure_secrets_exist(cx, project_id, &body.spec).await?;
     let artifact_id = startable(cx, project_id, &body.spec.root).await?;
     if body.ready_until.is_some_and(|time| time <= cx.now) {
         return Err(Problem::field("/ready_until", "it is in the past"));
@@ -112,8 +112,9 @@ pub async fn create(cx: &Cx, project: &str, body: CellCreate) -> Result<Commit> 
     let (spec, now) = (body.spec, cx.now);
     let commit = Commit::new(scope, subject, move |tx| {
         Box::pin(async move {
-            for (index, id) in secrets {
-                hold_secret(tx, index, id).await?;
+            if let Some(missing) = tx.secret_missing(project_id, &cell.spec).await? {
+                let index = spec.secrets.iter().position(|given| given.secret == missing);
+                return Err(no_secret(index.unwrap_or_default()).into());
             }
             let network = tx.network_ensure(cell.network_id, tenant_id, project_id, NETWORK, now).await?;
             cell.network_id = network.id;
@@ -134,29 +135,12 @@ pub async fn create(cx: &Cx, project: &str, body: CellCreate) -> Result<Commit> 
     Ok(commit.wakes_engine().event(cx, EventType::CellRequested, subject_path, told))
 }
 
-/// Returns the project secrets that a cell names, each with the index of its first use. A missing secret is an error.
-async fn named_secrets(cx: &Cx, project: ProjectId, spec: &CellSpec) -> Result<Vec<(usize, SecretId)>> {
-    let mut held: Vec<(usize, SecretId)> = Vec::new();
+async fn ensure_secrets_exist(cx: &Cx, project: ProjectId, spec: &CellSpec) -> Result<()> {
     for (index, given) in spec.secrets.iter().enumerate() {
         let found = named(&cx.platform.store, project, &given.secret, cx.now).await.map_err(refuse)?;
-        match found.ok_or_else(|| no_secret(index))? {
-            Named::Project(secret) if held.iter().all(|(_, id)| *id != secret.id) => {
-                held.push((index, secret.id));
-            }
-            Named::Project(_) | Named::Runtime(_) => {}
-        }
+        found.ok_or_else(|| no_secret(index))?;
     }
-    // Lock in a fixed order, so that two commands cannot deadlock.
-    held.sort_by_key(|(_, id)| *id);
-    Ok(held)
-}
-
-/// Locks the secret. From here on it cannot be deleted while the cell lives.
-async fn hold_secret(tx: &mut Tx, index: usize, id: SecretId) -> std::result::Result<(), WriteError> {
-    match tx.secret_hold(id).await {
-        Err(StoreError::Gone(_)) => Err(no_secret(index).into()),
-        held => held.map_err(WriteError::from),
-    }
+    Ok(())
 }
 
 fn no_secret(index: usize) -> Problem {

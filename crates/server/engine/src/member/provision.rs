@@ -88,6 +88,9 @@ async fn remake(
     let (now, look, operation_id, env) = (cx.now, cx.timing.look, cx.operation.id, cx.env.clone());
     Ok(StepAction::commit(move |tx, _| {
         Box::pin(async move {
+            if let Some(refusal) = ensure_secrets_exist(tx, &member, &spec).await? {
+                return Ok(refusal);
+            }
             // Another release may expose other ports; the common ones keep their node ports.
             if let Some(refusal) = share::hold(tx, cell.network_id, node, &spec).await? {
                 return Ok(refusal);
@@ -163,6 +166,9 @@ async fn make(
     let (now, look, operation_id) = (cx.now, cx.timing.look, cx.operation.id);
     Ok(StepAction::commit(move |tx, effects| {
         Box::pin(async move {
+            if let Some(refusal) = ensure_secrets_exist(tx, &member, &spec).await? {
+                return Ok(refusal);
+            }
             // Also takes the lock under which addresses are assigned.
             let network = tx
                 .network_ensure(network.id, network.tenant_id, network.project_id, &network.name, now)
@@ -191,6 +197,15 @@ async fn make(
             effects.events.push((EventType::CellRequested, cell_path(&cell), data));
             Ok(StepOutcome::Wait { reason: "its cell is being created".to_owned(), until: now + look })
         })
+    }))
+}
+
+/// Locks the project secrets that the cell names; a missing one is a refusal.
+async fn ensure_secrets_exist(tx: &mut Tx, member: &Member, spec: &CellSpec) -> Result<Option<StepOutcome>> {
+    let missing = tx.secret_missing(member.project_id, &json!(spec)).await?;
+    Ok(missing.map(|name| {
+        let why = format!("the project has no secret {name}: create it, then retry");
+        refused(MemberFailure::Permission, why)
     }))
 }
 

@@ -29,7 +29,7 @@ pub(crate) struct Catalog {
 }
 
 /// A hub, which is up by files in its cell; units, with a state recorded in the hub.
-fn manifest(version: &str, replace_order: &str) -> Value {
+pub(crate) fn manifest(version: &str, replace_order: &str) -> Value {
     let check = |place: &str, exec: [&str; 2], stdout: &str| json!({"in": place, "exec": exec, "expect": {"stdout": stdout}, "within": "2s"});
     let of_unit = |word: &str| check("hub", ["/bin/cat", "/members/{member.name}"], word);
     let runtime = |port: u16, start: &str| {

@@ -47,6 +47,7 @@ mod queue;
 mod quorums;
 mod replacements;
 mod rig;
+mod secrets;
 mod shares;
 mod silence;
 mod stories;

@@ -1,6 +1,7 @@
 //! A project's own secrets: sealed, replaced as a whole, and kept while a live cell uses them.
 
 use muster_db::{Page, Result, Store};
+use muster_model::cell::Cell;
 use muster_model::secret::ProjectSecret;
 use muster_model::{Project, Tenant};
 use serde_json::json;
@@ -15,9 +16,9 @@ on_both![
     a_content_is_sealed_anew_unless_it_changed,
     a_secret_is_removed_on_the_version_that_was_seen,
     living_cells_that_name_a_secret_are_told_with_its_removal,
-    what_is_held_is_there,
-    whoever_removes_a_secret_waits_for_whoever_makes_a_cell_with_it,
-    whoever_makes_a_cell_waits_for_whoever_removes_its_secret,
+    a_cell_names_no_missing_secret,
+    the_removal_of_a_secret_waits_for_a_cell_that_names_it,
+    a_cell_waits_for_the_removal_of_a_secret_that_it_names,
     secrets_go_with_their_project_or_tenant,
 ];
 
@@ -132,13 +133,7 @@ async fn a_secret_is_removed_on_the_version_that_was_seen(store: Store) {
 }
 
 /// Creates a cell that uses these secrets.
-async fn naming(
-    store: &Store,
-    place: &Place,
-    name: &str,
-    host: i64,
-    secrets: &[&str],
-) -> muster_model::cell::Cell {
+async fn naming(store: &Store, place: &Place, name: &str, host: i64, secrets: &[&str]) -> Cell {
     let files: Vec<_> = secrets
         .iter()
         .enumerate()
@@ -154,6 +149,9 @@ async fn living_cells_that_name_a_secret_are_told_with_its_removal(store: Store)
     let place = place(&store).await;
     let secret = added(&store, &place.project, "token").await;
     let other = added(&store, &place.project, "tok").await;
+    for similar in ["tokens", "to"] {
+        added(&store, &place.project, similar).await;
+    }
     // Specs without secrets, with an empty list, and with other secrets.
     request(&store, &cell(&place, "silent", 2)).await.unwrap();
     naming(&store, &place, "without", 3, &[]).await;
@@ -175,21 +173,32 @@ async fn living_cells_that_name_a_secret_are_told_with_its_removal(store: Store)
     assert!(put(&store, async |tx| tx.secret_delete(&other).await).await.unwrap().is_empty());
 }
 
-async fn what_is_held_is_there(store: Store) {
-    let (_, train, _) = two_projects(&store).await;
-    let secret = added(&store, &train, "token").await;
-    let hold = async || put(&store, async |tx| tx.secret_hold(secret.id).await).await;
-    hold().await.unwrap();
-    put(&store, async |tx| tx.secret_delete(&secret).await).await.unwrap();
-    is_gone(hold().await);
+/// A new cell, and a cell that is recreated, names only secrets that exist.
+async fn a_cell_names_no_missing_secret(store: Store) {
+    let place = place(&store).await;
+    let secret = added(&store, &place.project, "token").await;
+    let request = async |name: &str, host: i64, reference: &str| {
+        let cell = naming_cell(&place, name, host, reference);
+        put(&store, async |tx| tx.cell_request(&cell).await).await.map(|()| cell)
+    };
+    is_gone(request("none", 2, "tokens").await);
+    request("runtime", 2, &made::id::<muster_ids::RuntimeSecretId>().to_string()).await.unwrap();
+    let before = request("by-name", 3, "token").await.unwrap();
+    request("by-id", 4, &secret.id.to_string()).await.unwrap();
+    let remake = async |reference: &str| {
+        let spec = naming_cell(&place, "by-name", 3, reference).spec;
+        put(&store, async |tx| tx.cell_remake(&before, &spec, None, at(3)).await).await
+    };
+    is_gone(remake("tokens").await);
+    remake("token").await.unwrap();
 }
 
 /// Neither side of the race can miss the other: the removal finds the cell, or the cell finds the secret removed.
-async fn whoever_removes_a_secret_waits_for_whoever_makes_a_cell_with_it(store: Store) {
+async fn the_removal_of_a_secret_waits_for_a_cell_that_names_it(store: Store) {
     let place = place(&store).await;
     let secret = added(&store, &place.project, "token").await;
     let mut making = store.begin().await.unwrap();
-    making.secret_hold(secret.id).await.unwrap();
+    making.cell_request(&naming_cell(&place, "shell", 2, "token")).await.unwrap();
     let (other, doomed) = (store.clone(), secret.clone());
     let removing = tokio::spawn(async move {
         let mut tx = other.begin().await.unwrap();
@@ -201,26 +210,29 @@ async fn whoever_removes_a_secret_waits_for_whoever_makes_a_cell_with_it(store: 
         assert!(!removing.is_finished(), "it did not wait");
         tokio::time::sleep(std::time::Duration::from_millis(10)).await;
     }
-    let mut cell = cell(&place, "shell", 2);
-    cell.spec["secrets"] = json!([{"secret": "token", "file": "t"}]);
-    making.cell_request(&cell).await.unwrap();
     making.commit().await.unwrap();
     assert_eq!(removing.await.unwrap(), ["shell"]);
 }
 
-async fn whoever_makes_a_cell_waits_for_whoever_removes_its_secret(store: Store) {
-    let (_, train, _) = two_projects(&store).await;
-    let secret = added(&store, &train, "token").await;
+async fn a_cell_waits_for_the_removal_of_a_secret_that_it_names(store: Store) {
+    let place = place(&store).await;
+    let secret = added(&store, &place.project, "token").await;
     let mut removing = store.begin().await.unwrap();
     assert!(removing.secret_delete(&secret).await.unwrap().is_empty());
-    let other = store.clone();
-    let making = tokio::spawn(async move { put(&other, async |tx| tx.secret_hold(secret.id).await).await });
+    let (other, cell) = (store.clone(), naming_cell(&place, "shell", 2, "token"));
+    let making = tokio::spawn(async move { put(&other, async |tx| tx.cell_request(&cell).await).await });
     for _ in 0..20 {
         assert!(!making.is_finished(), "it did not wait");
         tokio::time::sleep(std::time::Duration::from_millis(10)).await;
     }
     removing.commit().await.unwrap();
     is_gone(making.await.unwrap());
+}
+
+fn naming_cell(place: &Place, name: &str, host: i64, reference: &str) -> Cell {
+    let mut cell = cell(place, name, host);
+    cell.spec["secrets"] = json!([{"secret": reference, "file": "t"}]);
+    cell
 }
 
 async fn secrets_go_with_their_project_or_tenant(store: Store) {
