@@ -16,7 +16,7 @@ use muster_wire::task::CellAct;
 use serde_json::json;
 use sha2::{Digest as _, Sha256};
 
-use super::overtaken::is_overtaken;
+use super::overtaken::{READS, is_overtaken};
 use super::wait::until_ended;
 use super::{check, key_of, operation_of, view};
 use crate::adapter_step::{fenced, own};
@@ -85,12 +85,8 @@ async fn queue(
     aside: Option<&Task>,
 ) -> Result<()> {
     tx.adapter_step_fence(step.id, body.generation, cx.now).await.map_err(refuse_task)?;
-    let effect = body.effect.unwrap_or(match body.act {
-        CellAct::Probe(_) => TaskEffect::Reads,
-        CellAct::Files(_) | CellAct::Service(_) | CellAct::Command(_) => TaskEffect::Changes,
-    });
     if step.verb == AdapterVerb::Reconcile
-        && effect == TaskEffect::Changes
+        && effect_of(body) == TaskEffect::Changes
         && tx.adapter_step_of_members(step.instance_id, step.due_at).await.map_err(refuse_task)?
     {
         return Err(member_step_running());
@@ -107,6 +103,13 @@ async fn queue(
         cx.outbox_append(tx, step.scope(), Some(line), Vec::new()).await.map_err(refuse_task)?;
     }
     Ok(())
+}
+
+fn effect_of(body: &AdapterTaskCreate) -> TaskEffect {
+    body.effect.unwrap_or(match body.act {
+        CellAct::Probe(_) => TaskEffect::Reads,
+        CellAct::Files(_) | CellAct::Service(_) | CellAct::Command(_) => TaskEffect::Changes,
+    })
 }
 
 fn refuse_task(error: StoreError) -> Problem {
@@ -198,6 +201,10 @@ async fn planned(cx: &Cx, step: &AdapterStep, body: &AdapterTaskCreate, key: Str
     check::secrets(cx, &instance, &manifest, &body.act).await?;
     let details = errand(store, &cell, &allocation, body.act.clone()).await.map_err(refuse)?;
     let corrupt = || refuse(StoreError::Corrupt("details of a task"));
+    let mut payload = serde_json::to_value(&details).map_err(|_| corrupt())?;
+    if effect_of(body) == TaskEffect::Reads {
+        payload[READS] = json!(true);
+    }
     let task = Task {
         id: cx.platform.env.id::<TaskId>(),
         node_id: cell.node_id,
@@ -207,7 +214,7 @@ async fn planned(cx: &Cx, step: &AdapterStep, body: &AdapterTaskCreate, key: Str
         allocation_id: Some(allocation.id),
         incarnation: allocation.incarnation,
         generation: body.generation,
-        payload: serde_json::to_value(&details).map_err(|_| corrupt())?,
+        payload,
         state: TaskState::Queued,
         result: None,
         message: None,

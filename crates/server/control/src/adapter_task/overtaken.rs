@@ -6,8 +6,11 @@ use std::collections::BTreeSet;
 use muster_model::task::{Task, TaskState};
 use muster_wire::task::{CellAct, FilesOrder};
 
-/// Reports whether another task of the same step may have undone this one: a later task in the same cell that did not
-/// definitely fail.
+/// Marks the payload of a task that only reads. Nodes ignore it.
+pub(super) const READS: &str = "reads";
+
+/// Reports whether another task of the same step may have undone this one: a later task in the same cell that changes
+/// something and did not definitely fail.
 pub(super) fn is_overtaken(done: &Task, of_step: &[Task]) -> bool {
     let Some(act) = act_of(done) else { return false };
     let cell = &done.payload["cell"]["cell_id"];
@@ -15,6 +18,7 @@ pub(super) fn is_overtaken(done: &Task, of_step: &[Task]) -> bool {
         .iter()
         .filter(|other| other.id != done.id && other.queued_at >= done.queued_at && other.id > done.id)
         .filter(|other| other.state != TaskState::Failed && other.payload["cell"]["cell_id"] == *cell)
+        .filter(|other| other.payload[READS] != true)
         .any(|other| act_of(other).is_some_and(|later| undoes(&later, &act)))
 }
 

@@ -166,6 +166,10 @@ async fn an_effect_that_was_overtaken_is_had_again_by_the_next_holder() {
         let first = ask(&stage, &step, "off", switch("off")).await.ok();
         let apart = ask(&stage, &step, "other", other.clone()).await.ok();
         ask(&stage, &step, "on", switch("on")).await.ok();
+        // A command that only reads undoes nothing.
+        let member = &step["step"]["member_id"];
+        let look = json!({"key": "look", "member_id": member, "act": reading.clone(), "effect": "reads"});
+        stage.say(&step, "tasks", generation(&step), look).await.ok();
         // Under the same lease the key returns the same task, even after later ones: the response may have been lost.
         assert_eq!(ask(&stage, &step, "off", switch("off")).await.ok().text_of("id"), first.text_of("id"));
         let later = json!({"reason": "busy", "message": "not now", "retry_after_seconds": 0});
