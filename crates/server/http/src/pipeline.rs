@@ -91,11 +91,10 @@ impl Server {
         self.platform.metrics.requests.get_or_create(&labels).inc();
         self.platform.metrics.seconds.observe(started.elapsed().as_secs_f64());
         let milliseconds = started.elapsed().as_secs_f64() * 1000.0;
-        let operation_id = endpoint.id;
         let (code, detail) = failure.map_or((None, None), |(code, detail)| (Some(code), Some(detail)));
         if status >= 500 {
             tracing::error!(
-                operation_id,
+                endpoint = endpoint.id,
                 status,
                 milliseconds,
                 correlation_id,
@@ -104,9 +103,9 @@ impl Server {
                 "request failed"
             );
         } else if endpoint.kind == Kind::Command {
-            tracing::info!(operation_id, status, milliseconds, correlation_id, code, "command");
+            tracing::info!(endpoint = endpoint.id, status, milliseconds, correlation_id, code, "command");
         } else {
-            tracing::debug!(operation_id, status, milliseconds, correlation_id, code, "read");
+            tracing::debug!(endpoint = endpoint.id, status, milliseconds, correlation_id, code, "read");
         }
     }
 
