@@ -40,10 +40,10 @@ pub(super) async fn check(options: &Options, out: &mut (impl Write + Send)) -> R
         missing.extend(permissions(identity, out)?);
     }
     if missing.is_empty() {
-        writeln!(out, "everything is in order")?;
+        writeln!(out, "ready")?;
         return Ok(());
     }
-    Err(Trouble::Said(format!("this adapter cannot do its work here: {} missing", missing.join(", "))))
+    Err(Trouble::Said(format!("not ready: {} missing", missing.join(", "))))
 }
 
 /// Compares the kit's contract version with the platform's.
@@ -60,13 +60,12 @@ async fn contract(
     document.path = "/openapi.json".to_owned();
     let text = account.connection.call(&document, &Arguments::default()).await?.json().to_string();
     let served = Description::parse(&text)?;
-    let needed = known.endpoints.iter().map(|operation| operation.id.as_str()).filter(|id| {
+    let needed = known.endpoints.iter().map(|endpoint| endpoint.id.as_str()).filter(|id| {
         id.starts_with("adapter_step_") || id.starts_with("adapter_task_") || *id == "operator_token_mint"
     });
     let missing: Vec<String> =
-        needed.filter(|id| served.endpoint(id).is_none()).map(|id| format!("the operation {id}")).collect();
-    let verdict =
-        if missing.is_empty() { "has all of its operations" } else { "lacks some of its operations" };
+        needed.filter(|id| served.endpoint(id).is_none()).map(|id| format!("the endpoint {id}")).collect();
+    let verdict = if missing.is_empty() { "has all of its endpoints" } else { "lacks some of its endpoints" };
     writeln!(
         out,
         "contract    {CONTRACT}; the API of {} is version {} and {verdict}",
@@ -93,7 +92,7 @@ fn permissions(identity: &Identity, out: &mut impl Write) -> Result<Vec<String>,
     // An account is either a publisher or an operator, and only needs the permissions of its role.
     let publisher = identity.may(MINT);
     part("operates", &TO_OPERATE, !publisher, out)?;
-    part("looks", &TO_LOOK, false, out)?;
+    part("inspects", &TO_LOOK, false, out)?;
     part("publishes", &TO_PUBLISH, publisher, out)?;
     Ok(missing)
 }

@@ -69,18 +69,18 @@ const ADAPTER_STEP: &[Column] = &[
     ("HOLDER", "/holder"),
     ("LEASE ENDS", "/lease_ends"),
     ("ATTEMPTS", "/attempts"),
-    ("SAYS", "/says"),
+    ("MESSAGE", "/says"),
     ("ID", "/id"),
 ];
 /// Columns of the components in `muster instance get`.
 pub(crate) const COMPONENT: &[Column] = &[
     ("COMPONENT", "/component_key"),
-    ("WANTED", "/desired"),
+    ("DESIRED", "/desired"),
     ("ACTIVE", "/current"),
-    ("IN TOTAL", "/members"),
+    ("MEMBERS", "/members"),
     ("HEALTH", "/health"),
-    ("EACH", "/each"),
-    ("INTO", "/allocation_id"),
+    ("CAPACITY", "/each"),
+    ("ALLOCATION", "/allocation_id"),
 ];
 /// Columns of the addresses in `muster instance endpoints`.
 pub(crate) const ENDPOINT: &[Column] = &[

@@ -187,7 +187,7 @@ config:
     \"rate\": 5
   }
 components:
-  COMPONENT  WANTED  ACTIVE  IN TOTAL  HEALTH    EACH                                       INTO
+  COMPONENT  DESIRED  ACTIVE  MEMBERS  HEALTH    CAPACITY                                   ALLOCATION
   hub        1       1       1       healthy   0 GPUs, 1 CPU, 1 GiB memory, 1 GiB disk
   unit       3       2       4       degraded  1 GPU, 2 CPUs, 4 GiB memory, 8 GiB disk    alc_9
 next:        muster member list lab
