@@ -11,7 +11,9 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use crate::advance::at_step;
-use crate::{Definition, Open, StepAction, StepCx, StepOutcome, Timing, definition, go_on, open};
+use crate::{
+    Definition, OperationRequest, StepAction, StepCx, StepOutcome, Timing, accept, definition, go_on,
+};
 
 /// Parameters of a child operation.
 pub(crate) struct Part<'a> {
@@ -72,9 +74,9 @@ pub(crate) async fn ever(cx: &StepCx<'_>, purpose: &str) -> Result<bool> {
 pub(crate) fn make(cx: &StepCx<'_>, purpose: &str, part: Part<'_>) -> Operation {
     let mut input = part.input;
     input["for"] = json!(spawn_key(cx, purpose));
-    open(
+    accept(
         part.definition,
-        Open {
+        OperationRequest {
             id: cx.env.id::<OperationId>(),
             scope: cx.operation.scope(),
             subject_kind: part.subject_kind,

@@ -42,7 +42,7 @@ pub use engine::{Engine, Tick};
 pub use hooks::{Ended, Hooks};
 pub use kinds::{KINDS, definition};
 pub use placement::{Placed, place};
-pub use plan::{Open, open};
+pub use plan::{OperationRequest, accept};
 pub use point::{Point, Points, Strike, kill_points};
 pub use releases::Releases;
 pub use resolve::{Unblocked, go_on, resolve};

@@ -1,4 +1,4 @@
-//! Opens an operation: its plan is made first and can be shown without executing it.
+//! Accepts an operation: its plan is made first and can be shown without executing it.
 
 use jiff::Timestamp;
 use muster_ids::OperationId;
@@ -11,7 +11,7 @@ use crate::Definition;
 
 /// Parameters of a new operation.
 #[derive(Debug, Clone)]
-pub struct Open {
+pub struct OperationRequest {
     /// Id of the operation.
     pub id: OperationId,
     /// Tenant and project.
@@ -41,21 +41,21 @@ pub struct Open {
 }
 
 /// Builds the accepted operation, with its steps planned.
-pub fn open(definition: &Definition, open: Open) -> Operation {
+pub fn accept(definition: &Definition, request: OperationRequest) -> Operation {
     Operation {
-        id: open.id,
+        id: request.id,
         kind: definition.kind.to_owned(),
-        tenant_id: open.scope.tenant(),
-        project_id: open.scope.project(),
-        subject_kind: open.subject_kind.to_owned(),
-        subject_id: open.subject_id,
-        subject_name: open.subject_name,
-        asked_by: open.asked_by,
-        correlation_id: open.correlation_id,
+        tenant_id: request.scope.tenant(),
+        project_id: request.scope.project(),
+        subject_kind: request.subject_kind.to_owned(),
+        subject_id: request.subject_id,
+        subject_name: request.subject_name,
+        asked_by: request.asked_by,
+        correlation_id: request.correlation_id,
         state: OperationState::Accepted,
-        input: open.input,
-        exclusive_locks: open.exclusive_locks,
-        shared_locks: open.shared_locks,
+        input: request.input,
+        exclusive_locks: request.exclusive_locks,
+        shared_locks: request.shared_locks,
         steps: definition.steps.iter().map(|step| StepRecord::pending(step.name)).collect(),
         items: Vec::new(),
         waiting: None,
@@ -64,13 +64,13 @@ pub fn open(definition: &Definition, open: Open) -> Operation {
         message: None,
         cancel_requested: false,
         supersedes: None,
-        parent_id: open.parent_id,
-        due_at: open.now,
-        deadline_at: open.deadline_at,
+        parent_id: request.parent_id,
+        due_at: request.now,
+        deadline_at: request.deadline_at,
         generation: 0,
         wakes: 0,
-        created_at: open.now,
-        updated_at: open.now,
+        created_at: request.now,
+        updated_at: request.now,
         finished_at: None,
         version: 1,
     }

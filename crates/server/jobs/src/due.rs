@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use muster_db::{Lease, StoreError, Tx};
 use muster_engine::allocation::{CLEAN, RELEASE, find_obstacle, is_for_expiry, is_kept, occupants};
 use muster_engine::instance::DECOMMISSION;
-use muster_engine::{Definition, Open, go_on as retry, open, supersede};
+use muster_engine::{Definition, OperationRequest, accept, go_on as retry, supersede};
 use muster_ids::{AllocationId, AuditId, EventId, TypedId as _};
 use muster_model::allocation::Allocation;
 use muster_model::audit::{Actor, Entry, Outcome, Target};
@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 
 use muster_control::allocation::MEMBERS_WITHIN;
 use muster_control::instance::decommission::{WITHIN, in_the_way};
-use muster_control::operation::{part_of, path};
+use muster_control::operation::{item_of, path};
 use muster_control::{Platform, allocation, instance};
 
 /// Submits due operations, each in a transaction of its own, fenced by the sweeper's lease.
@@ -147,9 +147,9 @@ async fn open_on_allocation(
 ) -> Result<(), StoreError> {
     let (now, id) = (platform.env.now(), allocation.id);
     let why = input["reason"].as_str().unwrap_or_default().to_owned();
-    let mut operation = open(
+    let mut operation = accept(
         definition,
-        Open {
+        OperationRequest {
             id: platform.env.id(),
             scope: allocation.scope(),
             subject_kind: "allocation",
@@ -195,9 +195,9 @@ async fn open_decommission(
         return Ok(());
     }
     let why = "it has expired";
-    let mut operation = open(
+    let mut operation = accept(
         &DECOMMISSION,
-        Open {
+        OperationRequest {
             id: platform.env.id(),
             scope: instance.scope(),
             subject_kind: "instance",
@@ -217,7 +217,7 @@ async fn open_decommission(
             now,
         },
     );
-    operation.items = platform.store.member_living(id).await?.iter().map(part_of).collect();
+    operation.items = platform.store.member_living(id).await?.iter().map(item_of).collect();
     let told = json!({"name": instance.name, "force": false, "reason": why});
     let mut ended = Vec::new();
     let mut tx = platform.store.begin().await?;

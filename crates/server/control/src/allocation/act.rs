@@ -10,9 +10,9 @@ use muster_model::allocation::Allocation;
 use muster_model::cell::Cell;
 use serde_json::{Value, json};
 
-use super::path;
+use super::subject;
 use crate::capacity::amounts;
-use crate::operation::{Start, start_with};
+use crate::operation::{Submission, plan, submit};
 use crate::refuse::{Result, refuse};
 use crate::{Commit, Cx};
 
@@ -25,7 +25,7 @@ pub(super) struct Act {
     pub(super) definition: &'static Definition,
     pub(super) input: Value,
     pub(super) deadline_at: Timestamp,
-    pub(super) told: Value,
+    pub(super) event_data: Value,
     pub(super) dry_run: bool,
     /// Whether to supersede open operations instead of queueing behind them.
     pub(super) supersedes: bool,
@@ -48,26 +48,22 @@ pub(super) async fn act(cx: &Cx, act: Act) -> Result<Commit> {
         );
         return Err(Problem::new(Code::InvalidState, detail));
     }
-    Ok(start_with(
+    let mut touched = vec![allocation.id.to_string()];
+    touched.extend(act.touched);
+    let mut shown = plan(definition, &touched, act.deadline_at);
+    shown.capacity = Some(amounts(&allocation.capacity));
+    Ok(submit(
         cx,
-        Start {
-            definition,
-            scope: allocation.scope(),
-            subject_kind: "allocation",
-            subject_id: allocation.id.uuid(),
-            subject: allocation.id.to_string(),
-            path: path(&allocation),
+        Submission {
             input: act.input,
-            deadline_at: act.deadline_at,
-            told: act.told,
-            before: json!({"state": allocation.state, "capacity": allocation.capacity, "node_id": allocation.node_id,
-                "incarnation": allocation.incarnation}),
-            capacity: Some(amounts(&allocation.capacity)),
+            event_data: act.event_data,
+            before: Some(json!({"state": allocation.state, "capacity": allocation.capacity,
+                "node_id": allocation.node_id, "incarnation": allocation.incarnation})),
             supersedes: if act.supersedes { under_way } else { Vec::new() },
+            plan: shown,
             dry_run: act.dry_run,
-            name: allocation.name,
+            ..Submission::on(definition, allocation.scope(), subject(&allocation), act.deadline_at)
         },
-        act.touched,
     ))
 }
 

@@ -5,7 +5,7 @@ use muster_api::operation::Started;
 use muster_api::{Code, Problem};
 use muster_authz::Permission;
 use muster_engine::allocation::CREATE;
-use muster_engine::{Open, open};
+use muster_engine::{OperationRequest, accept};
 use muster_ids::{AllocationId, OperationId, TypedId as _};
 use muster_model::allocation::{Allocation, AllocationShape};
 use muster_model::event::EventType;
@@ -60,9 +60,9 @@ pub async fn create(cx: &Cx, project: &str, body: AllocationCreate) -> Result<Co
         let commit = Commit::new(scope, subject, move |_| Box::pin(async move { Ok(answer) }));
         return Ok(commit.detail(json!({"dry_run": true})));
     }
-    let opened = open(
+    let opened = accept(
         &CREATE,
-        Open {
+        OperationRequest {
             id: operation_id,
             scope,
             subject_kind: "allocation",

@@ -24,12 +24,25 @@ pub use update::update;
 
 use muster_api::allocation as api;
 use muster_api::capacity::AllocationShape;
+use muster_ids::TypedId as _;
 use muster_model::allocation::{Allocation, AllocationState, FailureReason};
 use muster_model::{allocation, placement};
 
 use crate::capacity::amounts;
+use crate::operation::Subject;
 use crate::refuse::{Result, refuse};
 use crate::{Cx, operation};
+
+/// Returns the subject of an operation on an allocation.
+fn subject(allocation: &Allocation) -> Subject {
+    Subject {
+        kind: "allocation",
+        uuid: allocation.id.uuid(),
+        id: allocation.id.to_string(),
+        name: allocation.name.clone(),
+        path: path(allocation),
+    }
+}
 
 pub fn path(allocation: &Allocation) -> String {
     format!("/v1/projects/{}/allocations/{}", allocation.project_id, allocation.id)

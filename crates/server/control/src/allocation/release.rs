@@ -55,7 +55,7 @@ pub async fn release(cx: &Cx, project: &str, reference: &str, body: AllocationRe
     let within = if found.is_empty() { SignedDuration::ZERO } else { MEMBERS_WITHIN };
     let deadline_at = cx.now + cx.platform.engine.timing().release + within;
     let reason = body.reason.unwrap_or_default();
-    let told = json!({"name": allocation.name, "reason": reason, "members": members, "force": force});
+    let event_data = json!({"name": allocation.name, "reason": reason, "members": members, "force": force});
     act(
         cx,
         Act {
@@ -63,7 +63,7 @@ pub async fn release(cx: &Cx, project: &str, reference: &str, body: AllocationRe
             definition: &RELEASE,
             input: json!({"reason": reason, "cascade": cascade, "force": force}),
             deadline_at,
-            told,
+            event_data,
             dry_run: body.dry_run.unwrap_or(false),
             supersedes: true,
             touched,

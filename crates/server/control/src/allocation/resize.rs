@@ -70,7 +70,7 @@ pub async fn resize(cx: &Cx, project: &str, reference: &str, body: AllocationRes
         false => (jiff::SignedDuration::ZERO, Vec::new()),
     };
     let deadline_at = cx.now + cx.platform.engine.timing().create + within;
-    let told = json!({"name": allocation.name, "from": before, "to": target, "restart": restart});
+    let event_data = json!({"name": allocation.name, "from": before, "to": target, "restart": restart});
     act(
         cx,
         Act {
@@ -78,7 +78,7 @@ pub async fn resize(cx: &Cx, project: &str, reference: &str, body: AllocationRes
             definition: &RESIZE,
             input: json!({"capacity": target, "restart": restart, "force": force}),
             deadline_at,
-            told,
+            event_data,
             dry_run: body.dry_run.unwrap_or(false),
             supersedes: false,
             touched,

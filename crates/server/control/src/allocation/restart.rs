@@ -23,7 +23,7 @@ pub async fn restart(cx: &Cx, project: &str, reference: &str, body: AllocationRe
     let found = interrupted(cx, &allocation).await?;
     let deadline_at = cx.now + cx.platform.engine.timing().create + found.within;
     let reason = body.reason.unwrap_or_default();
-    let told = json!({"name": allocation.name, "reason": reason, "cells": found.names, "force": force});
+    let event_data = json!({"name": allocation.name, "reason": reason, "cells": found.names, "force": force});
     act(
         cx,
         Act {
@@ -31,7 +31,7 @@ pub async fn restart(cx: &Cx, project: &str, reference: &str, body: AllocationRe
             definition: &RESTART,
             input: json!({"reason": reason, "force": force}),
             deadline_at,
-            told,
+            event_data,
             dry_run: body.dry_run.unwrap_or(false),
             supersedes: false,
             touched: found.touched,

@@ -8,7 +8,7 @@ use muster_api::{Code, Problem};
 use muster_authz::Permission;
 use muster_db::Tx;
 use muster_engine::cell::CREATE;
-use muster_engine::{Open, open};
+use muster_engine::{OperationRequest, accept};
 use muster_ids::{ArtifactId, CellId, NetworkId, OperationId, ProjectId, TypedId as _};
 use muster_model::allocation::{Allocation, AllocationState};
 use muster_model::cell::{Cell, CellState, NodePort, free_host};
@@ -89,9 +89,9 @@ pub async fn create(cx: &Cx, project: &str, body: CellCreate) -> Result<Commit> 
         updated_at: cx.now,
         version: 1,
     };
-    let opened = open(
+    let opened = accept(
         &CREATE,
-        Open {
+        OperationRequest {
             id: operation_id,
             scope,
             subject_kind: "cell",

@@ -30,7 +30,7 @@ use muster_model::member::MemberState;
 use muster_wire::cell::Protocol;
 use serde_json::json;
 
-use crate::operation::{Start, start};
+use crate::operation::{Subject, Submission, submit};
 use crate::refuse::{Result, refuse};
 use crate::{Commit, Cx};
 
@@ -186,23 +186,22 @@ async fn act(
         return Err(muster_api::Problem::new(muster_api::Code::InvalidState, detail));
     }
     let reason = body.reason.unwrap_or_default();
-    Ok(start(
+    let subject = Subject {
+        kind: "cell",
+        uuid: cell.id.uuid(),
+        id: cell.id.to_string(),
+        name: cell.name.clone(),
+        path: path(&cell),
+    };
+    Ok(submit(
         cx,
-        Start {
-            definition,
-            scope: cell.scope(),
-            subject_kind: "cell",
-            subject_id: cell.id.uuid(),
-            subject: cell.id.to_string(),
-            path: path(&cell),
+        Submission {
             input: json!({"reason": reason}),
-            deadline_at,
-            told: json!({"name": cell.name, "reason": reason}),
-            before: json!({"state": cell.state, "incarnation": cell.incarnation}),
-            capacity: None,
+            event_data: json!({"name": cell.name, "reason": reason}),
+            before: Some(json!({"state": cell.state, "incarnation": cell.incarnation})),
             supersedes: if supersedes { under_way } else { Vec::new() },
             dry_run,
-            name: cell.name,
+            ..Submission::on(definition, cell.scope(), subject, deadline_at)
         },
     ))
 }

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use jiff::SignedDuration;
 use muster_db::Tx;
 use muster_engine::member::{RECOVER, REPLACE};
-use muster_engine::{Open, open};
+use muster_engine::{OperationRequest, accept};
 use muster_ids::{MemberId, OperationId, TypedId as _};
 use muster_manifest::{Manifest, Verb};
 use muster_model::assess::HealthReason;
@@ -242,7 +242,7 @@ async fn open_repair(
     }
     let why = why_repaired(old);
     let input = successors.input(false, &format!("repair: {why}"));
-    let mut opened = open(&REPLACE, request(cx, old, asked_by_repair(), input));
+    let mut opened = accept(&REPLACE, request(cx, old, asked_by_repair(), input));
     let mut told = successors.write(cx, tx, &mut opened, std::slice::from_ref(old), &[]).await?;
     tx.operation_open(&opened).await?;
     told.push(accepted(old, &opened, &why));
@@ -259,7 +259,7 @@ async fn open_recover(
 ) -> muster_db::Result<EventDraft> {
     let why = why_repaired(old);
     let input = json!({"reason": format!("{what}: {why}"), "force": false});
-    let opened = open(&RECOVER, request(cx, old, asked_by, input));
+    let opened = accept(&RECOVER, request(cx, old, asked_by, input));
     tx.operation_open(&opened).await?;
     Ok(accepted(old, &opened, &why))
 }
@@ -272,8 +272,8 @@ fn why_repaired(member: &Member) -> String {
     member.health_message.clone().unwrap_or_else(|| "its adapter reported it broken".to_owned())
 }
 
-fn request(cx: &Cx, old: &Member, asked_by: AskedBy, input: Value) -> Open {
-    Open {
+fn request(cx: &Cx, old: &Member, asked_by: AskedBy, input: Value) -> OperationRequest {
+    OperationRequest {
         id: cx.platform.env.id::<OperationId>(),
         scope: old.scope(),
         subject_kind: "member",

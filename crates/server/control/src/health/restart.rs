@@ -10,7 +10,7 @@ use std::sync::Arc;
 use jiff::SignedDuration;
 use muster_db::{StoreError, Tx};
 use muster_engine::cell::RESTART;
-use muster_engine::{Open, open};
+use muster_engine::{OperationRequest, accept};
 use muster_ids::{CellId, OperationId, TypedId as _};
 use muster_model::cell::Cell;
 use muster_model::event::EventType;
@@ -100,9 +100,9 @@ async fn restart(cx: &Cx, tx: &mut Tx, ended: &Cell) -> muster_db::Result<bool> 
 async fn open_restart(cx: &Cx, tx: &mut Tx, ended: &Cell) -> muster_db::Result<EventDraft> {
     let reason = "its restart policy is `always`, and it ended";
     let within: SignedDuration = cx.platform.engine.timing().create;
-    let opened = open(
+    let opened = accept(
         &RESTART,
-        Open {
+        OperationRequest {
             id: cx.platform.env.id::<OperationId>(),
             scope: ended.scope(),
             subject_kind: "cell",

@@ -12,8 +12,8 @@ use muster_model::instance::{Instance, InstanceState};
 use muster_model::operation::{ItemState, Operation, OperationState};
 use serde_json::json;
 
-use super::path;
-use crate::operation::{Begin, begin, deadline, part_of};
+use super::subject;
+use crate::operation::{self, Submission, deadline, item_of, submit};
 use crate::refuse::{Result, refuse};
 use crate::{Commit, Cx};
 
@@ -52,29 +52,25 @@ pub async fn decommission(cx: &Cx, project: &str, reference: &str, body: Instanc
     let mut touched = vec![instance.id.to_string()];
     touched.extend(living.iter().map(|member| member.id.to_string()));
     let reason = body.reason.unwrap_or_default();
-    let begun = Begin {
+    let submission = Submission {
         definition: &DECOMMISSION,
         scope: instance.scope(),
-        subject_kind: "instance",
-        subject_id: instance.id.uuid(),
-        subject: instance.id.to_string(),
-        name: instance.name.clone(),
-        path: path(&instance),
+        subject: subject(&instance),
         exclusive_locks: vec![instance.id.uuid()],
         shared_locks: Vec::new(),
-        items: living.iter().map(part_of).collect(),
+        items: living.iter().map(item_of).collect(),
         input: json!({"force": force, "reason": reason}),
         deadline_at,
-        told: json!({"name": instance.name, "force": force, "reason": reason}),
+        event_data: json!({"name": instance.name, "force": force, "reason": reason}),
         before: Some(
             json!({"state": instance.state, "members": living.iter().map(|member| &member.name).collect::<Vec<_>>()}),
         ),
         event: EventType::OperationAccepted,
         supersedes: in_the_way(&instance, touching),
-        plan: Begin::plan(&DECOMMISSION, &touched, deadline_at),
+        plan: operation::plan(&DECOMMISSION, &touched, deadline_at),
         dry_run,
     };
-    let commit = begin(cx, begun, |_, _| Box::pin(async { Ok(Vec::new()) }));
+    let commit = submit(cx, submission);
     if dry_run {
         return Ok(commit);
     }

@@ -9,7 +9,7 @@ use muster_api::{Code, FieldError, Problem};
 use muster_db::{StoreError, Tx};
 use muster_engine::instance::CREATE;
 use muster_ids::{EntitlementId, InstanceId, MemberId, NetworkId, OperationId, ProjectId, TypedId as _};
-use muster_manifest::{Capacity, Component as Said, Manifest, Shape, check_config};
+use muster_manifest::{Capacity, Component as ComponentManifest, Manifest, Shape, check_config};
 use muster_model::Scope;
 use muster_model::allocation::Allocation;
 use muster_model::app::{App, Entitlement};
@@ -21,11 +21,11 @@ use serde_json::{Value, json};
 
 use super::fit::{Group, fits, holds_members, shape_of};
 use super::growth::{Growth, ensure_can_grow, plan_growth};
-use super::{amounts_of, path, repair_of, times, unknown_component};
+use super::{amounts_of, repair_of, subject, times, unknown_component};
 use crate::app_version::{self, resolve_version};
 use crate::artifact::{Start, ensure_release_startable};
 use crate::member::{Wanted, requested, requested_told};
-use crate::operation::{Begin, Wrote, begin, deadline, part_of};
+use crate::operation::{self, Submission, Wrote, deadline, item_of, submit_with};
 use crate::refuse::{Result, refuse};
 use crate::secret::named;
 use crate::tenant::checked_labels;
@@ -95,34 +95,30 @@ pub(super) async fn launch(cx: &Cx, project: &str, body: InstanceCreate) -> Resu
     };
     let ids: BTreeMap<String, Vec<MemberId>> = parts
         .iter()
-        .map(|part| (part.said.key.clone(), (0..part.count).map(|_| env.id()).collect()))
+        .map(|part| (part.declared.key.clone(), (0..part.count).map(|_| env.id()).collect()))
         .collect();
     let mut touched = vec![instance.id.to_string()];
     touched.extend(ids.values().flatten().map(ToString::to_string));
-    let mut plan = Begin::plan(&CREATE, &touched, deadline_at);
+    let mut plan = operation::plan(&CREATE, &touched, deadline_at);
     plan.capacity = Some(made(&parts));
     let existing = body.dry_run.unwrap_or(false).then(|| vec![instance.name.clone()]);
     let exclusive = shape == Shape::Baremetal;
     plan_growth(cx, project_id, release.id, exclusive, &growth, existing, &mut plan).await?;
     let capacity: BTreeMap<&str, Capacity> =
-        parts.iter().map(|part| (part.said.key.as_str(), part.each)).collect();
+        parts.iter().map(|part| (part.declared.key.as_str(), part.each)).collect();
     let input = json!({"app_version_id": release.id, "shape": shape.as_str(), "capacity": capacity});
-    let told = json!({"name": instance.name, "app": app.slug, "app_version": release.name,
+    let event_data = json!({"name": instance.name, "app": app.slug, "app_version": release.name,
                       "components": counts(&parts)});
-    let begun = Begin {
+    let submission = Submission {
         definition: &CREATE,
         scope,
-        subject_kind: "instance",
-        subject_id: instance.id.uuid(),
-        subject: instance.id.to_string(),
-        name: instance.name.clone(),
-        path: path(&instance),
+        subject: subject(&instance),
         exclusive_locks: vec![instance.id.uuid()],
         shared_locks: Vec::new(),
         items: Vec::new(),
         input,
         deadline_at,
-        told,
+        event_data,
         before: None,
         event: EventType::InstanceCreated,
         supersedes: Vec::new(),
@@ -130,7 +126,7 @@ pub(super) async fn launch(cx: &Cx, project: &str, body: InstanceCreate) -> Resu
         dry_run: body.dry_run.unwrap_or(false),
     };
     let write = Write { cx: cx.clone(), entitlement: entitlement.id, instance, parts, ids };
-    Ok(begin(cx, begun, move |tx, operation| Box::pin(write.write(tx, operation))))
+    Ok(submit_with(cx, submission, move |tx, operation| Box::pin(write.write(tx, operation))))
 }
 
 /// Returns the project's entitlement to launch the app.
@@ -194,7 +190,7 @@ fn declared(manifest: &Manifest) -> RepairMode {
 
 /// A component of the launch.
 struct Part {
-    said: Said,
+    declared: ComponentManifest,
     count: i64,
     each: Capacity,
     /// Capacity per member, where the request overrides the manifest.
@@ -207,7 +203,7 @@ struct Part {
 impl Part {
     fn growth(&self) -> Growth<'_> {
         Growth {
-            component: &self.said,
+            component: &self.declared,
             count: self.count,
             each: self.each,
             makes_room: self.allocation.is_none(),
@@ -229,20 +225,20 @@ async fn parts(cx: &Cx, project: &str, manifest: &Manifest, asked: &[ComponentAs
         }
     }
     let mut parts = Vec::new();
-    for said in &manifest.components {
-        let ask = asked.iter().enumerate().find(|(_, ask)| ask.component_key == said.key);
-        let default = said.count.default.unwrap_or(said.count.min);
+    for declared in &manifest.components {
+        let ask = asked.iter().enumerate().find(|(_, ask)| ask.component_key == declared.key);
+        let default = declared.count.default.unwrap_or(declared.count.min);
         let mut part = Part {
-            said: said.clone(),
+            declared: declared.clone(),
             count: default,
-            each: said.capacity,
+            each: declared.capacity,
             overridden: None,
             allocation: None,
             pointer: None,
         };
         if let Some((index, ask)) = ask {
             part.count = ask.count.unwrap_or(default);
-            within(&format!("/components/{index}/count"), said, part.count)?;
+            within(&format!("/components/{index}/count"), declared, part.count)?;
             if let Some(capacity) = ask.capacity {
                 let pointer = format!("/components/{index}/capacity");
                 part.each = validate_capacity(&pointer, capacity)?;
@@ -261,12 +257,12 @@ async fn parts(cx: &Cx, project: &str, manifest: &Manifest, asked: &[ComponentAs
 }
 
 /// Validates the number of members of a component.
-pub(super) fn within(field: &str, said: &Said, count: i64) -> Result<()> {
-    let allowed = said.count;
+pub(super) fn within(field: &str, declared: &ComponentManifest, count: i64) -> Result<()> {
+    let allowed = declared.count;
     if (allowed.min..=allowed.max).contains(&count) {
         return Ok(());
     }
-    let why = format!("{} must have {} to {} members, not {count}", said.key, allowed.min, allowed.max);
+    let why = format!("{} must have {} to {} members, not {count}", declared.key, allowed.min, allowed.max);
     Err(Problem::field(field, why))
 }
 
@@ -295,7 +291,7 @@ fn shape(cx: &Cx, manifest: &Manifest, asked: Option<Shape>, parts: &[Part]) -> 
     let groups: Vec<Group<'_>> = parts
         .iter()
         .map(|part| Group {
-            component: &part.said.key,
+            component: &part.declared.key,
             count: part.count,
             each: part.each,
             allocation: part.allocation.as_ref(),
@@ -339,7 +335,7 @@ fn made(parts: &[Part]) -> muster_api::capacity::Capacity {
 }
 
 fn counts(parts: &[Part]) -> BTreeMap<&str, i64> {
-    parts.iter().map(|part| (part.said.key.as_str(), part.count)).collect()
+    parts.iter().map(|part| (part.declared.key.as_str(), part.count)).collect()
 }
 
 struct Write {
@@ -369,24 +365,24 @@ impl Write {
         tx.instance_request(&self.instance).await.map_err(|error| taken(error, name))?;
         let mut members: Vec<(u32, Member)> = Vec::new();
         for part in &self.parts {
-            let first = tx.component_last_ordinal(project, name, &part.said.key).await? + 1;
+            let first = tx.component_last_ordinal(project, name, &part.declared.key).await? + 1;
             let component = Component {
                 instance_id: self.instance.id,
-                key: part.said.key.clone(),
+                key: part.declared.key.clone(),
                 desired: part.count,
                 last_ordinal: first - 1 + part.count,
                 capacity: part.overridden.map(|capacity| json!(capacity)),
                 allocation_id: part.allocation.as_ref().map(|allocation| allocation.id),
             };
             tx.component_request(&component).await?;
-            for (ordinal, id) in (first..).zip(self.ids.get(&part.said.key).into_iter().flatten()) {
+            for (ordinal, id) in (first..).zip(self.ids.get(&part.declared.key).into_iter().flatten()) {
                 let member = self.member(part, *id, ordinal, operation.id);
                 tx.member_request(&member).await.map_err(|error| taken(error, &member.name))?;
-                members.push((part.said.update_order, member));
+                members.push((part.declared.update_order, member));
             }
         }
         members.sort_by_key(|(order, member)| (*order, member.id));
-        operation.items = members.iter().map(|(_, member)| part_of(member)).collect();
+        operation.items = members.iter().map(|(_, member)| item_of(member)).collect();
         Ok(members.iter().map(|(_, member)| requested_told(member)).collect())
     }
 
@@ -394,7 +390,7 @@ impl Write {
         requested(Wanted {
             id,
             instance: &self.instance,
-            component_key: &part.said.key,
+            component_key: &part.declared.key,
             ordinal,
             allocation_id: part.allocation.as_ref().map(|allocation| allocation.id),
             operation_id,

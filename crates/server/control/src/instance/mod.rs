@@ -32,7 +32,7 @@ use muster_api::Problem;
 use muster_api::capacity::AllocationShape;
 use muster_api::instance as api;
 use muster_db::{MemberCount, StoreError};
-use muster_ids::AppVersionId;
+use muster_ids::{AppVersionId, TypedId as _};
 use muster_manifest::{Capacity, Manifest, Quorum, Shape};
 use muster_model::app::AppVersion;
 use muster_model::instance::{
@@ -43,7 +43,19 @@ use muster_model::member::{Member, MemberState};
 use crate::Cx;
 use crate::adapter_step::object;
 use crate::app_version;
+use crate::operation::Subject;
 use crate::refuse::{Result, refuse};
+
+/// Returns the subject of an operation on an instance.
+pub(crate) fn subject(instance: &Instance) -> Subject {
+    Subject {
+        kind: "instance",
+        uuid: instance.id.uuid(),
+        id: instance.id.to_string(),
+        name: instance.name.clone(),
+        path: path(instance),
+    }
+}
 
 pub fn path(instance: &Instance) -> String {
     format!("/v1/projects/{}/app-instances/{}", instance.project_id, instance.id)

@@ -20,11 +20,11 @@ use super::choose::removed;
 use super::fit::{Group, fits, held, holds_members, standing};
 use super::growth::{Growth, ensure_can_grow, plan_growth};
 use super::launch::{validate_capacity, within};
-use super::{default_capacity, manifest_of, path, shape_word, times, unknown_component};
+use super::{default_capacity, manifest_of, shape_word, subject, times, unknown_component};
 use crate::artifact::{Start, ensure_release_startable};
 use crate::commit::WriteError;
 use crate::member::{Wanted, quorum, requested, requested_told};
-use crate::operation::{Begin, Wrote, begin, deadline, part_of};
+use crate::operation::{self, Submission, Wrote, deadline, item_of, submit_with};
 use crate::refuse::{Result, refuse};
 use crate::{Commit, Cx};
 
@@ -76,7 +76,7 @@ pub(super) async fn scaled(
         .collect();
     let mut touched: Vec<String> = ids.values().flatten().map(ToString::to_string).collect();
     touched.extend(chosen.iter().map(|member| member.id.to_string()));
-    let mut plan = Begin::plan(&SCALE, &touched, deadline_at);
+    let mut plan = operation::plan(&SCALE, &touched, deadline_at);
     plan.capacity = Some(grown(&changes));
     let existing = body.dry_run.unwrap_or(false).then(|| {
         let leaving = chosen.iter().map(|member| member.name.clone());
@@ -92,21 +92,17 @@ pub(super) async fn scaled(
         components.iter().map(|component| (component.key.as_str(), component.desired)).collect();
     let capacity: BTreeMap<&str, Capacity> =
         changes.iter().map(|change| (change.key.as_str(), change.each)).collect();
-    let begun = Begin {
+    let submission = Submission {
         definition: &SCALE,
         scope: instance.scope(),
-        subject_kind: "instance",
-        subject_id: instance.id.uuid(),
-        subject: instance.id.to_string(),
-        name: instance.name.clone(),
-        path: path(&instance),
+        subject: subject(&instance),
         exclusive_locks: vec![instance.id.uuid()],
         shared_locks: Vec::new(),
         items: Vec::new(),
         input: json!({"app_version_id": instance.app_version_id, "shape": instance.shape, "capacity": capacity,
                       "reason": reason, "add": [], "remove": []}),
         deadline_at,
-        told: json!({"name": instance.name, "components": told_counts, "reason": reason}),
+        event_data: json!({"name": instance.name, "components": told_counts, "reason": reason}),
         before: Some(json!({"components": counts_before})),
         event: EventType::OperationAccepted,
         supersedes: Vec::new(),
@@ -114,7 +110,7 @@ pub(super) async fn scaled(
         dry_run: body.dry_run.unwrap_or(false),
     };
     let write = Write { cx: cx.clone(), instance, manifest, changes, ids };
-    Ok(begin(cx, begun, move |tx, operation| Box::pin(write.write(tx, operation))))
+    Ok(submit_with(cx, submission, move |tx, operation| Box::pin(write.write(tx, operation))))
 }
 
 /// Ensures that the instance is running.
@@ -326,7 +322,7 @@ impl Write {
         let ids = |members: &[Member]| members.iter().map(|member| member.id).collect::<Vec<_>>();
         operation.input["add"] = json!(ids(&added));
         operation.input["remove"] = json!(ids(&chosen));
-        operation.items = added.iter().chain(&chosen).map(part_of).collect();
+        operation.items = added.iter().chain(&chosen).map(item_of).collect();
         Ok(added.iter().map(requested_told).collect())
     }
 }

@@ -22,10 +22,10 @@ use sha2::{Digest as _, Sha256};
 use super::fit::{Group, fits};
 use super::launch::{configured, needs_secrets};
 use super::scale::running;
-use super::{default_capacity, path, shape_word};
+use super::{default_capacity, shape_word, subject};
 use crate::app_version::{self, resolve_version};
 use crate::artifact::{Start, ensure_release_startable};
-use crate::operation::{Begin, begin, deadline, part_of};
+use crate::operation::{self, Submission, deadline, item_of, submit_with};
 use crate::refuse::{Result, refuse};
 use crate::{Commit, Cx, app};
 
@@ -127,28 +127,24 @@ pub(super) async fn rolled(cx: &Cx, instance: Instance, roll: Roll, remains: &[S
     let members: Vec<&Member> = living.iter().filter(concerned).collect();
     let mut touched = vec![instance.id.to_string()];
     touched.extend(members.iter().map(|member| member.id.to_string()));
-    let mut plan = Begin::plan(roll.definition, &touched, roll.deadline_at);
+    let mut plan = operation::plan(roll.definition, &touched, roll.deadline_at);
     plan.steps.extend(remains.iter().map(|says| muster_api::operation::PlannedStep {
         name: "remains".to_owned(),
         does: says.clone(),
         verifies: false,
         has_undo: false,
     }));
-    let begun = Begin {
+    let submission = Submission {
         definition: roll.definition,
         scope: instance.scope(),
-        subject_kind: "instance",
-        subject_id: instance.id.uuid(),
-        subject: instance.id.to_string(),
-        name: instance.name.clone(),
-        path: path(&instance),
+        subject: subject(&instance),
         exclusive_locks: vec![instance.id.uuid()],
         shared_locks: Vec::new(),
-        items: members.into_iter().map(part_of).collect(),
+        items: members.into_iter().map(item_of).collect(),
         input: json!({"app_version_id": roll.release.id, "from": instance.app_version_id, "config": roll.config,
                       "shape": instance.shape, "reason": roll.reason}),
         deadline_at: roll.deadline_at,
-        told: json!({"name": instance.name, "app_version": roll.release.name, "reason": roll.reason,
+        event_data: json!({"name": instance.name, "app_version": roll.release.name, "reason": roll.reason,
                      "configured": roll.config.is_some()}),
         before: Some(
             json!({"app_version_id": instance.app_version_id, "config_sha256": config_digest(&instance.config)}),
@@ -160,7 +156,7 @@ pub(super) async fn rolled(cx: &Cx, instance: Instance, roll: Roll, remains: &[S
     };
     let id = roll.release.id;
     let returns = roll.returns || id == instance.app_version_id;
-    Ok(begin(cx, begun, move |tx, _| {
+    Ok(submit_with(cx, submission, move |tx, _| {
         Box::pin(async move {
             let may =
                 if returns { tx.app_version_return(id).await? } else { tx.app_version_start(id).await? };

@@ -9,7 +9,7 @@ use muster_authz::Permission;
 use muster_db::Tx;
 use muster_engine::member::definitions_for;
 use muster_ids::{AllocationId, MemberId, TypedId as _};
-use muster_manifest::{Capacity, Component as Said, Manifest, Verb};
+use muster_manifest::{Capacity, Component as ComponentManifest, Manifest, Verb};
 use muster_model::allocation::Allocation;
 use muster_model::event::EventType;
 use muster_model::instance::{Component, Instance};
@@ -23,7 +23,7 @@ use crate::instance::fit::{Group, fits, held, holds_members, shape_of, standing}
 use crate::instance::growth::{Growth, ensure_can_grow, plan_growth};
 use crate::instance::launch::validate_capacity;
 use crate::instance::{self, default_capacity, manifest_of, shape_word, unknown_component};
-use crate::operation::{Begin, Wrote, begin, deadline, part_of};
+use crate::operation::{self, Subject, Submission, Wrote, deadline, item_of, submit_with};
 use crate::refuse::{Result, refuse};
 use crate::{Commit, Cx};
 
@@ -33,7 +33,7 @@ pub async fn add(cx: &Cx, project: &str, reference: &str, body: MemberAdd) -> Re
     cx.authorize(Permission::MemberAdd, instance.scope(), "instance")?;
     let (_, manifest) = manifest_of(cx, &instance, instance.app_version_id).await?;
     let key = body.component_key;
-    let said =
+    let declared =
         manifest.component(&key).ok_or_else(|| unknown_component("/component_key", &manifest, &key))?;
     ensure_running(&instance)?;
     let deadline_at = deadline(cx, body.ready_until, SignedDuration::from_mins(30))?;
@@ -42,8 +42,8 @@ pub async fn add(cx: &Cx, project: &str, reference: &str, body: MemberAdd) -> Re
     let component = components.iter().find(|component| component.key == key);
     let component = component.cloned().unwrap_or_else(|| empty_component(&instance, &key));
     let count = body.count.unwrap_or(1);
-    ensure_count_within_max(said, component.desired + count)?;
-    let default = default_capacity(&manifest, &component).unwrap_or(said.capacity);
+    ensure_count_within_max(declared, component.desired + count)?;
+    let default = default_capacity(&manifest, &component).unwrap_or(declared.capacity);
     let pointer = matches!(body.allocation, Some(MemberAllocation::Capacity(_)))
         .then(|| "/allocation/capacity".to_owned());
     let (each, named) = match body.allocation {
@@ -62,62 +62,62 @@ pub async fn add(cx: &Cx, project: &str, reference: &str, body: MemberAdd) -> Re
     let grows = BTreeSet::from([key.as_str()]);
     ensure_release_startable(cx, instance.app_version_id, &manifest, Some(&grows), Start::Existing).await?;
     ensure_fits(cx, &instance, &manifest, &components, (&key, count, each), named.as_ref()).await?;
-    let growth = [Growth { component: said, count, each, makes_room: named.is_none(), pointer }];
+    let growth = [Growth { component: declared, count, each, makes_room: named.is_none(), pointer }];
     ensure_can_grow(cx, instance.project_id, &growth, false).await?;
     let ids: Vec<MemberId> = (0..count).map(|_| cx.platform.env.id()).collect();
     let (one, bulk) = definitions_for(Verb::Add);
     let definition = if ids.len() == 1 { one } else { bulk };
     let touched: Vec<String> = ids.iter().map(ToString::to_string).collect();
-    let mut plan = Begin::plan(definition, &touched, deadline_at);
+    let mut plan = operation::plan(definition, &touched, deadline_at);
     plan.capacity = named.is_none().then(|| instance::times(each, count));
     let existing = body.dry_run.unwrap_or(false).then(|| vec![instance.name.clone()]);
     let exclusive = shape_word(&instance.shape) == muster_manifest::Shape::Baremetal;
     let (project_id, release) = (instance.project_id, instance.app_version_id);
     plan_growth(cx, project_id, release, exclusive, &growth, existing, &mut plan).await?;
-    let told = json!({"name": instance.name, "component_key": key, "count": count,
+    let event_data = json!({"name": instance.name, "component_key": key, "count": count,
                       "reason": body.reason.clone().unwrap_or_default()});
-    let begun = Begin {
+    let submission = Submission {
         definition,
         scope: instance.scope(),
-        subject_kind: "instance",
-        subject_id: instance.id.uuid(),
-        subject: instance.id.to_string(),
-        name: instance.name.clone(),
-        path: instance::path(&instance),
+        subject: instance::subject(&instance),
         exclusive_locks: Vec::new(),
         shared_locks: vec![instance.id.uuid()],
         items: Vec::new(),
         input: json!({"app_version_id": instance.app_version_id, "capacity": each, "shape": instance.shape,
                       "reason": body.reason.unwrap_or_default()}),
         deadline_at,
-        told,
+        event_data,
         before: Some(json!({"desired": component.desired})),
         event: EventType::OperationAccepted,
         supersedes: Vec::new(),
         plan,
         dry_run: body.dry_run.unwrap_or(false),
     };
-    let begun = match ids.as_slice() {
-        [only] => Begin {
-            subject_kind: "member",
-            subject_id: only.uuid(),
-            subject: only.to_string(),
+    let submission = match ids.as_slice() {
+        [only] => Submission {
+            subject: Subject {
+                kind: "member",
+                uuid: only.uuid(),
+                id: only.to_string(),
+                ..submission.subject
+            },
             exclusive_locks: vec![only.uuid()],
-            ..begun
+            ..submission
         },
-        _ => begun,
+        _ => submission,
     };
     let allocation_id = named.map(|allocation| allocation.id);
-    let write = Write { cx: cx.clone(), instance, said: said.clone(), ids, allocation_id };
-    Ok(begin(cx, begun, move |tx, operation| Box::pin(write.write(tx, operation))))
+    let write = Write { cx: cx.clone(), instance, declared: declared.clone(), ids, allocation_id };
+    Ok(submit_with(cx, submission, move |tx, operation| Box::pin(write.write(tx, operation))))
 }
 
 /// Ensures that the component may have this many members.
-fn ensure_count_within_max(said: &Said, desired: i64) -> Result<()> {
-    if desired <= said.count.max {
+fn ensure_count_within_max(declared: &ComponentManifest, desired: i64) -> Result<()> {
+    if desired <= declared.count.max {
         return Ok(());
     }
-    let why = format!("{} can have {} members, but {desired} would be desired", said.key, said.count.max);
+    let why =
+        format!("{} can have {} members, but {desired} would be desired", declared.key, declared.count.max);
     Err(Problem::field("/count", why))
 }
 
@@ -162,18 +162,18 @@ async fn ensure_fits(
 struct Write {
     cx: Cx,
     instance: Instance,
-    said: Said,
+    declared: ComponentManifest,
     ids: Vec<MemberId>,
     allocation_id: Option<AllocationId>,
 }
 
 impl Write {
     async fn write(self, tx: &mut Tx, operation: &mut Operation) -> Wrote {
-        let key = &self.said.key;
+        let key = &self.declared.key;
         let count = i64::try_from(self.ids.len()).unwrap_or(i64::MAX);
         tx.component_ensure(self.instance.id, key).await?;
         let component = tx.component_want(self.instance.id, key, count, count).await?;
-        ensure_count_within_max(&self.said, component.desired)?;
+        ensure_count_within_max(&self.declared, component.desired)?;
         let (mut told, mut members) = (Vec::new(), Vec::new());
         for (index, id) in (1..).zip(&self.ids) {
             let member = requested(Wanted {
@@ -192,7 +192,7 @@ impl Write {
         }
         match members.as_slice() {
             [only] => operation.subject_name = only.name.clone(),
-            _ => operation.items = members.iter().map(part_of).collect(),
+            _ => operation.items = members.iter().map(item_of).collect(),
         }
         Ok(told)
     }

@@ -28,7 +28,7 @@ use std::collections::BTreeSet;
 use jiff::Timestamp;
 use muster_api::member as api;
 use muster_db::MemberPlace;
-use muster_ids::{AllocationId, MemberId, OperationId};
+use muster_ids::{AllocationId, MemberId, OperationId, TypedId as _};
 use muster_model::assess::HealthReason;
 use muster_model::cell::Network;
 use muster_model::event::EventType;
@@ -38,11 +38,23 @@ use serde_json::json;
 
 use crate::adapter_step::object;
 use crate::instance::{health, shape};
+use crate::operation::Subject;
 use crate::outbox::EventDraft;
 
 /// Returns the members with a dead cell, as reported by their nodes' agents. They do not count as active.
 pub(crate) fn lost_members(places: &[MemberPlace]) -> BTreeSet<MemberId> {
     places.iter().filter(|place| place.dead_since.is_some()).map(|place| place.member_id).collect()
+}
+
+/// Returns the subject of an operation on a member.
+fn subject(member: &Member) -> Subject {
+    Subject {
+        kind: "member",
+        uuid: member.id.uuid(),
+        id: member.id.to_string(),
+        name: member.name.clone(),
+        path: path(member),
+    }
 }
 
 pub(crate) fn path(member: &Member) -> String {
@@ -183,7 +195,7 @@ pub(crate) fn requested_told(member: &Member) -> EventDraft {
 
 #[cfg(test)]
 pub(crate) mod tests {
-    use muster_engine::{Open, open};
+    use muster_engine::{OperationRequest, accept};
     use muster_ids::Env;
     use muster_manifest::{Component, Manifest};
     use muster_model::Scope;
@@ -249,9 +261,9 @@ pub(crate) mod tests {
     /// An empty operation of a kind.
     pub(crate) fn operation(env: &Env, kind: &str) -> Operation {
         let definition = muster_engine::definition(kind).expect("a known kind");
-        open(
+        accept(
             definition,
-            Open {
+            OperationRequest {
                 id: env.id(),
                 scope: Scope::Project(env.id(), env.id()),
                 subject_kind: "instance",

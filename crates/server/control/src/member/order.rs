@@ -20,11 +20,11 @@ use serde_json::json;
 use super::moved::replaced_items;
 use super::successor::Successors;
 use super::suits::Circumstances;
-use super::{lost_members, path, quorum, suits};
+use super::{lost_members, quorum, subject, suits};
 use crate::artifact::{Start, ensure_release_startable};
 use crate::commit::WriteError;
 use crate::instance::{self, manifest_of};
-use crate::operation::{Begin, begin, deadline, part_of};
+use crate::operation::{self, Submission, deadline, item_of, submit_with};
 use crate::refuse::{Result, refuse};
 use crate::{Commit, Cx};
 
@@ -102,38 +102,30 @@ pub(super) async fn order(cx: &Cx, project: &str, reference: &str, order: Order)
     let definition = if members.len() == 1 { one } else { bulk };
     let reason = order.reason.unwrap_or_default();
     let names: Vec<&str> = members.iter().map(|member| member.name.as_str()).collect();
-    let mut plan = Begin::plan(definition, &touched, deadline_at);
+    let mut plan = operation::plan(definition, &touched, deadline_at);
     if order.dry_run && order.verb == Verb::Replace {
         plan.items = replaced_items(cx, &members, &instance, &manifest, &components, &unheard).await?;
     }
-    let told = json!({"name": instance.name, "members": names, "reason": reason, "force": order.force});
-    let common = Begin {
+    let event_data = json!({"name": instance.name, "members": names, "reason": reason, "force": order.force});
+    let common = Submission {
         definition,
         scope: instance.scope(),
-        subject_kind: "instance",
-        subject_id: instance.id.uuid(),
-        subject: instance.id.to_string(),
-        name: instance.name.clone(),
-        path: instance::path(&instance),
+        subject: instance::subject(&instance),
         exclusive_locks: Vec::new(),
         shared_locks: vec![instance.id.uuid()],
-        items: members.iter().map(part_of).collect(),
+        items: members.iter().map(item_of).collect(),
         input: json!({"reason": reason, "force": order.force}),
         deadline_at,
-        told,
+        event_data,
         before: Some(json!({"members": members.iter().map(member_before).collect::<Vec<_>>()})),
         event: EventType::OperationAccepted,
         supersedes: superseded.clone(),
         plan,
         dry_run: order.dry_run,
     };
-    let begun = match members.as_slice() {
-        [only] => Begin {
-            subject_kind: "member",
-            subject_id: only.id.uuid(),
-            subject: only.id.to_string(),
-            name: only.name.clone(),
-            path: path(only),
+    let submission = match members.as_slice() {
+        [only] => Submission {
+            subject: subject(only),
             exclusive_locks: vec![only.id.uuid()],
             items: Vec::new(),
             ..common
@@ -146,9 +138,9 @@ pub(super) async fn order(cx: &Cx, project: &str, reference: &str, order: Order)
         components,
         unreachable: unheard,
     });
-    let begun = match &successors {
-        Some(successors) => Begin { input: successors.input(order.force, &reason), ..begun },
-        None => begun,
+    let submission = match &successors {
+        Some(successors) => Submission { input: successors.input(order.force, &reason), ..submission },
+        None => submission,
     };
     let cx_of = cx.clone();
     let write = Write {
@@ -163,7 +155,7 @@ pub(super) async fn order(cx: &Cx, project: &str, reference: &str, order: Order)
         superseded,
         successors,
     };
-    Ok(begin(cx, begun, move |tx, operation| Box::pin(write.write(tx, operation))))
+    Ok(submit_with(cx, submission, move |tx, operation| Box::pin(write.write(tx, operation))))
 }
 
 /// Ensures that the app supports the verb.

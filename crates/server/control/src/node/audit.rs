@@ -4,11 +4,10 @@ use muster_api::node::NodeAudit;
 use muster_api::{Code, Problem};
 use muster_authz::Permission;
 use muster_engine::node::AUDIT;
-use muster_ids::TypedId as _;
 use muster_model::Scope;
 use serde_json::json;
 
-use crate::operation::{Start, start};
+use crate::operation::{Submission, submit};
 use crate::refuse::Result;
 use crate::{Commit, Cx};
 
@@ -21,23 +20,14 @@ pub async fn audit(cx: &Cx, reference: &str, body: NodeAudit) -> Result<Commit> 
     }
     let repair = body.repair.unwrap_or(false);
     let deadline_at = cx.now + cx.platform.engine.timing().create;
-    Ok(start(
+    Ok(submit(
         cx,
-        Start {
-            definition: &AUDIT,
-            scope: Scope::Platform,
-            subject_kind: "node",
-            subject_id: node.id.uuid(),
-            subject: node.id.to_string(),
-            path: super::path(&node),
+        Submission {
             input: json!({"repair": repair}),
-            deadline_at,
-            told: json!({"name": node.name, "repair": repair}),
-            before: json!({"state": node.state, "cordoned": node.cordoned, "draining": node.draining}),
-            capacity: None,
-            supersedes: Vec::new(),
+            event_data: json!({"name": node.name, "repair": repair}),
+            before: Some(json!({"state": node.state, "cordoned": node.cordoned, "draining": node.draining})),
             dry_run: body.dry_run.unwrap_or(false),
-            name: node.name,
+            ..Submission::on(&AUDIT, Scope::Platform, super::subject(&node), deadline_at)
         },
     ))
 }

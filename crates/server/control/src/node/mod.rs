@@ -34,10 +34,22 @@ use serde_json::Value;
 use crate::Cx;
 use crate::capacity::amounts;
 use crate::commit::WriteError;
+use crate::operation::Subject;
 use crate::refuse::{Result, refuse};
 
 /// Number of queued operations to wake when a node becomes usable: about as many as one node could take.
 const QUEUED: i64 = 64;
+
+/// Returns the subject of an operation on a node.
+fn subject(node: &Node) -> Subject {
+    Subject {
+        kind: "node",
+        uuid: node.id.uuid(),
+        id: node.id.to_string(),
+        name: node.name.clone(),
+        path: path(node),
+    }
+}
 
 /// Returns a node's view for lists and commands; `get` adds details.
 pub(crate) fn view(node: &Node) -> api::Node {

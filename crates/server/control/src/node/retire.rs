@@ -4,12 +4,11 @@ use muster_api::node::NodeRetire;
 use muster_api::{Code, Problem};
 use muster_authz::Permission;
 use muster_engine::node::RETIRE;
-use muster_ids::TypedId as _;
 use muster_model::Scope;
 use muster_model::node::NodeState;
 use serde_json::json;
 
-use crate::operation::{Start, start};
+use crate::operation::{Submission, submit};
 use crate::refuse::Result;
 use crate::{Commit, Cx};
 
@@ -45,23 +44,14 @@ pub async fn retire(cx: &Cx, reference: &str, body: NodeRetire) -> Result<Commit
         Some(word) => json!({"attest": word}),
         None => json!({}),
     };
-    Ok(start(
+    Ok(submit(
         cx,
-        Start {
-            definition: &RETIRE,
-            scope: Scope::Platform,
-            subject_kind: "node",
-            subject_id: node.id.uuid(),
-            subject: node.id.to_string(),
-            path: super::path(&node),
+        Submission {
             input,
-            deadline_at,
-            told: json!({"name": node.name, "attested": body.attest.is_some()}),
-            before: json!({"state": node.state, "cordoned": node.cordoned, "draining": node.draining}),
-            capacity: None,
-            supersedes: Vec::new(),
+            event_data: json!({"name": node.name, "attested": body.attest.is_some()}),
+            before: Some(json!({"state": node.state, "cordoned": node.cordoned, "draining": node.draining})),
             dry_run: body.dry_run.unwrap_or(false),
-            name: node.name,
+            ..Submission::on(&RETIRE, Scope::Platform, super::subject(&node), deadline_at)
         },
     ))
 }

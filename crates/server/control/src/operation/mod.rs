@@ -1,13 +1,12 @@
 //! Operations in the API.
 
-mod begin;
 mod blocked_children;
 mod cancel;
 mod evidence;
 mod get;
 mod list;
 mod resolve;
-mod start;
+mod submit;
 mod take_up;
 
 pub use cancel::cancel;
@@ -15,9 +14,8 @@ pub use get::get;
 pub use list::list;
 pub use resolve::resolve;
 
-pub use begin::part_of;
-pub(crate) use begin::{Begin, Wrote, begin, deadline};
-pub(crate) use start::{Start, start, start_with, started};
+pub use submit::item_of;
+pub(crate) use submit::{Subject, Submission, Wrote, deadline, started, submit, submit_with};
 pub(crate) use take_up::take_up;
 
 use crate::Cx;

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use serde_json::json;
 
 use super::*;
-use crate::{KINDS, Open, open, resolve};
+use crate::{KINDS, OperationRequest, accept, resolve};
 
 /// An event in the life of an operation.
 #[derive(Debug, Clone)]
@@ -56,9 +56,9 @@ fn outcome(happens: &Happens, now: Timestamp) -> Option<StepOutcome> {
 
 fn opened(definition: &Definition, now: Timestamp) -> Operation {
     let env = Env::for_tests(1);
-    let mut operation = open(
+    let mut operation = accept(
         definition,
-        Open {
+        OperationRequest {
             id: env.id(),
             scope: muster_model::Scope::Platform,
             subject_kind: "node",

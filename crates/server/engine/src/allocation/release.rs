@@ -18,7 +18,7 @@ use super::verify_wiped::VERIFY_WIPED;
 use super::wipe::WIPE;
 use crate::advance::at_step;
 use crate::definition::{Abandon, AtDeadline, Definition, OnFailure, nothing_to_settle};
-use crate::{Open, Timing, open, supersede};
+use crate::{OperationRequest, Timing, accept, supersede};
 
 /// `allocation.release`. It cannot be rolled back: a stuck one is blocked.
 pub const RELEASE: Definition = Definition {
@@ -68,9 +68,9 @@ pub async fn open_release(
     timing: &Timing,
     now: Timestamp,
 ) -> Result<Operation> {
-    let mut release = open(
+    let mut release = accept(
         &RELEASE,
-        Open {
+        OperationRequest {
             id: env.id(),
             scope: allocation.scope(),
             subject_kind: "allocation",

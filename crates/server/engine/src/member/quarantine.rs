@@ -16,7 +16,7 @@ use crate::advance::is_of_quarantine;
 use crate::allocation::attested;
 use crate::proof::cell_of;
 use crate::step_outcome::QUARANTINED;
-use crate::{Definition, Open, StepAction, StepCx, StepOutcome, open};
+use crate::{Definition, OperationRequest, StepAction, StepCx, StepOutcome, accept};
 
 /// Returns what a forced removal does instead of waiting for an unreachable node, if that is its case: it cuts the member
 /// off, then ends.
@@ -71,9 +71,9 @@ pub(crate) fn remainder(
     subject_kind: &'static str,
 ) -> Operation {
     let tenants = cx.operation;
-    open(
+    accept(
         definition,
-        Open {
+        OperationRequest {
             id: cx.env.id(),
             scope: tenants.scope(),
             subject_kind,

@@ -2,7 +2,7 @@
 
 use jiff::SignedDuration;
 use muster_db::{Store, Tx};
-use muster_engine::{Definition, Open, instance, member, members, open, supersede};
+use muster_engine::{Definition, OperationRequest, accept, instance, member, members, supersede};
 use muster_ids::{
     AppId, AppVersionId, Env, InstanceId, MemberId, OperationId, ServiceAccountId, TypedId as _,
 };
@@ -255,9 +255,9 @@ impl Rig {
         self.clock.advance(SignedDuration::from_millis(1));
         let now = self.env.now();
         let bulk = definition.kind.starts_with("members.");
-        open(
+        accept(
             definition,
-            Open {
+            OperationRequest {
                 id: self.env.id(),
                 scope: muster_model::Scope::Project(self.project.tenant_id, self.project.id),
                 subject_kind: subject.0,

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use jiff::SignedDuration;
 use muster_db::{Joining, Store};
-use muster_engine::{Definition, Engine, Hooks, Open, Strike, Timing, open};
+use muster_engine::{Definition, Engine, Hooks, OperationRequest, Strike, Timing, accept};
 use muster_ids::{
     AllocationId, CellId, Env, ManualClock, NetworkId, NodeId, OperationId, SeededEntropy, SlotId, TypedId,
 };
@@ -215,9 +215,9 @@ impl Rig {
             "node" => muster_model::Scope::Platform,
             _ => muster_model::Scope::Project(self.project.tenant_id, self.project.id),
         };
-        open(
+        accept(
             definition,
-            Open {
+            OperationRequest {
                 id: self.env.id(),
                 scope,
                 subject_kind,

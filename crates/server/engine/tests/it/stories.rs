@@ -190,9 +190,9 @@ async fn release_now(rig: &Rig, id: muster_ids::AllocationId) -> muster_ids::Ope
     let mut parent = old[0].clone();
     parent.parent_id = None;
     let mut tx = rig.store.begin().await.unwrap();
-    let mut release = muster_engine::open(
+    let mut release = muster_engine::accept(
         &RELEASE,
-        muster_engine::Open {
+        muster_engine::OperationRequest {
             id: rig.env.id(),
             scope: allocation.scope(),
             subject_kind: "allocation",
