@@ -54,7 +54,7 @@ mod tests {
         ];
         steps.iter_mut().for_each(row);
         let expected = "\
-VERB   MEMBER  STATE   HOLDER  LEASE ENDS  ATTEMPTS  SAYS                   ID
+VERB   MEMBER  STATE   HOLDER  LEASE ENDS  ATTEMPTS  MESSAGE                ID
 join   mem_1   leased  kit-1   in 23 s     2         40% waits for the hub  ast_1
 drain  mem_2   failed  kit-1               1         busy                   ast_2
 ";
