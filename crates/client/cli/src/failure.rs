@@ -2,10 +2,10 @@
 //! (`docs/reference/cli.md`).
 
 use muster_sdk::describe::{Description, Endpoint};
-use muster_sdk::{Error, Problem};
+use muster_sdk::{Error, FieldError, Problem};
 use serde_json::{Value, json};
 
-use crate::flags::is_place;
+use crate::flags::{is_place, typed_for};
 use crate::printable::{printable, printable_json};
 use crate::words::{Words, kebab};
 
@@ -133,12 +133,19 @@ impl Failure {
     }
 
     fn problem(operation: Option<&Endpoint>, problem: Box<Problem>) -> Self {
-        let mut failure = Self::new(exit_of(problem.status), &problem.code, problem.detail.clone());
+        let told = |fault: &FieldError| format!("{}: {}", flag(operation, &fault.pointer), fault.detail);
+        // A problem with one field has its location before the detail.
+        let only = match problem.errors.as_slice() {
+            [fault] if problem.detail == format!("{}: {}", fault.pointer, fault.detail) => Some(told(fault)),
+            _ => None,
+        };
+        let detail = only.unwrap_or_else(|| problem.detail.clone());
+        let mut failure = Self::new(exit_of(problem.status), &problem.code, detail);
         failure.lines = problem
             .errors
             .iter()
             .filter(|fault| !problem.detail.contains(&fault.detail) || problem.errors.len() > 1)
-            .map(|fault| format!("{}: {}", flag(&fault.pointer), fault.detail))
+            .map(told)
             .collect();
         failure.next = advice(operation, &problem);
         failure.problem = Some(problem);
@@ -202,12 +209,19 @@ pub(crate) fn exit_of(status: u16) -> Exit {
     }
 }
 
-/// Converts a location in a request to the name of its flag.
-fn flag(pointer: &str) -> String {
+/// Converts a location in a request to the argument that a user typed for it.
+fn flag(operation: Option<&Endpoint>, pointer: &str) -> String {
     let name = pointer.strip_prefix("query/").or_else(|| pointer.strip_prefix('/'));
-    match name {
-        Some(name) if !name.is_empty() && !name.contains('/') => format!("--{}", kebab(name)),
-        _ => pointer.to_owned(),
+    let Some(name) = name.filter(|name| !name.is_empty()) else { return pointer.to_owned() };
+    let (field, inside) = name.split_once('/').map_or((name, None), |(field, rest)| (field, Some(rest)));
+    let typed = operation.filter(|_| pointer.starts_with('/')).and_then(|it| typed_for(it, field));
+    match (typed, inside) {
+        (Some(typed), None) => typed,
+        // The position in a list is that of the argument among its equals.
+        (Some(typed), Some(inside)) if inside.starts_with(|first: char| first.is_ascii_digit()) => typed,
+        (Some(typed), Some(inside)) => format!("{typed} (/{inside})"),
+        (None, None) => format!("--{}", kebab(field)),
+        (None, Some(_)) => pointer.to_owned(),
     }
 }
 
@@ -371,6 +385,38 @@ mod tests {
         assert!(refused(409, "name_taken", "project_create").as_text().contains("`muster project list`"));
         assert!(refused(409, "not_empty", "tenant_delete").as_text().contains("--cascade"));
         assert!(!refused(409, "not_empty", "user_delete").as_text().contains("--cascade"));
+    }
+
+    #[test]
+    fn an_error_about_a_field_names_the_argument_that_was_typed() {
+        let said = |id: &str, pointer: &str| {
+            let problem = json!({"status": 400, "code": "invalid_request", "detail": format!("{pointer}: no"),
+                                 "errors": [{"pointer": pointer, "detail": "no"}]});
+            let problem: Problem = serde_json::from_value(problem).unwrap();
+            let operation = Description::embedded().endpoint(id);
+            assert!(operation.is_some(), "{id}");
+            let text = Failure::call(operation, Error::Problem(Box::new(problem))).as_text();
+            text.lines().next().unwrap_or_default().to_owned()
+        };
+        let cases = [
+            ("allocation_create", "/wait_until", "--wait-until"),
+            ("allocation_create", "/name", "NAME"),
+            ("allocation_create", "/labels", "--label"),
+            ("instance_scale", "/components/0/component_key", "--set"),
+            ("instance_scale", "/ready_until", "--ready-until"),
+            ("instance_create", "/config/rate", "--config (/rate)"),
+            ("instance_create", "/app", "APP"),
+            ("member_remove", "/members/1", "MEMBER"),
+            ("member_add", "/component_key", "COMPONENT"),
+            ("cell_create", "/spec/ingress/0/node_port", "--spec (/ingress/0/node_port)"),
+            ("user_create", "/password", "--password-file"),
+            ("allocation_list", "query/page_size", "--page-size"),
+            // No flag leads there: only a whole body can contain it.
+            ("allocation_create", "/unheard/of", "/unheard/of"),
+        ];
+        for (id, pointer, typed) in cases {
+            assert_eq!(said(id, pointer), format!("error: {typed}: no"), "{id} {pointer}");
+        }
     }
 
     #[test]

@@ -6,7 +6,7 @@ use muster_sdk::describe::{Endpoint, Field, FieldKind};
 use crate::contract::Contract;
 use crate::forms;
 use crate::member;
-use crate::naming::naming;
+use crate::naming::{naming, word};
 use crate::secret;
 use crate::words::{Words, kebab};
 
@@ -73,6 +73,20 @@ pub(crate) fn arguments(operation: &Endpoint) -> Vec<Arg> {
         arguments.push(Arg::new("if-match").long("if-match").value_name("VERSION").help(help));
     }
     arguments
+}
+
+/// Returns the argument that fills a field of the body, as a user types it: `--wait-until`, `MEMBER`, `--set`. None for a
+/// field that the command does not have.
+pub(crate) fn typed_for(operation: &Endpoint, name: &str) -> Option<String> {
+    let field = operation.body_fields.iter().flatten().find(|field| field.name == name)?;
+    if naming(operation).is_some_and(|positional| positional.name == name) {
+        return Some(word(field));
+    }
+    let arguments = match forms::of(operation, field) {
+        Some(form) => form.arguments(field),
+        None => vec![body_flag(operation, field)],
+    };
+    arguments.iter().find_map(Arg::get_long).map(|long| format!("--{long}"))
 }
 
 /// Reports whether a path parameter is only the scope: the tenant or project that contains the resource. Its default

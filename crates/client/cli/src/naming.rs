@@ -70,7 +70,7 @@ pub(crate) fn with_name(command: Command, operation: &Endpoint, words: &str) -> 
 }
 
 /// Returns `MEMBER` for `members`, `COMPONENT` for `component_key`.
-fn word(field: &Field) -> String {
+pub(crate) fn word(field: &Field) -> String {
     let name = match field.kind {
         FieldKind::Texts => field.name.strip_suffix('s').unwrap_or(&field.name),
         _ => field.name.strip_suffix("_key").unwrap_or(&field.name),

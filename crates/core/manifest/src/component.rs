@@ -58,8 +58,8 @@ pub struct Component {
     #[schema(required = false)]
     pub restart: CellRestart,
     /// Seconds without contact to the platform after which the node's agent destroys the member's cell, keeping its state
-    /// directories; a replacement waits for twice as long after the node was found unreachable. This needs a running agent:
-    /// without one, nothing stops the cell.
+    /// directories; a replacement waits for at least twice as long after the node was found unreachable. This needs a running
+    /// agent: without one, nothing stops the cell.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     #[schema(required = false, nullable = false, minimum = 5, maximum = 86400)]
     pub stop_after_partition: Option<u32>,

@@ -90,6 +90,19 @@ impl Database {
         self.folder.path().to_owned()
     }
 
+    /// Waits until a session of this PostgreSQL database waits for a lock of another; fails after ten seconds. A test that
+    /// holds the lock can then change what the session has read before.
+    pub async fn until_a_session_waits_for_a_lock(&self) {
+        let Location::Postgres(url) = &self.location else { panic!("SQLite does not tell") };
+        for _ in 0..500 {
+            if server::lock_waiters(url).await > 0 {
+                return;
+            }
+            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+        }
+        panic!("no session waits for a lock");
+    }
+
     /// Opens it.
     pub async fn open(&self) -> Store {
         Store::open(&self.location, 16).await.expect("a fresh database opens")

@@ -1,5 +1,6 @@
 //! The driver that provisions sandboxes and cells: real or simulated. The rest of an agent is the same for both.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -79,6 +80,14 @@ impl Driver {
         match self {
             Self::Simulated(driver) => Ok(driver.places()),
             Self::Real(driver) => driver.places(),
+        }
+    }
+
+    /// Returns the directories of the machine in which it works.
+    pub(crate) fn folders(&self) -> Vec<PathBuf> {
+        match self {
+            Self::Simulated(_) => Vec::new(),
+            Self::Real(driver) => driver.folders(),
         }
     }
 

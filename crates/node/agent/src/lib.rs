@@ -8,6 +8,7 @@ mod error;
 mod fake_gpus;
 mod fence;
 mod folder;
+mod host_path;
 mod identity;
 pub mod inventory;
 mod join;

@@ -1,5 +1,6 @@
 //! A running node: the state shared by its loops, each in a file of its own: poll, work, report, renew, look.
 
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
 use muster_ids::Env;
@@ -10,6 +11,7 @@ use crate::dial::Dial;
 use crate::driver::Driver;
 use crate::fence::Fences;
 use crate::folder::Folder;
+use crate::host_path::HostPaths;
 use crate::identity::Identity;
 use crate::lanes::{Job, Lanes};
 use crate::link::CallError;
@@ -78,6 +80,8 @@ pub(crate) struct Running {
     pub(crate) tasks_only_until: Mutex<Option<tokio::time::Instant>>,
     /// Last response of the server, including those to an earlier agent process.
     pub(crate) heard: Mutex<Heard>,
+    /// Paths that no message for tenants may contain.
+    pub(crate) host_paths: HostPaths,
     /// Digest of the hardware last reported to the server.
     pub(crate) told_digest: Mutex<String>,
     pub(crate) phase: watch::Sender<Phase>,
@@ -94,6 +98,8 @@ impl Running {
         let config = trust::joined(&identity, &env)?;
         driver.leave(false);
         let heard = Heard::remembered(&folder);
+        let folders = driver.folders();
+        let host_paths = HostPaths::new(folders.iter().map(PathBuf::as_path).chain([folder.path()]));
         Ok(Self {
             dial: Dial::new(identity.node.server.parse()?, config, env.clone(), cut),
             fences: Mutex::new(Fences::open(&folder)?),
@@ -110,6 +116,7 @@ impl Running {
             observed: Mutex::default(),
             tasks_only_until: Mutex::default(),
             heard: Mutex::new(heard),
+            host_paths,
             told_digest: Mutex::default(),
             folder,
             machine,

@@ -47,8 +47,10 @@ pub(crate) async fn observing(node: &Running) -> Result<Infallible, AgentError> 
                 continue;
             }
         };
-        let found: BTreeMap<CellId, CellObservation> =
-            found.into_iter().map(|status| (status.cell.cell_id, observation(status, &boot_id))).collect();
+        let found: BTreeMap<CellId, CellObservation> = found
+            .into_iter()
+            .map(|status| (status.cell.cell_id, observation(node, status, &boot_id)))
+            .collect();
         let changed: Vec<CellObservation> = found
             .iter()
             .filter(|(id, one)| known.get(*id) != Some(*one))
@@ -81,14 +83,16 @@ pub(crate) async fn observing(node: &Running) -> Result<Infallible, AgentError> 
     }
 }
 
-fn observation(status: CellStatus, boot_id: &str) -> CellObservation {
+fn observation(node: &Running, status: CellStatus, boot_id: &str) -> CellObservation {
+    let paths = &node.host_paths;
     // The PID changes with each start and only matters on the node.
-    let services = status.services.into_iter().map(|service| ServiceFindings { pid: 0, ..service }).collect();
+    let services = paths.remove_from_services(status.services).into_iter();
+    let services = services.map(|service| ServiceFindings { pid: 0, ..service }).collect();
     CellObservation {
         cell: status.cell,
         alive: status.alive,
         boot_id: boot_id.to_owned(),
         services,
-        message: status.message,
+        message: status.message.map(|message| paths.remove_from(&message)),
     }
 }

@@ -1,7 +1,7 @@
 //! Self-fencing: the node destroys cells with a partition limit after that long without contact to the platform.
 //!
-//! The platform waits for twice the limit before it replaces such a cell. A healthy node gets a response to every poll, so a
-//! limit shorter than two polls is raised to two.
+//! The platform waits before it replaces such a cell, for a time that it computes from the rules here (`self_fencing.rs` of
+//! the engine). A healthy node gets a response to every poll, so a limit shorter than two polls is raised to two.
 //!
 //! The cells are killed first, all of them and without a grace period, because a replacement may already be running. Their
 //! remains are then removed like those of a stale copy, each in its allocation's queue. State directories are kept: a lost

@@ -161,14 +161,19 @@ fn report(node: &Running, task: &Task, outcome: Result<Findings, Undone>) -> Rep
     let (id, kind, correlation_id) = (task.id, task.kind, &task.correlation_id);
     let (ending, findings, message) = match outcome {
         Ok(findings) => {
-            let findings = without_nul(findings);
+            let mut findings = without_nul(findings);
+            if let Some(cell) = &mut findings.cell {
+                cell.services = node.host_paths.remove_from_services(std::mem::take(&mut cell.services));
+            }
             tracing::info!(task = %id, ?kind, correlation_id, "done");
             (Ending::Done, findings, None)
         }
         Err(Undone { why, refusal }) => {
             tracing::warn!(task = %id, ?kind, correlation_id, why, ?refusal, "not done");
             let findings = Findings { refusal, ..Findings::default() };
-            (Ending::Failed, findings, Some(why.replace('\0', "\u{fffd}")))
+            // The log line above has the whole reason; a tenant reads this one.
+            let why = node.host_paths.remove_from(&why).replace('\0', "\u{fffd}");
+            (Ending::Failed, findings, Some(why))
         }
     };
     node.driver.before_report(kind);

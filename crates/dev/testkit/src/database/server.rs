@@ -118,6 +118,17 @@ async fn exists(connection: &mut PgConnection, name: &str) -> sqlx::Result<bool>
         .await
 }
 
+/// Returns the number of sessions in a database that wait for a lock of another.
+pub(super) async fn lock_waiters(url: &str) -> i64 {
+    let mut connection = PgConnection::connect(url).await.expect("PostgreSQL can be reached");
+    sqlx::query_scalar(
+        "SELECT COUNT(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'",
+    )
+    .fetch_one(&mut connection)
+    .await
+    .expect("PostgreSQL lists its sessions")
+}
+
 /// Creates the template unless it exists: once, by the first process. It is migrated under another name, so that a partial
 /// one is never mistaken for it, and then closed to connections, because a connected database cannot be copied.
 async fn ensure_template(connection: &mut PgConnection, template: &str) -> sqlx::Result<()> {

@@ -18,6 +18,7 @@ mod survey;
 
 use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
+use std::path::PathBuf;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -123,6 +124,12 @@ impl Driver {
         driver.remount();
         driver.clear_aside();
         Ok(driver)
+    }
+
+    /// Returns the directories of the machine in which it works.
+    pub(crate) fn folders(&self) -> Vec<PathBuf> {
+        let given = [Some(&self.settings.folder), Some(&self.settings.run), self.settings.images.as_ref()];
+        given.into_iter().chain([self.settings.shared_files.as_ref()]).flatten().cloned().collect()
     }
 
     /// Reports whether this incarnation of a cell is running.

@@ -81,7 +81,7 @@ fn report(node: &Running, task: &Task, joined: Result<(), String>) {
         generation: task.generation,
         ending: if joined.is_ok() { Ending::Done } else { Ending::Failed },
         findings: Findings::default(),
-        message: joined.err(),
+        message: joined.err().map(|why| node.host_paths.remove_from(&why)),
     });
 }
 

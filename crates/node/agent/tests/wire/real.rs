@@ -167,3 +167,23 @@ async fn an_image_is_pulled_unpacked_and_guarded_and_secrets_are_in_the_cell_alo
     let left = cell_of(&looked[0]);
     assert!(!left.present && left.left.is_empty(), "{left:?}");
 }
+
+/// The message of a failed task reaches tenants: it names no path of the machine.
+#[tokio::test]
+async fn the_reason_of_a_failure_names_no_path_of_the_node() {
+    let server = Server::start().await;
+    let machine = Machine::joined(&server).await;
+    let settings = settings(&machine);
+    let _groups = Groups(settings.key.clone());
+    let disks = settings.folder.join("disks");
+    let driver = real::Driver::open(settings, &machine.env).unwrap();
+    let running = machine.start_with(Driver::Real(Arc::new(driver)));
+    // A file where the agent keeps its disks: no sandbox can be created.
+    std::fs::remove_dir_all(&disks).unwrap();
+    std::fs::write(&disks, "").unwrap();
+    let failed = reported(&server, vec![prepare(&machine, machine.env.id())]).await;
+    kill(running).await;
+    let (_, message) = refusal(&failed[0]);
+    assert!(message.contains("[a path on the node]"), "{message}");
+    assert!(!message.contains(machine.path().to_str().unwrap()), "{message}");
+}

@@ -223,9 +223,13 @@ async fn announced(tx: &mut Tx, ids: &[MemberId]) -> muster_db::Result<()> {
 }
 
 fn told(event: EventType, of: &Instance, member: &Member, verb: Verb) -> EventDraft {
+    // Each command in full, so that the command line's test of every advised command finds it.
+    let advice = match verb {
+        Verb::Recover => format!("muster member recover {} {}", of.name, member.name),
+        _ => format!("muster member replace {} {}", of.name, member.name),
+    };
     let data = json!({"name": of.name, "member_id": member.id, "member": member.name, "incarnation": member.incarnation,
-                      "message": member.health_message,
-                      "advice": format!("muster member {} {} {}", verb.as_str(), of.name, member.name)});
+                      "message": member.health_message, "advice": advice});
     (event, instance::path(of), data)
 }
 

@@ -237,11 +237,13 @@ fn choose(
     operations: &[Operation],
 ) -> Result<Vec<Member>> {
     let (leaving, going) = (quorum::leaving(operations), quorum::going(operations));
+    // A replaced member leaves with its replacement: to choose it would remove none of the surplus.
+    let replaced = quorum::replacing(operations, &BTreeSet::new());
+    let stays = |member: &Member| !going.contains(&member.id) && !replaced.contains(&member.id);
     let mut chosen = Vec::new();
     for change in changes.iter().filter(|change| change.more < 0) {
         let fewer = usize::try_from(-change.more).unwrap_or_default();
-        let of_it =
-            living.iter().filter(|member| member.component_key == change.key && !going.contains(&member.id));
+        let of_it = living.iter().filter(|member| member.component_key == change.key && stays(member));
         let desired = usize::try_from(change.desired).unwrap_or_default();
         let out = removed(of_it.cloned().collect(), fewer, desired, now);
         let without: BTreeSet<MemberId> = out.iter().map(|member| member.id).collect();

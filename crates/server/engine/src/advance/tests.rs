@@ -147,16 +147,24 @@ proptest! {
         let mut operation = opened(definition, now);
         operation.state = OperationState::Running;
         let mut past_return = false;
+        // Kept by the test itself: what the operation records of these is what `turn` decides by.
+        let (mut accepted, mut quarantined, mut cancelled) = (false, false, false);
         // After the random events every step succeeds, and the operation must end.
         let well = std::iter::repeat_n(Happens::Done, 40).flat_map(|done| [Happens::ResolveAction(0), done]);
         for happens in story.into_iter().chain(well) {
             match &happens {
                 Happens::Passes(seconds) => now += SignedDuration::from_secs(*seconds),
-                Happens::Cancel => operation.cancel_requested = true,
+                Happens::Cancel => {
+                    operation.cancel_requested = true;
+                    cancelled = true;
+                }
                 Happens::ResolveAction(action) => {
                     let actions = operation.blocked.as_ref().map(|blocked| blocked.actions.clone()).unwrap_or_default();
                     if let Some(action) = actions.get(*action) {
                         prop_assert!(resolve(&mut operation, definition, &timing, *action, now).is_some());
+                        accepted |= *action == ResolveAction::AcceptPartial;
+                        // To abandon what can be undone is to cancel it.
+                        cancelled |= *action == ResolveAction::Abandon;
                     }
                 }
                 _ => {}
@@ -169,14 +177,15 @@ proptest! {
                     prop_assert!(before.state.can_become(state), "{} {state}", before.state);
                     prop_assert!(state.is_final());
                     let kept = operation.steps.iter().filter(|step| step.state == StepState::Done).count();
-                    if state == OperationState::Partial {
-                        let quarantined = operation.reason.as_deref() == Some(QUARANTINED);
-                        prop_assert!(quarantined || operation.input["accept_partial"] == json!(true));
-                    } else if state == OperationState::Succeeded {
-                        prop_assert_eq!(kept, operation.steps.len());
-                    } else {
-                        prop_assert_eq!(kept, 0, "it ends {} with something done", state);
+                    match state {
+                        OperationState::Partial => {
+                            prop_assert!(accepted || quarantined, "it ends in part, which no user and no step chose");
+                        }
+                        OperationState::Succeeded => prop_assert_eq!(kept, operation.steps.len()),
+                        _ => prop_assert_eq!(kept, 0, "it ends {} with something done", state),
                     }
+                    prop_assert!(!accepted || state == OperationState::Partial, "accepted in part, it ends {}", state);
+                    prop_assert!(cancelled || state != OperationState::Cancelled, "no user cancelled it");
                     return Ok(());
                 }
                 Turn::Run(at) | Turn::Undo(at) => {
@@ -185,6 +194,8 @@ proptest! {
                             StepOutcome::Wait { until, .. } | StepOutcome::Unknown { until, .. } => Some(*until),
                             _ => None,
                         };
+                        let forward = matches!(turned, Turn::Run(_));
+                        quarantined |= forward && matches!(happens, Happens::Quarantines);
                         advance(&mut operation, definition, &timing, at, outcome, now);
                     }
                 }

@@ -11,7 +11,7 @@ use serde_json::json;
 
 use super::claim::CLAIM;
 use super::join::JOIN;
-use super::provision::PROVISION;
+use super::provision::{PROVISION, failure_of};
 use super::publish::PUBLISH;
 use super::reserve::release_reserved;
 use super::subject::{path, subject};
@@ -53,12 +53,7 @@ pub(super) fn settle<'a>(cx: &'a StepCx<'a>, state: OperationState) -> BoxFuture
         let lowers = member.active_witness_id.is_none() && cx.operation.input["replaces"].is_null();
         let reason = match state {
             OperationState::Cancelled => MemberFailure::Cancelled,
-            _ => cx
-                .operation
-                .reason
-                .as_deref()
-                .and_then(MemberFailure::parse)
-                .unwrap_or(MemberFailure::ProvisionFailed),
+            _ => failure_of(cx).await?,
         };
         let message = cx.operation.message.clone();
         let (now, timing, env) = (cx.now, *cx.timing, cx.env.clone());

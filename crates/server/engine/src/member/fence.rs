@@ -13,6 +13,7 @@ use muster_model::node::Node;
 use muster_model::witness::{Transition, Witness, WitnessKind};
 use serde_json::json;
 
+use super::self_fencing::self_fencing_wait;
 use super::subject::{instance, manifest_of, path, running_version, subject};
 use crate::definition::{Step, StepCx, Undo};
 use crate::proof::cell_of;
@@ -167,8 +168,8 @@ async fn cut(
     // A member that never worked is handled by the current release of its instance, which may lack its component.
     let declared = manifest.component(&member.component_key);
     if let Some(seconds) = declared.and_then(|component| component.stop_after_partition) {
-        // Twice, as a margin: its clock started at its last contact with the server, before the server's last contact with it.
-        let until = since + SignedDuration::from_secs(i64::from(seconds) * 2);
+        let limit = SignedDuration::from_secs(seconds.into());
+        let until = since + self_fencing_wait(limit, cx.timing.silent);
         if cx.now < until {
             let reason = format!("the fenced member stops itself, by {until} at the latest");
             return Ok(StepOutcome::Wait { reason, until }.into());

@@ -20,6 +20,7 @@ mod replace;
 mod reserve;
 mod resume;
 mod resume_step;
+mod self_fencing;
 mod share;
 mod subject;
 mod swap;

@@ -275,10 +275,29 @@ fn reason_of(child: &OperationChild) -> MemberFailure {
     match child.reason.as_deref() {
         Some("artifact_pull") => MemberFailure::ArtifactPull,
         Some("artifact_untrusted" | "artifact_damaged" | "secret_refused") => MemberFailure::Permission,
-        Some("not_ready" | "deadline_passed") => MemberFailure::BootstrapTimeout,
+        Some("deadline_passed") => MemberFailure::BootstrapTimeout,
         Some("allocation_ended") => MemberFailure::AllocationEnded,
         _ => MemberFailure::ProvisionFailed,
     }
+}
+
+/// Returns why an operation that provisions a member failed. The deadline of the operation is that of its child too, so it
+/// usually passes first here; for a cell that was created, the owner needs to know that its services were not ready in time.
+pub(super) async fn failure_of(cx: &StepCx<'_>) -> Result<MemberFailure> {
+    let given = cx.operation.reason.as_deref().and_then(MemberFailure::parse);
+    let given = given.unwrap_or(MemberFailure::ProvisionFailed);
+    if given != MemberFailure::DeadlinePassed {
+        return Ok(given);
+    }
+    let children = cx.store.operation_children(cx.operation.id).await?;
+    let makes = |child: &&OperationChild| [CREATE.kind, RESTART.kind].contains(&child.kind.as_str());
+    let Some(child) = children.iter().rfind(makes).filter(|child| child.state != OperationState::Succeeded)
+    else {
+        return Ok(given);
+    };
+    let child = cx.store.operation_lookup(child.id).await?;
+    let made = child.and_then(|child| child.step("provision")?.ended_at).is_some();
+    Ok(if made { MemberFailure::BootstrapTimeout } else { given })
 }
 
 /// Builds the spec of a member's cell from the release: pure.

@@ -2,19 +2,21 @@
 
 use jiff::SignedDuration;
 use muster_engine::member;
+use muster_ids::{MemberId, OperationId};
 use muster_model::adapter::AdapterVerb;
-use muster_model::member::MemberState;
-use muster_model::operation::OperationState;
+use muster_model::member::{MemberFailure, MemberState};
+use muster_model::operation::{Operation, OperationState};
 use muster_testkit::Database;
 use serde_json::json;
 
-use crate::laws;
 use crate::member_stories::{cordon, succeeds, why};
 use crate::rig::{Rig, TIMING};
 use crate::stories::retry;
+use crate::{laws, lost_cells};
 
 stories! {
     what_never_becomes_ready_is_not_looked_at_for_ever
+    a_member_with_services_that_are_never_ready_fails_with_that_reason
     who_tries_again_waits_for_a_place_anew
     whoever_is_heard_is_asked_first
     what_a_hub_that_is_out_of_work_still_knows_counts
@@ -33,6 +35,53 @@ async fn what_never_becomes_ready_is_not_looked_at_for_ever(rig: &mut Rig) {
     rig.node.unready = false;
     retry(rig, drain).await;
     succeeds(rig, drain).await;
+}
+
+async fn a_member_with_services_that_are_never_ready_fails_with_that_reason(rig: &mut Rig) {
+    let i = rig.instance("i", 0).await;
+    rig.node.unready = true;
+    // Units start their service on request, so only a hub waits for it.
+    let (added, add) = rig.add_to(i, "hub").await;
+    let ended = late(rig, added, add).await;
+    assert_eq!((ended.state, ended.reason.as_deref()), (OperationState::Failed, Some("deadline_passed")));
+    let member = rig.member(added).await;
+    assert_eq!(
+        (member.state, member.failure_reason),
+        (MemberState::Failed, Some(MemberFailure::BootstrapTimeout))
+    );
+    // Recovered in place, its cell is created again.
+    let hub = rig.hub(i).await;
+    lost_cells::kill(rig, hub).await;
+    let recover = rig.member_op(&member::RECOVER, hub, json!({"force": false})).await;
+    assert_eq!(late(rig, hub, recover).await.state, OperationState::Failed);
+    assert_eq!(rig.member(hub).await.failure_reason, Some(MemberFailure::BootstrapTimeout));
+    rig.node.unready = false;
+    let recover = rig.member_op(&member::RECOVER, hub, json!({"force": false})).await;
+    succeeds(rig, recover).await;
+    // A member without a cell is not late by its services.
+    let (added, add) = rig.add_to(i, "hub").await;
+    pass_deadline(rig, add).await;
+    assert_eq!(rig.drive(add).await.state, OperationState::Failed);
+    assert_ne!(rig.member(added).await.failure_reason, Some(MemberFailure::BootstrapTimeout));
+}
+
+/// Lets the deadline of an operation pass as soon as the member's cell runs on the node.
+async fn late(rig: &mut Rig, id: MemberId, operation: OperationId) -> Operation {
+    loop {
+        let cell = rig.member(id).await.cell_id;
+        if cell.is_some_and(|cell| rig.node.runs(cell)) {
+            break;
+        }
+        rig.pass(SignedDuration::from_millis(500)).await;
+    }
+    rig.pass(SignedDuration::from_secs(1)).await;
+    pass_deadline(rig, operation).await;
+    rig.drive(operation).await
+}
+
+async fn pass_deadline(rig: &Rig, operation: OperationId) {
+    let deadline = rig.operation(operation).await.deadline_at;
+    rig.clock.advance(deadline.duration_since(rig.env.now()));
 }
 
 async fn who_tries_again_waits_for_a_place_anew(rig: &mut Rig) {

@@ -27,6 +27,7 @@ macro_rules! stories {
 
 mod adapter;
 mod apps;
+mod assessments;
 mod at_once;
 mod bulk;
 mod desk;

@@ -16,6 +16,7 @@ mod key;
 mod matrix;
 mod matrix_credentials;
 mod matrix_grants;
+mod metrics;
 mod node_wire;
 mod operate;
 mod property;

@@ -1,6 +1,7 @@
 //! Scheduled reconciliation: an adapter's reports on members, and what remains of a reconciliation.
 
 use jiff::SignedDuration;
+use muster_db::CellReport;
 use muster_ids::{Env, InstanceId};
 use muster_testkit::Database;
 use serde_json::{Value, json};
@@ -136,7 +137,12 @@ async fn what_is_said_counts_for_the_incarnation_that_is_meant() {
     // This app's repair mode is to propose: once, and an adapter's report alone opens no operation.
     let told = stage.scene.told().await;
     let count = |word: &str| told.iter().filter(|said| *said == word).count();
-    assert_eq!((count("member.health_changed"), count("instance.repair_proposed")), (1, 1));
+    assert_eq!(count("member.health_changed"), 1);
+    // The report alone proves no dead cell, so the proposal is to replace the member, in words of the command line.
+    let proposed = stage.scene.data_of("instance.repair_proposed").await;
+    assert_eq!(proposed.len(), 1);
+    assert_eq!(proposed[0]["advice"], "muster member replace farm farm-worker-2");
+    assert_eq!((&proposed[0]["member_id"], &proposed[0]["message"]), (&sick["id"], &json!("seen")));
     let step = look(&stage).await;
     let said = json!({"members": [report(&step, "farm-worker-2", "unhealthy")]});
     stage.say(&step, "complete", generation(&step), said).await.ok();
@@ -148,6 +154,44 @@ async fn what_is_said_counts_for_the_incarnation_that_is_meant() {
     let told = stage.scene.told().await;
     assert_eq!(told.iter().filter(|said| *said == "instance.repair_proposed").count(), 3);
     assert_eq!(stage.members().await.len(), 4);
+    stage.stop().await;
+}
+
+/// The completion of a reconcile takes the instance's lock and then reads the observations of agents: one that is committed
+/// while it waits must count. Forced on PostgreSQL; SQLite has one writer.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_observation_that_comes_while_a_look_waits_for_the_lock_counts() {
+    let stage = Stage::new(Database::postgres()).await;
+    stage.running(1).await;
+    let step = look(&stage).await;
+    let worker = stage.member("farm-worker-1").await;
+    let dead = CellReport {
+        cell_id: worker["cell_id"].as_str().unwrap().parse().unwrap(),
+        incarnation: worker["incarnation"].as_i64().unwrap(),
+        alive: false,
+        services: json!([]),
+        message: None,
+        boot_id: "one".to_owned(),
+    };
+    let instance: InstanceId = step["step"]["instance_id"].as_str().unwrap().parse().unwrap();
+    let node = worker["node_id"].as_str().unwrap().parse().unwrap();
+    let mut tx = stage.scene.kit.store().begin().await.unwrap();
+    assert!(tx.instance_hold(instance).await.unwrap().is_some());
+    let said =
+        json!({"members": [report(&step, "farm-worker-1", "healthy")], "reconcile_after_seconds": 3600});
+    let meanwhile = async {
+        stage.scene.kit.database.until_a_session_waits_for_a_lock().await;
+        assert!(tx.cell_observe(node, &dead, Env::system().now()).await.unwrap());
+        tx.commit().await.unwrap();
+    };
+    let (completed, ()) = tokio::join!(stage.say(&step, "complete", generation(&step), said), meanwhile);
+    completed.ok();
+    let worker = stage.member("farm-worker-1").await;
+    assert_eq!(
+        (&worker["state"], &worker["health_reason"]),
+        (&json!("failed"), &json!("cell_exited")),
+        "the look used what it had read before it got the lock: {worker:#}"
+    );
     stage.stop().await;
 }
 

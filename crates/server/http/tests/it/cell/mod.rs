@@ -94,6 +94,17 @@ impl Scene {
 
     /// Returns the event types in the project so far, oldest first, without their common prefix.
     pub(crate) async fn told(&self) -> Vec<String> {
+        self.events().await.into_iter().map(|(word, _)| word).collect()
+    }
+
+    /// Returns the data of all events of this type in the project, oldest first.
+    pub(crate) async fn data_of(&self, word: &str) -> Vec<Value> {
+        let events = self.events().await.into_iter();
+        events.filter(|(found, _)| found == word).map(|(_, event)| event["data"].clone()).collect()
+    }
+
+    /// Returns the events in the project so far, oldest first, each with its type without the common prefix.
+    async fn events(&self) -> Vec<(String, Value)> {
         self.kit.sealed().await;
         let mut events = Vec::new();
         let mut after = 0;
@@ -111,7 +122,7 @@ impl Scene {
             let word = event["type"].as_str().unwrap();
             word.trim_start_matches("dev.muster.").trim_end_matches(".v1").to_owned()
         };
-        events.iter().map(word).collect()
+        events.into_iter().map(|event| (word(&event), event)).collect()
     }
 }
 

@@ -64,7 +64,15 @@ async fn a_dead_cell_fails_its_member_and_recover_brings_it_back() {
         assert_eq!(count_told(&stage, "member.failed").await, 1);
         assert_eq!(count_told(&stage, "instance.health_changed").await, 1);
         // This app's repair mode is to propose, and a proposal leaves the member unchanged.
-        assert_eq!(count_told(&stage, "instance.repair_proposed").await, 1);
+        let proposed = stage.scene.data_of("instance.repair_proposed").await;
+        assert_eq!(proposed.len(), 1);
+        assert_eq!(proposed[0]["advice"], "muster member recover farm farm-head-1");
+        assert_eq!((&proposed[0]["name"], &proposed[0]["member"]), (&json!("farm"), &head["name"]));
+        assert_eq!(
+            (&proposed[0]["member_id"], &proposed[0]["incarnation"]),
+            (&head["id"], &head["incarnation"])
+        );
+        assert_eq!(proposed[0]["message"], head["health_message"], "{head:#}");
 
         let good = Good::start(&stage);
         let started = stage.order("recover", json!({"members": ["farm-head-1"]})).await;
