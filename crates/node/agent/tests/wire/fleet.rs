@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use muster_agent::sim::{Fleet, Journal, KillPoints, Member, Odds, Word};
+use muster_agent_sim::{Fleet, Journal, KillPoints, Member, Odds, Word, simulated_inventory};
 use muster_agent::{Folder, Invitation, Machine, Trust};
 use muster_ids::Env;
 
@@ -18,7 +18,7 @@ async fn a_fleet_lives_in_one_process_and_obeys_words() {
         let name = format!("sim-{number:04}");
         let folder = Folder::unflushed(parent.path().join(&name));
         let machine =
-            Machine::Simulated { name: name.clone(), gpus: 1, cpus: 1, memory_mb: 1024, disk_mb: 1024 };
+            Machine::Fixed(Arc::new(simulated_inventory(&name, 1, 1, 1024, 1024)));
         let invitation = Invitation {
             server: server.url.parse().unwrap(),
             token: "t".into(),
