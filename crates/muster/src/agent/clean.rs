@@ -48,7 +48,8 @@ pub(crate) async fn run(matches: &ArgMatches) -> anyhow::Result<ExitCode> {
     let fake_gpus = fake_gpus(&folder, None, &identity.node.name, &env)?;
     let machine =
         Machine::This { data_dir: folder.path().to_owned(), reserve: Reserve::default(), fake_gpus };
-    let settings = super::driver::settings(matches, &identity, &folder, &machine, kill_points()?.hook()).await?;
+    let settings =
+        super::driver::settings(matches, &identity, &folder, &machine, kill_points()?.hook()).await?;
     let clean = move || real::Driver::open(settings, &env)?.clean();
     let real::Cleaned { removed, left } = tokio::task::spawn_blocking(clean).await??;
     println!("{REMOVED}{removed}");

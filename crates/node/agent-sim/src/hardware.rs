@@ -77,7 +77,7 @@ pub fn simulated_inventory(name: &str, gpus: u32, cpus: u32, memory_mb: i64, dis
         pci: Vec::new(),
         network: Vec::new(),
         gpus,
-        pretended: true,
+        simulated: true,
         notes: Vec::new(),
     }
 }
@@ -112,7 +112,8 @@ mod tests {
 
     #[test]
     fn no_two_nodes_have_a_gpu_in_common() {
-        let (a, b) = (simulated_inventory("a", 8, 64, 1024, 1024), simulated_inventory("b", 8, 64, 1024, 1024));
+        let (a, b) =
+            (simulated_inventory("a", 8, 64, 1024, 1024), simulated_inventory("b", 8, 64, 1024, 1024));
         assert!(a.gpus.iter().all(|gpu| b.gpus.iter().all(|other| other.uuid != gpu.uuid)));
         assert_eq!(a.gpus[7].uuid, "GPU-simulated-a-7");
         assert_ne!(a.hardware_digest(), b.hardware_digest());
@@ -122,7 +123,7 @@ mod tests {
     fn a_simulated_machine_is_the_same_each_time() {
         let machine = simulated_inventory("a", 8, 65, 4097, 100);
         assert_eq!(machine, simulated_inventory("a", 8, 65, 4097, 100));
-        assert!(machine.pretended);
+        assert!(machine.simulated);
         let numa: Vec<_> = machine.numa.iter().map(|node| (node.cpus.as_str(), node.memory_mb)).collect();
         assert_eq!(numa, [("0-31", 2048), ("32-64", 2049)]);
         let small = simulated_inventory("b", 0, 1, 512, 100);

@@ -14,7 +14,6 @@ use muster_agent::AgentError;
 use muster_ids::{AllocationId, CellId, TaskId};
 use serde::{Deserialize, Serialize};
 
-
 /// Kind of an effect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

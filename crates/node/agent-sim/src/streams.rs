@@ -12,7 +12,6 @@ use muster_ids::CellId;
 use muster_wire::stream::{Command, FileAt, Logs};
 use rustix::termios::tcgetwinsize;
 
-
 /// Streams inside simulated cells.
 #[derive(Debug)]
 pub(crate) struct SimulatedStreams;

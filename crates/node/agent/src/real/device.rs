@@ -161,7 +161,6 @@ mod tests {
     use super::*;
     use muster_wire::inventory::Gpu;
 
-
     /// What NVIDIA's driver writes below `/proc`.
     fn with_driver(proc: &Path, gpus: &[(&str, u32)]) {
         for (number, (uuid, minor)) in gpus.iter().enumerate() {

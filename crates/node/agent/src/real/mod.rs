@@ -94,9 +94,8 @@ impl Driver {
         let images = Images::open(settings.folder.join("images")).map_err(|error| refused(&error))?;
         let disks = Disks::open(settings.folder.join("disks"), settings.run.join("disks"));
         let crash = settings.crash.clone();
-        let disks = disks
-            .map_err(|error| refused(&error))?
-            .reaching(move |point| crash.reach(disk_point(point)));
+        let disks =
+            disks.map_err(|error| refused(&error))?.reaching(move |point| crash.reach(disk_point(point)));
         let shared = share::open(&settings, env)?;
         let places = Places::open(&settings.folder)?;
         let journal = Journal::open(&settings.folder)?;

@@ -30,7 +30,8 @@ async fn the_agent_in_a_process_of_its_own() {
     let running = match std::env::var(REAL) {
         Ok(number) => {
             let kill = KillPoints::parse(&machine.kill_at).unwrap();
-            let settings = Settings { crash: Arc::new(kill).hook(), ..settings_of(&machine, number.parse().unwrap()) };
+            let settings =
+                Settings { crash: Arc::new(kill).hook(), ..settings_of(&machine, number.parse().unwrap()) };
             let driver = real::Driver::open(settings, &machine.env).unwrap();
             machine.start_with(Arc::new(driver))
         }

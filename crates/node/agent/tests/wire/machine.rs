@@ -4,8 +4,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use jiff::SignedDuration;
-use muster_agent_sim::{Driver, Effect, Faults, Journal, KillPoints, Line, Odds, Surroundings, simulated_inventory};
 use muster_agent::{Address, Agent, AgentError, Folder, Identity, Invitation, Machine as Has, Phase, Trust};
+use muster_agent_sim::{
+    Driver, Effect, Faults, Journal, KillPoints, Line, Odds, Surroundings, simulated_inventory,
+};
 use muster_ids::{AllocationId, Env};
 use muster_wire::task::{Amount, Details, Task, TaskKind};
 use tokio::sync::watch;
@@ -99,7 +101,10 @@ impl Machine {
     }
 
     /// Like `start`, with another driver.
-    pub(crate) fn start_with(&self, driver: Arc<dyn muster_agent::Driver>) -> JoinHandle<Result<(), AgentError>> {
+    pub(crate) fn start_with(
+        &self,
+        driver: Arc<dyn muster_agent::Driver>,
+    ) -> JoinHandle<Result<(), AgentError>> {
         let folder = self.agent_folder();
         let agent = Agent {
             identity: Identity::lookup(&folder).unwrap().expect("it has joined"),

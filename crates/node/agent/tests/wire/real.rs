@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
 
-use muster_agent::real::{self, Settings};
 use muster_agent::CrashHook;
+use muster_agent::real::{self, Settings};
 use muster_ids::{AllocationId, CellId};
 use muster_image::Digest;
 use muster_wire::cell::SecretFile;

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use muster_agent_sim::Effect;
 use muster_agent::real;
+use muster_agent_sim::Effect;
 use muster_ids::{AllocationId, CellId};
 use muster_wire::cell::CellSpec;
 use muster_wire::task::{Ending, Task, TaskKind};

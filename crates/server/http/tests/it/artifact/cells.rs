@@ -35,8 +35,7 @@ impl Floor {
         };
         let kept = tempfile::tempdir().unwrap();
         let folder = Folder::unflushed(kept.path().join("one"));
-        let machine =
-            Machine::Fixed(std::sync::Arc::new(simulated_inventory("one", 0, 8, 8192, 8192)));
+        let machine = Machine::Fixed(std::sync::Arc::new(simulated_inventory("one", 0, 8, 8192, 8192)));
         let inventory = machine.look().await;
         let identity = muster_agent::join(&folder, &invitation, inventory, false, &env).await.unwrap();
         fleet.add(Member { name: "one".to_owned(), folder, machine }).unwrap();

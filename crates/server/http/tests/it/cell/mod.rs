@@ -157,8 +157,7 @@ impl Nodes {
             name: name.to_owned(),
         };
         let folder = Folder::unflushed(self.folder.path().join(name));
-        let machine =
-            Machine::Fixed(std::sync::Arc::new(simulated_inventory(name, 2, 8, 8192, 8192)));
+        let machine = Machine::Fixed(std::sync::Arc::new(simulated_inventory(name, 2, 8, 8192, 8192)));
         let inventory = machine.look().await;
         let env = Env::system();
         let identity = muster_agent::join(&folder, &invitation, inventory, false, &env).await.unwrap();

@@ -133,8 +133,7 @@ impl Scene {
             name: name.to_owned(),
         };
         let folder = Folder::unflushed(folder.join(name));
-        let machine =
-            Machine::Fixed(std::sync::Arc::new(simulated_inventory(name, 0, 8, 1024, 1024)));
+        let machine = Machine::Fixed(std::sync::Arc::new(simulated_inventory(name, 0, 8, 1024, 1024)));
         let inventory = machine.look().await;
         let identity =
             muster_agent::join(&folder, &invitation, inventory, false, &Env::system()).await.unwrap();
