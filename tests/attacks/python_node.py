@@ -19,7 +19,7 @@ def inventory(name):
     return {
         "hostname": name, "kernel": "6.1.0", "os": "Debian", "architecture": "x86_64", "boot_id": str(uuid.uuid4()),
         "cpus": {"count": 32, "sockets": 1, "model": MODEL}, "memory_mb": 65536, "disk_mb": 65536, "numa": [], "pci": [],
-        "network": [], "gpus": [], "pretended": True, "notes": [],
+        "network": [], "gpus": [], "simulated": True, "notes": [],
     }
 
 

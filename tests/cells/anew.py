@@ -67,7 +67,7 @@ def place(project):
 
 
 def gpus(project):
-    return [name for name in project.exec("a", "ls", "/dev").stdout.split() if name.startswith("pretended")]
+    return [name for name in project.exec("a", "ls", "/dev").stdout.split() if name.startswith("simulated")]
 
 
 def group(world, allocation, controller):

@@ -24,19 +24,19 @@ def run(world):
     allocation = project.allocate("a", gpus="1")
     cell = project.cell("a", "a", world.spec())
     inside = project.exec("a", "ls", "/dev").stdout.split()
-    claimed = [name for name in inside if name.startswith("pretended")]
+    claimed = [name for name in inside if name.startswith("simulated")]
     assert len(claimed) == 1, inside
     opened = project.exec("a", "cat", f"/dev/{claimed[0]}")
     assert "No such device or address" in opened.stderr, opened
     nodes = sorted((world.data / "nodes/n1/driver/devices").iterdir())
     assert len(nodes) == 8, nodes
-    number = claimed[0].removeprefix("pretended")
+    number = claimed[0].removeprefix("simulated")
     for node in nodes:
         wanted = "No such device or address" if node.name.endswith(f"-{number}") else "Operation not permitted"
         said = in_group(world, allocation, cell, node)
         assert wanted in said, f"{node.name}: {said}"
     version = 2 if (GROUPS / "cgroup.procs").exists() else 1
-    print(f"  pretended GPUs: 1 of {len(nodes)} opens (ENXIO), the others are refused (EPERM), on cgroup v{version}", flush=True)
+    print(f"  simulated GPUs: 1 of {len(nodes)} opens (ENXIO), the others are refused (EPERM), on cgroup v{version}", flush=True)
     project.release("a")
     wiped_with_a_stand_in(world)
     wiped_for_real(world)

@@ -18,7 +18,7 @@ DROPS = {"link": None, "deaf": ("counter drop", "accept"), "mute": ("accept", "c
 MOMENTS = (-0.1, 0.1, 0.3, 0.7)
 # Every operation ends within this many seconds after healing.
 CONVERGES = 10
-GHOST = "4343434"
+STALE = "4343434"
 
 
 def run(world):
@@ -128,11 +128,11 @@ def cells_find_each_other_again(world, project):
 def a_stale_copy_is_gone_before_its_sandbox_is_recreated(world, project):
     lost = project.allocate("lost", gpus="8")
     node = node_of(world, lost)
-    service = {"name": "wait", "command": ["/bin/busybox", "sleep", GHOST]}
+    service = {"name": "wait", "command": ["/bin/busybox", "sleep", STALE]}
     project.cell("lost", "lost", world.spec(services=[service]))
     # The other node has too little left for the request below.
     project.allocate("other", gpus="1")
-    pid = ghost()
+    pid = stale_copy()
     asks = ("allocation", "create", "next", "--gpus", "8", "--memory-mb", "256", "--disk-mb", "64")
     with ThreadPoolExecutor(2) as pool:
         with cut(world, node, "link"):
@@ -147,10 +147,10 @@ def a_stale_copy_is_gone_before_its_sandbox_is_recreated(world, project):
             granted = pool.submit(project.said, *asks, "--wait-until", "10m", "--wait", "--timeout", "60s")
             time.sleep(2)
             assert not granted.done(), granted
-            assert ghost() == pid, "what nobody can reach was ended by somebody"
+            assert stale_copy() == pid, "what nobody can reach was ended by somebody"
             written = len(journal(world, node))
         granted.result(CONVERGES + 10)
-    assert not ghosts(), "granted while the ghost was there"
+    assert not stale_copies(), "granted while the stale copy was there"
     # First the removal of the stale copy, then the promised wipe, and only then another allocation's.
     since = journal(world, node)[written:]
     first = since[0]
@@ -173,12 +173,12 @@ def attested(world, project):
     assert word.returncode == 0, word
 
 
-def ghosts():
-    return [pid for pid, line in snapshot.processes().items() if line == f"/bin/busybox sleep {GHOST}"]
+def stale_copies():
+    return [pid for pid, line in snapshot.processes().items() if line == f"/bin/busybox sleep {STALE}"]
 
 
-def ghost():
-    found = ghosts()
+def stale_copy():
+    found = stale_copies()
     assert len(found) == 1, found
     return found[0]
 

@@ -11,9 +11,9 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 sys.path.insert(0, str(Path(__file__).resolve().parent))
-import ghosts  # noqa: E402
 import kills  # noqa: E402
 import points  # noqa: E402
+import stale_copies  # noqa: E402
 from platform_under_test import Folder, PostgresDatabase  # noqa: E402
 
 broken = []
@@ -33,7 +33,7 @@ def main():
     parser.add_argument("--kills", type=int, default=25)
     parser.add_argument("--pauses", type=int, default=40)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--only", choices=["server-points", "agent-points", "ghosts", "kills", "pauses"])
+    parser.add_argument("--only", choices=["server-points", "agent-points", "stale-copies", "kills", "pauses"])
     options = parser.parse_args()
     chosen = lambda part: options.only in (None, part)  # noqa: E731
     if chosen("server-points"):
@@ -42,9 +42,9 @@ def main():
     if chosen("agent-points"):
         with Folder() as folder:
             points.agent_killed(folder, points.sample(points.AGENT_POINTS, options.agent_points, options.seed), report)
-    if chosen("ghosts"):
+    if chosen("stale-copies"):
         with Folder() as folder:
-            ghosts.come_back(folder, report)
+            stale_copies.come_back(folder, report)
     if chosen("kills"):
         with Folder() as folder, PostgresDatabase() as database:
             kills.killed(folder, database, options.kills, options.seed, report)

@@ -1983,7 +1983,7 @@ class Inventory(TypedDict):
     # GPUs, by ordinal.
     gpus: list[Gpu]
     # Whether the GPUs are simulated, for machines without any.
-    pretended: bool
+    simulated: bool
     # Read errors and their reasons.
     notes: list[str]
 

@@ -3489,10 +3489,10 @@ listed.*/
     /**Graphics, accelerator, network and NVMe devices on the PCI bus, by address. Virtual functions are counted at their
 device and not listed.*/
     pub pci: ::std::vec::Vec<PciDevice>,
-    ///Whether the GPUs are simulated, for machines without any.
-    pub pretended: bool,
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub reserved: ::std::option::Option<Reserved>,
+    ///Whether the GPUs are simulated, for machines without any.
+    pub simulated: bool,
 }
 ///One item of a bulk operation.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]

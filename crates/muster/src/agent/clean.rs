@@ -6,7 +6,8 @@ use std::process::ExitCode;
 use anyhow::Context as _;
 use clap::{ArgMatches, Command};
 use muster_agent::inventory::Reserve;
-use muster_agent::{Folder, Identity, Machine, fake_gpus, real};
+use muster_agent::{Folder, Identity, Machine, real};
+use muster_agent_sim::fake_gpus;
 use muster_ids::Env;
 
 use crate::agent::tuning::kill_points;
@@ -44,10 +45,11 @@ pub(crate) async fn run(matches: &ArgMatches) -> anyhow::Result<ExitCode> {
     };
     super::driver::check_driver(matches)?;
     let _lock = folder.lock()?;
-    let simulated = fake_gpus(&folder, None, &identity.node.name, &env)?;
+    let fake_gpus = fake_gpus(&folder, None, &identity.node.name, &env)?;
     let machine =
-        Machine::This { data_dir: folder.path().to_owned(), reserve: Reserve::default(), simulated };
-    let settings = super::driver::settings(matches, &identity, &folder, &machine, kill_points()?).await?;
+        Machine::This { data_dir: folder.path().to_owned(), reserve: Reserve::default(), fake_gpus };
+    let settings =
+        super::driver::settings(matches, &identity, &folder, &machine, kill_points()?.hook()).await?;
     let clean = move || real::Driver::open(settings, &env)?.clean();
     let real::Cleaned { removed, left } = tokio::task::spawn_blocking(clean).await??;
     println!("{REMOVED}{removed}");

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use anyhow::{Context as _, bail};
 use clap::{Arg, ArgAction, ArgMatches, Command, ValueHint, value_parser};
 use muster_agent::inventory::check_limits;
-use muster_agent::sim::{self, Faults, KillPoints, Surroundings};
-use muster_agent::{Address, Driver, Folder, Identity, Machine, real};
+use muster_agent::{Address, CrashHook, Driver, Folder, Identity, Machine, real};
+use muster_agent_sim::{Faults, Surroundings};
 use muster_ids::Env;
 
 use crate::agent::tuning::{journal, kill_points, odds, seed, with_knobs};
@@ -91,7 +91,7 @@ pub(crate) async fn open(
     folder: &Folder,
     machine: &Machine,
     env: &Env,
-) -> anyhow::Result<Driver> {
+) -> anyhow::Result<Arc<dyn Driver>> {
     let name = identity.node.name.clone();
     if is_simulated(matches) {
         let around = Surroundings {
@@ -103,12 +103,12 @@ pub(crate) async fn open(
             node = name,
             "the driver is simulated: sandboxes are records, and nothing is isolated"
         );
-        return Ok(Driver::Simulated(Arc::new(sim::Driver::open(&name, folder, env, around)?)));
+        return Ok(Arc::new(muster_agent_sim::Driver::open(&name, folder, env, around)?));
     }
-    let settings = settings(matches, identity, folder, machine, kill_points()?).await?;
+    let settings = settings(matches, identity, folder, machine, kill_points()?.hook()).await?;
     let env = env.clone();
     let driver = tokio::task::spawn_blocking(move || real::Driver::open(settings, &env)).await??;
-    Ok(Driver::Real(Arc::new(driver)))
+    Ok(Arc::new(driver))
 }
 
 /// Returns the settings of the real driver.
@@ -117,7 +117,7 @@ pub(crate) async fn settings(
     identity: &Identity,
     folder: &Folder,
     machine: &Machine,
-    kill: Arc<KillPoints>,
+    crash: CrashHook,
 ) -> anyhow::Result<real::Settings> {
     let address = match matches.try_get_one::<Ipv4Addr>("address").ok().flatten() {
         Some(address) => *address,
@@ -145,7 +145,7 @@ pub(crate) async fn settings(
             .get_one("project-images-percent")
             .context("--project-images-percent")?,
         id_base: *matches.get_one("id-base").context("--id-base")?,
-        kill,
+        crash,
     })
 }
 

@@ -5,7 +5,8 @@ use std::process::ExitCode;
 
 use anyhow::Context as _;
 use clap::{Arg, ArgMatches, Command};
-use muster_agent::inventory::{Pretend, read};
+use muster_agent::inventory::read;
+use muster_agent_sim::FakeGpus;
 use muster_wire::inventory::Inventory;
 
 use crate::agent::{data_dir, fake_gpus_arg, reserve, with_reserve};
@@ -29,9 +30,9 @@ pub(crate) fn command() -> Command {
 
 pub(crate) async fn run(matches: &ArgMatches) -> anyhow::Result<ExitCode> {
     let data_dir = matches.get_one::<PathBuf>("data-dir").context("--data-dir")?;
-    let simulated = matches.get_one::<u32>("fake-gpus");
-    let simulated = simulated.map(|gpus| Pretend { gpus: *gpus, seed: "here".to_owned() });
-    let inventory = read(Path::new("/"), data_dir, reserve(matches), simulated);
+    let fake_gpus = matches.get_one::<u32>("fake-gpus");
+    let fake_gpus = fake_gpus.map(|gpus| FakeGpus { gpus: *gpus, seed: "here".to_owned() }.gpus());
+    let inventory = read(Path::new("/"), data_dir, reserve(matches), fake_gpus.as_deref());
     match matches.get_one::<String>("output").map(String::as_str) {
         Some("json") => println!("{}", serde_json::to_string_pretty(&inventory)?),
         _ => print!("{}", table(&inventory)),

@@ -5,7 +5,8 @@ use std::process::ExitCode;
 
 use anyhow::{Context as _, bail};
 use clap::{Arg, ArgAction, ArgMatches, Command, ValueHint, value_parser};
-use muster_agent::{Folder, Invitation, Machine, Trust, authority_fingerprint, check_fresh, fake_gpus, join};
+use muster_agent::{Folder, Invitation, Machine, Trust, authority_fingerprint, check_fresh, join};
+use muster_agent_sim::fake_gpus;
 use muster_ids::Env;
 
 use crate::agent::{data_dir, fake_gpus_arg, reserve, start_logs, with_logs, with_reserve};
@@ -98,8 +99,8 @@ pub(crate) async fn run(matches: &ArgMatches) -> anyhow::Result<ExitCode> {
         None => std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default().trim().to_owned(),
     };
     let gpus = matches.get_one::<u32>("fake-gpus").copied();
-    let simulated = fake_gpus(&folder, gpus, &name, &env)?;
-    let machine = Machine::This { data_dir: folder.path().to_owned(), reserve: reserve(matches), simulated };
+    let fake_gpus = fake_gpus(&folder, gpus, &name, &env)?;
+    let machine = Machine::This { data_dir: folder.path().to_owned(), reserve: reserve(matches), fake_gpus };
     let server = matches.get_one::<String>("server").context("--server")?.parse()?;
     let invitation = Invitation { server, token: token(matches)?, trust, name };
     let inventory = machine.look().await;

@@ -5,7 +5,8 @@ use std::process::ExitCode;
 
 use anyhow::{Context as _, bail};
 use clap::{ArgMatches, Command};
-use muster_agent::{Agent, Folder, Identity, Machine, Phase, fake_gpus};
+use muster_agent::{Agent, Folder, Identity, Machine, Phase};
+use muster_agent_sim::fake_gpus;
 use muster_ids::Env;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
@@ -46,8 +47,8 @@ pub(crate) async fn serve(matches: &ArgMatches) -> anyhow::Result<ExitCode> {
     };
     folder.lock()?.keep_until_exit();
     let name = identity.node.name.clone();
-    let simulated = fake_gpus(&folder, matches.get_one::<u32>("fake-gpus").copied(), &name, &env)?;
-    let machine = Machine::This { data_dir: folder.path().to_owned(), reserve: reserve(matches), simulated };
+    let fake_gpus = fake_gpus(&folder, matches.get_one::<u32>("fake-gpus").copied(), &name, &env)?;
+    let machine = Machine::This { data_dir: folder.path().to_owned(), reserve: reserve(matches), fake_gpus };
     let driver = super::driver::open(matches, &identity, &folder, &machine, &env).await?;
     let (stop, stopped) = watch::channel(false);
     let (_switch, cut) = watch::channel(false);

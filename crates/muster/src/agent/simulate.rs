@@ -2,12 +2,13 @@
 
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use anyhow::Context as _;
 use clap::{Arg, ArgAction, ArgMatches, Command, ValueHint, value_parser};
 use futures::StreamExt as _;
-use muster_agent::sim::{Fleet, Member, Word, raise_descriptors};
 use muster_agent::{Address, Folder, Identity, Invitation, Machine, Trust, join};
+use muster_agent_sim::{Fleet, Member, Word, raise_descriptors, simulated_inventory};
 use muster_ids::Env;
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tokio::signal::unix::{SignalKind, signal};
@@ -182,8 +183,8 @@ impl Plan {
         let name = format!("{}{number:04}", self.prefix);
         let folder = Folder::unflushed(self.folder.join("nodes").join(&name));
         let Self { gpus, cpus, memory_mb, disk_mb, .. } = *self;
-        let machine = Machine::Simulated { name: name.clone(), gpus, cpus, memory_mb, disk_mb };
-        let inventory = machine.look().await;
+        let inventory = simulated_inventory(&name, gpus, cpus, memory_mb, disk_mb);
+        let machine = Machine::Fixed(Arc::new(inventory.clone()));
         let digest = inventory.hardware_digest();
         let identity = match Identity::lookup(&folder)? {
             Some(identity) => identity,

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::anyhow;
 use clap::{Arg, ArgMatches, Command, value_parser};
-use muster_agent::sim::{Journal, KillPoints, Odds};
+use muster_agent_sim::{Journal, KillPoints, Odds};
 
 const HEADING: &str = "Options of the simulation";
 

@@ -10,7 +10,8 @@ use std::time::Duration;
 use anyhow::{Context as _, bail};
 use clap::{Arg, ArgAction, ArgMatches, Command, ValueHint, value_parser};
 use muster_agent::inventory::{DiskReserve, Reserve};
-use muster_agent::{Folder, Identity, Invitation, Machine, Trust, fake_gpus, join, real};
+use muster_agent::{Folder, Identity, Invitation, Machine, Trust, join, real};
+use muster_agent_sim::fake_gpus;
 use muster_http::Settings;
 use muster_ids::Env;
 
@@ -220,9 +221,9 @@ impl Fleet {
             if Identity::lookup(&folder)?.is_some() {
                 continue;
             }
-            let simulated = fake_gpus(&folder, Some(self.gpus), &name, &self.env)?;
+            let fake_gpus = fake_gpus(&folder, Some(self.gpus), &name, &self.env)?;
             let reserve = Reserve { disk: self.reserve(), ..Reserve::default() };
-            let machine = Machine::This { data_dir: folder.path().to_owned(), reserve, simulated };
+            let machine = Machine::This { data_dir: folder.path().to_owned(), reserve, fake_gpus };
             let inventory = machine.look().await;
             let enrolment = operator.enrol(&name).await.with_context(|| format!("enrolling {name}"))?;
             let invitation = Invitation {

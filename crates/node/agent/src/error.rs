@@ -36,7 +36,7 @@ pub enum AgentError {
 }
 
 impl AgentError {
-    pub(crate) fn file(path: &Path, why: impl std::fmt::Display) -> Self {
+    pub fn file(path: &Path, why: impl std::fmt::Display) -> Self {
         Self::File { path: path.to_owned(), why: why.to_string() }
     }
 

@@ -136,7 +136,7 @@ impl Folder {
 
     /// Returns a document; `None` if it is missing. An unreadable document is an error: continuing without it would lose
     /// state that must be kept.
-    pub(crate) fn read_document<T: DeserializeOwned>(&self, name: &str) -> Result<Option<T>, AgentError> {
+    pub fn read_document<T: DeserializeOwned>(&self, name: &str) -> Result<Option<T>, AgentError> {
         let Some(text) = self.read(name)? else { return Ok(None) };
         let document = serde_json::from_str(&text);
         document.map(Some).map_err(|error| {
@@ -144,7 +144,7 @@ impl Folder {
         })
     }
 
-    pub(crate) fn write_document<T: Serialize>(&self, name: &str, document: &T) -> Result<(), AgentError> {
+    pub fn write_document<T: Serialize>(&self, name: &str, document: &T) -> Result<(), AgentError> {
         let text = serde_json::to_string(document)
             .map_err(|error| AgentError::file(&self.path.join(name), error))?;
         self.write(name, &text)

@@ -1,11 +1,14 @@
 //! The node agent. It dials out and never listens; it executes tasks and reports its observations.
+//!
+//! Public are the parts that the program assembles (an identity, a machine, a driver, [`run`]), the inventory, the real driver,
+//! and in [`driver`] and [`stream`] the interface for another driver. The simulated driver is the crate `muster-agent-sim`.
 
 mod address;
 mod backoff;
+mod crash;
 mod dial;
-mod driver;
+pub mod driver;
 mod error;
-mod fake_gpus;
 mod fence;
 mod folder;
 mod host_path;
@@ -27,15 +30,14 @@ mod renew;
 mod report;
 mod run;
 mod self_fencing;
-pub mod sim;
 pub mod stream;
 mod trust;
 mod work;
 
 pub use address::Address;
+pub use crash::{CrashHook, PULL_POINTS};
 pub use driver::Driver;
 pub use error::AgentError;
-pub use fake_gpus::fake_gpus;
 pub use folder::{Folder, Lock};
 pub use identity::{Identity, Node};
 pub use join::{Invitation, authority_fingerprint, check_fresh, join};

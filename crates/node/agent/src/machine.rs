@@ -1,49 +1,37 @@
-//! Source of the node's inventory: the machine itself, or a simulated one.
+//! Source of the node's inventory: the machine itself, or a fixed one for a node without a machine.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
-use muster_wire::inventory::Inventory;
+use muster_wire::inventory::{Gpu, Inventory};
 
-use crate::inventory::{Pretend, Reserve, read, simulated};
+use crate::inventory::{Reserve, read};
 
 /// Source of an inventory.
 #[derive(Debug, Clone)]
 pub enum Machine {
-    /// This machine, optionally with simulated GPUs.
+    /// This machine, optionally with fake GPUs.
     This {
         /// Directory on the file system that is measured.
         data_dir: PathBuf,
         /// Resources that are not offered to allocations.
         reserve: Reserve,
-        /// GPUs to simulate.
-        simulated: Option<Pretend>,
+        /// Fake GPUs that replace those of the machine.
+        fake_gpus: Option<Vec<Gpu>>,
     },
-    /// A simulated machine.
-    Simulated {
-        /// Its name.
-        name: String,
-        /// Its GPUs.
-        gpus: u32,
-        /// Its CPUs.
-        cpus: u32,
-        /// Its memory in MiB.
-        memory_mb: i64,
-        /// Its disk in MiB.
-        disk_mb: i64,
-    },
+    /// A machine that is only described.
+    Fixed(Arc<Inventory>),
 }
 
 impl Machine {
     /// Reads the inventory, on a blocking thread because NVML can take seconds.
     pub async fn look(&self) -> Inventory {
         match self {
-            Self::Simulated { name, gpus, cpus, memory_mb, disk_mb } => {
-                simulated(name, *gpus, *cpus, *memory_mb, *disk_mb)
-            }
-            Self::This { data_dir, reserve, simulated } => {
-                let (data_dir, reserve, simulated) = (data_dir.clone(), *reserve, simulated.clone());
+            Self::Fixed(inventory) => Inventory::clone(inventory),
+            Self::This { data_dir, reserve, fake_gpus } => {
+                let (data_dir, reserve, fake_gpus) = (data_dir.clone(), *reserve, fake_gpus.clone());
                 let looking = tokio::task::spawn_blocking(move || {
-                    read(std::path::Path::new("/"), &data_dir, reserve, simulated)
+                    read(std::path::Path::new("/"), &data_dir, reserve, fake_gpus.as_deref())
                 });
                 looking.await.unwrap_or_else(|error| Inventory {
                     notes: vec![format!("The machine could not be read: {error}.")],

@@ -41,7 +41,7 @@ pub struct Agent {
     /// Source of its inventory.
     pub machine: Machine,
     /// Driver of its sandboxes.
-    pub driver: Driver,
+    pub driver: Arc<dyn Driver>,
     /// Time and randomness.
     pub env: Env,
     /// While true, all traffic to and from the server is blocked.
@@ -54,7 +54,7 @@ pub struct Agent {
 pub(crate) struct Running {
     pub(crate) folder: Folder,
     pub(crate) machine: Machine,
-    pub(crate) driver: Driver,
+    pub(crate) driver: Arc<dyn Driver>,
     pub(crate) env: Env,
     pub(crate) dial: Arc<Dial>,
     pub(crate) identity: Mutex<Identity>,

@@ -39,7 +39,7 @@ pub(crate) async fn observing(node: &Running) -> Result<Infallible, AgentError> 
         if known_in != Some(session) {
             (known_in, known) = (Some(session), BTreeMap::new());
         }
-        let found = match node.driver.observe().await {
+        let found = match node.driver.clone().observe().await {
             Ok(found) => found,
             Err(error) => {
                 tracing::warn!(%error, "the status of cells cannot be read; retrying");

@@ -149,7 +149,7 @@ fn receive(node: &Running, task: serde_json::Value) {
 /// delay because the server sends it again at once.
 async fn follow(node: &Running, wanted: Wanted, so_far: i64) -> i64 {
     let revision = wanted.revision;
-    match node.driver.follow(wanted).await {
+    match node.driver.clone().follow(wanted).await {
         Ok(reached) => reached,
         Err(error) => {
             tracing::error!(revision, %error, "the desired state of the node could not be reached; retrying");

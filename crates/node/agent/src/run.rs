@@ -37,7 +37,7 @@ async fn serve(agent: Agent, mut stop: watch::Receiver<bool>) -> Result<(), Agen
         tokio::select! {
             never = working(&node) => Ok(never),
             never = streaming(&node) => Ok(never),
-            never = node.driver.supervise(&node.env) => Ok(never),
+            never = node.driver.clone().supervise(node.env.clone()) => Ok(never),
             never = watching(&node) => Ok(never),
             ended = reporting(&node) => ended,
             ended = observing(&node) => ended,

@@ -94,7 +94,7 @@ async fn destroy_stale_copy(node: &Running, stale_copy: &StaleCopy) -> Result<()
         Err(Barred::Occupied(why)) => return Err(why),
         Ok(()) => {}
     }
-    let done = node.driver.carry_out(order).await.map_err(|error| error.to_string())?;
+    let done = node.driver.clone().carry_out(order).await.map_err(|error| error.to_string())?;
     done.map(drop).map_err(|undone| undone.why)
 }
 
@@ -147,7 +147,7 @@ async fn outcome(node: &Running, task: &Task) -> Outcome {
     match admitted {
         Ok(()) => {
             order.given = provide(node, &order, task.expires_at).await?;
-            node.driver.carry_out(order).await
+            node.driver.clone().carry_out(order).await
         }
         Err(Barred::Stale(why)) => {
             node.driver.refused_stale(&order, &why)?;

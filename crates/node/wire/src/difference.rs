@@ -122,7 +122,7 @@ fn things(inventory: &Inventory, among: &BTreeSet<&str>) -> BTreeMap<String, Vec
         ),
         ("memory_mb".to_owned(), vec![amount("", inventory.memory_mb)]),
         ("disk_mb".to_owned(), vec![amount("", inventory.disk_mb)]),
-        ("pretended".to_owned(), vec![fact("", inventory.pretended)]),
+        ("simulated".to_owned(), vec![fact("", inventory.simulated)]),
     ]);
     if inventory.reserved != Reserved::default() {
         let Reserved { cpus, memory_mb } = inventory.reserved;
@@ -225,7 +225,7 @@ mod tests {
                 rdma: true,
             }],
             gpus: (0..4).map(gpu).collect(),
-            pretended: false,
+            simulated: false,
             notes: vec![],
         }
     }

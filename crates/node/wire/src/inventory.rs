@@ -42,7 +42,7 @@ pub struct Inventory {
     /// GPUs, by ordinal.
     pub gpus: Vec<Gpu>,
     /// Whether the GPUs are simulated, for machines without any.
-    pub pretended: bool,
+    pub simulated: bool,
     /// Read errors and their reasons.
     pub notes: Vec<String>,
 }

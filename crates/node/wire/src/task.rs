@@ -54,6 +54,30 @@ pub enum TaskKind {
 }
 
 impl TaskKind {
+    /// Returns its name in the protocol.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Prepare => "prepare",
+            Self::Inspect => "inspect",
+            Self::Resize => "resize",
+            Self::Destroy => "destroy",
+            Self::Wipe => "wipe",
+            Self::Survey => "survey",
+            Self::CellCreate => "cell_create",
+            Self::CellInspect => "cell_inspect",
+            Self::CellDestroy => "cell_destroy",
+            Self::KeepLogs => "keep_logs",
+            Self::Stream => "stream",
+            Self::Sweep => "sweep",
+            Self::CellFiles => "cell_files",
+            Self::CellService => "cell_service",
+            Self::CellCommand => "cell_command",
+            Self::CellProbe => "cell_probe",
+            Self::ImagePull => "image_pull",
+            Self::ShareRemove => "share_remove",
+        }
+    }
+
     /// Returns its meaning for the allocation's sandbox: tasks about a cell leave the sandbox as it is.
     pub fn of_place(self) -> Self {
         match self {

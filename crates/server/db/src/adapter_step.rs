@@ -74,9 +74,6 @@ statements! {
          WHERE id = $1 AND generation = $2 AND state = 'leased' AND leased_until >= now() AND $3::timestamptz IS NOT NULL RETURNING ", columns!()),
         concat!("UPDATE adapter_steps SET state = 'queued', leased_until = NULL, holder = '', message = $5, reason = $6, due_at = $4
          WHERE id = $1 AND generation = $2 AND state = 'leased' AND leased_until >= $3 RETURNING ", columns!()));
-    ADAPTER_STEP_CANCEL = both(
-        "UPDATE adapter_steps SET state = 'cancelled', leased_until = NULL, finished_at = $2, generation = generation + 1
-         WHERE id = $1 AND state IN ('queued', 'leased')");
     ADAPTER_STEP_CANCEL_OF = both(
         "UPDATE adapter_steps SET state = 'cancelled', leased_until = NULL, finished_at = $2, generation = generation + 1
          WHERE operation_id = $1 AND state IN ('queued', 'leased') RETURNING attempts");
@@ -309,11 +306,6 @@ impl Tx {
         let args = args![id, generation, now, due, end.message.as_deref(), end.reason.as_deref()];
         let rows = self.fetch_all(&ADAPTER_STEP_LATER, args).await?;
         rows.first().map_or(Err(StoreError::Fenced), step)
-    }
-
-    /// Cancels a step and fences its current holder.
-    pub async fn adapter_step_cancel(&mut self, id: AdapterStepId, now: Timestamp) -> Result<()> {
-        self.execute(&ADAPTER_STEP_CANCEL, args![id, now]).await.map(drop)
     }
 
     /// Cancels the open steps of an operation and fences their holders. Reports whether an adapter ever leased one of them.

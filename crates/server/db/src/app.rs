@@ -36,7 +36,6 @@ statements! {
          VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)");
     APP_FOUND = both(concat!(columns!(), "WHERE ", found!(), "AND a.id = $3"));
     APP_FOUND_BY_SLUG = both(concat!(columns!(), "WHERE ", found!(), "AND a.slug = $3"));
-    APP_SLUG = both("SELECT slug FROM apps WHERE id = $1");
     // $3 after, $4 limit, $5 and $6 labels, $7 own apps only.
     APP_LIST = pair(
         concat!("SELECT * FROM (", columns!(), "WHERE ", found!(), "AND a.id > $3 AND (NOT $7 OR a.project_id = $1)) AS found
@@ -135,11 +134,6 @@ impl Store {
     ) -> Result<Option<FoundApp>> {
         let row = self.fetch_optional(&APP_FOUND_BY_SLUG, args![project, tenant, slug]).await?;
         row.as_ref().map(found_app).transpose()
-    }
-
-    /// Returns an app's slug regardless of visibility, for objects that already refer to the app.
-    pub async fn app_slug(&self, id: AppId) -> Result<Option<String>> {
-        self.fetch_optional(&APP_SLUG, args![id]).await?.map(|row| row.get(0)).transpose()
     }
 
     /// Returns the apps visible to a project of a tenant in creation order; `own` restricts the list to apps it publishes.

@@ -65,6 +65,7 @@ statements! {
     APP_VERSION_CHANGE_PUT = both(
         "INSERT INTO app_version_changes (app_version_id, number, before_state, after_state, actor_id, reason, at)
          SELECT $1, COALESCE(MAX(number), 0) + 1, $2, $3, $4, $5, $6 FROM app_version_changes WHERE app_version_id = $1");
+    #[cfg(feature = "test-api")]
     APP_VERSION_CHANGES = both(
         "SELECT before_state, after_state, actor_id, reason, at FROM app_version_changes WHERE app_version_id = $1
          ORDER BY number");
@@ -229,6 +230,7 @@ impl Store {
     }
 
     /// Returns its state changes, oldest first.
+    #[cfg(feature = "test-api")]
     pub async fn app_version_changes(&self, id: AppVersionId) -> Result<Vec<Change>> {
         let rows = self.fetch_all(&APP_VERSION_CHANGES, args![id]).await?;
         rows.iter()

@@ -27,7 +27,6 @@ statements! {
     AUTHORITY_PUT = both(
         "INSERT INTO authorities (name, certificate, sealed_key, key_version, created_at) VALUES ($1, $2, $3, $4, $5)
          ON CONFLICT (name) DO NOTHING");
-    AUTHORITY_RESEAL = both("UPDATE authorities SET sealed_key = $2, key_version = $3 WHERE name = $1");
 }
 
 /// A one-time right to join.
@@ -145,15 +144,5 @@ impl Tx {
             authority.created_at
         ];
         Ok(self.execute(&AUTHORITY_PUT, args).await? == 1)
-    }
-
-    /// Stores an authority's key under another sealing key.
-    pub async fn authority_reseal(
-        &mut self,
-        name: &str,
-        sealed_key: Vec<u8>,
-        key_version: i64,
-    ) -> Result<()> {
-        self.execute(&AUTHORITY_RESEAL, args![name, sealed_key, key_version]).await.map(drop)
     }
 }

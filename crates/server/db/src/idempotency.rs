@@ -175,12 +175,12 @@ impl Tx {
         ];
         if self.is_postgres() && !self.skips("OUTBOX_APPEND") {
             args.extend(args![record.outbox_id, chain, &record.entry, &record.events]);
-            return self.execute_door(&RECORD_COMMAND, args).await;
+            return self.execute_command(&RECORD_COMMAND, args).await;
         }
         if !self.is_postgres() && !self.skips("OUTBOX_APPEND") {
             let mut fused = args.clone();
             fused.extend(args![record.outbox_id, &chain, &record.entry, &record.events]);
-            if let Some(first) = self.execute_door_sqlite(&fused).await? {
+            if let Some(first) = self.execute_command_sqlite(&fused).await? {
                 return Ok(first);
             }
         }

@@ -1,7 +1,7 @@
 //! Instances and their components.
 
 use jiff::Timestamp;
-use muster_ids::{AllocationId, InstanceId, ProjectId, ServiceAccountId, TenantId};
+use muster_ids::{AllocationId, InstanceId, ProjectId, ServiceAccountId};
 use muster_model::LabelSelector;
 use muster_model::instance::{Component, Health, Instance, InstanceFailure, InstanceState, RepairMode};
 use serde_json::Value as Json;
@@ -101,8 +101,6 @@ statements! {
     // Independent of all other changes of the row, so the version stays.
     INSTANCE_UNWITNESSED = both("UPDATE instances SET unwitnessed_at = $2 WHERE id = $1");
     INSTANCE_UNWITNESSED_AT = both("SELECT unwitnessed_at FROM instances WHERE id = $1");
-    INSTANCE_LIVE_OF_PROJECT = both("SELECT COUNT(*) FROM instances WHERE project_id = $1 AND state <> 'stopped'");
-    INSTANCE_LIVE_OF_TENANT = both("SELECT COUNT(*) FROM instances WHERE tenant_id = $1 AND state <> 'stopped'");
     COMPONENT_REQUEST = both(
         "INSERT INTO instance_components (instance_id, key, desired, last_ordinal, capacity, allocation_id)
          VALUES ($1, $2, $3, $4, $5, $6)");
@@ -260,16 +258,6 @@ impl Store {
     pub async fn instance_reconcile_accounts(&self, now: Timestamp) -> Result<Vec<ServiceAccountId>> {
         let rows = self.fetch_all(&INSTANCE_RECONCILE_ACCOUNTS, args![now]).await?;
         rows.iter().map(|row| row.get(0)).collect()
-    }
-
-    /// Counts the live instances of a project.
-    pub async fn instance_live_of_project(&self, project: ProjectId) -> Result<i64> {
-        self.fetch_optional(&INSTANCE_LIVE_OF_PROJECT, args![project]).await?.map_or(Ok(0), |row| row.get(0))
-    }
-
-    /// Counts the live instances of a tenant.
-    pub async fn instance_live_of_tenant(&self, tenant: TenantId) -> Result<i64> {
-        self.fetch_optional(&INSTANCE_LIVE_OF_TENANT, args![tenant]).await?.map_or(Ok(0), |row| row.get(0))
     }
 }
 

@@ -4,6 +4,7 @@
 //! together. Each file is named after an entity and declares its statements at the top.
 
 mod error;
+#[cfg_attr(not(feature = "test-api"), path = "faultless.rs")]
 mod fault;
 mod open;
 mod sql;
@@ -28,6 +29,7 @@ mod key;
 mod lease;
 mod manifest;
 mod member;
+#[cfg_attr(not(feature = "test-api"), path = "unmetered.rs")]
 mod meter;
 mod network;
 mod node;
@@ -51,6 +53,8 @@ mod stream;
 mod sweep;
 mod task;
 mod tenant;
+#[cfg(feature = "test-api")]
+mod test_api;
 mod token;
 mod user;
 mod webhook;
@@ -72,17 +76,21 @@ pub use enrolment::{Authority, Enrolment};
 pub use entitlement::FoundEntitlement;
 pub use error::StoreError;
 pub use event::EventFilter;
+#[cfg(feature = "test-api")]
 pub use fault::{Fault, Faults};
 pub use idempotency::{CommandRecord, Replay};
 pub use instance::InstanceFilter;
 pub use lease::Lease;
 pub use manifest::{ManifestContent, REFERRERS_BYTES, Referrer};
 pub use member::{MemberCount, MemberFilter, MemberPlace};
+#[cfg(feature = "test-api")]
 pub use meter::Meter;
 pub use network::NetworkNeighbour;
 pub use node::{Heard, Joining, KeyHash, NodeCount, Standing};
 pub use observation::{CellReport, HealthCounts, StaleCounts};
-pub use open::{Location, migrations_digest, newest_migration};
+#[cfg(feature = "test-api")]
+pub use open::migrations_digest;
+pub use open::{Location, newest_migration};
 pub use operation::{OperationChild, OperationFilter};
 pub use presence::Presence;
 pub use project::ProjectsOf;
@@ -91,11 +99,15 @@ pub use replica::Replica;
 pub use repository::{BlobFile, BlobPlace, ExternalSource, PullRight, TagRow};
 pub use seal::{SealBatch, UnsealedRow};
 pub use sealing_key::SealingKey;
-pub use slot::{Candidate, FitCount, Hold, LargestNodes, Silent};
+#[cfg(feature = "test-api")]
+pub use slot::FitCount;
+pub use slot::{Candidate, Hold, LargestNodes, Silent};
 pub use sql::Sql;
 pub use ssh_key::{KEYS_OF_PROJECT, LOGINS_OF_PROJECT, People, PeopleCell, ProjectPeople};
 pub use stream::Stream;
 pub use task::TaskReport;
+#[cfg(feature = "test-api")]
+pub use test_api::statements;
 pub use token::Credential;
 pub use tx::Tx;
 pub use webhook::Delivery;
@@ -119,8 +131,8 @@ pub struct Page {
 #[derive(Clone)]
 pub struct Store {
     backend: Backend,
-    faults: Arc<Faults>,
-    meter: Arc<Meter>,
+    faults: Arc<fault::Faults>,
+    meter: Arc<meter::Meter>,
     location: Location,
 }
 
@@ -142,16 +154,6 @@ impl Store {
     /// Returns the location of the database.
     pub fn location(&self) -> &Location {
         &self.location
-    }
-
-    /// Returns the fault injection handle for tests.
-    pub fn faults(&self) -> &Faults {
-        &self.faults
-    }
-
-    /// Returns the meter of transaction durations.
-    pub fn meter(&self) -> &Meter {
-        &self.meter
     }
 
     /// Opens a transaction that may write.
@@ -191,80 +193,4 @@ impl Store {
     async fn fetch_optional(&self, sql: &Sql, args: Vec<Value>) -> Result<Option<Row>> {
         Ok(self.fetch_all(sql, args).await?.into_iter().next())
     }
-
-    /// Executes a single statement directly, for tests that break things on purpose.
-    pub async fn sabotage(&self, statement: &'static str) -> Result<()> {
-        match &self.backend {
-            Backend::Pg(pool) => {
-                sqlx::raw_sql(statement).execute(pool).await?;
-            }
-            Backend::Sqlite { writer, .. } => {
-                let mut tx = writer.begin().await?;
-                sqlx::raw_sql(statement).execute(tx.connection()?).await?;
-                tx.commit().await?;
-            }
-        }
-        Ok(())
-    }
-}
-
-/// Returns every statement of the store, including the fused form of every insert.
-pub fn statements() -> Vec<Sql> {
-    let mut all: Vec<Sql> = [
-        adapter::ALL,
-        adapter_step::ALL,
-        allocation::ALL,
-        app::ALL,
-        app_version::ALL,
-        artifact::ALL,
-        audit::ALL,
-        cell::ALL,
-        enrolment::ALL,
-        entitlement::ALL,
-        event::ALL,
-        idempotency::ALL,
-        instance::ALL,
-        instance_history::ALL,
-        key::ALL,
-        lease::ALL,
-        manifest::ALL,
-        member::ALL,
-        network::ALL,
-        node::ALL,
-        observation::ALL,
-        operation::ALL,
-        presence::ALL,
-        project::ALL,
-        quota::ALL,
-        refusal::ALL,
-        replica::ALL,
-        repository::ALL,
-        role_binding::ALL,
-        runtime_secret::ALL,
-        seal::ALL,
-        sealing_key::ALL,
-        secret::ALL,
-        service_account::ALL,
-        slot::ALL,
-        ssh_key::ALL,
-        stream::ALL,
-        sweep::ALL,
-        task::ALL,
-        tenant::ALL,
-        token::ALL,
-        user::ALL,
-        webhook::ALL,
-        witness::ALL,
-    ]
-    .concat();
-    let fused: Vec<Sql> = all
-        .iter()
-        .filter(|sql| sql.name.ends_with("_INSERT") && sql.name != "OUTBOX_APPEND")
-        .filter_map(|sql| {
-            let pg = idempotency::fuse(sql)?;
-            Some(Sql { name: String::leak(format!("DOOR_WITH_{}", sql.name)), pg, sqlite: "SELECT 1" })
-        })
-        .collect();
-    all.extend(fused);
-    all
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use jiff::Timestamp;
-use muster_ids::{AllocationId, CellId, InstanceId, MemberId, NodeId, ProjectId, TypedId as _};
+use muster_ids::{AllocationId, InstanceId, MemberId, NodeId, ProjectId, TypedId as _};
 use muster_model::assess::{AdapterReport, Assessment, CellObservation, HealthReason};
 use muster_model::instance::Health;
 use muster_model::member::{Member, MemberFailure, MemberState};
@@ -29,6 +29,7 @@ statements! {
     MEMBER_GET = both(concat!("SELECT ", columns!(), " FROM members WHERE id = $1"));
     MEMBER_BY_NAME = both(concat!("SELECT ", columns!(), " FROM members WHERE instance_id = $1 AND name = $2
          ORDER BY CASE WHEN state = 'removed' THEN 1 ELSE 0 END, id DESC LIMIT 1"));
+    #[cfg(feature = "test-api")]
     MEMBER_BY_CELL = both(concat!("SELECT ", columns!(), " FROM members WHERE cell_id = $1"));
     // $1 after, $2 limit, $3 instance, $4 component or null, $5 state or null for all that are not removed.
     MEMBER_LIST = pair(
@@ -233,7 +234,8 @@ impl Store {
     }
 
     /// Returns the member that a cell belongs to.
-    pub async fn member_by_cell(&self, cell: CellId) -> Result<Option<Member>> {
+    #[cfg(feature = "test-api")]
+    pub async fn member_by_cell(&self, cell: muster_ids::CellId) -> Result<Option<Member>> {
         self.fetch_optional(&MEMBER_BY_CELL, args![cell]).await?.as_ref().map(member).transpose()
     }
 

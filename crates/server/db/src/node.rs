@@ -356,11 +356,6 @@ impl Store {
 }
 
 impl Tx {
-    /// Adds a node that has no certificate yet.
-    pub async fn node_join(&mut self, joining: &Joining) -> Result<()> {
-        self.node_join_with(joining, None).await
-    }
-
     /// Adds a node with a certificate for this key.
     pub async fn node_join_with(&mut self, joining: &Joining, key: Option<KeyHash>) -> Result<()> {
         let args = args![

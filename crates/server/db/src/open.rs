@@ -6,7 +6,6 @@ use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use sha2::{Digest as _, Sha256};
 use sqlx::migrate::{Migrate, MigrateError, Migration, MigrationType, Migrator};
 use sqlx::postgres::{PgConnectOptions, PgListener, PgPoolOptions};
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous};
@@ -87,7 +86,10 @@ pub fn newest_migration() -> i64 {
 }
 
 /// Returns a digest of all PostgreSQL migrations, which changes with any text. Tests name their template database after it.
+#[cfg(feature = "test-api")]
 pub fn migrations_digest() -> String {
+    use sha2::{Digest as _, Sha256};
+
     let mut digest = Sha256::new();
     for (number, name, text, _) in MIGRATIONS {
         digest.update(format!("{number} {name} {}\n{text}", text.len()));
@@ -171,58 +173,6 @@ impl Store {
         let target = target.to_string_lossy().into_owned();
         sqlx::query("VACUUM INTO $1").bind(target).execute(read).await?;
         Ok(())
-    }
-
-    /// Prepares a statement without running it. Tests use it to verify that each statement is valid on both databases.
-    pub async fn prepare(&self, sql: &crate::Sql) -> Result<()> {
-        match &self.backend {
-            Backend::Pg(pool) => pool.prepare(sql.pg.into_sql_str()).await.map(drop)?,
-            Backend::Sqlite { read, .. } => read.prepare(sql.sqlite.into_sql_str()).await.map(drop)?,
-        }
-        Ok(())
-    }
-
-    /// Returns the schema as lines of text, identical for both databases if the schemas are.
-    pub async fn describe_schema(&self) -> Result<Vec<String>> {
-        const PG: &str = "SELECT c.table_name || '.' || c.column_name || ' ' || CASE c.data_type \
-             WHEN 'uuid' THEN 'text' WHEN 'jsonb' THEN 'text' WHEN 'timestamp with time zone' THEN 'integer' \
-             WHEN 'bigint' THEN 'integer' WHEN 'boolean' THEN 'integer' WHEN 'bytea' THEN 'blob' ELSE c.data_type END \
-             || CASE c.is_nullable WHEN 'NO' THEN ' not null' ELSE '' END \
-             FROM information_schema.columns c WHERE c.table_schema = 'public' AND c.table_name <> '_sqlx_migrations' \
-             ORDER BY 1";
-        const LITE: &str = "SELECT m.name || '.' || c.name || ' ' || lower(c.type) || \
-             CASE c.\"notnull\" WHEN 1 THEN ' not null' ELSE '' END \
-             FROM sqlite_master m JOIN pragma_table_xinfo(m.name) c WHERE m.type = 'table' \
-             AND m.name NOT LIKE 'sqlite%' AND m.name <> '_sqlx_migrations' ORDER BY 1";
-        const PG_INDEX: &str = "SELECT CASE i.indisunique WHEN true THEN 'unique ' ELSE 'index ' END || t.relname || ' (' || \
-             (SELECT string_agg(a.attname, ', ' ORDER BY k.n) FROM unnest(i.indkey) WITH ORDINALITY AS k(attnum, n) \
-              JOIN pg_attribute a ON a.attrelid = t.oid AND a.attnum = k.attnum) || ')' || \
-             CASE WHEN i.indpred IS NULL THEN '' ELSE ' partial' END \
-             FROM pg_index i JOIN pg_class t ON t.oid = i.indrelid JOIN pg_namespace n ON n.oid = t.relnamespace \
-             WHERE n.nspname = 'public' AND t.relname <> '_sqlx_migrations' ORDER BY 1";
-        // SQLite keeps an INTEGER primary key in the table itself, with no index to list.
-        const LITE_INDEX: &str = "SELECT CASE l.\"unique\" WHEN 1 THEN 'unique ' ELSE 'index ' END || m.name || ' (' || \
-             (SELECT group_concat(name, ', ') FROM (SELECT name FROM pragma_index_info(l.name) ORDER BY seqno)) || ')' || \
-             CASE l.partial WHEN 1 THEN ' partial' ELSE '' END \
-             FROM sqlite_master m JOIN pragma_index_list(m.name) l WHERE m.type = 'table' \
-             AND m.name <> '_sqlx_migrations' \
-             UNION ALL SELECT 'unique ' || m.name || ' (' || c.name || ')' \
-             FROM sqlite_master m JOIN pragma_table_info(m.name) c WHERE m.type = 'table' AND c.pk = 1 \
-             AND m.name <> '_sqlx_migrations' AND m.name NOT LIKE 'sqlite%' \
-             AND NOT EXISTS (SELECT 1 FROM pragma_index_list(m.name) l WHERE l.origin = 'pk') ORDER BY 1";
-        let (mut columns, indexes): (Vec<String>, Vec<String>) = match &self.backend {
-            Backend::Pg(pool) => (
-                sqlx::query_scalar(PG).fetch_all(pool).await?,
-                sqlx::query_scalar(PG_INDEX).fetch_all(pool).await?,
-            ),
-            Backend::Sqlite { read, .. } => (
-                sqlx::query_scalar(LITE).fetch_all(read).await?,
-                sqlx::query_scalar(LITE_INDEX).fetch_all(read).await?,
-            ),
-        };
-        columns.extend(indexes);
-        columns.sort();
-        Ok(columns)
     }
 }
 

@@ -21,6 +21,7 @@ statements! {
     RUNTIME_SECRET_INSERT = both(concat!("INSERT INTO runtime_secrets (", columns!(), ")
          VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)"));
     RUNTIME_SECRET_GET = both(concat!("SELECT ", columns!(), " FROM runtime_secrets WHERE id = $1"));
+    #[cfg(feature = "test-api")]
     RUNTIME_SECRET_BY_HASH = both(concat!("SELECT ", columns!(), " FROM runtime_secrets WHERE hash = $1"));
     // $4 purpose or null, $5 operator account or null.
     RUNTIME_SECRET_LIST = pair(
@@ -79,6 +80,7 @@ impl Store {
     }
 
     /// Returns the credential with this hash, valid or not.
+    #[cfg(feature = "test-api")]
     pub async fn runtime_secret_by_hash(&self, hash: &[u8; 32]) -> Result<Option<RuntimeSecret>> {
         self.fetch_optional(&RUNTIME_SECRET_BY_HASH, args![*hash])
             .await?

@@ -73,11 +73,6 @@ pub struct SealBatch {
 }
 
 impl Store {
-    /// Reports whether the outbox has any row.
-    pub async fn outbox_has_rows(&self) -> Result<bool> {
-        self.outbox_has_rows_from(Uuid::nil()).await
-    }
-
     /// Reports whether the outbox has any row from this id on.
     pub async fn outbox_has_rows_from(&self, from: Uuid) -> Result<bool> {
         Ok(self.fetch_optional(&OUTBOX_HAS_ROWS, args![from]).await?.is_some())
@@ -93,12 +88,7 @@ impl Store {
 }
 
 impl Tx {
-    /// Takes outbox rows, in order.
-    pub async fn outbox_take(&mut self, limit: i64) -> Result<Vec<UnsealedRow>> {
-        self.outbox_take_from(Uuid::nil(), limit).await
-    }
-
-    /// Does the same, but only from this id on. Rows taken before stay as dead entries at the front of the index until
+    /// Takes outbox rows from this id on, in order. Rows taken before stay as dead entries at the front of the index until
     /// PostgreSQL vacuums, and a scan from the front would have to skip all of them.
     pub async fn outbox_take_from(&mut self, from: Uuid, limit: i64) -> Result<Vec<UnsealedRow>> {
         let rows = self.fetch_all(&OUTBOX_TAKE, args![limit, from]).await?;

@@ -134,6 +134,7 @@ statements! {
         "UPDATE claims SET released_at = $2 WHERE allocation_id = $1 AND released_at IS NULL");
     CLAIM_RELEASE_SLOT = both(
         "UPDATE claims SET released_at = $3 WHERE allocation_id = $1 AND slot_id = $2 AND released_at IS NULL");
+    #[cfg(feature = "test-api")]
     CAPACITY_BY_FIT = both(
         "SELECT fit, COUNT(*), MAX(cpus_free), MAX(memory_mb_free), MAX(disk_mb_free) FROM nodes
          WHERE state = 'ready' AND NOT exclusive GROUP BY fit ORDER BY fit");
@@ -233,6 +234,7 @@ pub struct Hold {
 }
 
 /// The number and free capacity of nodes with the same fit.
+#[cfg(feature = "test-api")]
 #[derive(Debug, Clone, Copy)]
 pub struct FitCount {
     /// The fit.
@@ -308,6 +310,7 @@ impl Store {
     }
 
     /// Returns the number of nodes per fit.
+    #[cfg(feature = "test-api")]
     pub async fn fit_counts(&self) -> Result<Vec<FitCount>> {
         let rows = self.fetch_all(&CAPACITY_BY_FIT, args![]).await?;
         rows.iter()

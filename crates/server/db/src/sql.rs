@@ -25,13 +25,6 @@ pub struct Sql {
     pub sqlite: &'static str,
 }
 
-impl Sql {
-    /// Reports whether the two texts differ.
-    pub fn is_pair(&self) -> bool {
-        self.pg != self.sqlite
-    }
-}
-
 /// The texts of a statement: PostgreSQL, then SQLite.
 pub(crate) struct Texts(pub(crate) &'static str, pub(crate) &'static str);
 
@@ -45,11 +38,12 @@ pub(crate) const fn pair(pg: &'static str, sqlite: &'static str) -> Texts {
 
 /// Declares the statements of a file, and `ALL` of them for the test that prepares each on both databases.
 macro_rules! statements {
-    ($($name:ident = $texts:expr;)*) => {
-        $(const $name: $crate::sql::Sql = {
+    ($($(#[$attribute:meta])* $name:ident = $texts:expr;)*) => {
+        $($(#[$attribute])* const $name: $crate::sql::Sql = {
             let $crate::sql::Texts(pg, sqlite) = $texts;
             $crate::sql::Sql { name: stringify!($name), pg, sqlite }
         };)*
+        #[cfg(feature = "test-api")]
         pub(crate) const ALL: &[$crate::sql::Sql] = &[$($name,)*];
     };
 }

@@ -191,17 +191,17 @@ impl Tx {
 
     /// Writes the command record together with the deferred insert, if any; that is then also the commit, and nothing may
     /// follow. Returns `false` if the key was taken.
-    pub(crate) async fn execute_door(
+    pub(crate) async fn execute_command(
         &mut self,
-        door: &Sql,
+        command: &Sql,
         mut args: Vec<Value>,
     ) -> Result<bool, StoreError> {
         let held_back = match &mut self.inner {
             Inner::Pg(tx) if tx.open.is_none() => tx.held_back.take(),
             Inner::Pg(_) | Inner::Sqlite(..) => None,
         };
-        let Some((effect, values)) = held_back else { return Ok(self.execute(door, args).await? == 1) };
-        if !self.admit(door.name)? {
+        let Some((effect, values)) = held_back else { return Ok(self.execute(command, args).await? == 1) };
+        if !self.admit(command.name)? {
             return Ok(true);
         }
         // This statement is also the commit.
@@ -229,7 +229,10 @@ impl Tx {
 
     /// Does the same on SQLite: sends the effect, the key and the outbox row in one message to the thread that owns the
     /// connection, because the message costs more than the inserts. Returns `None` if no insert was deferred.
-    pub(crate) async fn execute_door_sqlite(&mut self, args: &[Value]) -> Result<Option<bool>, StoreError> {
+    pub(crate) async fn execute_command_sqlite(
+        &mut self,
+        args: &[Value],
+    ) -> Result<Option<bool>, StoreError> {
         let Inner::Sqlite(_, held_back) = &mut self.inner else { return Ok(None) };
         let Some((effect, mut values)) = held_back.take() else { return Ok(None) };
         let Some(text) = fuse_sqlite(&effect) else { return Err(StoreError::Corrupt("a fused statement")) };

@@ -17,7 +17,7 @@ use muster_api::{Code, Method, Problem};
 use muster_control::audit::{AuditHeadsError, AuditKey, HeadsDestination};
 use muster_control::{Keys, Options, Platform, Rates, first_start};
 use muster_db::{Location, Replica, Store, StoreError};
-use muster_engine::{Strike, Timing};
+use muster_engine::Timing;
 use muster_ids::Env;
 use muster_jobs::Sealer;
 use muster_keys::{RootKeyError, RootKeys};
@@ -244,8 +244,9 @@ pub async fn start(settings: &Settings, env: Env) -> Result<Running, StartError>
     let audit_key = AuditKey::open(&settings.file("audit.signing_key_file", "audit.key"))?;
     let keys = Keys { root: root_keys, audit: audit_key };
     let platform = Platform::new(env, store, blobs, keys, options);
+    #[cfg(feature = "test-api")]
     if let Some((point, nth)) = kill_at(settings.text("engine.kill_at")) {
-        platform.engine.points.arm(point, Strike::Abort, nth);
+        platform.engine.points.arm(point, muster_engine::Strike::Abort, nth);
     }
     let token_file = settings.file("operator.token_file", "operator.token");
     let first = first_start(&platform, |made| write_token(&token_file, made.operator_token.reveal()))
@@ -299,6 +300,7 @@ fn database_url<'s>(settings: &Settings, url: &'s str) -> Result<&'s str, Settin
 }
 
 /// Parses `point` or `point@n`, for the n-th hit.
+#[cfg(feature = "test-api")]
 fn kill_at(text: &str) -> Option<(&str, u32)> {
     let (point, nth) = text.split_once('@').unwrap_or((text, "1"));
     (!point.is_empty()).then(|| (point, nth.parse().unwrap_or(1)))

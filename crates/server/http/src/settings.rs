@@ -239,6 +239,7 @@ pub const TABLE: &[Setting] = &[
         default: "3600",
         meaning: "Time that an operation may stay blocked before it escalates to operators.",
     },
+    #[cfg(feature = "test-api")]
     Setting {
         key: "engine.kill_at",
         default: "",

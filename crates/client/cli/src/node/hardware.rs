@@ -35,7 +35,7 @@ pub(crate) fn summary(inventory: &Value) -> Vec<String> {
         let rdma = if device["rdma"] == Value::Bool(true) { ", RDMA" } else { "" };
         lines.push(format!("network {}: {}{rdma}", text(device, "name"), text(device, "state")));
     }
-    if inventory["pretended"] == Value::Bool(true) {
+    if inventory["simulated"] == Value::Bool(true) {
         lines.push("! the GPUs are simulated: this machine has none of them".to_owned());
     }
     let notes = inventory["notes"].as_array().into_iter().flatten().filter_map(Value::as_str);
@@ -102,7 +102,7 @@ mod tests {
             ]
         );
         inventory["gpus"] = json!([]);
-        inventory["pretended"] = json!(true);
+        inventory["simulated"] = json!(true);
         inventory["notes"] = json!(["no driver\u{1b}[2J"]);
         let told = summary(&inventory);
         assert!(

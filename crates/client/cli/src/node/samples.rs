@@ -25,7 +25,7 @@ pub(crate) fn node() -> Value {
             "hostname": "gpu-17", "kernel": "6.8", "os": "Ubuntu 24.04", "architecture": "x86_64", "boot_id": "1",
             "cpus": {"count": 192, "sockets": 2, "model": "EPYC"}, "memory_mb": 2_097_152, "disk_mb": 900_000,
             "numa": [], "pci": [], "network": [{"name": "ens1", "state": "up", "rdma": true}],
-            "gpus": [gpu(0), gpu(1)], "pretended": false, "notes": [],
+            "gpus": [gpu(0), gpu(1)], "simulated": false, "notes": [],
         },
     })
 }

@@ -12,18 +12,19 @@ mod islands;
 mod network;
 mod numa;
 mod pci;
-mod simulated_gpus;
 mod system;
 mod tree;
 
 use std::path::Path;
 
-use muster_wire::inventory::Inventory;
+use muster_wire::inventory::{Gpu, Inventory};
 
 pub use checks::{CheckReserve, LEAST_CHECK_MEMORY_MB, check_limits};
 pub use disk::DiskReserve;
-pub use simulated_gpus::{Pretend, simulated};
 use tree::Tree;
+
+/// Begin of the UUID of every fake GPU. The real driver creates device nodes without a device for them.
+pub const FAKE_GPU_PREFIX: &str = "GPU-simulated-";
 
 /// Resources that are not offered to allocations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,8 +41,9 @@ impl Default for Reserve {
     }
 }
 
-/// Reads the machine below `root`, which is `/` except in tests. Blocks, because NVML can take seconds.
-pub fn read(root: &Path, data_dir: &Path, reserve: Reserve, simulated: Option<Pretend>) -> Inventory {
+/// Reads the machine below `root`, which is `/` except in tests. Fake GPUs replace those of the machine. Blocks, because NVML
+/// can take seconds.
+pub fn read(root: &Path, data_dir: &Path, reserve: Reserve, fake_gpus: Option<&[Gpu]>) -> Inventory {
     let mut notes = Vec::new();
     let tree = Tree::new(root);
     let memory_mb = system::memory_mb(&tree, &mut notes);
@@ -49,8 +51,8 @@ pub fn read(root: &Path, data_dir: &Path, reserve: Reserve, simulated: Option<Pr
     let reserved = reserve.checks.of(cpus.count, memory_mb);
     let numa = numa::read(&tree, memory_mb, &mut notes);
     let pci = pci::read(&tree);
-    let gpus = match &simulated {
-        Some(simulated) => simulated.gpus(),
+    let gpus = match fake_gpus {
+        Some(gpus) => gpus.to_vec(),
         // NVML describes the machine it runs on, whatever the root.
         None if root == Path::new("/") => gpus::read(&pci, &numa, &mut notes),
         None => {
@@ -58,7 +60,7 @@ pub fn read(root: &Path, data_dir: &Path, reserve: Reserve, simulated: Option<Pr
             Vec::new()
         }
     };
-    if simulated.is_none() {
+    if fake_gpus.is_none() {
         gpus::note_unseen(&pci, &gpus, &mut notes);
     }
     Inventory {
@@ -75,7 +77,7 @@ pub fn read(root: &Path, data_dir: &Path, reserve: Reserve, simulated: Option<Pr
         network: network::read(&tree),
         pci,
         gpus,
-        pretended: simulated.is_some(),
+        simulated: fake_gpus.is_some(),
         notes,
     }
 }

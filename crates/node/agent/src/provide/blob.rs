@@ -45,7 +45,7 @@ pub(super) async fn fetch(registry: &Registry<'_>, blob: &Blob) -> Result<(), Un
             }
         }
         let (digest, place, driver) = (blob.digest, store.blob(&blob.digest), registry.node.driver.clone());
-        match blocking(move || draft.finish(&digest, &place, &driver)).await? {
+        match blocking(move || draft.finish(&digest, &place, &*driver)).await? {
             Finished::Whole => return Ok(()),
             // Data from an earlier agent process may not have reached the disk intact: start over once.
             Finished::Wrong { draft: Some(empty), .. } => draft = empty,
@@ -215,7 +215,7 @@ impl Draft {
         Ok(())
     }
 
-    fn finish(self, asked: &Digest, place: &Path, driver: &Driver) -> io::Result<Finished> {
+    fn finish(self, asked: &Digest, place: &Path, driver: &dyn Driver) -> io::Result<Finished> {
         let found = Digest::from_bytes(self.hash.clone().finalize().into());
         if found != *asked {
             if self.inherited {

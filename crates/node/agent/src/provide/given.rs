@@ -12,7 +12,7 @@ use super::store::Hold;
 
 /// Content that the server supplied for a cell.
 #[derive(Debug, Default)]
-pub(crate) struct Given {
+pub struct Given {
     /// Image, if it comes from the server.
     pub(crate) image: Option<Pulled>,
     pub(crate) secrets: Vec<Told>,
@@ -20,7 +20,7 @@ pub(crate) struct Given {
 
 impl Given {
     /// Returns the names of the content.
-    pub(crate) fn names(&self) -> Vec<String> {
+    pub fn names(&self) -> Vec<String> {
         let image = self.image.iter().map(|_| "image".to_owned());
         image.chain(self.secrets.iter().map(|told| format!("secret {}", told.file))).collect()
     }

@@ -16,9 +16,8 @@ use super::given::Pulled;
 use super::line::Line;
 use super::registry::Registry;
 use super::verdict;
-use crate::driver::{Supply, Undone};
+use crate::driver::{ImageOwner, Supply, Undone};
 use crate::node::Running;
-use crate::real::ImageOwner;
 
 /// Blobs fetched in parallel.
 const AT_ONCE: usize = 3;
@@ -43,7 +42,7 @@ pub(super) async fn pull(
     let image = node.driver.hold_image(&digest);
     let supply = node.driver.supply(&digest).map_err(|error| Undone::from(error.to_string()))?;
     let nothing = |image| Pulled { hold: node.store.hold(Vec::new()), _image: image, _reservation: None };
-    if supply == Supply::Pretended {
+    if supply == Supply::Simulated {
         registry.token(None).await.map_err(|error| registry.failed(&error))?;
         return Ok(Some(nothing(image)));
     }
@@ -60,7 +59,7 @@ pub(super) async fn pull(
     .await?;
     let layers = documents(&registry, &digest).await?;
     let packed = layers.iter().fold(0_u64, |sum, layer| sum.saturating_add(layer.size));
-    let reservation = node.driver.reserve_image(&digest, packed, owner).await?;
+    let reservation = node.driver.clone().reserve_image(digest, packed, owner).await?;
     let hold = node.store.hold(layers.iter().map(|layer| layer.digest).collect());
     if node.store.has_room(&layers).is_err() {
         let store = node.store.clone();
@@ -69,7 +68,7 @@ pub(super) async fn pull(
             Ok(())
         })
         .await?;
-        node.driver.evict_for(node.store.needed_for(&layers)).await;
+        node.driver.clone().evict_for(node.store.needed_for(&layers)).await;
         node.store.has_room(&layers).map_err(refused)?;
     }
     let mut waiting = layers.iter();

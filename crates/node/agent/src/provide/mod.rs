@@ -22,10 +22,9 @@ use muster_wire::task::{CellAct, Refusal, TaskKind};
 use muster_wire::wire::SecretWhat;
 
 use crate::AgentError;
-use crate::driver::{Order, Undone};
+use crate::driver::{ImageOwner, Order, Undone};
 use crate::node::Running;
-use crate::real::ImageOwner;
-pub(crate) use given::Given;
+pub use given::Given;
 use given::Told;
 pub(crate) use store::Store;
 pub(crate) use verdict::Verdicts;

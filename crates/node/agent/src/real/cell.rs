@@ -10,9 +10,8 @@ use muster_wire::cell::{CellFindings, CellOrder, CellPlace, CellSpec, Root, Serv
 use muster_wire::task::{Details, Findings, KeptLog, Place, Refusal};
 
 use super::place::disk_id;
-use super::room::ImageOwner;
 use super::{Done, Driver, said};
-use crate::driver::Undone;
+use crate::driver::{ImageOwner, Undone};
 use crate::provide::Given;
 
 /// Timeout of an inspection for a cell to become ready; a ready cell is answered at once.

@@ -9,6 +9,7 @@ use muster_wire::inventory::Inventory;
 use rustix::fs::{CWD, FileType, Mode, makedev, mknodat};
 
 use super::settings::Settings;
+use crate::inventory::FAKE_GPU_PREFIX;
 
 /// Device major numbers reserved for local use. One without a driver has no device behind it, so opening it returns ENXIO if
 /// allowed and EPERM if not.
@@ -18,7 +19,7 @@ const LOCAL: [std::ops::RangeInclusive<u32>; 3] = [240..=254, 120..=127, 60..=63
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Node {
     /// Simulated: a node without a device.
-    Pretended {
+    Simulated {
         /// Major number without a driver.
         major: u32,
         /// Its number.
@@ -38,8 +39,8 @@ pub fn nodes(inventory: &Inventory, proc: &Path) -> BTreeMap<String, Node> {
     let node = |(index, gpu): (usize, &muster_wire::inventory::Gpu)| {
         let node = match real.get(&gpu.uuid) {
             Some(minor) => Node::Nvidia { minor: *minor },
-            None if gpu.uuid.starts_with("GPU-pretended-") => {
-                Node::Pretended { major, minor: u32::try_from(index).unwrap_or(u32::MAX) }
+            None if gpu.uuid.starts_with(FAKE_GPU_PREFIX) => {
+                Node::Simulated { major, minor: u32::try_from(index).unwrap_or(u32::MAX) }
             }
             None => return None,
         };
@@ -71,8 +72,8 @@ fn nvidia_minors(proc: &Path) -> BTreeMap<String, u32> {
 }
 
 impl Settings {
-    fn pretended(&self, major: u32, minor: u32) -> PathBuf {
-        self.folder.join("devices").join(format!("pretended-{major}-{minor}"))
+    fn simulated_node(&self, major: u32, minor: u32) -> PathBuf {
+        self.folder.join("devices").join(format!("simulated-{major}-{minor}"))
     }
 
     /// Returns the device nodes for these GPUs.
@@ -82,9 +83,9 @@ impl Settings {
         for uuid in devices {
             match self.devices.get(uuid) {
                 None => return Err(format!("the node has no device {uuid}")),
-                Some(Node::Pretended { major, minor }) => given.push(Device {
-                    source: self.pretended(*major, *minor),
-                    target: format!("/dev/pretended{minor}"),
+                Some(Node::Simulated { major, minor }) => given.push(Device {
+                    source: self.simulated_node(*major, *minor),
+                    target: format!("/dev/simulated{minor}"),
                     major: *major,
                     minor: *minor,
                 }),
@@ -111,7 +112,7 @@ impl Settings {
     pub(super) fn wipe_device(&self, device: &str) -> Result<(), String> {
         match self.devices.get(device) {
             None => Err("the device is missing".to_owned()),
-            Some(Node::Pretended { .. }) => Ok(()),
+            Some(Node::Simulated { .. }) => Ok(()),
             Some(Node::Nvidia { .. }) => wipe_in_a_process(device),
         }
     }
@@ -138,12 +139,12 @@ fn existing(path: &str) -> Result<Device, String> {
 }
 
 /// Creates the nodes of simulated GPUs if they are missing.
-pub(super) fn make_pretended(settings: &Settings) -> Result<(), String> {
+pub(super) fn make_simulated(settings: &Settings) -> Result<(), String> {
     let folder = settings.folder.join("devices");
     for node in settings.devices.values() {
-        let Node::Pretended { major, minor } = node else { continue };
+        let Node::Simulated { major, minor } = node else { continue };
         fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
-        let path = settings.pretended(*major, *minor);
+        let path = settings.simulated_node(*major, *minor);
         // Processes in a cell are other users on the node; the control group decides about access.
         let mode = Mode::from_raw_mode(0o666);
         match mknodat(CWD, &path, FileType::CharacterDevice, mode, makedev(*major, *minor)) {
@@ -158,7 +159,7 @@ pub(super) fn make_pretended(settings: &Settings) -> Result<(), String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::inventory::simulated;
+    use muster_wire::inventory::Gpu;
 
     /// What NVIDIA's driver writes below `/proc`.
     fn with_driver(proc: &Path, gpus: &[(&str, u32)]) {
@@ -182,16 +183,25 @@ mod tests {
         .unwrap();
         // The order of the bus is not that of the minors.
         with_driver(proc.path(), &[("GPU-b", 1), ("GPU-a", 0), ("GPU-c", 7)]);
-        let mut inventory = simulated("node", 4, 8, 1, 1);
-        for (gpu, uuid) in
-            inventory.gpus.iter_mut().zip(["GPU-a", "GPU-b", "GPU-unlisted", "GPU-pretended-x"])
-        {
-            gpu.uuid = uuid.to_owned();
-        }
+        let gpu = |uuid: &str| Gpu {
+            ordinal: 0,
+            uuid: uuid.to_owned(),
+            model: String::new(),
+            memory_mb: 1,
+            pci: None,
+            numa: 0,
+            island: 0,
+            nvlinks: 0,
+            mig: false,
+            vfs: None,
+            driver: None,
+        };
+        let gpus = ["GPU-a", "GPU-b", "GPU-unlisted", "GPU-simulated-x"].map(gpu).to_vec();
+        let inventory = Inventory { gpus, ..Inventory::default() };
         let expected = [
             ("GPU-a", Node::Nvidia { minor: 0 }),
             ("GPU-b", Node::Nvidia { minor: 1 }),
-            ("GPU-pretended-x", Node::Pretended { major: 241, minor: 3 }),
+            ("GPU-simulated-x", Node::Simulated { major: 241, minor: 3 }),
         ];
         let expected = expected.map(|(uuid, node)| (uuid.to_owned(), node)).into();
         assert_eq!(nodes(&inventory, proc.path()), expected);

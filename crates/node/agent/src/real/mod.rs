@@ -7,21 +7,21 @@
 mod act;
 mod cell;
 mod device;
+mod driver;
 mod follow;
 mod inside;
 mod journal;
 mod place;
+mod points;
 mod room;
 mod settings;
 mod share;
 mod survey;
 
 use std::collections::BTreeSet;
-use std::net::Ipv4Addr;
 use std::path::PathBuf;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::sync::atomic::AtomicBool;
 
 use jiff::Timestamp;
 use muster_cell::{CellStatus, Cells};
@@ -35,18 +35,14 @@ use muster_wire::task::{Findings, Place, Refusal, TaskKind};
 use crate::AgentError;
 use crate::driver::{Order, Outcome, Supply, Undone};
 use crate::folder::Folder;
-pub(crate) use inside::Shared;
 use journal::Journal;
 use place::{Places, disk_id};
-pub(crate) use room::ImageOwner;
 
 pub use device::{Node, nodes as devices};
-use settings::disk_point;
-pub use settings::{DISK_POINTS, Settings, key, missing_of, missing_tools, outdated_tools};
+use points::disk_point;
+pub use points::points;
+pub use settings::{Settings, key, missing_of, missing_tools, outdated_tools};
 pub use survey::Cleaned;
-
-/// Supervision interval.
-pub(crate) const LOOK: Duration = Duration::from_millis(250);
 
 /// The message of a cell that cannot write to the disk of its allocation.
 const READ_ONLY: &str = "an error made the disk of its allocation read-only: restart the allocation";
@@ -98,14 +94,13 @@ impl Driver {
         let fabric = Fabric::open(settings.for_network()).map_err(|error| refused(&error))?;
         let images = Images::open(settings.folder.join("images")).map_err(|error| refused(&error))?;
         let disks = Disks::open(settings.folder.join("disks"), settings.run.join("disks"));
-        let kill = settings.kill.clone();
-        let disks = disks
-            .map_err(|error| refused(&error))?
-            .reaching(move |point| kill.reach_point(disk_point(point)));
+        let crash = settings.crash.clone();
+        let disks =
+            disks.map_err(|error| refused(&error))?.reaching(move |point| crash.reach(disk_point(point)));
         let shared = share::open(&settings, env)?;
         let places = Places::open(&settings.folder)?;
         let journal = Journal::open(&settings.folder)?;
-        device::make_pretended(&settings).map_err(|error| refused(&error))?;
+        device::make_simulated(&settings).map_err(|error| refused(&error))?;
         let driver = Self {
             settings,
             env: env.clone(),
@@ -144,25 +139,11 @@ impl Driver {
         Ok(if image.is_some() { Supply::There } else { Supply::Missing })
     }
 
-    pub(crate) fn reach_point(&self, point: &'static str) {
-        self.settings.kill.reach_point(point);
-    }
-
     /// Removes images that were set aside and that no running cell uses.
     fn clear_aside(&self) {
         if let Err(error) = self.images.clear_aside(|digest| self.is_image_used(digest)) {
             tracing::warn!(%error, "images that were set aside still exist");
         }
-    }
-
-    /// Returns the address at which other nodes reach this one.
-    pub(crate) fn address(&self) -> Ipv4Addr {
-        self.settings.address
-    }
-
-    /// Returns the number of allocations whose checks may run at once.
-    pub(crate) fn checked_at_once(&self) -> usize {
-        self.settings.checks.allocations_at_once()
     }
 
     /// Lists every sandbox on the node.
@@ -269,16 +250,6 @@ impl Driver {
         done.map_err(Undone::from)
     }
 
-    /// Marks the agent as stopping or starting. A stopping agent does not wait for long work; the next request finds it.
-    pub(crate) fn leave(&self, left: bool) {
-        self.left.store(left, Ordering::Relaxed);
-    }
-
-    /// Marks the point before a report.
-    pub(crate) fn before_report(&self, kind: TaskKind) {
-        self.reach(kind, "reporting");
-    }
-
     /// Supervises running services: restarts, probes, logs.
     pub(crate) fn supervise(&self, now: Timestamp) {
         self.look_after_disks(now);
@@ -289,6 +260,6 @@ impl Driver {
     }
 
     fn reach(&self, kind: TaskKind, stage: &'static str) {
-        self.settings.kill.reach_named(kind, stage);
+        self.settings.crash.reach_stage(kind, stage);
     }
 }

@@ -4,29 +4,14 @@ use jiff::{SignedDuration, Timestamp};
 use muster_ids::{CellId, ProjectId};
 use muster_image::{Budget, Digest, Error, Footprint, Image, ImageHold, ImageReservation, Limits, Source};
 use muster_wire::cell::{CellSpec, Root};
-use muster_wire::task::Details;
 
 use super::cell::unusable;
 use super::{Done, Driver, said};
-use crate::driver::Undone;
+use crate::driver::{ImageOwner, Undone};
 
 /// Interval of the comparison of free space and reserve.
 const RESERVE_EVERY: SignedDuration = SignedDuration::from_mins(1);
 const MIB: u64 = 1 << 20;
-
-/// The project for which an image is unpacked.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct ImageOwner {
-    pub(crate) project: Option<ProjectId>,
-    /// Whether its allocation has the node to itself.
-    pub(crate) exclusive: bool,
-}
-
-impl ImageOwner {
-    pub(crate) fn of(details: &Details) -> Self {
-        Self { project: details.project_id, exclusive: details.exclusive }
-    }
-}
 
 impl Driver {
     /// Reports whether a cell on this node uses an image. A failed lookup counts as use.

@@ -7,13 +7,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use muster_cell::CheckLimits;
-use muster_disk::Point;
 use muster_ids::NodeId;
 
 use super::device::Node;
 use crate::AgentError;
+use crate::crash::CrashHook;
 use crate::folder::Folder;
-use crate::sim::KillPoints;
 
 /// Settings.
 #[derive(Debug, Clone)]
@@ -40,8 +39,8 @@ pub struct Settings {
     pub project_images_percent: u8,
     /// First user id of the machine that cells may use.
     pub id_base: u32,
-    /// Crash points, for tests only.
-    pub kill: Arc<KillPoints>,
+    /// Callback for crash points, for tests only.
+    pub crash: CrashHook,
 }
 
 /// Returns the key of the resources created in this folder. It stays the same when the machine joins again as another node,
@@ -62,7 +61,7 @@ const KEY: &str = "key.json";
 
 impl Settings {
     pub(super) fn for_cells(&self) -> muster_cell::Settings {
-        let kill = self.kill.clone();
+        let crash = self.crash.clone();
         muster_cell::Settings {
             folder: self.folder.join("cells"),
             run: self.run.join("cells"),
@@ -71,45 +70,16 @@ impl Settings {
             id_base: self.id_base,
             tools: muster_cell::Tools::default(),
             logs: muster_cell::LogLimits::default(),
-            reach: Arc::new(move |point| kill.reach_point(point)),
+            reach: Arc::new(move |point| crash.reach(point)),
         }
     }
 
     pub(super) fn for_network(&self) -> muster_network::Settings {
-        let kill = self.kill.clone();
+        let crash = self.crash.clone();
         let (run, folder) = (self.run.join("networks"), self.folder.join("networks"));
         let mut settings = muster_network::Settings::new(run, folder, &self.key, self.address);
-        settings.reach = Arc::new(move |point| kill.reach_point(point));
+        settings.reach = Arc::new(move |point| crash.reach(point));
         settings
-    }
-}
-
-/// Crash points while a disk is created or wiped.
-pub const DISK_POINTS: &[&str] = &[
-    "disk:file-made",
-    "disk:formatted",
-    "disk:named",
-    "disk:attached",
-    "disk:mounted",
-    "disk:lengthened",
-    "disk:marked",
-    "disk:overwritten",
-    "disk:synced",
-    "disk:read-again",
-];
-
-pub(super) fn disk_point(point: Point) -> &'static str {
-    match point {
-        Point::FileMade => "disk:file-made",
-        Point::Formatted => "disk:formatted",
-        Point::Named => "disk:named",
-        Point::Attached => "disk:attached",
-        Point::Mounted => "disk:mounted",
-        Point::Lengthened => "disk:lengthened",
-        Point::Marked => "disk:marked",
-        Point::Overwritten(_) => "disk:overwritten",
-        Point::Synced => "disk:synced",
-        Point::ReadAgain => "disk:read-again",
     }
 }
 

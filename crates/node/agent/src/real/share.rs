@@ -104,7 +104,7 @@ mod tests {
             address: Ipv4Addr::LOCALHOST,
             devices: std::collections::BTreeMap::new(),
             id_base: 1_000_000,
-            kill: std::sync::Arc::default(),
+            crash: crate::CrashHook::default(),
         }
     }
 

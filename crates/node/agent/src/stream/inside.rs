@@ -75,7 +75,7 @@ impl Begun {
     }
 
     /// Runs a thread that does both, like a program.
-    pub(super) fn both(
+    pub fn both(
         work: impl FnOnce(Upload, PipeWriter) -> Result<i32, String> + Send + 'static,
     ) -> Result<Self, String> {
         let (upload, input) = upload()?;
@@ -85,7 +85,7 @@ impl Begun {
     }
 
     /// Runs a thread with descriptors of its own.
-    pub(super) fn alone(work: impl FnOnce() -> Result<i32, String> + Send + 'static) -> Result<Self, String> {
+    pub fn alone(work: impl FnOnce() -> Result<i32, String> + Send + 'static) -> Result<Self, String> {
         Ok(Self::Work(Work { input: None, output: None, ended: on_a_thread(work)? }))
     }
 }

@@ -123,7 +123,7 @@ async fn dial(node: &Running, order: &StreamOrder) -> Result<Socket, String> {
 }
 
 async fn carry(node: &Running, socket: Socket, order: StreamOrder) {
-    let inside = node.driver.inside();
+    let inside = node.driver.clone().inside();
     // Starting may block, so it runs on a blocking thread.
     let begun = tokio::task::spawn_blocking(move || begin(&*inside, &order)).await;
     let begun = begun.unwrap_or_else(|_| Err("the agent failed".to_owned()));

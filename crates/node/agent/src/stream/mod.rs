@@ -11,9 +11,7 @@ mod process;
 mod pump;
 mod socket;
 mod terminal;
-mod toy;
 
 pub use inside::{Begun, Download, Inside, Upload};
 pub(crate) use join::{Streams, streaming};
 pub use process::Process;
-pub(crate) use toy::Toy;

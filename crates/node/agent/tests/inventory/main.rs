@@ -6,7 +6,8 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::Path;
 
-use muster_agent::inventory::{Pretend, Reserve, read};
+use muster_agent::inventory::{Reserve, read};
+use muster_agent_sim::FakeGpus;
 use muster_wire::difference::difference;
 use muster_wire::inventory::{Inventory, Reserved, Vfs};
 
@@ -123,7 +124,7 @@ fn a_machine_is_read_from_the_tree_that_is_given() {
     let numa: Vec<_> =
         found.numa.iter().map(|node| (node.ordinal, node.cpus.as_str(), node.memory_mb)).collect();
     assert_eq!(numa, [(0, "0-1", 3072), (1, "2-3", 1024)], "a node with nothing in it is not listed");
-    assert!(!found.pretended);
+    assert!(!found.simulated);
 }
 
 #[test]
@@ -182,11 +183,11 @@ fn simulated_gpus_replace_real_ones_and_are_marked() {
         folder.path(),
         folder.path(),
         Reserve::default(),
-        Some(Pretend { gpus: 8, seed: "laptop".into() }),
+        Some(&FakeGpus { gpus: 8, seed: "laptop".into() }.gpus()),
     );
-    assert!(found.pretended);
+    assert!(found.simulated);
     assert_eq!(found.gpus.len(), 8);
-    assert_eq!(found.gpus[5].uuid, "GPU-pretended-laptop-5");
+    assert_eq!(found.gpus[5].uuid, "GPU-simulated-laptop-5");
     assert!(found.notes.is_empty(), "{:?}", found.notes);
 }
 

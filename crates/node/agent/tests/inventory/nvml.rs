@@ -44,7 +44,7 @@ fn gpus_their_links_and_modes_are_those_that_the_library_shows() {
         assert_eq!((gpu.model.as_str(), gpu.memory_mb), ("NVIDIA H200", 143_771));
         assert_eq!(gpu.driver.as_deref(), Some("580.65.06"));
     }
-    assert!(!found.pretended);
+    assert!(!found.simulated);
     let unread: Vec<&String> = found.notes.iter().filter(|note| note.starts_with("GPU 5 ")).collect();
     assert_eq!(unread.len(), 1, "{:?}", found.notes);
     assert!(unread[0].contains("could not be read"), "{unread:?}");

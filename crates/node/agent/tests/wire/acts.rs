@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use muster_agent::sim::{Driver, Effect, Faults, Journal, KillPoints, Odds, Surroundings};
+use muster_agent_sim::{Driver, Effect, Faults, Journal, KillPoints, Odds, Surroundings};
 use muster_ids::{AllocationId, CellId, TaskId};
 use muster_wire::cell::{CellOrder, ServiceState};
 use muster_wire::task::{CellAct, Ending, Refusal, Report, Task, TaskKind};
@@ -177,7 +177,7 @@ async fn a_service_that_ends_by_itself_is_seen_and_started_again_by_who_asks() {
     };
     let driver =
         std::sync::Arc::new(Driver::open("m", &machine.agent_folder(), &machine.env, around).unwrap());
-    let running = machine.start_with(muster_agent::Driver::Simulated(driver.clone()));
+    let running = machine.start_with(driver.clone());
     assert!(!driver.end_services(cell, Some("later")).unwrap(), "it does not run");
     assert!(!driver.end_services(machine.env.id(), None).unwrap(), "there is no such cell");
     assert!(driver.end_services(cell, None).unwrap());

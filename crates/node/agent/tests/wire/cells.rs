@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use muster_agent::sim::Effect;
+use muster_agent_sim::Effect;
 use muster_ids::{AllocationId, CellId};
 use muster_wire::cell::{CellOrder, CellPlace, CellSpec, ProjectPeople, Root, Wanted};
 use muster_wire::task::{Ending, Place, Report, Task, TaskKind};

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use muster_agent::sim::Effect;
+use muster_agent_sim::Effect;
 use muster_ids::AllocationId;
 use muster_wire::task::{Ending, Place, TaskKind};
 

@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
-use muster_agent::sim::{Fleet, Journal, KillPoints, Member, Odds, Word};
 use muster_agent::{Folder, Invitation, Machine, Trust};
+use muster_agent_sim::{Fleet, Journal, KillPoints, Member, Odds, Word, simulated_inventory};
 use muster_ids::Env;
 
 use crate::server::Server;
@@ -17,8 +17,7 @@ async fn a_fleet_lives_in_one_process_and_obeys_words() {
     for number in 1..=4 {
         let name = format!("sim-{number:04}");
         let folder = Folder::unflushed(parent.path().join(&name));
-        let machine =
-            Machine::Simulated { name: name.clone(), gpus: 1, cpus: 1, memory_mb: 1024, disk_mb: 1024 };
+        let machine = Machine::Fixed(Arc::new(simulated_inventory(&name, 1, 1, 1024, 1024)));
         let invitation = Invitation {
             server: server.url.parse().unwrap(),
             token: "t".into(),

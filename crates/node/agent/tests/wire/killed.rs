@@ -2,10 +2,10 @@
 
 use std::path::Path;
 use std::process::Stdio;
+use std::sync::Arc;
 
-use muster_agent::Driver;
 use muster_agent::real::{self, Settings};
-use muster_agent::sim::{Effect, KILL_POINTS, KillPoints};
+use muster_agent_sim::{Effect, KILL_POINTS, KillPoints};
 use muster_ids::AllocationId;
 use muster_wire::task::{Ending, TaskKind};
 use tokio::process::{Child, Command};
@@ -30,9 +30,10 @@ async fn the_agent_in_a_process_of_its_own() {
     let running = match std::env::var(REAL) {
         Ok(number) => {
             let kill = KillPoints::parse(&machine.kill_at).unwrap();
-            let settings = Settings { kill: kill.into(), ..settings_of(&machine, number.parse().unwrap()) };
+            let settings =
+                Settings { crash: Arc::new(kill).hook(), ..settings_of(&machine, number.parse().unwrap()) };
             let driver = real::Driver::open(settings, &machine.env).unwrap();
-            machine.start_with(Driver::Real(driver.into()))
+            machine.start_with(Arc::new(driver))
         }
         Err(_) => machine.start(),
     };

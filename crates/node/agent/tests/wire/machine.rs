@@ -4,8 +4,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use jiff::SignedDuration;
-use muster_agent::sim::{Driver, Effect, Faults, Journal, KillPoints, Line, Odds, Surroundings};
 use muster_agent::{Address, Agent, AgentError, Folder, Identity, Invitation, Machine as Has, Phase, Trust};
+use muster_agent_sim::{
+    Driver, Effect, Faults, Journal, KillPoints, Line, Odds, Surroundings, simulated_inventory,
+};
 use muster_ids::{AllocationId, Env};
 use muster_wire::task::{Amount, Details, Task, TaskKind};
 use tokio::sync::watch;
@@ -70,7 +72,7 @@ impl Machine {
     }
 
     pub(crate) fn has(&self) -> Has {
-        Has::Simulated { name: "m".into(), gpus: 4, cpus: 8, memory_mb: 1024, disk_mb: 1024 }
+        Has::Fixed(Arc::new(simulated_inventory("m", 4, 8, 1024, 1024)))
     }
 
     pub(crate) async fn join(
@@ -95,11 +97,14 @@ impl Machine {
         };
         let driver = Driver::open("m", &folder, &self.env, around).unwrap();
         let driver = if self.pulls { driver.pulling() } else { driver };
-        self.start_with(muster_agent::Driver::Simulated(Arc::new(driver)))
+        self.start_with(Arc::new(driver))
     }
 
     /// Like `start`, with another driver.
-    pub(crate) fn start_with(&self, driver: muster_agent::Driver) -> JoinHandle<Result<(), AgentError>> {
+    pub(crate) fn start_with(
+        &self,
+        driver: Arc<dyn muster_agent::Driver>,
+    ) -> JoinHandle<Result<(), AgentError>> {
         let folder = self.agent_folder();
         let agent = Agent {
             identity: Identity::lookup(&folder).unwrap().expect("it has joined"),
@@ -124,7 +129,7 @@ impl Machine {
 
     pub(crate) fn task(&self, kind: TaskKind, allocation: AllocationId, incarnation: i64) -> Task {
         let details = Details {
-            devices: vec!["GPU-pretended-m-0".into()],
+            devices: vec!["GPU-simulated-m-0".into()],
             amount: Amount { cpus: 1, memory_mb: 64, disk_mb: 64 },
             ..Details::default()
         };

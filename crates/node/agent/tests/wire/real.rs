@@ -6,9 +6,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
 
-use muster_agent::Driver;
+use muster_agent::CrashHook;
 use muster_agent::real::{self, Settings};
-use muster_agent::sim::KillPoints;
 use muster_ids::{AllocationId, CellId};
 use muster_image::Digest;
 use muster_wire::cell::SecretFile;
@@ -42,7 +41,7 @@ pub(crate) fn settings_of(machine: &Machine, number: u32) -> Settings {
         project_images_percent: 100,
         checks: muster_cell::CheckLimits::new(1, 1_024).unwrap(),
         id_base: 1_000_000_000 + 1_048_576 * (number % 1_000),
-        kill: Arc::new(KillPoints::default()),
+        crash: CrashHook::default(),
     }
 }
 
@@ -104,7 +103,7 @@ async fn an_image_is_pulled_unpacked_and_guarded_and_secrets_are_in_the_cell_alo
     let settings = settings(&machine);
     let _groups = Groups(settings.key.clone());
     let driver = real::Driver::open(settings, &machine.env).unwrap();
-    let running = machine.start_with(Driver::Real(Arc::new(driver)));
+    let running = machine.start_with(Arc::new(driver));
     let blob = |digest: &str| {
         let digest: Digest = digest.parse().unwrap();
         machine.path().join("agent/pulled/blobs/sha256").join(digest.hex())

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use muster_agent::Driver;
 use muster_agent::real;
 use muster_ids::{AllocationId, CellId};
 use muster_wire::cell::{CellSpec, ServiceState};
@@ -99,7 +98,7 @@ impl Scene {
         settings: &real::Settings,
     ) -> tokio::task::JoinHandle<Result<(), muster_agent::AgentError>> {
         let driver = real::Driver::open(settings.clone(), &self.machine.env).unwrap();
-        self.machine.start_with(Driver::Real(Arc::new(driver)))
+        self.machine.start_with(Arc::new(driver))
     }
 }
 

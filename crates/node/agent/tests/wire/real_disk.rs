@@ -4,7 +4,7 @@ use std::fs;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use muster_agent::{Driver, real};
+use muster_agent::real;
 use muster_ids::{AllocationId, CellId};
 use muster_wire::task::{Ending, Task, TaskKind};
 
@@ -43,7 +43,7 @@ async fn a_cell_on_a_read_only_disk_is_observed_with_a_message_and_no_other_cell
     let settings = settings_of(&machine, std::process::id().wrapping_add(25_000));
     let _groups = Groups(settings.key.clone());
     let driver = real::Driver::open(settings, &machine.env).unwrap();
-    let running = machine.start_with(Driver::Real(Arc::new(driver)));
+    let running = machine.start_with(Arc::new(driver));
     let message = |cell| last_message(&server.state.lock().unwrap(), cell);
     let wait = async |ready: &dyn Fn() -> bool| {
         let began = Instant::now();

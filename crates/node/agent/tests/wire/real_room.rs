@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
 
-use muster_agent::{Driver, Trust, real};
+use muster_agent::{Trust, real};
 use muster_ids::{AllocationId, CellId, ProjectId};
 use muster_image::Digest;
 use muster_wire::task::{Ending, Refusal, Task, TaskKind};
@@ -106,7 +106,7 @@ async fn an_image_that_does_not_fit_is_refused_and_unused_ones_give_way() {
     let settings = settings_of(&machine, std::process::id().wrapping_add(50_000));
     let _groups = Groups(settings.key.clone());
     let driver = real::Driver::open(settings, &machine.env).unwrap();
-    let running = machine.start_with(Driver::Real(Arc::new(driver)));
+    let running = machine.start_with(Arc::new(driver));
     let cells: [CellId; 3] = [(); 3].map(|()| machine.env.id());
 
     // All actions come before all assertions, so that a failure leaves nothing on the machine.
@@ -190,7 +190,7 @@ async fn one_project_fills_its_share_of_a_node_and_the_image_of_another_still_fi
     settings.project_images_percent = 50;
     let _groups = Groups(settings.key.clone());
     let driver = real::Driver::open(settings, &machine.env).unwrap();
-    let running = machine.start_with(Driver::Real(Arc::new(driver)));
+    let running = machine.start_with(Arc::new(driver));
     let cells: Vec<CellId> = (0..6).map(|_| machine.env.id()).collect();
 
     // All actions come before all assertions, so that a failure leaves nothing on the machine. With two disks of 64 MiB and the

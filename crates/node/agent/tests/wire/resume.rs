@@ -3,7 +3,7 @@
 use std::fs;
 use std::time::Duration;
 
-use muster_agent::sim::PULL_POINTS;
+use muster_agent::PULL_POINTS;
 use muster_ids::CellId;
 use muster_image::Digest;
 use muster_wire::task::Ending;

@@ -14,7 +14,7 @@ use crate::server::{Instead, Server};
 const CANARY: &str = "CANARY-hunter2";
 
 fn with_secrets(machine: &Machine, a: AllocationId, cell: CellId, files: &[&str]) -> Task {
-    let image = muster_image::Digest::of(b"pretended").to_string();
+    let image = muster_image::Digest::of(b"simulated").to_string();
     let mut task = create(machine, a, cell, &image, trust(true));
     let spec = task.details.cell.as_mut().unwrap().spec.as_mut().unwrap();
     let secret =
@@ -42,7 +42,7 @@ async fn a_simulated_node_asks_for_all_that_a_real_one_needs_and_keeps_only_that
     };
     let file = |file: &str| SecretWhat::File(file.to_owned());
     assert_eq!(asked(), [SecretWhat::ArtifactPull, file("password"), file("key")]);
-    assert!(server.state.lock().unwrap().registry.asked.is_empty(), "the rest is pretended");
+    assert!(server.state.lock().unwrap().registry.asked.is_empty(), "the rest is simulated");
     let mut text = String::new();
     for entry in walk(machine.path()) {
         text += &String::from_utf8_lossy(&std::fs::read(entry).unwrap());

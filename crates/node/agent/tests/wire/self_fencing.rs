@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use muster_agent::sim::Effect;
-use muster_agent::{Driver, real};
+use muster_agent::real;
+use muster_agent_sim::Effect;
 use muster_ids::{AllocationId, CellId};
 use muster_wire::cell::CellSpec;
 use muster_wire::task::{Ending, Task, TaskKind};
@@ -125,7 +125,7 @@ async fn a_real_cell_that_is_cut_off_dies_without_grace_and_keeps_its_state() {
     let settings = settings_of(&machine, std::process::id().wrapping_add(31));
     let _groups = Groups(settings.key.clone());
     let driver = real::Driver::open(settings, &machine.env).unwrap();
-    let running = machine.start_with(Driver::Real(Arc::new(driver)));
+    let running = machine.start_with(Arc::new(driver));
 
     let of = |pid: u32| std::path::PathBuf::from(format!("/proc/{pid}/root")).join("data/word");
     // All actions come before all assertions, so that a failure leaves nothing on the machine.

@@ -2,7 +2,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use muster_agent::AgentError;
-use muster_agent::sim::Effect;
+use muster_agent_sim::Effect;
 use muster_ids::AllocationId;
 use muster_wire::task::{Place, TaskKind};
 

@@ -1,7 +1,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use muster_agent::sim::Effect;
+use muster_agent_sim::Effect;
 use muster_ids::AllocationId;
 use muster_wire::task::{Ending, TaskKind};
 
@@ -39,7 +39,7 @@ async fn a_life_of_a_place_from_prepare_to_wipe() {
         assert!(found[1].present && found[1].incarnation == 1 && found[1].devices.len() == 1);
         assert_eq!(found[2].amount.cpus, 2);
         assert!(!found[4].present);
-        assert_eq!(found[4].residue, ["GPU-pretended-m-0", "disk"]);
+        assert_eq!(found[4].residue, ["GPU-simulated-m-0", "disk"]);
         assert!(found[6].residue.is_empty());
     }
     let effects = [Effect::Prepared, Effect::Resized, Effect::Destroyed, Effect::Wiped];

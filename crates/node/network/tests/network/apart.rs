@@ -66,7 +66,7 @@ fn the_node_does_not_reach_into_a_network_nor_a_cell_the_node() {
 }
 
 #[test]
-fn who_pretends_to_have_another_address_is_not_heard() {
+fn a_spoofed_address_reaches_nothing() {
     let ground = Ground::new(2);
     let net = ground.net(1);
     let (a, b, far) = (ground.cell(&net, 2), ground.cell(&net, 3), ground.cell(&net, 4));
@@ -78,22 +78,22 @@ fn who_pretends_to_have_another_address_is_not_heard() {
 
     // A free address of the subnet, that of a neighbour, and that of the gateway. Packets are counted at their destination,
     // because a response would go elsewhere.
-    for (number, pretended) in ["10.64.1.9", "10.64.1.4", "10.64.1.1"].into_iter().enumerate() {
-        run(&a.path(), &format!("ip addr add {pretended}/32 dev eth0"));
+    for (number, spoofed) in ["10.64.1.9", "10.64.1.4", "10.64.1.1"].into_iter().enumerate() {
+        run(&a.path(), &format!("ip addr add {spoofed}/32 dev eth0"));
         for (victim, port) in [(&b, 7000), (&far, 7100)] {
             let port = port + u16::try_from(number).unwrap();
             let socket = receiver(&victim.path(), port);
             let sent = inside(&a.path(), || {
-                let from = std::net::UdpSocket::bind((pretended, 0)).unwrap();
+                let from = std::net::UdpSocket::bind((spoofed, 0)).unwrap();
                 from.send_to(b"I am not who I say", (victim.address, port))
             });
-            if victim.address.to_string() != pretended {
+            if victim.address.to_string() != spoofed {
                 sent.unwrap();
-                assert!(socket.recv(&mut [0; 64]).is_err(), "{pretended} to {}", victim.name);
+                assert!(socket.recv(&mut [0; 64]).is_err(), "{spoofed} to {}", victim.name);
                 assert!(arrives(&a.path(), victim.address, port, &socket, b"it is me"));
             }
         }
-        run(&a.path(), &format!("ip addr del {pretended}/32 dev eth0"));
+        run(&a.path(), &format!("ip addr del {spoofed}/32 dev eth0"));
     }
 
     let b_port = receiver(&b.path(), 7500);

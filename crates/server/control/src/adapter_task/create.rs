@@ -5,7 +5,7 @@ use muster_api::adapter_step::{AdapterTaskCreate, TaskEffect};
 use muster_api::{Code, Problem};
 use muster_authz::Permission;
 use muster_db::{StoreError, Tx};
-use muster_engine::cell::errand;
+use muster_engine::cell::act_details;
 use muster_ids::TaskId;
 use muster_model::adapter::{AdapterStep, AdapterVerb};
 use muster_model::allocation::{Allocation, AllocationState};
@@ -199,7 +199,7 @@ async fn planned(cx: &Cx, step: &AdapterStep, body: &AdapterTaskCreate, key: Str
     let instance = store.instance_lookup(step.instance_id).await.map_err(refuse)?.ok_or_else(gone)?;
     let (_, manifest) = manifest_of(cx, &instance, instance.app_version_id).await?;
     check::secrets(cx, &instance, &manifest, &body.act).await?;
-    let details = errand(store, &cell, &allocation, body.act.clone()).await.map_err(refuse)?;
+    let details = act_details(store, &cell, &allocation, body.act.clone()).await.map_err(refuse)?;
     let corrupt = || refuse(StoreError::Corrupt("details of a task"));
     let mut payload = serde_json::to_value(&details).map_err(|_| corrupt())?;
     if effect_of(body) == TaskEffect::Reads {

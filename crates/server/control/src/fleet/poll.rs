@@ -134,7 +134,8 @@ mod tests {
     #[test]
     fn every_kind_of_task_has_a_word_on_the_wire() {
         for kind in muster_model::task::TaskKind::ALL {
-            serde_json::from_value::<TaskKind>(kind.as_str().into()).unwrap();
+            let on_the_wire = serde_json::from_value::<TaskKind>(kind.as_str().into()).unwrap();
+            assert_eq!(on_the_wire.as_str(), kind.as_str());
         }
     }
 }

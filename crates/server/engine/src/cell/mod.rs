@@ -1,10 +1,10 @@
 //! Operations on cells, and their steps, one for each file.
 
+mod act_details;
 mod connect;
 mod create;
 mod destroy;
 mod destroy_cell;
-mod errand;
 mod keep_logs;
 mod provision;
 mod restart;
@@ -12,9 +12,9 @@ mod subject;
 mod verify_gone;
 mod verify_running;
 
+pub use act_details::act_details;
 pub use create::CREATE;
 pub use destroy::DESTROY;
-pub use errand::errand;
 pub(crate) use keep_logs::keep;
 pub use restart::RESTART;
 pub(crate) use subject::{allocation, order, path, seen};

@@ -111,7 +111,7 @@ async fn add_node(store: &Store, env: &Env, number: usize) -> NodeId {
             kind: "gpu".to_owned(),
             device: format!("gpu-{number}-{ordinal}"),
             ordinal,
-            model: "pretended".to_owned(),
+            model: "simulated".to_owned(),
             memory_mb: 80 * 1024,
             numa: ordinal * 2 / GPUS,
             island: ordinal * 2 / GPUS,

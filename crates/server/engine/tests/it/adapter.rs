@@ -66,7 +66,7 @@ impl Adapter {
         // A dying adapter has a short lease, so that the next one need not wait.
         let length = SignedDuration::from_millis(if self.dies_after.is_some() { 50 } else { 30_000 });
         let mut tx = store.begin().await.unwrap();
-        let steps = tx.adapter_step_lease(self.account, "pretended", now, length, 16).await.unwrap();
+        let steps = tx.adapter_step_lease(self.account, "simulated", now, length, 16).await.unwrap();
         tx.commit().await.unwrap();
         for step in &steps {
             let member = store.member_lookup(step.member_id.unwrap()).await.unwrap().unwrap();

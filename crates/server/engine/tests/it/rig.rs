@@ -81,7 +81,7 @@ pub(crate) async fn add_node(store: &Store, env: &Env, name: &str, gpus: i64, cp
             kind: "gpu".to_owned(),
             device: format!("{name}-gpu-{ordinal}"),
             ordinal,
-            model: "pretended".to_owned(),
+            model: "simulated".to_owned(),
             memory_mb: 80 * 1024,
             numa: ordinal * 2 / gpus.max(1),
             island: ordinal * 2 / gpus.max(1),

@@ -21,7 +21,9 @@ fn the_document_of_settings_is_the_table() {
     let path =
         std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../docs/reference/configuration.md");
     let document = std::fs::read_to_string(path).unwrap();
-    for setting in muster_http::TABLE {
+    // A release does not have the setting of the feature `test-api`.
+    let table: Vec<_> = muster_http::TABLE.iter().filter(|setting| setting.key != "engine.kill_at").collect();
+    for setting in &table {
         let default =
             if setting.default.is_empty() { "–".to_owned() } else { format!("`{}`", setting.default) };
         let row = format!(
@@ -34,7 +36,7 @@ fn the_document_of_settings_is_the_table() {
         assert!(document.contains(&row), "docs/reference/configuration.md lacks this row:\n{row}");
     }
     let rows = document.lines().filter(|line| line.starts_with("| `") && line.contains("`MUSTER_")).count();
-    assert_eq!(rows, muster_http::TABLE.len(), "a row stands there for a setting that does not exist");
+    assert_eq!(rows, table.len(), "a row stands there for a setting that does not exist");
 }
 
 #[tokio::test(flavor = "multi_thread")]

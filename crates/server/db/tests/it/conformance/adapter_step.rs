@@ -42,6 +42,11 @@ async fn queued(store: &Store, instance: &Instance, key: &str) -> AdapterStep {
     step
 }
 
+async fn cancel(store: &Store, step: &AdapterStep, seconds: i64) {
+    let operation = step.operation_id.unwrap();
+    put(store, async |tx| tx.adapter_step_cancel_of(operation, at(seconds)).await).await.unwrap();
+}
+
 async fn lease(store: &Store, of: &Instance, seconds: i64, length: SignedDuration) -> Vec<AdapterStep> {
     let account = of.operator_account_id;
     put(store, async |tx| tx.adapter_step_lease(account, "a", at(seconds), length, 10).await).await.unwrap()
@@ -178,9 +183,8 @@ async fn what_nobody_wants_is_cancelled_and_its_holder_fenced(store: Store) {
     let of = instance(&store).await;
     let (one, two) = (queued(&store, &of, "join").await, queued(&store, &of, "drain").await);
     lease(&store, &of, 10, LONG).await;
-    put(&store, async |tx| tx.adapter_step_cancel(one.id, at(20)).await).await.unwrap();
-    let operation = two.operation_id.unwrap();
-    put(&store, async |tx| tx.adapter_step_cancel_of(operation, at(20)).await).await.unwrap();
+    cancel(&store, &one, 20).await;
+    cancel(&store, &two, 20).await;
     for step in [&one, &two] {
         let cancelled = stored(&store, step).await;
         assert_eq!((cancelled.state, cancelled.generation), (AdapterStepState::Cancelled, 2));
@@ -206,7 +210,7 @@ async fn one_look_at_an_instance_at_a_time(store: Store) {
 async fn steps_are_listed_and_forgotten(store: Store) {
     let of = instance(&store).await;
     let (one, two) = (queued(&store, &of, "join").await, queued(&store, &of, "drain").await);
-    put(&store, async |tx| tx.adapter_step_cancel(one.id, at(20)).await).await.unwrap();
+    cancel(&store, &one, 20).await;
     let list = async |filter| -> Vec<_> {
         let found = store.adapter_step_list(FIRST, of.project_id, filter).await.unwrap();
         found.into_iter().map(|step| step.id).collect()
@@ -232,6 +236,6 @@ async fn steps_of_members_are_known_while_they_are_open_and_after_they_ended(sto
     assert!(!known(0).await, "a look is no step of a member");
     let step = queued(&store, &of, "join").await;
     assert!(known(1000).await, "it waits");
-    put(&store, async |tx| tx.adapter_step_cancel(step.id, at(50)).await).await.unwrap();
+    cancel(&store, &step, 50).await;
     assert_eq!((known(40).await, known(50).await, known(51).await), (true, true, false));
 }

@@ -59,8 +59,6 @@ async fn an_app_reads_back_as_it_was_made(store: Store) {
     let shown = found(&store, &project, &app).await.unwrap();
     same(&shown.app, &app);
     assert_eq!((shown.active_version, shown.canary_version, shown.entitled), (None, None, false));
-    assert_eq!(store.app_slug(app.id).await.unwrap().as_deref(), Some("notebook"));
-    assert_eq!(store.app_slug(made::id()).await.unwrap(), None);
     let absent = made::project(&made::tenant("x"), "y");
     is_gone(
         put(&store, async |tx| tx.app_insert(&crate::made::catalog::app(&absent, "elsewhere")).await).await,

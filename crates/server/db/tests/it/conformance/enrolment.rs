@@ -120,8 +120,5 @@ async fn an_authority_is_kept_once_and_sealed_anew(store: Store) {
     assert!(!put_it("nodes", authority("second")).await, "whoever comes second uses the first one's");
     assert!(put_it("others", authority("third")).await);
     same(&store.authority_lookup("nodes").await.unwrap(), &Some(authority("first")));
-    put(&store, async |tx| tx.authority_reseal("nodes", vec![9], 2).await).await.unwrap();
-    let sealed = Authority { sealed_key: vec![9], key_version: 2, ..authority("first") };
-    same(&store.authority_lookup("nodes").await.unwrap(), &Some(sealed));
     same(&store.authority_lookup("others").await.unwrap(), &Some(authority("third")));
 }

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use muster_agent::sim::{Fleet, KillPoints, Member, Odds};
 use muster_agent::{Address, Folder, Invitation, Machine, Trust};
+use muster_agent_sim::{Fleet, KillPoints, Member, Odds, simulated_inventory};
 use muster_ids::Env;
 use muster_testkit::{Answer, Database};
 use muster_trust::PrivateKey;
@@ -35,8 +35,7 @@ impl Floor {
         };
         let kept = tempfile::tempdir().unwrap();
         let folder = Folder::unflushed(kept.path().join("one"));
-        let machine =
-            Machine::Simulated { name: "one".to_owned(), gpus: 0, cpus: 8, memory_mb: 8192, disk_mb: 8192 };
+        let machine = Machine::Fixed(std::sync::Arc::new(simulated_inventory("one", 0, 8, 8192, 8192)));
         let inventory = machine.look().await;
         let identity = muster_agent::join(&folder, &invitation, inventory, false, &env).await.unwrap();
         fleet.add(Member { name: "one".to_owned(), folder, machine }).unwrap();

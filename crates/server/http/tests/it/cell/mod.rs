@@ -14,8 +14,8 @@ mod wanted;
 
 use std::time::Duration;
 
-use muster_agent::sim::{Fleet, KillPoints, Member, Odds};
 use muster_agent::{Address, Folder, Invitation, Machine, Trust};
+use muster_agent_sim::{Fleet, KillPoints, Member, Odds, simulated_inventory};
 use muster_ids::{Env, NodeId};
 use muster_testkit::{Answer, Client, Database, Fixture, Kit};
 use serde_json::{Value, json};
@@ -168,8 +168,7 @@ impl Nodes {
             name: name.to_owned(),
         };
         let folder = Folder::unflushed(self.folder.path().join(name));
-        let machine =
-            Machine::Simulated { name: name.to_owned(), gpus: 2, cpus: 8, memory_mb: 8192, disk_mb: 8192 };
+        let machine = Machine::Fixed(std::sync::Arc::new(simulated_inventory(name, 2, 8, 8192, 8192)));
         let inventory = machine.look().await;
         let env = Env::system();
         let identity = muster_agent::join(&folder, &invitation, inventory, false, &env).await.unwrap();

@@ -37,7 +37,7 @@ pub(crate) fn inventory(name: &str, gpus: i64) -> Inventory {
         memory_mb: 512_000,
         disk_mb: 2_000_000,
         gpus: (0..gpus).map(gpu).collect(),
-        pretended: true,
+        simulated: true,
         ..Inventory::default()
     }
 }

@@ -1,7 +1,7 @@
 //! Health expires: reports from an agent, the loss watch or an adapter change it, and so does their absence.
 
 use jiff::SignedDuration;
-use muster_agent::sim::Odds;
+use muster_agent_sim::Odds;
 use muster_db::CellReport;
 use muster_ids::{CellId, Env, InstanceId, NodeId};
 use muster_testkit::Database;

@@ -19,7 +19,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use jiff::SignedDuration;
-use muster_agent::sim::Odds;
+use muster_agent_sim::Odds;
 use muster_ids::{Env, ServiceAccountId, TokenId};
 use muster_model::token::{Secret, Subject, Token, TokenKind};
 use muster_testkit::{Answer, Client, Database, Kit};

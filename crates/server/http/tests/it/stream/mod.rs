@@ -7,8 +7,8 @@ mod works;
 use std::time::Duration;
 
 use jiff::SignedDuration;
-use muster_agent::sim::{Fleet, KillPoints, Member, Odds};
 use muster_agent::{Address, Folder, Invitation, Machine, Trust};
+use muster_agent_sim::{Fleet, KillPoints, Member, Odds, simulated_inventory};
 use muster_db::{Store, Stream};
 use muster_ids::{CellId, Env, NodeId, StreamId};
 use muster_model::Labels;
@@ -133,8 +133,7 @@ impl Scene {
             name: name.to_owned(),
         };
         let folder = Folder::unflushed(folder.join(name));
-        let machine =
-            Machine::Simulated { name: name.to_owned(), gpus: 0, cpus: 8, memory_mb: 1024, disk_mb: 1024 };
+        let machine = Machine::Fixed(std::sync::Arc::new(simulated_inventory(name, 0, 8, 1024, 1024)));
         let inventory = machine.look().await;
         let identity =
             muster_agent::join(&folder, &invitation, inventory, false, &Env::system()).await.unwrap();

@@ -3,20 +3,20 @@
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
-use muster_cell::CellStatus;
+use futures::future::BoxFuture;
+use muster_agent::driver::{CellStatus, Digest, Order, Outcome, Supply, Undone};
+use muster_agent::stream::Inside;
+use muster_agent::{AgentError, Folder};
 use muster_ids::{CellId, Env, TaskId};
 use muster_wire::cell::CellPlace;
 use muster_wire::task::{CellAct, Findings, Place, Refusal, TaskKind};
 
-use super::faults::Faults;
-use super::holdings::{Holdings, Plan};
-use super::journal::{Effect, Journal, Line};
-use super::kill::{KillPoints, Stage};
-use super::program;
-use crate::AgentError;
-use crate::driver::{Order, Outcome, Supply, Undone};
-use crate::folder::Folder;
-use crate::stream::{Inside, Toy};
+use crate::faults::Faults;
+use crate::holdings::{Holdings, Plan};
+use crate::journal::{Effect, Journal, Line};
+use crate::kill::{KillPoints, Stage};
+use crate::program;
+use crate::streams::SimulatedStreams;
 
 const FILE: &str = "places.json";
 const FAILURE: &str = "simulated failure: nothing was done";
@@ -60,14 +60,6 @@ impl Driver {
         self
     }
 
-    pub(crate) fn supply(&self) -> Supply {
-        if self.pulls { Supply::Missing } else { Supply::Pretended }
-    }
-
-    pub(crate) fn reach_point(&self, point: &'static str) {
-        self.around.kill.reach_point(point);
-    }
-
     /// Adds the last effect to the journal if a crash or a full disk prevented it.
     fn catch_up(&self, holdings: &Holdings) -> Result<(), AgentError> {
         match (&self.around.journal, &holdings.last) {
@@ -76,66 +68,21 @@ impl Driver {
         }
     }
 
-    /// Returns the access that streams have to its cells.
-    pub(crate) fn inside(&self) -> Arc<dyn Inside> {
-        Arc::new(Toy)
-    }
-
-    /// Returns the faults.
-    pub(crate) fn faults(&self) -> &Faults {
-        &self.around.faults
-    }
-
     /// Lists every sandbox on the node.
     pub fn places(&self) -> Vec<Place> {
         self.holdings.lock().expect("no holder of this lock can panic").places()
     }
 
-    /// Lists every cell on the node.
-    pub(crate) fn cells(&self) -> Vec<CellPlace> {
-        self.holdings.lock().expect("no holder of this lock can panic").cells()
-    }
-
-    /// Returns the boot id of the simulated machine.
-    pub(crate) fn boot_id(&self) -> String {
-        let boots = self.holdings.lock().expect("no holder of this lock can panic").boots;
-        match boots {
-            // The same id as in the simulated inventory.
-            0 => format!("simulated-{}", self.node),
-            again => format!("simulated-{}-{again}", self.node),
-        }
-    }
-
-    /// Reports whether this incarnation of a cell is running.
-    pub(crate) fn runs(&self, cell: CellId, incarnation: i64) -> bool {
-        let runs =
-            |one: CellStatus| one.alive && one.cell.cell_id == cell && one.cell.incarnation == incarnation;
-        self.held_cells().into_iter().any(runs)
-    }
-
     /// Reboots the machine: its sandboxes and the files of its cells stay, and nothing runs in them. Its agent must not be
     /// running.
-    pub(super) fn reboot(&self) -> Result<(), AgentError> {
+    pub(crate) fn reboot(&self) -> Result<(), AgentError> {
         let mut holdings = self.holdings.lock().expect("no holder of this lock can panic");
         let next = holdings.rebooted();
         self.write(&mut holdings, next)
     }
 
-    /// The status of every cell.
-    pub(crate) fn observe(&self) -> Result<Vec<CellStatus>, AgentError> {
-        if self.around.faults.is_unobservable() {
-            return Err(AgentError::Refused(FAILURE.to_owned()));
-        }
-        Ok(self.held_cells())
-    }
-
     fn held_cells(&self) -> Vec<CellStatus> {
         self.holdings.lock().expect("no holder of this lock can panic").observe()
-    }
-
-    /// Returns the cells with a partition limit.
-    pub(crate) fn stop_self_fenced(&self) -> Vec<(CellPlace, u32)> {
-        self.holdings.lock().expect("no holder of this lock can panic").stop_self_fenced()
     }
 
     /// Lists the sandboxes.
@@ -148,7 +95,7 @@ impl Driver {
     }
 
     /// Executes an order, and inspects the result. The inner error is a definite failure.
-    pub(crate) fn carry_out(&self, order: &Order) -> Outcome {
+    fn execute(&self, order: &Order) -> Outcome {
         let Some(place) = &order.place else { return Ok(self.survey().map_err(Undone::from)) };
         self.reach(order.kind, Stage::Begin);
         let mut holdings = self.holdings.lock().expect("no holder of this lock can panic");
@@ -208,7 +155,7 @@ impl Driver {
     }
 
     /// Returns the duration of an order's program while a caller waits; zero if it ran before.
-    pub(crate) fn takes(&self, order: &Order) -> Duration {
+    fn takes(&self, order: &Order) -> Duration {
         let Some((place, act)) = order.place.as_ref().zip(order.details.act.as_ref()) else {
             return Duration::ZERO;
         };
@@ -275,18 +222,6 @@ impl Driver {
         Ok(true)
     }
 
-    /// Records the refusal of a stale order.
-    pub(crate) fn refused_stale(&self, order: &Order, why: &str) -> Result<(), AgentError> {
-        let Some(place) = &order.place else { return Ok(()) };
-        let holdings = self.holdings.lock().expect("no holder of this lock can panic");
-        self.note(&holdings, Effect::RefusedStale, (order, place), why)
-    }
-
-    /// Marks the point before a report.
-    pub(crate) fn before_report(&self, kind: TaskKind) {
-        self.reach(kind, Stage::Report);
-    }
-
     fn reach(&self, kind: TaskKind, stage: Stage) {
         self.around.kill.reach(kind, stage);
     }
@@ -324,5 +259,83 @@ impl Driver {
             task_id: order.task,
             why: None,
         }
+    }
+}
+
+impl muster_agent::Driver for Driver {
+    fn places(&self) -> Result<Vec<Place>, AgentError> {
+        Ok(self.places())
+    }
+
+    fn cells(&self) -> Result<Vec<CellPlace>, AgentError> {
+        Ok(self.holdings.lock().expect("no holder of this lock can panic").cells())
+    }
+
+    fn observe(self: Arc<Self>) -> BoxFuture<'static, Result<Vec<CellStatus>, AgentError>> {
+        let unobservable = self.around.faults.is_unobservable();
+        let found =
+            if unobservable { Err(AgentError::Refused(FAILURE.to_owned())) } else { Ok(self.held_cells()) };
+        Box::pin(std::future::ready(found))
+    }
+
+    fn stop_self_fenced(&self) -> Result<Vec<(CellPlace, u32)>, AgentError> {
+        Ok(self.holdings.lock().expect("no holder of this lock can panic").stop_self_fenced())
+    }
+
+    fn boot_id(&self) -> String {
+        let boots = self.holdings.lock().expect("no holder of this lock can panic").boots;
+        match boots {
+            // The same id as in the simulated inventory.
+            0 => format!("simulated-{}", self.node),
+            again => format!("simulated-{}-{again}", self.node),
+        }
+    }
+
+    fn runs(&self, cell: CellId, incarnation: i64) -> Result<bool, AgentError> {
+        let runs =
+            |one: CellStatus| one.alive && one.cell.cell_id == cell && one.cell.incarnation == incarnation;
+        Ok(self.held_cells().into_iter().any(runs))
+    }
+
+    fn supply(&self, _: &Digest) -> Result<Supply, AgentError> {
+        Ok(if self.pulls { Supply::Missing } else { Supply::Simulated })
+    }
+
+    fn reach_point(&self, point: &'static str) {
+        self.around.kill.reach_point(point);
+    }
+
+    fn carry_out(self: Arc<Self>, order: Order) -> BoxFuture<'static, Outcome> {
+        Box::pin(async move {
+            tokio::time::sleep(self.takes(&order)).await;
+            self.execute(&order)
+        })
+    }
+
+    fn refused_stale(&self, order: &Order, why: &str) -> Result<(), AgentError> {
+        let Some(place) = &order.place else { return Ok(()) };
+        let holdings = self.holdings.lock().expect("no holder of this lock can panic");
+        self.note(&holdings, Effect::RefusedStale, (order, place), why)
+    }
+
+    fn before_report(&self, kind: TaskKind) {
+        self.reach(kind, Stage::Report);
+    }
+
+    /// Simulated nodes have no file system to inspect, and all report the same one.
+    fn shared_files(&self) -> Option<String> {
+        Some("simulated".to_owned())
+    }
+
+    fn inside(self: Arc<Self>) -> Arc<dyn Inside> {
+        Arc::new(SimulatedStreams)
+    }
+
+    fn latency(&self) -> Duration {
+        self.around.faults.latency()
+    }
+
+    fn heartbeat_jitter(&self) -> Duration {
+        self.around.faults.heartbeat_jitter()
     }
 }

@@ -12,21 +12,21 @@ const KILLED: i32 = 128 + 9;
 
 /// Environment of a program.
 #[derive(Debug)]
-pub(super) struct View {
-    pub(super) hostname: String,
-    pub(super) files: BTreeMap<String, String>,
+pub(crate) struct View {
+    pub(crate) hostname: String,
+    pub(crate) files: BTreeMap<String, String>,
     /// Files written over programs: they run instead.
-    pub(super) forged: BTreeMap<String, String>,
+    pub(crate) forged: BTreeMap<String, String>,
 }
 
 /// A program to run.
 #[derive(Debug)]
-pub(super) struct Program<'p> {
-    pub(super) command: &'p [String],
-    pub(super) stdin: &'p str,
-    pub(super) timeout_seconds: u32,
+pub(crate) struct Program<'p> {
+    pub(crate) command: &'p [String],
+    pub(crate) stdin: &'p str,
+    pub(crate) timeout_seconds: u32,
     /// False for a check, which changes nothing.
-    pub(super) may_write: bool,
+    pub(crate) may_write: bool,
 }
 
 /// Every available program.
@@ -34,7 +34,7 @@ const PROGRAMS: &[&str] =
     &["/bin/cat", "/bin/false", "/bin/hostname", "/bin/sleep", "/bin/test", "/bin/true", "/bin/write"];
 
 /// Runs a program, and returns its result and the file it wrote.
-pub(super) fn run(view: &View, program: &Program<'_>) -> (Ran, Option<(String, String)>) {
+pub(crate) fn run(view: &View, program: &Program<'_>) -> (Ran, Option<(String, String)>) {
     let words: Vec<&str> = program.command.iter().map(String::as_str).collect();
     if let Some(forged) = words.first().and_then(|path| view.forged.get(*path)) {
         return (script(forged), None);
@@ -92,7 +92,7 @@ fn script(text: &str) -> Ran {
 }
 
 /// Returns the run time of a command.
-pub(super) fn duration(command: &[String], timeout_seconds: u32) -> Duration {
+pub(crate) fn duration(command: &[String], timeout_seconds: u32) -> Duration {
     let words: Vec<&str> = command.iter().map(String::as_str).collect();
     seconds(&words).unwrap_or_default().min(Duration::from_secs(timeout_seconds.into()))
 }

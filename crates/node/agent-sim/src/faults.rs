@@ -53,16 +53,16 @@ impl Faults {
         self.odds.lock().expect("no holder of this lock can panic").unobservable = unobservable;
     }
 
-    pub(super) fn is_unobservable(&self) -> bool {
+    pub(crate) fn is_unobservable(&self) -> bool {
         self.odds().unobservable
     }
 
-    pub(super) fn fails(&self) -> bool {
+    pub(crate) fn fails(&self) -> bool {
         let fail = self.odds().fail;
         fail > 0.0 && self.draw() < fail
     }
 
-    pub(super) fn wipe_fails(&self) -> bool {
+    pub(crate) fn wipe_fails(&self) -> bool {
         let fail = self.odds().wipe_fail;
         fail > 0.0 && self.draw() < fail
     }
@@ -82,7 +82,7 @@ impl Faults {
     }
 
     /// Returns a random number in [0, 1).
-    pub(super) fn draw(&self) -> f64 {
+    pub(crate) fn draw(&self) -> f64 {
         let mut bytes = [0; 8];
         self.chance.fill(&mut bytes);
         (u64::from_be_bytes(bytes) >> 11) as f64 / (1_u64 << 53) as f64

@@ -7,19 +7,18 @@ use std::fs::File;
 use std::io::{Read, Write};
 use std::os::fd::OwnedFd;
 
+use muster_agent::stream::{Begun, Inside};
 use muster_ids::CellId;
 use muster_wire::stream::{Command, FileAt, Logs};
 use rustix::termios::tcgetwinsize;
 
-use super::inside::{Begun, Inside};
-
-/// Inside of a simulated cell.
+/// Streams inside simulated cells.
 #[derive(Debug)]
-pub(crate) struct Toy;
+pub(crate) struct SimulatedStreams;
 
 const LINE: &str = "2026-01-01T00:00:00Z stdout a simulated service wrote this\n";
 
-impl Inside for Toy {
+impl Inside for SimulatedStreams {
     fn command(
         &self,
         _: CellId,

@@ -1,8 +1,10 @@
-//! Crash points where the process ends itself, for tests only: they leave the state of a power loss.
+//! Crash points where the process of an agent with either driver ends itself, for tests only: they leave the state of a power
+//! loss.
 
 use std::collections::BTreeMap;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
+use muster_agent::{CrashHook, PULL_POINTS, real};
 use muster_wire::task::TaskKind;
 
 /// Every crash point of the simulated driver. Tasks without an effect have only two.
@@ -36,41 +38,6 @@ pub const KILL_POINTS: &[&str] = &[
     "cell_probe:after-effect-before-report",
 ];
 
-/// Crash points of an image pull, with either driver.
-pub const PULL_POINTS: &[&str] = &["pull:downloaded", "pull:renamed"];
-
-/// Stages of every order to the real driver; the part of a point after the colon.
-const REAL_STAGES: &[&str] = &["begun", "journalled", "done", "reporting"];
-
-/// Every kind of task that a driver executes.
-const KINDS: &[TaskKind] = &[
-    TaskKind::Prepare,
-    TaskKind::Inspect,
-    TaskKind::Resize,
-    TaskKind::Destroy,
-    TaskKind::Wipe,
-    TaskKind::Survey,
-    TaskKind::CellCreate,
-    TaskKind::CellInspect,
-    TaskKind::CellDestroy,
-    TaskKind::KeepLogs,
-    TaskKind::Sweep,
-    TaskKind::CellFiles,
-    TaskKind::CellService,
-    TaskKind::CellCommand,
-    TaskKind::CellProbe,
-    TaskKind::ImagePull,
-    TaskKind::ShareRemove,
-];
-
-/// Returns every crash point of an agent with the real driver.
-pub fn real_points() -> Vec<String> {
-    let stages =
-        KINDS.iter().flat_map(|kind| REAL_STAGES.iter().map(|stage| format!("{}:{stage}", word(*kind))));
-    let inside = [muster_cell::POINTS, muster_network::POINTS, crate::real::DISK_POINTS].concat();
-    stages.chain(inside.into_iter().map(str::to_owned)).collect()
-}
-
 /// The enabled crash points; normally none.
 #[derive(Debug, Default)]
 pub struct KillPoints(Mutex<BTreeMap<String, u64>>);
@@ -82,12 +49,12 @@ impl KillPoints {
         for word in text.split(['|', ',']).map(str::trim).filter(|word| !word.is_empty()) {
             let (name, times) = word.split_once('@').unwrap_or((word, "1"));
             let pulls = PULL_POINTS.contains(&name);
-            if !pulls && !KILL_POINTS.contains(&name) && !real_points().iter().any(|point| point == name) {
+            if !pulls && !KILL_POINTS.contains(&name) && !real::points().iter().any(|point| point == name) {
                 return Err(format!(
                     "{name:?} is not a kill point of an agent; these are: {}, where an image is pulled: {}, and with real cells: {}",
                     KILL_POINTS.join(", "),
                     PULL_POINTS.join(", "),
-                    real_points().join(", ")
+                    real::points().join(", ")
                 ));
             }
             let times = times.parse().ok().filter(|times| *times > 0);
@@ -99,20 +66,22 @@ impl KillPoints {
         Ok(Self(Mutex::new(points)))
     }
 
+    /// Returns the hook for a real driver.
+    pub fn hook(self: &Arc<Self>) -> CrashHook {
+        if self.0.lock().expect("no holder of this lock can panic").is_empty() {
+            return CrashHook::default();
+        }
+        let points = self.clone();
+        CrashHook::new(move |point| points.reach_point(point))
+    }
+
     /// Ends the process if this crash point is due.
     pub(crate) fn reach(&self, kind: TaskKind, stage: Stage) {
         self.reach_point(&name(kind, stage));
     }
 
-    /// Like `reach`, for a stage of the real driver.
-    pub(crate) fn reach_named(&self, kind: TaskKind, stage: &'static str) {
-        if !self.0.lock().expect("no holder of this lock can panic").is_empty() {
-            self.reach_point(&format!("{}:{stage}", word(kind)));
-        }
-    }
-
     /// Like `reach`, for a point by name.
-    pub(crate) fn reach_point(&self, point: &str) {
+    pub fn reach_point(&self, point: &str) {
         if self.is_due(point) {
             eprintln!("killed at {point}, as configured by MUSTER_AGENT_KILL_AT");
             std::process::abort();
@@ -139,36 +108,13 @@ pub(crate) enum Stage {
     Report,
 }
 
-fn word(kind: TaskKind) -> &'static str {
-    match kind {
-        TaskKind::Prepare => "prepare",
-        TaskKind::Inspect => "inspect",
-        TaskKind::Resize => "resize",
-        TaskKind::Destroy => "destroy",
-        TaskKind::Wipe => "wipe",
-        TaskKind::Survey => "survey",
-        TaskKind::CellCreate => "cell_create",
-        TaskKind::CellInspect => "cell_inspect",
-        TaskKind::CellDestroy => "cell_destroy",
-        TaskKind::KeepLogs => "keep_logs",
-        TaskKind::Stream => "stream",
-        TaskKind::Sweep => "sweep",
-        TaskKind::CellFiles => "cell_files",
-        TaskKind::CellService => "cell_service",
-        TaskKind::CellCommand => "cell_command",
-        TaskKind::CellProbe => "cell_probe",
-        TaskKind::ImagePull => "image_pull",
-        TaskKind::ShareRemove => "share_remove",
-    }
-}
-
 fn name(kind: TaskKind, stage: Stage) -> String {
     let stage = match stage {
         Stage::Begin => "before-effect",
         Stage::Journal => "after-effect-before-journal",
         Stage::Report => "after-effect-before-report",
     };
-    format!("{}:{stage}", word(kind))
+    format!("{}:{stage}", kind.as_str())
 }
 
 #[cfg(test)]

@@ -55,20 +55,20 @@ def come_back(folder, report):
         slots = replica.call("GET", f"/v1/nodes/{node}/slots")["items"]
         assert sum(slot["state"] == "quarantined" for slot in slots) == 2, slots
 
-        ghost = [line for line in agents.effects() if line["allocation_id"] == made["subject_id"]]
-        assert [line["effect"] for line in ghost] == ["prepared"], "it still runs there, and nobody said otherwise"
+        stale = [line for line in agents.effects() if line["allocation_id"] == made["subject_id"]]
+        assert [line["effect"] for line in stale] == ["prepared"], "it still runs there, and nobody said otherwise"
         agents.tell(f"heal {name}")
         until("ready", lambda: replica.call("GET", f"/v1/nodes/{node}")["state"] == "ready")
         told = [line["effect"] for line in agents.effects() if line["allocation_id"] == made["subject_id"]]
-        assert told[:2] == ["prepared", "destroyed"], f"the ghost is destroyed before anything else: {told}"
+        assert told[:2] == ["prepared", "destroyed"], f"the stale copy is destroyed before anything else: {told}"
         until("clean", lambda: all(
             slot["state"] == "approved" for slot in replica.call("GET", f"/v1/nodes/{node}/slots")["items"]))
         told = [line["effect"] for line in agents.effects() if line["allocation_id"] == made["subject_id"]]
         assert "wiped" in told, f"its slots left quarantine unwiped: {told}"
         metrics = replica.request("GET", "/metrics")[2].decode()
-        ghosts = next(line for line in metrics.splitlines() if line.startswith("muster_stale_copies_total "))
+        counted = next(line for line in metrics.splitlines() if line.startswith("muster_stale_copies_total "))
         faults, seen = judge(replica, tenant, [agents], blocked_is_fine=False)
-        report(f"a node came back with a ghost ({ghosts}); it had waited: {waiting}", faults, seen)
+        report(f"a node came back with a stale copy ({counted}); it had waited: {waiting}", faults, seen)
     finally:
         agents.kill()
         replica.stop()

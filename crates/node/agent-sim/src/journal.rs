@@ -10,10 +10,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
 use jiff::Timestamp;
+use muster_agent::AgentError;
 use muster_ids::{AllocationId, CellId, TaskId};
 use serde::{Deserialize, Serialize};
-
-use crate::AgentError;
 
 /// Kind of an effect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -116,7 +115,7 @@ impl Journal {
     }
 
     /// Appends a line in one write: a kill leaves all of it or nothing.
-    pub(super) fn append(&self, line: &Line) -> Result<(), AgentError> {
+    pub(crate) fn append(&self, line: &Line) -> Result<(), AgentError> {
         let failed =
             |why: &dyn std::fmt::Display| AgentError::file(&self.path, format!("a line is lost: {why}"));
         let mut text = serde_json::to_vec(line).map_err(|error| failed(&error))?;
@@ -128,7 +127,7 @@ impl Journal {
     }
 
     /// Returns the last journalled effect of a node.
-    pub(super) fn last(&self, node: &str) -> u64 {
+    pub(crate) fn last(&self, node: &str) -> u64 {
         self.open.lock().expect("no holder of this lock can panic").last.get(node).copied().unwrap_or(0)
     }
 }

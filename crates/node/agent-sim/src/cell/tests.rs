@@ -4,7 +4,7 @@ use muster_wire::task::{CellAct, Ran};
 use serde_json::json;
 
 use super::{ActPlan, HeldCell};
-use crate::sim::journal::Effect;
+use crate::journal::Effect;
 
 struct Case {
     env: Env,

@@ -6,21 +6,21 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use muster_cell::CellStatus;
+use muster_agent::driver::CellStatus;
 use muster_ids::{AllocationId, CellId, TaskId};
 use muster_wire::cell::{CellDeath, CellFindings, CellPlace};
 use muster_wire::task::{Amount, Details, Findings, Place, TaskKind};
 use serde::{Deserialize, Serialize};
 
-use super::cell::{ActPlan, HeldCell};
-use super::journal::{Effect, Line};
+use crate::cell::{ActPlan, HeldCell};
+use crate::journal::{Effect, Line};
 
 /// Name of the disk in the residue.
 const DISK: &str = "disk";
 
 /// A sandbox.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Held {
+pub(crate) struct Held {
     incarnation: i64,
     devices: BTreeSet<String>,
     amount: Amount,
@@ -31,24 +31,24 @@ pub(super) struct Held {
 
 /// All state of a node that outlives its agent.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Holdings {
+pub(crate) struct Holdings {
     places: BTreeMap<AllocationId, Held>,
     /// Devices that were in a sandbox and have not been wiped since, with the allocation.
     dirty: BTreeMap<String, AllocationId>,
     /// Allocations whose disk has not been wiped since they had a sandbox.
     dirty_disks: BTreeSet<AllocationId>,
     /// Number of effects.
-    pub(super) effects: u64,
+    pub(crate) effects: u64,
     /// Number of reboots.
     #[serde(default)]
-    pub(super) boots: u64,
+    pub(crate) boots: u64,
     /// Last effect, as the journal should have it: a crash may have cut it off there.
-    pub(super) last: Option<Line>,
+    pub(crate) last: Option<Line>,
 }
 
 /// Planned effect of an order.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Plan {
+pub(crate) enum Plan {
     /// No effect: already done, or read-only.
     Nothing,
     /// A change to these devices.
@@ -62,13 +62,13 @@ pub(super) enum Plan {
 }
 
 impl Holdings {
-    pub(super) fn places(&self) -> Vec<Place> {
+    pub(crate) fn places(&self) -> Vec<Place> {
         let place =
             |(id, held): (&AllocationId, &Held)| Place { allocation_id: *id, incarnation: held.incarnation };
         self.places.iter().map(place).collect()
     }
 
-    pub(super) fn cells(&self) -> Vec<CellPlace> {
+    pub(crate) fn cells(&self) -> Vec<CellPlace> {
         let cells = |(id, held): (&AllocationId, &Held)| {
             let allocation_id = *id;
             let cells = held.cells.iter();
@@ -83,7 +83,7 @@ impl Holdings {
     }
 
     /// Returns the state after a reboot of the machine. No effect is recorded: nothing was created or removed.
-    pub(super) fn rebooted(&self) -> Self {
+    pub(crate) fn rebooted(&self) -> Self {
         let mut next = self.clone();
         next.boots += 1;
         for cell in next.places.values_mut().flat_map(|held| held.cells.values_mut()) {
@@ -93,7 +93,7 @@ impl Holdings {
     }
 
     /// Returns the status of every cell: a simulated cell ends only by a reboot or a test.
-    pub(super) fn observe(&self) -> Vec<CellStatus> {
+    pub(crate) fn observe(&self) -> Vec<CellStatus> {
         let status = |cell: CellPlace| {
             let held = self.places.get(&cell.allocation_id)?.cells.get(&cell.cell_id)?;
             let found = held.look();
@@ -103,7 +103,7 @@ impl Holdings {
         self.cells().into_iter().filter_map(status).collect()
     }
 
-    pub(super) fn stop_self_fenced(&self) -> Vec<(CellPlace, u32)> {
+    pub(crate) fn stop_self_fenced(&self) -> Vec<(CellPlace, u32)> {
         let limit = |place: CellPlace| {
             let cell = self.places.get(&place.allocation_id)?.cells.get(&place.cell_id)?;
             Some((place, cell.stop_after_partition?))
@@ -112,12 +112,12 @@ impl Holdings {
     }
 
     /// Returns the incarnation of an allocation's sandbox.
-    pub(super) fn incarnation(&self, allocation: AllocationId) -> Option<i64> {
+    pub(crate) fn incarnation(&self, allocation: AllocationId) -> Option<i64> {
         self.places.get(&allocation).map(|held| held.incarnation)
     }
 
     /// Returns the cell of an order, if exactly this incarnation exists.
-    pub(super) fn cell(&self, allocation: AllocationId, details: &Details) -> Result<&HeldCell, String> {
+    pub(crate) fn cell(&self, allocation: AllocationId, details: &Details) -> Result<&HeldCell, String> {
         let Some(order) = &details.cell else { return Err("no cell is named".to_owned()) };
         let held = self.places.get(&allocation);
         match held.and_then(|held| held.cells.get(&order.cell_id)) {
@@ -130,7 +130,7 @@ impl Holdings {
     }
 
     /// Returns the observations of a sandbox and of the requested devices.
-    pub(super) fn look(&self, allocation: AllocationId, details: &Details) -> Findings {
+    pub(crate) fn look(&self, allocation: AllocationId, details: &Details) -> Findings {
         let held = self.places.get(&allocation);
         let unwiped = |device: &&String| {
             self.dirty.contains_key(*device) && held.is_none_or(|held| !held.devices.contains(*device))
@@ -151,7 +151,7 @@ impl Holdings {
     }
 
     /// Plans an order for an incarnation that is not stale.
-    pub(super) fn plan(
+    pub(crate) fn plan(
         &self,
         kind: TaskKind,
         place: &Place,
@@ -311,7 +311,7 @@ impl Holdings {
     }
 
     /// Ends services of a cell, all or the named one, as an injected fault. With a supervisor they run again at once.
-    pub(super) fn plan_end(
+    pub(crate) fn plan_end(
         &self,
         place: &Place,
         cell: CellId,
@@ -329,7 +329,7 @@ impl Holdings {
     }
 
     /// Ends the first process of a cell, as an injected fault.
-    pub(super) fn plan_die(&self, place: &Place, cell: CellId) -> Plan {
+    pub(crate) fn plan_die(&self, place: &Place, cell: CellId) -> Plan {
         let held = self.places.get(&place.allocation_id).and_then(|held| held.cells.get(&cell));
         match held.and_then(HeldCell::die) {
             None => Plan::Nothing,
@@ -403,7 +403,7 @@ impl Holdings {
 }
 
 /// Returns the counts of a simulated cell that is not running: nothing of it is alive.
-pub(super) fn counted_dead() -> CellDeath {
+pub(crate) fn counted_dead() -> CellDeath {
     CellDeath { boot_id: "simulated".to_owned(), processes: 0, namespaces: 0, mounts: 0 }
 }
 

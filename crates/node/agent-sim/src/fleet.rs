@@ -3,20 +3,15 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use muster_agent::{Agent, AgentError, Folder, Identity, Machine, Phase, run};
 use muster_ids::{CellId, Env};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-use super::driver::{Driver, Surroundings};
-use super::faults::{Faults, Odds};
-use super::journal::Journal;
-use super::kill::KillPoints;
-use crate::AgentError;
-use crate::folder::Folder;
-use crate::identity::Identity;
-use crate::machine::Machine;
-use crate::node::{Agent, Phase};
-use crate::run::run;
+use crate::driver::{Driver, Surroundings};
+use crate::faults::{Faults, Odds};
+use crate::journal::Journal;
+use crate::kill::KillPoints;
 
 /// A node of the fleet. It has joined: its folder contains its identity.
 #[derive(Debug, Clone)]
@@ -139,7 +134,7 @@ impl Fleet {
         let driver = Arc::new(Driver::open(&name, &folder, &self.env, around)?);
         node.driver = Some(driver.clone());
         let agent = Agent {
-            driver: crate::Driver::Simulated(driver),
+            driver,
             folder,
             identity,
             machine,

@@ -2,7 +2,7 @@
 
 use muster_ids::CellId;
 
-use super::fleet::Fleet;
+use crate::fleet::Fleet;
 
 /// A line of standard input.
 #[derive(Debug, Clone, PartialEq)]

@@ -11,9 +11,9 @@ use muster_wire::cell::{CellFindings, CellOrder, CellSpec, ServiceFindings, Serv
 use muster_wire::task::{CellAct, CommandOrder, FilesOrder, ProbeOrder, Ran, ServiceAction, ServiceOrder};
 use serde::{Deserialize, Serialize};
 
-use super::holdings::counted_dead;
-use super::journal::Effect;
-use super::program::{Program, View, run};
+use crate::holdings::counted_dead;
+use crate::journal::Effect;
+use crate::program::{Program, View, run};
 
 /// Directory of the secrets in a cell.
 const SECRETS: &str = "/run/muster/secrets";
@@ -22,8 +22,8 @@ const REMEMBERED: usize = 32;
 
 /// A cell in a sandbox.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct HeldCell {
-    pub(super) incarnation: i64,
+pub(crate) struct HeldCell {
+    pub(crate) incarnation: i64,
     name: String,
     address: Option<String>,
     services: Vec<HeldService>,
@@ -35,10 +35,10 @@ pub(super) struct HeldCell {
     ran: BTreeMap<TaskId, Ran>,
     /// Reason of its end, if it ended.
     #[serde(default)]
-    pub(super) ended: Option<String>,
+    pub(crate) ended: Option<String>,
     /// Partition limit in seconds.
     #[serde(default)]
-    pub(super) stop_after_partition: Option<u32>,
+    pub(crate) stop_after_partition: Option<u32>,
 }
 
 /// A service of a cell.
@@ -61,7 +61,7 @@ enum HeldState {
 
 /// Planned effect of an action on a cell.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum ActPlan {
+pub(crate) enum ActPlan {
     /// No effect: already done, or read-only.
     Nothing,
     /// A change.
@@ -73,7 +73,7 @@ pub(super) enum ActPlan {
 }
 
 impl HeldCell {
-    pub(super) fn new(order: &CellOrder, spec: &CellSpec, told: Vec<String>) -> Self {
+    pub(crate) fn new(order: &CellOrder, spec: &CellSpec, told: Vec<String>) -> Self {
         let service = |service: &muster_wire::cell::Service| HeldService {
             name: service.name.clone(),
             state: match service.start {
@@ -97,7 +97,7 @@ impl HeldCell {
     }
 
     /// Returns the observations of it: a running service is ready at once.
-    pub(super) fn look(&self) -> CellFindings {
+    pub(crate) fn look(&self) -> CellFindings {
         if self.ended.is_some() {
             return CellFindings {
                 incarnation: self.incarnation,
@@ -133,7 +133,7 @@ impl HeldCell {
     }
 
     /// Plans an action. `told` names the content supplied by the server.
-    pub(super) fn plan(&self, act: &CellAct, task: Option<TaskId>, told: Vec<String>) -> ActPlan {
+    pub(crate) fn plan(&self, act: &CellAct, task: Option<TaskId>, told: Vec<String>) -> ActPlan {
         let stops = |order: &ServiceOrder| order.action == ServiceAction::Stop;
         match act {
             // All its processes ended with the first one.
@@ -216,7 +216,7 @@ impl HeldCell {
     }
 
     /// Returns the result of the action's program: the remembered one for a command, a new run for a check.
-    pub(super) fn ran(&self, act: &CellAct, task: Option<TaskId>) -> Option<Ran> {
+    pub(crate) fn ran(&self, act: &CellAct, task: Option<TaskId>) -> Option<Ran> {
         match act {
             CellAct::Files(_) | CellAct::Service(_) => None,
             CellAct::Command(_) => self.ran.get(&task?).cloned(),
@@ -251,7 +251,7 @@ impl HeldCell {
     }
 
     /// Ends its services, or the named one; `None` if that changes nothing.
-    pub(super) fn end(&self, service: Option<&str>) -> Option<Self> {
+    pub(crate) fn end(&self, service: Option<&str>) -> Option<Self> {
         let mut next = self.clone();
         let meant = |held: &&mut HeldService| {
             held.state == HeldState::Running && service.is_none_or(|name| name == held.name)
@@ -261,14 +261,14 @@ impl HeldCell {
     }
 
     /// Ends its first process, and all others with it; `None` if it ended already.
-    pub(super) fn die(&self) -> Option<Self> {
+    pub(crate) fn die(&self) -> Option<Self> {
         self.ended
             .is_none()
             .then(|| Self { ended: Some("its first process ended".to_owned()), ..self.clone() })
     }
 
     /// Ends its services, or the named one, and has their supervisor restart them; `None` if that changes nothing.
-    pub(super) fn crash(&self, service: Option<&str>) -> Option<Self> {
+    pub(crate) fn crash(&self, service: Option<&str>) -> Option<Self> {
         let mut next = self.clone();
         let meant = |held: &&mut HeldService| {
             held.state == HeldState::Running && service.is_none_or(|name| name == held.name)
@@ -278,7 +278,7 @@ impl HeldCell {
     }
 
     /// Reports whether a command of this task ran.
-    pub(super) fn has_run(&self, task: TaskId) -> bool {
+    pub(crate) fn has_run(&self, task: TaskId) -> bool {
         self.ran.contains_key(&task)
     }
 }

@@ -2,7 +2,7 @@ use muster_ids::{AllocationId, Env};
 use muster_wire::task::{Amount, Details, Place, TaskKind};
 
 use super::{Holdings, Plan};
-use crate::sim::journal::Effect;
+use crate::journal::Effect;
 
 struct Node {
     holdings: Holdings,

@@ -1,4 +1,4 @@
-//! Tasks in an existing cell outside of any engine step: requests of an adapter.
+//! Details of a task in an existing cell outside of any engine step: an adapter requests it.
 
 use muster_db::{Result, Store};
 use muster_model::allocation::Allocation;
@@ -9,7 +9,12 @@ use muster_wire::task::{CellAct, Details};
 use crate::allocation::details;
 
 /// Builds the task details for the agent: the same as for every task on a cell, without the cell's spec.
-pub async fn errand(store: &Store, cell: &Cell, allocation: &Allocation, act: CellAct) -> Result<Details> {
+pub async fn act_details(
+    store: &Store,
+    cell: &Cell,
+    allocation: &Allocation,
+    act: CellAct,
+) -> Result<Details> {
     let mut devices: Vec<String> =
         store.claims_of(allocation.id).await?.into_iter().map(|(_, device)| device).collect();
     devices.sort();
