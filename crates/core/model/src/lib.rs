@@ -20,8 +20,10 @@ pub mod operation;
 pub mod placement;
 pub mod quorum;
 mod reason;
+pub mod record;
 pub mod release;
 pub mod repair;
+pub mod resource;
 pub mod role;
 pub mod scope;
 pub mod secret;
@@ -34,5 +36,18 @@ pub mod witness;
 pub use identity::{Login, Project, ServiceAccount, Tenant, User};
 pub use labels::{LabelSelector, Labels};
 pub use name::Name;
+pub use record::{Record, RecordVisitor};
+pub use resource::{Resource, ResourceVisitor};
 pub use role::{Role, RoleBinding};
 pub use scope::Scope;
+
+/// Visits every resource with the common verbs: the one list that contract, handlers, statements and tests follow.
+pub fn visit_resources(_visitor: &mut impl ResourceVisitor) {}
+
+/// Visits every stored resource that is declared by `record!`.
+pub fn visit_records(visitor: &mut impl RecordVisitor) {
+    visitor.visit::<artifact::PublisherKey>();
+    visitor.visit::<cell::SshKey>();
+    visitor.visit::<secret::ProjectSecret>();
+    visit_resources(&mut resource::AsRecords(visitor));
+}

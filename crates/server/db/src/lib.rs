@@ -1,7 +1,8 @@
 //! The database layer: the only crate that contains SQL.
 //!
 //! One `Store` over two databases. Reads are methods of `Store`; writes are methods of `Tx`, so that related writes commit
-//! together. Each file is named after an entity and declares its statements at the top.
+//! together. Each file is named after an entity and declares its statements at the top; those of a noun that is declared by
+//! `record!` are in `record.rs`, for all of them.
 
 mod error;
 mod fault;
@@ -36,6 +37,7 @@ mod operation;
 mod presence;
 mod project;
 mod quota;
+mod record;
 mod refusal;
 mod replica;
 mod repository;
@@ -87,6 +89,7 @@ pub use operation::{OperationChild, OperationFilter};
 pub use presence::Presence;
 pub use project::ProjectsOf;
 pub use quota::Quota;
+pub use record::statements as record_statements;
 pub use replica::Replica;
 pub use repository::{BlobFile, BlobPlace, ExternalSource, PullRight, TagRow};
 pub use seal::{SealBatch, UnsealedRow};
@@ -257,6 +260,7 @@ pub fn statements() -> Vec<Sql> {
         witness::ALL,
     ]
     .concat();
+    all.extend(record::statements());
     let fused: Vec<Sql> = all
         .iter()
         .filter(|sql| sql.name.ends_with("_INSERT") && sql.name != "OUTBOX_APPEND")

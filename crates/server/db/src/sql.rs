@@ -6,10 +6,11 @@
 use jiff::Timestamp;
 use jiff_sqlx::ToSqlx as _;
 use muster_ids::{Id, IdKind, TypedId};
+use muster_model::record::{FieldKind, FieldSource, FieldValue};
 use serde_json::Value as Json;
 use sqlx::postgres::{PgArguments, PgRow, Postgres};
 use sqlx::sqlite::{Sqlite, SqliteArguments, SqliteRow};
-use sqlx::{Row as _, query::Query};
+use sqlx::{Column as _, Row as _, query::Query};
 use uuid::Uuid;
 
 use crate::StoreError;
@@ -138,6 +139,27 @@ impl From<&muster_model::Labels> for Value {
     }
 }
 
+impl From<FieldValue> for Value {
+    fn from(value: FieldValue) -> Self {
+        match value {
+            FieldValue::Null(FieldKind::Bool) => Value::Bool(None),
+            FieldValue::Null(FieldKind::I64) => Value::I64(None),
+            FieldValue::Null(FieldKind::Text) => Value::Text(None),
+            FieldValue::Null(FieldKind::Uuid) => Value::Uuid(None),
+            FieldValue::Null(FieldKind::Time) => Value::Time(None),
+            FieldValue::Null(FieldKind::Json) => Value::Json(None),
+            FieldValue::Null(FieldKind::Bytes) => Value::Bytes(None),
+            FieldValue::Bool(value) => Value::Bool(Some(value)),
+            FieldValue::I64(value) => Value::I64(Some(value)),
+            FieldValue::Text(value) => Value::Text(Some(value)),
+            FieldValue::Uuid(value) => Value::Uuid(Some(value)),
+            FieldValue::Time(value) => Value::Time(Some(value)),
+            FieldValue::Json(value) => Value::Json(Some(value)),
+            FieldValue::Bytes(value) => Value::Bytes(Some(value)),
+        }
+    }
+}
+
 /// The arguments of a statement, in order.
 macro_rules! args {
     ($($value:expr),* $(,)?) => { vec![$($crate::sql::Value::from($value)),*] };
@@ -191,6 +213,31 @@ impl Row {
             Row::Pg(row) => C::from_pg(row, index),
             Row::Sqlite(row) => C::from_sqlite(row, index),
         }
+    }
+}
+
+impl FieldSource for Row {
+    type Error = StoreError;
+
+    fn value(&self, column: &'static str, kind: FieldKind) -> Result<FieldValue, StoreError> {
+        let index = match self {
+            Row::Pg(row) => row.try_column(column).map(|column| column.ordinal()),
+            Row::Sqlite(row) => row.try_column(column).map(|column| column.ordinal()),
+        }?;
+        let value = match kind {
+            FieldKind::Bool => self.get::<Option<bool>>(index)?.map(FieldValue::Bool),
+            FieldKind::I64 => self.get::<Option<i64>>(index)?.map(FieldValue::I64),
+            FieldKind::Text => self.get::<Option<String>>(index)?.map(FieldValue::Text),
+            FieldKind::Uuid => self.get::<Option<Uuid>>(index)?.map(FieldValue::Uuid),
+            FieldKind::Time => self.get::<Option<Timestamp>>(index)?.map(FieldValue::Time),
+            FieldKind::Json => self.get::<Option<Json>>(index)?.map(FieldValue::Json),
+            FieldKind::Bytes => self.get::<Option<Vec<u8>>>(index)?.map(FieldValue::Bytes),
+        };
+        Ok(value.unwrap_or(FieldValue::Null(kind)))
+    }
+
+    fn invalid(column: &'static str) -> StoreError {
+        StoreError::Corrupt(column)
     }
 }
 
