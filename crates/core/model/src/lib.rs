@@ -8,6 +8,7 @@ pub mod assess;
 pub mod audit;
 pub mod cell;
 pub mod event;
+pub mod gpu_product;
 pub mod health;
 pub mod hex;
 pub mod identity;
@@ -42,7 +43,9 @@ pub use role::{Role, RoleBinding};
 pub use scope::Scope;
 
 /// Visits every resource with the common verbs: the one list that contract, handlers, statements and tests follow.
-pub fn visit_resources(_visitor: &mut impl ResourceVisitor) {}
+pub fn visit_resources(visitor: &mut impl ResourceVisitor) {
+    visitor.visit::<gpu_product::GpuProduct>();
+}
 
 /// Visits every stored resource that is declared by `record!`.
 pub fn visit_records(visitor: &mut impl RecordVisitor) {
