@@ -59,6 +59,10 @@ from .generated_types import (
     EntitlementPage,
     EntitlementRevoke,
     EventPage,
+    GpuProduct,
+    GpuProductCreate,
+    GpuProductPage,
+    GpuProductUpdate,
     Granted,
     Instance,
     InstanceAct,
@@ -2022,4 +2026,45 @@ class Client(Connection):
         return self.call(
             "GET",
             "/v1/status",
+        )
+
+    def gpu_product_create(self, body: GpuProductCreate, *, idempotency_key: str | None = None) -> GpuProduct:
+        """Create a GPU product."""
+        return self.call(
+            "POST",
+            "/v1/gpu-products",
+            body=body,
+            headers={"Idempotency-Key": idempotency_key or fresh_key()},
+        )
+
+    def gpu_product_list(self, *, page_size: int | None = None, page_token: str | None = None) -> GpuProductPage:
+        """List GPU products."""
+        return self.call(
+            "GET",
+            "/v1/gpu-products",
+            query={"page_size": page_size, "page_token": page_token},
+        )
+
+    def gpu_product_get(self, gpu_product: str) -> GpuProduct:
+        """Show a GPU product."""
+        return self.call(
+            "GET",
+            f"/v1/gpu-products/{part(gpu_product)}",
+        )
+
+    def gpu_product_update(self, gpu_product: str, body: GpuProductUpdate, *, if_match: int | str) -> GpuProduct:
+        """Change a GPU product."""
+        return self.call(
+            "PATCH",
+            f"/v1/gpu-products/{part(gpu_product)}",
+            body=body,
+            headers={"If-Match": tag(if_match)},
+        )
+
+    def gpu_product_delete(self, gpu_product: str, *, if_match: int | str) -> Removed:
+        """Remove a GPU product."""
+        return self.call(
+            "DELETE",
+            f"/v1/gpu-products/{part(gpu_product)}",
+            headers={"If-Match": tag(if_match)},
         )

@@ -1706,6 +1706,58 @@ class Gpu(TypedDict):
     driver: NotRequired[str]
 
 
+class GpuProduct(TypedDict):
+    """A product of GPUs."""
+
+    # Its id.
+    id: GpuProductId
+    # Its name, such as `h200`.
+    name: str
+    # Memory of one GPU in MiB.
+    memory_mb: int
+    # Its architecture, such as `hopper`.
+    architecture: str
+    # Creation time.
+    created_at: str
+    # Time of the last change.
+    updated_at: str
+    # Version for `If-Match`.
+    version: int
+
+
+class GpuProductCreate(TypedDict):
+    """A GPU product to create."""
+
+    # Its name, such as `h200`.
+    name: str
+    # Memory of one GPU in MiB.
+    memory_mb: int
+    # Its architecture, such as `hopper`.
+    architecture: str
+
+
+# GpuProductId
+GpuProductId: TypeAlias = "str"
+
+
+class GpuProductPage(TypedDict):
+    """A page of GPU products."""
+
+    # Items of this page, oldest first.
+    items: list[GpuProduct]
+    # Pass as `page_token` to get the next page; absent on the last.
+    next_page_token: NotRequired[str]
+
+
+class GpuProductUpdate(TypedDict):
+    """Properties of a GPU product that can change."""
+
+    # Memory of one GPU in MiB.
+    memory_mb: NotRequired[int]
+    # Its architecture, such as `hopper`.
+    architecture: NotRequired[str]
+
+
 class Granted(TypedDict):
     """Result of a grant."""
 

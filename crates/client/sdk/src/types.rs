@@ -3044,6 +3044,95 @@ pub struct Gpu {
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub vfs: ::std::option::Option<Vfs>,
 }
+///A product of GPUs.
+#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+pub struct GpuProduct {
+    ///Its architecture, such as `hopper`.
+    pub architecture: ::std::string::String,
+    ///Creation time.
+    pub created_at: ::jiff::Timestamp,
+    pub id: GpuProductId,
+    ///Memory of one GPU in MiB.
+    pub memory_mb: i64,
+    ///Its name, such as `h200`.
+    pub name: ::std::string::String,
+    ///Time of the last change.
+    pub updated_at: ::jiff::Timestamp,
+    ///Version for `If-Match`.
+    pub version: i64,
+}
+///A GPU product to create.
+#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+#[serde(deny_unknown_fields)]
+pub struct GpuProductCreate {
+    ///Its architecture, such as `hopper`.
+    pub architecture: ::std::string::String,
+    ///Memory of one GPU in MiB.
+    pub memory_mb: i64,
+    ///Its name, such as `h200`.
+    pub name: ::std::string::String,
+}
+///`GpuProductId`
+#[derive(
+    ::serde::Deserialize,
+    ::serde::Serialize,
+    Clone,
+    Debug,
+    Eq,
+    Hash,
+    Ord,
+    PartialEq,
+    PartialOrd
+)]
+#[serde(transparent)]
+pub struct GpuProductId(pub ::std::string::String);
+impl ::std::ops::Deref for GpuProductId {
+    type Target = ::std::string::String;
+    fn deref(&self) -> &::std::string::String {
+        &self.0
+    }
+}
+impl ::std::convert::From<GpuProductId> for ::std::string::String {
+    fn from(value: GpuProductId) -> Self {
+        value.0
+    }
+}
+impl ::std::convert::From<::std::string::String> for GpuProductId {
+    fn from(value: ::std::string::String) -> Self {
+        Self(value)
+    }
+}
+impl ::std::fmt::Display for GpuProductId {
+    fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+        self.0.fmt(f)
+    }
+}
+impl ::std::str::FromStr for GpuProductId {
+    type Err = ::std::convert::Infallible;
+    fn from_str(value: &str) -> ::std::result::Result<Self, Self::Err> {
+        Ok(Self(value.to_string()))
+    }
+}
+///A page of GPU products.
+#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+pub struct GpuProductPage {
+    ///Items of this page, oldest first.
+    pub items: ::std::vec::Vec<GpuProduct>,
+    ///Pass as `page_token` to get the next page; absent on the last.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub next_page_token: ::std::option::Option<::std::string::String>,
+}
+///Properties of a GPU product that can change.
+#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, Default)]
+#[serde(deny_unknown_fields)]
+pub struct GpuProductUpdate {
+    ///Its architecture, such as `hopper`.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub architecture: ::std::option::Option<::std::string::String>,
+    ///Memory of one GPU in MiB.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub memory_mb: ::std::option::Option<i64>,
+}
 ///Result of a grant.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
 pub struct Granted {

@@ -80,6 +80,11 @@ permissions! {
     SlotQuarantine = "slot.quarantine": "O";
     SlotApprove = "slot.approve": "O";
 
+    // Every authenticated caller reads them.
+    GpuProductCreate = "gpu_product.create": "O";
+    GpuProductUpdate = "gpu_product.update": "O";
+    GpuProductDelete = "gpu_product.delete": "O";
+
     QuotaGet = "quota.get": "OTA";
     QuotaSet = "quota.set": "O";
 

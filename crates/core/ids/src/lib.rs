@@ -10,77 +10,77 @@ mod id;
 
 pub use digest::{Digest, DigestError};
 pub use env::{Clock, Entropy, Env, ManualClock, SeededEntropy, SystemClock, SystemEntropy};
-pub use id::{IdError, TypedId};
+pub use id::{Id, IdError, IdKind, TypedId};
 
 id::ids! {
     /// A tenant.
-    TenantId = "ten";
+    TenantId of Tenant = "ten";
     /// A project of a tenant.
-    ProjectId = "prj";
+    ProjectId of Project = "prj";
     /// A user.
-    UserId = "usr";
+    UserId of User = "usr";
     /// A service account of a project.
-    ServiceAccountId = "sva";
+    ServiceAccountId of ServiceAccount = "sva";
     /// A role bound to a user at a scope.
-    RoleBindingId = "rob";
+    RoleBindingId of RoleBinding = "rob";
     /// A token or a browser session.
-    TokenId = "tok";
+    TokenId of Token = "tok";
     /// A webhook.
-    WebhookId = "whk";
+    WebhookId of Webhook = "whk";
     /// One attempt to deliver an event to a webhook.
-    DeliveryId = "dlv";
+    DeliveryId of Delivery = "dlv";
     /// An event.
-    EventId = "evt";
+    EventId of Event = "evt";
     /// An audit entry.
-    AuditId = "aud";
+    AuditId of Audit = "aud";
     /// A node: an enrolled machine.
-    NodeId = "nod";
+    NodeId of Node = "nod";
     /// A slot of a node: its smallest claimable GPU unit.
-    SlotId = "slt";
+    SlotId of Slot = "slt";
     /// An allocation: a project's right to capacity on one node.
-    AllocationId = "alc";
+    AllocationId of Allocation = "alc";
     /// A claim: the binding of a slot to an allocation.
-    ClaimId = "clm";
+    ClaimId of Claim = "clm";
     /// An operation: durable work.
-    OperationId = "op";
+    OperationId of Operation = "op";
     /// A cell.
-    CellId = "cel";
+    CellId of Cell = "cel";
     /// A network.
-    NetworkId = "net";
+    NetworkId of Network = "net";
     /// An SSH key.
-    SshKeyId = "key";
+    SshKeyId of SshKey = "key";
     /// An open terminal, command or transfer between a user and a cell.
-    StreamId = "str";
+    StreamId of Stream = "str";
     /// A repository of the registry.
-    RepositoryId = "rpo";
+    RepositoryId of Repository = "rpo";
     /// An artifact: content by digest.
-    ArtifactId = "art";
+    ArtifactId of Artifact = "art";
     /// A publisher's key.
-    KeyId = "pky";
+    KeyId of Key = "pky";
     /// A project's own secret.
-    SecretId = "sec";
+    SecretId of Secret = "sec";
     /// A secret issued for a purpose.
-    RuntimeSecretId = "rts";
+    RuntimeSecretId of RuntimeSecret = "rts";
     /// A witness: evidence for a transition.
-    WitnessId = "wit";
+    WitnessId of Witness = "wit";
     /// A task for a node's agent.
-    TaskId = "tsk";
+    TaskId of Task = "tsk";
     /// A one-time right to enrol a node.
-    EnrolmentId = "enr";
+    EnrolmentId of Enrolment = "enr";
     /// An app of the catalog.
-    AppId = "app";
+    AppId of App = "app";
     /// A release of an app.
-    AppVersionId = "ver";
+    AppVersionId of AppVersion = "ver";
     /// A project's right to launch an app.
-    EntitlementId = "ent";
+    EntitlementId of Entitlement = "ent";
     /// A process that implements an app.
-    AdapterId = "adp";
+    AdapterId of Adapter = "adp";
     /// A step that an adapter runs.
-    AdapterStepId = "ast";
+    AdapterStepId of AdapterStep = "ast";
     /// A running app in a project.
-    InstanceId = "ins";
+    InstanceId of Instance = "ins";
     /// One running unit of a component of an instance.
-    MemberId = "mem";
+    MemberId of Member = "mem";
     /// A running server.
-    ReplicaId = "rep";
+    ReplicaId of Replica = "rep";
 }

@@ -7,9 +7,12 @@ use muster_ids::{
     AllocationId, ArtifactId, CellId, MemberId, NetworkId, NodeId, OperationId, ProjectId, SshKeyId,
     TenantId, UserId, WitnessId,
 };
+use serde::Serialize;
 use serde_json::Value;
+use utoipa::ToSchema;
 
 use crate::reason::reasons;
+use crate::record::record;
 use crate::state::states;
 use crate::{Labels, Scope};
 
@@ -172,33 +175,42 @@ pub fn free_host(taken: &[i64]) -> Option<i64> {
     (next < NETWORK_SIZE - 1).then_some(next)
 }
 
-/// A user's public key for a project's cells.
-#[derive(Debug, Clone)]
-pub struct SshKey {
-    /// Its id.
-    pub id: SshKeyId,
-    /// The tenant.
-    pub tenant_id: TenantId,
-    /// The project.
-    pub project_id: ProjectId,
-    /// Its owner.
-    pub user_id: UserId,
-    /// Name, unique among the user's keys in the project.
-    pub name: String,
-    /// As a line of `authorized_keys`, without options.
-    pub public_key: String,
-    /// `SHA256:…`, as OpenSSH prints it.
-    pub fingerprint: String,
-    /// The only allocation with cells that accept it; none: every cell of the project.
-    pub allocation_id: Option<AllocationId>,
-    /// When it is removed.
-    pub expires_at: Option<Timestamp>,
-    /// The user that granted it, so that its owner needs no role; none if its owner added it.
-    pub granted_by: Option<UserId>,
-    /// When it was added.
-    pub created_at: Timestamp,
-    /// Version for `If-Match`.
-    pub version: i64,
+record! {
+    noun "ssh_key", title "SSH key", path "ssh-keys", table "ssh_keys", parent project_id: ProjectId,
+    unique name false, changes [];
+
+    /// A person's public key.
+    #[derive(Debug, Clone, Serialize, ToSchema)]
+    pub struct SshKey {
+        /// Its id.
+        pub id: SshKeyId,
+        /// The tenant, for scopes; the API has the project alone.
+        #[serde(skip)]
+        pub tenant_id: TenantId,
+        /// The project.
+        pub project_id: ProjectId,
+        /// Its owner.
+        pub user_id: UserId,
+        /// Name, unique among the owner's keys in the project.
+        pub name: String,
+        /// The key, as a line of `authorized_keys`.
+        pub public_key: String,
+        /// `SHA256:…`, as OpenSSH prints it.
+        pub fingerprint: String,
+        /// The only allocation with cells that accept it; absent: every cell of the project.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub allocation_id: Option<AllocationId>,
+        /// Time at which the platform removes it.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub expires_at: Option<Timestamp>,
+        /// The person that granted it; absent: its owner added it.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub granted_by: Option<UserId>,
+        /// Creation time.
+        pub created_at: Timestamp,
+        /// Version for `If-Match`.
+        pub version: i64,
+    }
 }
 
 impl SshKey {

@@ -70,6 +70,9 @@ event_types! {
     SlotQuarantined = "slot.quarantined", "A slot was quarantined: it cannot be claimed.";
     SlotApproved = "slot.approved", "An operator approved a slot; it can be claimed again.";
     SlotFound = "slot.found", "A slot's device reappeared; the slot can be claimed again.";
+    GpuProductCreated = "gpu_product.created", "A GPU product was added to the catalog.";
+    GpuProductUpdated = "gpu_product.updated", "A GPU product's description changed.";
+    GpuProductDeleted = "gpu_product.deleted", "A GPU product was removed from the catalog.";
     QuotaSet = "quota.set", "A project's limits were set.";
     WebhookCreated = "webhook.created", "A webhook was created.";
     WebhookUpdated = "webhook.updated", "A webhook changed.";

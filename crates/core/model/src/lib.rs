@@ -8,6 +8,7 @@ pub mod assess;
 pub mod audit;
 pub mod cell;
 pub mod event;
+pub mod gpu_product;
 pub mod health;
 pub mod hex;
 pub mod identity;
@@ -20,8 +21,10 @@ pub mod operation;
 pub mod placement;
 pub mod quorum;
 mod reason;
+pub mod record;
 pub mod release;
 pub mod repair;
+pub mod resource;
 pub mod role;
 pub mod scope;
 pub mod secret;
@@ -34,5 +37,20 @@ pub mod witness;
 pub use identity::{Login, Project, ServiceAccount, Tenant, User};
 pub use labels::{LabelSelector, Labels};
 pub use name::Name;
+pub use record::{Record, RecordVisitor};
+pub use resource::{Resource, ResourceVisitor};
 pub use role::{Role, RoleBinding};
 pub use scope::Scope;
+
+/// Visits every resource with the common verbs: the one list that contract, handlers, statements and tests follow.
+pub fn visit_resources(visitor: &mut impl ResourceVisitor) {
+    visitor.visit::<gpu_product::GpuProduct>();
+}
+
+/// Visits every stored resource that is declared by `record!`.
+pub fn visit_records(visitor: &mut impl RecordVisitor) {
+    visitor.visit::<artifact::PublisherKey>();
+    visitor.visit::<cell::SshKey>();
+    visitor.visit::<secret::ProjectSecret>();
+    visit_resources(&mut resource::AsRecords(visitor));
+}

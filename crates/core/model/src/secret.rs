@@ -2,34 +2,45 @@
 
 use jiff::Timestamp;
 use muster_ids::{CellId, InstanceId, ProjectId, RepositoryId, RuntimeSecretId, SecretId, TenantId};
+use serde::Serialize;
+use utoipa::ToSchema;
 
 use crate::Scope;
+use crate::record::record;
 
-/// A project's own secret.
-#[derive(Debug, Clone)]
-pub struct ProjectSecret {
-    /// Its id.
-    pub id: SecretId,
-    /// The tenant.
-    pub tenant_id: TenantId,
-    /// The project.
-    pub project_id: ProjectId,
-    /// Its name, unique in the project.
-    pub name: String,
-    /// The registry that it is a credential for, as `host` or `host:port`; it is sent to no other.
-    pub registry: Option<String>,
-    /// Revision of its content.
-    pub revision: i64,
-    /// Size of the content.
-    pub size: i64,
-    /// The content, sealed.
-    pub sealed: Vec<u8>,
-    /// Creation time.
-    pub created_at: Timestamp,
-    /// When its content was last set.
-    pub updated_at: Timestamp,
-    /// Version for `If-Match`.
-    pub version: i64,
+record! {
+    noun "secret", title "secret", path "secrets", table "secrets", parent project_id: ProjectId,
+    unique name true, changes [revision, size, sealed, updated_at];
+
+    /// A project's secret. Its value is only delivered to cells that reference it.
+    #[derive(Debug, Clone, Serialize, ToSchema)]
+    #[schema(as = Secret)]
+    pub struct ProjectSecret {
+        /// Its id.
+        pub id: SecretId,
+        /// The tenant.
+        pub tenant_id: TenantId,
+        /// The project.
+        pub project_id: ProjectId,
+        /// Its name, unique in the project.
+        pub name: String,
+        /// Registry that it is a credential for; `artifact publish` sends it there and nowhere else.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub registry: Option<String>,
+        /// Number of times its value was set. A cell keeps the value from the time of its creation.
+        pub revision: i64,
+        /// Size of the value in bytes.
+        pub size: i64,
+        /// The value, sealed; the API never shows it.
+        #[serde(skip)]
+        pub sealed: Vec<u8>,
+        /// Creation time.
+        pub created_at: Timestamp,
+        /// Time its value was last set.
+        pub updated_at: Timestamp,
+        /// Version for `If-Match`.
+        pub version: i64,
+    }
 }
 
 impl ProjectSecret {

@@ -1,42 +1,13 @@
 //! Publisher keys, which a project trusts signatures of, and the policy for unsigned artifacts.
 
-use jiff::Timestamp;
-use muster_ids::{KeyId, ProjectId, TenantId};
+use muster_ids::ProjectId;
+pub use muster_model::artifact::PublisherKey as Key;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::artifact::ArtifactState;
 use crate::shape::page;
 use crate::{Endpoint, shape};
-
-/// A publisher's public key.
-#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
-pub struct Key {
-    /// Its id.
-    pub id: KeyId,
-    /// The tenant.
-    pub tenant_id: TenantId,
-    /// The project.
-    pub project_id: ProjectId,
-    /// Its name, unique in the project.
-    pub name: String,
-    /// The key, as PEM.
-    pub public_key: String,
-    /// `SHA256:` and the hexadecimal digest of the key.
-    pub fingerprint: String,
-    /// `ecdsa-p256`, `ecdsa-p384`, `ed25519` or `rsa`.
-    pub algorithm: String,
-    /// Creation time.
-    pub created_at: Timestamp,
-    /// Time since which its signatures are no longer accepted.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub revoked_at: Option<Timestamp>,
-    /// Reason for the revocation.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub revoked_reason: Option<String>,
-    /// Version for `If-Match`.
-    pub version: i64,
-}
 
 /// A key to trust.
 #[derive(Debug, Clone, Deserialize, ToSchema)]

@@ -28,6 +28,7 @@ pub mod operation;
 pub mod project;
 pub mod quota;
 pub mod repository;
+pub mod resource;
 pub mod role_binding;
 pub mod secret;
 pub mod service_account;
@@ -48,7 +49,7 @@ pub use shape::{Labels, ListQuery, Object, PageQuery, Shape, shape};
 
 /// Returns every endpoint of the public API, in the order of the document.
 pub fn endpoints() -> Vec<Endpoint> {
-    [
+    let mut all = [
         me::ENDPOINTS,
         session::ENDPOINTS,
         tenant::ENDPOINTS,
@@ -81,5 +82,7 @@ pub fn endpoints() -> Vec<Endpoint> {
         audit::ENDPOINTS,
         status::ENDPOINTS,
     ]
-    .concat()
+    .concat();
+    all.extend(resource::endpoints());
+    all
 }

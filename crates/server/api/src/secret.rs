@@ -1,39 +1,14 @@
 //! Secrets: a project's own, for its apps, and runtime secrets issued by the platform.
 
 use jiff::Timestamp;
-use muster_ids::{CellId, InstanceId, ProjectId, RepositoryId, RuntimeSecretId, SecretId, TenantId};
+use muster_ids::{CellId, InstanceId, ProjectId, RepositoryId, RuntimeSecretId, TenantId};
+pub use muster_model::secret::ProjectSecret as Secret;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::shape::page;
 use crate::tenant::Removed;
 use crate::{Endpoint, shape};
-
-/// A project's secret. Its value is only delivered to cells that reference it.
-#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
-pub struct Secret {
-    /// Its id.
-    pub id: SecretId,
-    /// The tenant.
-    pub tenant_id: TenantId,
-    /// The project.
-    pub project_id: ProjectId,
-    /// Its name, unique in the project.
-    pub name: String,
-    /// Registry that it is a credential for; `artifact publish` sends it there and nowhere else.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub registry: Option<String>,
-    /// Number of times its value was set. A cell keeps the value from the time of its creation.
-    pub revision: i64,
-    /// Size of the value in bytes.
-    pub size: i64,
-    /// Creation time.
-    pub created_at: Timestamp,
-    /// Time its value was last set.
-    pub updated_at: Timestamp,
-    /// Version for `If-Match`.
-    pub version: i64,
-}
 
 /// Encoding of a value.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]

@@ -41,12 +41,12 @@ fn collect<T: ToSchema>(schemas: &mut Schemas) {
 macro_rules! page {
     ($(#[$doc:meta])* $name:ident of $item:ty) => {
         $(#[$doc])*
-        #[derive(Debug, Clone, serde::Serialize, serde::Deserialize, utoipa::ToSchema)]
+        #[derive(Debug, Clone, serde::Serialize, utoipa::ToSchema)]
         pub struct $name {
             /// Items of this page, oldest first.
             pub items: Vec<$item>,
             /// Pass as `page_token` to get the next page; absent on the last.
-            #[serde(skip_serializing_if = "Option::is_none", default)]
+            #[serde(skip_serializing_if = "Option::is_none")]
             pub next_page_token: Option<String>,
         }
     };

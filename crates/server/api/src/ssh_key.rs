@@ -1,43 +1,13 @@
 //! SSH keys of people, for the cells of a project that accept them.
 
 use jiff::Timestamp;
-use muster_ids::{AllocationId, ProjectId, SshKeyId, UserId};
-use serde::{Deserialize, Serialize};
+pub use muster_model::cell::SshKey;
+use serde::Deserialize;
 use utoipa::ToSchema;
 
 use crate::shape::page;
 use crate::tenant::Removed;
 use crate::{Endpoint, shape};
-
-/// A person's public key.
-#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
-pub struct SshKey {
-    /// Its id.
-    pub id: SshKeyId,
-    /// The project.
-    pub project_id: ProjectId,
-    /// Its owner.
-    pub user_id: UserId,
-    /// Name, unique among the owner's keys in the project.
-    pub name: String,
-    /// The key, as a line of `authorized_keys`.
-    pub public_key: String,
-    /// `SHA256:…`, as OpenSSH prints it.
-    pub fingerprint: String,
-    /// The only allocation with cells that accept it; absent: every cell of the project.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub allocation_id: Option<AllocationId>,
-    /// Time at which the platform removes it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub expires_at: Option<Timestamp>,
-    /// The person that granted it; absent: its owner added it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub granted_by: Option<UserId>,
-    /// Creation time.
-    pub created_at: Timestamp,
-    /// Version for `If-Match`.
-    pub version: i64,
-}
 
 /// A public key for the cells of a project, or a grant for those of one allocation.
 #[derive(Debug, Clone, Deserialize, ToSchema)]

@@ -49,6 +49,7 @@ pub mod project;
 pub mod quota;
 pub mod registry;
 pub mod repository;
+pub mod resource;
 pub mod role_binding;
 pub mod runtime_secret;
 pub mod secret;

@@ -3,33 +3,17 @@
 //! Every change of either bumps the edition of the project's policy in the same transaction, so that no verdict outlives the
 //! keys and rules it was derived from.
 
-use jiff::Timestamp;
-use muster_ids::{KeyId, ProjectId, TenantId};
+use muster_ids::{ProjectId, TenantId};
+use muster_model::Record as _;
 use muster_model::artifact::{ArtifactState, PublisherKey, TrustPolicy};
 
 use crate::sql::{Row, args, both, statements};
-use crate::{Page, Result, Store, StoreError, Tx};
-
-macro_rules! columns {
-    () => {
-        "id, tenant_id, project_id, name, public_key, fingerprint, algorithm, created_at, revoked_at, revoked_reason, version"
-    };
-}
+use crate::{Result, Store, StoreError, Tx};
 
 statements! {
-    KEY_INSERT = both(concat!("INSERT INTO publisher_keys (", columns!(), ")
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)"));
-    KEY_GET = both(concat!("SELECT ", columns!(), " FROM publisher_keys WHERE id = $1"));
-    KEY_BY_NAME = both(concat!("SELECT ", columns!(), " FROM publisher_keys WHERE project_id = $1 AND name = $2"));
-    KEY_BY_FINGERPRINT = both(concat!("SELECT ", columns!(), " FROM publisher_keys
-         WHERE project_id = $1 AND fingerprint = $2"));
-    KEY_LIST = both(concat!("SELECT ", columns!(), " FROM publisher_keys WHERE id > $1 AND project_id = $2
-         ORDER BY id LIMIT $3"));
-    KEY_OF_PROJECT = both(concat!("SELECT ", columns!(), " FROM publisher_keys WHERE project_id = $1 ORDER BY id"));
+    KEY_BY_FINGERPRINT = both("SELECT * FROM publisher_keys WHERE project_id = $1 AND fingerprint = $2");
+    KEY_OF_PROJECT = both("SELECT * FROM publisher_keys WHERE project_id = $1 ORDER BY id");
     KEY_COUNT_TRUSTED = both("SELECT COUNT(*) FROM publisher_keys WHERE project_id = $1 AND revoked_at IS NULL");
-    KEY_REVOKE = both(
-        "UPDATE publisher_keys SET revoked_at = $2, revoked_reason = $3, version = version + 1
-         WHERE id = $1 AND version = $4 AND revoked_at IS NULL");
     KEY_DELETE_OF_PROJECT = both("DELETE FROM publisher_keys WHERE project_id = $1");
     KEY_DELETE_OF_TENANT = both("DELETE FROM publisher_keys WHERE tenant_id = $1");
     TRUST_POLICY_GET = both(
@@ -49,22 +33,6 @@ statements! {
         "DELETE FROM trust_policies WHERE project_id IN (SELECT id FROM projects WHERE tenant_id = $1)");
 }
 
-fn key(row: &Row) -> Result<PublisherKey> {
-    Ok(PublisherKey {
-        id: row.get(0)?,
-        tenant_id: row.get(1)?,
-        project_id: row.get(2)?,
-        name: row.get(3)?,
-        public_key: row.get(4)?,
-        fingerprint: row.get(5)?,
-        algorithm: row.get(6)?,
-        created_at: row.get(7)?,
-        revoked_at: row.get(8)?,
-        revoked_reason: row.get(9)?,
-        version: row.get(10)?,
-    })
-}
-
 fn policy(row: &Row) -> Result<TrustPolicy> {
     let state: String = row.get(0)?;
     Ok(TrustPolicy {
@@ -77,39 +45,20 @@ fn policy(row: &Row) -> Result<TrustPolicy> {
 }
 
 impl Store {
-    /// Returns the key with this id.
-    pub async fn key_lookup(&self, id: KeyId) -> Result<Option<PublisherKey>> {
-        self.fetch_optional(&KEY_GET, args![id]).await?.as_ref().map(key).transpose()
-    }
-
-    /// Returns a project's key of this name.
-    pub async fn key_by_name(&self, project: ProjectId, name: &str) -> Result<Option<PublisherKey>> {
-        self.fetch_optional(&KEY_BY_NAME, args![project, name]).await?.as_ref().map(key).transpose()
-    }
-
     /// Returns a project's key with this fingerprint, revoked or not.
     pub async fn key_by_fingerprint(
         &self,
         project: ProjectId,
         fingerprint: &str,
     ) -> Result<Option<PublisherKey>> {
-        self.fetch_optional(&KEY_BY_FINGERPRINT, args![project, fingerprint])
-            .await?
-            .as_ref()
-            .map(key)
-            .transpose()
-    }
-
-    /// Returns a project's keys in creation order, by page.
-    pub async fn key_list(&self, page: Page, project: ProjectId) -> Result<Vec<PublisherKey>> {
-        let args = args![page.after, project, page.size];
-        self.fetch_all(&KEY_LIST, args).await?.iter().map(key).collect()
+        let row = self.fetch_optional(&KEY_BY_FINGERPRINT, args![project, fingerprint]).await?;
+        row.as_ref().map(PublisherKey::from_row).transpose()
     }
 
     /// Returns all keys of a project, including revoked ones: a signature by a revoked key differs from one by an unknown
     /// key.
     pub async fn key_of_project(&self, project: ProjectId) -> Result<Vec<PublisherKey>> {
-        self.fetch_all(&KEY_OF_PROJECT, args![project]).await?.iter().map(key).collect()
+        self.fetch_all(&KEY_OF_PROJECT, args![project]).await?.iter().map(PublisherKey::from_row).collect()
     }
 
     /// Returns a project's trust policy; `None` if neither the policy nor the keys ever changed.
@@ -119,33 +68,10 @@ impl Store {
 }
 
 impl Tx {
-    /// Adds a key.
-    pub async fn key_insert(&mut self, key: &PublisherKey) -> Result<()> {
-        let args = args![
-            key.id,
-            key.tenant_id,
-            key.project_id,
-            &key.name,
-            &key.public_key,
-            &key.fingerprint,
-            &key.algorithm,
-            key.created_at,
-            key.revoked_at,
-            key.revoked_reason.as_deref(),
-            key.version
-        ];
-        self.execute(&KEY_INSERT, args).await.map(drop)
-    }
-
     /// How many keys a project trusts.
     pub async fn key_count_trusted(&mut self, project: ProjectId) -> Result<i64> {
         let rows = self.fetch_all(&KEY_COUNT_TRUSTED, args![project]).await?;
         rows.first().map_or(Ok(0), |row| row.get(0))
-    }
-
-    /// Revokes a key that still has this version and was not revoked before.
-    pub async fn key_revoke(&mut self, id: KeyId, version: i64, reason: &str, at: Timestamp) -> Result<()> {
-        self.execute_one(&KEY_REVOKE, args![id, at, reason, version], StoreError::Stale).await
     }
 
     async fn trust_policy_make(&mut self, project: ProjectId) -> Result<()> {

@@ -1,7 +1,8 @@
 //! The database layer: the only crate that contains SQL.
 //!
 //! One `Store` over two databases. Reads are methods of `Store`; writes are methods of `Tx`, so that related writes commit
-//! together. Each file is named after an entity and declares its statements at the top.
+//! together. Each file is named after an entity and declares its statements at the top; those of a noun that is declared by
+//! `record!` are in `record.rs`, for all of them.
 
 mod error;
 #[cfg_attr(not(feature = "test-api"), path = "faultless.rs")]
@@ -38,6 +39,7 @@ mod operation;
 mod presence;
 mod project;
 mod quota;
+mod record;
 mod refusal;
 mod replica;
 mod repository;
@@ -95,6 +97,7 @@ pub use operation::{OperationChild, OperationFilter};
 pub use presence::Presence;
 pub use project::ProjectsOf;
 pub use quota::Quota;
+pub use record::statements as record_statements;
 pub use replica::Replica;
 pub use repository::{BlobFile, BlobPlace, ExternalSource, PullRight, TagRow};
 pub use seal::{SealBatch, UnsealedRow};

@@ -7,17 +7,12 @@
 use std::collections::BTreeSet;
 
 use muster_ids::{ProjectId, RuntimeSecretId, SecretId, TenantId};
+use muster_model::Record as _;
 use muster_model::secret::ProjectSecret;
 use serde_json::Value;
 
-use crate::sql::{Row, args, both, pair, statements};
-use crate::{Page, Result, Store, StoreError, Tx};
-
-macro_rules! columns {
-    () => {
-        "id, tenant_id, project_id, name, registry, revision, size, sealed, created_at, updated_at, version"
-    };
-}
+use crate::sql::{args, both, pair, statements};
+use crate::{Result, Store, StoreError, Tx};
 
 /// Returns the references to project secrets in a cell's spec, in the order in which their rows are locked: a fixed one, so
 /// that two transactions cannot deadlock.
@@ -28,18 +23,8 @@ fn project_secrets(spec: &Value) -> BTreeSet<&str> {
 }
 
 statements! {
-    SECRET_INSERT = both(concat!("INSERT INTO secrets (", columns!(), ")
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)"));
-    SECRET_GET = both(concat!("SELECT ", columns!(), " FROM secrets WHERE id = $1"));
-    SECRET_BY_NAME = both(concat!("SELECT ", columns!(), " FROM secrets WHERE project_id = $1 AND name = $2"));
-    SECRET_LIST = both(concat!("SELECT ", columns!(), " FROM secrets WHERE id > $1 AND project_id = $2
-         ORDER BY id LIMIT $3"));
-    SECRET_SEALED_OF_TENANT = both(concat!("SELECT ", columns!(), " FROM secrets WHERE tenant_id = $1 ORDER BY id"));
-    SECRET_ROTATE = both(
-        "UPDATE secrets SET revision = $2, size = $3, sealed = $4, updated_at = $5, version = version + 1
-         WHERE id = $1 AND version = $6");
+    SECRET_SEALED_OF_TENANT = both("SELECT * FROM secrets WHERE tenant_id = $1 ORDER BY id");
     SECRET_RESEAL = both("UPDATE secrets SET sealed = $2 WHERE id = $1 AND sealed = $3");
-    SECRET_DELETE = both("DELETE FROM secrets WHERE id = $1 AND version = $2");
     // Removing a secret waits for a concurrent creation of a cell that uses it, and vice versa.
     // $1 project, $2 name, $3 id.
     SECRET_HOLD = pair(
@@ -59,77 +44,18 @@ statements! {
     SECRET_DELETE_OF_TENANT = both("DELETE FROM secrets WHERE tenant_id = $1");
 }
 
-fn secret(row: &Row) -> Result<ProjectSecret> {
-    Ok(ProjectSecret {
-        id: row.get(0)?,
-        tenant_id: row.get(1)?,
-        project_id: row.get(2)?,
-        name: row.get(3)?,
-        registry: row.get(4)?,
-        revision: row.get(5)?,
-        size: row.get(6)?,
-        sealed: row.get(7)?,
-        created_at: row.get(8)?,
-        updated_at: row.get(9)?,
-        version: row.get(10)?,
-    })
-}
-
 impl Store {
-    /// Returns the secret with this id.
-    pub async fn secret_lookup(&self, id: SecretId) -> Result<Option<ProjectSecret>> {
-        self.fetch_optional(&SECRET_GET, args![id]).await?.as_ref().map(secret).transpose()
-    }
-
-    /// Returns a project's secret of this name.
-    pub async fn secret_by_name(&self, project: ProjectId, name: &str) -> Result<Option<ProjectSecret>> {
-        self.fetch_optional(&SECRET_BY_NAME, args![project, name]).await?.as_ref().map(secret).transpose()
-    }
-
-    /// Returns a project's secrets in creation order.
-    pub async fn secret_list(&self, page: Page, project: ProjectId) -> Result<Vec<ProjectSecret>> {
-        let args = args![page.after, project, page.size];
-        self.fetch_all(&SECRET_LIST, args).await?.iter().map(secret).collect()
-    }
-
     /// Returns the secrets of all projects of a tenant.
     pub async fn secret_of_tenant(&self, tenant: TenantId) -> Result<Vec<ProjectSecret>> {
-        self.fetch_all(&SECRET_SEALED_OF_TENANT, args![tenant]).await?.iter().map(secret).collect()
+        self.fetch_all(&SECRET_SEALED_OF_TENANT, args![tenant])
+            .await?
+            .iter()
+            .map(ProjectSecret::from_row)
+            .collect()
     }
 }
 
 impl Tx {
-    /// Adds a secret.
-    pub async fn secret_insert(&mut self, secret: &ProjectSecret) -> Result<()> {
-        let args = args![
-            secret.id,
-            secret.tenant_id,
-            secret.project_id,
-            &secret.name,
-            secret.registry.as_deref(),
-            secret.revision,
-            secret.size,
-            secret.sealed.clone(),
-            secret.created_at,
-            secret.updated_at,
-            secret.version
-        ];
-        self.insert(&SECRET_INSERT, args).await
-    }
-
-    /// Replaces the content of a secret that still has the version before `secret.version`.
-    pub async fn secret_rotate(&mut self, secret: &ProjectSecret) -> Result<()> {
-        let args = args![
-            secret.id,
-            secret.revision,
-            secret.size,
-            secret.sealed.clone(),
-            secret.updated_at,
-            secret.version - 1
-        ];
-        self.execute_one(&SECRET_ROTATE, args, StoreError::Stale).await
-    }
-
     /// Replaces sealed content that still equals `before` with the same content, sealed under a new key.
     pub async fn secret_reseal(&mut self, id: SecretId, sealed: Vec<u8>, before: Vec<u8>) -> Result<()> {
         self.execute_one(&SECRET_RESEAL, args![id, sealed, before], StoreError::Stale).await
@@ -158,7 +84,7 @@ impl Tx {
 
     /// Removes a secret. Returns the names of up to ten live cells that use it; if there are any, the caller rolls back.
     pub async fn secret_delete(&mut self, secret: &ProjectSecret) -> Result<Vec<String>> {
-        self.execute_one(&SECRET_DELETE, args![secret.id, secret.version], StoreError::Stale).await?;
+        self.delete_record(secret).await?;
         let args = args![secret.project_id, &secret.name, secret.id.to_string()];
         self.fetch_all(&SECRET_NAMED_BY, args).await?.iter().map(|row| row.get(0)).collect()
     }

@@ -5,11 +5,12 @@
 
 use jiff::Timestamp;
 use jiff_sqlx::ToSqlx as _;
-use muster_ids::TypedId;
+use muster_ids::{Id, IdKind, TypedId};
+use muster_model::record::{FieldKind, FieldSource, FieldValue};
 use serde_json::Value as Json;
 use sqlx::postgres::{PgArguments, PgRow, Postgres};
 use sqlx::sqlite::{Sqlite, SqliteArguments, SqliteRow};
-use sqlx::{Row as _, query::Query};
+use sqlx::{Column as _, Row as _, query::Query};
 use uuid::Uuid;
 
 use crate::StoreError;
@@ -112,45 +113,44 @@ values! {
     Json => Json std::convert::identity;
     Vec<u8> => Bytes std::convert::identity;
     [u8; 32] => Bytes Vec::from;
-    muster_ids::TenantId => Uuid TypedId::uuid;
-    muster_ids::ProjectId => Uuid TypedId::uuid;
-    muster_ids::UserId => Uuid TypedId::uuid;
-    muster_ids::ServiceAccountId => Uuid TypedId::uuid;
-    muster_ids::RoleBindingId => Uuid TypedId::uuid;
-    muster_ids::TokenId => Uuid TypedId::uuid;
-    muster_ids::WebhookId => Uuid TypedId::uuid;
-    muster_ids::DeliveryId => Uuid TypedId::uuid;
-    muster_ids::EventId => Uuid TypedId::uuid;
-    muster_ids::ReplicaId => Uuid TypedId::uuid;
-    muster_ids::NodeId => Uuid TypedId::uuid;
-    muster_ids::SlotId => Uuid TypedId::uuid;
-    muster_ids::AllocationId => Uuid TypedId::uuid;
-    muster_ids::CellId => Uuid TypedId::uuid;
-    muster_ids::NetworkId => Uuid TypedId::uuid;
-    muster_ids::SshKeyId => Uuid TypedId::uuid;
-    muster_ids::StreamId => Uuid TypedId::uuid;
-    muster_ids::RepositoryId => Uuid TypedId::uuid;
-    muster_ids::ArtifactId => Uuid TypedId::uuid;
-    muster_ids::KeyId => Uuid TypedId::uuid;
-    muster_ids::SecretId => Uuid TypedId::uuid;
-    muster_ids::RuntimeSecretId => Uuid TypedId::uuid;
-    muster_ids::AppId => Uuid TypedId::uuid;
-    muster_ids::AppVersionId => Uuid TypedId::uuid;
-    muster_ids::EntitlementId => Uuid TypedId::uuid;
-    muster_ids::AdapterId => Uuid TypedId::uuid;
-    muster_ids::AdapterStepId => Uuid TypedId::uuid;
-    muster_ids::InstanceId => Uuid TypedId::uuid;
-    muster_ids::MemberId => Uuid TypedId::uuid;
-    muster_ids::ClaimId => Uuid TypedId::uuid;
-    muster_ids::OperationId => Uuid TypedId::uuid;
-    muster_ids::WitnessId => Uuid TypedId::uuid;
-    muster_ids::TaskId => Uuid TypedId::uuid;
-    muster_ids::EnrolmentId => Uuid TypedId::uuid;
+}
+
+impl<K: IdKind> From<Id<K>> for Value {
+    fn from(id: Id<K>) -> Self {
+        Value::Uuid(Some(id.uuid()))
+    }
+}
+
+impl<K: IdKind> From<Option<Id<K>>> for Value {
+    fn from(id: Option<Id<K>>) -> Self {
+        Value::Uuid(id.map(TypedId::uuid))
+    }
 }
 
 impl From<&muster_model::Labels> for Value {
     fn from(labels: &muster_model::Labels) -> Self {
         Value::Json(Some(serde_json::to_value(labels).expect("labels are JSON")))
+    }
+}
+
+impl From<FieldValue> for Value {
+    fn from(value: FieldValue) -> Self {
+        match value {
+            FieldValue::Null(FieldKind::Bool) => Value::Bool(None),
+            FieldValue::Null(FieldKind::I64) => Value::I64(None),
+            FieldValue::Null(FieldKind::Text) => Value::Text(None),
+            FieldValue::Null(FieldKind::Uuid) => Value::Uuid(None),
+            FieldValue::Null(FieldKind::Time) => Value::Time(None),
+            FieldValue::Null(FieldKind::Json) => Value::Json(None),
+            FieldValue::Null(FieldKind::Bytes) => Value::Bytes(None),
+            FieldValue::Bool(value) => Value::Bool(Some(value)),
+            FieldValue::I64(value) => Value::I64(Some(value)),
+            FieldValue::Text(value) => Value::Text(Some(value)),
+            FieldValue::Uuid(value) => Value::Uuid(Some(value)),
+            FieldValue::Time(value) => Value::Time(Some(value)),
+            FieldValue::Json(value) => Value::Json(Some(value)),
+            FieldValue::Bytes(value) => Value::Bytes(Some(value)),
+        }
     }
 }
 
@@ -210,6 +210,31 @@ impl Row {
     }
 }
 
+impl FieldSource for Row {
+    type Error = StoreError;
+
+    fn value(&self, column: &'static str, kind: FieldKind) -> Result<FieldValue, StoreError> {
+        let index = match self {
+            Row::Pg(row) => row.try_column(column).map(|column| column.ordinal()),
+            Row::Sqlite(row) => row.try_column(column).map(|column| column.ordinal()),
+        }?;
+        let value = match kind {
+            FieldKind::Bool => self.get::<Option<bool>>(index)?.map(FieldValue::Bool),
+            FieldKind::I64 => self.get::<Option<i64>>(index)?.map(FieldValue::I64),
+            FieldKind::Text => self.get::<Option<String>>(index)?.map(FieldValue::Text),
+            FieldKind::Uuid => self.get::<Option<Uuid>>(index)?.map(FieldValue::Uuid),
+            FieldKind::Time => self.get::<Option<Timestamp>>(index)?.map(FieldValue::Time),
+            FieldKind::Json => self.get::<Option<Json>>(index)?.map(FieldValue::Json),
+            FieldKind::Bytes => self.get::<Option<Vec<u8>>>(index)?.map(FieldValue::Bytes),
+        };
+        Ok(value.unwrap_or(FieldValue::Null(kind)))
+    }
+
+    fn invalid(column: &'static str) -> StoreError {
+        StoreError::Corrupt(column)
+    }
+}
+
 /// A type that can be read from a column.
 pub(crate) trait Column: Sized {
     fn from_pg(row: &PgRow, index: usize) -> Result<Self, StoreError>;
@@ -253,35 +278,22 @@ fn hash(bytes: Vec<u8>) -> Result<[u8; 32], StoreError> {
     bytes.try_into().map_err(|_| StoreError::Corrupt("a SHA-256"))
 }
 
-macro_rules! id_columns {
-    ($($id:ty),* $(,)?) => {$(
-        impl Column for $id {
-            fn from_pg(row: &PgRow, index: usize) -> Result<Self, StoreError> {
-                Uuid::from_pg(row, index).map(<$id>::from_uuid)
-            }
-            fn from_sqlite(row: &SqliteRow, index: usize) -> Result<Self, StoreError> {
-                Uuid::from_sqlite(row, index).map(<$id>::from_uuid)
-            }
-        }
-        impl Column for Option<$id> {
-            fn from_pg(row: &PgRow, index: usize) -> Result<Self, StoreError> {
-                Ok(Option::<Uuid>::from_pg(row, index)?.map(<$id>::from_uuid))
-            }
-            fn from_sqlite(row: &SqliteRow, index: usize) -> Result<Self, StoreError> {
-                Ok(Option::<Uuid>::from_sqlite(row, index)?.map(<$id>::from_uuid))
-            }
-        }
-    )*};
+impl<K: IdKind> Column for Id<K> {
+    fn from_pg(row: &PgRow, index: usize) -> Result<Self, StoreError> {
+        Uuid::from_pg(row, index).map(Self::from_uuid)
+    }
+    fn from_sqlite(row: &SqliteRow, index: usize) -> Result<Self, StoreError> {
+        Uuid::from_sqlite(row, index).map(Self::from_uuid)
+    }
 }
 
-id_columns! {
-    muster_ids::TenantId, muster_ids::ProjectId, muster_ids::UserId, muster_ids::ServiceAccountId,
-    muster_ids::RoleBindingId, muster_ids::TokenId, muster_ids::WebhookId, muster_ids::DeliveryId,
-    muster_ids::EventId, muster_ids::ReplicaId, muster_ids::NodeId, muster_ids::SlotId, muster_ids::AllocationId, muster_ids::ClaimId, muster_ids::OperationId, muster_ids::WitnessId, muster_ids::TaskId, muster_ids::EnrolmentId,
-    muster_ids::CellId, muster_ids::NetworkId, muster_ids::SshKeyId, muster_ids::StreamId,
-    muster_ids::RepositoryId, muster_ids::ArtifactId, muster_ids::KeyId, muster_ids::SecretId, muster_ids::RuntimeSecretId,
-    muster_ids::AppId, muster_ids::AppVersionId, muster_ids::EntitlementId, muster_ids::AdapterId,
-    muster_ids::AdapterStepId, muster_ids::InstanceId, muster_ids::MemberId,
+impl<K: IdKind> Column for Option<Id<K>> {
+    fn from_pg(row: &PgRow, index: usize) -> Result<Self, StoreError> {
+        Ok(Option::<Uuid>::from_pg(row, index)?.map(Id::from_uuid))
+    }
+    fn from_sqlite(row: &SqliteRow, index: usize) -> Result<Self, StoreError> {
+        Ok(Option::<Uuid>::from_sqlite(row, index)?.map(Id::from_uuid))
+    }
 }
 
 impl Column for muster_model::Labels {

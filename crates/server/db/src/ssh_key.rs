@@ -3,19 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
-use muster_ids::{AllocationId, CellId, NodeId, ProjectId, SshKeyId, TenantId, UserId};
-use muster_model::Login;
+use muster_ids::{AllocationId, CellId, NodeId, ProjectId, TenantId, UserId};
 use muster_model::cell::SshKey;
+use muster_model::{Login, Record as _};
 
 use crate::sql::{Row, args, both, statements};
 use crate::user::number;
-use crate::{Page, Result, Store, StoreError, Tx};
-
-macro_rules! columns {
-    () => {
-        "id, tenant_id, project_id, user_id, name, public_key, fingerprint, created_at, version, allocation_id, expires_at, granted_by"
-    };
-}
+use crate::{Result, Store, Tx};
 
 /// Logins with their keys, in the order of their numbers.
 pub type People = Vec<(Login, Vec<String>)>;
@@ -64,14 +58,8 @@ impl ProjectPeople {
 }
 
 statements! {
-    SSH_KEY_INSERT = both(concat!("INSERT INTO ssh_keys (", columns!(), ")
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, 1, $9, $10, $11)"));
-    SSH_KEY_GET = both(concat!("SELECT ", columns!(), " FROM ssh_keys WHERE id = $1"));
-    SSH_KEY_LIST = both(concat!("SELECT ", columns!(), " FROM ssh_keys WHERE id > $1 AND project_id = $2
-         ORDER BY id LIMIT $3"));
     SSH_KEY_COUNT = both(
         "SELECT COUNT(CASE WHEN user_id = $2 THEN 1 END), COUNT(*) FROM ssh_keys WHERE project_id = $1");
-    SSH_KEY_DELETE = both("DELETE FROM ssh_keys WHERE id = $1");
     PEOPLE_CELLS = both(
         "SELECT tenant_id, project_id, allocation_id, id FROM cells
          WHERE node_id = $1 AND people AND state NOT IN ('gone', 'failed') ORDER BY project_id, allocation_id, id");
@@ -88,29 +76,12 @@ statements! {
         "SELECT u.login, u.uid, k.public_key, k.allocation_id, k.granted_by IS NOT NULL FROM ssh_keys k
          JOIN users u ON u.id = k.user_id AND u.tenant_id = $1 AND NOT u.disabled AND u.login IS NOT NULL
          WHERE k.project_id = $2 AND (k.expires_at IS NULL OR k.expires_at > $3) ORDER BY u.uid, k.id LIMIT $4");
-    SSH_KEY_EXPIRED = both(concat!("SELECT ", columns!(), " FROM ssh_keys WHERE expires_at <= $1
+    SSH_KEY_EXPIRED = both("SELECT * FROM ssh_keys WHERE expires_at <= $1
             OR allocation_id IN (SELECT id FROM allocations WHERE state IN ('released', 'failed'))
-         ORDER BY id LIMIT $2"));
+         ORDER BY id LIMIT $2");
     SSH_KEY_DELETE_OF_PROJECT = both("DELETE FROM ssh_keys WHERE project_id = $1");
     SSH_KEY_DELETE_OF_TENANT = both("DELETE FROM ssh_keys WHERE tenant_id = $1");
     SSH_KEY_DELETE_OF_USER = both("DELETE FROM ssh_keys WHERE user_id = $1");
-}
-
-fn ssh_key(row: &Row) -> Result<SshKey> {
-    Ok(SshKey {
-        id: row.get(0)?,
-        tenant_id: row.get(1)?,
-        project_id: row.get(2)?,
-        user_id: row.get(3)?,
-        name: row.get(4)?,
-        public_key: row.get(5)?,
-        fingerprint: row.get(6)?,
-        created_at: row.get(7)?,
-        version: row.get(8)?,
-        allocation_id: row.get(9)?,
-        expires_at: row.get(10)?,
-        granted_by: row.get(11)?,
-    })
 }
 
 impl Store {
@@ -120,20 +91,9 @@ impl Store {
         row.map_or(Ok((0, 0)), |row| Ok((row.get(0)?, row.get(1)?)))
     }
 
-    /// Returns the key with this id.
-    pub async fn ssh_key_lookup(&self, id: SshKeyId) -> Result<Option<SshKey>> {
-        self.fetch_optional(&SSH_KEY_GET, args![id]).await?.as_ref().map(ssh_key).transpose()
-    }
-
-    /// Returns a project's keys in creation order.
-    pub async fn ssh_key_list(&self, page: Page, project: ProjectId) -> Result<Vec<SshKey>> {
-        let args = args![page.after, project, page.size];
-        self.fetch_all(&SSH_KEY_LIST, args).await?.iter().map(ssh_key).collect()
-    }
-
     /// Returns keys that have expired, or with an allocation that has ended.
     pub async fn ssh_key_expired(&self, now: Timestamp, limit: i64) -> Result<Vec<SshKey>> {
-        self.fetch_all(&SSH_KEY_EXPIRED, args![now, limit]).await?.iter().map(ssh_key).collect()
+        self.fetch_all(&SSH_KEY_EXPIRED, args![now, limit]).await?.iter().map(SshKey::from_row).collect()
     }
 
     /// Returns the cells on a node that users can log in to, in the order of projects and allocations.
@@ -220,29 +180,6 @@ fn login_key(row: &Row) -> Result<LoginKey> {
 }
 
 impl Tx {
-    /// Adds a key.
-    pub async fn ssh_key_insert(&mut self, key: &SshKey) -> Result<()> {
-        let args = args![
-            key.id,
-            key.tenant_id,
-            key.project_id,
-            key.user_id,
-            &key.name,
-            &key.public_key,
-            &key.fingerprint,
-            key.created_at,
-            key.allocation_id,
-            key.expires_at,
-            key.granted_by
-        ];
-        self.execute(&SSH_KEY_INSERT, args).await.map(drop)
-    }
-
-    /// Removes a key.
-    pub async fn ssh_key_delete(&mut self, id: SshKeyId) -> Result<()> {
-        self.execute_one(&SSH_KEY_DELETE, args![id], StoreError::Gone("SSH key".to_owned())).await
-    }
-
     /// Removes the keys of a project and returns how many there were.
     pub async fn ssh_key_delete_of_project(&mut self, project: ProjectId) -> Result<u64> {
         self.execute(&SSH_KEY_DELETE_OF_PROJECT, args![project]).await

@@ -171,6 +171,7 @@ pub fn statements() -> Vec<Sql> {
         witness::ALL,
     ]
     .concat();
+    all.extend(crate::record::statements());
     let fused: Vec<Sql> = all
         .iter()
         .filter(|sql| sql.name.ends_with("_INSERT") && sql.name != "OUTBOX_APPEND")

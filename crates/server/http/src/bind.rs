@@ -9,9 +9,14 @@ use muster_control::{Answer, Commit, Cx, Result, stream as streams};
 use muster_control::{
     adapter, adapter_step, adapter_task, allocation, app, app_version, artifact, audit, capacity, cell,
     entitlement, event, instance, key, me, member, network, node, operation, operator_token, project, quota,
-    repository, role_binding, runtime_secret, secret, service_account, session, slot, ssh_key, status,
-    tenant, token, trust_policy, user, webhook,
+    repository, resource, role_binding, runtime_secret, secret, service_account, session, slot, ssh_key,
+    status, tenant, token, trust_policy, user, webhook,
 };
+
+use muster_model::artifact::PublisherKey;
+use muster_model::cell::SshKey;
+use muster_model::secret::ProjectSecret;
+use muster_model::{Resource, ResourceVisitor, visit_resources};
 
 use crate::input::Input;
 use crate::stream;
@@ -35,6 +40,38 @@ pub(crate) enum Handler {
     Socket(HandlerFn<Serve>),
 }
 
+/// Returns the handler of a common verb of a resource.
+fn resource_handler(id: &str) -> Option<Handler> {
+    struct Find<'a>(&'a str, Option<Handler>);
+    impl ResourceVisitor for Find<'_> {
+        fn visit<R: Resource>(&mut self) {
+            let verb = self.0.strip_prefix(R::NOUN).and_then(|rest| rest.strip_prefix('_'));
+            let handler = match verb {
+                Some("create") => Handler::Command(|cx, input| {
+                    Box::pin(async move { resource::create::<R>(&cx, input.body()?).await })
+                }),
+                Some("list") => Handler::Read(|cx, input| {
+                    Box::pin(async move { resource::list::<R>(&cx, input.query()?).await })
+                }),
+                Some("get") => Handler::Read(|cx, input| {
+                    Box::pin(async move { resource::get::<R>(&cx, input.path(0)).await })
+                }),
+                Some("update") => Handler::Command(|cx, input| {
+                    Box::pin(async move { resource::update::<R>(&cx, input.path(0), input.body()?).await })
+                }),
+                Some("delete") => Handler::Command(|cx, input| {
+                    Box::pin(async move { resource::delete::<R>(&cx, input.path(0)).await })
+                }),
+                _ => return,
+            };
+            self.1 = Some(handler);
+        }
+    }
+    let mut find = Find(id, None);
+    visit_resources(&mut find);
+    find.1
+}
+
 macro_rules! handlers {
     ($($kind:ident $id:literal => |$cx:ident, $input:ident| $call:expr;)*) => {
         /// Returns the handler of an endpoint.
@@ -45,11 +82,11 @@ macro_rules! handlers {
                     let _ = $input;
                     $call.await
                 })),)*
-                _ => return None,
+                _ => return resource_handler(id),
             })
         }
 
-        /// Returns the endpoints that have a handler.
+        /// Returns the endpoints that have a handler of their own.
         pub fn handled() -> &'static [&'static str] {
             &[$($id,)*]
         }
@@ -127,18 +164,18 @@ handlers! {
     Read "network_list" => |cx, input| network::list(cx, input.path(0));
     Read "network_get" => |cx, input| network::get(cx, input.path(0), input.path(1));
     Command "ssh_key_create" => |cx, input| ssh_key::create(cx, input.path(0), input.body()?);
-    Read "ssh_key_list" => |cx, input| ssh_key::list(cx, input.path(0), input.query()?);
-    Read "ssh_key_get" => |cx, input| ssh_key::get(cx, input.path(0), input.path(1));
+    Read "ssh_key_list" => |cx, input| resource::list_in_project::<SshKey>(cx, input.path(0), input.query()?);
+    Read "ssh_key_get" => |cx, input| resource::get_in_project::<SshKey>(cx, input.path(0), input.path(1));
     Command "ssh_key_delete" => |cx, input| ssh_key::delete(cx, input.path(0), input.path(1));
     Command "key_create" => |cx, input| key::create(cx, input.path(0), input.body()?);
-    Read "key_list" => |cx, input| key::list(cx, input.path(0), input.query()?);
-    Read "key_get" => |cx, input| key::get(cx, input.path(0), input.path(1));
+    Read "key_list" => |cx, input| resource::list_in_project::<PublisherKey>(cx, input.path(0), input.query()?);
+    Read "key_get" => |cx, input| resource::get_in_project::<PublisherKey>(cx, input.path(0), input.path(1));
     Command "key_revoke" => |cx, input| key::revoke(cx, input.path(0), input.path(1), input.body()?);
     Read "trust_policy_get" => |cx, input| trust_policy::get(cx, input.path(0));
     Command "trust_policy_set" => |cx, input| trust_policy::set(cx, input.path(0), input.body()?);
     Command "secret_create" => |cx, input| secret::create(cx, input.path(0), input.body()?);
-    Read "secret_list" => |cx, input| secret::list(cx, input.path(0), input.query()?);
-    Read "secret_get" => |cx, input| secret::get(cx, input.path(0), input.path(1));
+    Read "secret_list" => |cx, input| resource::list_in_project::<ProjectSecret>(cx, input.path(0), input.query()?);
+    Read "secret_get" => |cx, input| resource::get_in_project::<ProjectSecret>(cx, input.path(0), input.path(1));
     Command "secret_rotate" => |cx, input| secret::rotate(cx, input.path(0), input.path(1), input.body()?);
     Command "secret_delete" => |cx, input| secret::delete(cx, input.path(0), input.path(1));
     Command "runtime_secret_issue" => |cx, input| runtime_secret::issue(cx, input.path(0), input.body()?);
@@ -246,6 +283,6 @@ mod tests {
             let command = matches!(handler, Handler::Command(_));
             assert_eq!(command, operation.kind == Kind::Command, "{}", operation.id);
         }
-        assert_eq!(handled().len(), operations.len());
+        assert_eq!(handled().len() + muster_api::resource::endpoints().len(), operations.len());
     }
 }

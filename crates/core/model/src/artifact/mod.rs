@@ -6,8 +6,11 @@ mod promotion_tests;
 
 use jiff::Timestamp;
 use muster_ids::{ArtifactId, KeyId, ProjectId, RepositoryId, TenantId, WitnessId};
+use serde::Serialize;
 use serde_json::Value;
+use utoipa::ToSchema;
 
+use crate::record::record;
 use crate::state::states;
 use crate::{Labels, Scope};
 
@@ -210,31 +213,39 @@ impl TrustPolicy {
     }
 }
 
-/// A publisher's key.
-#[derive(Debug, Clone)]
-pub struct PublisherKey {
-    /// Its id.
-    pub id: KeyId,
-    /// The tenant.
-    pub tenant_id: TenantId,
-    /// The project.
-    pub project_id: ProjectId,
-    /// Its name.
-    pub name: String,
-    /// The key, as PEM.
-    pub public_key: String,
-    /// Its digest.
-    pub fingerprint: String,
-    /// Kind of key.
-    pub algorithm: String,
-    /// When it was added.
-    pub created_at: Timestamp,
-    /// Time from which its signatures are invalid.
-    pub revoked_at: Option<Timestamp>,
-    /// Why it was revoked.
-    pub revoked_reason: Option<String>,
-    /// Version for `If-Match`.
-    pub version: i64,
+record! {
+    noun "key", title "key", path "keys", table "publisher_keys", parent project_id: ProjectId,
+    unique name true, changes [revoked_at, revoked_reason];
+
+    /// A publisher's public key.
+    #[derive(Debug, Clone, Serialize, ToSchema)]
+    #[schema(as = Key)]
+    pub struct PublisherKey {
+        /// Its id.
+        pub id: KeyId,
+        /// The tenant.
+        pub tenant_id: TenantId,
+        /// The project.
+        pub project_id: ProjectId,
+        /// Its name, unique in the project.
+        pub name: String,
+        /// The key, as PEM.
+        pub public_key: String,
+        /// `SHA256:` and the hexadecimal digest of the key.
+        pub fingerprint: String,
+        /// `ecdsa-p256`, `ecdsa-p384`, `ed25519` or `rsa`.
+        pub algorithm: String,
+        /// Creation time.
+        pub created_at: Timestamp,
+        /// Time since which its signatures are no longer accepted.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub revoked_at: Option<Timestamp>,
+        /// Reason for the revocation.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub revoked_reason: Option<String>,
+        /// Version for `If-Match`.
+        pub version: i64,
+    }
 }
 
 /// A repository of the registry.

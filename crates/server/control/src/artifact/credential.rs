@@ -8,16 +8,15 @@ use muster_api::Problem;
 use muster_authz::Permission;
 use muster_db::ExternalSource;
 use muster_ids::{AuditId, EventId, SecretId};
-use muster_model::Scope;
 use muster_model::audit::{Actor, Entry, Outcome};
 use muster_model::event::{Draft, EventType};
 use muster_model::secret::ProjectSecret;
+use muster_model::{Record as _, Scope};
 use serde_json::json;
 use zeroize::Zeroizing;
 
 use super::external::failed;
 use crate::Cx;
-use crate::commit::target;
 use crate::pipeline::actor_of;
 use crate::refuse::{Result, refuse, refuse_key};
 
@@ -75,7 +74,7 @@ pub(super) struct Credential {
 pub(super) async fn usable(cx: &Cx, scope: Scope, name: &str, registry: &RegistryHost) -> Result<SecretId> {
     cx.authorize(Permission::SecretUse, scope, "secret")?;
     let project = scope.project().ok_or_else(|| Problem::not_found("project"))?;
-    let found = cx.platform.store.secret_by_name(project, name).await.map_err(refuse)?;
+    let found = cx.platform.store.find_by_name::<ProjectSecret>(project, name).await.map_err(refuse)?;
     let found = found.ok_or_else(|| Problem::field("/external/secret", "the project has no such secret"))?;
     ensure_for(&found, registry).map_err(|why| Problem::field("/external/secret", why))?;
     Ok(found.id)
@@ -97,7 +96,7 @@ impl Credential {
     /// Opens the secret of a source. Verifies again that it is for this registry.
     pub(super) async fn open(cx: &Cx, scope: Scope, id: SecretId, registry: &RegistryHost) -> Result<Self> {
         let platform = &cx.platform;
-        let secret = platform.store.secret_lookup(id).await.map_err(refuse)?;
+        let secret = platform.store.find::<ProjectSecret>(id).await.map_err(refuse)?;
         let secret = secret
             .filter(|secret| secret.scope() == scope)
             .ok_or_else(|| failed("the secret for reading it no longer exists"))?;
@@ -135,7 +134,7 @@ async fn record_use(cx: &Cx, secret: &ProjectSecret, source: &ExternalSource) ->
     let event = Draft {
         id: platform.env.id::<EventId>(),
         event_type: EventType::SecretUsed.as_str().to_owned(),
-        subject: crate::secret::path(secret),
+        subject: secret.path(),
         at: cx.now,
         tenant_id: scope.tenant(),
         project_id: scope.project(),
@@ -150,7 +149,7 @@ async fn record_use(cx: &Cx, secret: &ProjectSecret, source: &ExternalSource) ->
         action: "secret.use".to_owned(),
         outcome: Outcome::Succeeded,
         code: None,
-        target: Some(target("secret", secret.id, &secret.name)),
+        target: Some(secret.target()),
         tenant_id: scope.tenant(),
         project_id: scope.project(),
         correlation_id: cx.correlation_id.clone(),

@@ -2,32 +2,19 @@
 
 use serde_json::{Map, Value};
 
-/// Commands without previous values in their entries, each with the reason. Every other command supplies them
-/// (`Commit::before`, or `before` in its detail); debug builds assert that, so that a missing one fails the tests.
+/// Commands without previous values in their entries, each with the reason; `*.create` has none either. Every other command
+/// supplies them (`Commit::before`, or `before` in its detail); debug builds assert that, so that a missing one fails the
+/// tests.
 pub const WITHOUT_BEFORE: &[(&str, &str)] = &[
-    ("session.create", "creates a session"),
     ("session.delete", "ends the session of the request, which is the target"),
-    ("tenant.create", "creates a tenant"),
-    ("project.create", "creates a project"),
-    ("user.create", "creates a user"),
-    ("role_binding.create", "creates a role binding"),
-    ("service_account.create", "creates a service account"),
     ("token.issue", "creates a token"),
     ("node.enrol", "creates an enrolment"),
-    ("allocation.create", "creates an allocation"),
-    ("cell.create", "creates a cell"),
-    ("ssh_key.create", "creates an SSH key"),
     ("stream.create", "opens a stream, and changes no resource"),
     ("stream.logs", "opens a stream, and changes no resource"),
     ("artifact.publish", "creates an artifact"),
-    ("key.create", "creates a key"),
-    ("secret.create", "creates a secret"),
     ("runtime_secret.issue", "creates a runtime secret"),
-    ("app.create", "creates an app"),
     ("app_version.publish", "creates a release"),
     ("operator_token.mint", "creates a token"),
-    ("instance.create", "creates an instance"),
-    ("webhook.create", "creates a webhook"),
     ("entitlement.grant", "creates an entitlement; renewing one returns the values before"),
     ("instance.apply", "may create an instance; a change returns the values before"),
     ("blob.mount", "makes a blob visible in a repository"),
@@ -35,6 +22,11 @@ pub const WITHOUT_BEFORE: &[(&str, &str)] = &[
     ("manifest.push", "may create a tag; moving one returns the digest before"),
     ("manifest.delete", "a digest names the content that it removes; a tag returns the digest before"),
 ];
+
+/// Reports whether a command has no previous values: it creates something, or is listed.
+pub fn is_without_before(action: &str) -> bool {
+    action.ends_with(".create") || WITHOUT_BEFORE.iter().any(|(name, _)| *name == action)
+}
 
 /// Members that change with every write.
 const BOOKKEEPING: &[&str] = &["version", "updated_at"];
@@ -49,9 +41,7 @@ pub(crate) fn audit_detail(action: &str, mut detail: Value, before: Option<Value
     }
     fill_absent(&mut detail);
     debug_assert!(
-        detail.get("before").is_some()
-            || detail["dry_run"] == true
-            || WITHOUT_BEFORE.iter().any(|(name, _)| *name == action),
+        detail.get("before").is_some() || detail["dry_run"] == true || is_without_before(action),
         "{action} changes something and returns no values before"
     );
     detail

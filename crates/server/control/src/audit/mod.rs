@@ -6,8 +6,8 @@ mod head;
 mod heads;
 mod list;
 
-pub use before::WITHOUT_BEFORE;
 pub(crate) use before::audit_detail;
+pub use before::{WITHOUT_BEFORE, is_without_before};
 pub use export::export;
 pub use head::head;
 pub use heads::{AuditHeadsError, AuditKey, HeadsDestination, SignedHead};

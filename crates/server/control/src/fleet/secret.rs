@@ -13,6 +13,7 @@ use jiff::SignedDuration;
 use muster_api::{Code, Problem};
 use muster_db::StoreError;
 use muster_ids::{AuditId, ProjectId, RepositoryId};
+use muster_model::Record as _;
 use muster_model::audit::{Entry, Outcome, Target};
 use muster_model::cell::{Cell, CellState};
 use muster_model::event::EventType;
@@ -30,7 +31,7 @@ use crate::Cx;
 use crate::commit::target;
 use crate::refuse::{Result, refuse, refuse_key};
 use crate::runtime_secret::{self, Pull, pull};
-use crate::secret::{self, Named, named};
+use crate::secret::{Named, named};
 
 const ACTION: &str = "secret.deliver";
 
@@ -133,8 +134,8 @@ impl Delivery {
     fn of_project(cell: &Cell, file: &str, found: ProjectSecret) -> Self {
         Self {
             context: ProjectSecret::context(found.id, found.revision),
-            target: target("secret", found.id, &found.name),
-            subject: secret::path(&found),
+            target: found.target(),
+            subject: found.path(),
             data: json!({
                 "name": found.name, "secret_id": found.id, "revision": found.revision,
                 "cell_id": cell.id, "incarnation": cell.incarnation, "file": file,

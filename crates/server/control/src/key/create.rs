@@ -3,12 +3,11 @@
 use muster_api::key::KeyCreate;
 use muster_api::{Code, Problem};
 use muster_authz::Permission;
+use muster_model::Record as _;
 use muster_model::artifact::PublisherKey;
 use muster_model::event::EventType;
 use serde_json::json;
 
-use super::{path, view};
-use crate::commit::target;
 use crate::refuse::refuse;
 use crate::{Answer, Commit, Cx, Result};
 
@@ -46,7 +45,7 @@ pub async fn create(cx: &Cx, project: &str, body: KeyCreate) -> Result<Commit> {
         revoked_reason: None,
         version: 1,
     };
-    let (subject, named) = (path(&key), target("key", key.id, &key.name));
+    let (subject, named) = (key.path(), key.target());
     let told = json!({"name": key.name, "fingerprint": key.fingerprint, "algorithm": key.algorithm});
     let commit = Commit::new(scope, named, move |tx| {
         Box::pin(async move {
@@ -55,8 +54,8 @@ pub async fn create(cx: &Cx, project: &str, body: KeyCreate) -> Result<Commit> {
             if tx.key_count_trusted(project_id).await? >= MOST_TRUSTED {
                 return Err(too_many().into());
             }
-            tx.key_insert(&key).await?;
-            Ok(Answer::new(&view(&key)))
+            tx.insert_record(&key).await?;
+            Ok(Answer::new(&key))
         })
     });
     Ok(commit.event(cx, EventType::KeyCreated, subject, told))

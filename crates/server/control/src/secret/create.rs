@@ -4,14 +4,13 @@ use muster_api::secret::SecretCreate;
 use muster_api::{Code, Problem};
 use muster_authz::Permission;
 use muster_ids::{ProjectId, SecretId};
+use muster_model::Record as _;
 use muster_model::event::EventType;
 use muster_model::secret::ProjectSecret;
 use serde_json::json;
 
 use super::content::content;
-use super::{path, view};
 use crate::artifact::credential::RegistryHost;
-use crate::commit::target;
 use crate::refuse::{refuse, refuse_key};
 use crate::tenant::counted;
 use crate::{Answer, Commit, Cx, Result};
@@ -51,12 +50,12 @@ pub async fn create(cx: &Cx, project: &str, body: SecretCreate) -> Result<Commit
         updated_at: cx.now,
         version: 1,
     };
-    let (subject, named) = (path(&secret), target("secret", id, &secret.name));
+    let (subject, named) = (secret.path(), secret.target());
     let told = json!({"name": secret.name, "revision": secret.revision, "registry": secret.registry});
     let commit = Commit::new(scope, named, move |tx| {
         Box::pin(async move {
-            tx.secret_insert(&secret).await?;
-            Ok(Answer::new(&view(&secret)))
+            tx.insert_record(&secret).await?;
+            Ok(Answer::new(&secret))
         })
     });
     Ok(commit.event(cx, EventType::SecretCreated, subject, told))
@@ -65,7 +64,7 @@ pub async fn create(cx: &Cx, project: &str, body: SecretCreate) -> Result<Commit
 /// Rejects a taken name with a hint: the unique index decides, but its error cannot explain that a second create usually
 /// means a rotation.
 async fn refuse_taken(cx: &Cx, project: ProjectId, name: &str) -> Result<()> {
-    match cx.platform.store.secret_by_name(project, name).await.map_err(refuse)? {
+    match cx.platform.store.find_by_name::<ProjectSecret>(project, name).await.map_err(refuse)? {
         None => Ok(()),
         Some(_) => Err(Problem::new(
             Code::NameTaken,

@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 
 use muster_api::{Code, Problem};
 use muster_authz::Permission;
+use muster_model::Record as _;
 use muster_model::event::EventType;
+use muster_model::secret::ProjectSecret;
 use serde_json::json;
 
-use super::{found, path, view};
-use crate::commit::target;
+use crate::resource::find;
 use crate::tenant::removed_view;
 use crate::{Answer, Commit, Cx, Result};
 
@@ -16,11 +17,11 @@ use crate::{Answer, Commit, Cx, Result};
 pub async fn delete(cx: &Cx, project: &str, reference: &str) -> Result<Commit> {
     let (project, scope) = cx.project_scope(project).await?;
     cx.authorize(Permission::SecretDelete, scope, "secret")?;
-    let secret = found(cx, project, reference).await?;
+    let secret: ProjectSecret = find(cx, project, reference).await?;
     cx.expect_version(secret.version)?;
-    let (subject, named) = (path(&secret), target("secret", secret.id, &secret.name));
+    let (subject, named) = (secret.path(), secret.target());
     let told = json!({"name": secret.name, "revision": secret.revision});
-    let before = view(&secret);
+    let before = secret.clone();
     let commit = Commit::new(scope, named, move |tx| {
         Box::pin(async move {
             let cells = tx.secret_delete(&secret).await?;

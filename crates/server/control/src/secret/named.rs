@@ -32,8 +32,8 @@ pub(crate) async fn named(
         return Ok(found.filter(holds).map(Named::Runtime));
     }
     let found = match reference.parse::<SecretId>() {
-        Ok(id) => store.secret_lookup(id).await?,
-        Err(_) => store.secret_by_name(project, reference).await?,
+        Ok(id) => store.find::<ProjectSecret>(id).await?,
+        Err(_) => store.find_by_name(project, reference).await?,
     };
     Ok(found.filter(|secret| secret.project_id == project).map(Named::Project))
 }

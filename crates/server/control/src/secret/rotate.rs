@@ -2,14 +2,14 @@
 
 use muster_api::secret::SecretRotate;
 use muster_authz::Permission;
+use muster_model::Record as _;
 use muster_model::event::EventType;
 use muster_model::secret::ProjectSecret;
 use serde_json::json;
 
 use super::content::content;
-use super::{found, path, view};
-use crate::commit::target;
 use crate::refuse::refuse_key;
+use crate::resource::find;
 use crate::tenant::counted;
 use crate::{Answer, Commit, Cx, Result};
 
@@ -17,8 +17,8 @@ use crate::{Answer, Commit, Cx, Result};
 pub async fn rotate(cx: &Cx, project: &str, reference: &str, body: SecretRotate) -> Result<Commit> {
     let (project, scope) = cx.project_scope(project).await?;
     cx.authorize(Permission::SecretRotate, scope, "secret")?;
-    let mut secret = found(cx, project, reference).await?;
-    let before = view(&secret);
+    let mut secret: ProjectSecret = find(cx, project, reference).await?;
+    let before = secret.clone();
     let content = content(body.value, body.encoding)?;
     let platform = &cx.platform;
     secret.revision += 1;
@@ -31,12 +31,12 @@ pub async fn rotate(cx: &Cx, project: &str, reference: &str, body: SecretRotate)
     secret.size = counted(content.len() as u64);
     secret.updated_at = cx.now;
     secret.version += 1;
-    let (subject, named) = (path(&secret), target("secret", secret.id, &secret.name));
+    let (subject, named) = (secret.path(), secret.target());
     let told = json!({"name": secret.name, "revision": secret.revision});
     let commit = Commit::new(scope, named, move |tx| {
         Box::pin(async move {
-            tx.secret_rotate(&secret).await?;
-            Ok(Answer::new(&view(&secret)))
+            tx.update_record(&secret).await?;
+            Ok(Answer::new(&secret))
         })
     });
     Ok(commit.before(&before).event(cx, EventType::SecretRotated, subject, told))

@@ -5,14 +5,12 @@ use muster_api::{Code, Problem};
 use muster_authz::{Permission, PrincipalKind};
 use muster_db::KEYS_OF_PROJECT;
 use muster_ids::{AllocationId, UserId};
-use muster_model::Scope;
 use muster_model::cell::SshKey;
 use muster_model::event::EventType;
+use muster_model::{Record as _, Scope};
 use serde_json::json;
 
 use super::public_key::parse;
-use super::{path, view};
-use crate::commit::target;
 use crate::refuse::refuse;
 use crate::{Answer, Commit, Cx, Result};
 
@@ -66,14 +64,14 @@ pub async fn create(cx: &Cx, project: &str, body: SshKeyCreate) -> Result<Commit
         created_at: cx.now,
         version: 1,
     };
-    let (subject, named) = (path(&key), target("ssh_key", key.id, &key.name));
+    let (subject, named) = (key.path(), key.target());
     let told = json!({"name": key.name, "user_id": user_id, "fingerprint": key.fingerprint,
                       "allocation_id": key.allocation_id, "expires_at": key.expires_at});
     let commit = Commit::new(scope, named, move |tx| {
         Box::pin(async move {
-            tx.ssh_key_insert(&key).await?;
+            tx.insert_record(&key).await?;
             tx.bump_desired_people(tenant_id).await?;
-            Ok(Answer::new(&view(&key)))
+            Ok(Answer::new(&key))
         })
     });
     Ok(commit.event(cx, EventType::SshKeyCreated, subject, told))

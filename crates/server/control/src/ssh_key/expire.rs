@@ -1,11 +1,11 @@
 //! Expiry of SSH keys, by time or with their allocation.
 
 use muster_db::{Lease, StoreError};
+use muster_model::Record as _;
 use muster_model::cell::SshKey;
 use muster_model::event::{Draft, EventType};
 use serde_json::json;
 
-use super::path;
 use crate::Platform;
 
 /// Maximum number of keys removed per transaction.
@@ -23,8 +23,8 @@ impl Platform {
         let mut tx = self.store.begin().await?;
         tx.lease_extend(lease, now).await?;
         for key in &expired {
-            match tx.ssh_key_delete(key.id).await {
-                Err(StoreError::Gone(_)) => continue, // Deleted by a user meanwhile.
+            match tx.delete_record(key).await {
+                Err(StoreError::Stale) => continue, // Deleted by a user meanwhile.
                 result => result?,
             }
             tx.bump_desired_people(key.tenant_id).await?;
@@ -40,7 +40,7 @@ impl Platform {
         Draft {
             id: self.env.id(),
             event_type: EventType::SshKeyExpired.as_str().to_owned(),
-            subject: path(key),
+            subject: key.path(),
             at: self.env.now(),
             tenant_id: Some(key.tenant_id),
             project_id: Some(key.project_id),

@@ -324,3 +324,14 @@ CREATE UNIQUE INDEX node_tasks_once ON node_tasks (operation_id, key);
 CREATE INDEX node_tasks_queued ON node_tasks (node_id, id) WHERE state = 'queued';
 CREATE INDEX node_tasks_open ON node_tasks (node_id, id) WHERE state IN ('queued', 'delivered', 'running');
 CREATE INDEX node_tasks_by_age ON node_tasks (finished_at) WHERE finished_at IS NOT NULL;
+
+CREATE TABLE gpu_products (
+    id UUID NOT NULL PRIMARY KEY,
+    name TEXT NOT NULL,
+    memory_mb BIGINT NOT NULL CHECK (memory_mb > 0),
+    architecture TEXT NOT NULL,
+    created_at TIMESTAMPTZ NOT NULL,
+    updated_at TIMESTAMPTZ NOT NULL,
+    version BIGINT NOT NULL CHECK (version > 0)
+);
+CREATE UNIQUE INDEX gpu_products_by_name ON gpu_products (name);

@@ -39,7 +39,7 @@ async fn add_secret(rig: &Rig, like: &muster_model::member::Member) -> ProjectSe
         version: 1,
     };
     let mut tx = rig.store.begin().await.unwrap();
-    tx.secret_insert(&secret).await.unwrap();
+    tx.insert_record(&secret).await.unwrap();
     tx.commit().await.unwrap();
     secret
 }

@@ -22,6 +22,7 @@ mod operate;
 mod property;
 mod races;
 mod registry;
+mod resource;
 mod room;
 mod sabotage;
 mod secret;

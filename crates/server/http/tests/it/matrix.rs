@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 
 use crate::fleet_api::{inventory, machine};
 use crate::registry::{Image, Remote};
+use crate::resource;
 
 /// Returns the request to try an endpoint with: path parameters, query and body. Targets belong to the tenant `acme` and
 /// its project `train`, so that "inside" and "outside" mean the same in every row. An endpoint that is not in this list
@@ -226,9 +227,9 @@ fn attempt(operation: &Endpoint, fixture: &Fixture) -> (Vec<String>, String, Val
         "operation_resolve" => (vec![id("waiting_operation")], String::new(), json!({"action": "retry"})),
         "audit_list" => (vec![], format!("project={train}"), none),
         "audit_export" | "audit_head" => (vec![], "tenant=acme".to_owned(), none),
-        uncovered => {
-            panic!("the access matrix does not cover {uncovered}: say in `attempt` what to try it with")
-        }
+        other => resource::attempt(other, &id).unwrap_or_else(|| {
+            panic!("the access matrix does not cover {other}: say in `attempt` what to try it with")
+        }),
     }
 }
 
@@ -440,6 +441,7 @@ impl Templates {
         let mut fixture = Fixture::build(&kit).await;
         add_machines(&kit, &mut fixture).await;
         add_secrets(&kit, &mut fixture).await;
+        resource::add_all(&kit, &mut fixture).await;
         let bare = kit.database.clone();
         kit.stop().await;
         let kit = copy_of(&bare).await;

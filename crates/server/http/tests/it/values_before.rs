@@ -1,7 +1,7 @@
 //! Every change has its previous values in the audit log.
 
 use muster_api::{Endpoint, Kind, endpoints};
-use muster_control::audit::WITHOUT_BEFORE;
+use muster_control::audit::{WITHOUT_BEFORE, is_without_before};
 use muster_db::AuditFilter;
 use muster_testkit::{ACTORS, Database, Fixture, Kit};
 use serde_json::Value;
@@ -27,7 +27,7 @@ const NOT_REACHED: &[(&str, &str)] = &[
 const ABLE: &[&str] = &["tenant_admin", "operator", "project_admin", "account_with_grant"];
 
 fn is_without(operation: &Endpoint) -> bool {
-    WITHOUT_BEFORE.iter().any(|(action, _)| *action == operation.action())
+    is_without_before(&operation.action())
 }
 
 /// Returns the detail of the audit entry for `operation`, after the first permitted actor has executed it.

@@ -28,6 +28,7 @@ mod operators;
 mod presence;
 mod project;
 mod quota;
+mod record;
 mod refusal;
 mod replica;
 mod repository;

@@ -1,18 +1,17 @@
 //! A project's own secrets: sealed, replaced as a whole, and kept while a live cell uses them.
 
-use muster_db::{Page, Result, Store};
+use muster_db::{Result, Store};
 use muster_model::cell::Cell;
 use muster_model::secret::ProjectSecret;
 use muster_model::{Project, Tenant};
 use serde_json::json;
 
 use super::cell::{Place, cell, gone, place, request};
-use crate::made::{self, FIRST, at, fleet, is_conflict, is_gone, is_stale, put, same};
+use crate::made::{self, at, fleet, is_conflict, is_gone, is_stale, put, same};
 
 on_both![
-    a_secret_reads_back_and_is_listed_by_page,
+    the_secrets_of_a_tenant_are_those_of_its_projects,
     a_secret_needs_its_project_and_a_name_of_its_own,
-    a_content_is_replaced_on_the_version_that_was_seen,
     a_content_is_sealed_anew_unless_it_changed,
     a_secret_is_removed_on_the_version_that_was_seen,
     living_cells_that_name_a_secret_are_told_with_its_removal,
@@ -22,7 +21,7 @@ on_both![
     secrets_go_with_their_project_or_tenant,
 ];
 
-fn secret(project: &Project, name: &str) -> ProjectSecret {
+pub(super) fn secret(project: &Project, name: &str) -> ProjectSecret {
     ProjectSecret {
         id: made::id(),
         tenant_id: project.tenant_id,
@@ -39,7 +38,7 @@ fn secret(project: &Project, name: &str) -> ProjectSecret {
 }
 
 async fn insert(store: &Store, secret: &ProjectSecret) -> Result<()> {
-    put(store, async |tx| tx.secret_insert(secret).await).await
+    put(store, async |tx| tx.insert_record(secret).await).await
 }
 
 async fn added(store: &Store, project: &Project, name: &str) -> ProjectSecret {
@@ -49,7 +48,7 @@ async fn added(store: &Store, project: &Project, name: &str) -> ProjectSecret {
 }
 
 async fn stored(store: &Store, secret: &ProjectSecret) -> ProjectSecret {
-    store.secret_lookup(secret.id).await.unwrap().unwrap()
+    store.find(secret.id).await.unwrap().unwrap()
 }
 
 async fn two_projects(store: &Store) -> (Tenant, Project, Project) {
@@ -59,20 +58,11 @@ async fn two_projects(store: &Store) -> (Tenant, Project, Project) {
     (tenant, train, serve)
 }
 
-async fn a_secret_reads_back_and_is_listed_by_page(store: Store) {
+async fn the_secrets_of_a_tenant_are_those_of_its_projects(store: Store) {
     let (tenant, train, serve) = two_projects(&store).await;
     let first = added(&store, &train, "token").await;
     let second = added(&store, &train, "password").await;
     let other = added(&store, &serve, "token").await;
-    same(&stored(&store, &first).await, &first);
-    same(&store.secret_by_name(train.id, "token").await.unwrap().unwrap(), &first);
-    same(&store.secret_by_name(serve.id, "token").await.unwrap().unwrap(), &other);
-    assert!(store.secret_lookup(made::id()).await.unwrap().is_none());
-    assert!(store.secret_by_name(serve.id, "password").await.unwrap().is_none());
-    let list = async |page| store.secret_list(page, train.id).await.unwrap();
-    same(&list(FIRST).await, &[&first, &second]);
-    same(&list(Page { size: 1, ..FIRST }).await, &[&first]);
-    same(&list(made::page(first.id, 10)).await, &[&second]);
     same(&store.secret_of_tenant(tenant.id).await.unwrap(), &[&first, &second, &other]);
     assert!(store.secret_of_tenant(made::id()).await.unwrap().is_empty());
 }
@@ -85,26 +75,6 @@ async fn a_secret_needs_its_project_and_a_name_of_its_own(store: Store) {
     added(&store, &serve, "token").await;
     is_conflict(insert(&store, &ProjectSecret { revision: 0, ..secret(&train, "other") }).await);
     is_conflict(insert(&store, &ProjectSecret { version: 0, ..secret(&train, "other") }).await);
-}
-
-async fn a_content_is_replaced_on_the_version_that_was_seen(store: Store) {
-    let (_, train, _) = two_projects(&store).await;
-    let (first, neighbour) = (added(&store, &train, "token").await, added(&store, &train, "other").await);
-    let next = ProjectSecret {
-        revision: 2,
-        size: 2,
-        sealed: vec![9, 9],
-        updated_at: at(5),
-        version: 2,
-        ..first.clone()
-    };
-    let rotate = async |secret: &ProjectSecret| put(&store, async |tx| tx.secret_rotate(secret).await).await;
-    rotate(&next).await.unwrap();
-    same(&stored(&store, &first).await, &next);
-    is_stale(rotate(&next).await);
-    is_stale(rotate(&ProjectSecret { version: 4, ..next.clone() }).await);
-    same(&stored(&store, &first).await, &next);
-    same(&stored(&store, &neighbour).await, &neighbour);
 }
 
 async fn a_content_is_sealed_anew_unless_it_changed(store: Store) {
@@ -127,7 +97,7 @@ async fn a_secret_is_removed_on_the_version_that_was_seen(store: Store) {
     let delete = async |secret: &ProjectSecret| put(&store, async |tx| tx.secret_delete(secret).await).await;
     is_stale(delete(&ProjectSecret { version: 2, ..first.clone() }).await);
     assert!(delete(&first).await.unwrap().is_empty());
-    assert!(store.secret_lookup(first.id).await.unwrap().is_none());
+    assert!(store.find::<ProjectSecret>(first.id).await.unwrap().is_none());
     is_stale(delete(&first).await);
     added(&store, &train, "token").await;
 }

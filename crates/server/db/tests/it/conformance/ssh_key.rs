@@ -1,19 +1,17 @@
 //! SSH keys: their owners, and the cells that get them.
 
 use jiff::Timestamp;
-use muster_db::{KEYS_OF_PROJECT, LOGINS_OF_PROJECT, Page, People, Result, Store};
+use muster_db::{KEYS_OF_PROJECT, LOGINS_OF_PROJECT, People, Result, Store};
 use muster_ids::{CellId, NodeId, RoleBindingId};
 use muster_model::cell::SshKey;
 use muster_model::{Login, Project, Role, Scope, User};
 
 use super::cell::{Place, asked, cell, gone, place, request};
-use crate::made::{self, FIRST, at, fleet, is_conflict, is_gone, put, same};
+use crate::made::{self, at, fleet, is_conflict, is_gone, put, same};
 
 on_both![
-    a_key_reads_back_and_is_listed_by_page,
     a_key_needs_its_project_and_its_owner,
     a_persons_keys_differ_in_name_and_in_substance,
-    a_key_is_removed_once,
     a_cell_gets_the_keys_of_those_who_may_work_in_its_project,
     a_key_ends_with_its_owners_place_in_the_project,
     whoever_may_only_look_does_not_get_in,
@@ -26,7 +24,7 @@ on_both![
     a_grant_without_an_allocation_or_an_end_is_refused_by_the_schema,
 ];
 
-fn key(project: &Project, user: &User, name: &str) -> SshKey {
+pub(super) fn key(project: &Project, user: &User, name: &str) -> SshKey {
     SshKey {
         id: made::id(),
         tenant_id: project.tenant_id,
@@ -44,7 +42,7 @@ fn key(project: &Project, user: &User, name: &str) -> SshKey {
 }
 
 async fn insert(store: &Store, key: &SshKey) -> Result<()> {
-    put(store, async |tx| tx.ssh_key_insert(key).await).await
+    put(store, async |tx| tx.insert_record(key).await).await
 }
 
 async fn added(store: &Store, project: &Project, user: &User, name: &str) -> SshKey {
@@ -106,20 +104,6 @@ async fn people(store: &Store, place: &Place, cell: CellId) -> Vec<(Login, Vec<S
     found.into_iter().find(|(of, _)| *of == cell).map(|(_, people)| people).unwrap_or_default()
 }
 
-async fn a_key_reads_back_and_is_listed_by_page(store: Store) {
-    let place = place(&store).await;
-    let (ada, _) = person(&store, &place, "ada@acme.example", admin(&place)).await;
-    let first = added(&store, &place.project, &ada, "laptop").await;
-    let second = added(&store, &place.project, &ada, "desk").await;
-    same(&store.ssh_key_lookup(first.id).await.unwrap().unwrap(), &first);
-    assert!(store.ssh_key_lookup(made::id()).await.unwrap().is_none());
-    let list = async |page| store.ssh_key_list(page, place.project.id).await.unwrap();
-    same(&list(FIRST).await, &[&first, &second]);
-    same(&list(Page { size: 1, ..FIRST }).await, &[&first]);
-    same(&list(made::page(first.id, 10)).await, &[&second]);
-    assert!(store.ssh_key_list(FIRST, made::id()).await.unwrap().is_empty());
-}
-
 async fn a_key_needs_its_project_and_its_owner(store: Store) {
     let place = place(&store).await;
     let (ada, _) = person(&store, &place, "ada@acme.example", None).await;
@@ -139,17 +123,6 @@ async fn a_persons_keys_differ_in_name_and_in_substance(store: Store) {
     is_conflict(insert(&store, &same_key).await);
     let of_another = SshKey { fingerprint: first.fingerprint.clone(), ..key(&place.project, &bob, "laptop") };
     insert(&store, &of_another).await.unwrap();
-}
-
-async fn a_key_is_removed_once(store: Store) {
-    let place = place(&store).await;
-    let (ada, _) = person(&store, &place, "ada@acme.example", None).await;
-    let key = added(&store, &place.project, &ada, "laptop").await;
-    let remove = async || put(&store, async |tx| tx.ssh_key_delete(key.id).await).await;
-    remove().await.unwrap();
-    assert!(store.ssh_key_lookup(key.id).await.unwrap().is_none());
-    is_gone(remove().await);
-    added(&store, &place.project, &ada, "laptop").await;
 }
 
 async fn a_cell_gets_the_keys_of_those_who_may_work_in_its_project(store: Store) {
@@ -253,7 +226,7 @@ async fn a_key_of_one_allocation_counts_in_its_cells_until_it_expires(store: Sto
     let there = SshKey { allocation_id: Some(other), ..key(&place.project, &ada, "there") };
     for key in [&here, &there] {
         insert(&store, key).await.unwrap();
-        same(&store.ssh_key_lookup(key.id).await.unwrap().unwrap(), key);
+        same(&store.find::<SshKey>(key.id).await.unwrap().unwrap(), key);
     }
     let keys_at = async |time| {
         let found = people_of_node(&store, place.node, time).await;
@@ -336,7 +309,7 @@ async fn a_project_has_so_many_logins_and_keys_on_a_node(store: Store) {
             tx.role_binding_insert(&made::binding(user, Role::ProjectAdmin, place.project.scope())).await?;
         }
         for user in &users[..usize::try_from(KEYS_OF_PROJECT).unwrap() + 5] {
-            tx.ssh_key_insert(&key(&place.project, user, "laptop")).await?;
+            tx.insert_record(&key(&place.project, user, "laptop")).await?;
         }
         Ok(())
     })

@@ -2,7 +2,7 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use muster_model::secret::RuntimeSecret;
+use muster_model::secret::{ProjectSecret, RuntimeSecret};
 use muster_model::token::Secret;
 use muster_testkit::Database;
 use serde_json::{Value, json};
@@ -159,7 +159,10 @@ async fn secrets_survive_the_rotation_of_their_tenants_key() {
         let lost = "DELETE FROM sealing_keys WHERE key_version = 2";
         scene.kit.store().sabotage(lost).await.unwrap();
         muster_jobs::reseal(platform).await.unwrap();
-        let kept = scene.kit.store().secret_by_name(scene.fixture.id("train").parse().unwrap(), "token");
+        let kept = scene
+            .kit
+            .store()
+            .find_by_name::<ProjectSecret>(scene.fixture.id("train").parse().unwrap(), "token");
         assert_eq!(kept.await.unwrap().unwrap().sealed[..4], [0, 0, 0, 2], "it cannot be sealed anew");
         drop(hand);
         scene.kit.stop().await;

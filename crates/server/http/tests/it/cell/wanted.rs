@@ -349,7 +349,7 @@ async fn fill_with_keys(scene: &Scene, project: &str, user: &str) {
             created_at: env.now(),
             version: 1,
         };
-        tx.ssh_key_insert(&key).await.unwrap();
+        tx.insert_record(&key).await.unwrap();
     }
     tx.bump_desired_people(project.tenant_id).await.unwrap();
     tx.commit().await.unwrap();
