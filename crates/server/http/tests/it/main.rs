@@ -18,6 +18,7 @@ mod matrix_credentials;
 mod matrix_grants;
 mod node_wire;
 mod operate;
+mod operation;
 mod property;
 mod races;
 mod registry;
