@@ -23,6 +23,7 @@ use crate::bind::Handler;
 use crate::hosts::Hosts;
 use crate::input::{Input, correlation_id, drain, idempotency_key, if_match, read_json, too_many_large};
 use crate::listen::{Peer, RESERVE_TIMEOUT, Reserve};
+use crate::probes::Readiness;
 use crate::respond;
 use crate::schema::Schemas;
 use crate::websocket::Upgrade;
@@ -34,6 +35,7 @@ pub(crate) struct Server {
     pub(crate) hosts: Hosts,
     pub(crate) body_limit: usize,
     pub(crate) timeout: Duration,
+    pub(crate) readiness: Readiness,
 }
 
 fn header<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> {
