@@ -7,7 +7,7 @@ use muster_ids::{AllocationId, CellId, NodeId, ProjectId, SshKeyId, TenantId, Us
 use muster_model::Login;
 use muster_model::cell::SshKey;
 
-use crate::sql::{Row, args, both, statements};
+use crate::sql::{Row, args, both, pair, statements};
 use crate::user::number;
 use crate::{Page, Result, Store, StoreError, Tx};
 
@@ -71,6 +71,10 @@ statements! {
          ORDER BY id LIMIT $3"));
     SSH_KEY_COUNT = both(
         "SELECT COUNT(CASE WHEN user_id = $2 THEN 1 END), COUNT(*) FROM ssh_keys WHERE project_id = $1");
+    // Concurrent creations in a project wait here, so that each counts the keys of those before it.
+    SSH_KEY_ORDER = pair(
+        "SELECT id FROM projects WHERE id = $1 FOR NO KEY UPDATE",
+        "SELECT id FROM projects WHERE id = $1");
     SSH_KEY_DELETE = both("DELETE FROM ssh_keys WHERE id = $1");
     PEOPLE_CELLS = both(
         "SELECT tenant_id, project_id, allocation_id, id FROM cells
@@ -114,12 +118,6 @@ fn ssh_key(row: &Row) -> Result<SshKey> {
 }
 
 impl Store {
-    /// Returns the number of keys that a user has in a project, and of all keys in the project.
-    pub async fn ssh_key_count(&self, project: ProjectId, user: UserId) -> Result<(i64, i64)> {
-        let row = self.fetch_optional(&SSH_KEY_COUNT, args![project, user]).await?;
-        row.map_or(Ok((0, 0)), |row| Ok((row.get(0)?, row.get(1)?)))
-    }
-
     /// Returns the key with this id.
     pub async fn ssh_key_lookup(&self, id: SshKeyId) -> Result<Option<SshKey>> {
         self.fetch_optional(&SSH_KEY_GET, args![id]).await?.as_ref().map(ssh_key).transpose()
@@ -220,6 +218,14 @@ fn login_key(row: &Row) -> Result<LoginKey> {
 }
 
 impl Tx {
+    /// Returns the number of keys that a user has in a project, and of all keys in the project. Until the transaction ends, no other
+    /// one counts keys of the project.
+    pub async fn ssh_key_count(&mut self, project: ProjectId, user: UserId) -> Result<(i64, i64)> {
+        self.fetch_all(&SSH_KEY_ORDER, args![project]).await?;
+        let rows = self.fetch_all(&SSH_KEY_COUNT, args![project, user]).await?;
+        rows.first().map_or(Ok((0, 0)), |row| Ok((row.get(0)?, row.get(1)?)))
+    }
+
     /// Adds a key.
     pub async fn ssh_key_insert(&mut self, key: &SshKey) -> Result<()> {
         let args = args![
