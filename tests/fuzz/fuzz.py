@@ -22,12 +22,15 @@ LEFT_OUT = ["event_stream"]
 ACTORS = ["operator", "tenant_admin", "project_viewer", "service_account"]
 # These actors test a sample of the operations, another one with each seed: testing all of them takes a minute. The number is the
 # sample's size; the registry's token may use none, so a few suffice.
-SAMPLED_ACTORS = {"adapter": 25, "session": 25, "pull_token": 15, "tenant_admin on PostgreSQL": 40}
+SAMPLED_ACTORS = {"adapter": 25, "session": 25, "pull_token": 15, "tenant_admin on PostgreSQL": 40,
+                  "operator on PostgreSQL": 25}
 # The operations of their purpose are in every sample.
 ALWAYS_SEEN = {"adapter": ("adapter_", "instance_get", "instance_list", "member_list", "whoami"),
                "session": ("session_create", "token_", "whoami"), "pull_token": ("whoami",),
                # Texts with odd characters reach the database by these in particular.
-               "tenant_admin on PostgreSQL": ("secret_create", "app_create", "allocation_create", "webhook_create", "whoami")}
+               "tenant_admin on PostgreSQL": ("secret_create", "app_create", "allocation_create", "webhook_create", "whoami"),
+               # Nodes and the audit are the operators' alone.
+               "operator on PostgreSQL": ("tenant_create", "node_enrol", "node_update", "audit_", "whoami")}
 # A browser that logs out at the beginning would be a stranger for the rest.
 ENDS_SESSION = ["session_delete"]
 # Only the rates are lifted, because Schemathesis asks faster than any actor may, and a 429 would hide the answer. How much may

@@ -1,6 +1,7 @@
 //! Context of every command: server, credentials and output format.
 
 use std::io::Write;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -203,10 +204,21 @@ pub(crate) fn read_token(path: &Path) -> Result<String> {
     let text = std::fs::read_to_string(path).map_err(|error| {
         Failure::local(&format!("the token file {} cannot be read", path.display()), error)
     })?;
+    if is_exposed(path) {
+        let path = path.display();
+        eprintln!(
+            "warning: other users of this machine can read the token file {path}: run chmod 600 {path}"
+        );
+    }
     match text.trim() {
         "" => Err(Failure::usage(format!("the token file {} is empty", path.display()))),
         token => Ok(token.to_owned()),
     }
+}
+
+/// Reports whether users other than its owner can read a file. A warning is enough: mounted secrets often have such a mode.
+fn is_exposed(path: &Path) -> bool {
+    std::fs::metadata(path).is_ok_and(|file| file.is_file() && file.permissions().mode() & 0o044 != 0)
 }
 
 #[cfg(test)]
@@ -275,6 +287,19 @@ mod tests {
         let given =
             context(&["muster", "tenant", "list", "--token-file", file.to_str().unwrap()], folder.path());
         assert_eq!(given.token(), Some("mst_given"));
+    }
+
+    #[test]
+    fn a_token_file_that_others_can_read_is_exposed() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("token");
+        std::fs::write(&file, "mst_file").unwrap();
+        for (mode, exposed) in [(0o600, false), (0o400, false), (0o640, true), (0o604, true), (0o644, true)] {
+            std::fs::set_permissions(&file, std::fs::Permissions::from_mode(mode)).unwrap();
+            assert_eq!(is_exposed(&file), exposed, "{mode:o}");
+        }
+        assert!(!is_exposed(&folder.path().join("absent")));
+        assert!(!is_exposed(Path::new("/dev/null")), "a pipe or a device is not a file that stays");
     }
 
     #[test]

@@ -33,6 +33,13 @@ pub(crate) fn permissions() -> String {
          account has the permissions of its allow list, inside its own project, and the list can name only \
          those marked in its\n\
          column. `muster can-i PERMISSION` answers for yourself, with the reason.\n\n\
+         Some actions on oneself need no permission: to read one's own user, to list, rotate and revoke one's \
+         own tokens (a\n\
+         service account too, though it can issue none), and to change one's own password with the current \
+         one. Some permissions are\n\
+         narrower than their row: operators bind roles on the platform and in tenants, not in projects, and \
+         `audit.list` of a\n\
+         project's admin needs `project=`.\n\n\
          | permission | {} | service account | guards |\n\
          | --- |{} --- | --- |\n",
         roles.join(" | "),

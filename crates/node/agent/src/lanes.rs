@@ -6,6 +6,10 @@
 //! slot of the node's. Slots go to the project with the fewest running checks, and no project has all of them: a tenant with many
 //! checks delays its own. Nor do checks of more allocations run at once than the node keeps memory back for.
 //!
+//! Each running task holds a thread, and a tenant decides how long: a service that never becomes ready is waited for. So other
+//! tasks are bounded too, in a project and on the node, and slots go to the project with the fewest. What is done in cells and what is
+//! done to sandboxes have slots of their own: a cell can be destroyed however much is waited for in it.
+//!
 //! The next task of an allocation starts when the server has accepted the report of the previous one. Otherwise a crash
 //! could leave two tasks done and unreported, and the first, delivered again, would run on the state left by the second: a
 //! resize after a destroy would be reported as not done, although it was.
@@ -68,6 +72,61 @@ pub(crate) struct CheckOwner {
 const CHECKS_OF_ALLOCATION: usize = 4;
 const CHECKS_OF_PROJECT: usize = 16;
 const CHECKS_ON_NODE: usize = 32;
+
+/// Kinds of tasks with slots of their own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum TaskClass {
+    /// In cells, and pulls of images: they may wait for a tenant's programs and registries.
+    Inside,
+    /// On sandboxes.
+    Sandbox,
+}
+
+impl TaskClass {
+    /// Tasks that run at once for one project, and on the whole node. With the checks they leave a fifth of the runtime's 512 threads
+    /// to observation, supervision and streams. A cell may have 32 services, which may wait for each other.
+    const fn most(self) -> (usize, usize) {
+        match self {
+            Self::Inside => (128, 256),
+            Self::Sandbox => (64, 128),
+        }
+    }
+}
+
+impl Lane {
+    /// Returns the class of its tasks; none for checks, which have limits of their own, and for the node's one queue.
+    fn class(&self) -> Option<TaskClass> {
+        match self {
+            Self::Cell(_) | Self::Service(..) | Self::Alone(_) => Some(TaskClass::Inside),
+            Self::Place(_) => Some(TaskClass::Sandbox),
+            Self::Node | Self::Check(..) => None,
+        }
+    }
+}
+
+/// The tasks that run, other than checks.
+#[derive(Debug, Default)]
+struct RunningTasks {
+    of_project: BTreeMap<(TaskClass, Option<ProjectId>), usize>,
+    on_node: BTreeMap<TaskClass, usize>,
+}
+
+impl RunningTasks {
+    fn add(&mut self, class: TaskClass, project: Option<ProjectId>) {
+        *self.of_project.entry((class, project)).or_default() += 1;
+        *self.on_node.entry(class).or_default() += 1;
+    }
+
+    fn count_of(&self, class: TaskClass, project: Option<ProjectId>) -> usize {
+        self.of_project.get(&(class, project)).copied().unwrap_or_default()
+    }
+
+    fn has_room_for(&self, class: TaskClass, project: Option<ProjectId>) -> bool {
+        let (of_project, on_node) = class.most();
+        self.count_of(class, project) < of_project
+            && self.on_node.get(&class).copied().unwrap_or_default() < on_node
+    }
+}
 
 /// The checks that run, counted by their owners.
 #[derive(Debug)]
@@ -140,6 +199,14 @@ impl Job {
             Self::StaleCopy(StaleCopy::Cell { cell, .. }, _) => Lane::Place(cell.allocation_id),
         }
     }
+
+    /// Returns its project and its id, by which the oldest is found; none for a stale copy.
+    fn task(&self) -> Option<(Option<ProjectId>, TaskId)> {
+        match self {
+            Self::Task(task) => Some((task.details.project_id, task.id)),
+            Self::StaleCopy(..) => None,
+        }
+    }
 }
 
 /// The queues.
@@ -148,7 +215,8 @@ pub(crate) struct Lanes {
     /// Allocations whose checks may run at once.
     checked_at_once: usize,
     waiting: BTreeMap<Lane, VecDeque<Job>>,
-    running: BTreeSet<Lane>,
+    /// The queues with a running job, and the project of that.
+    running: BTreeMap<Lane, Option<ProjectId>>,
     /// Finished tasks whose reports the server has not accepted.
     untold: BTreeMap<TaskId, Lane>,
     /// Received tasks whose reports the server has not accepted. A task delivered again is ignored.
@@ -157,7 +225,7 @@ pub(crate) struct Lanes {
 
 impl Lanes {
     pub(crate) fn new(checked_at_once: usize) -> Self {
-        let (waiting, running) = (BTreeMap::new(), BTreeSet::new());
+        let (waiting, running) = (BTreeMap::new(), BTreeMap::new());
         Self { checked_at_once, waiting, running, untold: BTreeMap::new(), held: BTreeSet::new() }
     }
 
@@ -172,25 +240,52 @@ impl Lanes {
         true
     }
 
-    /// Dequeues the jobs that can start: the first of each queue without a running job and without an unaccepted report. A
-    /// stale copy does not wait for reports, because none is accepted before it is removed.
+    /// Dequeues the jobs that can start: the first of each queue without a running job and without an unaccepted report, where there
+    /// is room for it. A stale copy does not wait for reports, because none is accepted before it is removed, nor for room.
     pub(crate) fn begin(&mut self) -> Vec<Job> {
         let mut begun = self.begin_checks();
-        let Self { waiting, running, untold, .. } = self;
-        waiting.retain(|lane, jobs| {
-            let told = || untold.values().all(|other| other != lane);
-            let can = |job: &Job| matches!(job, Job::StaleCopy(..)) || told();
-            if !matches!(lane, Lane::Check(..))
-                && !running.contains(lane)
-                && jobs.front().is_some_and(can)
-                && let Some(job) = jobs.pop_front()
-            {
-                running.insert(lane.clone());
-                begun.push(job);
+        let (mut free, mut bounded) = (Vec::new(), Vec::new());
+        for (lane, jobs) in &self.waiting {
+            let Some(job) = jobs.front() else { continue };
+            if matches!(lane, Lane::Check(..)) || self.running.contains_key(lane) {
+                continue;
             }
-            !jobs.is_empty()
-        });
-        begun
+            match (job.task(), lane.class()) {
+                (None, _) => free.push(lane.clone()),
+                (Some(_), _) if self.untold.values().any(|other| other == lane) => {}
+                (Some(_), None) => free.push(lane.clone()),
+                (Some((project, task)), Some(class)) => bounded.push((class, project, task, lane.clone())),
+            }
+        }
+        for lane in free {
+            begun.extend(self.start(&lane));
+        }
+        let mut running = RunningTasks::default();
+        for (lane, project) in &self.running {
+            lane.class().into_iter().for_each(|class| running.add(class, *project));
+        }
+        loop {
+            bounded.retain(|(class, project, ..)| running.has_room_for(*class, *project));
+            let first = bounded
+                .iter()
+                .enumerate()
+                .min_by_key(|(_, (class, project, task, _))| (running.count_of(*class, *project), *task));
+            let Some((at, _)) = first else { return begun };
+            let (class, project, _, lane) = bounded.swap_remove(at);
+            begun.extend(self.start(&lane));
+            running.add(class, project);
+        }
+    }
+
+    /// Dequeues the first job of a queue.
+    fn start(&mut self, lane: &Lane) -> Option<Job> {
+        let jobs = self.waiting.get_mut(lane)?;
+        let job = jobs.pop_front()?;
+        if jobs.is_empty() {
+            self.waiting.remove(lane);
+        }
+        self.running.insert(lane.clone(), job.task().and_then(|(project, _)| project));
+        Some(job)
     }
 
     /// Takes out the checks for which there is room: those of the project with the fewest running ones first, of its allocations
@@ -201,7 +296,7 @@ impl Lanes {
             _ => None,
         };
         let mut running = RunningChecks::new(self.checked_at_once);
-        for (owner, _) in self.running.iter().filter_map(check) {
+        for (owner, _) in self.running.keys().filter_map(check) {
             running.add(owner);
         }
         let mut waiting: Vec<(CheckOwner, TaskId)> = self.waiting.keys().filter_map(check).collect();
@@ -213,7 +308,7 @@ impl Lanes {
             waiting.retain(|(_, other)| *other != task);
             let lane = Lane::Check(owner, task);
             begun.extend(self.waiting.remove(&lane).into_iter().flatten());
-            self.running.insert(lane);
+            self.running.insert(lane, owner.project);
             running.add(owner);
         }
     }
@@ -248,7 +343,7 @@ impl Lanes {
 #[cfg(test)]
 mod tests {
     use jiff::Timestamp;
-    use muster_ids::{Env, ProjectId};
+    use muster_ids::{CellId, Env, ProjectId};
     use muster_wire::cell::CellOrder;
     use muster_wire::task::{
         CellAct, Details, FilesOrder, Place, ServiceAction, ServiceOrder, Task, TaskKind,
@@ -256,6 +351,7 @@ mod tests {
 
     use super::{
         CHECKS_OF_ALLOCATION, CHECKS_OF_PROJECT, CHECKS_ON_NODE, CheckOwner, Job, Lane, Lanes, StaleCopy,
+        TaskClass,
     };
 
     fn task(env: &Env, lane: Lane) -> Job {
@@ -479,7 +575,8 @@ mod tests {
         {
             assert!(lanes.add(job));
         }
-        let begun: Vec<Lane> = lanes.begin().iter().map(Job::lane).collect();
+        let mut begun: Vec<Lane> = lanes.begin().iter().map(Job::lane).collect();
+        begun.sort();
         assert_eq!(
             begun,
             [
@@ -489,5 +586,55 @@ mod tests {
             ]
         );
         assert!(lanes.begin().is_empty());
+    }
+
+    /// Starts a service of a cell.
+    fn service_start(env: &Env, project: ProjectId, cell_id: CellId, name: &str) -> Job {
+        let Job::Task(mut task) = task(env, Lane::Place(env.id())) else { unreachable!() };
+        let order = ServiceOrder { name: name.into(), action: ServiceAction::Start };
+        task.kind = TaskKind::CellService;
+        task.details.project_id = Some(project);
+        task.details.cell = Some(CellOrder {
+            cell_id,
+            name: "c".into(),
+            incarnation: 1,
+            keep_state: false,
+            spec: None,
+            attachment: None,
+            pull: None,
+        });
+        task.details.act = Some(CellAct::Service(order));
+        Job::Task(task)
+    }
+
+    /// Attack: a project starts more services that never become ready than the agent has threads.
+    #[test]
+    fn services_that_never_become_ready_hold_a_bounded_number_of_threads() {
+        let env = Env::for_tests(1);
+        let (greedy, modest): (ProjectId, ProjectId) = (env.id(), env.id());
+        let (of_project, on_node) = TaskClass::Inside.most();
+        let mut lanes = Lanes::new(usize::MAX);
+        for _ in 0..17 {
+            let cell = env.id();
+            for service in 0..32 {
+                assert!(lanes.add(service_start(&env, greedy, cell, &format!("s{service}"))));
+            }
+        }
+        let begun = lanes.begin();
+        assert_eq!(begun.len(), of_project);
+        assert!(lanes.begin().is_empty());
+        // Another project's cell starts at once, and the end of a cell waits for no service.
+        assert!(lanes.add(service_start(&env, modest, env.id(), "web")));
+        assert!(lanes.add(task(&env, Lane::Place(env.id()))));
+        assert_eq!(lanes.begin().len(), 2);
+        lanes.end(begun[0].lane(), None);
+        assert_eq!(lanes.begin().len(), 1, "the next one begins when one has ended");
+        // Nor do many projects together take every thread.
+        for _ in 0..2 * on_node {
+            assert!(lanes.add(service_start(&env, env.id(), env.id(), "web")));
+        }
+        assert_eq!(lanes.begin().len(), on_node - of_project - 1);
+        let all = [TaskClass::Inside, TaskClass::Sandbox].map(|class| class.most().1).iter().sum::<usize>();
+        assert!(all + CHECKS_ON_NODE <= 512 * 5 / 6, "the runtime has 512 threads");
     }
 }

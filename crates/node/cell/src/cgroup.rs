@@ -43,6 +43,8 @@ pub struct GroupFindings {
 }
 
 const PERIOD: u64 = 100_000;
+/// Limit of memory and swap together, version 1.
+const MEMORY_AND_SWAP: &str = "memory.memsw.limit_in_bytes";
 
 /// Low enough that a fork bomb does not starve the node, high enough for a busy daemon.
 fn most_processes(limits: Limits) -> u64 {
@@ -141,6 +143,8 @@ impl Layout {
                 ("cpu", "cpu.cfs_period_us", PERIOD.to_string()),
                 ("cpu", "cpu.cfs_quota_us", quota.to_string()),
                 ("memory", "memory.limit_in_bytes", memory.to_string()),
+                // Memory and swap together: with the same value there is no swap.
+                ("memory", MEMORY_AND_SWAP, memory.to_string()),
                 ("pids", "pids.max", most_processes(limits).to_string()),
             ],
         };
@@ -167,9 +171,10 @@ impl Layout {
             }
             self.delegate(&folder)?;
         }
-        for (file, value) in self.writes(group, limits) {
+        for (file, value) in in_order_of_swap(self.writes(group, limits)) {
             // A kernel without swap accounting has no such file, and nothing to limit.
-            if file.ends_with("memory.swap.max") && !file.exists() {
+            let is_of_swap = file.ends_with("memory.swap.max") || file.ends_with(MEMORY_AND_SWAP);
+            if is_of_swap && !file.exists() {
                 continue;
             }
             fs::write(&file, &value).doing(|| format!("write {value} to {}", file.display()))?;
@@ -321,6 +326,18 @@ fn inherit_cpus(parent: &Path, folder: &Path) -> CellResult<()> {
     Ok(())
 }
 
+/// The kernel keeps the limit of memory below that of memory and swap together, so a higher one of both is written first.
+fn in_order_of_swap(mut writes: Vec<(PathBuf, String)>) -> Vec<(PathBuf, String)> {
+    let Some(at) = writes.iter().position(|(file, _)| file.ends_with(MEMORY_AND_SWAP)) else { return writes };
+    let number = |text: &str| text.trim().parse::<u64>().ok();
+    let (file, value) = &writes[at];
+    let current = fs::read_to_string(file).ok().and_then(|text| number(&text));
+    if at > 0 && current < number(value) {
+        writes.swap(at - 1, at);
+    }
+    writes
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -347,6 +364,29 @@ mod tests {
         let writes = layout.writes("m/a", Limits::new(2, 64).unwrap());
         assert_eq!(writes[0], ("/sys/fs/cgroup/m/a/cpu.max".into(), "200000 100000".to_owned()));
         assert_eq!(writes[1], ("/sys/fs/cgroup/m/a/memory.max".into(), "67108864".to_owned()));
+    }
+
+    #[test]
+    fn on_version_1_memory_and_swap_have_one_limit_where_the_kernel_counts_swap() {
+        let folder = tempfile::tempdir().unwrap();
+        let controllers = ["cpu", "memory", "pids"].map(|name| (name.to_owned(), folder.path().join(name)));
+        for (_, mount) in &controllers {
+            fs::create_dir(mount).unwrap();
+        }
+        let layout = Layout::Split { controllers: controllers.to_vec(), others: Vec::new() };
+        let memory = folder.path().join("memory/g");
+        let read = |file: &str| fs::read_to_string(memory.join(file)).ok();
+        layout.make("g", Limits::new(1, 32).unwrap()).unwrap();
+        assert_eq!(read(MEMORY_AND_SWAP), None, "a kernel without swap accounting");
+        fs::write(memory.join(MEMORY_AND_SWAP), "9223372036854771712\n").unwrap();
+        layout.make("g", Limits::new(1, 32).unwrap()).unwrap();
+        assert_eq!(read(MEMORY_AND_SWAP).unwrap(), (32_u64 << 20).to_string());
+        // A higher limit of both is written first, a lower one last.
+        let order = |memory_mb: u64| {
+            let writes = in_order_of_swap(layout.writes("g", Limits::new(1, memory_mb).unwrap()));
+            writes.iter().position(|(file, _)| file.ends_with(MEMORY_AND_SWAP)).unwrap()
+        };
+        assert_eq!((order(16), order(64)), (3, 2));
     }
 
     #[test]
@@ -381,6 +421,8 @@ mod tests {
         layout.make(&group, Limits::new(2, 64).unwrap()).unwrap();
         let seen = layout.look(&group);
         assert_eq!((seen.present, seen.millicpus, seen.memory), (true, Some(2_000), Some(64 << 20)));
+        let both = layout.folder("memory", &group).unwrap().join(MEMORY_AND_SWAP);
+        assert!(!both.exists() || fs::read_to_string(both).unwrap().trim() == (64 << 20).to_string());
         let mut child = std::process::Command::new("/bin/sleep").arg("60").spawn().unwrap();
         // Like a cell's own group: in v2 a group with controllers for children has no processes itself.
         let leaf = layout.folder("pids", &group).unwrap().join("leaf");

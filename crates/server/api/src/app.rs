@@ -66,7 +66,7 @@ pub struct AppCreate {
     #[schema(pattern = "^[a-z]([a-z0-9-]{0,61}[a-z0-9])?$", example = "notebook")]
     pub slug: String,
     /// Name for people; default: the slug.
-    #[schema(min_length = 1, max_length = 100)]
+    #[schema(min_length = 1, max_length = 100, pattern = "^[^\\x00-\\x1f\\x7f-\\x9f]*$")]
     pub display_name: Option<String>,
     /// Description.
     #[schema(max_length = 4000)]
@@ -82,7 +82,7 @@ pub struct AppCreate {
 #[serde(deny_unknown_fields)]
 pub struct AppUpdate {
     /// Display name.
-    #[schema(min_length = 1, max_length = 100)]
+    #[schema(min_length = 1, max_length = 100, pattern = "^[^\\x00-\\x1f\\x7f-\\x9f]*$")]
     pub display_name: Option<String>,
     /// Description.
     #[schema(max_length = 4000)]

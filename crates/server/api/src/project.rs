@@ -40,7 +40,7 @@ pub struct ProjectCreate {
     #[schema(pattern = "^[a-z]([a-z0-9-]{0,61}[a-z0-9])?$", example = "train")]
     pub name: String,
     /// Display name; default: the name.
-    #[schema(max_length = 200)]
+    #[schema(max_length = 200, pattern = "^[^\\x00-\\x1f\\x7f-\\x9f]*$")]
     pub display_name: Option<String>,
     /// Labels.
     pub labels: Option<Labels>,
@@ -51,7 +51,7 @@ pub struct ProjectCreate {
 #[serde(deny_unknown_fields)]
 pub struct ProjectUpdate {
     /// Display name.
-    #[schema(max_length = 200)]
+    #[schema(max_length = 200, pattern = "^[^\\x00-\\x1f\\x7f-\\x9f]*$")]
     pub display_name: Option<String>,
     /// Labels; replace the existing ones.
     pub labels: Option<Labels>,

@@ -35,7 +35,7 @@ pub struct TenantCreate {
     #[schema(pattern = "^[a-z]([a-z0-9-]{0,61}[a-z0-9])?$", example = "acme")]
     pub slug: String,
     /// Display name; default: the slug.
-    #[schema(max_length = 200)]
+    #[schema(max_length = 200, pattern = "^[^\\x00-\\x1f\\x7f-\\x9f]*$")]
     pub display_name: Option<String>,
     /// Labels.
     pub labels: Option<Labels>,
@@ -46,7 +46,7 @@ pub struct TenantCreate {
 #[serde(deny_unknown_fields)]
 pub struct TenantUpdate {
     /// Display name.
-    #[schema(max_length = 200)]
+    #[schema(max_length = 200, pattern = "^[^\\x00-\\x1f\\x7f-\\x9f]*$")]
     pub display_name: Option<String>,
     /// Labels; replace the existing ones.
     pub labels: Option<Labels>,

@@ -54,7 +54,7 @@ pub struct UserCreate {
     )]
     pub email: String,
     /// Display name; default: the e-mail address.
-    #[schema(max_length = 200)]
+    #[schema(max_length = 200, pattern = "^[^\\x00-\\x1f\\x7f-\\x9f]*$")]
     pub display_name: Option<String>,
     /// The person's tenant, by slug or id; absent for platform staff.
     #[schema(max_length = 128)]
@@ -71,7 +71,7 @@ pub struct UserCreate {
 #[serde(deny_unknown_fields)]
 pub struct UserUpdate {
     /// Display name.
-    #[schema(max_length = 200)]
+    #[schema(max_length = 200, pattern = "^[^\\x00-\\x1f\\x7f-\\x9f]*$")]
     pub display_name: Option<String>,
     /// Disable the person: tokens and sessions are refused within seconds, and work again once this is lifted.
     pub disabled: Option<bool>,

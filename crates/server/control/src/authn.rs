@@ -88,6 +88,8 @@ impl Authn {
             return Ok(());
         }
         let mut tx = store.begin().await?;
+        // In one order, as every transaction that locks several tokens.
+        let used: std::collections::BTreeMap<_, _> = used.into_iter().collect();
         for (token, at) in used {
             tx.token_used(token, at).await?;
         }

@@ -63,6 +63,7 @@ mod webhook;
 mod witness;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use sqlx::{PgPool, SqlitePool};
 
@@ -136,6 +137,8 @@ pub struct Store {
     backend: Backend,
     faults: Arc<fault::Faults>,
     meter: Arc<meter::Meter>,
+    /// Whether the last write failed because the database's disk is full.
+    full: Arc<AtomicBool>,
     location: Location,
 }
 
@@ -165,7 +168,12 @@ impl Store {
             Backend::Pg(pool) => tx::Inner::Pg(tx::PgTx::new(pool.clone())),
             Backend::Sqlite { writer, .. } => tx::Inner::Sqlite(writer.begin().await?, None),
         };
-        Ok(Tx::new(inner, self.faults.clone(), self.meter.clone()))
+        Ok(Tx::new(inner, self.faults.clone(), self.meter.clone(), self.full.clone()))
+    }
+
+    /// Reports whether the last write failed because the database's disk is full, of this store and since it was opened.
+    pub fn is_full(&self) -> bool {
+        self.full.load(Ordering::Relaxed)
     }
 
     /// Closes all connections.

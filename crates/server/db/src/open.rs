@@ -121,6 +121,7 @@ impl Store {
             backend,
             faults: Arc::new(Faults::default()),
             meter: Arc::new(Meter::default()),
+            full: Arc::default(),
             location: location.clone(),
         })
     }

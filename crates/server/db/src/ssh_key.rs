@@ -7,7 +7,7 @@ use muster_ids::{AllocationId, CellId, NodeId, ProjectId, TenantId, UserId};
 use muster_model::cell::SshKey;
 use muster_model::{Login, Record as _};
 
-use crate::sql::{Row, args, both, statements};
+use crate::sql::{Row, args, both, pair, statements};
 use crate::user::number;
 use crate::{Result, Store, Tx};
 
@@ -60,6 +60,10 @@ impl ProjectPeople {
 statements! {
     SSH_KEY_COUNT = both(
         "SELECT COUNT(CASE WHEN user_id = $2 THEN 1 END), COUNT(*) FROM ssh_keys WHERE project_id = $1");
+    // Concurrent creations in a project wait here, so that each counts the keys of those before it.
+    SSH_KEY_ORDER = pair(
+        "SELECT id FROM projects WHERE id = $1 FOR NO KEY UPDATE",
+        "SELECT id FROM projects WHERE id = $1");
     PEOPLE_CELLS = both(
         "SELECT tenant_id, project_id, allocation_id, id FROM cells
          WHERE node_id = $1 AND people AND state NOT IN ('gone', 'failed') ORDER BY project_id, allocation_id, id");
@@ -85,12 +89,6 @@ statements! {
 }
 
 impl Store {
-    /// Returns the number of keys that a user has in a project, and of all keys in the project.
-    pub async fn ssh_key_count(&self, project: ProjectId, user: UserId) -> Result<(i64, i64)> {
-        let row = self.fetch_optional(&SSH_KEY_COUNT, args![project, user]).await?;
-        row.map_or(Ok((0, 0)), |row| Ok((row.get(0)?, row.get(1)?)))
-    }
-
     /// Returns keys that have expired, or with an allocation that has ended.
     pub async fn ssh_key_expired(&self, now: Timestamp, limit: i64) -> Result<Vec<SshKey>> {
         self.fetch_all(&SSH_KEY_EXPIRED, args![now, limit]).await?.iter().map(SshKey::from_row).collect()
@@ -180,6 +178,14 @@ fn login_key(row: &Row) -> Result<LoginKey> {
 }
 
 impl Tx {
+    /// Returns the number of keys that a user has in a project, and of all keys in the project. Until the transaction ends, no other
+    /// one counts keys of the project.
+    pub async fn ssh_key_count(&mut self, project: ProjectId, user: UserId) -> Result<(i64, i64)> {
+        self.fetch_all(&SSH_KEY_ORDER, args![project]).await?;
+        let rows = self.fetch_all(&SSH_KEY_COUNT, args![project, user]).await?;
+        rows.first().map_or(Ok((0, 0)), |row| Ok((row.get(0)?, row.get(1)?)))
+    }
+
     /// Removes the keys of a project and returns how many there were.
     pub async fn ssh_key_delete_of_project(&mut self, project: ProjectId) -> Result<u64> {
         self.execute(&SSH_KEY_DELETE_OF_PROJECT, args![project]).await

@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use muster_ids::{ProjectId, ServiceAccountId, TenantId, TokenId, UserId};
 use muster_model::token::{Subject, Token, TokenKind};
 
-use crate::sql::{Row, args, both, statements};
+use crate::sql::{Row, args, both, pair, statements};
 use crate::{Page, Result, Store, StoreError, Tx};
 
 macro_rules! columns {
@@ -48,6 +48,25 @@ statements! {
                 SELECT id FROM tokens WHERE user_id = $1
                 UNION SELECT t.id FROM tokens t JOIN issued ON t.parent_id = issued.id)
             SELECT id FROM issued)");
+    // Locks a token and those above it, the oldest first, so that none of them is revoked before the transaction ends. Without the
+    // lock, a revocation could miss a token that is issued at the same time.
+    TOKEN_HOLD = pair(
+        "SELECT id, revoked_at FROM tokens WHERE id IN (
+            WITH RECURSIVE above (id, parent_id) AS (
+                SELECT id, parent_id FROM tokens WHERE id = $1
+                UNION SELECT t.id, t.parent_id FROM tokens t JOIN above ON t.id = above.parent_id)
+            SELECT id FROM above)
+         ORDER BY id FOR NO KEY UPDATE",
+        "SELECT id, revoked_at FROM tokens WHERE id IN (
+            WITH RECURSIVE above (id, parent_id) AS (
+                SELECT id, parent_id FROM tokens WHERE id = $1
+                UNION SELECT t.id, t.parent_id FROM tokens t JOIN above ON t.id = above.parent_id)
+            SELECT id FROM above)
+         ORDER BY id");
+    // A revocation of these is a second statement, which finds what was issued while this one waited.
+    TOKEN_HOLD_OF_USER = pair(
+        "SELECT id FROM tokens WHERE user_id = $1 AND revoked_at IS NULL ORDER BY id FOR NO KEY UPDATE",
+        "SELECT id FROM tokens WHERE user_id = $1 AND revoked_at IS NULL ORDER BY id");
     TOKEN_USED = both(
         "UPDATE tokens SET last_used_at = $2 WHERE id = $1 AND (last_used_at IS NULL OR last_used_at < $2)");
     TOKEN_DELETE_OF_USER = both("DELETE FROM tokens WHERE user_id = $1");
@@ -139,6 +158,19 @@ impl Tx {
         self.insert(&TOKEN_INSERT, args).await
     }
 
+    /// Keeps a token from being revoked until the transaction ends; stale if it is revoked or absent. A credential may be cached for
+    /// a while after its revocation, so a token that it issues must be refused here.
+    pub async fn token_hold(&mut self, id: TokenId) -> Result<()> {
+        let mut is_there = false;
+        for row in self.fetch_all(&TOKEN_HOLD, args![id]).await? {
+            is_there |= row.get::<TokenId>(0)? == id;
+            if row.get::<Option<Timestamp>>(1)?.is_some() {
+                return Err(StoreError::Stale);
+            }
+        }
+        is_there.then_some(()).ok_or(StoreError::Stale)
+    }
+
     /// Changes the expiry of a token that still has this version to `expires_at`.
     pub async fn token_shorten(&mut self, id: TokenId, expires_at: Timestamp, version: i64) -> Result<()> {
         self.execute_one(&TOKEN_SHORTEN, args![id, expires_at, version], StoreError::Stale).await
@@ -153,6 +185,7 @@ impl Tx {
 
     /// Revokes all tokens of a user, including sessions, and the tokens issued by them.
     pub async fn token_revoke_of_user(&mut self, user: UserId, at: Timestamp) -> Result<i64> {
+        self.fetch_all(&TOKEN_HOLD_OF_USER, args![user]).await?;
         self.execute(&TOKEN_REVOKE_OF_USER, args![user, at]).await.map(|count| count as i64)
     }
 

@@ -1,6 +1,7 @@
 //! Transactions over either database.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use futures::future::BoxFuture;
 use sqlx::{PgPool, Postgres, Transaction};
@@ -20,6 +21,10 @@ pub struct Tx {
     /// Whether a statement failed, or was cancelled before its response. PostgreSQL answers the COMMIT of such a transaction
     /// with success and stores nothing; SQLite would store half of it. Neither counts as a commit.
     failed: bool,
+    /// Whether a statement changed a row.
+    wrote: bool,
+    /// Whether the last write of the store failed because the disk is full.
+    full: Arc<AtomicBool>,
 }
 
 pub(crate) enum Inner {
@@ -115,8 +120,8 @@ fn lost() -> StoreError {
 }
 
 impl Tx {
-    pub(crate) fn new(inner: Inner, faults: Arc<Faults>, meter: Arc<Meter>) -> Self {
-        Self { inner, faults, held: Held::begin(meter), failed: false }
+    pub(crate) fn new(inner: Inner, faults: Arc<Faults>, meter: Arc<Meter>, full: Arc<AtomicBool>) -> Self {
+        Self { inner, faults, held: Held::begin(meter), failed: false, wrote: false, full }
     }
 
     pub(crate) fn is_postgres(&self) -> bool {
@@ -153,6 +158,9 @@ impl Tx {
     fn note<T>(&mut self, result: Result<T, StoreError>) -> Result<T, StoreError> {
         self.held.leave_database();
         self.failed = result.is_err();
+        if matches!(result, Err(StoreError::Full(_))) {
+            self.full.store(true, Ordering::Relaxed);
+        }
         result
     }
 
@@ -163,6 +171,7 @@ impl Tx {
         }
         self.held.enter_database();
         let result = self.inner.execute(sql, args).await;
+        self.wrote |= matches!(result, Ok(1..));
         self.note(result)
     }
 
@@ -181,11 +190,12 @@ impl Tx {
             && fuse(sql).is_some()
         {
             *held_back = Some((*sql, args));
-            self.failed = false;
+            (self.failed, self.wrote) = (false, true);
             return Ok(());
         }
         self.held.enter_database();
         let result = self.inner.execute(sql, args).await;
+        self.wrote = true;
         self.note(result).map(drop)
     }
 
@@ -272,6 +282,18 @@ impl Tx {
 
     /// Commits. `Unheard` means that the outcome is unknown; any other error means that the commit did not happen.
     pub async fn commit(self) -> Result<(), StoreError> {
+        let (wrote, full) = (self.wrote, self.full.clone());
+        let result = self.send_commit().await;
+        match &result {
+            Err(StoreError::Full(_)) => full.store(true, Ordering::Relaxed),
+            // A transaction that wrote nothing commits on a full disk too.
+            Ok(()) if wrote => full.store(false, Ordering::Relaxed),
+            _ => {}
+        }
+        result
+    }
+
+    async fn send_commit(self) -> Result<(), StoreError> {
         drop(self.held);
         if self.failed {
             return Err(lost());

@@ -11,7 +11,8 @@ use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Request, Response};
 use muster_api::{Code, Credential, Endpoint, Kind, Method, Problem};
 use muster_control::{
-    AnswerSlot, Authenticated, Command, Cx, Open, Platform, RateDecision, Result, Share, prepare_and_execute,
+    AnswerSlot, Authenticated, Command, Cx, Open, Opened, Platform, RateDecision, Result, Share,
+    prepare_and_execute,
 };
 
 use muster_model::token::{Secret, TokenKind};
@@ -22,6 +23,7 @@ use crate::bind::Handler;
 use crate::hosts::Hosts;
 use crate::input::{Input, correlation_id, drain, idempotency_key, if_match, read_json, too_many_large};
 use crate::listen::{Peer, RESERVE_TIMEOUT, Reserve};
+use crate::probes::Readiness;
 use crate::respond;
 use crate::schema::Schemas;
 use crate::websocket::Upgrade;
@@ -33,6 +35,7 @@ pub(crate) struct Server {
     pub(crate) hosts: Hosts,
     pub(crate) body_limit: usize,
     pub(crate) timeout: Duration,
+    pub(crate) readiness: Readiness,
 }
 
 fn header<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> {
@@ -158,7 +161,9 @@ impl Server {
         }
         let raw_query = parts.uri.query().unwrap_or_default();
         let timeout = if reserved { RESERVE_TIMEOUT.min(self.timeout) } else { self.timeout };
-        let body = self.read_body(endpoint, &parts.headers, body, (&actor, &share), timeout).await?;
+        // The slot of a large body is kept until the answer: the parsed body is in memory for as long.
+        let (body, _large) =
+            self.read_body(endpoint, &parts.headers, body, (&actor, &share), timeout).await?;
         // Counted only now: a body that never arrives must not hold a slot that others need.
         let _under_way = self.platform.limits.enter(&share).ok_or_else(|| {
             self.platform.metrics.rate_limited.inc();
@@ -285,14 +290,14 @@ impl Server {
         body: &mut Option<Body>,
         (actor, share): (&str, &Share),
         timeout: Duration,
-    ) -> Result<Value> {
+    ) -> Result<(Value, Option<Opened>)> {
         if endpoint.body.is_none() {
-            return Ok(Value::Null);
+            return Ok((Value::Null, None));
         }
         let memory = || self.platform.limits.open(actor, share, Open::LargeBody).ok_or_else(too_many_large);
         let body = read_json(headers, body, self.body_limit, timeout, memory).await?;
         self.schemas.check_body(endpoint, &body.value)?;
-        Ok(body.value)
+        Ok((body.value, body.held))
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, LazyLock};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use axum::body::{Body, Bytes};
 use http::header::{AUTHORIZATION, CONTENT_TYPE, HeaderValue};
@@ -11,6 +11,7 @@ use http::{Response, StatusCode};
 use muster_api::{Code, Problem};
 use muster_control::status::disk_fault;
 use muster_control::{AnswerSlot, Cx, RateDecision, Share};
+use tokio::sync::Mutex;
 
 use crate::listen::Peer;
 use crate::pipeline::Server;
@@ -36,16 +37,40 @@ pub(crate) async fn readyz(server: &Server, stopping: &AtomicBool) -> Response<B
     if stopping.load(Ordering::Relaxed) {
         return text(StatusCode::SERVICE_UNAVAILABLE, "text/plain; charset=utf-8", "stopping\n".to_owned());
     }
-    if let Some(why) = server.platform.options.data.as_deref().and_then(disk_fault) {
-        return text(StatusCode::SERVICE_UNAVAILABLE, "text/plain; charset=utf-8", format!("{why}\n"));
+    let (status, body) = match server.readiness.get(|| fault(server)).await {
+        None => (StatusCode::OK, "ready\n".to_owned()),
+        Some(why) => (StatusCode::SERVICE_UNAVAILABLE, format!("{why}\n")),
+    };
+    text(status, "text/plain; charset=utf-8", body)
+}
+
+/// Returns why the server cannot take requests.
+async fn fault(server: &Server) -> Option<String> {
+    if let Some(why) = disk_fault(&server.platform) {
+        return Some(why);
     }
-    match server.platform.store.ping().await {
-        Ok(()) => text(StatusCode::OK, "text/plain; charset=utf-8", "ready\n".to_owned()),
-        Err(_) => text(
-            StatusCode::SERVICE_UNAVAILABLE,
-            "text/plain; charset=utf-8",
-            "the database does not answer\n".to_owned(),
-        ),
+    server.platform.store.ping().await.err().map(|_| "the database does not answer".to_owned())
+}
+
+/// A readiness result is reused for so long.
+const READINESS_LASTS: Duration = Duration::from_secs(1);
+
+/// The last readiness result. Any caller may ask, without a credential and at any rate, and each check costs a query.
+#[derive(Debug, Default)]
+pub(crate) struct Readiness(Mutex<Option<(Instant, Option<String>)>>);
+
+impl Readiness {
+    /// Returns the last result, or a new one when that is too old. Concurrent callers wait for one check.
+    async fn get<F: Future<Output = Option<String>>>(&self, check: impl FnOnce() -> F) -> Option<String> {
+        let mut last = self.0.lock().await;
+        if let Some((at, fault)) = &*last
+            && at.elapsed() < READINESS_LASTS
+        {
+            return fault.clone();
+        }
+        let fault = check().await;
+        *last = Some((Instant::now(), fault.clone()));
+        fault
     }
 }
 
@@ -107,5 +132,28 @@ fn hurried(server: &Arc<Server>, request: &Parts) -> Option<Response<Body>> {
                 Problem::new(Code::RateLimited, "too many requests from this address; wait and repeat");
             Some(respond::problem(problem, &server.correlation(&request.headers)))
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use super::Readiness;
+
+    #[tokio::test]
+    async fn a_flood_of_probes_is_one_check_a_second() {
+        let (readiness, checks) = (Readiness::default(), AtomicUsize::new(0));
+        let check = async || {
+            checks.fetch_add(1, Ordering::Relaxed);
+            tokio::task::yield_now().await;
+            Some("full".to_owned())
+        };
+        let probes = (0..1_000).map(|_| readiness.get(check));
+        for answer in futures::future::join_all(probes).await {
+            assert_eq!(answer.as_deref(), Some("full"));
+        }
+        // More than one only where the thousand probes take longer than a second.
+        assert!(checks.load(Ordering::Relaxed) < 10, "{checks:?}");
     }
 }

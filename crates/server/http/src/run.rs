@@ -263,6 +263,7 @@ pub async fn start(settings: &Settings, env: Env) -> Result<Running, StartError>
         hosts: Hosts::new(address, settings.text("http.hosts")),
         body_limit: settings.parsed("http.body_limit_bytes")?,
         timeout,
+        readiness: probes::Readiness::default(),
     });
     let (stop, stopped) = watch::channel(false);
     let mut tasks = JoinSet::new();

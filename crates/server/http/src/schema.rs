@@ -110,11 +110,50 @@ impl Schemas {
         if let Some(pointer) = nul(value, at.to_owned()) {
             errors.push(FieldError { pointer, detail: "the character U+0000 cannot be stored".to_owned() });
         }
+        if let Some(pointer) =
+            self.fraction(&self.document["components"]["schemas"][name], value, at.to_owned())
+        {
+            let detail = "write a whole number without a fraction: 1, not 1.0".to_owned();
+            errors.push(FieldError { pointer, detail });
+        }
         let Some(first) = errors.first() else { return Ok(()) };
         let more = if errors.len() > 1 { format!(" (and {} more)", errors.len() - 1) } else { String::new() };
         let place = if first.pointer.is_empty() { "the body" } else { &first.pointer };
         let detail = format!("{place}: {}{more}", first.detail);
         Err(Problem::new(Code::InvalidRequest, detail).with_errors(errors))
+    }
+
+    /// Returns the location of the first number such as 1.0 in the place of an integer: JSON Schema takes it for one, and the types
+    /// of the API do not.
+    fn fraction(&self, schema: &Value, value: &Value, at: String) -> Option<String> {
+        if let Some(name) =
+            schema["$ref"].as_str().and_then(|path| path.strip_prefix("#/components/schemas/"))
+        {
+            return self.fraction(&self.document["components"]["schemas"][name], value, at);
+        }
+        for choice in ["oneOf", "anyOf", "allOf"].iter().filter_map(|word| schema[word].as_array()).flatten()
+        {
+            if let Some(found) = self.fraction(choice, value, at.clone()) {
+                return Some(found);
+            }
+        }
+        match value {
+            Value::Number(number) if number.is_f64() => {
+                let is_integer = |kind: &Value| kind == "integer";
+                let kind = &schema["type"];
+                (is_integer(kind) || kind.as_array().is_some_and(|kinds| kinds.iter().any(is_integer)))
+                    .then_some(at)
+            }
+            Value::Array(items) => items
+                .iter()
+                .enumerate()
+                .find_map(|(index, item)| self.fraction(&schema["items"], item, format!("{at}/{index}"))),
+            Value::Object(members) => members.iter().find_map(|(key, item)| {
+                let of_member = schema["properties"].get(key).unwrap_or(&schema["additionalProperties"]);
+                self.fraction(of_member, item, format!("{at}/{key}"))
+            }),
+            _ => None,
+        }
     }
 }
 
@@ -154,5 +193,25 @@ mod tests {
             }
         }
         assert!(Schemas::public().check("NoSuchName", &json!(1), "").is_ok());
+    }
+
+    #[test]
+    fn a_number_with_a_fraction_in_the_place_of_an_integer_is_refused_by_its_field() {
+        let schemas = Schemas::public();
+        let check = |body: Value| schemas.check("AllocationCreate", &body, "");
+        check(json!({"name": "a", "gpus": 1})).unwrap();
+        let refused = check(json!({"name": "a", "gpus": 1.0})).unwrap_err();
+        assert_eq!(refused.errors[0].pointer, "/gpus", "{refused:?}");
+    }
+
+    #[test]
+    fn display_names_have_no_control_characters() {
+        let check = |name: &str| {
+            Schemas::public().check("TenantCreate", &json!({"slug": "acme", "display_name": name}), "")
+        };
+        check("Ärzte für GPUs ✓").unwrap();
+        for name in ["a\u{1b}[31m", "a\nb", "a\n", "a\u{85}b", "\u{7f}"] {
+            assert_eq!(check(name).unwrap_err().errors[0].pointer, "/display_name", "{name:?}");
+        }
     }
 }

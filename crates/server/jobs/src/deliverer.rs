@@ -1,6 +1,6 @@
 //! Webhook deliverer: pushes events in order, signed and with retries. One deliverer per database, by lease.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -77,7 +77,9 @@ async fn deliver_due(
     extended: &mut Instant,
 ) -> Result<(), StoreError> {
     let mut turns = FuturesUnordered::new();
-    let mut served: HashSet<Option<TenantId>> = HashSet::new();
+    // Tenants that are being served, or rest until a time after a turn without progress. A round ends when every turn has ended, and
+    // a slow receiver can keep it open for ever, so a rest must end within the round.
+    let mut served: HashMap<Option<TenantId>, Option<Instant>> = HashMap::new();
     loop {
         // This loop runs at least once per `LOOK`, however slow the receivers are.
         if extended.elapsed() >= EXTEND {
@@ -86,12 +88,14 @@ async fn deliver_due(
             tx.commit().await?;
             *extended = Instant::now();
         }
+        let now = Instant::now();
+        served.retain(|_, rests_until| rests_until.is_none_or(|until| now < until));
         let (newest, _) = platform.store.event_stream_head(Scope::Platform).await?;
         let due = platform.store.webhook_due(platform.env.now(), newest, 256).await?;
         let mut waiting: Vec<(Option<TenantId>, Vec<Webhook>)> = Vec::new();
         for webhook in due {
             let tenant = webhook.scope.tenant();
-            if served.contains(&tenant) {
+            if served.contains_key(&tenant) {
                 continue;
             }
             match waiting.iter_mut().find(|(other, _)| *other == tenant) {
@@ -104,7 +108,7 @@ async fn deliver_due(
             false => TENANTS_AT_ONCE.saturating_sub(turns.len()),
         };
         for (tenant, webhooks) in waiting.into_iter().take(room) {
-            served.insert(tenant);
+            served.insert(tenant, None);
             turns.push(deliver_turn(platform, client, tenant, webhooks));
         }
         let ended = match tokio::time::timeout(LOOK, turns.next()).await {
@@ -115,8 +119,8 @@ async fn deliver_due(
         };
         match ended {
             (tenant, Ok(true)) => drop(served.remove(&tenant)),
-            // None of its webhooks can advance now; the next round retries.
-            (_, Ok(false)) => {}
+            // None of its webhooks can advance now.
+            (tenant, Ok(false)) => drop(served.insert(tenant, Some(Instant::now() + LOOK))),
             (_, Err(error)) => return Err(error),
         }
     }

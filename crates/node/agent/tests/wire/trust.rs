@@ -230,6 +230,26 @@ async fn a_verdict_is_found_out_once_for_each_digest_and_policy_also_across_star
     }
 }
 
+/// Attack: a project runs an image that another project of the node trusts, by its digest, and without a signature of its own.
+#[tokio::test]
+async fn one_digest_of_two_projects_on_a_node_is_judged_by_the_policy_of_each() {
+    let (server, machine, a) = scene().await;
+    let b = machine.env.id();
+    let image = image(&server);
+    let (publisher, other) = (PrivateKey::generate(), PrivateKey::generate());
+    sign(&server, &image, &publisher);
+    let running = machine.start();
+    reported(&server, vec![prepare(&machine, a), prepare(&machine, b)]).await;
+    let ours = trust("project-a", vec![key("k1", &publisher, false)]);
+    let theirs = trust("project-b", vec![key("k1", &other, false)]);
+    for _ in 0..2 {
+        assert_eq!(made(&server, &machine, a, &image, ours.clone()).await.ending, Ending::Done);
+        let (refused, why) = refusal(&made(&server, &machine, b, &image, theirs.clone()).await);
+        assert_eq!(refused, Some(Refusal::ArtifactUntrusted), "{why}");
+    }
+    kill(running).await;
+}
+
 /// Any user with push access can add bad signatures. They are sorted by digest, so the good one can be anywhere among them.
 #[tokio::test]
 async fn a_thousand_bad_signatures_keep_no_signed_image_from_running() {

@@ -33,6 +33,8 @@ const MANIFESTS: &str = "application/vnd.oci.image.manifest.v1+json, application
     application/vnd.docker.distribution.manifest.v2+json, application/vnd.docker.distribution.manifest.list.v2+json";
 /// Maximum number of manifests in an index.
 const MOST_MANIFESTS: usize = 64;
+/// Maximum size of all manifests of an index together: they are in memory until the last one is read.
+const MOST_MANIFEST_BYTES: usize = 8 << 20;
 /// Maximum number of redirects of a blob.
 const MOST_REDIRECTS: usize = 3;
 /// Download timeout of a blob: a terabyte at 100 MB/s.
@@ -250,7 +252,7 @@ pub(super) async fn reference(
     let source = ExternalSource { registry, repository: from.repository.clone(), secret_id };
     let mut caller = Caller::new(cx, scope, source.clone()).await?;
     let mut waiting = vec![digest];
-    let mut read: Vec<(Digest, Manifest, Vec<u8>)> = Vec::new();
+    let (mut read, mut size): (Vec<(Digest, Manifest, Vec<u8>)>, usize) = (Vec::new(), 0);
     while let Some(digest) = waiting.pop() {
         if read.iter().any(|(known, ..)| *known == digest) {
             continue;
@@ -259,6 +261,11 @@ pub(super) async fn reference(
             return Err(failed(format!("it references more than {MOST_MANIFESTS} manifests")));
         }
         let bytes = caller.document("manifests", &digest, MANIFESTS).await?;
+        size += bytes.len();
+        if size > MOST_MANIFEST_BYTES {
+            let most = MOST_MANIFEST_BYTES >> 20;
+            return Err(failed(format!("its manifests have more than {most} MiB together")));
+        }
         let manifest = Manifest::parse(&bytes, None).map_err(failed)?;
         waiting.extend(manifest.children.iter().map(|child| child.digest));
         read.push((digest, manifest, bytes));

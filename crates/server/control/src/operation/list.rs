@@ -1,15 +1,15 @@
 //! List operations, finished and unfinished.
 
+use futures::FutureExt as _;
 use muster_api::Problem;
 use muster_api::operation::{OperationListQuery, OperationPage};
 use muster_authz::Permission;
 use muster_db::OperationFilter;
 use muster_ids::{AllocationId, CellId, InstanceId, MemberId, NodeId, TypedId};
 use muster_model::Scope;
-use muster_model::operation::OperationState;
+use muster_model::operation::{Operation, OperationState};
 
 use super::view_for;
-use crate::refuse::refuse;
 use crate::{Answer, Cx, Result};
 
 /// Handles `operation_list`. Without a project it lists those of the whole platform.
@@ -40,8 +40,12 @@ pub async fn list(cx: &Cx, query: OperationListQuery) -> Result<Answer> {
     let list = format!("operations {project:?} {subject:?} {state:?}");
     let page = cx.page(&list, query.page_size, query.page_token.as_deref()).await?;
     let filter = OperationFilter { project, subject, state };
-    let mut items = cx.platform.store.operation_list(page, filter).await.map_err(refuse)?;
-    let next_page_token = cx.next_page(&list, page, &mut items, |operation| operation.id.uuid()).await?;
+    let store = &cx.platform.store;
+    let read = |page| store.operation_list(page, filter).boxed();
+    // The input is not in the response, but it is read with the operation, and an upgrade's holds a whole configuration.
+    let bytes = |operation: &Operation| serde_json::to_string(operation).map_or(0, |text| text.len());
+    let id = |operation: &Operation| operation.id.uuid();
+    let (items, next_page_token) = cx.read_page(&list, page, id, bytes, read).await?;
     Ok(Answer::new(&OperationPage {
         items: items.iter().map(|operation| view_for(cx.is_operator(), operation)).collect(),
         next_page_token,

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use crate::commit::target;
 use crate::entitlement::anywhere;
 use crate::pipeline::actor_of;
-use crate::token::{expiry, issuer, path, view};
+use crate::token::{expiry, hold_issuer, issuer, path, view};
 use crate::{Answer, Commit, Cx, Result};
 
 /// Maximum lifetime of an operator's token in seconds.
@@ -54,6 +54,7 @@ pub async fn mint(cx: &Cx, project: &str, body: OperatorTokenMint) -> Result<Com
         entry: entry(cx, &entitlement, named.clone(), &told),
         event: event(cx, &entitlement, subject.clone(), &told),
     });
+    let issued_with = cx.authenticated()?.token_id;
     let commit = Commit::new(scope, named, move |tx| {
         Box::pin(async move {
             // Locked until the commit: a concurrent revocation waits, and then finds the token and disables its account.
@@ -62,6 +63,7 @@ pub async fn mint(cx: &Cx, project: &str, body: OperatorTokenMint) -> Result<Com
             {
                 return Err(revoked(&found.app).into());
             }
+            hold_issuer(tx, issued_with).await?;
             tx.token_insert(&token, secret.hash()).await?;
             if let Some(Telling { id, chain, entry, event }) = there {
                 let entry = json!(entry).to_string();

@@ -11,7 +11,6 @@ use muster_model::{Record as _, Scope};
 use serde_json::json;
 
 use super::public_key::parse;
-use crate::refuse::refuse;
 use crate::{Answer, Commit, Cx, Result};
 
 /// Maximum number of keys per user: every node with a cell of the project receives them.
@@ -42,13 +41,7 @@ pub async fn create(cx: &Cx, project: &str, body: SshKeyCreate) -> Result<Commit
         None => None,
     };
     let user_id = owner(cx, scope, caller, &body).await?;
-    let (mine, all) = cx.platform.store.ssh_key_count(project_id, user_id).await.map_err(refuse)?;
-    if mine >= MOST_OF_PERSON {
-        return Err(too_many(if user_id == caller { "you have" } else { "this person has" }, mine));
-    }
-    if all >= KEYS_OF_PROJECT {
-        return Err(too_many("the project has", all));
-    }
+    let person = if user_id == caller { "you have" } else { "this person has" };
     let tenant_id = scope.tenant().ok_or_else(|| Problem::not_found("project"))?;
     let key = SshKey {
         id: cx.platform.env.id(),
@@ -69,6 +62,14 @@ pub async fn create(cx: &Cx, project: &str, body: SshKeyCreate) -> Result<Commit
                       "allocation_id": key.allocation_id, "expires_at": key.expires_at});
     let commit = Commit::new(scope, named, move |tx| {
         Box::pin(async move {
+            // Counted here: parallel requests would all find room before the first of them is carried out.
+            let (of_person, all) = tx.ssh_key_count(project_id, user_id).await?;
+            if of_person >= MOST_OF_PERSON {
+                return Err(too_many(person, of_person).into());
+            }
+            if all >= KEYS_OF_PROJECT {
+                return Err(too_many("the project has", all).into());
+            }
             tx.insert_record(&key).await?;
             tx.bump_desired_people(tenant_id).await?;
             Ok(Answer::new(&key))

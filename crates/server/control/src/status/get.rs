@@ -4,9 +4,10 @@ use std::path::Path;
 
 use jiff::SignedDuration;
 use muster_api::status::{Check, Replica, Status};
+use muster_db::Location;
 
 use crate::refuse::{Result, refuse};
-use crate::{Answer, Cx};
+use crate::{Answer, Cx, Platform};
 
 /// Time without a heartbeat after which a replica is not listed.
 const SILENT: SignedDuration = SignedDuration::from_secs(30);
@@ -16,12 +17,30 @@ const OUTBOX_LIMIT: i64 = 5_000;
 /// With less room than this the next write may fail.
 const LEAST_FREE_MIB: u64 = 4;
 
-/// Why nothing can be written in a folder: its disk is full.
-pub fn disk_fault(folder: &Path) -> Option<String> {
+/// Returns why nothing can be written: a disk is full.
+pub fn disk_fault(platform: &Platform) -> Option<String> {
+    let data = platform.options.data.as_deref().map(|folder| ("the data folder", folder));
+    // A database that is elsewhere has a disk of its own.
+    let file = match platform.store.location() {
+        Location::Sqlite(path) => {
+            let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+            Some(("the database", folder.unwrap_or(Path::new("."))))
+        }
+        Location::Postgres(_) => None,
+    };
+    let full = data.into_iter().chain(file).find_map(|(name, folder)| folder_fault(name, folder));
+    let refused = || {
+        let why = "the disk of the database is full: its last write failed; free some space";
+        platform.store.is_full().then(|| why.to_owned())
+    };
+    full.or_else(refused)
+}
+
+fn folder_fault(name: &str, folder: &Path) -> Option<String> {
     let system = rustix::fs::statvfs(folder).ok()?;
     let free = (u128::from(system.f_bavail) * u128::from(system.f_frsize)) >> 20;
     (free < u128::from(LEAST_FREE_MIB))
-        .then(|| format!("the disk of the data folder is full: {free} MiB are left; free some space"))
+        .then(|| format!("the disk of {name} is full: {free} MiB are left; free some space"))
 }
 
 /// Answers `status_get`.
@@ -34,7 +53,7 @@ pub async fn get(cx: &Cx) -> Result<Answer> {
     let mut versions: Vec<&str> = replicas.iter().map(|replica| replica.version.as_str()).collect();
     versions.sort_unstable();
     versions.dedup();
-    let full = cx.platform.options.data.as_deref().and_then(disk_fault);
+    let full = disk_fault(&cx.platform);
     let checks = vec![
         Check {
             name: "disk".to_owned(),
@@ -86,7 +105,7 @@ mod tests {
     #[test]
     fn a_disk_without_room_is_a_fault() {
         // The kernel says of its own file system that it has no room.
-        assert!(disk_fault(Path::new("/proc")).unwrap().contains("full"));
-        assert_eq!(disk_fault(&std::env::temp_dir()), None);
+        assert!(folder_fault("x", Path::new("/proc")).unwrap().contains("the disk of x is full"));
+        assert_eq!(folder_fault("x", &std::env::temp_dir()), None);
     }
 }

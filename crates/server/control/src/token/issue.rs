@@ -10,7 +10,7 @@ use muster_model::event::EventType;
 use muster_model::token::{Secret, Subject, Token, TokenKind};
 use serde_json::json;
 
-use super::{expiry, issuer, path, view};
+use super::{expiry, hold_issuer, issuer, path, view};
 use crate::commit::target;
 use crate::entitlement::not_minted_by_hand;
 use crate::{Answer, Commit, Cx, Result};
@@ -48,8 +48,10 @@ pub async fn issue(cx: &Cx, body: TokenIssue) -> Result<Commit> {
     };
     let told = json!({"name": token.name, "hint": token.hint, "expires_at": token.expires_at});
     let path = path(&token);
+    let issued_with = cx.authenticated()?.token_id;
     let commit = Commit::new(scope, target("token", token.id, &token.name), move |tx| {
         Box::pin(async move {
+            hold_issuer(tx, issued_with).await?;
             tx.token_insert(&token, secret.hash()).await?;
             Ok(Answer::new(&view(&token)).with_secret("secret", secret.reveal()))
         })

@@ -13,10 +13,12 @@ pub use revoke::revoke;
 pub use rotate::rotate;
 
 use jiff::{SignedDuration, Timestamp};
-use muster_api::token as api;
+use muster_api::{Code, Problem, token as api};
+use muster_db::{StoreError, Tx};
 use muster_ids::TokenId;
 use muster_model::token::{Subject, Token, TokenKind};
 
+use crate::commit::WriteError;
 use crate::{Cx, Result};
 
 /// Default lifetime of a token in seconds.
@@ -38,6 +40,15 @@ pub(crate) fn expiry(cx: &Cx, seconds: Option<u32>) -> Result<Timestamp> {
 pub(crate) fn issuer(cx: &Cx) -> Result<Option<TokenId>> {
     let actor = cx.authenticated()?;
     Ok((actor.token_kind != TokenKind::Session).then_some(actor.token_id))
+}
+
+/// Keeps the actor's token from being revoked until the commit. Every transaction that issues a token begins with it: a revoked
+/// token stays in the cache of other replicas for a while, and a revocation that it missed would not end what it issued.
+pub(crate) async fn hold_issuer(tx: &mut Tx, issued_with: TokenId) -> std::result::Result<(), WriteError> {
+    match tx.token_hold(issued_with).await {
+        Err(StoreError::Stale) => Err(Problem::new(Code::Unauthenticated, "the token was revoked").into()),
+        held => Ok(held?),
+    }
 }
 
 pub(crate) fn view(token: &Token) -> api::Token {

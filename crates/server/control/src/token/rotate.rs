@@ -9,7 +9,7 @@ use muster_model::event::EventType;
 use muster_model::token::{Secret, Subject, Token, TokenKind};
 use serde_json::json;
 
-use super::{expiry, issuer, path, view};
+use super::{expiry, hold_issuer, issuer, path, view};
 use crate::commit::target;
 use crate::entitlement::not_minted_by_hand;
 use crate::{Answer, Commit, Cx, Result};
@@ -57,8 +57,10 @@ pub async fn rotate(cx: &Cx, reference: &str, body: TokenRotate) -> Result<Commi
     };
     let told = json!({"replaces": old.id, "old_ends_at": ends_at, "hint": fresh.hint, "expires_at": fresh.expires_at});
     let path = path(&fresh);
+    let issued_with = actor.token_id;
     let commit = Commit::new(scope, target("token", fresh.id, &fresh.name), move |tx| {
         Box::pin(async move {
+            hold_issuer(tx, issued_with).await?;
             tx.token_shorten(old.id, ends_at, old.version).await?;
             tx.token_insert(&fresh, secret.hash()).await?;
             Ok(Answer::new(&view(&fresh)).with_secret("secret", secret.reveal()))

@@ -59,18 +59,19 @@ impl Incoming {
         }
     }
 
-    /// Reads a whole manifest, up to a size limit. `memory` acquires a slot for a large one, or refuses.
+    /// Reads a whole manifest, up to a size limit. `memory` acquires a slot for a large one, or refuses; the slot is returned with
+    /// the manifest.
     pub(super) async fn whole(
         &self,
         most: usize,
         patience: Duration,
         memory: impl FnOnce() -> Result<Opened, Problem>,
-    ) -> Answered<Vec<u8>> {
+    ) -> Answered<(Vec<u8>, Option<Opened>)> {
         let mut body = self.0.lock().await;
         let invalid = |why: &str| Refusal::new(Code::ManifestInvalid, why);
         match tokio::time::timeout(patience, collect(&mut body, most, memory)).await {
             Err(_) => Err(invalid("the manifest did not arrive in time").with_status(408)),
-            Ok(Ok((bytes, _))) => Ok(bytes),
+            Ok(Ok(collected)) => Ok(collected),
             Ok(Err(problem)) => Err(match problem.code {
                 Problems::BodyTooLarge => {
                     invalid(&format!("a manifest can have at most {most} bytes")).with_status(413)

@@ -281,7 +281,7 @@ impl Registry {
                     let limits = &self.platform.limits;
                     limits.open(&asked.caller, &asked.share, Open::LargeBody).ok_or_else(too_many_large)
                 };
-                let manifest = asked.body.whole(LONGEST, asked.patience, memory).await?;
+                let (manifest, _large) = asked.body.whole(LONGEST, asked.patience, memory).await?;
                 let _in_flight = asked.enter()?;
                 route_of(&asked, manifest).await
             }

@@ -196,6 +196,29 @@ async fn heads_are_signed_with_a_key_outside_the_database_and_kept_where_the_ope
     kit.stop().await;
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn heads_are_posted_to_a_url_and_again_after_a_failure() {
+    let (url, received) = crate::webhook::receiver(1).await;
+    let settings = [("audit.heads_to", url.as_str()), ("audit.heads_every_seconds", "1")];
+    let kit = Kit::start_with(Database::sqlite(), 1, &settings).await;
+    kit.operator().post("/v1/tenants", json!({"slug": "acme"})).await.ok();
+    kit.sealed().await;
+    let head = kit.operator().get("/v1/audit/head?tenant=acme").await.ok().body;
+    let posted = until(async || {
+        let posts: Vec<String> =
+            received.lock().unwrap().iter().skip(1).map(|post| post.body.clone()).collect();
+        let lines = posts.iter().flat_map(|post| post.lines());
+        let mut heads = lines.map(|line| serde_json::from_str::<Value>(line).unwrap());
+        heads.find(|line| line["hash"] == head["hash"])
+    })
+    .await;
+    for member in ["chain", "sequence", "key_id"] {
+        assert_eq!(posted[member], head[member]);
+    }
+    assert!(posted["signature"].is_string(), "{posted:#}");
+    kit.stop().await;
+}
+
 /// Polls until there is a result, for at most half a minute.
 async fn until<T>(look: impl AsyncFn() -> Option<T>) -> T {
     for _ in 0..600 {

@@ -273,6 +273,37 @@ async fn what_a_token_makes_ends_with_it_at_the_latest() {
     }
 }
 
+/// Attack: a token that another replica revoked is in this one's cache for two seconds more. What it issued or rotated meanwhile
+/// would be revoked by nothing.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_revoked_token_that_is_still_cached_issues_nothing() {
+    for database in Database::both() {
+        let kit = Kit::start(database, 1).await;
+        let fixture = Fixture::build(&kit).await;
+        let admin = fixture.client(&kit, "tenant_admin");
+        let mine = admin.post("/v1/tokens", json!({"name": "mine"})).await.ok();
+        let me = admin.with_token(&mine.text_of("secret"));
+        let account = json!({"service_account": fixture.id("account_without_grant"), "name": "ci"});
+        let ours = me.post("/v1/tokens", account.clone()).await.ok();
+        let count = async || admin.get("/v1/tokens").await.ok().body["items"].as_array().unwrap().len();
+        let before = count().await;
+        me.get("/v1/whoami").await.ok();
+        // As another replica does it: this server's cache is not cleared.
+        let mut tx = kit.store().begin().await.unwrap();
+        tx.token_revoke(mine.text_of("id").parse().unwrap(), jiff::Timestamp::now()).await.unwrap();
+        tx.commit().await.unwrap();
+        me.post("/v1/tokens", json!({"name": "child"})).await.refused(401, "unauthenticated");
+        me.post("/v1/tokens", account).await.refused(401, "unauthenticated");
+        for token in [&mine, &ours] {
+            let path = format!("/v1/tokens/{}/rotate", token.text_of("id"));
+            let answer = me.post(&path, json!({})).await;
+            assert!(answer.status == 401 || answer.status == 409, "{}: {}", answer.status, answer.text);
+        }
+        assert_eq!(count().await, before, "nothing was issued");
+        kit.stop().await;
+    }
+}
+
 /// Logs in; returns the cookie and the CSRF token.
 async fn session(client: &Client, tenant: &str, email: &str, password: &str) -> (String, String) {
     let login = json!({"method": "password", "tenant": tenant, "email": email, "password": password});

@@ -7,6 +7,8 @@ use reqwest::Method;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
+use crate::registry::{Image, Remote};
+
 fn names(answer: &muster_testkit::Answer, pointer: &str) {
     let errors = answer.body["errors"].as_array().cloned().unwrap_or_default();
     let found = errors.iter().any(|error| error["pointer"].as_str().unwrap_or_default() == pointer)
@@ -223,6 +225,15 @@ async fn the_character_nul_is_refused_wherever_it_stands() {
             let status = sent.await.unwrap().status().as_u16();
             assert!((400..500).contains(&status), "{path}: {status}");
         }
+        // In an annotation it is valid JSON, and PostgreSQL cannot store it.
+        let remote = Remote::new(&kit, 0, fixture.token("tenant_admin"), "acme.train/nul");
+        let mut image = Image::of("nul");
+        let mut manifest: serde_json::Value = serde_json::from_slice(&image.manifest).unwrap();
+        manifest["annotations"] = json!({"note": "a\u{0}b"});
+        image.manifest = manifest.to_string().into_bytes();
+        let pushed = remote.push("v1", &image).await;
+        let is_stored = kit.store().kind() == "sqlite" && pushed.status == 201;
+        assert!(is_stored || (400..500).contains(&pushed.status), "{}", pushed.status);
         kit.stop().await;
     }
 }

@@ -19,6 +19,7 @@ mod matrix_grants;
 mod metrics;
 mod node_wire;
 mod operate;
+mod operation;
 mod property;
 mod races;
 mod registry;

@@ -67,7 +67,17 @@ fn client_with(kit: &Kit, headers: &[(&'static str, String)]) -> Client {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn golden_access_by_credential() {
-    let (templates, fixture) = Templates::build(Database::sqlite()).await;
+    access_by_credential(Database::sqlite()).await;
+}
+
+/// The same file: the answers must not depend on the database.
+#[tokio::test(flavor = "multi_thread")]
+async fn golden_access_by_credential_on_postgres() {
+    access_by_credential(Database::postgres()).await;
+}
+
+async fn access_by_credential(database: Database) {
+    let (templates, fixture) = Templates::build(database).await;
     let kit = copy_of(&templates.holding).await;
     let credentials = obtain(&kit, &fixture).await;
     kit.sealed().await;
@@ -116,7 +126,13 @@ async fn golden_access_by_credential() {
 /// Nodes have their own listener, which does not serve the platform's API, regardless of the credential.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_node_certificate_opens_no_operation_of_the_platform() {
-    let (templates, fixture) = Templates::build(Database::sqlite()).await;
+    for database in Database::both() {
+        try_with_node_certificate(database).await;
+    }
+}
+
+async fn try_with_node_certificate(database: Database) {
+    let (templates, fixture) = Templates::build(database).await;
     let kit = copy_of(&templates.holding).await;
     let agent = Agent::start(&kit, 0).await;
     for operation in endpoints() {

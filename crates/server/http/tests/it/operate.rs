@@ -201,3 +201,40 @@ async fn the_thread_of_a_request_is_taken_over_and_returned() {
     assert_eq!(events.body["items"][0]["correlationid"], "my-thread");
     kit.stop().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_database_without_room_makes_a_server_unready_until_a_write_succeeds() {
+    let kit = Kit::start(Database::postgres(), 1).await;
+    let operator = kit.operator();
+    let becomes = async |word: &str| {
+        for _ in 0..300 {
+            if operator.with_token("").get("/readyz").await.text.contains(word) {
+                return;
+            }
+            tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+        }
+        panic!("it did not become {word}");
+    };
+    becomes("ready").await;
+    // Every write fails as on a full disk.
+    kit.store()
+        .sabotage(
+            "CREATE FUNCTION disk_full() RETURNS trigger LANGUAGE plpgsql AS $$
+             BEGIN RAISE EXCEPTION 'no space left on device' USING ERRCODE = '53100'; END $$;
+             DO $$ DECLARE name text; BEGIN
+                FOR name IN SELECT tablename FROM pg_tables WHERE schemaname = current_schema() LOOP
+                    EXECUTE format('CREATE TRIGGER full_disk BEFORE INSERT OR UPDATE ON %I EXECUTE FUNCTION disk_full()',
+                        name);
+                END LOOP;
+             END $$",
+        )
+        .await
+        .unwrap();
+    operator.post("/v1/tenants", json!({"slug": "acme"})).await.refused(507, "storage_full");
+    becomes("the disk of the database is full").await;
+    assert_eq!(operator.get("/v1/status").await.ok().body["healthy"], false);
+    kit.store().sabotage("DROP FUNCTION disk_full CASCADE").await.unwrap();
+    becomes("ready").await;
+    operator.post("/v1/tenants", json!({"slug": "acme"})).await.ok();
+    kit.stop().await;
+}

@@ -236,3 +236,31 @@ async fn large_bodies_that_do_not_end_take_a_few_places_of_their_share() {
     kit.operator().get("/v1/whoami").await.ok();
     kit.stop().await;
 }
+
+/// Attack: many valid large bodies whose commands wait, here for the database. Each keeps its parsed body in memory.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_large_body_counts_until_it_is_answered() {
+    let settings = [("limits.tenant_in_flight", "8")];
+    let kit = Kit::start_with(Database::sqlite(), 1, &settings).await;
+    let fixture = Fixture::build(&kit).await;
+    let admin = fixture.client(&kit, "tenant_admin");
+    // SQLite has one writer: no command is carried out until this transaction ends.
+    let blocker = kit.store().begin().await.unwrap();
+    let create = async |at: usize| {
+        // Spaces make it large.
+        let body = json!({"name": format!("p{at}")}).to_string() + &" ".repeat(20 << 10);
+        let request = admin.request(reqwest::Method::POST, "/v1/tenants/acme/projects");
+        let request = request.header("idempotency-key", format!("k{at}"));
+        admin.send(request.header("content-type", "application/json").body(body)).await
+    };
+    let waiting = futures::future::join_all((0..6).map(create));
+    let ended = async {
+        tokio::time::sleep(Duration::from_secs(2)).await;
+        blocker.rollback().await;
+    };
+    let (answers, ()) = tokio::join!(waiting, ended);
+    let statuses: Vec<u16> = answers.iter().map(|answer| answer.status).collect();
+    let refused = statuses.iter().filter(|status| **status == 429).count();
+    assert_eq!(refused, 4, "a quarter of eight are answered, the others are refused: {statuses:?}");
+    kit.stop().await;
+}

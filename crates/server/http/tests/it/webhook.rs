@@ -12,9 +12,9 @@ use tokio::net::TcpListener;
 
 /// A received request.
 #[derive(Debug, Clone)]
-struct Received {
+pub(crate) struct Received {
     head: String,
-    body: String,
+    pub(crate) body: String,
 }
 
 impl Received {
@@ -34,7 +34,12 @@ impl Received {
 }
 
 /// Starts a receiver that fails this many times first.
-async fn receiver(fail: usize) -> (String, Arc<Mutex<Vec<Received>>>) {
+pub(crate) async fn receiver(fail: usize) -> (String, Arc<Mutex<Vec<Received>>>) {
+    receiver_after(fail, Duration::ZERO).await
+}
+
+/// The same, with a delay before each answer.
+async fn receiver_after(fail: usize, delay: Duration) -> (String, Arc<Mutex<Vec<Received>>>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/hook", listener.local_addr().unwrap());
     let received: Arc<Mutex<Vec<Received>>> = Arc::default();
@@ -65,6 +70,7 @@ async fn receiver(fail: usize) -> (String, Arc<Mutex<Vec<Received>>>) {
             kept.lock().unwrap().push(Received { head, body });
             let status = if left > 0 { "500 Internal Server Error" } else { "204 No Content" };
             left = left.saturating_sub(1);
+            tokio::time::sleep(delay).await;
             let _ = stream
                 .write_all(
                     format!("HTTP/1.1 {status}\r\nconnection: close\r\ncontent-length: 0\r\n\r\n").as_bytes(),
@@ -271,5 +277,30 @@ async fn slow_receivers_of_one_tenant_hold_up_no_other_and_webhooks_are_counted(
         until(&received, at + 1).await;
     }
     assert!(started.elapsed() < Duration::from_secs(8), "it took {:?}", started.elapsed());
+    kit.stop().await;
+}
+
+/// Attack: the receiver of a tenant answers each delivery, but just before the timeout, so that its turn never ends. The webhook of
+/// another tenant, which failed once, must be tried again meanwhile.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_slow_receiver_that_answers_holds_up_no_retry_of_another_tenant() {
+    let kit = Kit::sqlite().await;
+    let fixture = Fixture::build(&kit).await;
+    let (admin, other) = (fixture.client(&kit, "tenant_admin"), fixture.client(&kit, "other_tenant_admin"));
+    let types = json!(["dev.muster.project.*"]);
+    let (slow, slowly) = receiver_after(0, Duration::from_secs(8)).await;
+    let (failing, received) = receiver(1).await;
+    let hook = json!({"name": "slow", "tenant": "acme", "url": slow, "event_types": types});
+    admin.post("/v1/webhooks", hook).await.ok();
+    let hook = json!({"name": "failing", "tenant": "globex", "url": failing, "event_types": types});
+    other.post("/v1/webhooks", hook).await.ok();
+    for at in 0..8 {
+        admin.post("/v1/tenants/acme/projects", json!({"name": format!("slow{at}")})).await.ok();
+    }
+    until(&slowly, 1).await;
+    other.post("/v1/tenants/globex/projects", json!({"name": "fails-once"})).await.ok();
+    // Once, and again after a second; the slow receiver is busy for a minute.
+    until(&received, 2).await;
+    assert!(slowly.lock().unwrap().len() < 8, "the slow receiver was not slow");
     kit.stop().await;
 }

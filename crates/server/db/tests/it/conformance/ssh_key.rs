@@ -12,6 +12,7 @@ use crate::made::{self, at, fleet, is_conflict, is_gone, put, same};
 on_both![
     a_key_needs_its_project_and_its_owner,
     a_persons_keys_differ_in_name_and_in_substance,
+    keys_are_counted_by_one_transaction_at_a_time,
     a_cell_gets_the_keys_of_those_who_may_work_in_its_project,
     a_key_ends_with_its_owners_place_in_the_project,
     whoever_may_only_look_does_not_get_in,
@@ -110,6 +111,26 @@ async fn a_key_needs_its_project_and_its_owner(store: Store) {
     let nobody = made::user(Some(&place.tenant), "nobody@acme.example");
     is_gone(insert(&store, &key(&place.project, &nobody, "laptop")).await);
     is_gone(insert(&store, &key(&made::project(&place.tenant, "never-made"), &ada, "laptop")).await);
+}
+
+async fn keys_are_counted_by_one_transaction_at_a_time(store: Store) {
+    let place = place(&store).await;
+    let (ada, _) = person(&store, &place, "ada@acme.example", None).await;
+    let (bob, _) = person(&store, &place, "bob@acme.example", None).await;
+    added(&store, &place.project, &ada, "laptop").await;
+    added(&store, &place.project, &bob, "laptop").await;
+    let mut first = store.begin().await.unwrap();
+    assert_eq!(first.ssh_key_count(place.project.id, ada.id).await.unwrap(), (1, 2));
+    let (other, project, user) = (store.clone(), place.project.id, ada.id);
+    let second =
+        tokio::spawn(async move { put(&other, async |tx| tx.ssh_key_count(project, user).await).await });
+    for _ in 0..20 {
+        assert!(!second.is_finished(), "it did not wait");
+        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+    }
+    first.insert_record(&key(&place.project, &ada, "desktop")).await.unwrap();
+    first.commit().await.unwrap();
+    assert_eq!(second.await.unwrap().unwrap(), (2, 3));
 }
 
 async fn a_persons_keys_differ_in_name_and_in_substance(store: Store) {

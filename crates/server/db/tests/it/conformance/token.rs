@@ -15,6 +15,9 @@ on_both![
     a_token_is_revoked_once,
     everything_a_person_holds_is_revoked_together,
     what_a_token_issued_is_revoked_with_it,
+    a_revoked_token_issues_nothing,
+    a_revocation_waits_for_what_the_token_is_issuing,
+    an_issue_waits_for_the_revocation_of_its_token,
     last_use_only_moves_forward,
     tokens_go_with_their_subjects,
 ];
@@ -187,6 +190,74 @@ async fn what_a_token_issued_is_revoked_with_it(store: Store) {
     let revoke = put(&store, async |tx| tx.token_revoke_of_user(place.ada.id, made::at(9)).await).await;
     assert_eq!(revoke.unwrap(), 2);
     assert!(stored(&store, &issued).await.revoked_at.is_some());
+}
+
+async fn a_revoked_token_issues_nothing(store: Store) {
+    let place = place(&store).await;
+    let parent = made::token(Subject::User(place.ada.id));
+    let child = Token { parent_id: Some(parent.id), ..made::token(Subject::User(place.ada.id)) };
+    // Its issuer was removed with its subject, which does not end it.
+    let other = Token { parent_id: Some(made::id()), ..made::token(Subject::User(place.operator.id)) };
+    issue(&store, &[&parent, &child, &other]).await.unwrap();
+    let hold = async |token: &Token| put(&store, async |tx| tx.token_hold(token.id).await).await;
+    for token in [&parent, &child, &other] {
+        hold(token).await.unwrap();
+    }
+    put(&store, async |tx| tx.token_revoke(parent.id, made::at(9)).await).await.unwrap();
+    for token in [&parent, &child, &made::token(Subject::User(place.ada.id))] {
+        made::is_stale(hold(token).await);
+    }
+    hold(&other).await.unwrap();
+}
+
+/// Waits a while, and asserts that the task does not end.
+async fn assert_waits<T>(task: &tokio::task::JoinHandle<T>) {
+    for _ in 0..20 {
+        assert!(!task.is_finished(), "it did not wait");
+        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+    }
+}
+
+/// Each kind of revocation begins while a grandchild of the revoked token is issued, and ends that one too.
+async fn a_revocation_waits_for_what_the_token_is_issuing(store: Store) {
+    let place = place(&store).await;
+    for is_of_user in [false, true] {
+        let parent = made::token(Subject::User(place.ada.id));
+        let child =
+            Token { parent_id: Some(parent.id), ..made::token(Subject::ServiceAccount(place.account.id)) };
+        let grandchild =
+            Token { parent_id: Some(child.id), ..made::token(Subject::ServiceAccount(place.account.id)) };
+        issue(&store, &[&parent, &child]).await.unwrap();
+        let mut issuing = store.begin().await.unwrap();
+        issuing.token_hold(child.id).await.unwrap();
+        let (other, root, ada) = (store.clone(), parent.id, place.ada.id);
+        let revoking = tokio::spawn(async move {
+            put(&other, async |tx| match is_of_user {
+                false => tx.token_revoke(root, made::at(9)).await.map(|issued| issued + 1),
+                true => tx.token_revoke_of_user(ada, made::at(9)).await,
+            })
+            .await
+        });
+        assert_waits(&revoking).await;
+        issuing.token_insert(&grandchild, made::hash(&grandchild)).await.unwrap();
+        issuing.commit().await.unwrap();
+        assert_eq!(revoking.await.unwrap().unwrap(), 3);
+        assert!(stored(&store, &grandchild).await.revoked_at.is_some(), "it outlived what issued it");
+    }
+}
+
+async fn an_issue_waits_for_the_revocation_of_its_token(store: Store) {
+    let place = place(&store).await;
+    let parent = made::token(Subject::User(place.ada.id));
+    let child = Token { parent_id: Some(parent.id), ..made::token(Subject::User(place.ada.id)) };
+    issue(&store, &[&parent, &child]).await.unwrap();
+    let mut revoking = store.begin().await.unwrap();
+    revoking.token_revoke(parent.id, made::at(9)).await.unwrap();
+    let other = store.clone();
+    let issuing = tokio::spawn(async move { put(&other, async |tx| tx.token_hold(child.id).await).await });
+    assert_waits(&issuing).await;
+    revoking.commit().await.unwrap();
+    made::is_stale(issuing.await.unwrap());
 }
 
 async fn last_use_only_moves_forward(store: Store) {

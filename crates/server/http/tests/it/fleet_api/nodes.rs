@@ -1,6 +1,6 @@
 //! Nodes: enrolment, approval, cordons, lists.
 
-use muster_ids::Env;
+use muster_ids::{Env, NodeId};
 use muster_model::node::Capacity;
 use muster_model::token::Secret;
 use muster_testkit::{Answer, Database, Fixture, Kit};
@@ -200,4 +200,29 @@ async fn nodes_are_listed_by_state_and_label_and_found_by_name_or_id() {
         assert_eq!((counts.len(), ready.nodes, ready.gpus, ready.gpus_free), (2, 1, 1, 1));
         kit.stop().await;
     }
+}
+
+/// Callers without the permission learn nothing about which nodes there are: the answer for an absent one is the same.
+#[tokio::test(flavor = "multi_thread")]
+async fn outsiders_are_refused_alike_for_nodes_that_exist_and_that_do_not() {
+    let kit = Kit::sqlite().await;
+    let fixture = Fixture::build(&kit).await;
+    let known = machine(&kit, "machine", 1).await.to_string();
+    let absent = Env::system().id::<NodeId>().to_string();
+    for actor in ["tenant_admin", "project_admin", "viewer", "other_tenant_admin"] {
+        let client = fixture.client(&kit, actor);
+        for action in ["drain", "audit", "retire"] {
+            let mut answers = Vec::new();
+            for node in [known.as_str(), absent.as_str(), "no-such-name"] {
+                let refused = client.post(&format!("/v1/nodes/{node}/{action}"), json!({})).await;
+                let mut body = refused.refused(403, "permission_denied").body;
+                for differs in ["correlation_id", "instance"] {
+                    body.as_object_mut().unwrap().remove(differs);
+                }
+                answers.push(body.to_string().replace(node, "NODE"));
+            }
+            assert!(answers.iter().all(|answer| *answer == answers[0]), "{actor}: {action}: {answers:#?}");
+        }
+    }
+    kit.stop().await;
 }

@@ -292,3 +292,26 @@ async fn content_that_many_ask_for_at_once_is_downloaded_once() {
     assert_eq!(registry.times(&path), 1);
     site.kit.stop().await;
 }
+
+/// Attack: an index of the most manifests, each of the largest size, which would take hundreds of megabytes in one request.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_manifests_of_an_external_index_are_bounded_together() {
+    let site = Site::new(Database::sqlite()).await;
+    let registry = Elsewhere::start().await;
+    let mut children = Vec::new();
+    for at in 0..5 {
+        let mut manifest = Image::of(&format!("large{at}")).manifest;
+        manifest.resize(2 << 20, b' ');
+        registry.say(&format!("/v2/library/app/manifests/{}", digest(&manifest)), &manifest);
+        children.push(descriptor(MANIFEST, &manifest));
+    }
+    let index = json!({"schemaVersion": 2, "mediaType": "application/vnd.oci.image.index.v1+json",
+                       "manifests": children});
+    let index = index.to_string().into_bytes();
+    registry.say(&format!("/v2/library/app/manifests/{}", digest(&index)), &index);
+    let refused = site.publish(&site.admin, &registry.host, &digest(&index), None).await;
+    let refused = refused.refused(502, "external_registry");
+    assert!(refused.text_of("detail").contains("8 MiB"), "{}", refused.text);
+    assert_eq!(registry.times(""), 5, "it stops at the manifest that is too much");
+    site.kit.stop().await;
+}
