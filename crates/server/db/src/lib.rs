@@ -7,6 +7,7 @@
 mod error;
 #[cfg_attr(not(feature = "test-api"), path = "faultless.rs")]
 mod fault;
+mod migrations;
 mod open;
 mod sql;
 mod tx;
@@ -88,12 +89,13 @@ pub use manifest::{ManifestContent, REFERRERS_BYTES, Referrer};
 pub use member::{MemberCount, MemberFilter, MemberPlace};
 #[cfg(feature = "test-api")]
 pub use meter::Meter;
+#[cfg(feature = "test-api")]
+pub use migrations::migrations_digest;
+pub use migrations::newest_migration;
 pub use network::NetworkNeighbour;
 pub use node::{Heard, Joining, KeyHash, NodeCount, Standing};
 pub use observation::{CellReport, HealthCounts, StaleCounts};
-#[cfg(feature = "test-api")]
-pub use open::migrations_digest;
-pub use open::{Location, newest_migration};
+pub use open::Location;
 pub use operation::{OperationChild, OperationFilter};
 pub use presence::Presence;
 pub use project::ProjectsOf;

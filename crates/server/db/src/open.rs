@@ -6,56 +6,16 @@ use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use sqlx::migrate::{Migrate, MigrateError, Migration, MigrationType, Migrator};
+use sqlx::migrate::{Migrate, MigrateError, Migrator};
 use sqlx::postgres::{PgConnectOptions, PgListener, PgPoolOptions};
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous};
 use sqlx::{ConnectOptions as _, Connection as _, Executor as _, SqlSafeStr as _};
 
 use crate::fault::Faults;
 use crate::meter::Meter;
+use crate::migrations::{newest_migration, postgres_migrator, sqlite_migrator};
 use crate::writer::Writer;
 use crate::{Backend, Result, Store, StoreError};
-
-/// The migrations in order: number, name, PostgreSQL text, SQLite text. A released migration never changes.
-const MIGRATIONS: &[(i64, &str, &str, &str)] = &[
-    (
-        1,
-        "foundation",
-        include_str!("../migrations/postgres/0001_foundation.sql"),
-        include_str!("../migrations/sqlite/0001_foundation.sql"),
-    ),
-    (
-        2,
-        "fleet",
-        include_str!("../migrations/postgres/0002_fleet.sql"),
-        include_str!("../migrations/sqlite/0002_fleet.sql"),
-    ),
-    (
-        3,
-        "cells",
-        include_str!("../migrations/postgres/0003_cells.sql"),
-        include_str!("../migrations/sqlite/0003_cells.sql"),
-    ),
-    (
-        4,
-        "artifacts",
-        include_str!("../migrations/postgres/0004_artifacts.sql"),
-        include_str!("../migrations/sqlite/0004_artifacts.sql"),
-    ),
-    (
-        5,
-        "apps",
-        include_str!("../migrations/postgres/0005_apps.sql"),
-        include_str!("../migrations/sqlite/0005_apps.sql"),
-    ),
-];
-
-fn migrator(texts: fn(&(i64, &'static str, &'static str, &'static str)) -> &'static str) -> Migrator {
-    let migration = |entry: &(i64, &'static str, &'static str, &'static str)| {
-        Migration::new(entry.0, entry.1.into(), MigrationType::Simple, texts(entry).into_sql_str(), false)
-    };
-    Migrator::with_migrations(MIGRATIONS.iter().map(migration).collect())
-}
 
 /// The channel on which the sealer wakes the other replicas. Notifications carry no payload.
 const CHANNEL: &str = "muster_sealed";
@@ -78,23 +38,6 @@ impl Location {
             Location::Sqlite(PathBuf::from(text.strip_prefix("sqlite:").unwrap_or(text)))
         }
     }
-}
-
-/// Returns the newest migration that this binary knows.
-pub fn newest_migration() -> i64 {
-    MIGRATIONS.iter().map(|migration| migration.0).max().unwrap_or(0)
-}
-
-/// Returns a digest of all PostgreSQL migrations, which changes with any text. Tests name their template database after it.
-#[cfg(feature = "test-api")]
-pub fn migrations_digest() -> String {
-    use sha2::{Digest as _, Sha256};
-
-    let mut digest = Sha256::new();
-    for (number, name, text, _) in MIGRATIONS {
-        digest.update(format!("{number} {name} {}\n{text}", text.len()));
-    }
-    digest.finalize().iter().take(8).map(|byte| format!("{byte:02x}")).collect()
 }
 
 fn sqlite_options(path: &Path) -> SqliteConnectOptions {
@@ -203,7 +146,7 @@ async fn open_sqlite(path: &Path) -> Result<Backend> {
     })?;
     let options = sqlite_options(path).create_if_missing(true);
     let mut connection = options.connect().await?;
-    migrate(&migrator(|entry| entry.3), &mut connection).await?;
+    migrate(&sqlite_migrator(), &mut connection).await?;
     let read = SqlitePoolOptions::new()
         .max_connections(4)
         .min_connections(1)
@@ -217,7 +160,7 @@ async fn open_sqlite(path: &Path) -> Result<Backend> {
 async fn open_postgres(url: &str, connections: u32) -> Result<Backend> {
     let options = PgConnectOptions::from_str(url)?.application_name("muster").disable_statement_logging();
     let mut connection = options.connect().await?;
-    migrate(&migrator(|entry| entry.2), &mut connection).await?;
+    migrate(&postgres_migrator(), &mut connection).await?;
     connection.close().await?;
     let pool = PgPoolOptions::new()
         .max_connections(connections)
