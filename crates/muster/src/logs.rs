@@ -7,10 +7,11 @@
 
 use std::io::{self, Write};
 use std::os::fd::AsFd;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use anyhow::Context as _;
 use muster_http::Settings;
+use parking_lot::Mutex;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use tracing_subscriber::EnvFilter;
 
@@ -84,7 +85,7 @@ impl<F: AsFd> Lines<F> {
     }
 
     fn put(&self, line: &[u8]) {
-        let mut lost = self.lost.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut lost = self.lost.lock();
         if lost.lines > 0 {
             let lines = lost.lines;
             let notice = match self.form {
@@ -152,7 +153,7 @@ mod tests {
         for _ in 0..1000 {
             lines.put(line.as_bytes());
         }
-        let lost = lines.lost.lock().unwrap().lines;
+        let lost = lines.lost.lock().lines;
         assert!((900..1000).contains(&lost), "{lost}");
         let mut read = vec![0; 64 << 10];
         let length = reader.read(&mut read).unwrap();
@@ -188,6 +189,6 @@ mod tests {
             tracing::error!("one");
             tracing::error!("two");
         });
-        assert_eq!(lines.lost.lock().unwrap().lines, 2);
+        assert_eq!(lines.lost.lock().lines, 2);
     }
 }

@@ -1,8 +1,9 @@
 //! Exponential backoff with jitter.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use rand::rngs::StdRng;
 use rand::{Rng as _, SeedableRng as _};
 
@@ -20,7 +21,7 @@ impl Chance {
 
     /// Returns a number in [0, 1).
     fn fraction(&self) -> f64 {
-        let mut source = self.0.lock().expect("no holder of this lock can panic");
+        let mut source = self.0.lock();
         (source.next_u64() >> 11) as f64 / (1_u64 << 53) as f64
     }
 

@@ -1,9 +1,10 @@
 //! A lease on one step: kept by heartbeats, and dropped immediately when it is lost.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use muster_sdk::types::{AdapterStep, AdapterStepHeartbeat};
+use parking_lot::Mutex;
 use serde::Serialize;
 use serde_json::{Value, json};
 use tokio::sync::watch;
@@ -75,7 +76,7 @@ impl Lease {
     }
 
     fn left(&self) -> Duration {
-        self.life().saturating_sub(self.kept_at.lock().expect("no holder of this lock can panic").elapsed())
+        self.life().saturating_sub(self.kept_at.lock().elapsed())
     }
 
     pub(crate) fn backoff(&self) -> Backoff {
@@ -129,7 +130,7 @@ impl Lease {
         let patience = self.left().min(self.life() / 6).max(Duration::from_millis(100));
         match tokio::time::timeout(patience, call).await {
             Ok(Ok(_)) => {
-                *self.kept_at.lock().expect("no holder of this lock can panic") = sent_at;
+                *self.kept_at.lock() = sent_at;
                 Beat::Kept
             }
             Ok(Err(error)) => match then(&error) {

@@ -1,8 +1,8 @@
 //! Client of the platform in one project: the few endpoints of the adapter contract, with a token that is kept fresh.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, RwLock};
 use std::time::Duration;
 
 use muster_sdk::types::{
@@ -10,6 +10,7 @@ use muster_sdk::types::{
     LeasedStep, RuntimeSecret, RuntimeSecretIssue, RuntimeSecretPage,
 };
 use muster_sdk::{Arguments, Connection, Error};
+use parking_lot::RwLock;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
@@ -70,7 +71,7 @@ impl Platform {
     }
 
     fn connection(&self) -> Connection {
-        self.connection.read().expect("no holder of this lock can panic").clone()
+        self.connection.read().clone()
     }
 
     /// Obtains a new token and uses it from now on. Returns its lifetime.
@@ -82,7 +83,7 @@ impl Platform {
     /// Renews; the caller holds the lock.
     async fn renew_held(&self) -> Result<Option<Duration>, StartError> {
         let fresh = self.credential.fresh(&self.options).await?;
-        *self.connection.write().expect("no holder of this lock can panic") = fresh.connection;
+        *self.connection.write() = fresh.connection;
         // After the connection: a reader of the new number must get the new token too.
         self.renewals.fetch_add(1, Ordering::SeqCst);
         Ok(fresh.life)

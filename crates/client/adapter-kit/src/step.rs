@@ -1,6 +1,6 @@
 //! Context of an adapter's method: the step, a snapshot of the instance, and actions in its cells.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -8,6 +8,7 @@ use muster_sdk::types::{
     AdapterStep, AdapterVerb, CellTask, CommandOrder, File, FilesOrder, LeasedStep, ProbeOrder, Ran,
     SecretFile, ServiceAction, ServiceOrder, Snapshot, SnapshotMember, TaskEffect,
 };
+use parking_lot::Mutex;
 use serde_json::{Map, Value, json};
 
 use crate::adapter::{Failure, shortened};
@@ -53,7 +54,7 @@ impl StepCx {
     /// Returns the actions recorded by a dry run, in order; empty for a step under a lease.
     pub fn rehearsed(&self) -> Vec<Value> {
         match &self.under {
-            Under::Dry(deeds) => deeds.lock().expect("no holder of this lock can panic").clone(),
+            Under::Dry(deeds) => deeds.lock().clone(),
             Under::Lease { .. } => Vec::new(),
         }
     }
@@ -126,7 +127,7 @@ impl StepCx {
     async fn say(&self, mut said: Value) {
         match &self.under {
             Under::Dry(deeds) => {
-                deeds.lock().expect("no holder of this lock can panic").push(json!({"progress": said}));
+                deeds.lock().push(json!({"progress": said}));
             }
             Under::Lease { lease, .. } => {
                 said["generation"] = json!(lease.generation);
@@ -236,7 +237,7 @@ impl StepCx {
         match &self.under {
             Under::Dry(deeds) => {
                 let deed = json!({"member": member.name, "component": member.component_key, "task": act});
-                deeds.lock().expect("no holder of this lock can panic").push(deed);
+                deeds.lock().push(deed);
                 Ok(nothing)
             }
             Under::Lease { lease, keys, leased_at } => {

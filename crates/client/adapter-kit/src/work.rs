@@ -1,7 +1,6 @@
 //! Actions in cells: each is a task with an idempotency key, so that a repeated step requests the same task.
 
 use std::collections::HashMap;
-use std::sync::Mutex;
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -9,6 +8,7 @@ use muster_sdk::types::{
     AdapterStep, AdapterTask, AdapterTaskCreate, AdapterTaskReason, AdapterTaskState, CellTask, MemberId,
     SnapshotMember, TaskEffect,
 };
+use parking_lot::Mutex;
 use sha2::{Digest as _, Sha256};
 
 use crate::adapter::{CELL_DEAD, Failure, MEMBER_STEP_RUNNING};
@@ -53,7 +53,7 @@ impl Keys {
             Memory::Once => format!("{what}-{digest}"),
             Memory::Fresh => format!("{what}-{digest}-g{generation}"),
         };
-        let mut seen = self.0.lock().expect("no holder of this lock can panic");
+        let mut seen = self.0.lock();
         let count = seen.entry(key.clone()).or_default();
         *count += 1;
         format!("{key}-{count}")

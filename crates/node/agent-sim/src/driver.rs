@@ -1,6 +1,6 @@
 //! The simulated driver: sandboxes are records in a file, and everything else is as on a real node.
 
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::BoxFuture;
@@ -10,6 +10,7 @@ use muster_agent::{AgentError, Folder};
 use muster_ids::{CellId, Env, TaskId};
 use muster_wire::cell::CellPlace;
 use muster_wire::task::{CellAct, Findings, Place, Refusal, TaskKind};
+use parking_lot::{Mutex, MutexGuard};
 
 use crate::faults::Faults;
 use crate::holdings::{Holdings, Plan};
@@ -50,7 +51,7 @@ impl Driver {
         let (node, folder, env) = (node.to_owned(), folder.clone(), env.clone());
         let driver = Self { node, folder, env, around, holdings: Mutex::default(), pulls: false };
         driver.catch_up(&holdings)?;
-        *driver.holdings.lock().expect("no holder of this lock can panic") = holdings;
+        *driver.holdings.lock() = holdings;
         Ok(driver)
     }
 
@@ -70,19 +71,19 @@ impl Driver {
 
     /// Lists every sandbox on the node.
     pub fn places(&self) -> Vec<Place> {
-        self.holdings.lock().expect("no holder of this lock can panic").places()
+        self.holdings.lock().places()
     }
 
     /// Reboots the machine: its sandboxes and the files of its cells stay, and nothing runs in them. Its agent must not be
     /// running.
     pub(crate) fn reboot(&self) -> Result<(), AgentError> {
-        let mut holdings = self.holdings.lock().expect("no holder of this lock can panic");
+        let mut holdings = self.holdings.lock();
         let next = holdings.rebooted();
         self.write(&mut holdings, next)
     }
 
     fn held_cells(&self) -> Vec<CellStatus> {
-        self.holdings.lock().expect("no holder of this lock can panic").observe()
+        self.holdings.lock().observe()
     }
 
     /// Lists the sandboxes.
@@ -98,7 +99,7 @@ impl Driver {
     fn execute(&self, order: &Order) -> Outcome {
         let Some(place) = &order.place else { return Ok(self.survey().map_err(Undone::from)) };
         self.reach(order.kind, Stage::Begin);
-        let mut holdings = self.holdings.lock().expect("no holder of this lock can panic");
+        let mut holdings = self.holdings.lock();
         self.catch_up(&holdings)?;
         let allocation = place.allocation_id;
         let told = match &order.given {
@@ -159,7 +160,7 @@ impl Driver {
         let Some((place, act)) = order.place.as_ref().zip(order.details.act.as_ref()) else {
             return Duration::ZERO;
         };
-        let holdings = self.holdings.lock().expect("no holder of this lock can panic");
+        let holdings = self.holdings.lock();
         let ran = |task: TaskId| {
             holdings.cell(place.allocation_id, &order.details).is_ok_and(|cell| cell.has_run(task))
         };
@@ -194,7 +195,7 @@ impl Driver {
         cell: CellId,
         plan: impl FnOnce(&Holdings, &Place) -> Plan,
     ) -> Result<bool, AgentError> {
-        let mut holdings = self.holdings.lock().expect("no holder of this lock can panic");
+        let mut holdings = self.holdings.lock();
         self.catch_up(&holdings)?;
         let Some(found) = holdings.cells().into_iter().find(|found| found.cell_id == cell) else {
             return Ok(false);
@@ -268,7 +269,7 @@ impl muster_agent::Driver for Driver {
     }
 
     fn cells(&self) -> Result<Vec<CellPlace>, AgentError> {
-        Ok(self.holdings.lock().expect("no holder of this lock can panic").cells())
+        Ok(self.holdings.lock().cells())
     }
 
     fn observe(self: Arc<Self>) -> BoxFuture<'static, Result<Vec<CellStatus>, AgentError>> {
@@ -279,11 +280,11 @@ impl muster_agent::Driver for Driver {
     }
 
     fn stop_self_fenced(&self) -> Result<Vec<(CellPlace, u32)>, AgentError> {
-        Ok(self.holdings.lock().expect("no holder of this lock can panic").stop_self_fenced())
+        Ok(self.holdings.lock().stop_self_fenced())
     }
 
     fn boot_id(&self) -> String {
-        let boots = self.holdings.lock().expect("no holder of this lock can panic").boots;
+        let boots = self.holdings.lock().boots;
         match boots {
             // The same id as in the simulated inventory.
             0 => format!("simulated-{}", self.node),
@@ -314,7 +315,7 @@ impl muster_agent::Driver for Driver {
 
     fn refused_stale(&self, order: &Order, why: &str) -> Result<(), AgentError> {
         let Some(place) = &order.place else { return Ok(()) };
-        let holdings = self.holdings.lock().expect("no holder of this lock can panic");
+        let holdings = self.holdings.lock();
         self.note(&holdings, Effect::RefusedStale, (order, place), why)
     }
 

@@ -1,9 +1,9 @@
 //! Injected faults and delays of a simulated node. All randomness comes from one seed.
 
-use std::sync::Mutex;
 use std::time::Duration;
 
 use muster_ids::{Entropy as _, SeededEntropy};
+use parking_lot::Mutex;
 use sha2::{Digest as _, Sha256};
 
 /// Kinds of faults and their rates.
@@ -45,12 +45,12 @@ impl Faults {
 
     /// Changes the failure rate of tasks.
     pub fn set_fail(&self, fail: f64) {
-        self.odds.lock().expect("no holder of this lock can panic").fail = fail;
+        self.odds.lock().fail = fail;
     }
 
     /// Changes whether the status of cells can be read.
     pub fn set_unobservable(&self, unobservable: bool) {
-        self.odds.lock().expect("no holder of this lock can panic").unobservable = unobservable;
+        self.odds.lock().unobservable = unobservable;
     }
 
     pub(crate) fn is_unobservable(&self) -> bool {
@@ -78,7 +78,7 @@ impl Faults {
     }
 
     fn odds(&self) -> Odds {
-        self.odds.lock().expect("no holder of this lock can panic").clone()
+        self.odds.lock().clone()
     }
 
     /// Returns a random number in [0, 1).

@@ -7,11 +7,11 @@ use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
 
 use jiff::Timestamp;
 use muster_agent::AgentError;
 use muster_ids::{AllocationId, CellId, TaskId};
+use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 
 /// Kind of an effect.
@@ -120,7 +120,7 @@ impl Journal {
             |why: &dyn std::fmt::Display| AgentError::file(&self.path, format!("a line is lost: {why}"));
         let mut text = serde_json::to_vec(line).map_err(|error| failed(&error))?;
         text.push(b'\n');
-        let mut open = self.open.lock().expect("no holder of this lock can panic");
+        let mut open = self.open.lock();
         open.file.write_all(&text).map_err(|error| failed(&error))?;
         open.last.insert(line.node.clone(), line.seq);
         Ok(())
@@ -128,6 +128,6 @@ impl Journal {
 
     /// Returns the last journalled effect of a node.
     pub(crate) fn last(&self, node: &str) -> u64 {
-        self.open.lock().expect("no holder of this lock can panic").last.get(node).copied().unwrap_or(0)
+        self.open.lock().last.get(node).copied().unwrap_or(0)
     }
 }

@@ -2,10 +2,11 @@
 //! loss.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use muster_agent::{CrashHook, PULL_POINTS, real};
 use muster_wire::task::TaskKind;
+use parking_lot::Mutex;
 
 /// Every crash point of the simulated driver. Tasks without an effect have only two.
 pub const KILL_POINTS: &[&str] = &[
@@ -68,7 +69,7 @@ impl KillPoints {
 
     /// Returns the hook for a real driver.
     pub fn hook(self: &Arc<Self>) -> CrashHook {
-        if self.0.lock().expect("no holder of this lock can panic").is_empty() {
+        if self.0.lock().is_empty() {
             return CrashHook::default();
         }
         let points = self.clone();
@@ -89,7 +90,7 @@ impl KillPoints {
     }
 
     fn is_due(&self, point: &str) -> bool {
-        let mut points = self.0.lock().expect("no holder of this lock can panic");
+        let mut points = self.0.lock();
         let Some(left) = points.get_mut(point) else { return false };
         *left -= 1;
         if *left == 0 {

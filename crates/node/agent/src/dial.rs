@@ -1,10 +1,11 @@
 //! Connects to the server. One per node, shared by its connections.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use hyper_util::rt::TokioIo;
 use muster_ids::Env;
+use parking_lot::Mutex;
 use rustls::ClientConfig;
 use tokio::net::TcpStream;
 use tokio::sync::watch;
@@ -41,13 +42,13 @@ impl Dial {
 
     /// Uses another certificate from now on.
     pub(crate) fn replace(&self, config: Arc<ClientConfig>) {
-        let mut held = self.config.lock().expect("no holder of this lock can panic");
+        let mut held = self.config.lock();
         *held = (held.0 + 1, config);
     }
 
     /// Returns the edition of the certificate in use.
     pub(crate) fn edition(&self) -> u64 {
-        self.config.lock().expect("no holder of this lock can panic").0
+        self.config.lock().0
     }
 
     /// Waits until the cable is cut; normally forever.
@@ -66,7 +67,7 @@ impl Dial {
     /// Connects to a replica other than the default one. It must present a certificate of the same authority.
     pub(crate) async fn connect_to(&self, address: &Address) -> Result<(Stream, u64), CallError> {
         let unreachable = |why: String| CallError::Unreachable(format!("{address}: {why}"));
-        let (edition, config) = self.config.lock().expect("no holder of this lock can panic").clone();
+        let (edition, config) = self.config.lock().clone();
         let name = address.server_name().map_err(|error| unreachable(error.to_string()))?;
         let connect = async {
             let stream = TcpStream::connect((address.host(), address.port())).await?;

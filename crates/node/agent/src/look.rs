@@ -24,7 +24,7 @@ pub(crate) async fn looking(node: &Running) -> Result<Infallible, AgentError> {
         let digest = inventory.hardware_digest();
         let mut backoff = Backoff::new(&node.env);
         // A hello in the meantime has already reported it.
-        while digest != *node.told_digest.lock().expect("no holder of this lock can panic") {
+        while digest != *node.told_digest.lock() {
             let session = node.session().await;
             let question = Changed { session, inventory: inventory.clone() };
             let answer = Link::new(&node.dial).call::<_, Noted>(paths::INVENTORY, &question, PATIENCE).await;
@@ -34,7 +34,7 @@ pub(crate) async fn looking(node: &Running) -> Result<Infallible, AgentError> {
                         needs_approval = noted.needs_approval,
                         "the machine's hardware has changed"
                     );
-                    *node.told_digest.lock().expect("no holder of this lock can panic") = digest.clone();
+                    *node.told_digest.lock() = digest.clone();
                 }
                 Err(error) if error.status() == Some(409) => node.session_lost(session),
                 Err(error) => {

@@ -1,9 +1,10 @@
 //! A running node: the state shared by its loops, each in a file of its own: poll, work, report, renew, look.
 
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use muster_ids::Env;
+use parking_lot::Mutex;
 use tokio::sync::{Notify, watch};
 
 use crate::AgentError;
@@ -128,7 +129,7 @@ impl Running {
 
     /// Queues a job; false for a task that is already held.
     pub(crate) fn queue(&self, job: Job) -> bool {
-        let added = self.lanes.lock().expect("no holder of this lock can panic").add(job);
+        let added = self.lanes.lock().add(job);
         self.queued.notify_one();
         added
     }
@@ -170,7 +171,7 @@ impl Running {
     pub(crate) async fn idle(&self) {
         loop {
             let settled = self.settled.notified();
-            let idle = self.lanes.lock().expect("no holder of this lock can panic").is_idle();
+            let idle = self.lanes.lock().is_idle();
             if idle && self.outbox.is_empty() {
                 return;
             }

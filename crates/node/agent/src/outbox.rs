@@ -1,10 +1,9 @@
 //! Reports that the server has not accepted yet. They need not survive the process: a restarted agent receives its tasks
 //! again, and finds their results by inspection.
 
-use std::sync::Mutex;
-
 use muster_ids::TaskId;
 use muster_wire::task::Report;
+use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 /// Reports, oldest first.
@@ -16,7 +15,7 @@ pub(crate) struct Outbox {
 
 impl Outbox {
     pub(crate) fn put(&self, report: Report) {
-        self.reports.lock().expect("no holder of this lock can panic").push(report);
+        self.reports.lock().push(report);
         self.arrived.notify_one();
     }
 
@@ -24,7 +23,7 @@ impl Outbox {
     pub(crate) async fn wait(&self, most: usize) -> Vec<Report> {
         loop {
             let shown: Vec<Report> = {
-                let reports = self.reports.lock().expect("no holder of this lock can panic");
+                let reports = self.reports.lock();
                 reports.iter().take(most).cloned().collect()
             };
             if !shown.is_empty() {
@@ -36,13 +35,10 @@ impl Outbox {
 
     /// Drops accepted reports.
     pub(crate) fn told(&self, tasks: &[TaskId]) {
-        self.reports
-            .lock()
-            .expect("no holder of this lock can panic")
-            .retain(|report| !tasks.contains(&report.task_id));
+        self.reports.lock().retain(|report| !tasks.contains(&report.task_id));
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.reports.lock().expect("no holder of this lock can panic").is_empty()
+        self.reports.lock().is_empty()
     }
 }

@@ -72,9 +72,9 @@ async fn take_up(node: &Running, link: &mut Link) -> Result<Option<Welcome>, Age
             }
         };
         crate::self_fencing::heard(node);
-        *node.told_digest.lock().expect("no holder of this lock can panic") = digest.clone();
+        *node.told_digest.lock() = digest.clone();
         // The server delivers tasks again that were not started, unless they were cancelled.
-        node.lanes.lock().expect("no holder of this lock can panic").forget_waiting();
+        node.lanes.lock().forget_waiting();
         if welcome.stale_allocations.is_empty() && welcome.stale_cells.is_empty() {
             return Ok(Some(welcome));
         }
@@ -190,7 +190,7 @@ impl Pages {
 
 /// Reports whether a response was recently too long.
 fn is_tasks_only(node: &Running) -> bool {
-    let until = *node.tasks_only_until.lock().expect("no holder of this lock can panic");
+    let until = *node.tasks_only_until.lock();
     until.is_some_and(|until| tokio::time::Instant::now() < until)
 }
 
@@ -241,7 +241,7 @@ async fn ask_for_work(
             Err(error @ CallError::TooLong) => {
                 tracing::error!(%error, "the desired state of this node is too long; requesting only tasks for a while");
                 let until = tokio::time::Instant::now() + TASKS_ONLY;
-                *node.tasks_only_until.lock().expect("no holder of this lock can panic") = Some(until);
+                *node.tasks_only_until.lock() = Some(until);
                 return Ok(());
             }
             // The lost response may have carried tasks. A new session requeues them.

@@ -29,7 +29,7 @@ pub(crate) fn check(identity: &Identity, now: Timestamp) -> Result<(), AgentErro
 }
 
 pub(crate) async fn renewing(node: &Running) -> Result<Infallible, AgentError> {
-    let identity = || node.identity.lock().expect("no holder of this lock can panic").clone();
+    let identity = || node.identity.lock().clone();
     let mut due = due_at(identity().validity()?);
     let mut backoff = Backoff::new(&node.env);
     loop {
@@ -72,7 +72,7 @@ fn take(node: &Running, present: Identity, renewed: Renewed) -> Result<Timestamp
     let due = due_at(next.validity()?);
     let asked = SignedDuration::from_secs(i64::try_from(renewed.renew_after_seconds).unwrap_or(i64::MAX));
     let asked = node.env.now().checked_add(asked).unwrap_or(due);
-    *node.identity.lock().expect("no holder of this lock can panic") = next;
+    *node.identity.lock() = next;
     node.dial.replace(config);
     Ok(due.min(asked))
 }

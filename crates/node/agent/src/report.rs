@@ -54,7 +54,7 @@ pub(crate) async fn reporting(node: &Running) -> Result<Infallible, AgentError> 
 fn told(node: &Running, reports: &[Report]) {
     let tasks: Vec<TaskId> = reports.iter().map(|report| report.task_id).collect();
     node.outbox.told(&tasks);
-    let mut lanes = node.lanes.lock().expect("no holder of this lock can panic");
+    let mut lanes = node.lanes.lock();
     tasks.into_iter().for_each(|task| lanes.release(task));
     drop(lanes);
     node.queued.notify_one();

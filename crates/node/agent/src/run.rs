@@ -58,7 +58,7 @@ async fn serve(agent: Agent, mut stop: watch::Receiver<bool>) -> Result<(), Agen
         }
     }
     tracing::info!("stopping: running tasks are finished and reported first");
-    node.lanes.lock().expect("no holder of this lock can panic").forget_waiting();
+    node.lanes.lock().forget_waiting();
     let finished = tokio::time::timeout(FINISH_WITHIN, select(Box::pin(node.idle()), service)).await;
     match finished {
         Ok(Either::Left(_)) => tracing::info!("stopped"),

@@ -19,14 +19,14 @@ use crate::provide::{Given, provide};
 pub(crate) async fn working(node: &Running) -> Infallible {
     let mut under_way = FuturesUnordered::new();
     loop {
-        for job in node.lanes.lock().expect("no holder of this lock can panic").begin() {
+        for job in node.lanes.lock().begin() {
             under_way.push(perform(node, job));
         }
         tokio::select! {
             Some((lane, report)) = under_way.next() => {
                 // Marked as unreported before the report is queued, so that no other job starts in between.
                 let task = report.as_ref().map(|report: &Report| report.task_id);
-                node.lanes.lock().expect("no holder of this lock can panic").end(lane, task);
+                node.lanes.lock().end(lane, task);
                 report.into_iter().for_each(|report| node.outbox.put(report));
                 node.settled.notify_one();
             }
@@ -52,7 +52,7 @@ async fn perform(node: &Running, job: Job) -> (Lane, Option<Report>) {
         Job::Task(task) if task.expires_at <= node.env.now() => {
             let (id, correlation_id) = (task.id, &task.correlation_id);
             tracing::warn!(task = %id, kind = ?task.kind, correlation_id, "expired before it was started; it is dropped");
-            node.lanes.lock().expect("no holder of this lock can panic").release(id);
+            node.lanes.lock().release(id);
             (lane, None)
         }
         Job::Task(task) => match outcome(node, &task).await {
@@ -61,7 +61,7 @@ async fn perform(node: &Running, job: Job) -> (Lane, Option<Report>) {
             Err(error) => {
                 let (id, correlation_id) = (task.id, &task.correlation_id);
                 tracing::error!(task = %id, kind = ?task.kind, correlation_id, %error, "the result of a task is unknown");
-                node.lanes.lock().expect("no holder of this lock can panic").release(id);
+                node.lanes.lock().release(id);
                 (lane, None)
             }
         },
@@ -105,7 +105,7 @@ fn admit(node: &Running, order: &Order, of_place: bool) -> Result<Result<(), Bar
     let there = node.driver.incarnation(place.allocation_id)?;
     let cell = order.details.cell.as_ref();
     let cell_there = cell.map(|cell| node.driver.cell_incarnation(cell.cell_id)).transpose()?.flatten();
-    let mut fences = node.fences.lock().expect("no holder of this lock can panic");
+    let mut fences = node.fences.lock();
     if of_place {
         let thing = Thing { id: &place.allocation_id, incarnation: place.incarnation };
         if let Err(barred) = fences.admit(order.kind.of_place(), thing, there, now)? {

@@ -5,7 +5,7 @@ use muster_wire::task::FilesOrder;
 use rustix::fs::{AtFlags, Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
 
-use crate::cells::{Cells, lock};
+use crate::cells::Cells;
 use crate::check;
 use crate::error::{CellError, CellResult, Doing, refused};
 use crate::file::{self, NewFile};
@@ -26,7 +26,7 @@ impl Cells {
         check::told(&order.secrets, secrets)?;
         // The lock keeps the cell from being destroyed and recreated meanwhile.
         let turn = self.turn(cell);
-        let _turn = lock(&turn);
+        let _turn = turn.lock();
         let record = self.running_as(cell, incarnation)?;
         let Some(init) = &record.init else { return Err(CellError::NoCell(cell)) };
         for path in &order.remove {

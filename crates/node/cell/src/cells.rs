@@ -2,10 +2,11 @@
 
 use std::collections::HashMap;
 use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use muster_ids::{AllocationId, CellId};
 use muster_wire::cell::{CellPlace, Root};
+use parking_lot::Mutex;
 
 use crate::cgroup::{GroupFindings, Layout, Limits};
 use crate::destroy::Reason;
@@ -207,7 +208,7 @@ impl Cells {
     /// Returns the cached record of a cell.
     pub(crate) fn record(&self, cell: CellId) -> CellResult<Arc<Record>> {
         // Locked during the read, so that a concurrent write is not hidden by a stale record.
-        let mut records = lock(&self.records);
+        let mut records = self.records.lock();
         if let Some(record) = records.get(&cell) {
             return Ok(Arc::clone(record));
         }
@@ -221,19 +222,19 @@ impl Cells {
         let place = self.place(record.cell_id);
         document::write(&place.trace, &record.trace())?;
         // Locked during the write, so that readers wait. If the write fails, the file on disk counts.
-        let mut records = lock(&self.records);
+        let mut records = self.records.lock();
         records.remove(&record.cell_id);
         place.write_record(record)
     }
 
     pub(crate) fn forget(&self, cell: CellId) {
-        lock(&self.records).remove(&cell);
+        self.records.lock().remove(&cell);
         self.memos.forget(cell);
     }
 
     /// Drops the lock of a removed cell, unless another thread waits for it.
     pub(crate) fn end_turn(&self, cell: CellId, turn: &Arc<Mutex<()>>) {
-        let mut turns = lock(&self.turns);
+        let mut turns = self.turns.lock();
         if Arc::strong_count(turn) <= 2 {
             turns.remove(&cell);
         }
@@ -241,7 +242,7 @@ impl Cells {
 
     /// Returns the lock that serializes changes to a cell.
     pub(crate) fn turn(&self, cell: CellId) -> Arc<Mutex<()>> {
-        Arc::clone(lock(&self.turns).entry(cell).or_default())
+        Arc::clone(self.turns.lock().entry(cell).or_default())
     }
 
     /// Returns the monitor of `run` of a service.
@@ -262,9 +263,4 @@ impl Cells {
     pub(crate) fn runc_root(&self) -> &std::path::Path {
         &self.runc_root
     }
-}
-
-/// Locks a mutex. Its data is consistent at every moment, so a poisoned lock is safe to use.
-pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -17,7 +17,7 @@ use rustix::net::{AddressFamily, SendFlags, Shutdown, SocketAddrUnix, SocketFlag
 use rustix::process::Signal;
 
 use crate::bundle::{self, Started};
-use crate::cells::{Cells, lock};
+use crate::cells::Cells;
 use crate::check;
 use crate::document;
 use crate::error::{CellResult, Doing, refused};
@@ -116,7 +116,7 @@ impl Cells {
     /// Starts the command unless it was started; returns whether it waits for its input.
     fn launch(&self, record: &Record, monitor: &Monitor<'_>, once: &Once<'_>) -> CellResult<bool> {
         let turn = self.turn(record.cell_id);
-        let _turn = lock(&turn);
+        let _turn = turn.lock();
         self.running_as(record.cell_id, once.incarnation)?;
         let order = once.order;
         if monitor.began() {

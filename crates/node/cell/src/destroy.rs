@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use muster_ids::CellId;
 use rustix::process::Signal;
 
-use crate::cells::{Cells, lock};
+use crate::cells::Cells;
 use crate::document;
 use crate::error::{CellError, CellResult};
 use crate::monitor;
@@ -42,7 +42,7 @@ impl Cells {
     /// crash for example, is removed too.
     pub fn destroy(&self, cell: CellId, options: DestroyOptions) -> CellResult<()> {
         let turn = self.turn(cell);
-        let _turn = lock(&turn);
+        let _turn = turn.lock();
         self.remove_all(cell, &Reason::Asked(options))?;
         self.end_turn(cell, &turn);
         Ok(())
@@ -111,7 +111,7 @@ impl Cells {
         document::remove_folder(&place.run)?;
         document::remove_folder(&self.runc_root().join(cell.to_string()))?;
         self.reach("cell_destroy:folders-removed");
-        lock(&self.ranges).free(cell)?;
+        self.ranges.lock().free(cell)?;
         self.reach("cell_destroy:range-freed");
         // The record is removed last and atomically: after a crash before that, all of this is repeated.
         document::remove(&place.record_file())?;

@@ -11,7 +11,7 @@ use muster_ids::CellId;
 use rustix::process::Signal;
 
 use crate::bundle::{self, Started};
-use crate::cells::{Cells, lock};
+use crate::cells::Cells;
 use crate::check;
 use crate::document;
 use crate::error::{CellError, CellResult, Doing, refused};
@@ -235,7 +235,7 @@ impl Cells {
         check::command_id(id)?;
         command.check()?;
         let turn = self.turn(cell);
-        let _turn = lock(&turn);
+        let _turn = turn.lock();
         let record = self.running(cell)?;
         let folder = self.place(cell).command(id);
         let monitor = self.monitor(cell, folder.clone(), folder.join("log"));

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use muster_ids::CellId;
 use muster_wire::cell::CellDeath;
 
-use crate::cells::{Cells, lock};
+use crate::cells::Cells;
 use crate::document;
 use crate::error::CellResult;
 use crate::namespace_owner;
@@ -26,7 +26,7 @@ impl Cells {
     pub(crate) fn search(&self, cell: CellId) -> CellResult<Remains> {
         let place = self.place(cell);
         let name = cell.to_string();
-        let held = lock(&self.ranges).held()?;
+        let held = self.ranges.lock().held()?;
         // An unreadable record is itself a remnant, and is found as a file below.
         let known: Option<Trace> = match place.read_record() {
             Ok(Some(record)) => Some(record.trace()),

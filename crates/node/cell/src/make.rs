@@ -8,7 +8,7 @@ use muster_ids::{AllocationId, CellId};
 use muster_wire::cell::{CellSpec, Person};
 
 use crate::bundle;
-use crate::cells::{Cells, lock};
+use crate::cells::Cells;
 use crate::check;
 use crate::destroy::Reason;
 use crate::document;
@@ -61,7 +61,7 @@ impl Cells {
     pub fn make(&self, make: &Make<'_>) -> CellResult<Made> {
         check::make(make)?;
         let turn = self.turn(make.cell_id);
-        let _turn = lock(&turn);
+        let _turn = turn.lock();
         let place = self.place(make.cell_id);
         if let Some(there) = place.read_record()? {
             if there.incarnation > make.incarnation {
@@ -103,7 +103,7 @@ impl Cells {
 
     fn build(&self, make: &Make<'_>, place: &Place) -> CellResult<Made> {
         let (ids, at_rest) = {
-            let ranges = lock(&self.ranges);
+            let ranges = self.ranges.lock();
             (ranges.take(make.cell_id)?, ranges.at_rest())
         };
         self.reach("cell_create:range-taken");
@@ -200,7 +200,7 @@ impl Cells {
     /// Starts a cell: its first process, and its services with the next [`Cells::supervise`]. A running cell is left alone.
     pub fn start(&self, cell: CellId) -> CellResult<()> {
         let turn = self.turn(cell);
-        let _turn = lock(&turn);
+        let _turn = turn.lock();
         let mut record = (*self.record(cell)?).clone();
         match record.phase {
             Phase::Started => return Ok(()),

@@ -10,7 +10,7 @@ use muster_wire::cell::Service;
 use muster_wire::task::{ServiceAction, ServiceOrder};
 use rustix::process::Signal;
 
-use crate::cells::{Cells, lock};
+use crate::cells::Cells;
 use crate::error::{CellError, CellResult, refused};
 use crate::log::LogQuery;
 use crate::monitor::Seen;
@@ -83,7 +83,7 @@ impl Cells {
         decide: impl FnOnce((Seen, u32)) -> Option<u32>,
     ) -> CellResult<Option<u32>> {
         let turn = self.turn(cell);
-        let _turn = lock(&turn);
+        let _turn = turn.lock();
         let mut record = (*self.running_as(cell, request.incarnation)?).clone();
         let name = &request.order.name;
         if let Some(wish) = record.wishes.get(name).filter(|wish| wish.by == request.by) {
@@ -157,7 +157,7 @@ impl Cells {
     /// Withdraws a failed request, and kills its processes: a failed start must not succeed later.
     fn take_back(&self, cell: CellId, service: &Service, request: &Request<'_>) -> CellResult<()> {
         let turn = self.turn(cell);
-        let _turn = lock(&turn);
+        let _turn = turn.lock();
         let mut record = (*self.running_as(cell, request.incarnation)?).clone();
         let wish = Wish { run: None, by: request.by.to_owned() };
         record.wishes.insert(service.name.clone(), wish);

@@ -1,15 +1,16 @@
 //! Supervises the services of cells.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, TryLockError};
+use std::sync::Arc;
 
 use jiff::Timestamp;
 use muster_ids::CellId;
 use muster_wire::cell::{Service, ServiceFindings};
+use parking_lot::Mutex;
 use rustix::process::Signal;
 
 use crate::bundle::{self, Started};
-use crate::cells::{Cells, lock};
+use crate::cells::Cells;
 use crate::document;
 use crate::error::CellResult;
 use crate::log;
@@ -36,7 +37,8 @@ struct Memo {
 
 impl Memos {
     fn of(&self, cell: CellId, service: &str, run: u32) -> Memo {
-        lock(&self.0)
+        self.0
+            .lock()
             .get(&(cell, service.to_owned()))
             .filter(|memo| memo.run == run)
             .cloned()
@@ -44,7 +46,7 @@ impl Memos {
     }
 
     fn change(&self, cell: CellId, service: &str, run: u32, change: impl FnOnce(&mut Memo)) {
-        let mut memos = lock(&self.0);
+        let mut memos = self.0.lock();
         let memo = memos.entry((cell, service.to_owned())).or_default();
         if memo.run != run {
             *memo = Memo { run, ..Memo::default() };
@@ -53,7 +55,7 @@ impl Memos {
     }
 
     pub(crate) fn forget(&self, cell: CellId) {
-        lock(&self.0).retain(|(other, _), _| *other != cell);
+        self.0.lock().retain(|(other, _), _| *other != cell);
     }
 }
 
@@ -73,12 +75,8 @@ impl Cells {
 
     pub(crate) fn supervise_cell(&self, cell: CellId, now: Timestamp) -> CellResult<()> {
         let turn = self.turn(cell);
-        let _turn = match turn.try_lock() {
-            Ok(guard) => guard,
-            Err(TryLockError::Poisoned(guard)) => guard.into_inner(),
-            // The cell is being created or destroyed: there is nothing to supervise.
-            Err(TryLockError::WouldBlock) => return Ok(()),
-        };
+        // A held lock: the cell is being created or destroyed, and there is nothing to supervise.
+        let Some(_turn) = turn.try_lock() else { return Ok(()) };
         let record = match self.record(cell) {
             Ok(record) => record,
             // Its folder is created before its record, and removed after it.

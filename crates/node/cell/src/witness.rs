@@ -29,7 +29,7 @@ use rustix::process::Signal;
 use serde_json::{Value, json};
 
 use crate::bundle;
-use crate::cells::{Cells, lock};
+use crate::cells::Cells;
 use crate::check;
 use crate::document;
 use crate::error::{CellError, CellResult, Doing, refused};
@@ -112,7 +112,7 @@ impl Cells {
     /// Sets up and starts the check. The lock keeps the cell from being destroyed meanwhile.
     fn raise(&self, record: &Record, stand: &Stand, order: &ProbeOrder) -> CellResult<Child> {
         let turn = self.turn(record.cell_id);
-        let _turn = lock(&turn);
+        let _turn = turn.lock();
         let place = self.place(record.cell_id);
         let Some(init) = record.init.as_ref().filter(|init| init.alive()) else {
             return Err(CellError::NoCell(record.cell_id));
@@ -243,7 +243,7 @@ impl Cells {
 
     /// Removes everything of a check, from any state.
     fn clear(&self, stand: &Stand) -> CellResult<()> {
-        let _clearing = lock(&self.clearing);
+        let _clearing = self.clearing.lock();
         self.end(stand)?;
         if self.runc_root().join(&stand.name).exists() {
             let mut command = tool::command(&self.settings.tools.runc);

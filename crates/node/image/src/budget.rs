@@ -9,8 +9,9 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 
 use crate::images::sync_folder;
@@ -123,7 +124,7 @@ pub struct ImageReservation {
 
 impl Drop for ImageReservation {
     fn drop(&mut self) {
-        let mut ledger = locked(&self.ledger);
+        let mut ledger = self.ledger.lock();
         if let Some(pending) = ledger.pending.get_mut(&self.key) {
             pending.users -= 1;
             if pending.users == 0 {
@@ -136,7 +137,7 @@ impl Drop for ImageReservation {
 impl ImageReservation {
     /// Raises the count of this content, unless that exceeds the budget.
     fn raise(&self, footprint: Footprint, most: Footprint) -> Result<(), Shortage> {
-        let mut ledger = locked(&self.ledger);
+        let mut ledger = self.ledger.lock();
         let (owner, digest) = &self.key;
         let used = ledger.used_beside(owner, digest);
         if !is_within(add(used, footprint), most) {
@@ -147,10 +148,6 @@ impl ImageReservation {
         }
         Ok(())
     }
-}
-
-fn locked(ledger: &Mutex<Ledger>) -> MutexGuard<'_, Ledger> {
-    ledger.lock().expect("no holder of this lock can panic")
 }
 
 impl Images {
@@ -218,13 +215,13 @@ impl Images {
             is_within(add(ledger.used_beside(budget.owner, digest), footprint), budget.most)
         };
         let is_known = {
-            let ledger = locked(&self.ledger);
+            let ledger = self.ledger.lock();
             is_charged(&ledger) || fits(&ledger)
         };
         if !is_known {
             self.give_up_for(footprint, digest, budget)?;
         }
-        let mut ledger = locked(&self.ledger);
+        let mut ledger = self.ledger.lock();
         if is_charged(&ledger) {
             return Ok(());
         }
@@ -241,13 +238,13 @@ impl Images {
 
     fn begin(&self, digest: &Digest, budget: &Budget<'_>) -> ImageReservation {
         let key = (budget.owner.to_owned(), *digest);
-        locked(&self.ledger).pending.entry(key.clone()).or_default().users += 1;
+        self.ledger.lock().pending.entry(key.clone()).or_default().users += 1;
         ImageReservation { ledger: self.ledger.clone(), key }
     }
 
     /// Drops the charges of evicted images.
     fn forget_evicted(&self, owner: &str) -> Result<(), Error> {
-        let mut ledger = locked(&self.ledger);
+        let mut ledger = self.ledger.lock();
         let Some(charged) = ledger.charged.get_mut(owner) else { return Ok(()) };
         let before = charged.len();
         charged.retain(|digest, _| self.home(digest).exists());
@@ -258,9 +255,8 @@ impl Images {
     /// if that cannot make it fit. One that counts for no other owner is evicted.
     fn give_up_for(&self, needed: Footprint, digest: &Digest, budget: &Budget<'_>) -> Result<(), Error> {
         let Budget { owner, most, .. } = *budget;
-        let is_held =
-            |other: &Digest| self.held.lock().expect("no holder of this lock can panic").contains_key(other);
-        let charged = locked(&self.ledger).charged.get(owner).cloned().unwrap_or_default();
+        let is_held = |other: &Digest| self.held.lock().contains_key(other);
+        let charged = self.ledger.lock().charged.get(owner).cloned().unwrap_or_default();
         let unused = |other: &Digest| {
             other != digest
                 && charged.contains_key(other)
@@ -268,7 +264,7 @@ impl Images {
                 && !(budget.is_used_by_owner)(other)
         };
         let candidates = self.candidates(&|other: &Digest| !unused(other))?;
-        let used = locked(&self.ledger).used_beside(owner, digest);
+        let used = self.ledger.lock().used_beside(owner, digest);
         let kept = candidates.iter().filter_map(|candidate| charged.get(&candidate.digest)).fold(
             used,
             |left, one| Footprint {
@@ -281,7 +277,7 @@ impl Images {
         }
         for candidate in candidates {
             let is_shared = {
-                let mut ledger = locked(&self.ledger);
+                let mut ledger = self.ledger.lock();
                 if is_within(add(ledger.used_beside(owner, digest), needed), most) {
                     return Ok(());
                 }

@@ -13,8 +13,10 @@
 use std::collections::HashMap;
 use std::fs::{self, File};
 use std::io;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::SystemTime;
+
+use parking_lot::Mutex;
 
 use crate::document;
 use crate::images::{RECORD, remove_tree, sync_folder};
@@ -31,7 +33,7 @@ pub struct ImageHold {
 
 impl Drop for ImageHold {
     fn drop(&mut self) {
-        let mut held = self.held.lock().expect("no holder of this lock can panic");
+        let mut held = self.held.lock();
         if let Some(count) = held.get_mut(&self.digest) {
             *count -= 1;
             if *count == 0 {
@@ -51,7 +53,7 @@ pub(crate) struct Candidate {
 impl Images {
     /// Protects an image from eviction for as long as the hold lives. Take it before looking the image up.
     pub fn hold(&self, digest: &Digest) -> ImageHold {
-        *self.held.lock().expect("no holder of this lock can panic").entry(*digest).or_default() += 1;
+        *self.held.lock().entry(*digest).or_default() += 1;
         ImageHold { held: self.held.clone(), digest: *digest }
     }
 
@@ -148,9 +150,7 @@ impl Images {
 
     /// Returns the images that may be evicted, least recently used first.
     pub(crate) fn candidates(&self, is_used: &dyn Fn(&Digest) -> bool) -> Result<Vec<Candidate>, Error> {
-        let is_held = |digest: &Digest| {
-            self.held.lock().expect("no holder of this lock can panic").contains_key(digest)
-        };
+        let is_held = |digest: &Digest| self.held.lock().contains_key(digest);
         let unused = self.list()?.into_iter().filter(|digest| !is_held(digest) && !is_used(digest));
         let mut candidates: Vec<Candidate> = unused
             .map(|digest| {
@@ -180,7 +180,7 @@ impl Images {
         {
             // A start holds the image from before its lookup until its cell's record names it. So with this lock held, an
             // image without a hold and without a cell gets neither before it is moved.
-            let held = self.held.lock().expect("no holder of this lock can panic");
+            let held = self.held.lock();
             if held.contains_key(digest) || is_used(digest) {
                 return Ok(());
             }

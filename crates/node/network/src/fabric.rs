@@ -1,7 +1,8 @@
 //! Networks of a node.
 
 use std::path::PathBuf;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use parking_lot::{Mutex, MutexGuard};
 
 use crate::namespace::Namespace;
 use crate::record::Book;
@@ -45,8 +46,7 @@ impl Fabric {
     }
 
     pub(crate) fn turn(&self) -> MutexGuard<'_, ()> {
-        // It guards no memory, so a poisoned lock is safe to use.
-        self.turn.lock().unwrap_or_else(PoisonError::into_inner)
+        self.turn.lock()
     }
 
     pub(crate) fn reach(&self, point: &'static str) {

@@ -1,7 +1,7 @@
 //! Authentication: resolves a credential to an actor.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
@@ -11,6 +11,7 @@ use muster_db::Store;
 use muster_ids::{TenantId, TokenId};
 use muster_model::token::{Secret, Subject, TokenKind};
 use muster_model::{Role, Scope};
+use parking_lot::Mutex;
 
 use crate::Platform;
 use crate::refuse::{Result, refuse};
@@ -66,16 +67,16 @@ impl Authn {
     }
 
     pub(crate) fn forget(&self) {
-        self.checked.lock().expect("no holder of this lock can panic").clear();
+        self.checked.lock().clear();
     }
 
     fn remembered(&self, hash: &[u8; 32]) -> Option<Arc<Authenticated>> {
-        let checked = self.checked.lock().expect("no holder of this lock can panic");
+        let checked = self.checked.lock();
         checked.get(hash).filter(|(at, _)| at.elapsed() < self.lifetime).map(|(_, actor)| actor.clone())
     }
 
     fn remember(&self, hash: [u8; 32], actor: Arc<Authenticated>) {
-        let mut checked = self.checked.lock().expect("no holder of this lock can panic");
+        let mut checked = self.checked.lock();
         if checked.len() >= MOST {
             checked.clear();
         }
@@ -83,7 +84,7 @@ impl Authn {
     }
 
     pub(crate) async fn note_used(&self, store: &Store) -> muster_db::Result<()> {
-        let used = std::mem::take(&mut *self.used.lock().expect("no holder of this lock can panic"));
+        let used = std::mem::take(&mut *self.used.lock());
         if used.is_empty() {
             return Ok(());
         }
@@ -143,7 +144,7 @@ impl Platform {
         if actor.expires_at <= now {
             return Err(refused("the credential has expired: rotate it, or log in again"));
         }
-        self.authn.used.lock().expect("no holder of this lock can panic").insert(actor.token_id, now);
+        self.authn.used.lock().insert(actor.token_id, now);
         Ok(actor)
     }
 

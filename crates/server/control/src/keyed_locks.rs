@@ -2,8 +2,9 @@
 
 use std::collections::HashMap;
 use std::hash::Hash;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::OwnedMutexGuard;
 
 type Entries<K> = HashMap<K, Arc<tokio::sync::Mutex<()>>>;
@@ -26,7 +27,7 @@ impl<K> Default for KeyedLocks<K> {
 
 impl<K: Copy + Eq + Hash> KeyedLocks<K> {
     fn entries(&self) -> MutexGuard<'_, Entries<K>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 
     /// Waits until the key is free.

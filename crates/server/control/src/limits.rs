@@ -8,10 +8,11 @@ mod unread;
 
 use std::collections::HashMap;
 use std::net::IpAddr;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use muster_ids::{NodeId, TenantId};
+use parking_lot::Mutex;
 
 use crate::authn::Authenticated;
 pub use large::AnswerSlot;
@@ -196,7 +197,7 @@ impl Limits {
 
     /// Takes one request from a separate share, such as login attempts for one account.
     pub fn take_from(&self, share: String, rate: f64, now: Instant) -> RateDecision {
-        let mut buckets = self.buckets.lock().expect("no holder of this lock can panic");
+        let mut buckets = self.buckets.lock();
         if buckets.len() >= MOST_BUCKETS {
             buckets.retain(|_, bucket| now.duration_since(bucket.at) < Duration::from_secs(60));
         }
@@ -248,7 +249,7 @@ impl Limits {
             },
         };
         let keys = [format!("{kind:?} {share:?} {actor}"), format!("{kind:?} {share:?}")];
-        let mut open = self.open.lock().expect("no holder of this lock can panic");
+        let mut open = self.open.lock();
         let has_room = |key: &String, most: u32| open.get(key).is_none_or(|count| *count < most);
         if !has_room(&keys[0], per_actor) || !has_room(&keys[1], per_tenant) {
             return None;
@@ -262,8 +263,8 @@ impl Limits {
     /// Marks an in-flight request as waiting, until the returned guard is dropped. Waits that counted as work would starve
     /// the requests they wait for.
     pub(crate) fn rest(&self, share: &Share) -> Option<Resting<'_>> {
-        let mut resting = self.resting.lock().expect("no holder of this lock can panic");
-        let mut in_flight = self.in_flight.lock().expect("no holder of this lock can panic");
+        let mut resting = self.resting.lock();
+        let mut in_flight = self.in_flight.lock();
         let working = in_flight.get_mut(share).filter(|count| **count > 0)?;
         let count = resting.entry(share.clone()).or_default();
         if *count >= MOST_RESTING {
@@ -282,7 +283,7 @@ fn for_one_actor(most: u32) -> u32 {
 }
 
 fn count<K: Clone + Eq + std::hash::Hash>(counts: &Counts<K>, key: &K, most: u32) -> Option<()> {
-    let mut counts = counts.lock().expect("no holder of this lock can panic");
+    let mut counts = counts.lock();
     let count = counts.entry(key.clone()).or_default();
     if *count >= most {
         return None;
@@ -292,7 +293,7 @@ fn count<K: Clone + Eq + std::hash::Hash>(counts: &Counts<K>, key: &K, most: u32
 }
 
 fn uncount<K: Eq + std::hash::Hash>(counts: &Counts<K>, key: &K) {
-    let mut counts = counts.lock().expect("no holder of this lock can panic");
+    let mut counts = counts.lock();
     if let Some(count) = counts.get_mut(key) {
         *count = count.saturating_sub(1);
         if *count == 0 {
@@ -310,7 +311,7 @@ pub(crate) struct Resting<'l> {
 impl Drop for Resting<'_> {
     fn drop(&mut self) {
         uncount(&self.limits.resting, &self.share);
-        let mut in_flight = self.limits.in_flight.lock().expect("no holder of this lock can panic");
+        let mut in_flight = self.limits.in_flight.lock();
         *in_flight.entry(self.share.clone()).or_default() += 1;
     }
 }

@@ -4,10 +4,10 @@
 //! a project is deleted meanwhile, foreign keys reject rows that would be added to it.
 
 use std::collections::HashMap;
-use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use muster_ids::{ProjectId, TenantId};
+use parking_lot::Mutex;
 
 const LIFETIME: Duration = Duration::from_secs(2);
 const MOST: usize = 10_000;
@@ -17,12 +17,12 @@ pub(crate) struct TenantCache(Mutex<HashMap<ProjectId, (Instant, TenantId)>>);
 
 impl TenantCache {
     pub(crate) fn find(&self, project: ProjectId) -> Option<TenantId> {
-        let places = self.0.lock().expect("no holder of this lock can panic");
+        let places = self.0.lock();
         places.get(&project).filter(|(at, _)| at.elapsed() < LIFETIME).map(|(_, tenant)| *tenant)
     }
 
     pub(crate) fn remember(&self, project: ProjectId, tenant: TenantId) {
-        let mut places = self.0.lock().expect("no holder of this lock can panic");
+        let mut places = self.0.lock();
         if places.len() >= MOST {
             places.clear();
         }
@@ -30,6 +30,6 @@ impl TenantCache {
     }
 
     pub(crate) fn forget(&self) {
-        self.0.lock().expect("no holder of this lock can panic").clear();
+        self.0.lock().clear();
     }
 }

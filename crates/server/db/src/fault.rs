@@ -1,6 +1,6 @@
 //! Fault injection for tests. No other code arms faults.
 
-use std::sync::Mutex;
+use parking_lot::Mutex;
 
 /// A fault, armed until it is triggered.
 #[derive(Debug, Clone)]
@@ -34,12 +34,12 @@ pub(crate) enum FaultAction {
 impl Faults {
     /// Arms a fault.
     pub fn arm(&self, fault: Fault) {
-        self.armed.lock().expect("no holder of this lock can panic").push(fault);
+        self.armed.lock().push(fault);
     }
 
     /// Disarms all faults.
     pub fn clear(&self) {
-        self.armed.lock().expect("no holder of this lock can panic").clear();
+        self.armed.lock().clear();
     }
 
     /// Returns the number of triggered faults, so that tests can assert that they hit.
@@ -52,12 +52,12 @@ impl Faults {
     }
 
     pub(crate) fn skips(&self, name: &str) -> bool {
-        let armed = self.armed.lock().expect("no holder of this lock can panic");
+        let armed = self.armed.lock();
         armed.iter().any(|fault| matches!(fault, Fault::Skip(skipped) if *skipped == name))
     }
 
     pub(crate) fn on_statement(&self, name: &str) -> FaultAction {
-        let mut armed = self.armed.lock().expect("no holder of this lock can panic");
+        let mut armed = self.armed.lock();
         let mut verdict = FaultAction::Proceed;
         armed.retain_mut(|fault| match fault {
             Fault::FailStatement(left) => {
@@ -89,7 +89,7 @@ impl Faults {
     }
 
     pub(crate) fn on_commit(&self) -> Option<Fault> {
-        let mut armed = self.armed.lock().expect("no holder of this lock can panic");
+        let mut armed = self.armed.lock();
         let at = armed.iter().position(|fault| matches!(fault, Fault::UnheardCommit | Fault::FailCommit))?;
         self.strike();
         Some(armed.remove(at))

@@ -1,11 +1,11 @@
 //! The command record, written with every command: the idempotency key with its response, and the outbox row for the sealer.
 
 use std::collections::BTreeMap;
-use std::sync::Mutex;
 
 use jiff::Timestamp;
 use muster_ids::{ProjectId, TenantId};
 use muster_model::Scope;
+use parking_lot::Mutex;
 use sha2::{Digest as _, Sha256};
 use uuid::Uuid;
 
@@ -48,7 +48,7 @@ fn key_hash(actor: &str, route: &str, key: &str) -> Vec<u8> {
 /// statement and kept for the life of the process.
 pub(crate) fn fuse(effect: &Sql) -> Option<&'static str> {
     static FUSED: Mutex<BTreeMap<&'static str, Option<&'static str>>> = Mutex::new(BTreeMap::new());
-    let mut fused = FUSED.lock().expect("no holder of this lock can panic");
+    let mut fused = FUSED.lock();
     *fused.entry(effect.name).or_insert_with(|| {
         let (head, values) = effect.pg.split_once("VALUES (")?;
         let values = values.trim_end().strip_suffix(')')?;
@@ -65,7 +65,7 @@ pub(crate) fn fuse(effect: &Sql) -> Option<&'static str> {
 /// CONFLICT here: its failure reports a taken key and stops the statements after it.
 pub(crate) fn fuse_sqlite(effect: &Sql) -> Option<&'static str> {
     static FUSED: Mutex<BTreeMap<&'static str, Option<&'static str>>> = Mutex::new(BTreeMap::new());
-    let mut fused = FUSED.lock().expect("no holder of this lock can panic");
+    let mut fused = FUSED.lock();
     *fused.entry(effect.name).or_insert_with(|| {
         let (_, values) = effect.sqlite.split_once("VALUES (")?;
         let used = values.trim_end().strip_suffix(')')?.split(',').count();

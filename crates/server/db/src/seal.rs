@@ -1,10 +1,10 @@
 //! The sealer's statements: take committed outbox rows, order, number and chain them.
 
 use std::collections::BTreeMap;
-use std::sync::Mutex;
 
 use jiff::Timestamp;
 use muster_model::audit::Sealed;
+use parking_lot::Mutex;
 use serde_json::Value as Json;
 use uuid::Uuid;
 
@@ -151,7 +151,7 @@ const GROUP: usize = 8;
 /// Turns an insert of one row into an insert of `GROUP` rows; built once per statement and kept for the life of the process.
 fn grouped(one: &Sql) -> Sql {
     static GROUPED: Mutex<BTreeMap<&'static str, &'static str>> = Mutex::new(BTreeMap::new());
-    let mut known = GROUPED.lock().expect("no holder of this lock can panic");
+    let mut known = GROUPED.lock();
     let text = *known.entry(one.name).or_insert_with(|| {
         let (head, values) = one.sqlite.split_once("VALUES (").unwrap_or((one.sqlite, ""));
         let columns = values.split(',').count();

@@ -4,7 +4,8 @@
 //! them.
 
 use std::collections::BTreeMap;
-use std::sync::Mutex;
+
+use parking_lot::Mutex;
 
 use crate::{Abandon, AtDeadline, Definition, KINDS, OnFailure, Undo};
 
@@ -64,7 +65,7 @@ impl Points {
     /// Arms a point, usually like `allocation.create/claim:before`; it strikes once, the n-th time it is passed.
     pub fn arm(&self, at: &str, strike: Strike, nth: u32) {
         let armed = Armed { at: at.to_owned(), strike, countdown: nth.max(1) };
-        self.armed.lock().expect("no holder of this lock can panic").push(armed);
+        self.armed.lock().push(armed);
     }
 
     /// Returns the number of strikes.
@@ -74,12 +75,12 @@ impl Points {
 
     /// Returns how often each point was passed.
     pub fn passed(&self) -> BTreeMap<String, u64> {
-        self.passed.lock().expect("no holder of this lock can panic").clone()
+        self.passed.lock().clone()
     }
 
     /// Passes a point outside of any operation, by its name. Only an abort can be armed there.
     pub fn reach(&self, at: &str) {
-        let mut armed = self.armed.lock().expect("no holder of this lock can panic");
+        let mut armed = self.armed.lock();
         let Some(place) = armed.iter().position(|armed| armed.at == at) else { return };
         armed[place].countdown -= 1;
         if armed[place].countdown == 0 {
@@ -90,8 +91,8 @@ impl Points {
     /// Passes a point.
     pub(crate) fn pass(&self, kind: &str, step: &str, undoing: bool, point: Point) -> Option<Strike> {
         let at = name(kind, step, undoing, point);
-        *self.passed.lock().expect("no holder of this lock can panic").entry(at.clone()).or_insert(0) += 1;
-        let mut armed = self.armed.lock().expect("no holder of this lock can panic");
+        *self.passed.lock().entry(at.clone()).or_insert(0) += 1;
+        let mut armed = self.armed.lock();
         let place = armed.iter().position(|armed| armed.at == at)?;
         armed[place].countdown -= 1;
         if armed[place].countdown > 0 {

@@ -1,11 +1,12 @@
 //! Envelope encryption: a key for each tenant and one for the platform, each wrapped by a root key.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use aws_lc_rs::hmac;
 use muster_db::{SealingKey, Store};
 use muster_ids::Env;
+use parking_lot::Mutex;
 use zeroize::Zeroizing;
 
 use crate::error::{KeyError, Result};
@@ -55,12 +56,12 @@ impl Envelope {
 
     fn unwrap(&self, key: &SealingKey) -> Result<Key> {
         let at = (key.owner.clone(), key.key_version);
-        if let Some(known) = self.unwrapped.lock().expect("no holder of this lock can panic").get(&at) {
+        if let Some(known) = self.unwrapped.lock().get(&at) {
             return Ok(known.clone());
         }
         let plain = self.root_keys.unwrap(&key.root_key_id, &key.owner, &key.wrapped)?;
         let plain = Arc::new(plain);
-        self.unwrapped.lock().expect("no holder of this lock can panic").insert(at, plain.clone());
+        self.unwrapped.lock().insert(at, plain.clone());
         Ok(plain)
     }
 
@@ -86,12 +87,7 @@ impl Envelope {
         let mismatch = || KeyError::from(RootKeyError::Mismatch);
         let (version, text) = sealed.split_first_chunk::<4>().ok_or_else(mismatch)?;
         let version = i64::from(u32::from_be_bytes(*version));
-        let known = self
-            .unwrapped
-            .lock()
-            .expect("no holder of this lock can panic")
-            .get(&(owner.to_owned(), version))
-            .cloned();
+        let known = self.unwrapped.lock().get(&(owner.to_owned(), version)).cloned();
         let key = match known {
             Some(key) => key,
             None => {
@@ -104,12 +100,7 @@ impl Envelope {
 
     /// Derives a key for one purpose, the same on every replica and after every rotation of the root key.
     pub async fn derive(&self, store: &Store, purpose: &str) -> Result<Vec<u8>> {
-        let known = self
-            .unwrapped
-            .lock()
-            .expect("no holder of this lock can panic")
-            .get(&(PLATFORM.to_owned(), 1))
-            .cloned();
+        let known = self.unwrapped.lock().get(&(PLATFORM.to_owned(), 1)).cloned();
         let key = match known {
             Some(key) => key,
             None => {
@@ -123,6 +114,6 @@ impl Envelope {
 
     /// Evicts the unwrapped keys of a deleted owner.
     pub fn forget(&self, owner: &str) {
-        self.unwrapped.lock().expect("no holder of this lock can panic").retain(|(of, _), _| of != owner);
+        self.unwrapped.lock().retain(|(of, _), _| of != owner);
     }
 }

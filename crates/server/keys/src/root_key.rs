@@ -7,13 +7,14 @@ use std::collections::BTreeMap;
 use std::io::Write as _;
 use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, RwLock};
+use std::sync::Arc;
 use std::time::SystemTime;
 
 use aws_lc_rs::aead::{AES_256_GCM, Aad, Nonce, RandomizedNonceKey};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use muster_ids::Env;
+use parking_lot::RwLock;
 use serde::{Deserialize, Serialize};
 use zeroize::{Zeroize, Zeroizing};
 
@@ -91,21 +92,21 @@ impl RootKeys {
     /// Reloads the file if it has changed; returns whether it had.
     pub fn reload(&self) -> Result<bool, RootKeyError> {
         let modified = modified(&self.path);
-        if modified == self.loaded.read().expect("no holder of this lock can panic").modified {
+        if modified == self.loaded.read().modified {
             return Ok(false);
         }
         let fresh = load(&self.path)?;
-        *self.loaded.write().expect("no holder of this lock can panic") = fresh;
+        *self.loaded.write() = fresh;
         Ok(true)
     }
 
     /// Returns the key for new wrappings.
     pub fn active(&self) -> String {
-        self.loaded.read().expect("no holder of this lock can panic").active.clone()
+        self.loaded.read().active.clone()
     }
 
     fn key(&self, id: &str) -> Result<Arc<Zeroizing<Vec<u8>>>, RootKeyError> {
-        let loaded = self.loaded.read().expect("no holder of this lock can panic");
+        let loaded = self.loaded.read();
         loaded.keys.get(id).cloned().ok_or_else(|| RootKeyError::Missing(id.to_owned()))
     }
 

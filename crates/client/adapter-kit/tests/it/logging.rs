@@ -1,9 +1,10 @@
 //! Logging: enough to follow a step, and never a secret.
 
 use std::io::Write;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use muster_adapter_kit::{command, file};
+use parking_lot::Mutex;
 
 use crate::person::{Person, done, start_with};
 use crate::platform::{Entitled, Platform};
@@ -13,7 +14,7 @@ struct Kept(Arc<Mutex<Vec<u8>>>);
 
 impl Write for Kept {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.0.lock().unwrap().extend_from_slice(bytes);
+        self.0.lock().extend_from_slice(bytes);
         Ok(bytes.len())
     }
 
@@ -50,7 +51,7 @@ async fn logs_follow_a_step_and_hold_no_secret_even_at_their_loudest() {
     let running = start_with(&platform, adapter, "mst_sat_publisher", |_| {});
     platform.until(&step, "done").await;
     running.end().await;
-    let text = String::from_utf8(kept.0.lock().unwrap().clone()).unwrap();
+    let text = String::from_utf8(kept.0.lock().clone()).unwrap();
     assert!(
         text.contains(&step) && text.contains("a step is done") && text.contains("\"verb\":\"join\""),
         "{text}"

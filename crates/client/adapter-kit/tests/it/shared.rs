@@ -1,8 +1,9 @@
 //! Shared secrets: issued once per instance, found by later requests, issued again after a revocation.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
+use parking_lot::Mutex;
 use serde_json::json;
 
 use crate::person::{Person, done, start};
@@ -18,14 +19,14 @@ async fn told(platform: &Platform) -> String {
         Person::new(move |cx| {
             let hear = hear.clone();
             Box::pin(async move {
-                *hear.lock().unwrap() = cx.shared_secret("gossip", 64).await?;
+                *hear.lock() = cx.shared_secret("gossip", 64).await?;
                 done()
             })
         }),
     );
     platform.until(&step, "done").await;
     running.end().await;
-    heard.lock().unwrap().clone()
+    heard.lock().clone()
 }
 
 /// Runs a step that requests a secret issued after this time, and revokes all others.
@@ -40,14 +41,14 @@ async fn renewed(platform: &Platform, after: Timestamp) -> String {
             Box::pin(async move {
                 let secret = cx.shared_secret_after("gossip", 64, Some(after)).await?;
                 cx.shared_secret_only("gossip", &secret).await?;
-                *hear.lock().unwrap() = secret;
+                *hear.lock() = secret;
                 done()
             })
         }),
     );
     platform.until(&step, "done").await;
     running.end().await;
-    heard.lock().unwrap().clone()
+    heard.lock().clone()
 }
 
 #[tokio::test]

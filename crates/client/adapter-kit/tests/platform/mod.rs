@@ -7,10 +7,11 @@ mod contract;
 mod http;
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::Arc;
 use std::time::Duration;
 
 use muster_adapter_kit::types::{AdapterStep, AdapterTask, SnapshotMember};
+use parking_lot::{Mutex, MutexGuard};
 use serde_json::{Map, Value, json};
 
 /// Owner of a token.
@@ -123,7 +124,7 @@ impl Platform {
 
     /// Returns its state, for inspection and modification.
     pub(crate) fn world(&self) -> MutexGuard<'_, World> {
-        self.world.lock().unwrap()
+        self.world.lock()
     }
 
     pub(crate) fn account(&self, token: &str, name: &str, project: &str, permissions: &[&str]) {

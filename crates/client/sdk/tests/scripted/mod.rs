@@ -3,7 +3,9 @@
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
 
 /// Response to one connection.
 pub(crate) enum Reply {
@@ -63,7 +65,7 @@ impl Scripted {
             for reply in replies {
                 let (mut stream, _) = listener.accept().unwrap();
                 let request = read(&mut stream);
-                kept.lock().unwrap().push(request);
+                kept.lock().push(request);
                 answer(&mut stream, reply);
             }
         });
@@ -71,7 +73,7 @@ impl Scripted {
     }
 
     pub(crate) fn requests(&self) -> Vec<Request> {
-        self.requests.lock().unwrap().clone()
+        self.requests.lock().clone()
     }
 }
 

@@ -1,8 +1,9 @@
 //! Management of databases on the PostgreSQL server, from one template.
 
-use std::sync::{LazyLock, Mutex, mpsc};
+use std::sync::{LazyLock, mpsc};
 
 use muster_db::{Location, Store, migrations_digest};
+use parking_lot::Mutex;
 use sqlx::postgres::PgConnection;
 use sqlx::{AssertSqlSafe, Connection as _, Executor as _};
 
@@ -47,7 +48,7 @@ pub(super) fn on_own_thread<T: Send>(future: impl Future<Output = T> + Send) -> 
 
 fn ask(task: Task) {
     let (done, result) = mpsc::channel();
-    WORKER.lock().expect("the sender is whole").send((task, done)).expect("the thread is there");
+    WORKER.lock().send((task, done)).expect("the thread is there");
     result.recv().expect("the thread answers").expect("PostgreSQL does it");
 }
 

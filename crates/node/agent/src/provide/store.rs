@@ -13,11 +13,12 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, Weak};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use jiff::Timestamp;
 use muster_image::{Blob, Digest, Limits};
+use parking_lot::Mutex;
 
 use crate::folder::Folder;
 
@@ -71,7 +72,7 @@ impl Store {
 
     /// Returns the lock for fetching a blob, so that concurrent pulls fetch it once.
     pub(super) fn turn(&self, digest: &Digest) -> Arc<tokio::sync::Mutex<()>> {
-        let mut turns = self.turns.lock().expect("no holder of this lock can panic");
+        let mut turns = self.turns.lock();
         turns.retain(|_, turn| turn.strong_count() > 0);
         if let Some(turn) = turns.get(digest).and_then(Weak::upgrade) {
             return turn;
@@ -83,7 +84,7 @@ impl Store {
 
     /// Protects these layers from removal.
     pub(super) fn hold(self: &Arc<Self>, layers: Vec<Digest>) -> Hold {
-        let mut held = self.held.lock().expect("no holder of this lock can panic");
+        let mut held = self.held.lock();
         for layer in &layers {
             *held.entry(*layer).or_default() += 1;
         }
@@ -134,7 +135,7 @@ impl Store {
     }
 
     fn remove_unheld(&self, is_wanted_gone: impl Fn(&fs::Metadata) -> bool) {
-        let held = self.held.lock().expect("no holder of this lock can panic");
+        let held = self.held.lock();
         let names: Vec<String> = held.keys().map(Digest::hex).collect();
         for folder in [self.blobs(), self.folder.join("partial")] {
             for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
@@ -214,7 +215,7 @@ impl Hold {
 
 impl Drop for Hold {
     fn drop(&mut self) {
-        let mut held = self.store.held.lock().expect("no holder of this lock can panic");
+        let mut held = self.store.held.lock();
         for layer in &self.layers {
             let left = held.get_mut(layer).map_or(0, |count| {
                 *count -= 1;

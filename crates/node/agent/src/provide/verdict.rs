@@ -5,14 +5,13 @@
 //! refusal is not cached: the image may be signed before a retry. The server's own verdict is not trusted, because control
 //! of the server or its storage would then be control of the code that runs.
 
-use std::sync::Mutex;
-
 use muster_image::Digest;
 use muster_trust::{
     Examination, MOST_BUNDLE, MOST_PAYLOAD, PublicKey, Signature, TrustedKey, Verdict, bundle, simple,
 };
 use muster_wire::cell::Trust;
 use muster_wire::task::Refusal;
+use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use tokio::sync::Semaphore;
 
@@ -70,7 +69,7 @@ impl Verdicts {
     }
 
     fn with<T>(&self, act: impl FnOnce(&mut Vec<Known>) -> T) -> T {
-        let mut known = self.known.lock().expect("no holder of this lock can panic");
+        let mut known = self.known.lock();
         let known = known.get_or_insert_with(|| {
             // An unreadable cache is rebuilt.
             let read = self.folder.read_document(FILE).inspect_err(|error| {

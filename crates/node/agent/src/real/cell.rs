@@ -119,7 +119,7 @@ impl Driver {
             };
             self.fabric.attach(&attach).map_err(said)?;
         }
-        let wanted = self.wanted.lock().expect("no holder of this lock can panic").clone();
+        let wanted = self.wanted.lock().clone();
         self.introduce(order.cell_id, &wanted)?;
         Ok(self.cells.start(order.cell_id).map_err(said)?)
     }
@@ -174,7 +174,7 @@ impl Driver {
 
     /// Returns the device nodes of a cell: of all GPUs of its allocation, or of those that it names.
     fn devices_for(&self, place: &Place, spec: &CellSpec) -> Done<Vec<muster_cell::Device>> {
-        let held = self.places.lock().expect("no holder of this lock can panic");
+        let held = self.places.lock();
         let kept = held
             .get(place.allocation_id)
             .ok_or_else(|| "the sandbox of its allocation does not exist".to_owned())?;

@@ -10,7 +10,7 @@ impl Driver {
     /// Tries every part, so that one failure does not block the others, and returns all errors.
     pub(crate) fn follow(&self, wanted: &Wanted) -> Result<(), AgentError> {
         // Stored before the cells are listed: a cell being created is either in the list or reads this state.
-        *self.wanted.lock().expect("no holder of this lock can panic") = wanted.clone();
+        *self.wanted.lock() = wanted.clone();
         let mut faults = Vec::new();
         if let Err(error) = self.fabric.apply(&wanted.networks) {
             faults.push(error.to_string());

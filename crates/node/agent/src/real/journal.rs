@@ -7,11 +7,11 @@ use std::fs::{File, OpenOptions};
 use std::io::Write as _;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
 
 use jiff::Timestamp;
 use muster_ids::{AllocationId, CellId, TaskId};
 use muster_wire::task::TaskKind;
+use parking_lot::Mutex;
 use serde::Serialize;
 
 use crate::AgentError;
@@ -85,7 +85,7 @@ impl Journal {
         };
         let mut text = serde_json::to_string(&line).map_err(|error| AgentError::file(&self.path, error))?;
         text.push('\n');
-        let mut file = self.file.lock().expect("no holder of this lock can panic");
+        let mut file = self.file.lock();
         let written = (|| {
             if file.metadata()?.len() > LONGEST {
                 std::fs::rename(&self.path, self.path.with_extension("old.jsonl"))?;

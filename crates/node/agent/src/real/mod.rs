@@ -20,7 +20,6 @@ mod survey;
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
-use std::sync::Mutex;
 use std::sync::atomic::AtomicBool;
 
 use jiff::Timestamp;
@@ -31,6 +30,7 @@ use muster_image::{Digest, Images};
 use muster_network::Fabric;
 use muster_wire::cell::{CellPlace, Wanted};
 use muster_wire::task::{Findings, Place, Refusal, TaskKind};
+use parking_lot::Mutex;
 
 use crate::AgentError;
 use crate::driver::{Order, Outcome, Supply, Undone};
@@ -148,7 +148,7 @@ impl Driver {
 
     /// Lists every sandbox on the node.
     pub(crate) fn places(&self) -> Result<Vec<Place>, AgentError> {
-        Ok(self.places.lock().expect("no holder of this lock can panic").list())
+        Ok(self.places.lock().list())
     }
 
     /// Lists every cell on the node.

@@ -148,8 +148,8 @@ impl Driver {
         Ok(())
     }
 
-    pub(super) fn held(&self) -> std::sync::MutexGuard<'_, Places> {
-        self.places.lock().expect("no holder of this lock can panic")
+    pub(super) fn held(&self) -> parking_lot::MutexGuard<'_, Places> {
+        self.places.lock()
     }
 
     /// Mounts the disks of sandboxes again: after a reboot none is mounted.
@@ -173,7 +173,7 @@ impl Driver {
 
     /// Reports disks that an error made read-only, and allocates the promised space of each disk on the node.
     pub(super) fn look_after_disks(&self, now: Timestamp) {
-        let mut seen = self.disks_seen.lock().expect("no holder of this lock can panic");
+        let mut seen = self.disks_seen.lock();
         if seen.0.is_some_and(|last| now.duration_since(last) < DISKS_EVERY) {
             return;
         }

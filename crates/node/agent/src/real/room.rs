@@ -136,7 +136,7 @@ impl Driver {
     /// Evicts unused images while the reserve is not free, whatever filled it.
     pub(super) fn look_after_images(&self, now: Timestamp) {
         {
-            let mut last = self.reserve_checked.lock().expect("no holder of this lock can panic");
+            let mut last = self.reserve_checked.lock();
             if last.is_some_and(|last| now.duration_since(last) < RESERVE_EVERY) {
                 return;
             }

@@ -33,7 +33,7 @@ pub struct Cleaned {
 
 impl Driver {
     pub(super) fn survey(&self) -> Done<Findings> {
-        let places = self.places.lock().expect("no holder of this lock can panic").list();
+        let places = self.places.lock().list();
         let mut things = self.things()?;
         things.extend(self.shares()?);
         Ok(Findings { places, things, ..Findings::default() })
@@ -116,7 +116,7 @@ impl Driver {
             self.wipe_disk(&disk)?;
         }
         // Removes networks without a cell that are not desired here.
-        let wanted = self.wanted.lock().expect("no holder of this lock can panic").clone();
+        let wanted = self.wanted.lock().clone();
         self.fabric.apply(&wanted.networks).map_err(said)?;
         self.survey()
     }

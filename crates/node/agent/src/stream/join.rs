@@ -2,13 +2,13 @@
 
 use std::collections::BTreeSet;
 use std::convert::Infallible;
-use std::sync::Mutex;
 
 use futures::StreamExt as _;
 use futures::stream::FuturesUnordered;
 use muster_ids::StreamId;
 use muster_wire::stream::{StreamOrder, StreamWhat};
 use muster_wire::task::{Ending, Findings, Report, Task};
+use parking_lot::Mutex;
 use tokio::sync::mpsc;
 
 use super::inside::Begun;
@@ -44,7 +44,7 @@ impl Streams {
 
 /// Connects streams as their tasks arrive, forever.
 pub(crate) async fn streaming(node: &Running) -> Infallible {
-    let waiting = node.streams.waiting.lock().expect("no holder of this lock can panic").take();
+    let waiting = node.streams.waiting.lock().take();
     let Some(mut waiting) = waiting else { return std::future::pending().await };
     let mut under_way = FuturesUnordered::new();
     let mut known: BTreeSet<StreamId> = BTreeSet::new();

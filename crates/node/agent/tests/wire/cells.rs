@@ -162,7 +162,7 @@ async fn cells_that_must_not_be_there_are_destroyed_before_the_first_task_is_ask
     let running = machine.start();
     server.until("it polls again", |state| state.asked.contains(&"poll".to_owned())).await;
     {
-        let state = server.state.lock().unwrap();
+        let state = server.state.lock();
         // The status of its cells may be reported before the first poll.
         let asked: Vec<&str> =
             state.asked.iter().map(String::as_str).filter(|word| *word != "observe").collect();
@@ -197,7 +197,7 @@ async fn an_answer_that_is_too_long_holds_up_no_task() {
     });
     let running = machine.start();
     server.until("the task was done", |state| !state.reports.is_empty()).await;
-    assert_eq!(server.state.lock().unwrap().hellos.len(), 2, "one hello after the answer that was too long");
+    assert_eq!(server.state.lock().hellos.len(), 2, "one hello after the answer that was too long");
     kill(running).await;
 }
 
@@ -210,12 +210,12 @@ async fn what_was_followed_is_said_with_the_next_poll_and_nothing_of_it_after_a_
     });
     let running = machine.start();
     server.until("both were followed", |state| state.revisions.len() >= 3).await;
-    assert_eq!(server.state.lock().unwrap().revisions[..3], [0, 4, 9]);
+    assert_eq!(server.state.lock().revisions[..3], [0, 4, 9]);
     kill(running).await;
     server.script(|state| state.revisions.clear());
     let running = machine.start();
     server.until("it polls again", |state| !state.revisions.is_empty()).await;
-    assert_eq!(server.state.lock().unwrap().revisions[0], 0);
+    assert_eq!(server.state.lock().revisions[0], 0);
     kill(running).await;
 }
 
@@ -234,7 +234,7 @@ async fn a_desired_state_in_pages_is_followed_when_its_last_page_came() {
     let running = machine.start();
     server.until("all were polled for", |state| state.revisions.len() >= 5).await;
     {
-        let state = server.state.lock().unwrap();
+        let state = server.state.lock();
         // The revision is that of the first page: a change meanwhile is sent again.
         assert_eq!(state.revisions[..5], [0, 0, 0, 4, 6]);
         assert_eq!(state.pages[..5], [None, Some("a".to_owned()), Some("b".to_owned()), None, None]);

@@ -25,7 +25,7 @@ async fn after_kill_9_the_places_are_there_and_nothing_is_made_twice() {
     let running = machine.start();
     server.until("it is reported again", |state| state.reports.len() == 2).await;
     let reports = server.reports();
-    assert_eq!(server.state.lock().unwrap().hellos[0].places, [Place { allocation_id: a, incarnation: 1 }]);
+    assert_eq!(server.state.lock().hellos[0].places, [Place { allocation_id: a, incarnation: 1 }]);
     let [first, second] = &reports[..] else { panic!("two reports") };
     assert_eq!((first.ending, &first.findings), (second.ending, &second.findings));
     assert_eq!(first.ending, Ending::Done);

@@ -15,7 +15,7 @@ async fn a_machine_joins_the_server_whose_authority_it_was_told_of() {
     assert_eq!(muster_agent::authority_fingerprint(&identity).unwrap(), server.ca_sha256);
     let kept = Identity::lookup(&machine.agent_folder()).unwrap().unwrap();
     assert_eq!(kept.node, identity.node);
-    let state = server.state.lock().unwrap();
+    let state = server.state.lock();
     assert_eq!(state.joins[0].token, "mst_join_x");
     assert!(!state.joins[0].csr.contains("PRIVATE"));
     assert_eq!(state.joins[0].inventory.gpus.len(), 4);
@@ -27,7 +27,7 @@ async fn another_authority_is_refused_before_the_token_is_sent() {
     let trust = Trust::fingerprint(&"00".repeat(32)).unwrap();
     let refused = machine.join(&server, trust, false).await.unwrap_err().to_string();
     assert!(refused.contains("fingerprint"), "{refused}");
-    assert!(server.state.lock().unwrap().asked.is_empty());
+    assert!(server.state.lock().asked.is_empty());
     assert!(Identity::lookup(&machine.agent_folder()).unwrap().is_none());
 }
 
@@ -46,7 +46,7 @@ async fn a_folder_joins_once_unless_it_starts_anew() {
     assert!(refused.contains("already joined") && refused.contains("--force"), "{refused}");
     assert_eq!(server.count("join"), 1);
     machine.join(&server, Trust::FirstUse, true).await.unwrap();
-    let state = server.state.lock().unwrap();
+    let state = server.state.lock();
     assert_ne!(state.joins[0].csr, state.joins[1].csr, "it has a new key");
 }
 
@@ -58,7 +58,7 @@ async fn an_answer_that_was_lost_is_asked_for_again_with_the_same_key() {
     });
     machine.join(&server, Trust::FirstUse, false).await.unwrap();
     assert_eq!(server.count("join"), 3);
-    let state = server.state.lock().unwrap();
+    let state = server.state.lock();
     let key = |at: usize| {
         let params = rcgen::CertificateSigningRequestParams::from_pem(&state.joins[at].csr).unwrap();
         rcgen::PublicKeyData::der_bytes(&params.public_key).to_vec()

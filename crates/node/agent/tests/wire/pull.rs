@@ -112,7 +112,7 @@ async fn an_image_is_pulled_by_its_digest_with_a_token_that_is_asked_for_once() 
     }
     assert_eq!(names(pulled(&machine).join("partial")), Vec::<String>::new());
     {
-        let state = server.state.lock().unwrap();
+        let state = server.state.lock();
         let asks: Vec<_> =
             state.secret_asks.iter().map(|ask| (ask.cell_id, ask.incarnation, &ask.what)).collect();
         assert_eq!(asks, [(cell, 3, &SecretWhat::ArtifactPull)]);
@@ -194,11 +194,7 @@ async fn a_manifest_that_is_another_is_refused_whoever_it_points_to() {
     let (refused, why) = refusal(&reported(&server, tasks).await[1]);
     assert_eq!(refused, Some(Refusal::ArtifactDamaged));
     assert!(why.contains(&format!("but {image} was requested")), "{why}");
-    assert_eq!(
-        server.state.lock().unwrap().registry.count("/blobs/"),
-        0,
-        "nothing that it leads to is asked for"
-    );
+    assert_eq!(server.state.lock().registry.count("/blobs/"), 0, "nothing that it leads to is asked for");
     kill(running).await;
 }
 
@@ -251,7 +247,7 @@ async fn a_token_that_ends_amid_a_pull_is_asked_for_again() {
     let task = create(&machine, a, machine.env.id(), &image, trust(false));
     let reports = reported(&server, vec![prepare(&machine, a), task]).await;
     assert_eq!(reports[1].ending, Ending::Done, "{:?}", reports[1]);
-    assert_eq!(server.state.lock().unwrap().secret_asks.len(), 2);
+    assert_eq!(server.state.lock().secret_asks.len(), 2);
     kill(running).await;
 }
 
@@ -273,7 +269,7 @@ async fn two_cells_that_need_the_same_layer_fetch_it_once() {
     let two = create(&machine, b, machine.env.id(), &images[1], trust(false));
     let reports = reported(&server, vec![one, two]).await;
     assert!(reports.iter().all(|report| report.ending == Ending::Done), "{reports:?}");
-    assert_eq!(server.state.lock().unwrap().registry.count(shared["digest"].as_str().unwrap()), 1);
+    assert_eq!(server.state.lock().registry.count(shared["digest"].as_str().unwrap()), 1);
     kill(running).await;
 }
 
@@ -303,6 +299,6 @@ async fn of_an_index_only_what_is_for_this_machine_is_fetched() {
     let task = create(&machine, a, machine.env.id(), &index, trust(false));
     let reports = reported(&server, vec![prepare(&machine, a), task]).await;
     assert_eq!(reports[1].ending, Ending::Done, "{:?}", reports[1]);
-    assert_eq!(server.state.lock().unwrap().registry.count(other["digest"].as_str().unwrap()), 0);
+    assert_eq!(server.state.lock().registry.count(other["digest"].as_str().unwrap()), 0);
     kill(running).await;
 }

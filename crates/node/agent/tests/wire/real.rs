@@ -158,7 +158,7 @@ async fn an_image_is_pulled_unpacked_and_guarded_and_secrets_are_in_the_cell_alo
     assert!(gone.is_err(), "secrets end with their cell");
     assert!(done(&anew), "{anew:?}");
     assert!(matches!(aside, Ok(0)), "nobody ran from what was set aside any more: {aside:?}");
-    let state = server.state.lock().unwrap();
+    let state = server.state.lock();
     assert_eq!(state.registry.count(&layer_digest), 2, "it was pulled anew");
     drop(state);
     let (refused, why) = refusal(&untold[1]);

@@ -44,7 +44,7 @@ async fn a_cell_on_a_read_only_disk_is_observed_with_a_message_and_no_other_cell
     let _groups = Groups(settings.key.clone());
     let driver = real::Driver::open(settings, &machine.env).unwrap();
     let running = machine.start_with(Arc::new(driver));
-    let message = |cell| last_message(&server.state.lock().unwrap(), cell);
+    let message = |cell| last_message(&server.state.lock(), cell);
     let wait = async |ready: &dyn Fn() -> bool| {
         let began = Instant::now();
         while !ready() && began.elapsed() < Duration::from_secs(10) {

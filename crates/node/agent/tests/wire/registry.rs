@@ -167,7 +167,7 @@ pub(crate) fn answer(what: &str, request: &Request<Incoming>, registry: &mut Reg
 
 /// A stream with a single poller, as a boxed body requires.
 struct SyncStream(
-    std::sync::Mutex<futures::stream::BoxStream<'static, Result<Frame<Bytes>, std::io::Error>>>,
+    parking_lot::Mutex<futures::stream::BoxStream<'static, Result<Frame<Bytes>, std::io::Error>>>,
 );
 
 impl futures::Stream for SyncStream {
@@ -177,7 +177,7 @@ impl futures::Stream for SyncStream {
         mut self: std::pin::Pin<&mut Self>,
         cx: &mut std::task::Context<'_>,
     ) -> std::task::Poll<Option<Self::Item>> {
-        self.0.get_mut().unwrap().as_mut().poll_next(cx)
+        self.0.get_mut().as_mut().poll_next(cx)
     }
 }
 

@@ -34,7 +34,7 @@ async fn what_broke_off_is_gone_on_with_where_it_broke() {
     assert_eq!(reports[1].ending, Ending::Done, "{:?}", reports[1]);
     assert_eq!(kept(&machine, &layer).unwrap(), some(size, 1));
     {
-        let state = server.state.lock().unwrap();
+        let state = server.state.lock();
         let asked = state.registry.asked.iter();
         let ranges: Vec<_> = asked
             .filter(|(asked, _)| asked.contains(layer["digest"].as_str().unwrap()))
@@ -88,18 +88,18 @@ async fn a_partition_cuts_a_pull_too_and_it_goes_on_when_it_is_over() {
     }
     machine.cut.send_replace(true);
     tokio::time::sleep(Duration::from_millis(700)).await;
-    assert_eq!(server.state.lock().unwrap().registry.count(&digest.to_string()), 1, "nothing gets through");
+    assert_eq!(server.state.lock().registry.count(&digest.to_string()), 1, "nothing gets through");
     machine.cut.send_replace(false);
     server.until("both are reported", |state| state.reports.len() == 2).await;
     assert_eq!(server.reports()[1].ending, Ending::Done, "{:?}", server.reports());
     assert_eq!(kept(&machine, &layer).unwrap(), some(500_000, 1));
-    let sent = server.state.lock().unwrap().registry.sent;
+    let sent = server.state.lock().registry.sent;
     assert_eq!(sent, 500_000 + config_size(&server), "each byte once");
     kill(running).await;
 }
 
 fn config_size(server: &Server) -> usize {
-    let state = server.state.lock().unwrap();
+    let state = server.state.lock();
     let configs = state
         .registry
         .holds
@@ -135,7 +135,7 @@ async fn killed_amid_a_pull_the_next_agent_goes_on_and_what_was_spoilt_is_fetche
     assert_eq!(reports[0].ending, Ending::Done, "{:?}", reports[0]);
     assert_eq!(kept(&machine, &layer).unwrap(), some(500_000, 1));
     {
-        let state = server.state.lock().unwrap();
+        let state = server.state.lock();
         let asked = state.registry.asked.iter().filter(|(asked, _)| asked.contains(&digest.to_string()));
         let ranges: Vec<_> = asked.map(|(_, range)| range.as_deref()).collect();
         assert_eq!(ranges, [None, Some("bytes=200000-"), None]);
@@ -163,11 +163,7 @@ async fn killed_at_each_point_of_a_pull_and_started_again_it_pulls_to_the_end() 
         second.kill().await.unwrap();
         assert!(server.reports().iter().all(|report| report.ending == Ending::Done), "{point}");
         assert_eq!(kept(&machine, &layer).unwrap(), some(100_000, 1), "{point}");
-        assert_eq!(
-            server.state.lock().unwrap().registry.count(layer["digest"].as_str().unwrap()),
-            1,
-            "{point}"
-        );
+        assert_eq!(server.state.lock().registry.count(layer["digest"].as_str().unwrap()), 1, "{point}");
     }
 }
 

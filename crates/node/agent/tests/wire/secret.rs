@@ -36,13 +36,13 @@ async fn a_simulated_node_asks_for_all_that_a_real_one_needs_and_keeps_only_that
     let reports = reported(&server, vec![prepare(&machine, a), task.clone()]).await;
     assert_eq!(reports[1].ending, Ending::Done, "{:?}", reports[1]);
     let asked = || {
-        let state = server.state.lock().unwrap();
+        let state = server.state.lock();
         assert!(state.secret_asks.iter().all(|ask| ask.cell_id == cell && ask.incarnation == 3));
         state.secret_asks.iter().map(|ask| ask.what.clone()).collect::<Vec<_>>()
     };
     let file = |file: &str| SecretWhat::File(file.to_owned());
     assert_eq!(asked(), [SecretWhat::ArtifactPull, file("password"), file("key")]);
-    assert!(server.state.lock().unwrap().registry.asked.is_empty(), "the rest is simulated");
+    assert!(server.state.lock().registry.asked.is_empty(), "the rest is simulated");
     let mut text = String::new();
     for entry in walk(machine.path()) {
         text += &String::from_utf8_lossy(&std::fs::read(entry).unwrap());

@@ -1,7 +1,7 @@
 //! A scripted server: it delivers its content, records requests, and can refuse, stay silent and break off.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use base64::Engine as _;
@@ -20,6 +20,7 @@ use muster_wire::wire::{
     CellObservation, Heard, Hello, Join, Joined, Noted, Observations, Observed, Poll, Renew, Renewed,
     Reports, SecretAsk, SecretTold, SecretWhat, Welcome, Work,
 };
+use parking_lot::Mutex;
 use rcgen::{BasicConstraints, CertificateParams, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair, SanType};
 use rustls_pki_types::PrivateKeyDer;
 use serde::Serialize;
@@ -154,27 +155,27 @@ impl Server {
     /// Waits for a condition; fails after ten seconds.
     pub(crate) async fn until(&self, what: &str, so: impl Fn(&State) -> bool) {
         for _ in 0..1000 {
-            if so(&self.state.lock().unwrap()) {
+            if so(&self.state.lock()) {
                 return;
             }
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
-        panic!("it never came to this: {what}; asked: {:?}", self.state.lock().unwrap().asked);
+        panic!("it never came to this: {what}; asked: {:?}", self.state.lock().asked);
     }
 
     /// Returns the reports so far.
     pub(crate) fn reports(&self) -> Vec<Report> {
-        self.state.lock().unwrap().reports.clone()
+        self.state.lock().reports.clone()
     }
 
     pub(crate) fn script(&self, script: impl FnOnce(&mut State)) {
-        script(&mut self.state.lock().unwrap());
+        script(&mut self.state.lock());
         self.changed.notify_waiters();
     }
 
     /// Returns the number of requests of this kind.
     pub(crate) fn count(&self, what: &str) -> usize {
-        self.state.lock().unwrap().asked.iter().filter(|asked| *asked == what).count()
+        self.state.lock().asked.iter().filter(|asked| *asked == what).count()
     }
 }
 
@@ -219,14 +220,14 @@ async fn answer(
 ) -> Answer {
     if let Some(what) = request.uri().path().strip_prefix("/v2/") {
         assert!(who.is_some(), "the registry is asked with the node's certificate");
-        return registry::answer(what, &request, &mut state.lock().unwrap().registry);
+        return registry::answer(what, &request, &mut state.lock().registry);
     }
     let word = request.uri().path().rsplit('/').next().unwrap().to_owned();
     assert!(request.uri().path().starts_with("/node/v1/"), "{}", request.uri());
     assert_eq!(who.is_some(), word != "join", "only who joins comes without a certificate");
     let body = request.into_body().collect().await.map_err(std::io::Error::other)?.to_bytes();
     let instead = {
-        let mut state = state.lock().unwrap();
+        let mut state = state.lock();
         state.asked.push(word.clone());
         state.instead.get_mut(word.as_str()).and_then(VecDeque::pop_front)
     };
@@ -248,7 +249,7 @@ async fn carry_out(
     match word {
         "join" => {
             let join: Join = serde_json::from_slice(body).unwrap();
-            let mut state = state.lock().unwrap();
+            let mut state = state.lock();
             let joined = Joined {
                 node_id: authority.node,
                 name: join.name.clone(),
@@ -261,7 +262,7 @@ async fn carry_out(
         }
         "renew" => {
             let renew: Renew = serde_json::from_slice(body).unwrap();
-            let mut state = state.lock().unwrap();
+            let mut state = state.lock();
             state.renewals += 1;
             ok(&Renewed {
                 certificate: sign(authority, &renew.csr, state.lifetime),
@@ -270,7 +271,7 @@ async fn carry_out(
             })
         }
         "hello" => {
-            let mut state = state.lock().unwrap();
+            let mut state = state.lock();
             state.hellos.push(serde_json::from_slice(body).unwrap());
             state.session += 1;
             let session = state.session;
@@ -287,16 +288,16 @@ async fn carry_out(
         }
         "poll" => {
             let poll: Poll = serde_json::from_slice(body).unwrap();
-            if state.lock().unwrap().sessions.get(who) != Some(&poll.session) {
+            if state.lock().sessions.get(who) != Some(&poll.session) {
                 return refuse(409, "that session is over");
             }
-            state.lock().unwrap().revisions.push(poll.revision);
-            state.lock().unwrap().pages.push(poll.wanted_after.clone());
+            state.lock().revisions.push(poll.revision);
+            state.lock().pages.push(poll.wanted_after.clone());
             let waiting = async {
                 loop {
                     let notified = changed.notified();
                     let (tasks, wanted) = {
-                        let mut state = state.lock().unwrap();
+                        let mut state = state.lock();
                         (
                             state.work.pop_front(),
                             if poll.tasks_only { None } else { state.wanted.pop_front() },
@@ -311,20 +312,20 @@ async fn carry_out(
             let waited = tokio::time::timeout(Duration::from_secs(poll.wait_seconds), waiting).await;
             let nothing = Work { tasks: Vec::new(), wanted: None };
             let mut work = serde_json::json!(waited.unwrap_or(nothing));
-            let strange = std::mem::take(&mut state.lock().unwrap().strange);
+            let strange = std::mem::take(&mut state.lock().strange);
             work["tasks"].as_array_mut().unwrap().extend(strange);
             ok(&work)
         }
         "report" => {
             let Reports { reports, .. } = serde_json::from_slice(body).unwrap();
-            let mut state = state.lock().unwrap();
+            let mut state = state.lock();
             let refused = state.refused.clone();
             state.reports.extend(reports);
             ok(&Heard { refused })
         }
         "secret" => {
             let ask: SecretAsk = serde_json::from_slice(body).unwrap();
-            let mut state = state.lock().unwrap();
+            let mut state = state.lock();
             if state.sessions.get(who) != Some(&ask.session) {
                 return refuse(409, "that session is over");
             }
@@ -340,7 +341,7 @@ async fn carry_out(
         }
         "observe" => {
             let Observations { session, cells } = serde_json::from_slice(body).unwrap();
-            let mut state = state.lock().unwrap();
+            let mut state = state.lock();
             if state.sessions.get(who) != Some(&session) {
                 return refuse(409, "that session is over");
             }

@@ -33,7 +33,7 @@ async fn stale_copies_are_destroyed_before_the_first_task_is_requested() {
     let running = machine.start();
     server.until("it polls again", |state| state.asked.contains(&"poll".to_owned())).await;
     {
-        let state = server.state.lock().unwrap();
+        let state = server.state.lock();
         assert_eq!(state.asked[..3], ["hello", "hello", "poll"]);
         assert_eq!(state.hellos[0].places.len(), 2);
         assert_eq!(state.hellos[1].places, [Place { allocation_id: b, incarnation: 1 }]);
@@ -128,7 +128,7 @@ async fn told_to_stop_it_finishes_what_runs_and_reports_it() {
     tokio::time::sleep(Duration::from_millis(100)).await;
     machine.stop.send_replace(true);
     running.await.unwrap().unwrap();
-    let state = server.state.lock().unwrap();
+    let state = server.state.lock();
     assert_eq!(state.reports.len(), 2, "what had begun, and not what only waited: {:?}", state.reports);
 }
 
@@ -145,9 +145,9 @@ async fn through_a_partition_nothing_gets_and_afterwards_everything_is_told() {
     server.until("work was taken", |state| state.work.is_empty()).await;
     machine.cut.send_replace(true);
     tokio::time::sleep(Duration::from_millis(300)).await;
-    let asked = server.state.lock().unwrap().asked.len();
+    let asked = server.state.lock().asked.len();
     tokio::time::sleep(Duration::from_millis(500)).await;
-    assert_eq!(server.state.lock().unwrap().asked.len(), asked, "nothing came through");
+    assert_eq!(server.state.lock().asked.len(), asked, "nothing came through");
     machine.cut.send_replace(false);
     // The server delivers the task again if the response was lost.
     server.script(|state| state.work.push_back(vec![task.clone()]));

@@ -88,7 +88,7 @@ async fn a_late_prepare_does_not_bring_back_what_was_destroyed() {
     server.script(|state| state.work.push_back(tasks));
     let running = machine.start();
     server.until("both are reported", |state| state.reports.len() == 2).await;
-    let endings: Vec<_> = server.state.lock().unwrap().reports.iter().map(|report| report.ending).collect();
+    let endings: Vec<_> = server.state.lock().reports.iter().map(|report| report.ending).collect();
     assert_eq!(endings, [Ending::Done, Ending::Failed]);
     assert_eq!(machine.effects(), [(Effect::RefusedStale, 1)]);
     kill(running).await;
@@ -106,7 +106,7 @@ async fn a_device_that_was_not_wiped_is_not_given_to_another() {
     let leak = machine.task(TaskKind::Prepare, b, 1);
     server.script(|state| state.work.push_back(vec![leak]));
     server.until("the third is reported", |state| state.reports.len() == 3).await;
-    let last = server.state.lock().unwrap().reports[2].clone();
+    let last = server.state.lock().reports[2].clone();
     assert_eq!(last.ending, Ending::Failed);
     assert!(last.message.unwrap().contains("violation"));
     assert_eq!(machine.effects().last(), Some(&(Effect::Violation, 1)));
@@ -161,7 +161,7 @@ async fn a_report_that_is_refused_is_dropped_and_the_others_are_told() {
     server.until("the rest is told", |state| !state.reports.is_empty()).await;
     tokio::time::sleep(Duration::from_millis(300)).await;
     assert!(server.count("report") <= 4);
-    assert!(server.state.lock().unwrap().reports.len() <= 2);
+    assert!(server.state.lock().reports.len() <= 2);
     kill(running).await;
 }
 

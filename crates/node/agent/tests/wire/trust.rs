@@ -86,7 +86,7 @@ async fn made(server: &Server, machine: &Machine, a: AllocationId, image: &str, 
 }
 
 fn asked(server: &Server, part: &str) -> usize {
-    server.state.lock().unwrap().registry.count(part)
+    server.state.lock().registry.count(part)
 }
 
 #[tokio::test]

@@ -1,10 +1,10 @@
 //! The budget of an owner: what counts, what gives way, and what is refused.
 
 use std::collections::BTreeSet;
-use std::sync::Mutex;
 use std::time::{Duration, SystemTime};
 
 use muster_image::{Budget, Digest, Error, Footprint, Image, Images, Limits};
+use parking_lot::Mutex;
 
 use crate::layout::{Layout, Packing, Tar};
 
@@ -33,9 +33,8 @@ impl Node {
     }
 
     fn with_budget<T>(&self, owner: &str, mib: u64, act: impl FnOnce(&Budget<'_>) -> T) -> T {
-        let uses =
-            |name: &str, digest: &Digest| self.cells.lock().unwrap().contains(&(name.to_owned(), *digest));
-        let is_used = |digest: &Digest| self.cells.lock().unwrap().iter().any(|(_, other)| other == digest);
+        let uses = |name: &str, digest: &Digest| self.cells.lock().contains(&(name.to_owned(), *digest));
+        let is_used = |digest: &Digest| self.cells.lock().iter().any(|(_, other)| other == digest);
         act(&Budget {
             owner,
             most: Footprint { bytes: mib * MIB, files: 1_000 },
@@ -56,12 +55,12 @@ impl Node {
     fn run(&self, owner: &str, mib: u64, digest: &Digest) -> Result<(), Error> {
         let _hold = self.images.hold(digest);
         self.unpack(owner, mib, digest)?;
-        self.cells.lock().unwrap().insert((owner.to_owned(), *digest));
+        self.cells.lock().insert((owner.to_owned(), *digest));
         Ok(())
     }
 
     fn end(&self, owner: &str, digest: &Digest) {
-        assert!(self.cells.lock().unwrap().remove(&(owner.to_owned(), *digest)));
+        assert!(self.cells.lock().remove(&(owner.to_owned(), *digest)));
     }
 
     fn used_at(&self, digest: &Digest, seconds: u64) {

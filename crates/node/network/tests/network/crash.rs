@@ -2,11 +2,12 @@
 
 use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
 
 use muster_network::{Fabric, POINTS};
 use muster_wire::cell::{Ingress, Protocol};
+use parking_lot::Mutex;
 
 use crate::ground::{Cell, Ground, Net, OUTSIDER, connects, listen};
 
@@ -134,13 +135,13 @@ fn every_point_that_is_passed_is_in_the_list() {
     let note = Arc::clone(&passed);
     let mut settings = scene.ground.nodes[0].settings.clone();
     settings.reach = Arc::new(move |point| {
-        note.lock().unwrap().insert(point);
+        note.lock().insert(point);
     });
     scene.ground.nodes[0].fabric = Fabric::open(settings).unwrap();
     for step in LIFE {
         scene.take(step);
     }
-    assert_eq!(*passed.lock().unwrap(), POINTS.iter().copied().collect());
+    assert_eq!(*passed.lock(), POINTS.iter().copied().collect());
 }
 
 #[test]

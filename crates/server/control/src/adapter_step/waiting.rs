@@ -5,11 +5,12 @@
 //! it multiplies the load for the same answer.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 use muster_ids::ServiceAccountId;
+use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 use crate::Platform;
@@ -57,8 +58,8 @@ impl Drop for Seat<'_> {
 }
 
 impl Leases {
-    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<ServiceAccountId, Waiting>> {
-        self.waiting.lock().expect("no holder of this lock can panic")
+    fn lock(&self) -> parking_lot::MutexGuard<'_, HashMap<ServiceAccountId, Waiting>> {
+        self.waiting.lock()
     }
 
     pub(super) fn enter(&self, account: ServiceAccountId) -> Seat<'_> {
@@ -85,7 +86,7 @@ impl Leases {
 
     /// Reports whether this adapter's heartbeat is due to be recorded.
     pub(super) fn is_news(&self, account: ServiceAccountId, name: &str, now: Timestamp) -> bool {
-        let mut seen = self.seen.lock().expect("no holder of this lock can panic");
+        let mut seen = self.seen.lock();
         if seen.len() >= REMEMBERED {
             seen.clear();
         }

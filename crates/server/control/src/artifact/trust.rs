@@ -1,7 +1,6 @@
 //! Trust in an artifact: verification of the registry's signatures for its digest against the project's keys.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
 
 use jiff::{SignedDuration, Timestamp};
 use muster_api::{Code, Problem};
@@ -9,6 +8,7 @@ use muster_ids::{ArtifactId, ProjectId, RepositoryId, TenantId};
 use muster_model::artifact::{Artifact, ArtifactKind, Trust, TrustPolicy, Verdict};
 use muster_registry::manifest::Manifest;
 use muster_trust::{Digest, Examination, Signature, TrustedKey, bundle, simple};
+use parking_lot::Mutex;
 
 use crate::Cx;
 use crate::keyed_locks::KeyedLocks;
@@ -90,13 +90,13 @@ pub(crate) struct NegativeVerdicts(Mutex<HashMap<ArtifactId, (Examined, Verdict,
 
 impl NegativeVerdicts {
     fn get(&self, artifact: ArtifactId, examined: &Examined, now: Timestamp) -> Option<Verdict> {
-        let verdicts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let verdicts = self.0.lock();
         let (known, verdict, until) = verdicts.get(&artifact)?;
         (known == examined && now < *until).then(|| verdict.clone())
     }
 
     fn remember(&self, artifact: ArtifactId, examined: Examined, verdict: Verdict, now: Timestamp) {
-        let mut verdicts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut verdicts = self.0.lock();
         if verdicts.len() >= MOST_REMEMBERED {
             verdicts.retain(|_, (_, _, until)| now < *until);
         }

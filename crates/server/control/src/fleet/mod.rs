@@ -21,10 +21,10 @@ pub mod tell;
 mod wanted;
 
 use std::collections::HashSet;
-use std::sync::Mutex;
 
 use jiff::Timestamp;
 use muster_ids::NodeId;
+use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 pub use admit::{Admitted, admit, admit_again};

@@ -5,11 +5,12 @@
 //! answer.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use muster_db::Standing;
 use muster_ids::NodeId;
+use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 use crate::Platform;
@@ -58,8 +59,8 @@ impl Drop for Seat<'_> {
 }
 
 impl Polls {
-    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<NodeId, Waiting>> {
-        self.waiting.lock().expect("no holder of this lock can panic")
+    fn lock(&self) -> parking_lot::MutexGuard<'_, HashMap<NodeId, Waiting>> {
+        self.waiting.lock()
     }
 
     pub(super) fn enter(&self, node: NodeId, standing: &Standing, revision: i64) -> Seat<'_> {

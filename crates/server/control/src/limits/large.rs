@@ -2,8 +2,9 @@
 //! few at once and its others wait their turn.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use tokio::sync::{OnceCell, OwnedSemaphorePermit, Semaphore};
 
 use super::{Limits, Share};
@@ -34,7 +35,7 @@ pub(crate) struct LargeAnswer {
 impl Drop for LargeAnswer {
     fn drop(&mut self) {
         self.slots = None;
-        let mut of_share = self.of_share.lock().expect("no holder of this lock can panic");
+        let mut of_share = self.of_share.lock();
         // Further references are of requests that have a slot or wait for one.
         if of_share.get(&self.share).is_some_and(|slots| Arc::strong_count(slots) == 1) {
             of_share.remove(&self.share);
@@ -57,7 +58,7 @@ impl Limits {
     async fn large_answer(&self, share: &Share) -> LargeAnswer {
         let large = &self.large;
         let slots = {
-            let mut of_share = large.of_share.lock().expect("no holder of this lock can panic");
+            let mut of_share = large.of_share.lock();
             of_share.entry(share.clone()).or_insert_with(|| Arc::new(Semaphore::new(PER_SHARE))).clone()
         };
         // A share waits for its own slots first, so that its requests do not queue for those of all.
@@ -91,6 +92,6 @@ mod tests {
         assert_eq!(limits.large.all.available_permits(), IN_ALL - 2);
         drop((third, other));
         assert_eq!(limits.large.all.available_permits(), IN_ALL);
-        assert!(limits.large.of_share.lock().unwrap().is_empty());
+        assert!(limits.large.of_share.lock().is_empty());
     }
 }

@@ -5,7 +5,9 @@
 //! tenant or too large for many.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
 
 use super::{Limits, Share};
 
@@ -39,8 +41,8 @@ impl Unread {
         Arc::new(Self { capacity, held: Mutex::default() })
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, HeldBytes> {
-        self.held.lock().expect("no holder of this lock can panic")
+    fn lock(&self) -> parking_lot::MutexGuard<'_, HeldBytes> {
+        self.held.lock()
     }
 }
 

@@ -5,12 +5,13 @@
 //! started before a change must not restore the replaced value: its edition is no longer the current one.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use muster_db::ManifestContent;
 use muster_ids::RepositoryId;
+use parking_lot::Mutex;
 
 const LIFETIME: Duration = Duration::from_secs(2);
 /// Maximum total size of the cache in bytes.
@@ -36,7 +37,7 @@ impl Manifests {
     /// Returns the cached manifest, or else the edition for the read.
     pub(crate) fn recall(&self, key: &Key) -> Result<Arc<ManifestContent>, u64> {
         let edition = self.edition.load(Ordering::Acquire);
-        let held = self.held.lock().expect("no holder of this lock can panic");
+        let held = self.held.lock();
         match held.found.get(key) {
             Some((at, found)) if at.elapsed() < LIFETIME => Ok(found.clone()),
             _ => Err(edition),
@@ -45,7 +46,7 @@ impl Manifests {
 
     /// Caches a manifest that was read under this edition.
     pub(crate) fn remember(&self, edition: u64, key: Key, found: Arc<ManifestContent>) {
-        let mut held = self.held.lock().expect("no holder of this lock can panic");
+        let mut held = self.held.lock();
         if self.edition.load(Ordering::Acquire) != edition {
             return;
         }
@@ -58,7 +59,7 @@ impl Manifests {
 
     /// Invalidates the cache.
     pub(crate) fn forget(&self) {
-        let mut held = self.held.lock().expect("no holder of this lock can panic");
+        let mut held = self.held.lock();
         self.edition.fetch_add(1, Ordering::AcqRel);
         *held = Held::default();
     }

@@ -4,11 +4,11 @@
 //! repository is deleted meanwhile, foreign keys reject rows that would be added to it.
 
 use std::collections::HashMap;
-use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use muster_db::{Result, Store};
 use muster_ids::{ProjectId, RepositoryId, TenantId};
+use parking_lot::Mutex;
 
 const LIFETIME: Duration = Duration::from_secs(2);
 const MOST: usize = 10_000;
@@ -65,8 +65,8 @@ impl Names {
     }
 
     pub(crate) fn forget(&self) {
-        self.projects.lock().expect("no holder of this lock can panic").clear();
-        self.repositories.lock().expect("no holder of this lock can panic").clear();
+        self.projects.lock().clear();
+        self.repositories.lock().clear();
     }
 }
 
@@ -75,12 +75,12 @@ where
     K: std::borrow::Borrow<Q> + std::hash::Hash + Eq,
     Q: std::hash::Hash + Eq + ?Sized,
 {
-    let remembered = remembered.lock().expect("no holder of this lock can panic");
+    let remembered = remembered.lock();
     remembered.get(key).filter(|(at, _)| at.elapsed() < LIFETIME).map(|(_, value)| *value)
 }
 
 fn keep<K: std::hash::Hash + Eq, V>(remembered: &Remembered<K, V>, key: K, value: V) {
-    let mut remembered = remembered.lock().expect("no holder of this lock can panic");
+    let mut remembered = remembered.lock();
     if remembered.len() >= MOST {
         remembered.clear();
     }

@@ -1,9 +1,10 @@
 //! Streams waiting at this server for a node's agent to join, and stream counts per tenant.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use muster_ids::{NodeId, StreamId, TenantId};
+use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
 use super::end::End;
@@ -25,13 +26,13 @@ pub struct Streams {
 impl Streams {
     /// Returns the sender of a waiting stream to the agent of its node, once; other nodes get none.
     pub fn take(&self, stream: StreamId, node: NodeId) -> Option<oneshot::Sender<End>> {
-        let mut waiting = self.waiting.lock().expect("no holder of this lock can panic");
+        let mut waiting = self.waiting.lock();
         waiting.get(&stream).filter(|waiting| waiting.node == node)?;
         waiting.remove(&stream).map(|waiting| waiting.come)
     }
 
-    fn counts(&self) -> std::sync::MutexGuard<'_, HashMap<TenantId, u32>> {
-        self.counts.lock().expect("no holder of this lock can panic")
+    fn counts(&self) -> parking_lot::MutexGuard<'_, HashMap<TenantId, u32>> {
+        self.counts.lock()
     }
 }
 
@@ -61,7 +62,7 @@ impl Seat {
         platform.metrics.streams.inc();
         let (come, comes) = oneshot::channel();
         let waiting = Waiting { node, come };
-        platform.streams.waiting.lock().expect("no holder of this lock can panic").insert(stream, waiting);
+        platform.streams.waiting.lock().insert(stream, waiting);
         Some(Self { platform: platform.clone(), tenant, stream, comes })
     }
 }
@@ -69,7 +70,7 @@ impl Seat {
 impl Drop for Seat {
     fn drop(&mut self) {
         let streams = &self.platform.streams;
-        streams.waiting.lock().expect("no holder of this lock can panic").remove(&self.stream);
+        streams.waiting.lock().remove(&self.stream);
         let mut counts = streams.counts();
         if let Some(count) = counts.get_mut(&self.tenant) {
             *count -= 1;

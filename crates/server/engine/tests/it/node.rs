@@ -44,7 +44,7 @@ pub(crate) enum Wrong {
 }
 
 /// Networks with shared directories: one list for all nodes that share the file system.
-pub(crate) type Shares = std::sync::Arc<std::sync::Mutex<BTreeSet<NetworkId>>>;
+pub(crate) type Shares = std::sync::Arc<parking_lot::Mutex<BTreeSet<NetworkId>>>;
 
 /// The node.
 pub(crate) struct Node {
@@ -321,7 +321,7 @@ impl Node {
         }
         if order.spec.as_ref().is_some_and(|spec| !spec.shared.is_empty()) {
             let network = order.attachment.as_ref().expect("who shares is in a network").network_id;
-            self.shares.lock().unwrap().insert(network);
+            self.shares.lock().insert(network);
         }
         let made = (allocation, order.incarnation);
         if let Some(there) = self.cells.insert(order.cell_id, made)
@@ -415,7 +415,7 @@ impl Node {
         if self.strikes(Wrong::LeavesShare) {
             return Findings { left: vec![network.to_string()], ..Findings::default() };
         }
-        self.shares.lock().unwrap().remove(&network);
+        self.shares.lock().remove(&network);
         Findings { checked: vec![network.to_string()], ..Findings::default() }
     }
 

@@ -265,7 +265,7 @@ impl Rig {
 
     /// Returns the networks with shared directories left.
     pub(crate) fn shares(&self) -> BTreeSet<NetworkId> {
-        self.node.shares.lock().unwrap().clone()
+        self.node.shares.lock().clone()
     }
 
     pub(crate) async fn allocation(&self, id: AllocationId) -> Allocation {

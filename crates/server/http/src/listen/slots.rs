@@ -2,10 +2,11 @@
 
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use muster_control::Share;
+use parking_lot::Mutex;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
@@ -67,7 +68,7 @@ struct Counted {
 
 impl Counted {
     fn take(counts: &Counts, key: (Share, Counter), most: u32) -> Option<Self> {
-        let mut held = counts.lock().expect("no holder of this lock can panic");
+        let mut held = counts.lock();
         let count = held.entry(key.clone()).or_default();
         if *count >= most {
             return None;
@@ -79,7 +80,7 @@ impl Counted {
 
 impl Drop for Counted {
     fn drop(&mut self) {
-        let mut counts = self.counts.lock().expect("no holder of this lock can panic");
+        let mut counts = self.counts.lock();
         if let Some(count) = counts.get_mut(&self.key) {
             *count -= 1;
             if *count == 0 {

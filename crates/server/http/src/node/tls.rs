@@ -2,12 +2,13 @@
 //! signed by the platform's own authority.
 
 use std::net::SocketAddr;
-use std::sync::{Arc, RwLock};
+use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 use muster_control::Platform;
 use muster_ids::Env;
+use parking_lot::RwLock;
 use rustls::RootCertStore;
 use rustls::crypto::CryptoProvider;
 use rustls::server::{ClientHello, NoServerSessionStorage, ResolvesServerCert, WebPkiClientVerifier};
@@ -45,7 +46,7 @@ pub(super) struct Certificate {
 
 impl ResolvesServerCert for Certificate {
     fn resolve(&self, _: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
-        Some(self.current.read().expect("no holder of this lock can panic").0.clone())
+        Some(self.current.read().0.clone())
     }
 }
 
@@ -54,12 +55,12 @@ impl Certificate {
     pub(super) async fn run(self: Arc<Self>, platform: Arc<Platform>) {
         loop {
             tokio::time::sleep(LOOK).await;
-            let until = self.current.read().expect("no holder of this lock can panic").1;
+            let until = self.current.read().1;
             if until - AHEAD > platform.env.now() {
                 continue;
             }
             match issue(&platform, &self.names).await {
-                Ok(fresh) => *self.current.write().expect("no holder of this lock can panic") = fresh,
+                Ok(fresh) => *self.current.write() = fresh,
                 Err(error) => {
                     tracing::warn!(%error, "the certificate for nodes could not be replaced; retrying")
                 }

@@ -1,11 +1,12 @@
 //! Webhooks: signed, in order, retried, and never into the operator's own network.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use muster_testkit::{Database, Fixture, Kit};
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
@@ -67,7 +68,7 @@ async fn receiver_after(fail: usize, delay: Duration) -> (String, Arc<Mutex<Vec<
                     break (String::new(), String::new());
                 }
             };
-            kept.lock().unwrap().push(Received { head, body });
+            kept.lock().push(Received { head, body });
             let status = if left > 0 { "500 Internal Server Error" } else { "204 No Content" };
             left = left.saturating_sub(1);
             tokio::time::sleep(delay).await;
@@ -83,12 +84,12 @@ async fn receiver_after(fail: usize, delay: Duration) -> (String, Arc<Mutex<Vec<
 
 async fn until(received: &Arc<Mutex<Vec<Received>>>, count: usize) -> Vec<Received> {
     for _ in 0..200 {
-        if received.lock().unwrap().len() >= count {
-            return received.lock().unwrap().clone();
+        if received.lock().len() >= count {
+            return received.lock().clone();
         }
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
-    panic!("only {} of {count} deliveries came", received.lock().unwrap().len());
+    panic!("only {} of {count} deliveries came", received.lock().len());
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -301,6 +302,6 @@ async fn a_slow_receiver_that_answers_holds_up_no_retry_of_another_tenant() {
     other.post("/v1/tenants/globex/projects", json!({"name": "fails-once"})).await.ok();
     // Once, and again after a second; the slow receiver is busy for a minute.
     until(&received, 2).await;
-    assert!(slowly.lock().unwrap().len() < 8, "the slow receiver was not slow");
+    assert!(slowly.lock().len() < 8, "the slow receiver was not slow");
     kit.stop().await;
 }

@@ -3,8 +3,8 @@
 //! Only an optimization: a missing state is recomputed from the file.
 
 use std::collections::HashMap;
-use std::sync::Mutex;
 
+use parking_lot::Mutex;
 use uuid::Uuid;
 
 use crate::hash::Hash;
@@ -56,8 +56,8 @@ impl Hashes {
         self.lock().entries.remove(&key);
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Kept> {
-        self.0.lock().expect("no holder of this lock can panic")
+    fn lock(&self) -> parking_lot::MutexGuard<'_, Kept> {
+        self.0.lock()
     }
 }
 

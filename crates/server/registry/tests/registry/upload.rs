@@ -279,11 +279,11 @@ async fn an_upload_that_is_finished_between_opening_and_locking_it_is_left_alone
         shelf.blobs.upload_append(owner, upload, None, MOST, body(b"content")).await.unwrap();
         let (opened, wait_opened) = std::sync::mpsc::channel();
         let (go_on, wait_go_on) = std::sync::mpsc::channel();
-        let wait_go_on = std::sync::Mutex::new(wait_go_on);
+        let wait_go_on = parking_lot::Mutex::new(wait_go_on);
         let reach = move |point: &'static str| {
             if point == "blob:opened" {
                 opened.send(()).unwrap();
-                wait_go_on.lock().unwrap().recv().unwrap();
+                wait_go_on.lock().recv().unwrap();
             }
         };
         let late = Blobs::open_reaching(shelf.root(), Env::for_tests(9), Arc::new(reach)).await.unwrap();

@@ -1,11 +1,12 @@
 //! Canaries: recognizable secrets, sent through everything that handles secrets. Afterwards every byte that the platform
 //! wrote is searched for them, in every encoding that could have been written by mistake.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE};
 use muster_testkit::Database;
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
@@ -35,18 +36,18 @@ impl tracing::Subscriber for Log {
     }
 
     fn new_span(&self, span: &Attributes<'_>) -> Id {
-        span.record(&mut Line(&mut self.0.lock().unwrap()));
+        span.record(&mut Line(&mut self.0.lock()));
         Id::from_u64(1)
     }
 
     fn record(&self, _: &Id, values: &Record<'_>) {
-        values.record(&mut Line(&mut self.0.lock().unwrap()));
+        values.record(&mut Line(&mut self.0.lock()));
     }
 
     fn record_follows_from(&self, _: &Id, _: &Id) {}
 
     fn event(&self, event: &tracing::Event<'_>) {
-        let mut text = self.0.lock().unwrap();
+        let mut text = self.0.lock();
         event.record(&mut Line(&mut text));
         text.push('\n');
     }
@@ -187,7 +188,7 @@ async fn no_canary_is_written_anywhere_and_one_that_is_planted_is_found() {
         assert!(page.text.contains("secret"), "{}", page.text);
         answers += &page.text;
     }
-    let logged = log.0.lock().unwrap().clone();
+    let logged = log.0.lock().clone();
     assert!(logged.contains("operation_id=secret_create"));
 
     let folder = scene.kit.database.folder();
@@ -214,5 +215,5 @@ async fn plant(scene: &super::Scene, log: &Log, kept: &str, canaries: &[(&str, V
     for (what, canary) in canaries {
         assert!(holds(&written, canary), "a leak of {what} is not seen");
     }
-    assert!(holds(log.0.lock().unwrap().as_bytes(), kept.as_bytes()), "a leak into the log is not seen");
+    assert!(holds(log.0.lock().as_bytes(), kept.as_bytes()), "a leak into the log is not seen");
 }

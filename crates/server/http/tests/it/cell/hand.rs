@@ -2,12 +2,13 @@
 //! wants.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use muster_ids::{AllocationId, CellId, NodeId};
 use muster_wire::cell::{CellFindings, ServiceFindings, ServiceState, Wanted};
 use muster_wire::inventory::Inventory;
 use muster_wire::task::{Findings, Task, TaskKind};
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 
 use super::Scene;
@@ -148,7 +149,7 @@ impl Hand {
                 let work = poll(&played, 1, revision).await;
                 if let Some(wanted) = work.get("wanted") {
                     let wanted: Wanted = serde_json::from_value(wanted.clone()).unwrap();
-                    let mut held = shared.lock().unwrap();
+                    let mut held = shared.lock();
                     if !held.idle {
                         revision = wanted.revision;
                     }
@@ -156,11 +157,11 @@ impl Hand {
                 }
                 let tasks: Vec<Task> = serde_json::from_value(work["tasks"].clone()).unwrap();
                 let reports: Vec<Value> =
-                    tasks.iter().map(|task| report(task, &shared.lock().unwrap().carry_out(task))).collect();
+                    tasks.iter().map(|task| report(task, &shared.lock().carry_out(task))).collect();
                 if !reports.is_empty() {
                     let body = json!({"session": played.session, "reports": reports});
                     assert_eq!(played.send("report", &body).await.ok()["refused"], json!([]));
-                } else if shared.lock().unwrap().idle {
+                } else if shared.lock().idle {
                     // An agent that does not apply the desired state gets it again immediately.
                     tokio::time::sleep(std::time::Duration::from_millis(50)).await;
                 }
@@ -170,11 +171,11 @@ impl Hand {
     }
 
     pub(super) fn tamper(&self, tamper: impl Fn(&Task, &mut Findings) + Send + 'static) {
-        self.held.lock().unwrap().tamper = Some(Box::new(tamper));
+        self.held.lock().tamper = Some(Box::new(tamper));
     }
 
     /// Returns the tasks of a kind received, in order.
     pub(super) fn tasks(&self, kind: TaskKind) -> Vec<Task> {
-        self.held.lock().unwrap().tasks.iter().filter(|task| task.kind == kind).cloned().collect()
+        self.held.lock().tasks.iter().filter(|task| task.kind == kind).cloned().collect()
     }
 }

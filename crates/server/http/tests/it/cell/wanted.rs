@@ -15,7 +15,7 @@ use super::{KEY, OTHER_KEY, Scene, until};
 use crate::stream::cell_of;
 
 fn last(hand: &Hand) -> Wanted {
-    hand.held.lock().unwrap().wanted.last().cloned().unwrap_or_default()
+    hand.held.lock().wanted.last().cloned().unwrap_or_default()
 }
 
 /// Returns the cells with users.
@@ -156,16 +156,16 @@ async fn a_node_is_told_again_until_it_has_followed() {
     let other = approved(&scene, 0).await;
     assert!(poll(&other, 0, 0).await.get("wanted").is_none(), "a node without cells has nothing to follow");
     until("it has followed", followed).await;
-    hand.held.lock().unwrap().idle = true;
+    hand.held.lock().idle = true;
     let mut tx = scene.kit.store().begin().await.unwrap();
     tx.bump_desired_node(hand.node).await.unwrap();
     tx.commit().await.unwrap();
-    let count = || hand.held.lock().unwrap().wanted.len();
+    let count = || hand.held.lock().wanted.len();
     let before = count();
     until("it is told again until it follows", async || count() > before + 2).await;
     let (wanted, applied) = scene.kit.store().node_revisions(hand.node).await.unwrap();
     assert!(applied < wanted, "{applied} of {wanted}");
-    hand.held.lock().unwrap().idle = false;
+    hand.held.lock().idle = false;
     until("it has followed again", followed).await;
     drop(hand);
     scene.kit.stop().await;

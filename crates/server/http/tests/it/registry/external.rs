@@ -2,7 +2,7 @@
 //! downloaded.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
@@ -11,6 +11,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use http::{Request, Response};
 use muster_testkit::{Client, Database, Fixture, Kit};
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 
 use super::{Image, MANIFEST, Remote, descriptor, digest};
@@ -58,15 +59,15 @@ impl Elsewhere {
     }
 
     async fn answer(&self, path: String, shown: Option<String>) -> Response<Body> {
-        self.asked.lock().unwrap().push((path.clone(), shown.clone()));
-        let wants = self.wants.lock().unwrap().clone();
+        self.asked.lock().push((path.clone(), shown.clone()));
+        let wants = self.wants.lock().clone();
         if let Some((header, challenge)) = wants.filter(|_| path.starts_with("/v2/"))
             && shown != Some(header)
         {
             let response = Response::builder().status(401).header("www-authenticate", challenge);
             return response.body(Body::empty()).unwrap();
         }
-        let says = self.says.lock().unwrap().get(&path).cloned();
+        let says = self.says.lock().get(&path).cloned();
         let Some(says) = says else { return Response::builder().status(404).body(Body::empty()).unwrap() };
         tokio::time::sleep(says.wait).await;
         let mut response = Response::builder().status(says.status);
@@ -78,7 +79,7 @@ impl Elsewhere {
 
     fn say(&self, path: &str, body: &[u8]) {
         let says = Says { status: 200, body: body.to_vec(), ..Says::default() };
-        self.says.lock().unwrap().insert(path.to_owned(), says);
+        self.says.lock().insert(path.to_owned(), says);
     }
 
     /// Adds an image under `library/app`.
@@ -95,12 +96,12 @@ impl Elsewhere {
 
     /// Counts the requests for a path.
     fn times(&self, path: &str) -> usize {
-        self.asked.lock().unwrap().iter().filter(|(asked, _)| asked.ends_with(path)).count()
+        self.asked.lock().iter().filter(|(asked, _)| asked.ends_with(path)).count()
     }
 
     /// Returns the credentials it received.
     fn shown(&self) -> Vec<String> {
-        self.asked.lock().unwrap().iter().filter_map(|(_, shown)| shown.clone()).collect()
+        self.asked.lock().iter().filter_map(|(_, shown)| shown.clone()).collect()
     }
 }
 
@@ -160,7 +161,7 @@ async fn a_secret_is_sent_to_no_registry_but_the_one_it_is_for() {
         let image = Image::of("one");
         for registry in [&good, &evil] {
             registry.has(&image);
-            *registry.wants.lock().unwrap() = Some((Elsewhere::basic(), "Basic realm=\"x\"".to_owned()));
+            *registry.wants.lock() = Some((Elsewhere::basic(), "Basic realm=\"x\"".to_owned()));
         }
         assert_eq!(site.secret("reader", Some(&good.host)).await["registry"], json!(good.host));
         site.secret("prod-db", None).await;
@@ -168,7 +169,7 @@ async fn a_secret_is_sent_to_no_registry_but_the_one_it_is_for() {
             let refused = site.publish(&site.admin, &evil.host, &image.digest(), Some(secret)).await;
             refused.refused(400, "invalid_request");
         }
-        assert_eq!(evil.asked.lock().unwrap().len(), 0, "it was not even called");
+        assert_eq!(evil.asked.lock().len(), 0, "it was not even called");
         assert!(site.audited("secret.use").await.is_empty());
         site.publish(&site.admin, &good.host, &image.digest(), Some("reader")).await.ok();
         assert!(good.shown().iter().all(|shown| *shown == Elsewhere::basic()) && !good.shown().is_empty());
@@ -200,15 +201,15 @@ async fn a_secret_is_sent_only_after_a_challenge_and_to_no_other_realm() {
     }
     let next = Image::of("two");
     registry.has(&next);
-    *registry.wants.lock().unwrap() = Some(("Bearer short-lived".to_owned(), bearer(&other.host)));
+    *registry.wants.lock() = Some(("Bearer short-lived".to_owned(), bearer(&other.host)));
     let refused = site.publish(&site.admin, &registry.host, &next.digest(), Some("reader")).await;
     let refused = refused.refused(502, "external_registry");
     assert!(refused.text.contains("the secret is only for"), "{}", refused.text);
-    assert!(other.asked.lock().unwrap().is_empty() && registry.shown().is_empty());
+    assert!(other.asked.lock().is_empty() && registry.shown().is_empty());
     // Without a credential any token service may be used; with one, only the registry's own.
     site.publish(&site.admin, &registry.host, &next.digest(), None).await.ok();
     assert_eq!(other.shown(), Vec::<String>::new());
-    *registry.wants.lock().unwrap() = Some(("Bearer short-lived".to_owned(), bearer(&registry.host)));
+    *registry.wants.lock() = Some(("Bearer short-lived".to_owned(), bearer(&registry.host)));
     site.publish(&site.admin, &registry.host, &next.digest(), Some("reader")).await.ok();
     assert!(registry.shown().contains(&Elsewhere::basic()));
     site.kit.stop().await;
@@ -279,7 +280,7 @@ async fn content_that_many_ask_for_at_once_is_downloaded_once() {
     registry.has(&image);
     site.publish(&site.admin, &registry.host, &image.digest(), None).await.ok();
     let path = format!("/blobs/{}", digest(&image.layer));
-    for (at, says) in registry.says.lock().unwrap().iter_mut() {
+    for (at, says) in registry.says.lock().iter_mut() {
         if at.ends_with(&path) {
             says.wait = Duration::from_millis(500);
         }
