@@ -13,6 +13,9 @@ use utoipa::ToSchema;
 
 use crate::inventory::{Gpu, Inventory, Reserved, Vfs};
 
+/// Name of the fact that GPUs are simulated. Approved digests are stored with this word; the shown word is another one.
+const SIMULATED: &str = "pretended";
+
 /// One difference between approved and found hardware.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Change {
@@ -56,7 +59,13 @@ pub fn difference(approved: &Inventory, found: &Inventory) -> Vec<Change> {
                 // Components of one kind have the same facts in the same order, whatever their values.
                 for (was, is) in was.iter().zip(is).filter(|(was, is)| was.counts != is.counts) {
                     changes.push(Change {
-                        what: if was.name.is_empty() { what.clone() } else { format!("{what} {}", was.name) },
+                        what: if what == SIMULATED {
+                            "simulated".to_owned()
+                        } else if was.name.is_empty() {
+                            what.clone()
+                        } else {
+                            format!("{what} {}", was.name)
+                        },
                         was: Some(was.shown.clone()),
                         is: Some(is.shown.clone()),
                     });
@@ -122,7 +131,7 @@ fn things(inventory: &Inventory, among: &BTreeSet<&str>) -> BTreeMap<String, Vec
         ),
         ("memory_mb".to_owned(), vec![amount("", inventory.memory_mb)]),
         ("disk_mb".to_owned(), vec![amount("", inventory.disk_mb)]),
-        ("simulated".to_owned(), vec![fact("", inventory.simulated)]),
+        (SIMULATED.to_owned(), vec![fact("", inventory.simulated)]),
     ]);
     if inventory.reserved != Reserved::default() {
         let Reserved { cpus, memory_mb } = inventory.reserved;
@@ -176,7 +185,7 @@ fn neighbours(inventory: &Inventory, gpu: &Gpu, among: &BTreeSet<&str>) -> Strin
 
 #[cfg(test)]
 mod tests {
-    use super::{Change, difference};
+    use super::{Change, SIMULATED, difference};
     use crate::inventory::{Cpus, Gpu, Inventory, NetworkDevice, NumaNode, PciDevice, Reserved, Vfs};
 
     /// Returns a machine with four GPUs in two islands and one network device.
@@ -330,6 +339,16 @@ mod tests {
         reserve(16_385)(&mut found);
         assert_eq!(difference(&approved, &found).len(), 1);
         assert_ne!(approved.hardware_digest(), found.hardware_digest());
+    }
+
+    #[test]
+    fn an_inventory_of_an_earlier_build_is_read_and_its_change_has_the_new_word() {
+        let mut stored = serde_json::to_value(machine()).unwrap();
+        let fields = stored.as_object_mut().unwrap();
+        let simulated = fields.remove("simulated").unwrap();
+        fields.insert(SIMULATED.to_owned(), simulated);
+        assert_eq!(serde_json::from_value::<Inventory>(stored).unwrap(), machine());
+        assert_eq!(after(|found| found.simulated = true), [line("simulated", "false", "true")]);
     }
 
     #[test]

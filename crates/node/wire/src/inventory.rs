@@ -42,6 +42,8 @@ pub struct Inventory {
     /// GPUs, by ordinal.
     pub gpus: Vec<Gpu>,
     /// Whether the GPUs are simulated, for machines without any.
+    // Stored inventories and agents of earlier builds have the old name.
+    #[serde(alias = "pretended")]
     pub simulated: bool,
     /// Read errors and their reasons.
     pub notes: Vec<String>,
