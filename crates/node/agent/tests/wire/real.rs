@@ -176,7 +176,7 @@ async fn the_reason_of_a_failure_names_no_path_of_the_node() {
     let _groups = Groups(settings.key.clone());
     let disks = settings.folder.join("disks");
     let driver = real::Driver::open(settings, &machine.env).unwrap();
-    let running = machine.start_with(Driver::Real(Arc::new(driver)));
+    let running = machine.start_with(Arc::new(driver));
     // A file where the agent keeps its disks: no sandbox can be created.
     std::fs::remove_dir_all(&disks).unwrap();
     std::fs::write(&disks, "").unwrap();

@@ -205,8 +205,7 @@ async fn heads_are_posted_to_a_url_and_again_after_a_failure() {
     kit.sealed().await;
     let head = kit.operator().get("/v1/audit/head?tenant=acme").await.ok().body;
     let posted = until(async || {
-        let posts: Vec<String> =
-            received.lock().iter().skip(1).map(|post| post.body.clone()).collect();
+        let posts: Vec<String> = received.lock().iter().skip(1).map(|post| post.body.clone()).collect();
         let lines = posts.iter().flat_map(|post| post.lines());
         let mut heads = lines.map(|line| serde_json::from_str::<Value>(line).unwrap());
         heads.find(|line| line["hash"] == head["hash"])

@@ -1,7 +1,7 @@
 //! The metrics of `/metrics` follow what happens on the platform.
 
 use jiff::SignedDuration;
-use muster_agent::sim::Odds;
+use muster_agent_sim::Odds;
 use muster_ids::{Env, InstanceId, NodeId};
 use muster_testkit::Database;
 use serde_json::{Value, json};
