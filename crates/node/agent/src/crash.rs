@@ -10,7 +10,9 @@ pub const PULL_POINTS: &[&str] = &["pull:downloaded", "pull:renamed"];
 
 /// Callback for each crash point; none by default.
 #[derive(Clone, Default)]
-pub struct CrashHook(Option<Arc<dyn Fn(&str) + Send + Sync>>);
+pub struct CrashHook(Option<Arc<Hook>>);
+
+type Hook = dyn Fn(&str) + Send + Sync;
 
 impl CrashHook {
     /// Returns a hook that calls the function with the name of each point.

@@ -43,6 +43,11 @@ impl Held {
         Self { meter, total: Duration::ZERO, since }
     }
 
+    /// Ends before COMMIT or ROLLBACK.
+    pub(crate) fn end(self) {
+        drop(self);
+    }
+
     /// A statement begins.
     pub(crate) fn enter_database(&mut self) {
         if let Some(since) = self.since.take() {

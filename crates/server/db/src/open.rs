@@ -9,10 +9,8 @@ use std::time::Duration;
 use sqlx::migrate::{Migrate, MigrateError, Migrator};
 use sqlx::postgres::{PgConnectOptions, PgListener, PgPoolOptions};
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous};
-use sqlx::{ConnectOptions as _, Connection as _, Executor as _, SqlSafeStr as _};
+use sqlx::{ConnectOptions as _, Connection as _, Executor as _};
 
-use crate::fault::Faults;
-use crate::meter::Meter;
 use crate::migrations::{newest_migration, postgres_migrator, sqlite_migrator};
 use crate::writer::Writer;
 use crate::{Backend, Result, Store, StoreError};
@@ -62,8 +60,8 @@ impl Store {
         };
         Ok(Self {
             backend,
-            faults: Arc::new(Faults::default()),
-            meter: Arc::new(Meter::default()),
+            faults: Arc::default(),
+            meter: Arc::default(),
             full: Arc::default(),
             location: location.clone(),
         })

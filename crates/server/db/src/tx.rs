@@ -294,7 +294,7 @@ impl Tx {
     }
 
     async fn send_commit(self) -> Result<(), StoreError> {
-        drop(self.held);
+        self.held.end();
         if self.failed {
             return Err(lost());
         }
@@ -328,7 +328,7 @@ impl Tx {
 
     /// Rolls back now instead of on drop.
     pub async fn rollback(self) {
-        drop(self.held);
+        self.held.end();
         match self.inner {
             Inner::Pg(PgTx { open: Some(tx), .. }) => {
                 let _ = tx.rollback().await;

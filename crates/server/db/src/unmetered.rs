@@ -15,4 +15,6 @@ impl Held {
     pub(crate) fn enter_database(&mut self) {}
 
     pub(crate) fn leave_database(&mut self) {}
+
+    pub(crate) fn end(self) {}
 }

@@ -290,7 +290,7 @@ async fn a_revoked_token_that_is_still_cached_issues_nothing() {
         me.get("/v1/whoami").await.ok();
         // As another replica does it: this server's cache is not cleared.
         let mut tx = kit.store().begin().await.unwrap();
-        tx.token_revoke(mine.text_of("id").parse().unwrap(), jiff::Timestamp::now()).await.unwrap();
+        tx.token_revoke(mine.text_of("id").parse().unwrap(), muster_ids::Env::system().now()).await.unwrap();
         tx.commit().await.unwrap();
         me.post("/v1/tokens", json!({"name": "child"})).await.refused(401, "unauthenticated");
         me.post("/v1/tokens", account).await.refused(401, "unauthenticated");
