@@ -22,6 +22,8 @@ SILENT_ADAPTER = 2 * 30 + 5 + 5
 SILENT_NODE = 12
 # The other members leave first; then the one on the lost node is fenced.
 CUT_OFF = 120
+# Placement may put the controller on that node too. It fences itself, and its removal waits for twice its `stop_after_partition`.
+SELF_FENCED = 2 * 120
 # The supervisor's pause before the next start of an agent is part of it.
 AFTER_RETURN = 90
 # A killed part stays down until the scenario has verified it.
@@ -257,11 +259,13 @@ def ends_in_quarantine(world, cluster, state, plug):
     the node is back."""
     worker = f"{cluster.name}-worker-1"
     node, instance = node_of(world, cluster, worker), cluster.json("instance", "get", cluster.name)["id"]
+    together = node_of(world, cluster, f"{cluster.name}-controller-1") == node
     with plug(world, node):
         is_unreachable(cluster, worker, state)
         operation = cluster.json("instance", "decommission", cluster.name, "--force")
         operation = (operation.get("operation") or operation)["id"]
-        cells.eventually(lambda: is_quarantined(cluster, operation, node), seconds=CUT_OFF)
+        bound = CUT_OFF + SELF_FENCED * together
+        cells.eventually(lambda: is_quarantined(cluster, operation, node), seconds=bound)
         assert cluster.json("instance", "get", instance)["state"] == "stopping"
     began = time.monotonic()
     cells.eventually(lambda: is_stopped(cluster, instance), seconds=AFTER_RETURN)
