@@ -232,8 +232,8 @@ def the_server_is_full(world, project, at):
                 break
         assert status == 507 and json.loads(body)["code"] == "storage_full", (status, body)
         assert "full" in json.loads(body)["detail"], body
-        status, why = ready(world)
-        assert status == 503 and "the disk of the data folder is full" in why, (status, why)
+        # It is computed once a second at most.
+        eventually(lambda: is_reported_full(world), seconds=2)
         assert "a" in project.said("allocation", "list"), "reads do not go on"
     began = time.monotonic()
     eventually(lambda: is_ready(world))
@@ -250,6 +250,11 @@ def the_server_is_full(world, project, at):
 def ready(world):
     status, _, body = world.server.request("GET", "/readyz", token="")
     return status, body.decode()
+
+
+def is_reported_full(world):
+    status, why = ready(world)
+    assert status == 503 and "the disk of the data folder is full" in why, (status, why)
 
 
 def is_ready(world):

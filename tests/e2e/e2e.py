@@ -167,7 +167,7 @@ class CommandLine(WithServer):
         for words, code, hint in (
             (("tenant", "get", "nothing"), 5, "next:"),
             (("tenant", "create", "--slug", "acme"), 6, "name"),
-            (("tenant", "create", "--slug", "A B"), 7, "/slug"),
+            (("tenant", "create", "--slug", "A B"), 7, "SLUG:"),
             (("tenant", "create"), 2, "--slug"),
             (("tenant", "dance"), 2, "dance"),
         ):
