@@ -189,7 +189,7 @@ async fn no_canary_is_written_anywhere_and_one_that_is_planted_is_found() {
         answers += &page.text;
     }
     let logged = log.0.lock().clone();
-    assert!(logged.contains("operation_id=secret_create"));
+    assert!(logged.contains("endpoint=secret_create"));
 
     let folder = scene.kit.database.folder();
     let written = bytes(&folder);
