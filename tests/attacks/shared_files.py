@@ -202,7 +202,7 @@ def swapped(scene):
 
 
 def owners(scene):
-    """Other owners and modes of the folder, a share and a directory: a member works, and nobody else gets in."""
+    """Other owners and modes of the folder, a share and a directory: a member works, and no other one gets in."""
     for path, mode in ((scene.shared, 0o777), (scene.share, 0o777), (scene.home, 0o000)):
         os.chown(path, 1000, 1000)
         path.chmod(mode)

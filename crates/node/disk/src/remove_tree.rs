@@ -36,7 +36,7 @@ pub(crate) fn remove_tree_at(above: BorrowedFd<'_>, name: &Path, until: Option<I
         removal.empty(&top)?;
         match rustix::fs::unlinkat(above, name, AtFlags::REMOVEDIR) {
             Ok(()) | Err(Errno::NOENT) => return Ok(()),
-            // Directories were moved to the top, or somebody writes to it.
+            // Directories were moved to the top, or a process writes to it.
             Err(Errno::NOTEMPTY | Errno::EXIST) if before != (removal.removed, removal.moved) => {}
             Err(error) => return Err(error.into()),
         }

@@ -204,7 +204,7 @@ fn a_device_with_a_driver_opens_in_the_cell_that_claimed_it_and_in_no_other() {
     let folder = tempfile::tempdir().unwrap();
     fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
     let (node, gpu) = (folder.path().join("device"), Path::new("/dev/nvidia0"));
-    // The driver of loop devices: disks of allocations need it, and anybody may open this node.
+    // The driver of loop devices: disks of allocations need it, and every user may open this node.
     let loops = rustix::fs::makedev(10, 237);
     rustix::fs::mknodat(CWD, &node, FileType::CharacterDevice, Mode::from_raw_mode(0o666), loops).unwrap();
     fs::set_permissions(&node, fs::Permissions::from_mode(0o666)).unwrap();

@@ -134,7 +134,7 @@ fn an_image_of_two_projects_counts_for_both_and_one_gives_it_up_without_evicting
     assert!(is_over_budget(node.run("a", 10, &common)));
     node.end("b", &common);
     node.run("b", 10, &node.image(5, 4)).unwrap();
-    assert!(!node.has(&common), "it counted for nobody else");
+    assert!(!node.has(&common), "it counted for no other project");
 }
 
 #[test]

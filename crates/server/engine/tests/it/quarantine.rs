@@ -31,7 +31,7 @@ stories! {
 async fn remainder(rig: &Rig, left: OperationId, kind: &str, subject: uuid::Uuid) -> Operation {
     let open = rig.store.operation_open_on(subject).await.unwrap();
     let of = |operation: &&Operation| operation.kind == kind && operation.input["quarantined"] == json!(left);
-    let rest = open.iter().find(of).cloned().unwrap_or_else(|| panic!("nobody finishes it: {open:#?}"));
+    let rest = open.iter().find(of).cloned().unwrap_or_else(|| panic!("no operation finishes it: {open:#?}"));
     assert_eq!((rest.asked_by.kind.as_str(), rest.parent_id), ("platform", None));
     rest
 }
