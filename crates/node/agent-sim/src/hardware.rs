@@ -33,8 +33,7 @@ impl FakeGpus {
                     island: i64::from(island),
                     nvlinks: if alone { 0 } else { 12 },
                     mig: false,
-                    vfs: None,
-                    driver: None,
+                    ..Gpu::default()
                 }
             })
             .collect()
@@ -77,6 +76,7 @@ pub fn simulated_inventory(name: &str, gpus: u32, cpus: u32, memory_mb: i64, dis
         pci: Vec::new(),
         network: Vec::new(),
         gpus,
+        device_specs: Vec::new(),
         simulated: true,
         notes: Vec::new(),
     }

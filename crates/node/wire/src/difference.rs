@@ -2,8 +2,9 @@
 //!
 //! Digests and differences derive from one list of facts, so two inventories have equal digests exactly when no difference
 //! is shown. The list excludes values that change on a restart, an update or by the platform's own work, without a hardware
-//! change: names, kernel, drivers, link states, active virtual functions, and GPU ordinals, which shift with their
-//! neighbours. Amounts are rounded to whole GiB, because each kernel and GPU driver reserves a few MiB more or less.
+//! change: names, kernel, link states, active virtual functions, and GPU ordinals, which shift with their neighbours. The GPU
+//! driver and the specifications of devices are facts, because cells get their files. Amounts are rounded to whole GiB,
+//! because each kernel and GPU driver reserves a few MiB more or less.
 
 use sha2::Digest as _;
 use std::collections::{BTreeMap, BTreeSet};
@@ -165,6 +166,21 @@ fn things(inventory: &Inventory, among: &BTreeSet<&str>) -> BTreeMap<String, Vec
         ];
         (format!("gpu {}", gpu.uuid), facts)
     }));
+    // A driver and its specification decide what a cell gets of the node, so an update is approved like new hardware.
+    if let Some(gpu) = inventory.gpus.iter().find(|gpu| gpu.driver.is_some()) {
+        let facts = vec![fact("version", word(gpu.driver.as_ref())), fact("cuda", word(gpu.cuda.as_ref()))];
+        things.insert("gpu driver".to_owned(), facts);
+    }
+    things.extend(inventory.device_specs.iter().map(|spec| {
+        let facts = vec![fact("origin", &spec.origin), fact("digest", &spec.digest)];
+        (format!("device spec {}", spec.kind), facts)
+    }));
+    for gpu in &inventory.gpus {
+        things.extend(gpu.mig_instances.iter().map(|instance| {
+            let facts = vec![fact("profile", &instance.profile), fact("gpu", &gpu.uuid)];
+            (format!("mig {}", instance.uuid), facts)
+        }));
+    }
     things
 }
 
@@ -186,7 +202,9 @@ fn neighbours(inventory: &Inventory, gpu: &Gpu, among: &BTreeSet<&str>) -> Strin
 #[cfg(test)]
 mod tests {
     use super::{Change, SIMULATED, difference};
-    use crate::inventory::{Cpus, Gpu, Inventory, NetworkDevice, NumaNode, PciDevice, Reserved, Vfs};
+    use crate::inventory::{
+        Cpus, DeviceSpec, Gpu, Inventory, MigInstance, NetworkDevice, NumaNode, PciDevice, Reserved, Vfs,
+    };
 
     /// Returns a machine with four GPUs in two islands and one network device.
     fn machine() -> Inventory {
@@ -202,6 +220,8 @@ mod tests {
             mig: false,
             vfs: Some(Vfs { total: 16, active: 0 }),
             driver: Some("580.159.04".into()),
+            cuda: Some("13.0".into()),
+            ..Gpu::default()
         };
         Inventory {
             hostname: "a".into(),
@@ -234,6 +254,11 @@ mod tests {
                 rdma: true,
             }],
             gpus: (0..4).map(gpu).collect(),
+            device_specs: vec![DeviceSpec {
+                kind: "nvidia.com/gpu".into(),
+                origin: "agent".into(),
+                digest: "0a".into(),
+            }],
             simulated: false,
             notes: vec![],
         }
@@ -267,7 +292,6 @@ mod tests {
             found.network[0].state = "down".into();
             found.network[0].speed_mbps = None;
             found.network[0].mtu = 9000;
-            found.gpus[0].driver = Some("590.1".into());
             found.gpus[0].nvlinks = 17;
             found.gpus[0].memory_mb -= 60;
         });
@@ -329,6 +353,37 @@ mod tests {
     }
 
     #[test]
+    fn another_driver_or_specification_is_a_change() {
+        let changes = after(|found| {
+            for gpu in &mut found.gpus {
+                gpu.driver = Some("590.1".into());
+            }
+            found.device_specs[0].origin = "/etc/cdi/nvidia.yaml".into();
+            found.device_specs[0].digest = "0b".into();
+        });
+        let expected = [
+            line("device spec nvidia.com/gpu origin", "agent", "/etc/cdi/nvidia.yaml"),
+            line("device spec nvidia.com/gpu digest", "0a", "0b"),
+            line("gpu driver version", "580.159.04", "590.1"),
+        ];
+        assert_eq!(changes, expected);
+    }
+
+    #[test]
+    fn mig_instances_are_components_of_their_own() {
+        let changes = after(|found| {
+            found.gpus[0].mig_instances = vec![MigInstance {
+                uuid: "MIG-1".into(),
+                profile: "1g.18gb".into(),
+                memory_mb: 16_384,
+                gpu_instance: 7,
+                compute_instance: 0,
+            }];
+        });
+        assert_eq!(changes, [("mig MIG-1".to_owned(), None, Some("profile 1g.18gb, gpu GPU-0".to_owned()))]);
+    }
+
+    #[test]
     fn another_reserve_is_a_change_to_the_last_mebibyte() {
         let reserve =
             |memory_mb| move |found: &mut Inventory| found.reserved = Reserved { cpus: 6, memory_mb };
@@ -356,7 +411,7 @@ mod tests {
         // Stored digests outlive this code: a change here requires operators to approve every node again.
         assert_eq!(
             machine().hardware_digest(),
-            "37f6bbaabf60a4f78e61f8e4b8d9cf9c6feecbe6532cb1e1e7784e844a940023"
+            "8039c71133d054c9de5b208f1d8baa26579cc0360c6762aa2f1efc100dd03d03"
         );
     }
 }

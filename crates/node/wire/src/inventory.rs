@@ -41,6 +41,9 @@ pub struct Inventory {
     pub network: Vec<NetworkDevice>,
     /// GPUs, by ordinal.
     pub gpus: Vec<Gpu>,
+    /// Specifications of devices (Container Device Interface) that the agent applies to cells, by kind.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub device_specs: Vec<DeviceSpec>,
     /// Whether the GPUs are simulated, for machines without any.
     // Stored inventories and agents of earlier builds have the old name.
     #[serde(alias = "pretended")]
@@ -151,8 +154,21 @@ pub struct NetworkDevice {
     pub rdma: bool,
 }
 
-/// A GPU.
+/// A specification of devices that the agent applies to cells.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct DeviceSpec {
+    /// Vendor and class of its devices.
+    #[schema(example = "nvidia.com/gpu")]
+    pub kind: String,
+    /// Its file, or `agent` if the agent made it from the driver's files.
+    #[schema(example = "/etc/cdi/nvidia.yaml")]
+    pub origin: String,
+    /// SHA-256 of its content, in hexadecimal.
+    pub digest: String,
+}
+
+/// A GPU.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Gpu {
     /// Ordinal assigned by the driver, from 0. It shifts when an earlier GPU is missing: the UUID is the identity.
     pub ordinal: i64,
@@ -181,4 +197,32 @@ pub struct Gpu {
     /// Driver version.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub driver: Option<String>,
+    /// Architecture, in lower case.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(example = "hopper")]
+    pub architecture: Option<String>,
+    /// Latest CUDA version that the driver supports.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(example = "13.0")]
+    pub cuda: Option<String>,
+    /// Its MIG instances, by UUID; empty unless MIG mode is enabled.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub mig_instances: Vec<MigInstance>,
+}
+
+/// A MIG instance: an isolated part of a GPU.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct MigInstance {
+    /// Its identity. A repartitioned GPU has instances with other UUIDs.
+    #[schema(example = "MIG-0c0e7f5a-8e3b-5c3c-9d5e-2f4f7e7e8d11")]
+    pub uuid: String,
+    /// Its profile.
+    #[schema(example = "1g.18gb")]
+    pub profile: String,
+    /// Its memory in MiB.
+    pub memory_mb: i64,
+    /// Id of its GPU instance on the GPU.
+    pub gpu_instance: u32,
+    /// Id of its compute instance in the GPU instance.
+    pub compute_instance: u32,
 }

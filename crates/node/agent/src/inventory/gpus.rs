@@ -99,8 +99,7 @@ fn gpu(device: &Device<'_>, index: u32, notes: &mut Vec<String>) -> Result<(Gpu,
         island: 0,
         nvlinks: u32::try_from(ends.len()).unwrap_or(u32::MAX),
         mig,
-        vfs: None,
-        driver: None,
+        ..Gpu::default()
     };
     Ok((gpu, Linked { pci, ends }))
 }

@@ -77,6 +77,7 @@ pub fn read(root: &Path, data_dir: &Path, reserve: Reserve, fake_gpus: Option<&[
         network: network::read(&tree),
         pci,
         gpus,
+        device_specs: Vec::new(),
         simulated: fake_gpus.is_some(),
         notes,
     }

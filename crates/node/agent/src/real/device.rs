@@ -193,8 +193,7 @@ mod tests {
             island: 0,
             nvlinks: 0,
             mig: false,
-            vfs: None,
-            driver: None,
+            ..Gpu::default()
         };
         let gpus = ["GPU-a", "GPU-b", "GPU-unlisted", "GPU-simulated-x"].map(gpu).to_vec();
         let inventory = Inventory { gpus, ..Inventory::default() };

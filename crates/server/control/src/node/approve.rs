@@ -166,8 +166,7 @@ mod tests {
             island: 0,
             nvlinks: 18,
             mig: false,
-            vfs: None,
-            driver: None,
+            ..Gpu::default()
         }
     }
 

@@ -27,8 +27,7 @@ pub(crate) fn inventory(name: &str, gpus: i64) -> Inventory {
         island: ordinal * 2 / gpus,
         nvlinks: 18,
         mig: false,
-        vfs: None,
-        driver: None,
+        ..Gpu::default()
     };
     Inventory {
         hostname: name.to_owned(),

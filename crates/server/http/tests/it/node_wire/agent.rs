@@ -28,8 +28,7 @@ pub(crate) fn machine(gpus: i64) -> Inventory {
         island: 0,
         nvlinks: 18,
         mig: false,
-        vfs: None,
-        driver: None,
+        ..Gpu::default()
     };
     Inventory {
         hostname: "gpu-1".to_owned(),
