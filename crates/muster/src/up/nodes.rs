@@ -21,7 +21,7 @@ use crate::up::agent::Agent;
 use crate::up::idle::agent_ended;
 use crate::up::program::PROGRAMS;
 use crate::up::record::{Kind, Nodes, Record, names};
-use crate::up::testbed::{MOST_NODES, Testbed, free_block};
+use crate::up::testbed::{MOST_NODES, Testbed, free_block, used_blocks};
 
 /// The server's port in the testbed. Each testbed has its own address, so ports do not collide.
 const PORT: u16 = 7481;
@@ -321,7 +321,7 @@ fn same_kind(found: Option<&Record>, simulated: bool) -> anyhow::Result<()> {
 fn claimed(found: Option<&Record>, data: &Path) -> anyhow::Result<(u8, Claim)> {
     let (blocks, data) = (Blocks::machine(), data.canonicalize()?);
     let Some(Kind::Cells(testbed)) = found.map(|record| &record.kind) else {
-        return free_block(&blocks, &data);
+        return free_block(&blocks, &data, &used_blocks()?);
     };
     let claim = blocks.claim(testbed.block, &data)?.with_context(|| {
         format!(

@@ -284,9 +284,9 @@ fn ip(namespace: Option<&str>, line: &str) -> Step {
     Step::Ip(namespace.map(str::to_owned), words(line))
 }
 
-/// Claims a block of addresses and user ids that is free on this machine for this data folder.
-pub(crate) fn free_block(blocks: &Blocks, data: &Path) -> anyhow::Result<(u8, Claim)> {
-    let used = used_blocks()?;
+/// Claims a block of addresses and user ids that is free on this machine for this data folder. The `used` ones have
+/// addresses in this network namespace.
+pub(crate) fn free_block(blocks: &Blocks, data: &Path, used: &BTreeSet<u8>) -> anyhow::Result<(u8, Claim)> {
     for block in (0..BLOCKS).filter(|block| !used.contains(block)) {
         if let Some(claim) = blocks.claim(block, data)? {
             return Ok((block, claim));
@@ -297,7 +297,8 @@ pub(crate) fn free_block(blocks: &Blocks, data: &Path) -> anyhow::Result<(u8, Cl
     )
 }
 
-fn used_blocks() -> anyhow::Result<BTreeSet<u8>> {
+/// Returns the blocks with addresses in this network namespace.
+pub(crate) fn used_blocks() -> anyhow::Result<BTreeSet<u8>> {
     let links: Value = serde_json::from_str(&run(&["ip", "-j", "-4", "address", "show"])?)?;
     let addresses = links.as_array().into_iter().flatten().flat_map(|link| link["addr_info"].as_array());
     let addresses = addresses.flatten().filter_map(|info| info["local"].as_str()?.parse::<Ipv4Addr>().ok());

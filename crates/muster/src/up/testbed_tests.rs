@@ -112,12 +112,13 @@ fn two_platforms_of_one_machine_have_two_blocks_wherever_they_look_from() {
     let blocks = Blocks { folder: folder.path().join("blocks") };
     let [one, two] = ["one", "two"].map(|name| folder.path().join(name));
     // Neither has an address yet, as when the other's are in another network namespace.
-    let (first, held) = free_block(&blocks, &one).unwrap();
-    let (second, _held) = free_block(&blocks, &two).unwrap();
+    let free_block = |data| free_block(&blocks, data, &BTreeSet::new()).unwrap();
+    let (first, held) = free_block(&one);
+    let (second, _held) = free_block(&two);
     let ids = |block| Testbed { block, ..testbed() }.id_base(1);
     assert!(first != second && ids(first) != ids(second));
     drop(held);
-    assert_eq!(free_block(&blocks, &one).unwrap().0, first, "what it had");
+    assert_eq!(free_block(&one).0, first, "what it had");
 }
 
 /// A testbed on the machine itself; removed with the test.
@@ -139,7 +140,8 @@ fn a_testbed_is_created_twice_and_removed_twice_and_leaves_nothing() {
     let key = format!("{:06x}", std::process::id() & 0x00ff_ffff);
     let run_dir = folder.path().join("run");
     let (block, _claim) =
-        free_block(&Blocks { folder: folder.path().join("blocks") }, folder.path()).unwrap();
+        free_block(&Blocks { folder: folder.path().join("blocks") }, folder.path(), &used_blocks().unwrap())
+            .unwrap();
     let raised = Raised(Testbed { key, block, run: run_dir.clone(), raised: true });
     let testbed = &raised.0;
     testbed.raise(2).unwrap();
