@@ -22,6 +22,9 @@ use crate::{Options, StartError};
 pub(crate) const LEASE: &str = "adapter_step.lease";
 /// Time that a response to the last lease request has to arrive after a stop.
 const LAST_RESPONSE: Duration = Duration::from_millis(300);
+/// Shortest grace period. Until the platform has noticed that the last lease request was dropped, it would lease a step that
+/// is handed back to that request again, and then wait for a process that has ended.
+const SHORTEST_GRACE: Duration = LAST_RESPONSE.saturating_add(Duration::from_secs(1));
 /// Permission of a publisher's account to work in other projects.
 pub(crate) const MINT: &str = "operator_token.mint";
 
@@ -130,7 +133,7 @@ pub(crate) async fn work_in<A: Adapter>(
                 for step in leased.steps {
                     let (adapter, platform, chance, stop) =
                         (adapter.clone(), platform.clone(), chance.clone(), stop.clone());
-                    let grace = options.grace;
+                    let grace = options.grace.max(SHORTEST_GRACE);
                     running.spawn(async move {
                         carry(&*adapter, step, &platform, &chance, given_at, &stop, grace).await;
                     });
