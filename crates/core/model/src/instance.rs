@@ -29,6 +29,13 @@ states! {
     }
 }
 
+impl InstanceState {
+    /// Reports whether an instance in this state has members whose health is assessed.
+    pub fn has_health(self) -> bool {
+        !matches!(self, Self::Created | Self::Stopped)
+    }
+}
+
 states! {
     /// Health: a second axis besides the state.
     Health {

@@ -53,6 +53,14 @@ reasons! {
     DeadlinePassed = "deadline_passed", "It exceeded its deadline: see what its operation waited for.";
 }
 
+impl MemberFailure {
+    /// Reports whether the member itself failed. A lack of room, a deadline that passed in silence and a cancellation prove
+    /// nothing about it.
+    pub fn is_its_own(self) -> bool {
+        !matches!(self, Self::NoCapacity | Self::DeadlinePassed | Self::Cancelled)
+    }
+}
+
 /// One running unit of a component.
 #[derive(Debug, Clone)]
 pub struct Member {

@@ -30,16 +30,16 @@ statements! {
             message = excluded.message, at = excluded.at");
     INSTANCE_OF_CELL = both(
         "SELECT m.instance_id FROM members m JOIN instances i ON i.id = m.instance_id
-         WHERE m.cell_id = $1 AND i.state = 'running'");
-    // Running instances with members that changed since $1, or with observations that are stale by $2.
+         WHERE m.cell_id = $1 AND i.state NOT IN ('created', 'stopped')");
+    // Instances with members that changed since $1, or with observations that are stale by $2.
     INSTANCES_TO_ASSESS = both(
-        "SELECT id FROM instances WHERE state = 'running' AND (
+        "SELECT id FROM instances WHERE state NOT IN ('created', 'stopped') AND (
             id IN (SELECT instance_id FROM members WHERE updated_at >= $1)
             OR id IN (SELECT id FROM instances WHERE assess_due_at <= $2))
          ORDER BY id LIMIT $3");
-    INSTANCES_RUNNING = both("SELECT id FROM instances WHERE state = 'running' ORDER BY id");
+    INSTANCES_WITH_HEALTH = both("SELECT id FROM instances WHERE state NOT IN ('created', 'stopped') ORDER BY id");
     INSTANCES_ASSESS_ON_NODE = both(
-        "UPDATE instances SET assess_due_at = $2 WHERE state = 'running' AND id IN (
+        "UPDATE instances SET assess_due_at = $2 WHERE state NOT IN ('created', 'stopped') AND id IN (
             SELECT m.instance_id FROM members m JOIN allocations a ON a.id = m.allocation_id
             WHERE a.node_id = $1 AND m.state <> 'removed')");
     // Independent of all other changes of the row, so the version stays.
@@ -166,7 +166,7 @@ impl Store {
         }
     }
 
-    /// Returns the running instances due for a health assessment: those with members that changed since a time, or with
+    /// Returns the instances due for a health assessment: those with members that changed since a time, or with
     /// observations that are stale by now.
     pub async fn instances_to_assess(
         &self,
@@ -189,9 +189,9 @@ impl Store {
         }
     }
 
-    /// Returns every running instance.
-    pub async fn instances_running(&self) -> Result<Vec<InstanceId>> {
-        self.fetch_all(&INSTANCES_RUNNING, args![]).await?.iter().map(|row| row.get(0)).collect()
+    /// Returns every instance that has a health: all but those that were never started or have stopped.
+    pub async fn instances_with_health(&self) -> Result<Vec<InstanceId>> {
+        self.fetch_all(&INSTANCES_WITH_HEALTH, args![]).await?.iter().map(|row| row.get(0)).collect()
     }
 }
 
@@ -217,7 +217,7 @@ impl Tx {
         Ok(self.execute(&CELL_OBSERVE, args).await? == 1)
     }
 
-    /// Returns the running instance that a member's cell belongs to.
+    /// Returns the instance that a member's cell belongs to, if it has a health.
     pub async fn instance_of_cell(&mut self, cell: CellId) -> Result<Option<InstanceId>> {
         self.fetch_all(&INSTANCE_OF_CELL, args![cell]).await?.first().map(|row| row.get(0)).transpose()
     }
@@ -238,7 +238,7 @@ impl Tx {
         Ok(self.execute(&MEMBER_REPORT, args).await? == 1)
     }
 
-    /// Schedules a health assessment of every running instance on a node.
+    /// Schedules a health assessment of every instance on a node.
     pub async fn instances_assess_on(&mut self, node: NodeId, at: Timestamp) -> Result<()> {
         self.execute(&INSTANCES_ASSESS_ON_NODE, args![node, at]).await.map(drop)
     }

@@ -12,7 +12,7 @@ use muster_model::instance::{Component, Health, Instance, InstanceFailure, Insta
 use muster_model::member::{Member, MemberFailure, MemberState};
 use serde_json::json;
 
-use super::repair;
+use super::repair::{self, Repaired};
 use crate::instance::{manifest_of, standings};
 use crate::outbox::EventDraft;
 use crate::{Cx, instance, member};
@@ -82,11 +82,16 @@ impl Facts {
         SignedDuration::from_secs(every.max(i64::from(self.manifest.reconcile_seconds)) * 2 + 5)
     }
 
+    /// Reports whether the adapter reconciles the instance, so that its silence means something.
+    fn is_reconciled(&self, instance: &Instance) -> bool {
+        self.has_adapter() && instance.state == InstanceState::Running
+    }
+
     /// Reports whether an assessment would change nothing: then nothing is written and no lock is taken.
     async fn is_settled(&self, cx: &Cx, instance: &Instance) -> muster_db::Result<bool> {
         let store = &cx.platform.store;
         let (silent_at, due_at) = store.instance_assessment(instance.id).await?;
-        if due_at.is_some_and(|due| due <= cx.now) || (self.has_adapter() && silent_at.is_none()) {
+        if due_at.is_some_and(|due| due <= cx.now) || (self.is_reconciled(instance) && silent_at.is_none()) {
             return Ok(false);
         }
         let (living, components) =
@@ -95,11 +100,28 @@ impl Facts {
         let unchanged = assessed.filter(MemberAssessed::counts).all(|one| {
             !one.changed && one.assessed.review_at.is_none_or(|at| due_at.is_some_and(|due| due <= at))
         });
-        let standings = standings(&self.manifest, &components, living.iter().map(|member| (member, 1)));
-        let health = health_of(&standings.into_values().collect::<Vec<_>>());
+        let health = self.health(instance, &components, &living);
         let broken = living.iter().any(repair::is_broken);
         let dead = self.places.iter().any(|place| place.dead_since.is_some());
         Ok(unchanged && !broken && !dead && health == instance.health)
+    }
+
+    /// Returns the health of an instance with these members. One that starts keeps what it has, because members are missing
+    /// by intent; one that stops is as healthy as its worst active member, or keeps what it has without any.
+    fn health(&self, instance: &Instance, components: &[Component], living: &[Member]) -> Health {
+        match instance.state {
+            InstanceState::Created | InstanceState::Starting | InstanceState::Stopped => instance.health,
+            InstanceState::Stopping => {
+                let active = living.iter().filter(|member| member.state == MemberState::Active);
+                active.map(Member::known_health).max_by_key(severity).unwrap_or(instance.health)
+            }
+            // A launch that failed and left nothing.
+            InstanceState::Failed if living.is_empty() => instance.health,
+            InstanceState::Running | InstanceState::Failed => {
+                let standings = standings(&self.manifest, components, living.iter().map(|member| (member, 1)));
+                health_of(&standings.into_values().collect::<Vec<_>>())
+            }
+        }
     }
 
     fn assess(
@@ -148,7 +170,7 @@ pub(crate) async fn assess(cx: &Cx, id: InstanceId) -> crate::refuse::Result<()>
     use crate::refuse::refuse;
     let store = &cx.platform.store;
     let Some(instance) = store.instance_lookup(id).await.map_err(refuse)? else { return Ok(()) };
-    if instance.state != InstanceState::Running {
+    if !instance.state.has_health() {
         return Ok(());
     }
     let mut facts = Facts::read(cx, &instance).await?;
@@ -192,13 +214,13 @@ pub(crate) async fn assess_in(
     instance: &Instance,
     facts: &Facts,
 ) -> muster_db::Result<Assessed> {
-    if instance.state != InstanceState::Running {
+    if !instance.state.has_health() {
         return Ok(Assessed::default());
     }
     let (now, bounds) = (cx.now, bounds(cx));
     let silent_at = match (facts.has_adapter(), tx.instance_silent_at(instance.id).await?) {
         (false, _) => None,
-        (true, None) => Some(now + facts.silence(None)),
+        (true, None) if facts.is_reconciled(instance) => Some(now + facts.silence(None)),
         (true, noted) => noted,
     };
     let living = tx.member_living_now(instance.id).await?;
@@ -221,7 +243,8 @@ pub(crate) async fn assess_in(
                 told.push(health_changed(&one));
             }
         }
-        if one.assessed.is_lost() {
+        // While it starts, its operation decides about its members.
+        if one.assessed.is_lost() && instance.state != InstanceState::Starting {
             if let (MemberState::Drained, Some(cell)) = (member.state, member.cell_id) {
                 // Its owner drained it: no restart policy resumes it.
                 tx.cell_restart_decide(cell, member.incarnation, false, now).await?;
@@ -236,13 +259,19 @@ pub(crate) async fn assess_in(
     }
     let review_at = members.iter().filter_map(|one| one.assessed.review_at).filter(|at| *at > now).min();
     let now_living = current(&living, &members);
-    let standings = standings(&facts.manifest, &components, now_living.iter().map(|member| (member, 1)));
-    let health = health_of(&standings.into_values().collect::<Vec<_>>());
-    let message = why(health, &components, &now_living);
+    let health = facts.health(instance, &components, &now_living);
+    let message = match health == instance.health && instance.state == InstanceState::Starting {
+        true => instance.health_message.clone(),
+        false => why(health, &components, &now_living),
+    };
     if tx.instance_health(instance.id, health, message.as_deref(), now).await? && instance.health != health {
         told.push(instance_changed(instance, health, message.as_deref()));
     }
-    let repaired = repair::repair(cx, tx, instance, facts, &components, &now_living).await?;
+    let repaired = match instance.state {
+        InstanceState::Running => repair::repair(cx, tx, instance, facts, &components, &now_living).await?,
+        // It starts or stops by an operation that decides about its members, or it has failed and waits for its removal.
+        _ => Repaired::default(),
+    };
     told.extend(repaired.told);
     if repaired.exhausted && below_minimum(&facts.manifest, &now_living, &repaired.busy) {
         fail_broken(tx, &now_living, &repaired.busy, &mut told, now).await?;
@@ -356,6 +385,16 @@ async fn fail_instance(
     Ok(vec![(EventType::InstanceFailed, instance::path(held), data)])
 }
 
+/// Orders the healths of members, the worst last.
+fn severity(health: &Health) -> u8 {
+    match health {
+        Health::Healthy => 0,
+        Health::Degraded => 1,
+        Health::Unknown => 2,
+        Health::Unhealthy => 3,
+    }
+}
+
 /// Returns why an instance is not healthy: its first unhealthy member, or the component that lacks members.
 fn why(health: Health, components: &[Component], living: &[Member]) -> Option<String> {
     if health == Health::Healthy {
@@ -365,11 +404,7 @@ fn why(health: Health, components: &[Component], living: &[Member]) -> Option<St
         member.state == MemberState::Failed
             || (member.state == MemberState::Active && member.known_health() != Health::Healthy)
     });
-    let worst = unwell.max_by_key(|member| match member.known_health() {
-        Health::Unhealthy => 2,
-        Health::Unknown => 1,
-        Health::Healthy | Health::Degraded => 0,
-    });
+    let worst = unwell.max_by_key(|member| severity(&member.known_health()));
     if let Some(member) = worst {
         let message = member.health_message.as_deref().or(member.message.as_deref()).unwrap_or("no details");
         return Some(format!("{}: {message}", member.name));

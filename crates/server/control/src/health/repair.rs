@@ -45,25 +45,30 @@ struct Unwell<'m> {
     verb: Verb,
 }
 
-/// Returns the repair verb. A member with a dead cell on a reachable node is recovered in place, with its state; any other
-/// is replaced.
+/// Returns the repair verb. A member with a dead cell on a reachable node, or one with a failed recovery, is recovered in
+/// place, with its state; any other is replaced, also one without an allocation to be recovered in.
 fn verb_for(member: &Member, manifest: &Manifest, unreachable: &BTreeSet<MemberId>) -> Verb {
-    let lost = member.failure_reason == Some(MemberFailure::CellEnded)
-        || member.health_reason == Some(HealthReason::CellExited);
+    let lost = match member.state {
+        MemberState::Failed => member.failure_reason != Some(MemberFailure::AllocationEnded),
+        _ => member.health_reason == Some(HealthReason::CellExited),
+    };
     match lost && manifest.supports(Verb::Recover) && !unreachable.contains(&member.id) {
         true => Verb::Recover,
         false => Verb::Replace,
     }
 }
 
-/// Reports whether a member that was active is broken. A member with a failed add was never counted.
+/// Reports whether a member that was active is broken. A member with a failed add was never counted; one with a failed
+/// recovery is broken if that proved something about the member: silence and a person's cancellation do not.
 pub(super) fn is_broken(member: &Member) -> bool {
     match member.state {
         MemberState::Active => {
             member.known_health() == Health::Unhealthy
                 && member.health_reason != Some(HealthReason::ServiceRestarting)
         }
-        MemberState::Failed => member.failure_reason == Some(MemberFailure::CellEnded),
+        MemberState::Failed => {
+            member.active_witness_id.is_some() && member.failure_reason.is_some_and(MemberFailure::is_its_own)
+        }
         _ => false,
     }
 }

@@ -82,7 +82,7 @@ impl Watch {
         tx.commit().await?;
         let due = match self.since {
             // A new lease holder assesses everything once.
-            None => platform.store.instances_running().await?,
+            None => platform.store.instances_with_health().await?,
             Some(since) => platform.store.instances_to_assess(since - LOOK_BACK, now, AT_ONCE).await?,
         };
         self.since = Some(now);

@@ -47,22 +47,6 @@ impl Farm {
         let found = items.as_array().and_then(|items| items.iter().find(|item| item["name"] == name));
         found.unwrap_or_else(|| panic!("{name} is not in {items:#}"))
     }
-
-    /// Completes the adapter's steps, except joins, which fail, until `done`.
-    async fn without_joins(&self, done: impl AsyncFn() -> bool) {
-        until("the adapter's part is done", async || {
-            for step in self.stage.lease(0).await {
-                let generation = step["step"]["generation"].as_i64().unwrap();
-                let (verb, said) = match step["step"]["verb"].as_str() {
-                    Some("join") => ("fail", json!({"reason": "refuses", "message": "it cannot"})),
-                    _ => ("complete", json!({"message": "done"})),
-                };
-                self.stage.say(&step, verb, generation, said).await;
-            }
-            done().await
-        })
-        .await;
-    }
 }
 
 async fn node_of(stage: &Stage, member: &str) -> Value {
@@ -147,7 +131,7 @@ async fn a_drain_says_what_would_happen_and_removes_nothing_before_its_successor
 async fn a_drain_names_the_replacement_that_blocks_it() {
     let farm = Farm::new(Database::sqlite(), 0).await;
     let id = farm.drain(json!({"deadline_seconds": 600, "force": true})).await["operation"]["id"].clone();
-    farm.without_joins(async || {
+    farm.stage.fail_joins(async || {
         let drain = farm.operation(&id, 0).await;
         let items = drain["items"].as_array().cloned().unwrap_or_default();
         let blocked = items.iter().any(|item| item["state"] == "blocked");
@@ -186,7 +170,7 @@ async fn no_failed_member_comes_back_beside_as_many_as_there_may_be() {
     let stage = &farm.stage;
     // The successor of an active member fails to join, and the old one stays active.
     let replace = stage.order("replace", json!({"members": ["farm-worker-1"]})).await.ok();
-    farm.without_joins(async || {
+    stage.fail_joins(async || {
         let members = stage.members().await;
         members.iter().any(|member| member["name"] == "farm-worker-2" && member["state"] == "failed")
     })

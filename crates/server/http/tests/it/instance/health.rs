@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::{Good, Stage, pool, publish_as};
 use crate::cell::{Scene, until};
 
-fn id<T: std::str::FromStr>(value: &Value) -> T
+pub(super) fn id<T: std::str::FromStr>(value: &Value) -> T
 where
     T::Err: std::fmt::Debug,
 {
@@ -18,14 +18,14 @@ where
 }
 
 /// Kills the first process of a member's cell on its node; the node's agent reports it.
-async fn cell_dies(stage: &Stage, name: &str) {
+pub(super) async fn cell_dies(stage: &Stage, name: &str) {
     let cell = id::<CellId>(&stage.member(name).await["cell_id"]);
     let end = |at| stage.nodes.fleet.kill_cell(at, cell).unwrap();
     assert!(end(0) || end(1), "one of the nodes has it");
 }
 
 /// Ends the service of a member's cell on its node: for good, or to be restarted by its supervisor.
-fn service_ends(stage: &Stage, member: &Value, restarted: bool) {
+pub(super) fn service_ends(stage: &Stage, member: &Value, restarted: bool) {
     let (cell, fleet) = (id::<CellId>(&member["cell_id"]), &stage.nodes.fleet);
     let mut struck = false;
     for at in 0..2 {
@@ -43,7 +43,7 @@ async fn metric(stage: &Stage, name: &str) -> i64 {
     line.unwrap_or_else(|| panic!("no {name} in {text}")).parse().unwrap()
 }
 
-async fn count_told(stage: &Stage, word: &str) -> usize {
+pub(super) async fn count_told(stage: &Stage, word: &str) -> usize {
     stage.scene.told().await.iter().filter(|told| *told == word).count()
 }
 
@@ -182,10 +182,7 @@ async fn a_service_that_ends_shows_and_has_its_time_to_restart() {
 async fn an_instance_fails_only_when_its_repair_budget_is_spent() {
     let stage = Stage::new(Database::sqlite()).await;
     stage.running(1).await;
-    let admin = &stage.scene.admin;
-    let request =
-        admin.request(reqwest::Method::PATCH, &stage.at("app-instances/farm")).header("if-match", "*");
-    admin.send(request.json(&json!({"repair": "automatic"}))).await.ok();
+    stage.set_repair("automatic").await;
     let good = Good::start(&stage);
     for round in 1..=3_i64 {
         cell_dies(&stage, "farm-head-1").await;
@@ -245,10 +242,7 @@ async fn nothing_fails_by_silence_also_when_no_repair_is_left() {
     for database in Database::both() {
         let stage = Stage::new(database).await;
         stage.running(2).await;
-        let admin = &stage.scene.admin;
-        let request =
-            admin.request(reqwest::Method::PATCH, &stage.at("app-instances/farm")).header("if-match", "*");
-        admin.send(request.json(&json!({"repair": "automatic"}))).await.ok();
+        stage.set_repair("automatic").await;
         let instance: InstanceId = id(&stage.get("app-instances/farm").await["id"]);
         let now = Env::system().now();
         let store = stage.scene.kit.store();
@@ -298,7 +292,6 @@ async fn nothing_fails_by_silence_also_when_no_repair_is_left() {
 async fn a_member_that_is_being_recovered_does_not_count_as_lost_for_good() {
     let stage = Stage::new(Database::sqlite()).await;
     stage.running(1).await;
-    let admin = &stage.scene.admin;
     cell_dies(&stage, "farm-head-1").await;
     until("the member is failed", async || stage.member("farm-head-1").await["state"] == "failed").await;
     // No adapter leases the recovery's steps, so it runs as long as the test needs.
@@ -308,9 +301,7 @@ async fn a_member_that_is_being_recovered_does_not_count_as_lost_for_good() {
     let mut tx = stage.scene.kit.store().begin().await.unwrap();
     tx.instance_repaired(instance, &[now, now, now], now).await.unwrap();
     tx.commit().await.unwrap();
-    let request =
-        admin.request(reqwest::Method::PATCH, &stage.at("app-instances/farm")).header("if-match", "*");
-    admin.send(request.json(&json!({"repair": "automatic"}))).await.ok();
+    stage.set_repair("automatic").await;
     cell_dies(&stage, "farm-worker-1").await;
     until("the worker is failed", async || stage.member("farm-worker-1").await["state"] == "failed").await;
     tokio::time::sleep(std::time::Duration::from_secs(2)).await;
@@ -331,10 +322,7 @@ async fn an_unhealthy_member_fails_with_its_instance_and_says_so() {
     let mut tx = stage.scene.kit.store().begin().await.unwrap();
     tx.instance_repaired(instance, &[now, now, now], now).await.unwrap();
     tx.commit().await.unwrap();
-    let admin = &stage.scene.admin;
-    let request =
-        admin.request(reqwest::Method::PATCH, &stage.at("app-instances/farm")).header("if-match", "*");
-    admin.send(request.json(&json!({"repair": "automatic"}))).await.ok();
+    stage.set_repair("automatic").await;
     let head = stage.member("farm-head-1").await;
     service_ends(&stage, &head, false);
     until("it is failed", async || stage.get("app-instances/farm").await["state"] == "failed").await;
@@ -354,7 +342,7 @@ async fn an_unhealthy_member_fails_with_its_instance_and_says_so() {
 }
 
 /// Takes a node away, as the loss watch does, and waits until a member's health is unknown by that.
-async fn node_is_lost(stage: &Stage, name: &str) {
+pub(super) async fn node_is_lost(stage: &Stage, name: &str) {
     let member = stage.member(name).await;
     for at in 0..2 {
         stage.nodes.fleet.partition(at, true);
@@ -422,7 +410,7 @@ async fn a_member_on_a_node_that_never_confirms_its_cells_becomes_unknown() {
             stage.get("app-instances/farm").await["health"] == "unknown"
         })
         .await;
-        assert_eq!(count_told(&stage, "member.member_failed").await, 0, "silence proves nothing");
+        assert_eq!(count_told(&stage, "member.failed").await, 0, "silence proves nothing");
         // The change of its health is no reason to believe in it again.
         tokio::time::sleep(std::time::Duration::from_secs(2)).await;
         assert_eq!(health_reason().await, "unconfirmed");

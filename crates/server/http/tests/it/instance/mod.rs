@@ -11,6 +11,7 @@ mod orders;
 mod quorum;
 mod refusals;
 mod releases;
+mod repairs;
 mod restarts;
 mod room;
 mod trust;
@@ -25,7 +26,7 @@ use muster_model::token::{Secret, Subject, Token, TokenKind};
 use muster_testkit::{Answer, Client, Database, Kit};
 use serde_json::{Value, json};
 
-use crate::cell::{Nodes, Scene};
+use crate::cell::{Nodes, Scene, until};
 
 /// Manifest of a release of the app `pool`: one head, and workers with a majority quorum.
 pub(crate) fn pool(version: &str) -> Value {
@@ -125,6 +126,28 @@ impl Stage {
         body["generation"] = json!(generation);
         let id = step["step"]["id"].as_str().unwrap();
         self.operator.post(&self.at(&format!("adapter-steps/{id}/{verb}")), body).await
+    }
+
+    /// Completes the adapter's steps, except joins, which fail, until `done`.
+    pub(crate) async fn fail_joins(&self, done: impl AsyncFn() -> bool) {
+        until("the adapter's part is done", async || {
+            for step in self.lease(0).await {
+                let generation = step["step"]["generation"].as_i64().unwrap();
+                let (verb, body) = match step["step"]["verb"].as_str() {
+                    Some("join") => ("fail", json!({"reason": "refuses", "message": "it cannot"})),
+                    _ => ("complete", json!({"message": "done"})),
+                };
+                self.say(&step, verb, generation, body).await;
+            }
+            done().await
+        })
+        .await;
+    }
+
+    /// Sets the repair mode of the instance `farm`.
+    pub(crate) async fn set_repair(&self, mode: &str) {
+        let request = self.scene.admin.request(reqwest::Method::PATCH, &self.at("app-instances/farm"));
+        self.scene.admin.send(request.header("if-match", "*").json(&json!({"repair": mode}))).await.ok();
     }
 
     pub(crate) async fn stop(self) {

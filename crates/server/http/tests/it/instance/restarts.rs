@@ -96,10 +96,7 @@ async fn what_was_taken_out_of_work_is_not_restarted_nor_where_repair_is_off() {
     until("the drained one is failed", async || stage.member("farm-worker-1").await["state"] == "failed")
         .await;
     assert_eq!(stage.member("farm-worker-1").await["incarnation"], 1);
-    let admin = &stage.scene.admin;
-    let request =
-        admin.request(reqwest::Method::PATCH, &stage.at("app-instances/farm")).header("if-match", "*");
-    admin.send(request.json(&json!({"repair": "off"}))).await.ok();
+    stage.set_repair("off").await;
     reboot(&mut stage).await;
     until("nothing is done", async || stage.member("farm-worker-2").await["state"] == "failed").await;
     tokio::time::sleep(std::time::Duration::from_secs(2)).await;
