@@ -37,6 +37,12 @@ def die_with_parent():
     LIBC.prctl(1, signal.SIGKILL)
 
 
+def seed_of_samples():
+    """The seed of what `make test` samples, by day; 1 where nothing is sampled. Suites that sample print it."""
+    seed = os.environ.get("MUSTER_SEED", "all")
+    return 1 if seed == "all" else int(seed)
+
+
 def free_port():
     """A port that a server can be given again after it was killed. It lies below the range that the kernel assigns to others: a
     port of that range may be taken by any other test while the server is away."""

@@ -12,7 +12,7 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent)]
 from adapter import Adapter  # noqa: E402
-from platform_under_test import Folder  # noqa: E402
+from platform_under_test import Folder, seed_of_samples  # noqa: E402
 from suite import Suite  # noqa: E402
 from wire import Wire  # noqa: E402
 
@@ -26,7 +26,7 @@ def main():
     parser.add_argument("--token", choices=["publisher", "operator"], default="publisher", help="whose token it wants in MUSTER_TOKEN_FILE")
     parser.add_argument("--config", type=json.loads, default={}, help="what its instances are configured with, as JSON")
     parser.add_argument("--full", action="store_true", help="every kind of trouble at every request of every step, instead of one point a step")
-    parser.add_argument("--seed", type=int, default=1, help="which steps lose the cell of their checks, without --full")
+    parser.add_argument("--seed", type=int, default=seed_of_samples(), help="which steps lose the cell of their checks, without --full")
     options = parser.parse_args()
     began, fault = time.monotonic(), None
     with Folder() as folder:

@@ -15,6 +15,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 from cluster import World, cells, snapshot  # noqa: E402
+from platform_under_test import seed_of_samples  # noqa: E402
 
 # One file each, with `def run(world) -> None`, which raises if something is wrong. `releases` leaves a newer release behind, so it
 # is the last of its lane.
@@ -38,10 +39,9 @@ def lane_of(name):
 
 def left_out():
     """Returns the scenarios that another seed plays."""
-    seed = os.environ.get("MUSTER_SEED", "all")
-    if seed == "all":
+    if os.environ.get("MUSTER_SEED", "all") == "all":
         return ()
-    return tuple(name for at, pair in enumerate(SAMPLED) if at != int(seed) % len(SAMPLED) for name in pair)
+    return tuple(name for at, pair in enumerate(SAMPLED) if at != seed_of_samples() % len(SAMPLED) for name in pair)
 
 
 class Lane:
@@ -98,7 +98,7 @@ def main():
     parser.add_argument("--lane", choices=list(LANES), help="play those of this lane")
     parser.add_argument("--workers", type=int, default=4, help="of the cluster in `flow`")
     parser.add_argument("--jobs", type=int, default=120, help="that flow through it")
-    parser.add_argument("--seed", type=int, default=1, help="of what happens to its workers meanwhile")
+    parser.add_argument("--seed", type=int, default=seed_of_samples(), help="of what happens to its workers meanwhile, and of samples")
     parser.add_argument("--sabotage", action="store_true", help="have `flow` run an app whose drains are a lie: it must be broken")
     parser.add_argument("--full", action="store_true", help="have `steps` strike at every request of every step, and `plugs` decommission from every state")
     options = parser.parse_args()
