@@ -3,6 +3,7 @@
 The convention, documented in docs/runbooks/README.md:
 
 - A block fenced as `sh` is run, line by line, on a platform with that fault. Its first line, `# as …`, names the user.
+- Each query of a block fenced as `sql` is prepared against a fresh database.
 - A block without a language is not run, because it needs a machine or a fault that no test has; its commands are parsed anyway.
 - `op_…`, `alc_…` and similar stand for the one id that is meant, CAPITALS for a word that the reader has to fill in.
 - A line with a comment that begins with `ends with N` must end with that exit code, every other with 0.
@@ -108,3 +109,20 @@ def calls(text):
             continue
         parts[-1] += letter
     return [part.strip() for part in parts if part.strip().startswith("muster ")]
+
+
+def queries(text):
+    """Yields (line, query) of each statement in a block fenced as `sql`, without comments."""
+    for match in re.finditer(r"^```sql\n(.*?)^```", text, flags=re.S | re.M):
+        for number, line in statements(re.sub(r"--[^\n]*", "", match[1])):
+            yield text[:match.start(1)].count("\n") + 1 + number, line
+
+
+def statements(sql):
+    """Yields (line, statement) of each statement that ends with a semicolon; the first line is 0."""
+    *whole, rest = sql.split(";")
+    assert not rest.strip(), f"no semicolon after: {rest.strip()}"
+    number = 0
+    for statement in whole:
+        yield number + statement[:len(statement) - len(statement.lstrip())].count("\n"), statement.strip()
+        number += statement.count("\n")

@@ -1,6 +1,8 @@
 """Follows the runbooks: each fault is created on its own platform, and the commands of its runbook are run, word for word."""
 
 import argparse
+import contextlib
+import sqlite3
 import sys
 import time
 import traceback
@@ -11,9 +13,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 from trouble import World  # noqa: E402
 
 import incidents  # noqa: E402
-from document import blocks  # noqa: E402
+from document import blocks, queries  # noqa: E402
 from grammar import Grammar, faults  # noqa: E402
-from platform_under_test import ROOT, Folder  # noqa: E402
+from platform_under_test import ROOT, Folder, Server  # noqa: E402
 
 RUNBOOKS = ROOT / "docs" / "runbooks"
 AT_ONCE = 3
@@ -27,6 +29,25 @@ def parsed():
         found = [fault for some in pool.map(lambda file: faults(file.relative_to(ROOT), file.read_text(), grammar), ALL) for fault in some]
         assert not found, "\n" + "\n".join(found)
         return f"{grammar.judged} commands of {len(ALL)} documents"
+
+
+def prepared():
+    """Every query of every runbook names tables and columns that exist. Both databases have the same ones."""
+    judged, found = 0, []
+    with Folder() as folder:
+        server = Server(folder)
+        server.start()
+        server.stop()
+        with contextlib.closing(sqlite3.connect(f"file:{Path(folder) / 'muster.db'}?mode=ro", uri=True)) as database:
+            for file in RUNBOOKS.glob("*.md"):
+                for number, query in queries(file.read_text()):
+                    judged += 1
+                    try:
+                        database.execute(f"EXPLAIN {query}")
+                    except sqlite3.Error as error:
+                        found.append(f"{file.relative_to(ROOT)}:{number}: {query}: {error}")
+    assert judged and not found, "\n" + "\n".join(found)
+    return f"{judged} queries"
 
 
 def followed(incident):
@@ -56,9 +77,10 @@ def followed(incident):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--only", help="this one alone: parse, or the name of a runbook")
+    parser.add_argument("--only", help="this one alone: parse, queries, or the name of a runbook")
     options = parser.parse_args()
-    every = {"parse": parsed, **{one.__name__.replace("_", "-"): lambda one=one: followed(one) for one in incidents.INCIDENTS}}
+    every = {"parse": parsed, "queries": prepared,
+             **{one.__name__.replace("_", "-"): lambda one=one: followed(one) for one in incidents.INCIDENTS}}
     wanted = {name: play for name, play in every.items() if options.only in (None, name)}
     if not wanted:
         parser.error(f"there are: {', '.join(every)}")
