@@ -2,12 +2,14 @@
 
 import base64
 import contextlib
+import hashlib
 import json
 import os
 import shutil
 import signal
 import sqlite3
 import subprocess
+import sys
 import tempfile
 import threading
 import time
@@ -18,6 +20,9 @@ import image
 import snapshot
 from world import World, eventually
 from platform_under_test import Server
+
+sys.path.append(str(Path(__file__).resolve().parent.parent / "registry"))
+from checker import Shelf  # noqa: E402
 
 FULL = "the node's disk is full"
 WRITER = "i=0; while true; do i=$((i+1)); echo $i >>/data/count && sync; sleep 0.1; done"
@@ -41,11 +46,13 @@ def run(world):
 
 
 def play(world, server_disk, node_disk, registry_disk):
-    world.registry = ("--registry-dir", str(registry_disk / "registry"))
+    # Interrupted pushes are removed after seconds instead of a day.
+    world.registry = ("--registry-dir", str(registry_disk / "registry"), "--registry-garbage-every-seconds", "1",
+                      "--registry-garbage-grace-seconds", "5")
     world.up(1, *world.registry)
     project = world.project()
     slug = json.loads(world.said("-o", "json", "tenant", "get", project.project["tenant_id"]))["slug"]
-    artifacts.pushed(world, project, f"{slug}.work/before", "v1")
+    before = artifacts.pushed(world, project, f"{slug}.work/before", "v1")
     allocation = project.allocate("a")
     project.cell("a", "a", world.spec(
         state=["/data"], services=[{"name": "writer", "command": ["/bin/sh", "-c", WRITER]}]))
@@ -53,10 +60,14 @@ def play(world, server_disk, node_disk, registry_disk):
     the_node_is_full(world, project, node_disk, allocation)
     the_server_is_full(world, project, server_disk)
     the_registry_is_full(world, project, registry_disk, slug)
-    a_disk_with_an_error_is_released(world, project)
-    nothing_is_lost(world, project)
+    disk_with_an_error(world, project, "c")
+    project.release("c")
+    nothing_is_lost(world, project, f"{slug}.work/before", before)
+    nothing_is_left(world, registry_disk)
     project.release("a")
     world.audit("n1")
+    # `muster down` removes it.
+    disk_with_an_error(world, project, "d")
 
 
 @contextlib.contextmanager
@@ -280,18 +291,17 @@ def the_registry_is_full(world, project, at, slug):
     artifacts.pushed(world, project, f"{slug}.work/after", "v1", other)
 
 
-def a_disk_with_an_error_is_released(world, project):
-    """The kernel makes a file system read-only after an error: the agent reports it, and release succeeds."""
-    allocation = project.allocate("c")
-    for name in ("c1", "c2"):
-        project.cell(name, "c", world.spec(state=["/data"]))
+def disk_with_an_error(world, project, name):
+    """The kernel makes a file system read-only after an error: the agent reports it."""
+    allocation = project.allocate(name)
+    for cell in (f"{name}1", f"{name}2"):
+        project.cell(cell, name, world.spec(state=["/data"]))
     _, device = mounted(allocation)
     Path(f"/sys/fs/ext4/{device}/trigger_fs_error").write_text("a test's own error")
-    assert project.exec("c1", "sh", "-c", "echo x >/data/x && sync").returncode != 0
+    assert project.exec(f"{name}1", "sh", "-c", "echo x >/data/x && sync").returncode != 0
     log = world.data / "nodes/n1/agent.log"
     eventually(lambda: told(log.read_text(), allocation["id"]))
-    eventually(lambda: is_impaired(project, "c1", "read-only"))
-    project.release("c")
+    eventually(lambda: is_impaired(project, f"{name}1", "read-only"))
 
 
 def is_impaired(project, name, why):
@@ -303,7 +313,36 @@ def told(log, allocation):
     assert any("read-only" in line and allocation in line for line in log.splitlines()), "the agent tells nothing"
 
 
-def nothing_is_lost(world, project):
+def nothing_is_lost(world, project, path, digest):
+    """Neither rows, nor audit entries, nor the image that was there before."""
     with contextlib.closing(sqlite3.connect(f"file:{world.data}/muster.db?mode=ro", uri=True)) as database:
         assert database.execute("PRAGMA integrity_check").fetchone() == ("ok",)
-    world.said("audit", "export", "--file", str(world.folder / "audit.jsonl"))
+    export = str(world.folder / "audit.jsonl")
+    world.said("audit", "export", "--file", export)
+    world.said("audit", "verify", export)
+    manifest = json.loads(pulled(world, project, f"{path}/manifests/v1", digest))
+    for part in (manifest["config"], *manifest["layers"]):
+        pulled(world, project, f"{path}/blobs/{part['digest']}", part["digest"])
+
+
+def pulled(world, project, path, digest):
+    status, _, body = world.server.request("GET", f"/v2/{path}", token=project.tokens["tenant_admin"])
+    assert status == 200, (path, status, body[:500])
+    assert "sha256:" + hashlib.sha256(body).hexdigest() == digest, f"{path} has other bytes"
+    return body
+
+
+def nothing_is_left(world, registry_disk):
+    """Neither an interrupted push, nor a file or a row that no image needs, nor an incomplete image."""
+    shelf = world.folder / "shelf"
+    shelf.mkdir()
+    (shelf / "registry").symlink_to(registry_disk / "registry")
+    (shelf / "muster.db").symlink_to(world.data / "muster.db")
+    began = time.monotonic()
+    eventually(lambda: is_clean(Shelf(shelf)), seconds=30)
+    print(f"    nothing left in the registry after {time.monotonic() - began:.1f} s more", flush=True)
+
+
+def is_clean(shelf):
+    assert len(shelf.manifests) == 2, [*shelf.manifests]
+    assert not (faults := shelf.lost() + shelf.wasted()), faults
