@@ -217,12 +217,12 @@ def from_a_dead_cell(cluster):
 
 
 def from_a_dead_controller(cluster):
-    """There is no Slurm left to take the worker out of, which the user accepts with --force."""
+    """There is no Slurm left to take the worker out of."""
     kill_cell(cluster, cluster.controller)
     within(DEAD_THING, "a dead controller", lambda: member(cluster, cluster.controller)["state"] == "failed")
     instance = cluster.json("instance", "get", cluster.name)
     assert (instance["state"], instance["health"]) == ("running", "unhealthy"), instance
-    decommissioned(cluster, "a dead controller", "--force")
+    decommissioned(cluster, "a dead controller")
 
 
 def from_a_dead_agent(world, cluster):

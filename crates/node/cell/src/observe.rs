@@ -1,9 +1,10 @@
 //! Status of all cells at once, cheap enough to poll twice a second.
 
+use muster_ids::CellId;
 use muster_wire::cell::{CellPlace, ServiceFindings};
 
 use crate::cells::Cells;
-use crate::error::CellResult;
+use crate::error::{CellError, CellResult};
 use crate::process::{self, Process};
 use crate::record::{self, Phase};
 
@@ -25,11 +26,15 @@ impl Cells {
     pub fn observe(&self) -> CellResult<Vec<CellStatus>> {
         let mut found = Vec::new();
         for cell_id in record::known(&self.settings.folder)? {
-            // A cell being created or removed has no status. An inspection reports an unreadable record.
-            let Ok(record) = self.record(cell_id) else { continue };
-            if record.phase != Phase::Started {
-                continue;
-            }
+            let record = match self.record(cell_id) {
+                Ok(record) if record.phase == Phase::Started => record,
+                // A cell being created or removed has no status.
+                Ok(_) | Err(CellError::NoCell(_)) => continue,
+                Err(_) => {
+                    found.extend(self.observe_without_record(cell_id)?);
+                    continue;
+                }
+            };
             let alive = record.init.as_ref().is_some_and(Process::alive);
             let rebooted = record.init.as_ref().is_some_and(|init| init.boot != process::boot());
             let services = if alive { self.service_findings(&record)? } else { Vec::new() };
@@ -39,5 +44,17 @@ impl Cells {
             found.push(CellStatus { cell, alive, services, message });
         }
         Ok(found)
+    }
+
+    /// Returns the status of a cell whose record cannot be read: otherwise its last status would count as confirmed.
+    fn observe_without_record(&self, cell_id: CellId) -> CellResult<Option<CellStatus>> {
+        let Some(trace) = self.trace(cell_id)? else { return Ok(None) };
+        let group = format!("{}/{cell_id}", self.group(trace.allocation_id));
+        Ok(Some(CellStatus {
+            cell: CellPlace { allocation_id: trace.allocation_id, cell_id, incarnation: trace.incarnation },
+            alive: !self.layout.processes(&group).is_empty(),
+            services: Vec::new(),
+            message: Some("its record on the node cannot be read".to_owned()),
+        }))
     }
 }

@@ -36,7 +36,7 @@ statements! {
         "SELECT id FROM instances WHERE state NOT IN ('created', 'stopped') AND (
             id IN (SELECT instance_id FROM members WHERE updated_at >= $1)
             OR id IN (SELECT id FROM instances WHERE assess_due_at <= $2))
-         ORDER BY id LIMIT $3");
+         ORDER BY id");
     INSTANCES_WITH_HEALTH = both("SELECT id FROM instances WHERE state NOT IN ('created', 'stopped') ORDER BY id");
     INSTANCES_ASSESS_ON_NODE = both(
         "UPDATE instances SET assess_due_at = $2 WHERE state NOT IN ('created', 'stopped') AND id IN (
@@ -172,9 +172,8 @@ impl Store {
         &self,
         changed_since: Timestamp,
         now: Timestamp,
-        most: i64,
     ) -> Result<Vec<InstanceId>> {
-        let rows = self.fetch_all(&INSTANCES_TO_ASSESS, args![changed_since, now, most]).await?;
+        let rows = self.fetch_all(&INSTANCES_TO_ASSESS, args![changed_since, now]).await?;
         rows.iter().map(|row| row.get(0)).collect()
     }
 

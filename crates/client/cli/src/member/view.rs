@@ -29,6 +29,9 @@ pub(crate) fn shown(member: &Value, now: Timestamp) -> String {
     fact("message", text(member, "message"));
     fact("advice", text(member, "advice"));
     fact("health", health(member, now));
+    if member["state"] != "failed" {
+        fact("advice", text(member, "health_advice"));
+    }
     fact("services", services(member));
     fact("node", text(member, "node_id"));
     fact("allocation", allocation(member));
@@ -192,9 +195,11 @@ next:        muster member resume ins_1 unit-0, or remove it
         member["health_reason"] = json!("service_ended");
         member["health_message"] = json!("the service web ended with 1");
         member["health_since"] = json!("2026-11-15T12:20:20Z");
+        member["health_advice"] = json!("read its log");
         let told = shown(&member, now());
         let health = "health:      service_ended: the service web ended with 1, since 2026-11-15T12:20:20Z (5 min ago)\n";
         assert!(told.contains(health), "{told}");
+        assert!(told.contains("\nadvice:      read its log\n"), "{told}");
         assert!(told.ends_with("next:        muster member replace ins_1 unit-0\n"), "{told}");
     }
 

@@ -152,10 +152,21 @@ fn every_kind_of_thing_that_is_left_is_found() {
 fn a_cell_without_a_readable_record_is_destroyed_all_the_same() {
     let mut site = Site::new();
     let cell = site.run(1, json!({}));
+    let first = i32::try_from(site.cells.look(cell).unwrap().pid).ok();
+    let first = first.and_then(rustix::process::Pid::from_raw).unwrap();
     fs::write(site.settings.folder.join(format!("cells/{cell}/record.json")), "{ half").unwrap();
     site.reopen();
     assert!(site.cells.look(cell).unwrap_err().to_string().contains("damaged"));
     assert_eq!(site.cells.list().unwrap()[0].cell_id, cell);
+    let status = |at: &Site| at.cells.observe().unwrap().remove(0);
+    let unread = Some("its record on the node cannot be read".to_owned());
+    assert_eq!((status(&site).alive, status(&site).message), (true, unread.clone()));
+    rustix::process::kill_process(first, rustix::process::Signal::KILL).unwrap();
+    let since = Instant::now();
+    while status(&site).alive {
+        assert!(since.elapsed().as_secs() < 5, "a dead cell is observed as alive");
+    }
+    assert_eq!(status(&site).message, unread);
     assert_eq!(
         site.cells.supervise(crate::site::now()).len(),
         1,

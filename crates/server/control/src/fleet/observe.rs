@@ -41,7 +41,7 @@ pub async fn observe(cx: &Cx, agent: &Admitted, body: Observations) -> Result<Ob
     }
     tx.commit().await.map_err(refuse)?;
     platform.outbox.notify_one();
-    platform.assess_all(instances.into_iter().collect()).await;
+    platform.assess_all(&instances.into_iter().collect::<Vec<_>>()).await;
     Ok(Observed { refused })
 }
 

@@ -91,7 +91,8 @@ impl Facts {
     async fn is_settled(&self, cx: &Cx, instance: &Instance) -> muster_db::Result<bool> {
         let store = &cx.platform.store;
         let (silent_at, due_at) = store.instance_assessment(instance.id).await?;
-        if due_at.is_some_and(|due| due <= cx.now) || (self.is_reconciled(instance) && silent_at.is_none()) {
+        let is_reconciled = self.is_reconciled(instance);
+        if due_at.is_some_and(|due| due <= cx.now) || is_reconciled != silent_at.is_some() {
             return Ok(false);
         }
         let (living, components) =
@@ -118,7 +119,8 @@ impl Facts {
             // A launch that failed and left nothing.
             InstanceState::Failed if living.is_empty() => instance.health,
             InstanceState::Running | InstanceState::Failed => {
-                let standings = standings(&self.manifest, components, living.iter().map(|member| (member, 1)));
+                let standings =
+                    standings(&self.manifest, components, living.iter().map(|member| (member, 1)));
                 health_of(&standings.into_values().collect::<Vec<_>>())
             }
         }
@@ -218,10 +220,9 @@ pub(crate) async fn assess_in(
         return Ok(Assessed::default());
     }
     let (now, bounds) = (cx.now, bounds(cx));
-    let silent_at = match (facts.has_adapter(), tx.instance_silent_at(instance.id).await?) {
-        (false, _) => None,
-        (true, None) if facts.is_reconciled(instance) => Some(now + facts.silence(None)),
-        (true, noted) => noted,
+    let silent_at = match facts.is_reconciled(instance) {
+        true => tx.instance_silent_at(instance.id).await?.or(Some(now + facts.silence(None))),
+        false => None,
     };
     let living = tx.member_living_now(instance.id).await?;
     let components = tx.component_list_now(instance.id).await?;
@@ -378,6 +379,7 @@ async fn fail_instance(
         state: InstanceState::Failed,
         reason: Some(reason),
         message: message.map(str::to_owned),
+        reconcile_due_at: None,
         ..held.clone()
     };
     tx.instance_move(held, &after, now).await?;

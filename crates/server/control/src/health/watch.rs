@@ -14,8 +14,8 @@ const EVERY: Duration = Duration::from_secs(1);
 const LEASE: SignedDuration = SignedDuration::from_secs(10);
 /// Overlap with the previous round, to catch late commits and clock skew between replicas.
 const LOOK_BACK: SignedDuration = SignedDuration::from_secs(5);
-/// Maximum number of assessments per round; the others follow in the next.
-const AT_ONCE: i64 = 500;
+/// Number of assessments between two extensions of the lease.
+const AT_ONCE: usize = 100;
 
 struct Watch {
     platform: Arc<Platform>,
@@ -59,9 +59,9 @@ impl Platform {
     }
 
     /// Assesses instances, each in a transaction of its own: one failure must not delay the others.
-    pub async fn assess_all(self: &Arc<Self>, instances: Vec<InstanceId>) {
+    pub async fn assess_all(self: &Arc<Self>, instances: &[InstanceId]) {
         for id in instances {
-            if let Err(problem) = assess(&self.own_cx(), id).await {
+            if let Err(problem) = assess(&self.own_cx(), *id).await {
                 tracing::warn!(instance_id = %id, detail = problem.detail, "the health of an instance was not assessed");
             }
         }
@@ -77,16 +77,23 @@ impl Watch {
             self.lease = platform.store.lease_acquire("health", &holder, LEASE, now).await?;
         }
         let Some(lease) = self.lease.clone() else { return Ok(()) };
-        let mut tx = platform.store.begin().await?;
-        tx.lease_extend(&lease, now).await?;
-        tx.commit().await?;
+        self.extend(&lease).await?;
         let due = match self.since {
             // A new lease holder assesses everything once.
             None => platform.store.instances_with_health().await?,
-            Some(since) => platform.store.instances_to_assess(since - LOOK_BACK, now, AT_ONCE).await?,
+            Some(since) => platform.store.instances_to_assess(since - LOOK_BACK, now).await?,
         };
+        for some in due.chunks(AT_ONCE) {
+            platform.assess_all(some).await;
+            self.extend(&lease).await?;
+        }
         self.since = Some(now);
-        platform.assess_all(due).await;
         platform.restart_cells().await
+    }
+
+    async fn extend(&self, lease: &Lease) -> Result<(), StoreError> {
+        let mut tx = self.platform.store.begin().await?;
+        tx.lease_extend(lease, self.platform.env.now()).await?;
+        tx.commit().await
     }
 }

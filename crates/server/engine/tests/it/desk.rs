@@ -92,7 +92,7 @@ impl Desk {
 
     /// Assesses the health of an instance, as the server does when it gets a report and when one is outdated.
     pub(crate) async fn assess(&self, id: InstanceId) {
-        self.platform.assess_all(vec![id]).await;
+        self.platform.assess_all(&[id]).await;
     }
 }
 

@@ -85,7 +85,8 @@ impl Reached {
         if std::env::var_os("MUSTER_BLESS").is_some() {
             let often = self.0.iter().filter(|(_, seeds)| seeds.len() >= OFTEN);
             let lines: String = often.map(|(combination, _)| text(combination) + "\n").collect();
-            let head = "# instance, member, and an operation on either: reached by several of the walks of exits\n";
+            let head =
+                "# instance, member, and an operation on either: reached by several of the walks of exits\n";
             std::fs::write(path, format!("{head}{lines}")).unwrap();
             return;
         }

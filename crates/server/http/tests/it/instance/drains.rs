@@ -131,13 +131,14 @@ async fn a_drain_says_what_would_happen_and_removes_nothing_before_its_successor
 async fn a_drain_names_the_replacement_that_blocks_it() {
     let farm = Farm::new(Database::sqlite(), 0).await;
     let id = farm.drain(json!({"deadline_seconds": 600, "force": true})).await["operation"]["id"].clone();
-    farm.stage.fail_joins(async || {
-        let drain = farm.operation(&id, 0).await;
-        let items = drain["items"].as_array().cloned().unwrap_or_default();
-        let blocked = items.iter().any(|item| item["state"] == "blocked");
-        blocked && drain["blocked_by"].as_array().is_some_and(|blocked| !blocked.is_empty())
-    })
-    .await;
+    farm.stage
+        .fail_joins(async || {
+            let drain = farm.operation(&id, 0).await;
+            let items = drain["items"].as_array().cloned().unwrap_or_default();
+            let blocked = items.iter().any(|item| item["state"] == "blocked");
+            blocked && drain["blocked_by"].as_array().is_some_and(|blocked| !blocked.is_empty())
+        })
+        .await;
     let drain = farm.operation(&id, 0).await;
     let blocked = &drain["blocked_by"][0];
     assert_eq!(
@@ -170,11 +171,12 @@ async fn no_failed_member_comes_back_beside_as_many_as_there_may_be() {
     let stage = &farm.stage;
     // The successor of an active member fails to join, and the old one stays active.
     let replace = stage.order("replace", json!({"members": ["farm-worker-1"]})).await.ok();
-    stage.fail_joins(async || {
-        let members = stage.members().await;
-        members.iter().any(|member| member["name"] == "farm-worker-2" && member["state"] == "failed")
-    })
-    .await;
+    stage
+        .fail_joins(async || {
+            let members = stage.members().await;
+            members.iter().any(|member| member["name"] == "farm-worker-2" && member["state"] == "failed")
+        })
+        .await;
     let adapter = Good::start(stage);
     assert_eq!(stage.scene.ended(&replace).await["state"], "failed");
     assert_eq!(stage.member("farm-worker-1").await["state"], "active");

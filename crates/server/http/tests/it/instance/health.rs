@@ -74,11 +74,13 @@ async fn a_dead_cell_fails_its_member_and_recover_brings_it_back() {
         );
         assert_eq!(proposed[0]["message"], head["health_message"], "{head:#}");
 
+        let healthy = count_told(&stage, "instance.healthy").await;
         let good = Good::start(&stage);
         let started = stage.order("recover", json!({"members": ["farm-head-1"]})).await;
         stage.scene.done(started).await;
         until("it is healthy again", async || stage.get("app-instances/farm").await["health"] == "healthy")
             .await;
+        assert_eq!(count_told(&stage, "instance.healthy").await, healthy + 1);
         assert_eq!(stage.member("farm-head-1").await["state"], "active");
         good.stop().await;
         stage.stop().await;

@@ -47,6 +47,7 @@ async fn life(database: Database) {
     assert!(refused.text.contains("farm-worker-3 is drained"), "it would be left behind: {}", refused.text);
     scene.done(stage.order("resume", json!({"members": [drained["id"]]})).await).await;
     assert_eq!(stage.member("farm-worker-3").await["state"], "active");
+    assert_eq!(scene.data_of("member.resumed").await.len(), 1);
     scene.done(stage.order("replace", json!({"members": ["farm-worker-3"]})).await).await;
     let names: Vec<_> = stage.members().await.iter().map(|member| member["name"].clone()).collect();
     assert_eq!(names, ["farm-head-1", "farm-worker-1", "farm-worker-2", "farm-worker-4"]);
