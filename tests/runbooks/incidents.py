@@ -73,6 +73,41 @@ def an_instance_is_stuck(world):
     assert found["state"] == "stopped", found
 
 
+def an_instance_is_not_healthy(world):
+    """The cell of a member ends; then, with all repairs spent, that of the hub, and the instance fails."""
+    world.on_the_shelf(repair={"mode": "propose", "most": 0})
+    world.entitle()
+    world.start_adapter()
+    world.ada("instance", "create", "notebook", "--name", "lab", "--set", "unit=1", "--project", "acme.train", "--wait", "--timeout", "60s")
+    end_cell(world, "lab-unit-1")
+    until(lambda: member(world, "lab-unit-1")["state"] == "failed")
+    found = member(world, "lab-unit-1")
+    assert (found["health"], found["failure_reason"]) == ("unhealthy", "cell_ended"), found
+    yield
+    yield  # recovered
+    until(lambda: (member(world, "lab-unit-1")["state"], member(world, "lab-unit-1")["health"]) == ("active", "healthy"))
+    until(lambda: instance(world)["health"] == "healthy")
+    world.ada("instance", "update", "lab", "--repair", "automatic", "--project", "acme.train")
+    end_cell(world, "lab-hub-1")
+    until(lambda: instance(world)["state"] == "failed")
+    assert instance(world)["reason"] == "repairs_exhausted", instance(world)
+    yield
+    assert instance(world)["state"] == "stopped", instance(world)
+
+
+def instance(world):
+    return world.json("ada", "instance", "get", "lab", "--project", "acme.train")
+
+
+def member(world, name):
+    return world.json("ada", "member", "get", "lab", name, "--project", "acme.train")
+
+
+def end_cell(world, name):
+    answer = world.agents.tell(f"kill * {member(world, name)['cell_id']}")
+    assert answer.startswith("ok"), answer
+
+
 def blocked_part(world):
     """Returns the blocked operation on the member itself."""
     found = world.json("ada", "operation", "list", "--state", "blocked", "--project", "acme.train")["items"]
@@ -162,5 +197,5 @@ def an_operation_is_blocked(world):
 
 
 INCIDENTS = (an_artifact_is_refused, a_release_is_refused, an_app_is_not_in_the_catalog, an_instance_is_stuck,
-             a_platforms_app_is_stuck, usage_does_not_add_up, nothing_gets_placed, a_node_is_unreachable, a_slot_is_quarantined,
+             an_instance_is_not_healthy, a_platforms_app_is_stuck, usage_does_not_add_up, nothing_gets_placed, a_node_is_unreachable, a_slot_is_quarantined,
              an_operation_is_blocked)

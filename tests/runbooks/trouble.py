@@ -131,13 +131,13 @@ class World:
             if state == to:
                 return
 
-    def on_the_shelf(self, audience="tenant"):
-        """notebook 1.0.0, active."""
+    def on_the_shelf(self, audience="tenant", **changes):
+        """notebook 1.0.0, active; its manifest with these changes."""
         digest = self.image("fake/base", "1")
         self.sign("fake/base:1")
         self.forward("artifact", "fake/base:1")
         self.ada("app", "create", "notebook", "--display-name", "Notebook", "--audience", audience, "--project", "acme.apps")
-        self.ada("app-version", "publish", "notebook", "--file", self.manifest(digest), "--project", "acme.apps")
+        self.ada("app-version", "publish", "notebook", "--file", self.manifest(digest, **changes), "--project", "acme.apps")
         self.forward("app-version", "notebook", "1.0.0")
 
     def on_the_shelf_hidden(self):
