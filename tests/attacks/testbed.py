@@ -10,6 +10,9 @@ import uuid
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+sys.path.append(str(Path(__file__).resolve().parent.parent / "registry"))
+from wire import IMAGE, Wire, sha256  # noqa: E402
+
 from platform_under_test import BINARY, Server, actors, die_with_parent, free_port  # noqa: E402
 
 # Attackers dial from an address of their own: shares of callers without a credential are counted by address.
@@ -17,6 +20,8 @@ ATTACKER, ATTACKERS = "127.0.0.66", [f"127.0.0.{number}" for number in range(66,
 SERVER_MOST_MB, AGENT_MOST_MB = 400, 100
 # A debug build on two busy cores answers in milliseconds when alone; this is where "answered" ends.
 PATIENCE = 10
+# A user may log in a few times a minute.
+LOGIN_SECONDS = 15
 
 
 class AttackSucceeded(AssertionError):
@@ -34,7 +39,7 @@ def peak_mb(pid):
 
 
 class Bystanders:
-    """The operator, another tenant and a health probe, asking all the while. Every answer must be the right one."""
+    """The operator, another tenant with its pulls and logins, and a health probe, asking all the while. Every answer must be the right one."""
 
     def __init__(self, testbed):
         self.testbed, self.faults, self.rounds, self.slowest = testbed, [], 0, 0.0
@@ -50,19 +55,31 @@ class Bystanders:
             ("operator", 200, "GET", "/v1/whoami", None, None),
             ("tenant", 200, "GET", f"/v1/projects/{project}", None, token),
             ("tenant's command", 201, "POST", f"/v1/projects/{project}/service-accounts", account, token),
+            *(("tenant's pull", 200, "GET", path, None, token) for path in self.testbed.pulls),
+            *self.login(),
         )
+
+    def login(self):
+        if time.monotonic() < self.testbed.next_login:
+            return ()
+        self.testbed.next_login = time.monotonic() + LOGIN_SECONDS
+        email, password = self.testbed.user
+        asked = {"method": "password", "tenant": self.testbed.bystander["tenant"]["id"], "email": email, "password": password}
+        return (("login", 201, "POST", "/v1/sessions", asked, ""),)
 
     def ask(self):
         for caller, expected, method, path, body, token in self.requests():
-            headers = {"Idempotency-Key": uuid.uuid4().hex} if method == "POST" else None
+            headers = {"Idempotency-Key": uuid.uuid4().hex} if method == "POST" else {"Accept": IMAGE}
             began = time.monotonic()
             try:
-                status, _, text = self.testbed.server.request(method, path, body, token, headers, timeout=PATIENCE)
+                status, _, content = self.testbed.server.request(method, path, body, token, headers, timeout=PATIENCE)
             except (OSError, http.client.HTTPException) as error:
-                status, text = f"{type(error).__name__}: {error}", b""
+                status, content = f"{type(error).__name__}: {error}", b""
             self.slowest = max(self.slowest, time.monotonic() - began)
             if status != expected:
-                self.faults.append(f"{caller}, {method} {path}: {status} {text[:200]!r}")
+                self.faults.append(f"{caller}, {method} {path}: {status} {content[:200]!r}")
+            elif caller == "tenant's pull" and sha256(content) != path.rsplit("/", 1)[1]:
+                self.faults.append(f"{caller}, {path}: other content")
         self.rounds += 1
 
     def ask_until_ended(self):
@@ -113,7 +130,7 @@ class Testbed:
 
     def __init__(self, folder, settings=None):
         self.folder, self.agents, self.notes = Path(folder), [], []
-        self.agent_most_mb = AGENT_MOST_MB
+        self.agent_most_mb, self.next_login = AGENT_MOST_MB, 0.0
         self.nodes_port = free_port()
         data = self.folder / "data"
         data.mkdir()
@@ -123,6 +140,8 @@ class Testbed:
         self.server.start()
         try:
             self.attacker, self.bystander = self.tenant(), self.tenant()
+            self.user = self.person(self.bystander)
+            self.pulls = self.push()
         except BaseException:
             self.server.kill()
             raise
@@ -145,6 +164,12 @@ class Testbed:
                 agent.stop()
             if self.server.process.poll() is None:
                 self.server.kill()
+
+    def push(self):
+        """Pushes an image of the bystander's; returns the paths to pull it from."""
+        layer, name = b"a layer of the bystander's", f"{self.bystander['tenant']['slug']}.work/app"
+        digest, _ = Wire(self.server.port, self.bystander["token"]).image(name, "v1", [layer])
+        return f"/v2/{name}/manifests/{digest}", f"/v2/{name}/blobs/{sha256(layer)}"
 
     def tenant(self):
         tenant, project, tokens = actors(self.server)
