@@ -29,6 +29,15 @@ pub(crate) fn controller(cx: &StepCx) -> Result<&SnapshotMember, Failure> {
         .ok_or_else(|| Failure::retry(SOON, "no_controller", "no active controller yet; a cluster needs one"))
 }
 
+/// Likewise, for a step that the platform continues without if the controller is dead: it must not wait for one.
+pub(crate) fn controller_if_alive(cx: &StepCx) -> Result<&SnapshotMember, Failure> {
+    let mut all = cx.members_of(CONTROLLER).peekable();
+    if all.peek().is_some() && all.all(|member| member.state == MemberState::Failed) {
+        return Err(Failure::new("controller_failed", "its controller has failed: recover or replace that first"));
+    }
+    controller(cx)
+}
+
 pub(crate) fn config(cx: &StepCx) -> Result<Config, Failure> {
     Config::read(&cx.snapshot().config)
 }

@@ -87,7 +87,7 @@ pub(crate) async fn forget(cx: &StepCx, controller: &SnapshotMember, name: &str)
 /// Stops new work and waits for running jobs: nothing is ever killed here.
 pub(crate) async fn drain(cx: &StepCx) -> Outcome {
     let member = cx.member()?;
-    let controller = slurm::controller(cx)?;
+    let controller = slurm::controller_if_alive(cx)?;
     let mut words = vec![AWAIT_DRAINED.to_owned(), member.name.clone(), DRAIN_LOOK.to_string()];
     let operation = slurm::operation(cx);
     let known = slurm::node(cx, controller, &member.name).await?;
