@@ -48,7 +48,7 @@ def run(world):
 def play(world, server_disk, node_disk, registry_disk):
     # Interrupted pushes are removed after seconds instead of a day.
     world.registry = ("--registry-dir", str(registry_disk / "registry"), "--registry-garbage-every-seconds", "1",
-                      "--registry-garbage-grace-seconds", "5")
+                      "--registry-garbage-grace-seconds", "15")
     world.up(1, *world.registry)
     project = world.project()
     slug = json.loads(world.said("-o", "json", "tenant", "get", project.project["tenant_id"]))["slug"]
@@ -279,7 +279,17 @@ def node_is_ready(world):
 def the_registry_is_full(world, project, at, slug):
     other = world.folder / "other"
     image.make(other, {**image.FILES, "www/other": "x" * 3_000_000})
+
+    def request(method, path, body=None):
+        return world.server.request(method, path, body, token=project.tokens["tenant_admin"])
+
+    status, headers, _ = request("POST", f"/v2/{slug}.work/cut/blobs/uploads/")
+    assert status == 202, status
     with full(world, at):
+        # Begun before, and never continued.
+        status, _, body = request("PATCH", headers["location"], "x" * 3_000_000)
+        assert status == 507, (status, body)
+        assert list(at.glob("registry/uploads/*/*")), "an interrupted push can be continued"
         try:
             artifacts.pushed(world, project, f"{slug}.work/during", "v1", other)
         except AssertionError as refused:
@@ -339,7 +349,7 @@ def nothing_is_left(world, registry_disk):
     (shelf / "registry").symlink_to(registry_disk / "registry")
     (shelf / "muster.db").symlink_to(world.data / "muster.db")
     began = time.monotonic()
-    eventually(lambda: is_clean(Shelf(shelf)), seconds=30)
+    eventually(lambda: is_clean(Shelf(shelf)), seconds=45)
     print(f"    nothing left in the registry after {time.monotonic() - began:.1f} s more", flush=True)
 
 
