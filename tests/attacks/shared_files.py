@@ -5,6 +5,7 @@ moment. The honest node must follow nothing, wait for nothing and change nothing
 with the reason.
 """
 
+import contextlib
 import ctypes
 import json
 import os
@@ -308,11 +309,43 @@ def removal(scene):
         os.mkdir("d")
         os.chdir("d")
     os.chdir(above)
-    scene.at.said("instance", "decommission", "lab", "--wait", "--timeout", "60s")
-    left = [path.name for path in scene.shared.iterdir() if path.name != ".muster.json"]
-    assert not left, left
+    swaps, ended = [0], threading.Event()
+    racer = threading.Thread(target=swap_below, args=(scene, swaps, ended))
+    racer.start()
+    try:
+        answer = scene.at.muster("-o", "json", "instance", "decommission", "lab", "--wait", "--timeout", "60s")
+        assert answer.returncode in (0, 13), answer
+    finally:
+        ended.set()
+        racer.join()
     scene.is_unharmed()
-    return "2,000 directories deep: removed"
+    if answer.returncode == 13:
+        # The attacker can delay the removal of what it shares, and the operation says so.
+        (blocked,) = json.loads(scene.at.said("-o", "json", "operation", "list", "--state", "blocked"))["items"]
+        scene.at.said("operation", "resolve", blocked["id"], "--action", "retry", "--wait", "--timeout", "60s")
+    decoy = scene.shared / "decoy"
+    left = [path.name for path in scene.shared.iterdir() if path not in (decoy, scene.shared / ".muster.json")]
+    assert not left, left
+    decoy.unlink()
+    scene.is_unharmed()
+    assert swaps[0], "nothing was swapped while it was removed"
+    return f"2,000 directories deep, {swaps[0]} swaps meanwhile: removed"
+
+
+def swap_below(scene, swaps, ended):
+    """Swaps every directory of the share with a link to the victim, wherever the removal has moved it, until it is removed."""
+    decoy = scene.shared / "decoy"
+    decoy.symlink_to(scene.victim)
+    while not ended.is_set():
+        for folder in scene.shared.glob(f"*{scene.share.name}*"):
+            for place in (folder, folder / "home", folder / "home" / "d"):
+                with contextlib.suppress(AssertionError):
+                    exchange(place, decoy)
+                    swaps[0] += 1
+                    exchange(place, decoy)
+        time.sleep(0.0002)
+    if not decoy.is_symlink():
+        exchange(decoy, next(path for path in scene.shared.glob(f"*{scene.share.name}*") if path.is_symlink()))
 
 
 CHECKS = (replaced, swapped, owners, planted, marks, countless, removal)
