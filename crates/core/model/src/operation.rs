@@ -217,7 +217,7 @@ pub struct Operation {
     pub input: Value,
     /// Exclusive locks; disjoint operations run in parallel, others in order.
     pub exclusive_locks: Vec<Uuid>,
-    /// Shared locks: compatible with each other, and exclusive with those in `touches`.
+    /// Shared locks: compatible with each other, and exclusive with those in `exclusive_locks`.
     #[serde(default)]
     pub shared_locks: Vec<Uuid>,
     /// The steps, planned and done.

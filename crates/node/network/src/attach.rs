@@ -66,8 +66,8 @@ impl Fabric {
         self.book.keep_place(&place)?;
         self.reach(point::ATTACH_RECORDED);
 
-        let had_door = before.is_some_and(|before| before.needs_uplink());
-        if known.is_none() || network.uplink != had_uplink || place.needs_uplink() || had_door {
+        let had_forwarded_port = before.is_some_and(|before| before.needs_uplink());
+        if known.is_none() || network.uplink != had_uplink || place.needs_uplink() || had_forwarded_port {
             self.settle_node()?;
         }
         let router = self.settle(&network, &places, Depth::Rules)?;
@@ -97,21 +97,21 @@ impl Fabric {
 
     /// Refuses ports on which the node itself listens: they must not be redirected to a cell.
     fn refuse_taken_ports(&self, place: &Place) -> Result<(), NetworkError> {
-        if place.doors.is_empty() {
+        if place.forwarded_ports.is_empty() {
             return Ok(());
         }
         let (tcp, udp) = self
             .node
             .enter(|inside| Ok((inside.listening(Protocol::Tcp)?, inside.listening(Protocol::Udp)?)))?;
-        for door in &place.doors {
-            let taken = match door.protocol {
+        for forwarded in &place.forwarded_ports {
+            let taken = match forwarded.protocol {
                 Protocol::Tcp => &tcp,
                 Protocol::Udp => &udp,
             };
-            if taken.contains(&door.node_port) {
+            if taken.contains(&forwarded.node_port) {
                 return Err(NetworkError::Refused(format!(
                     "the node itself listens on port {}: choose another for {}",
-                    door.node_port, place.cell_id
+                    forwarded.node_port, place.cell_id
                 )));
             }
         }

@@ -6,7 +6,7 @@ use muster_ids::CellId;
 use muster_wire::cell::{Attachment, Ingress, NetworkState, Protocol};
 
 use crate::address::{Subnet, VXLAN_PORT};
-use crate::record::{Door, Network, Peer, Place};
+use crate::record::{ForwardedPort, Network, Peer, Place};
 use crate::{Attach, NetworkError};
 
 fn refused<T>(why: String) -> Result<T, NetworkError> {
@@ -92,18 +92,18 @@ pub(crate) fn network_of(attachment: &Attachment) -> Result<Network, NetworkErro
 /// Parses a cell's attachment.
 pub(crate) fn place(attach: &Attach<'_>) -> Result<Place, NetworkError> {
     let attachment = attach.attachment;
-    let doors =
-        attach.ingress.iter().map(|ingress| door(attach.cell_id, ingress)).collect::<Result<_, _>>()?;
+    let forwarded_ports =
+        attach.ingress.iter().map(|ingress| forwarded(attach.cell_id, ingress)).collect::<Result<_, _>>()?;
     Ok(Place {
         cell_id: attach.cell_id,
         network_id: attachment.network_id,
         address: member_address(subnet_of(&attachment.subnet)?, &attachment.address)?,
         egress: attach.egress,
-        doors,
+        forwarded_ports,
     })
 }
 
-fn door(cell_id: CellId, ingress: &Ingress) -> Result<Door, NetworkError> {
+fn forwarded(cell_id: CellId, ingress: &Ingress) -> Result<ForwardedPort, NetworkError> {
     let Some(node_port) = ingress.node_port else {
         return refused(format!(
             "port {} of {cell_id} has no port at the node: choose one before it is attached",
@@ -116,7 +116,7 @@ fn door(cell_id: CellId, ingress: &Ingress) -> Result<Door, NetworkError> {
     if ingress.protocol == Protocol::Udp && node_port == VXLAN_PORT {
         return refused(format!("port {VXLAN_PORT} is reserved for the nodes: choose another for {cell_id}"));
     }
-    Ok(Door { protocol: ingress.protocol, port: ingress.port, node_port })
+    Ok(ForwardedPort { protocol: ingress.protocol, port: ingress.port, node_port })
 }
 
 /// Checks a network for conflicts with the others on the node.
@@ -149,21 +149,21 @@ pub(crate) fn free(place: &Place, others: &[Place]) -> Result<(), NetworkError> 
             ));
         }
     }
-    let mut taken: Vec<(CellId, &Door)> = Vec::new();
+    let mut taken: Vec<(CellId, &ForwardedPort)> = Vec::new();
     for other in others.iter().filter(|other| other.cell_id != place.cell_id) {
-        taken.extend(other.doors.iter().map(|door| (other.cell_id, door)));
+        taken.extend(other.forwarded_ports.iter().map(|forwarded| (other.cell_id, forwarded)));
     }
-    for door in &place.doors {
-        let same = |(_, other): &&(CellId, &Door)| {
-            other.protocol == door.protocol && other.node_port == door.node_port
+    for forwarded in &place.forwarded_ports {
+        let same = |(_, other): &&(CellId, &ForwardedPort)| {
+            other.protocol == forwarded.protocol && other.node_port == forwarded.node_port
         };
         if let Some((holder, _)) = taken.iter().find(same) {
             return refused(format!(
                 "port {} of the node is already forwarded to {holder}: choose another",
-                door.node_port
+                forwarded.node_port
             ));
         }
-        taken.push((place.cell_id, door));
+        taken.push((place.cell_id, forwarded));
     }
     Ok(())
 }

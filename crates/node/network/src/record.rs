@@ -57,19 +57,19 @@ pub(crate) struct Place {
     pub(crate) network_id: NetworkId,
     pub(crate) address: Ipv4Addr,
     pub(crate) egress: bool,
-    pub(crate) doors: Vec<Door>,
+    pub(crate) forwarded_ports: Vec<ForwardedPort>,
 }
 
 impl Place {
     /// Reports whether it requires an uplink.
     pub(crate) fn needs_uplink(&self) -> bool {
-        self.egress || !self.doors.is_empty()
+        self.egress || !self.forwarded_ports.is_empty()
     }
 }
 
 /// A port of a cell that is reachable at the node.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Door {
+pub(crate) struct ForwardedPort {
     pub(crate) protocol: Protocol,
     pub(crate) port: u16,
     pub(crate) node_port: u16,

@@ -7,7 +7,7 @@ use std::net::Ipv4Addr;
 use muster_wire::cell::Protocol;
 
 use crate::address::{BRIDGE, Mac, UPLINK, VXLAN, VXLAN_PORT, port, uplink_addresses, uplink_end};
-use crate::record::{Door, Forwarding, Network, Place};
+use crate::record::{ForwardedPort, Forwarding, Network, Place};
 
 /// Prefix of the comment for a cell on another node; that of a local cell is just its id.
 pub(crate) const NEIGHBOUR: &str = "neighbour ";
@@ -46,28 +46,30 @@ pub(crate) fn router(network: &Network, here: &[&Place], node: Ipv4Addr) -> Stri
             .filter(|place| place.egress)
             .map(|place| format!("{} comment \"{}\"", place.address, place.cell_id)),
     );
-    let doors: Vec<(&Place, &Door)> =
-        here.iter().flat_map(|place| place.doors.iter().map(move |door| (*place, door))).collect();
-    let door = set(
-        "door",
+    let forwarded_ports: Vec<(&Place, &ForwardedPort)> = here
+        .iter()
+        .flat_map(|place| place.forwarded_ports.iter().map(move |forwarded| (*place, forwarded)))
+        .collect();
+    let forwarded = set(
+        "forwarded",
         "ipv4_addr . inet_proto . inet_service",
-        unique(doors.iter().map(|(place, door)| {
+        unique(forwarded_ports.iter().map(|(place, forwarded)| {
             format!(
                 "{} . {} . {} comment \"{}\"",
                 place.address,
-                word(door.protocol),
-                door.port,
+                word(forwarded.protocol),
+                forwarded.port,
                 place.cell_id
             )
         })),
     );
     let mut entries = String::new();
-    for (place, door) in &doors {
-        let (protocol, address, whose) = (word(door.protocol), place.address, place.cell_id);
+    for (place, forwarded) in &forwarded_ports {
+        let (protocol, address, whose) = (word(forwarded.protocol), place.address, place.cell_id);
         let _ = writeln!(
             entries,
             "    iifname \"{UPLINK}\" {protocol} dport {} dnat ip to {address}:{} comment \"{whose}\"",
-            door.node_port, door.port
+            forwarded.node_port, forwarded.port
         );
     }
     // A frame passes only if its port, its hardware address and its IP address belong together; everything except IPv4 and
@@ -95,15 +97,15 @@ pub(crate) fn router(network: &Network, here: &[&Place], node: Ipv4Addr) -> Stri
     // network. VXLAN from a cell would have the node's address and so impersonate it: always dropped.
     let inet = format!(
         r#"{clear}table inet {ROUTER_TABLE} {{
-{egress}{door}  chain to_router {{
+{egress}{forwarded}  chain to_router {{
     type filter hook input priority 0; policy drop;
     iifname "{BRIDGE}" ip daddr {gateway} icmp type echo-request accept
   }}
   chain through {{
     type filter hook forward priority 0; policy drop;
     iifname "{BRIDGE}" oifname "{BRIDGE}" accept
-    iifname "{UPLINK}" oifname "{BRIDGE}" ct status dnat ip daddr . meta l4proto . th dport @door accept
-    iifname "{BRIDGE}" oifname "{UPLINK}" ct status dnat ct direction reply ip saddr . meta l4proto . th sport @door accept
+    iifname "{UPLINK}" oifname "{BRIDGE}" ct status dnat ip daddr . meta l4proto . th dport @forwarded accept
+    iifname "{BRIDGE}" oifname "{UPLINK}" ct status dnat ct direction reply ip saddr . meta l4proto . th sport @forwarded accept
     iifname "{BRIDGE}" oifname "{UPLINK}" ip daddr 169.254.0.0/16 drop
     iifname "{BRIDGE}" oifname "{UPLINK}" udp dport {VXLAN_PORT} drop
     iifname "{BRIDGE}" oifname "{UPLINK}" ip saddr @egress accept
@@ -164,7 +166,7 @@ pub(crate) fn node(
             format!("\"{}\" comment \"{}\"", uplink_end(key, network.vni), network.network_id)
         }),
     );
-    let (mut doors, mut masks) = (String::new(), String::new());
+    let (mut forwarded_ports, mut masks) = (String::new(), String::new());
     for network in &uplinks {
         let (_, router) = uplink_addresses(network.uplink.unwrap_or_default());
         let _ = writeln!(
@@ -173,10 +175,10 @@ pub(crate) fn node(
             network.network_id
         );
         for place in places.iter().filter(|place| place.network_id == network.network_id) {
-            for door in &place.doors {
-                let (protocol, port) = (word(door.protocol), door.node_port);
+            for forwarded in &place.forwarded_ports {
+                let (protocol, port) = (word(forwarded.protocol), forwarded.node_port);
                 let _ = writeln!(
-                    doors,
+                    forwarded_ports,
                     "    ip daddr {node} {protocol} dport {port} dnat ip to {router}:{port} comment \"{}\"",
                     place.cell_id
                 );
@@ -203,10 +205,10 @@ pub(crate) fn node(
   chain inwards {{
     type nat hook prerouting priority -105; policy accept;
     iifname @uplink accept
-{doors}  }}
+{forwarded_ports}  }}
   chain inwards_from_node {{
     type nat hook output priority -105; policy accept;
-{doors}  }}
+{forwarded_ports}  }}
   chain outwards {{
     type nat hook postrouting priority srcnat; policy accept;
 {masks}  }}

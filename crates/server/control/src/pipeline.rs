@@ -127,7 +127,7 @@ async fn carry_out(cx: &Cx, command: &Command, commit: Commit) -> Result<Reply> 
         count: 1,
         detail,
     };
-    let door = CommandRecord {
+    let record = CommandRecord {
         actor_id: cx.actor_id(),
         route: command.route.clone(),
         key: command.key.clone(),
@@ -140,7 +140,7 @@ async fn carry_out(cx: &Cx, command: &Command, commit: Commit) -> Result<Reply> 
         entry: serde_json::to_string(&entry).expect("an audit entry is JSON"),
         events: serde_json::to_string(&events).expect("events are JSON"),
     };
-    match tx.record_command(&door).await {
+    match tx.record_command(&record).await {
         Ok(true) => {}
         Ok(false) => {
             tx.rollback().await;

@@ -32,7 +32,7 @@ statements! {
 }
 
 /// The number of values of `RECORD_COMMAND`; those of a fused insert follow.
-const DOOR_VALUES: usize = 11;
+const RECORD_VALUES: usize = 11;
 
 fn key_hash(actor: &str, route: &str, key: &str) -> Vec<u8> {
     let mut hasher = Sha256::new();
@@ -52,7 +52,7 @@ pub(crate) fn fuse(effect: &Sql) -> Option<&'static str> {
     *fused.entry(effect.name).or_insert_with(|| {
         let (head, values) = effect.pg.split_once("VALUES (")?;
         let values = values.trim_end().strip_suffix(')')?;
-        let shifted = shift(values, DOOR_VALUES)?;
+        let shifted = shift(values, RECORD_VALUES)?;
         let (key, outbox) = RECORD_COMMAND.pg.split_once("INSERT INTO outbox")?;
         let key = key.trim_end();
         Some(String::leak(format!(

@@ -23,7 +23,7 @@ statements! {
                  $24, $25, $26, $27, $28, $29, '', $30)"));
     OPERATION_GET = both(concat!("SELECT ", columns!(), " FROM operations WHERE id = $1"));
     OPERATION_OF_SUBJECT = both(concat!("SELECT ", columns!(), " FROM operations WHERE subject_id = $1 ORDER BY id"));
-    OPERATION_TOUCHING = both(concat!("SELECT ", columns!(), " FROM operations
+    OPERATION_LOCKING = both(concat!("SELECT ", columns!(), " FROM operations
          WHERE id IN (SELECT operation_id FROM operation_locks WHERE thing = $1) ORDER BY id"));
     // Blocked removals on a node, or in an allocation.
     OPERATION_PARKED_ON = both(concat!("SELECT ", columns!(), " FROM operations WHERE state = 'blocked' AND (
@@ -105,10 +105,10 @@ statements! {
         "UPDATE operations SET wakes = wakes + 1, due_at = $1
          WHERE subject_id IN (SELECT id FROM allocations WHERE state = 'placing' ORDER BY id LIMIT $2)");
     OPERATION_COUNT = both("SELECT state, COUNT(*) FROM operations GROUP BY state ORDER BY state");
-    TOUCH_INSERT = both("INSERT INTO operation_locks (operation_id, thing, held, shared) VALUES ($1, $2, $3, $4)");
+    LOCK_INSERT = both("INSERT INTO operation_locks (operation_id, thing, held, shared) VALUES ($1, $2, $3, $4)");
     // A child queues at the position of its topmost parent. Otherwise it could wait for a later operation, which in turn
     // could wait for the parent: a deadlock. $1 waits for operations that hold a lock or precede it.
-    TOUCH_EARLIER = both(
+    LOCK_EARLIER = both(
         "WITH RECURSIVE line (operation_id, top, above) AS (
             SELECT id, id, parent_id FROM operations WHERE id IN (SELECT operation_id FROM operation_locks
                 WHERE thing IN (SELECT thing FROM operation_locks WHERE operation_id = $1))
@@ -123,12 +123,12 @@ statements! {
     // The unique index excludes two exclusive locks, but not an exclusive lock and a shared one. So every acquirer first
     // locks the rows of all operations that contend for the same locks: the second one waits and then reads the lock the
     // first one took. SQLite has a single writer anyway.
-    TOUCH_LOCK = pair(
+    LOCK_ROWS = pair(
         "SELECT operation_id FROM operation_locks
          WHERE thing IN (SELECT thing FROM operation_locks WHERE operation_id = $1) ORDER BY thing, operation_id FOR UPDATE",
         "SELECT operation_id FROM operation_locks WHERE operation_id = $1");
-    TOUCH_HOLD = both("UPDATE operation_locks SET held = $2 WHERE operation_id = $1");
-    TOUCH_END = both("DELETE FROM operation_locks WHERE operation_id = $1");
+    LOCK_ACQUIRE = both("UPDATE operation_locks SET held = $2 WHERE operation_id = $1");
+    LOCK_END = both("DELETE FROM operation_locks WHERE operation_id = $1");
 }
 
 fn json<T: serde::de::DeserializeOwned>(value: Json, what: &'static str) -> Result<T> {
@@ -157,7 +157,10 @@ fn operation(row: &Row) -> Result<Operation> {
         steps: json(row.get(12)?, "steps")?,
         items: json(row.get(13)?, "items")?,
         waiting: row.get(14)?,
-        blocked: row.get::<Option<Json>>(15)?.map(|blocked| json(blocked, "a parking")).transpose()?,
+        blocked: row
+            .get::<Option<Json>>(15)?
+            .map(|blocked| json(blocked, "the reason of a blocked operation"))
+            .transpose()?,
         reason: row.get(16)?,
         message: row.get(17)?,
         cancel_requested: row.get(18)?,
@@ -221,8 +224,8 @@ impl Store {
     }
 
     /// Returns the unfinished operations with a lock on this, exclusive or shared, oldest first.
-    pub async fn operation_touching(&self, thing: Uuid) -> Result<Vec<Operation>> {
-        self.fetch_all(&OPERATION_TOUCHING, args![thing]).await?.iter().map(operation).collect()
+    pub async fn operations_locking(&self, thing: Uuid) -> Result<Vec<Operation>> {
+        self.fetch_all(&OPERATION_LOCKING, args![thing]).await?.iter().map(operation).collect()
     }
 
     /// Returns operations, finished and unfinished, oldest first.
@@ -340,26 +343,26 @@ impl Tx {
         self.execute(&OPERATION_OPEN, args).await?;
         for (things, shared) in [(&operation.exclusive_locks, false), (&operation.shared_locks, true)] {
             for thing in things {
-                self.execute(&TOUCH_INSERT, args![operation.id, *thing, false, shared]).await?;
+                self.execute(&LOCK_INSERT, args![operation.id, *thing, false, shared]).await?;
             }
         }
         Ok(())
     }
 
     /// Returns the unfinished operations with a lock on this, as read by this transaction.
-    pub async fn operation_touching_now(&mut self, thing: Uuid) -> Result<Vec<Operation>> {
-        self.fetch_all(&OPERATION_TOUCHING, args![thing]).await?.iter().map(operation).collect()
+    pub async fn operations_locking_now(&mut self, thing: Uuid) -> Result<Vec<Operation>> {
+        self.fetch_all(&OPERATION_LOCKING, args![thing]).await?.iter().map(operation).collect()
     }
 
     /// Acquires all locks of an operation. Returns an operation that precedes it, if there is one; of two concurrent
     /// attempts, one fails with `Conflict` at the unique index.
     pub async fn operation_hold(&mut self, id: OperationId) -> Result<Option<OperationId>> {
-        self.fetch_all(&TOUCH_LOCK, args![id]).await?;
-        let earlier = self.fetch_all(&TOUCH_EARLIER, args![id]).await?;
+        self.fetch_all(&LOCK_ROWS, args![id]).await?;
+        let earlier = self.fetch_all(&LOCK_EARLIER, args![id]).await?;
         if let Some(row) = earlier.first() {
             return row.get(0).map(Some);
         }
-        self.execute(&TOUCH_HOLD, args![id, true]).await?;
+        self.execute(&LOCK_ACQUIRE, args![id, true]).await?;
         Ok(None)
     }
 
@@ -402,7 +405,7 @@ impl Tx {
     /// Ends an operation: archives it and wakes the operations that wait for its locks. Fenced.
     pub async fn operation_end(&mut self, operation: &Operation, now: Timestamp) -> Result<()> {
         self.execute(&OPERATION_WAKE_WAITING_FOR, args![operation.id, now]).await?;
-        self.execute(&TOUCH_END, args![operation.id]).await?;
+        self.execute(&LOCK_END, args![operation.id]).await?;
         self.execute_one(&OPERATION_END, args![operation.id, operation.generation], StoreError::Fenced)
             .await?;
         if let Some(parent) = operation.parent_id {

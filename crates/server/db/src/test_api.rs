@@ -177,7 +177,11 @@ pub fn statements() -> Vec<Sql> {
         .filter(|sql| sql.name.ends_with("_INSERT") && sql.name != "OUTBOX_APPEND")
         .filter_map(|sql| {
             let pg = fuse(sql)?;
-            Some(Sql { name: String::leak(format!("DOOR_WITH_{}", sql.name)), pg, sqlite: "SELECT 1" })
+            Some(Sql {
+                name: String::leak(format!("RECORD_COMMAND_WITH_{}", sql.name)),
+                pg,
+                sqlite: "SELECT 1",
+            })
         })
         .collect();
     all.extend(fused);

@@ -50,7 +50,7 @@ pub(crate) fn turn(
             if now >= operation.deadline_at {
                 let why =
                     operation.waiting.clone().unwrap_or_else(|| "the rollback took too long".to_owned());
-                park(
+                block(
                     operation,
                     definition,
                     timing,
@@ -85,8 +85,8 @@ pub(crate) fn turn(
                         operation.message = Some(message);
                         compensate(operation, timing, now);
                     }
-                    AtDeadline::Undo | AtDeadline::Park | AtDeadline::Step => {
-                        park(operation, definition, timing, now, &message);
+                    AtDeadline::Undo | AtDeadline::Block | AtDeadline::Step => {
+                        block(operation, definition, timing, now, &message);
                         mark_late(operation);
                     }
                 }
@@ -175,7 +175,7 @@ pub(crate) fn advance(
                 // Its end follows at once.
                 _ if reason == QUARANTINED => operation.due_at = now,
                 true => compensate(operation, timing, now),
-                false => park(operation, definition, timing, now, &message),
+                false => block(operation, definition, timing, now, &message),
             }
         }
     }
@@ -213,7 +213,7 @@ fn advance_undo(
             operation.due_at = until.max(now).min(operation.deadline_at.max(now));
         }
         StepOutcome::Refused { message, .. } => {
-            park(operation, definition, timing, now, &format!("it could not be rolled back: {message}"));
+            block(operation, definition, timing, now, &format!("it could not be rolled back: {message}"));
         }
     }
 }
@@ -228,7 +228,7 @@ pub(crate) fn compensate(operation: &mut Operation, timing: &Timing, now: Timest
 }
 
 /// Blocks an operation: it keeps its locks and names the roles that can unblock it.
-pub(crate) fn park(
+pub(crate) fn block(
     operation: &mut Operation,
     definition: &Definition,
     timing: &Timing,

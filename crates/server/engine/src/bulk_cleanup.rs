@@ -71,7 +71,7 @@ pub(crate) fn settle_members<'a>(
 pub(crate) async fn already_uncounted(tx: &mut Tx, member: &Member) -> Result<bool> {
     // Also takes the lock under which members are counted.
     tx.component_want(member.instance_id, &member.component_key, 0, 0).await?;
-    let operations = tx.operation_touching_now(member.instance_id.uuid()).await?;
+    let operations = tx.operations_locking_now(member.instance_id.uuid()).await?;
     Ok(operations.iter().any(|operation| removes(operation, member)))
 }
 

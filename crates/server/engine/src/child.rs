@@ -16,7 +16,7 @@ use crate::{
 };
 
 /// Parameters of a child operation.
-pub(crate) struct Part<'a> {
+pub(crate) struct ChildRequest<'a> {
     /// Kind of operation.
     pub(crate) definition: &'a Definition,
     /// Kind of its subject.
@@ -71,23 +71,23 @@ pub(crate) async fn ever(cx: &StepCx<'_>, purpose: &str) -> Result<bool> {
 }
 
 /// Builds the operation of a child; the caller stores it.
-pub(crate) fn make(cx: &StepCx<'_>, purpose: &str, part: Part<'_>) -> Operation {
-    let mut input = part.input;
+pub(crate) fn make(cx: &StepCx<'_>, purpose: &str, child: ChildRequest<'_>) -> Operation {
+    let mut input = child.input;
     input["for"] = json!(spawn_key(cx, purpose));
     accept(
-        part.definition,
+        child.definition,
         OperationRequest {
             id: cx.env.id::<OperationId>(),
             scope: cx.operation.scope(),
-            subject_kind: part.subject_kind,
-            subject_id: part.subject_id,
-            subject_name: part.subject_name,
-            exclusive_locks: vec![part.subject_id],
+            subject_kind: child.subject_kind,
+            subject_id: child.subject_id,
+            subject_name: child.subject_name,
+            exclusive_locks: vec![child.subject_id],
             shared_locks: Vec::new(),
             asked_by: cx.operation.asked_by.clone(),
             correlation_id: cx.operation.correlation_id.clone(),
             input,
-            deadline_at: part.deadline_at,
+            deadline_at: child.deadline_at,
             parent_id: Some(cx.operation.id),
             now: cx.now,
         },
@@ -113,22 +113,22 @@ pub(crate) fn why(child: &OperationChild) -> String {
 /// Resumes a parent that was blocked at its deadline while waiting for this child: without that it would stay blocked.
 pub(crate) async fn resume_parent(
     tx: &mut Tx,
-    part: &Operation,
+    child: &Operation,
     timing: &Timing,
     now: Timestamp,
 ) -> Result<()> {
-    let Some(whole) = part.parent_id else { return Ok(()) };
-    let Some(whole) = tx.operation_now(whole).await? else { return Ok(()) };
-    let late = whole.blocked.as_ref().is_some_and(|blocked| blocked.by_deadline);
-    let step = part.input["for"].as_str().and_then(|named| named.split_once('/')).map(|(step, _)| step);
-    if !late || step.is_none() || at_step(&whole) != step {
+    let Some(parent) = child.parent_id else { return Ok(()) };
+    let Some(parent) = tx.operation_now(parent).await? else { return Ok(()) };
+    let late = parent.blocked.as_ref().is_some_and(|blocked| blocked.by_deadline);
+    let step = child.input["for"].as_str().and_then(|named| named.split_once('/')).map(|(step, _)| step);
+    if !late || step.is_none() || at_step(&parent) != step {
         return Ok(());
     }
-    let Some(mut whole) = tx.operation_seize(whole.id).await? else { return Ok(()) };
-    if let Some(kind) = definition(&whole.kind)
-        && go_on(&mut whole, kind, timing, now)
+    let Some(mut parent) = tx.operation_seize(parent.id).await? else { return Ok(()) };
+    if let Some(kind) = definition(&parent.kind)
+        && go_on(&mut parent, kind, timing, now)
     {
-        tx.operation_advance(&whole, now, None).await?;
+        tx.operation_advance(&parent, now, None).await?;
     }
     Ok(())
 }

@@ -60,9 +60,9 @@ pub enum OnFailure {
     /// Roll back.
     Undo,
     /// Block until an operator or the tenant decides.
-    Park,
+    Block,
     /// Block for one of these reasons; otherwise roll back.
-    ParkFor(&'static [&'static str]),
+    BlockFor(&'static [&'static str]),
 }
 
 impl OnFailure {
@@ -70,14 +70,14 @@ impl OnFailure {
     pub fn undoes(self, reason: &str) -> bool {
         match self {
             Self::Undo => true,
-            Self::Park => false,
-            Self::ParkFor(reasons) => !reasons.contains(&reason),
+            Self::Block => false,
+            Self::BlockFor(reasons) => !reasons.contains(&reason),
         }
     }
 
     /// Reports whether any reason leads to a rollback.
     pub fn can_undo(self) -> bool {
-        self != Self::Park
+        self != Self::Block
     }
 }
 
@@ -87,7 +87,7 @@ pub enum AtDeadline {
     /// Roll back.
     Undo,
     /// Block until an operator or the tenant decides.
-    Park,
+    Block,
     /// The step decides; it has the current time.
     Step,
 }

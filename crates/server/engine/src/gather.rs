@@ -6,7 +6,7 @@ use muster_model::member::Member;
 use muster_model::operation::{Item, ItemState, OperationState};
 use serde_json::Value;
 
-use crate::child::{self, Part};
+use crate::child::{self, ChildRequest};
 use crate::step_outcome::QUARANTINED;
 use crate::{Definition, StepAction, StepCx, StepOutcome, supersede};
 
@@ -97,10 +97,10 @@ async fn gather_all(
     if !fresh.is_empty() {
         let mut opened = Vec::new();
         for (purpose, plan) in fresh {
-            let mut part = child::make(
+            let mut child = child::make(
                 cx,
                 &purpose,
-                Part {
+                ChildRequest {
                     definition: plan.definition,
                     subject_kind: "member",
                     subject_id: plan.member.id.uuid(),
@@ -116,22 +116,22 @@ async fn gather_all(
             under_way.retain(|other| takes_over.from(&other.kind));
             if let Some(item) = items.iter_mut().find(|item| item.id == plan.member.id.to_string()) {
                 item.state = ItemState::Running;
-                item.operation_id = Some(part.id);
+                item.operation_id = Some(child.id);
             }
-            part.due_at = now;
+            child.due_at = now;
             if shares_instance {
-                part.shared_locks = vec![plan.member.instance_id.uuid()];
+                child.shared_locks = vec![plan.member.instance_id.uuid()];
             }
-            opened.push((part, under_way));
+            opened.push((child, under_way));
         }
         let (count, env) = (opened.len(), cx.env.clone());
         return Ok(Gathered::Pending(StepAction::commit(move |tx, effects| {
             Box::pin(async move {
-                for (mut part, under_way) in opened {
+                for (mut child, under_way) in opened {
                     for old in under_way {
-                        supersede(tx, &env, &old, &mut part, now).await?;
+                        supersede(tx, &env, &old, &mut child, now).await?;
                     }
-                    tx.operation_open(&part).await?;
+                    tx.operation_open(&child).await?;
                 }
                 effects.items = Some(items);
                 Ok(StepOutcome::Wait { reason: format!("{count} more are in progress"), until: now + look })

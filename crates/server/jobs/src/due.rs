@@ -190,7 +190,7 @@ async fn open_decommission(
     instance: &Instance,
 ) -> Result<(), StoreError> {
     let (now, id) = (platform.env.now(), instance.id);
-    let touching = platform.store.operation_touching(id.uuid()).await?;
+    let touching = platform.store.operations_locking(id.uuid()).await?;
     if touching.iter().any(|operation| operation.kind == DECOMMISSION.kind) {
         return Ok(());
     }

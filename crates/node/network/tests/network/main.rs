@@ -3,8 +3,8 @@
 
 mod apart;
 mod crash;
-mod doors;
 mod fault;
+mod forwarded_ports;
 mod ground;
 mod join;
 mod trace;

@@ -308,7 +308,7 @@ async fn fail_lost(
     told: &mut Vec<EventDraft>,
     now: Timestamp,
 ) -> muster_db::Result<()> {
-    if !tx.operation_touching_now(one.member.id.uuid()).await?.is_empty() {
+    if !tx.operations_locking_now(one.member.id.uuid()).await?.is_empty() {
         return Ok(());
     }
     let message = one.assessed.message.clone();

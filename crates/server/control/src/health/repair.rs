@@ -93,7 +93,7 @@ pub(super) async fn repair(
         return Ok(Repaired::default());
     }
     // An operation that locks the whole instance covers all of its members.
-    let held = tx.operation_touching_now(of.id.uuid()).await?;
+    let held = tx.operations_locking_now(of.id.uuid()).await?;
     if held.iter().any(|operation| operation.exclusive_locks.contains(&of.id.uuid())) {
         return Ok(Repaired::default());
     }
@@ -102,7 +102,7 @@ pub(super) async fn repair(
     let mut broken = Vec::new();
     for one in &unwell {
         let busy = replacing.contains(&one.member.id)
-            || !tx.operation_touching_now(one.member.id.uuid()).await?.is_empty();
+            || !tx.operations_locking_now(one.member.id.uuid()).await?.is_empty();
         broken.push(Broken {
             member: one.member.id,
             unannounced: unannounced.contains(&one.member.id),

@@ -81,7 +81,7 @@ impl Platform {
 }
 
 async fn restart(cx: &Cx, tx: &mut Tx, ended: &Cell) -> muster_db::Result<bool> {
-    if !tx.operation_touching_now(ended.id.uuid()).await?.is_empty() {
+    if !tx.operations_locking_now(ended.id.uuid()).await?.is_empty() {
         return Ok(false);
     }
     let (opened, told): (bool, EventDraft) = match decide(cx, tx, ended.id, ended.incarnation).await? {

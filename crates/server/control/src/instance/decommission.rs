@@ -36,7 +36,7 @@ pub async fn decommission(cx: &Cx, project: &str, reference: &str, body: Instanc
     let deadline_at: Timestamp = deadline(cx, body.ready_until, WITHIN)?;
     let store = &cx.platform.store;
     let (touching, living) =
-        tokio::try_join!(store.operation_touching(instance.id.uuid()), store.member_living(instance.id))
+        tokio::try_join!(store.operations_locking(instance.id.uuid()), store.member_living(instance.id))
             .map_err(refuse)?;
     let dry_run = body.dry_run.unwrap_or(false);
     // A forced decommission supersedes one that is not forced, or is blocked.

@@ -53,9 +53,10 @@ pub(super) async fn launch(cx: &Cx, project: &str, body: InstanceCreate) -> Resu
     let config = Value::Object(body.config.unwrap_or_default());
     configured(&manifest, &config)?;
     needs_secrets(cx, project_id, &manifest).await?;
-    let parts = parts(cx, project, &manifest, body.components.as_deref().unwrap_or_default()).await?;
-    let shape = shape(cx, &manifest, body.shape.map(super::shape_in), &parts)?;
-    let growth: Vec<Growth<'_>> = parts.iter().map(Part::growth).collect();
+    let planned =
+        plan_components(cx, project, &manifest, body.components.as_deref().unwrap_or_default()).await?;
+    let shape = shape(cx, &manifest, body.shape.map(super::shape_in), &planned)?;
+    let growth: Vec<Growth<'_>> = planned.iter().map(PlannedComponent::growth).collect();
     ensure_can_grow(cx, project_id, &growth, false).await?;
     let env = &cx.platform.env;
     let instance = Instance {
@@ -93,22 +94,22 @@ pub(super) async fn launch(cx: &Cx, project: &str, body: InstanceCreate) -> Resu
         updated_at: cx.now,
         version: 1,
     };
-    let ids: BTreeMap<String, Vec<MemberId>> = parts
+    let ids: BTreeMap<String, Vec<MemberId>> = planned
         .iter()
-        .map(|part| (part.declared.key.clone(), (0..part.count).map(|_| env.id()).collect()))
+        .map(|component| (component.declared.key.clone(), (0..component.count).map(|_| env.id()).collect()))
         .collect();
     let mut touched = vec![instance.id.to_string()];
     touched.extend(ids.values().flatten().map(ToString::to_string));
     let mut plan = operation::plan(&CREATE, &touched, deadline_at);
-    plan.capacity = Some(made(&parts));
+    plan.capacity = Some(made(&planned));
     let existing = body.dry_run.unwrap_or(false).then(|| vec![instance.name.clone()]);
     let exclusive = shape == Shape::Baremetal;
     plan_growth(cx, project_id, release.id, exclusive, &growth, existing, &mut plan).await?;
     let capacity: BTreeMap<&str, Capacity> =
-        parts.iter().map(|part| (part.declared.key.as_str(), part.each)).collect();
+        planned.iter().map(|component| (component.declared.key.as_str(), component.each)).collect();
     let input = json!({"app_version_id": release.id, "shape": shape.as_str(), "capacity": capacity});
     let event_data = json!({"name": instance.name, "app": app.slug, "app_version": release.name,
-                      "components": counts(&parts)});
+                      "components": counts(&planned)});
     let submission = Submission {
         definition: &CREATE,
         scope,
@@ -125,7 +126,7 @@ pub(super) async fn launch(cx: &Cx, project: &str, body: InstanceCreate) -> Resu
         plan,
         dry_run: body.dry_run.unwrap_or(false),
     };
-    let write = Write { cx: cx.clone(), entitlement: entitlement.id, instance, parts, ids };
+    let write = Write { cx: cx.clone(), entitlement: entitlement.id, instance, planned, ids };
     Ok(submit_with(cx, submission, move |tx, operation| Box::pin(write.write(tx, operation))))
 }
 
@@ -189,7 +190,7 @@ fn declared(manifest: &Manifest) -> RepairMode {
 }
 
 /// A component of the launch.
-struct Part {
+struct PlannedComponent {
     declared: ComponentManifest,
     count: i64,
     each: Capacity,
@@ -200,7 +201,7 @@ struct Part {
     pointer: Option<String>,
 }
 
-impl Part {
+impl PlannedComponent {
     fn growth(&self) -> Growth<'_> {
         Growth {
             component: &self.declared,
@@ -213,7 +214,12 @@ impl Part {
 }
 
 /// Returns every component of the manifest, merged with the request.
-async fn parts(cx: &Cx, project: &str, manifest: &Manifest, asked: &[ComponentAsk]) -> Result<Vec<Part>> {
+async fn plan_components(
+    cx: &Cx,
+    project: &str,
+    manifest: &Manifest,
+    asked: &[ComponentAsk],
+) -> Result<Vec<PlannedComponent>> {
     let mut seen = BTreeSet::new();
     for (index, ask) in asked.iter().enumerate() {
         let field = format!("/components/{index}/component_key");
@@ -224,11 +230,11 @@ async fn parts(cx: &Cx, project: &str, manifest: &Manifest, asked: &[ComponentAs
             return Err(Problem::field(field, "it is given twice"));
         }
     }
-    let mut parts = Vec::new();
+    let mut planned = Vec::new();
     for declared in &manifest.components {
         let ask = asked.iter().enumerate().find(|(_, ask)| ask.component_key == declared.key);
         let default = declared.count.default.unwrap_or(declared.count.min);
-        let mut part = Part {
+        let mut component = PlannedComponent {
             declared: declared.clone(),
             count: default,
             each: declared.capacity,
@@ -237,23 +243,23 @@ async fn parts(cx: &Cx, project: &str, manifest: &Manifest, asked: &[ComponentAs
             pointer: None,
         };
         if let Some((index, ask)) = ask {
-            part.count = ask.count.unwrap_or(default);
-            within(&format!("/components/{index}/count"), declared, part.count)?;
+            component.count = ask.count.unwrap_or(default);
+            within(&format!("/components/{index}/count"), declared, component.count)?;
             if let Some(capacity) = ask.capacity {
                 let pointer = format!("/components/{index}/capacity");
-                part.each = validate_capacity(&pointer, capacity)?;
-                part.pointer = Some(pointer);
-                part.overridden = Some(part.each);
+                component.each = validate_capacity(&pointer, capacity)?;
+                component.pointer = Some(pointer);
+                component.overridden = Some(component.each);
             }
             if let Some(name) = &ask.allocation {
                 let allocation = cx.allocation(project, name).await?;
                 holds_members(&format!("/components/{index}/allocation"), &allocation)?;
-                part.allocation = Some(allocation);
+                component.allocation = Some(allocation);
             }
         }
-        parts.push(part);
+        planned.push(component);
     }
-    Ok(parts)
+    Ok(planned)
 }
 
 /// Validates the number of members of a component.
@@ -287,20 +293,20 @@ pub(crate) fn validate_capacity(field: &str, capacity: muster_api::capacity::Cap
 }
 
 /// Returns the instance's shape: the requested one, that of the named allocations, or a slice if that fits.
-fn shape(cx: &Cx, manifest: &Manifest, asked: Option<Shape>, parts: &[Part]) -> Result<Shape> {
-    let groups: Vec<Group<'_>> = parts
+fn shape(cx: &Cx, manifest: &Manifest, asked: Option<Shape>, planned: &[PlannedComponent]) -> Result<Shape> {
+    let groups: Vec<Group<'_>> = planned
         .iter()
-        .map(|part| Group {
-            component: &part.declared.key,
-            count: part.count,
-            each: part.each,
-            allocation: part.allocation.as_ref(),
+        .map(|component| Group {
+            component: &component.declared.key,
+            count: component.count,
+            each: component.each,
+            allocation: component.allocation.as_ref(),
         })
         .collect();
-    let named = parts.iter().find_map(|part| part.allocation.as_ref());
+    let named = planned.iter().find_map(|component| component.allocation.as_ref());
     let only = asked.or(named.map(|allocation| shape_of(allocation.shape)));
     if let Some(shape) = only {
-        let other = parts.iter().filter_map(|part| part.allocation.as_ref());
+        let other = planned.iter().filter_map(|component| component.allocation.as_ref());
         if let Some(other) = other.into_iter().find(|allocation| shape_of(allocation.shape) != shape) {
             let why = format!(
                 "{} is {}, and all allocations of an instance have the same shape",
@@ -322,10 +328,10 @@ fn shape(cx: &Cx, manifest: &Manifest, asked: Option<Shape>, parts: &[Part]) -> 
 }
 
 /// Returns the total capacity of the new allocations.
-fn made(parts: &[Part]) -> muster_api::capacity::Capacity {
+fn made(planned: &[PlannedComponent]) -> muster_api::capacity::Capacity {
     let mut sum = muster_api::capacity::Capacity::default();
-    for part in parts.iter().filter(|part| part.allocation.is_none()) {
-        let more = times(part.each, part.count);
+    for component in planned.iter().filter(|component| component.allocation.is_none()) {
+        let more = times(component.each, component.count);
         sum.gpus = sum.gpus.saturating_add(more.gpus);
         sum.cpus = sum.cpus.saturating_add(more.cpus);
         sum.memory_mb = sum.memory_mb.saturating_add(more.memory_mb);
@@ -334,15 +340,15 @@ fn made(parts: &[Part]) -> muster_api::capacity::Capacity {
     sum
 }
 
-fn counts(parts: &[Part]) -> BTreeMap<&str, i64> {
-    parts.iter().map(|part| (part.declared.key.as_str(), part.count)).collect()
+fn counts(planned: &[PlannedComponent]) -> BTreeMap<&str, i64> {
+    planned.iter().map(|component| (component.declared.key.as_str(), component.count)).collect()
 }
 
 struct Write {
     cx: Cx,
     entitlement: EntitlementId,
     instance: Instance,
-    parts: Vec<Part>,
+    planned: Vec<PlannedComponent>,
     ids: BTreeMap<String, Vec<MemberId>>,
 }
 
@@ -364,21 +370,21 @@ impl Write {
         self.instance.operation_id = Some(operation.id);
         tx.instance_request(&self.instance).await.map_err(|error| taken(error, name))?;
         let mut members: Vec<(u32, Member)> = Vec::new();
-        for part in &self.parts {
-            let first = tx.component_last_ordinal(project, name, &part.declared.key).await? + 1;
-            let component = Component {
+        for component in &self.planned {
+            let first = tx.component_last_ordinal(project, name, &component.declared.key).await? + 1;
+            let row = Component {
                 instance_id: self.instance.id,
-                key: part.declared.key.clone(),
-                desired: part.count,
-                last_ordinal: first - 1 + part.count,
-                capacity: part.overridden.map(|capacity| json!(capacity)),
-                allocation_id: part.allocation.as_ref().map(|allocation| allocation.id),
+                key: component.declared.key.clone(),
+                desired: component.count,
+                last_ordinal: first - 1 + component.count,
+                capacity: component.overridden.map(|capacity| json!(capacity)),
+                allocation_id: component.allocation.as_ref().map(|allocation| allocation.id),
             };
-            tx.component_request(&component).await?;
-            for (ordinal, id) in (first..).zip(self.ids.get(&part.declared.key).into_iter().flatten()) {
-                let member = self.member(part, *id, ordinal, operation.id);
+            tx.component_request(&row).await?;
+            for (ordinal, id) in (first..).zip(self.ids.get(&component.declared.key).into_iter().flatten()) {
+                let member = self.member(component, *id, ordinal, operation.id);
                 tx.member_request(&member).await.map_err(|error| taken(error, &member.name))?;
-                members.push((part.declared.update_order, member));
+                members.push((component.declared.update_order, member));
             }
         }
         members.sort_by_key(|(order, member)| (*order, member.id));
@@ -386,13 +392,19 @@ impl Write {
         Ok(members.iter().map(|(_, member)| requested_told(member)).collect())
     }
 
-    fn member(&self, part: &Part, id: MemberId, ordinal: i64, operation_id: OperationId) -> Member {
+    fn member(
+        &self,
+        component: &PlannedComponent,
+        id: MemberId,
+        ordinal: i64,
+        operation_id: OperationId,
+    ) -> Member {
         requested(Wanted {
             id,
             instance: &self.instance,
-            component_key: &part.declared.key,
+            component_key: &component.declared.key,
             ordinal,
-            allocation_id: part.allocation.as_ref().map(|allocation| allocation.id),
+            allocation_id: component.allocation.as_ref().map(|allocation| allocation.id),
             operation_id,
             correlation_id: &self.cx.correlation_id,
             now: self.cx.now,

@@ -49,7 +49,7 @@ pub(super) async fn scaled(
     let (components, living, operations) = tokio::try_join!(
         store.component_list(instance.id),
         store.member_living(instance.id),
-        store.operation_touching(instance.id.uuid())
+        store.operations_locking(instance.id.uuid())
     )
     .map_err(refuse)?;
     let mut changes = Vec::new();
@@ -301,7 +301,7 @@ impl Write {
             components.push(component);
         }
         let living = tx.member_living_now(self.instance.id).await?;
-        let operations = tx.operation_touching_now(self.instance.id.uuid()).await?;
+        let operations = tx.operations_locking_now(self.instance.id.uuid()).await?;
         let chosen = choose(self.cx.now, &self.manifest, &components, &self.changes, &living, &operations)?;
         let mut added = Vec::new();
         for (change, component) in self.changes.iter().zip(&components) {

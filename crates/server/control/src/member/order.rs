@@ -69,7 +69,7 @@ pub(super) async fn order(cx: &Cx, project: &str, reference: &str, order: Order)
     let (components, living, operations) = tokio::try_join!(
         store.component_list(instance.id),
         store.member_living(instance.id),
-        store.operation_touching(instance.id.uuid())
+        store.operations_locking(instance.id.uuid())
     )
     .map_err(refuse)?;
     let going = quorum::going(&operations);
@@ -510,7 +510,7 @@ impl Write {
             components.push(tx.component_want(self.instance.id, key, 0, 0).await?);
         }
         let living = tx.member_living_now(self.instance.id).await?;
-        let operations = tx.operation_touching_now(self.instance.id.uuid()).await?;
+        let operations = tx.operations_locking_now(self.instance.id.uuid()).await?;
         let (leaving, going) = (quorum::leaving(&operations), quorum::going(&operations));
         for component in &components {
             self.taken.refuse(self.verb, &self.manifest, component, &living, &leaving)?;

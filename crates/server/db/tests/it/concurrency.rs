@@ -64,8 +64,8 @@ async fn one_of_many_uses_the_key() {
         let answers = race(&stores, move |n, store| async move {
             let mut tx = store.begin().await.unwrap();
             tx.tenant_insert(&made::tenant(&format!("t{round}-{n}"))).await.unwrap();
-            let door = made::door("usr_1", Some(&format!("k{round}")), Scope::Platform);
-            let first = tx.record_command(&door).await.unwrap();
+            let record = made::command_record("usr_1", Some(&format!("k{round}")), Scope::Platform);
+            let first = tx.record_command(&record).await.unwrap();
             if first {
                 tx.commit().await.unwrap()
             } else {
@@ -87,11 +87,13 @@ async fn a_repeat_waits_for_the_first_and_takes_over_when_that_fails() {
     let store = database.open().await;
     for (key, commits) in [("kept", true), ("given-up", false)] {
         let mut first = store.begin().await.unwrap();
-        assert!(first.record_command(&made::door("usr_1", Some(key), Scope::Platform)).await.unwrap());
+        assert!(
+            first.record_command(&made::command_record("usr_1", Some(key), Scope::Platform)).await.unwrap()
+        );
         let repeat = tokio::spawn({
             let store = store.clone();
-            let door = made::door("usr_1", Some(key), Scope::Platform);
-            async move { put(&store, async |tx| tx.record_command(&door).await).await.unwrap() }
+            let record = made::command_record("usr_1", Some(key), Scope::Platform);
+            async move { put(&store, async |tx| tx.record_command(&record).await).await.unwrap() }
         });
         tokio::time::sleep(Duration::from_millis(200)).await;
         assert!(!repeat.is_finished(), "it must not answer before it is known how the first ends");

@@ -107,12 +107,12 @@ async fn a_skipped_statement_is_a_planted_bug(store: Store) {
 /// PostgreSQL writes both rows of the command record with one statement; the injected bug must be the same there.
 async fn the_second_row_of_a_command_record_can_be_skipped_alone(store: Store) {
     store.faults().arm(Fault::Skip("OUTBOX_APPEND"));
-    let door = made::door("usr_1", Some("k1"), Scope::Platform);
-    assert!(put(&store, async |tx| tx.record_command(&door).await).await.unwrap());
+    let record = made::command_record("usr_1", Some("k1"), Scope::Platform);
+    assert!(put(&store, async |tx| tx.record_command(&record).await).await.unwrap());
     assert_eq!(store.faults().struck(), 1);
-    assert!(store.replay_lookup("usr_1", &door.route, "k1", made::at(-1)).await.unwrap().is_some());
+    assert!(store.replay_lookup("usr_1", &record.route, "k1", made::at(-1)).await.unwrap().is_some());
     assert!(!store.outbox_has_rows().await.unwrap());
-    assert!(!put(&store, async |tx| tx.record_command(&door).await).await.unwrap());
+    assert!(!put(&store, async |tx| tx.record_command(&record).await).await.unwrap());
 }
 
 async fn reads_and_disarmed_faults_are_left_alone(store: Store) {

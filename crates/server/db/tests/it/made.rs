@@ -222,7 +222,7 @@ pub(crate) fn delivery(sequence: i64, attempt: i64) -> Delivery {
     }
 }
 
-pub(crate) fn door(actor: &str, key: Option<&str>, scope: Scope) -> CommandRecord {
+pub(crate) fn command_record(actor: &str, key: Option<&str>, scope: Scope) -> CommandRecord {
     CommandRecord {
         actor_id: actor.to_owned(),
         route: "POST /v1/tenants".to_owned(),

@@ -27,8 +27,8 @@ const HOT: &[(&str, &str, &str)] = &[
     ("OPERATION_LEASE", "text, bigint, timestamptz, bigint", "'a', 10000, now(), 32"),
     ("OPERATION_OF_SUBJECT", "uuid", "(SELECT subject_id FROM operations LIMIT 1)"),
     ("OPERATION_WAKE_WAITING_FOR", "uuid, timestamptz", "(SELECT id FROM operations LIMIT 1), now()"),
-    ("TOUCH_EARLIER", "uuid", "(SELECT id FROM operations LIMIT 1)"),
-    ("TOUCH_LOCK", "uuid", "(SELECT id FROM operations LIMIT 1)"),
+    ("LOCK_EARLIER", "uuid", "(SELECT id FROM operations LIMIT 1)"),
+    ("LOCK_ROWS", "uuid", "(SELECT id FROM operations LIMIT 1)"),
     ("TASK_NODES_WAITING", "timestamptz", "now()"),
     (
         "TASK_DELIVER",

@@ -12,8 +12,8 @@ use crate::definition::{Abandon, AtDeadline, Definition, OnFailure, nothing_to_s
 pub const CLEAN: Definition = Definition {
     kind: "allocation.clean",
     steps: &[DESTROY, VERIFY_GONE, WIPE, VERIFY_WIPED, UNQUARANTINE],
-    on_failure: OnFailure::Park,
-    at_deadline: AtDeadline::Park,
+    on_failure: OnFailure::Block,
+    at_deadline: AtDeadline::Block,
     cancellable: true,
     no_return: None,
     abandon: Abandon::Undo,

@@ -108,7 +108,7 @@ async fn examine(
         components.push(tx.component_want(of.instance_id, key, 0, 0).await?);
     }
     let living = tx.member_living_now(of.instance_id).await?;
-    let operations = tx.operation_touching_now(of.instance_id.uuid()).await?;
+    let operations = tx.operations_locking_now(of.instance_id.uuid()).await?;
     // An open removal of a member has already uncounted it, also as a child of its replacement.
     let mut counted = before.clone();
     for member in &of.members {

@@ -92,7 +92,7 @@ pub async fn find_obstacle(store: &Store, occupants: &[Occupants], force: bool) 
         let (components, living, operations) = (
             store.component_list(id).await?,
             store.member_living(id).await?,
-            store.operation_touching(id.uuid()).await?,
+            store.operations_locking(id.uuid()).await?,
         );
         let known = Circumstances { components: &components, living: &living, operations: &operations };
         if let Some(found) = obstacle(of, known, &BTreeSet::new(), force) {
@@ -130,7 +130,7 @@ pub async fn find_interruption(
             continue;
         }
         let (living, operations) =
-            (store.member_living(id).await?, store.operation_touching(id.uuid()).await?);
+            (store.member_living(id).await?, store.operations_locking(id.uuid()).await?);
         let mut away = leaving(&operations);
         away.extend(&of.absent);
         let without: BTreeSet<MemberId> = of.members.iter().map(|member| member.id).collect();

@@ -24,8 +24,8 @@ use crate::{OperationRequest, Timing, accept, supersede};
 pub const RELEASE: Definition = Definition {
     kind: "allocation.release",
     steps: &[ENSURE_RELEASABLE, REMOVE_MEMBERS, KEEP_LOGS, DESTROY, VERIFY_GONE, WIPE, VERIFY_WIPED, FREE],
-    on_failure: OnFailure::Park,
-    at_deadline: AtDeadline::Park,
+    on_failure: OnFailure::Block,
+    at_deadline: AtDeadline::Block,
     cancellable: false,
     no_return: None,
     abandon: Abandon::Attest,

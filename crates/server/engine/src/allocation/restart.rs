@@ -15,8 +15,8 @@ use crate::definition::{Abandon, AtDeadline, Definition, OnFailure, nothing_to_s
 pub const RESTART: Definition = Definition {
     kind: "allocation.restart",
     steps: &[STOP_CELLS, DESTROY, VERIFY_GONE, REINCARNATE, PREPARE, VERIFY_ACTIVE, START_CELLS],
-    on_failure: OnFailure::Park,
-    at_deadline: AtDeadline::Park,
+    on_failure: OnFailure::Block,
+    at_deadline: AtDeadline::Block,
     cancellable: false,
     no_return: None,
     abandon: Abandon::Never,

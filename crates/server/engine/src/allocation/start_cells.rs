@@ -15,7 +15,7 @@ use super::remove_members::without_items;
 use super::stop_cells::{Occupied, Stopped, occupied, stopped};
 use super::subject::subject;
 use crate::cell::RESTART;
-use crate::child::{self, Part};
+use crate::child::{self, ChildRequest};
 use crate::definition::{Step, StepCx, Undo};
 use crate::gather::{Gathered, Planned, TakesOver, failures, gather_sharing};
 use crate::member::{DRAIN, RECOVER, RESUME};
@@ -78,7 +78,7 @@ async fn restart(cx: &StepCx<'_>, cells: &[&Cell]) -> Result<Option<StepAction>>
                 return Ok(Some(StepOutcome::Refused { reason: "some_failed", message }.into()));
             }
             None => {
-                let part = Part {
+                let child = ChildRequest {
                     definition: &RESTART,
                     subject_kind: "cell",
                     subject_id: cell.id.uuid(),
@@ -87,7 +87,7 @@ async fn restart(cx: &StepCx<'_>, cells: &[&Cell]) -> Result<Option<StepAction>>
                     deadline_at: cx.operation.deadline_at,
                 };
                 let under_way = cx.store.operation_open_on(cell.id.uuid()).await?;
-                due.push((child::make(cx, &purpose, part), under_way));
+                due.push((child::make(cx, &purpose, child), under_way));
             }
         }
     }
@@ -98,11 +98,11 @@ async fn restart(cx: &StepCx<'_>, cells: &[&Cell]) -> Result<Option<StepAction>>
     Ok(Some(StepAction::commit(move |tx, _| {
         Box::pin(async move {
             let count = due.len();
-            for (mut part, under_way) in due {
+            for (mut child, under_way) in due {
                 for old in under_way {
-                    supersede(tx, &env, &old, &mut part, now).await?;
+                    supersede(tx, &env, &old, &mut child, now).await?;
                 }
-                tx.operation_open(&part).await?;
+                tx.operation_open(&child).await?;
             }
             Ok(StepOutcome::Wait { reason: format!("{count} cells are being started"), until: now + look })
         })

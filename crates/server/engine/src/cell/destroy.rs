@@ -9,8 +9,8 @@ use crate::definition::{Abandon, AtDeadline, Definition, OnFailure, nothing_to_s
 pub const DESTROY: Definition = Definition {
     kind: "cell.destroy",
     steps: &[KEEP_LOGS, DESTROY_CELL, VERIFY_GONE],
-    on_failure: OnFailure::Park,
-    at_deadline: AtDeadline::Park,
+    on_failure: OnFailure::Block,
+    at_deadline: AtDeadline::Block,
     cancellable: false,
     no_return: None,
     abandon: Abandon::Never,

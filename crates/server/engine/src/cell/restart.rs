@@ -13,8 +13,8 @@ use crate::definition::{Abandon, AtDeadline, Definition, OnFailure, nothing_to_s
 pub const RESTART: Definition = Definition {
     kind: "cell.restart",
     steps: &[KEEP_LOGS, DESTROY_CELL, VERIFY_GONE, PROVISION, CONNECT, VERIFY_RUNNING],
-    on_failure: OnFailure::Park,
-    at_deadline: AtDeadline::Park,
+    on_failure: OnFailure::Block,
+    at_deadline: AtDeadline::Block,
     cancellable: false,
     no_return: None,
     abandon: Abandon::Never,

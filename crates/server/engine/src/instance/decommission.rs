@@ -20,8 +20,8 @@ use crate::{StepAction, StepOutcome};
 pub const DECOMMISSION: Definition = Definition {
     kind: "instance.decommission",
     steps: &[STOP, UNSHARE, VERIFY_STOPPED],
-    on_failure: OnFailure::Park,
-    at_deadline: AtDeadline::Park,
+    on_failure: OnFailure::Block,
+    at_deadline: AtDeadline::Block,
     cancellable: false,
     no_return: None,
     abandon: Abandon::Never,

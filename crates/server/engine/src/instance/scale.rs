@@ -14,8 +14,8 @@ use crate::definition::{Abandon, AtDeadline, Definition, OnFailure, StepCx};
 pub const SCALE: Definition = Definition {
     kind: "instance.scale",
     steps: &[GROW, SHRINK],
-    on_failure: OnFailure::Park,
-    at_deadline: AtDeadline::Park,
+    on_failure: OnFailure::Block,
+    at_deadline: AtDeadline::Block,
     cancellable: false,
     no_return: None,
     abandon: Abandon::Never,

@@ -104,13 +104,13 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
 /// Wakes the operations of these members, which wait for this action.
 fn waking(cx: &StepCx<'_>, members: &[String], act: StepAction) -> StepAction {
     let waits = |item: &&Item| members.contains(&item.id);
-    let parts: Vec<OperationId> =
+    let children: Vec<OperationId> =
         cx.operation.items.iter().filter(waits).filter_map(|item| item.operation_id).collect();
     let now = cx.now;
     let wakes = StepAction::commit(move |tx, _| {
         Box::pin(async move {
-            for part in parts {
-                tx.operation_wake(part, now).await?;
+            for child in children {
+                tx.operation_wake(child, now).await?;
             }
             Ok(StepOutcome::done())
         })

@@ -121,15 +121,16 @@ fn is_forced(cx: &StepCx<'_>) -> bool {
 /// does not wait for a check that cannot pass: that member may depend on the next component itself, and passes once that is
 /// removed.
 async fn withdrawn(cx: &StepCx<'_>, member: &Member) -> Result<bool> {
-    let Some(part) = item_of(cx, member).and_then(|item| item.operation_id) else { return Ok(false) };
-    let Some(part) = cx.store.operation_lookup(part).await?.filter(|part| part.kind == REMOVE.kind) else {
+    let Some(child) = item_of(cx, member).and_then(|item| item.operation_id) else { return Ok(false) };
+    let Some(child) = cx.store.operation_lookup(child).await?.filter(|child| child.kind == REMOVE.kind)
+    else {
         return Ok(false);
     };
-    let Some(step) = part.step(VERIFY_WITHDRAWN.name) else { return Ok(false) };
+    let Some(step) = child.step(VERIFY_WITHDRAWN.name) else { return Ok(false) };
     let patience = cx.timing.task + cx.timing.task;
     // No adapter withdrew it, so the check is not expected to pass before the rest is removed.
-    let skipped = part.step(WITHDRAW.name).is_some_and(|step| step.output["adapter"] == json!("skipped"));
-    let held_up = part.state == OperationState::Blocked
+    let skipped = child.step(WITHDRAW.name).is_some_and(|step| step.output["adapter"] == json!("skipped"));
+    let held_up = child.state == OperationState::Blocked
         || step.started_at.is_some_and(|since| skipped || cx.now >= since + patience);
     Ok(step.state == StepState::Done || is_forced(cx) && held_up)
 }

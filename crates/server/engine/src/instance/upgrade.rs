@@ -9,8 +9,8 @@ use crate::definition::{Abandon, AtDeadline, Definition, OnFailure, nothing_to_s
 pub const UPGRADE: Definition = Definition {
     kind: "instance.upgrade",
     steps: &[PREPARE, ROLLING_UPDATE, VERIFY_RUNNING],
-    on_failure: OnFailure::Park,
-    at_deadline: AtDeadline::Park,
+    on_failure: OnFailure::Block,
+    at_deadline: AtDeadline::Block,
     cancellable: false,
     no_return: None,
     abandon: Abandon::Never,

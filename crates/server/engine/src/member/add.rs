@@ -21,13 +21,13 @@ use crate::definition::{Abandon, AtDeadline, Definition, OnFailure, StepCx};
 use crate::{Effects, StepAction, StepOutcome};
 
 /// An unverified member may or may not work: an operator or the tenant decides.
-pub(super) const PARKS: &[&str] = &["not_witnessed"];
+pub(super) const BLOCKS: &[&str] = &["not_witnessed"];
 
 /// `member.add`.
 pub const ADD: Definition = Definition {
     kind: "member.add",
     steps: &[CLAIM, PROVISION, JOIN, VERIFY_ACTIVE, PUBLISH],
-    on_failure: OnFailure::ParkFor(PARKS),
+    on_failure: OnFailure::BlockFor(BLOCKS),
     at_deadline: AtDeadline::Undo,
     cancellable: true,
     no_return: Some("verify_active"),

@@ -14,7 +14,7 @@ use serde_json::json;
 
 use super::subject::{instance, manifest_of, refused, subject, wanted_version};
 use crate::allocation::{CREATE, path as allocation_path};
-use crate::child::{self, Part};
+use crate::child::{self, ChildRequest};
 use crate::definition::{Step, StepCx, Undo};
 use crate::proof::component;
 use crate::{StepAction, StepOutcome};
@@ -135,7 +135,7 @@ pub(super) async fn make(
     let opened = child::make(
         cx,
         "allocation",
-        Part {
+        ChildRequest {
             definition: &CREATE,
             subject_kind: "allocation",
             subject_id: id.uuid(),

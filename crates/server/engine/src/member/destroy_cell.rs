@@ -11,7 +11,7 @@ use super::quarantine::quarantine;
 use super::release::{is_released_by_parent, takes_along};
 use super::subject::{refused, subject};
 use crate::cell::DESTROY;
-use crate::child::{self, Part};
+use crate::child::{self, ChildRequest};
 use crate::definition::{Step, StepCx, Undo};
 use crate::proof::cell_of;
 use crate::{StepAction, StepOutcome, supersede};
@@ -58,7 +58,7 @@ pub(super) async fn destroy_cell(cx: &StepCx<'_>, member: &Member) -> Result<Ste
     let mut destroy = child::make(
         cx,
         "destroy",
-        Part {
+        ChildRequest {
             definition: &DESTROY,
             subject_kind: "cell",
             subject_id: cell.id.uuid(),
@@ -67,12 +67,12 @@ pub(super) async fn destroy_cell(cx: &StepCx<'_>, member: &Member) -> Result<Ste
             deadline_at: cx.now + cx.timing.release,
         },
     );
-    let (now, look, whole, env) = (cx.now, cx.timing.look, cx.operation.parent_id, cx.env.clone());
+    let (now, look, parent, env) = (cx.now, cx.timing.look, cx.operation.parent_id, cx.env.clone());
     Ok(StepAction::commit(move |tx, _| {
         Box::pin(async move {
             // Siblings may be waiting only for this member's withdrawal.
-            if let Some(whole) = whole {
-                tx.operation_wake(whole, now).await?;
+            if let Some(parent) = parent {
+                tx.operation_wake(parent, now).await?;
             }
             if let Some(old) = under_way {
                 supersede(tx, &env, &old, &mut destroy, now).await?;

@@ -1,6 +1,6 @@
 //! Drains a member: the adapter drains it (undo: resumes it) · verify that it is drained.
 
-use super::add::PARKS;
+use super::add::BLOCKS;
 use super::drain_step::DRAIN_STEP;
 use super::verify_drained::VERIFY_DRAINED;
 use crate::definition::{Abandon, AtDeadline, Definition, OnFailure, nothing_to_settle};
@@ -9,8 +9,8 @@ use crate::definition::{Abandon, AtDeadline, Definition, OnFailure, nothing_to_s
 pub const DRAIN: Definition = Definition {
     kind: "member.drain",
     steps: &[DRAIN_STEP, VERIFY_DRAINED],
-    on_failure: OnFailure::ParkFor(PARKS),
-    at_deadline: AtDeadline::Park,
+    on_failure: OnFailure::BlockFor(BLOCKS),
+    at_deadline: AtDeadline::Block,
     cancellable: true,
     no_return: Some("verify_drained"),
     abandon: Abandon::Undo,

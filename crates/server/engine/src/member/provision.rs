@@ -15,7 +15,7 @@ use serde_json::json;
 use super::subject::{instance, manifest_of, refused, subject, wanted_version};
 use super::{share, trust};
 use crate::cell::{CREATE, RESTART, path as cell_path};
-use crate::child::{self, Part};
+use crate::child::{self, ChildRequest};
 use crate::definition::{Step, StepCx, Undo};
 use crate::proof::{cell_of, component};
 use crate::{StepAction, StepOutcome, supersede};
@@ -84,7 +84,7 @@ async fn remake(
     let spec = spec.clone();
     let node = share::node(cx, cell.node_id).await?;
     let under_way = cx.store.operation_open_on(cell.id.uuid()).await?;
-    let mut opened = child::make(cx, "cell", part(cx, &RESTART, &cell));
+    let mut opened = child::make(cx, "cell", child_request(cx, &RESTART, &cell));
     let (now, look, operation_id, env) = (cx.now, cx.timing.look, cx.operation.id, cx.env.clone());
     Ok(StepAction::commit(move |tx, _| {
         Box::pin(async move {
@@ -161,7 +161,7 @@ async fn make(
         updated_at: cx.now,
         version: 1,
     };
-    let opened = child::make(cx, "cell", part(cx, &CREATE, &cell));
+    let opened = child::make(cx, "cell", child_request(cx, &CREATE, &cell));
     cell.operation_id = Some(opened.id);
     let (now, look, operation_id) = (cx.now, cx.timing.look, cx.operation.id);
     Ok(StepAction::commit(move |tx, effects| {
@@ -209,8 +209,8 @@ async fn ensure_secrets_exist(tx: &mut Tx, member: &Member, spec: &CellSpec) -> 
     }))
 }
 
-fn part<'p>(cx: &StepCx<'_>, definition: &'p crate::Definition, cell: &Cell) -> Part<'p> {
-    Part {
+fn child_request<'p>(cx: &StepCx<'_>, definition: &'p crate::Definition, cell: &Cell) -> ChildRequest<'p> {
+    ChildRequest {
         definition,
         subject_kind: "cell",
         subject_id: cell.id.uuid(),

@@ -1,7 +1,7 @@
 //! Recreates a failed member in place: the same steps as adding it, in the same allocation if it still has one, with a new
 //! incarnation.
 
-use super::add::{PARKS, settle};
+use super::add::{BLOCKS, settle};
 use super::claim::CLAIM;
 use super::join::JOIN;
 use super::provision::PROVISION;
@@ -13,7 +13,7 @@ use crate::definition::{Abandon, AtDeadline, Definition, OnFailure};
 pub const RECOVER: Definition = Definition {
     kind: "member.recover",
     steps: &[CLAIM, PROVISION, JOIN, VERIFY_ACTIVE, PUBLISH],
-    on_failure: OnFailure::ParkFor(PARKS),
+    on_failure: OnFailure::BlockFor(BLOCKS),
     at_deadline: AtDeadline::Undo,
     cancellable: true,
     no_return: Some("verify_active"),

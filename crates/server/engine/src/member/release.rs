@@ -12,7 +12,7 @@ use serde_json::json;
 use super::quarantine::quarantine;
 use super::subject::{refused, subject};
 use crate::allocation::RELEASE as RELEASE_ALLOCATION;
-use crate::child::{self, Part};
+use crate::child::{self, ChildRequest};
 use crate::definition::{Step, StepCx, Undo};
 use crate::{StepAction, StepOutcome, supersede};
 
@@ -69,7 +69,7 @@ pub(super) async fn give_back(cx: &StepCx<'_>, member: &Member) -> Result<StepAc
     let mut release = child::make(
         cx,
         "release",
-        Part {
+        ChildRequest {
             definition: &RELEASE_ALLOCATION,
             subject_kind: "allocation",
             subject_id: id.uuid(),

@@ -2,7 +2,7 @@
 //! add the new one and remove the old one, in the order that the component declares. Without capacity it fails in its first
 //! step, with the old member untouched.
 
-use super::add::PARKS;
+use super::add::BLOCKS;
 use super::fence::FENCE;
 use super::reserve::RESERVE;
 use super::swap::{SWAP_BEGIN, SWAP_FINISH, settle};
@@ -12,8 +12,8 @@ use crate::definition::{Abandon, AtDeadline, Definition, OnFailure};
 pub const REPLACE: Definition = Definition {
     kind: "member.replace",
     steps: &[RESERVE, FENCE, SWAP_BEGIN, SWAP_FINISH],
-    on_failure: OnFailure::ParkFor(PARKS),
-    at_deadline: AtDeadline::Park,
+    on_failure: OnFailure::BlockFor(BLOCKS),
+    at_deadline: AtDeadline::Block,
     cancellable: true,
     no_return: Some("swap_begin"),
     abandon: Abandon::Undo,

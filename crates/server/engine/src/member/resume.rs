@@ -15,14 +15,14 @@ use crate::definition::{Abandon, AtDeadline, Definition, OnFailure, StepCx};
 use crate::{StepAction, StepOutcome};
 
 /// A retry of the adapter or of a check may succeed. A missing member stays missing.
-const PARKS: &[&str] = &["adapter_failed", "not_witnessed"];
+const BLOCKS: &[&str] = &["adapter_failed", "not_witnessed"];
 
 /// `member.resume`. Abandoning it fails the member: it was being resumed, and its state is unverified.
 pub const RESUME: Definition = Definition {
     kind: "member.resume",
     steps: &[RESUME_STEP, VERIFY_ACTIVE, PUBLISH],
-    on_failure: OnFailure::ParkFor(PARKS),
-    at_deadline: AtDeadline::Park,
+    on_failure: OnFailure::BlockFor(BLOCKS),
+    at_deadline: AtDeadline::Block,
     cancellable: false,
     no_return: None,
     abandon: Abandon::Undo,

@@ -13,7 +13,7 @@ use super::add::{ADD, fail_unstarted};
 use super::fence::{cut_off, let_in};
 use super::remove::REMOVE;
 use super::subject::{instance, manifest_of, refused, running_version, subject};
-use crate::child::{self, Part};
+use crate::child::{self, ChildRequest};
 use crate::definition::{Step, StepCx, Undo};
 use crate::proof::component;
 use crate::{StepAction, StepOutcome, supersede};
@@ -135,7 +135,7 @@ async fn come(cx: &StepCx<'_>) -> Result<StepAction> {
     let mut input = json!({"app_version_id": asked["app_version_id"], "capacity": asked["capacity"],
                            "shape": asked["shape"]});
     input["replaces"] = json!(cx.operation.subject_name);
-    let opened = child::make(cx, "add", part(cx, &ADD, &new, input));
+    let opened = child::make(cx, "add", child_request(cx, &ADD, &new, input));
     let (now, look) = (cx.now, cx.timing.look);
     Ok(StepAction::commit(move |tx, _| {
         Box::pin(async move {
@@ -163,7 +163,7 @@ async fn go(cx: &StepCx<'_>, old: &Member) -> Result<StepAction> {
         });
     }
     let forced = fenced || cx.operation.input["force"] == json!(true);
-    let mut opened = child::make(cx, "remove", part(cx, &REMOVE, old, json!({"force": forced})));
+    let mut opened = child::make(cx, "remove", child_request(cx, &REMOVE, old, json!({"force": forced})));
     opened.deadline_at = cx.now + cx.timing.release;
     // This operation holds the lock on the member; its child works under it.
     opened.exclusive_locks.clear();
@@ -181,13 +181,13 @@ async fn go(cx: &StepCx<'_>, old: &Member) -> Result<StepAction> {
     }))
 }
 
-fn part<'p>(
+fn child_request<'p>(
     cx: &StepCx<'_>,
     definition: &'p crate::Definition,
     member: &Member,
     input: serde_json::Value,
-) -> Part<'p> {
-    Part {
+) -> ChildRequest<'p> {
+    ChildRequest {
         definition,
         subject_kind: "member",
         subject_id: member.id.uuid(),
@@ -228,7 +228,7 @@ fn undo_first<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
                 _ => refused(MemberFailure::ProvisionFailed, child::why(&child)).into(),
             });
         }
-        let opened = child::make(cx, "undo remove", part(cx, &REMOVE, &new, json!({"force": true})));
+        let opened = child::make(cx, "undo remove", child_request(cx, &REMOVE, &new, json!({"force": true})));
         let (now, look, name) = (cx.now, cx.timing.look, new.name);
         Ok(StepAction::commit(move |tx, _| {
             Box::pin(async move {

@@ -14,8 +14,8 @@ use crate::definition::{Abandon, AtDeadline, Definition, OnFailure, nothing_to_s
 pub const UPGRADE: Definition = Definition {
     kind: "member.upgrade",
     steps: &[PULL_IMAGE, DRAIN_STEP, VERIFY_DRAINED, PROVISION, JOIN, VERIFY_ACTIVE, PUBLISH],
-    on_failure: OnFailure::Park,
-    at_deadline: AtDeadline::Park,
+    on_failure: OnFailure::Block,
+    at_deadline: AtDeadline::Block,
     cancellable: false,
     no_return: None,
     abandon: Abandon::Never,

@@ -13,14 +13,14 @@ use crate::bulk_cleanup::{Intent, settle_members};
 use crate::definition::{Abandon, AtDeadline, Definition, OnFailure, StepCx};
 
 /// A partial success blocks for a decision; a total failure ends the operation.
-const PARKS: &[&str] = &["some_failed"];
+const BLOCKS: &[&str] = &["some_failed"];
 
 const fn of(kind: &'static str) -> Definition {
     Definition {
         kind,
         steps: &[RUN_ALL],
-        on_failure: OnFailure::ParkFor(PARKS),
-        at_deadline: AtDeadline::Park,
+        on_failure: OnFailure::BlockFor(BLOCKS),
+        at_deadline: AtDeadline::Block,
         cancellable: true,
         no_return: None,
         abandon: Abandon::Never,

@@ -18,7 +18,7 @@ use crate::{StepAction, StepOutcome};
 pub const DRAIN: Definition = Definition {
     kind: "node.drain",
     steps: &[CORDON, MOVE_MEMBERS, EMPTY],
-    on_failure: OnFailure::Park,
+    on_failure: OnFailure::Block,
     at_deadline: AtDeadline::Step,
     cancellable: true,
     no_return: None,

@@ -20,7 +20,7 @@ use serde_json::{Value, json};
 
 use super::fate::{DrainMode, MemberFate, member_fate};
 use super::subject;
-use crate::child::{self, Part};
+use crate::child::{self, ChildRequest};
 use crate::definition::{Step, StepCx, Undo};
 use crate::member::{DRAIN, REPLACE, manifest_of};
 use crate::{StepAction, StepOutcome};
@@ -270,7 +270,7 @@ struct Moved {
 async fn cannot_be_missed(tx: &mut Tx, moved: &Moved) -> Result<Option<String>> {
     let (instance, key) = (moved.component.instance_id, &moved.component.key);
     let component = tx.component_want(instance, key, 0, 0).await?;
-    let operations = tx.operation_touching_now(instance.uuid()).await?;
+    let operations = tx.operations_locking_now(instance.uuid()).await?;
     let member = MemberId::from_uuid(moved.operation.subject_id);
     if replacing(&operations, &BTreeSet::new()).contains(&member) {
         return Ok(Some(format!("{} is already to be replaced", moved.operation.subject_name)));
@@ -316,7 +316,7 @@ async fn plan(cx: &StepCx<'_>, member: &Member, mode: DrainMode) -> Result<Plann
     let mut operation = child::make(
         cx,
         &member.id.to_string(),
-        Part {
+        ChildRequest {
             definition,
             subject_kind: "member",
             subject_id: member.id.uuid(),

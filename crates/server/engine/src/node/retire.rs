@@ -9,8 +9,8 @@ use crate::definition::{Abandon, AtDeadline, Definition, OnFailure, nothing_to_s
 pub const RETIRE: Definition = Definition {
     kind: "node.retire",
     steps: &[SURVEY, CONFIRM_EMPTY],
-    on_failure: OnFailure::Park,
-    at_deadline: AtDeadline::Park,
+    on_failure: OnFailure::Block,
+    at_deadline: AtDeadline::Block,
     cancellable: true,
     no_return: Some("confirm_empty"),
     abandon: Abandon::Undo,

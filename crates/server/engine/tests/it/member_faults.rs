@@ -79,7 +79,7 @@ async fn nobody_holds_anything_who_has_ended() {
         let mut rig = Rig::new(database).await;
         let i = rig.instance("i", 1).await;
         let unit = rig.units(i).await[0];
-        rig.store.faults().arm(Fault::Skip("TOUCH_END"));
+        rig.store.faults().arm(Fault::Skip("LOCK_END"));
         let drain = rig.member_op(&member::DRAIN, unit, json!({})).await;
         for _ in 0..40 {
             rig.turn().await;

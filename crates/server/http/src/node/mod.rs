@@ -41,13 +41,14 @@ pub(crate) async fn start(
     let names = tls::names(address, settings.text("nodes.hosts"), advertised(settings)?.as_deref());
     let (acceptor, certificate) = tls::acceptor(platform, names).await?;
     let connections = settings.parsed::<usize>("http.max_connections")?.max(1);
-    let door = Arc::new(NodePipeline { platform: platform.clone(), schemas: Schemas::of_nodes(), timeout });
+    let pipeline =
+        Arc::new(NodePipeline { platform: platform.clone(), schemas: Schemas::of_nodes(), timeout });
     let registry =
         Arc::new(Registry { platform: platform.clone(), hosts: None, patience: timeout, tls: true });
     tasks.spawn(listen::serve(
         listener,
         Some(acceptor),
-        router(&door, &registry),
+        router(&pipeline, &registry),
         listen::Admission {
             timeout,
             connections,
@@ -122,23 +123,23 @@ pub(crate) fn url(settings: &Settings) -> Result<String, SettingsError> {
     Ok(format!("https://{host}:{port}"))
 }
 
-fn router(door: &Arc<NodePipeline>, registry: &Arc<Registry>) -> Router {
+fn router(pipeline: &Arc<NodePipeline>, registry: &Arc<Registry>) -> Router {
     let mut router = Router::new();
     for endpoint in ENDPOINTS {
-        let door = door.clone();
-        let serve = move |request: Request| door.clone().serve(endpoint, request);
+        let pipeline = pipeline.clone();
+        let serve = move |request: Request| pipeline.clone().serve(endpoint, request);
         router = router.route(endpoint.path, post(serve));
     }
-    let streams = door.clone();
+    let streams = pipeline.clone();
     let stream =
         move |Path(stream): Path<String>, request: Request| streams.clone().serve_stream(stream, request);
     router = router.route(STREAM.path, get(stream));
-    let (reader, registry) = (door.clone(), registry.clone());
+    let (reader, registry) = (pipeline.clone(), registry.clone());
     let read = move |Path(rest): Path<String>, request: Request| {
         reader.clone().serve_registry(registry.clone(), rest, request)
     };
     router = router.route("/v2/{*rest}", any(read));
-    let (absent, wrong) = (door.clone(), door.clone());
+    let (absent, wrong) = (pipeline.clone(), pipeline.clone());
     router
         .fallback(async move |request: Request| {
             let problem = Problem::new(Code::NotFound, "agents have no endpoint at this path");

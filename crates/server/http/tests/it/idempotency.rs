@@ -84,13 +84,13 @@ async fn a_commit_that_was_not_heard_is_answered_by_what_happened() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_failure_at_any_statement_leaves_nothing_and_the_repeat_succeeds() {
     // SQLite inserts the command pipeline's rows one by one.
-    let doors = ["IDEMPOTENCY_INSERT", "RECORD_COMMAND"];
-    for (database, door) in Database::both().into_iter().zip(doors) {
+    let statements = ["IDEMPOTENCY_INSERT", "RECORD_COMMAND"];
+    for (database, insert) in Database::both().into_iter().zip(statements) {
         let kit = Kit::start(database, 1).await;
         let operator = kit.operator();
         kit.sealed().await;
         // All statements of the command, by name: background tasks write concurrently and must not be hit instead.
-        for (n, statement) in ["TENANT_INSERT", "SEALING_KEY_INSERT", door].into_iter().enumerate() {
+        for (n, statement) in ["TENANT_INSERT", "SEALING_KEY_INSERT", insert].into_iter().enumerate() {
             let slug = format!("tenant-{n}");
             let before = kit.store().faults().struck();
             kit.store().faults().arm(Fault::FailBefore(statement));

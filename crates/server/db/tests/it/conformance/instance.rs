@@ -282,8 +282,8 @@ async fn a_component_counts_what_is_wanted_and_numbers_names(store: Store) {
     // Operations with a lock on an instance are found by its id, exclusive or shared.
     let operation = fleet::operation(id::<muster_ids::MemberId>().uuid(), &[asked.id.uuid()]);
     let opened = fleet::opened(&store, operation).await;
-    let touching = store.operation_touching(asked.id.uuid()).await.unwrap();
+    let touching = store.operations_locking(asked.id.uuid()).await.unwrap();
     assert_eq!(touching.iter().map(|one| one.id).collect::<Vec<_>>(), [opened.id]);
-    let now = put(&store, async |tx| tx.operation_touching_now(asked.id.uuid()).await).await.unwrap();
+    let now = put(&store, async |tx| tx.operations_locking_now(asked.id.uuid()).await).await.unwrap();
     assert_eq!(now.len(), 1);
 }

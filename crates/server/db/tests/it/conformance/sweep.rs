@@ -18,9 +18,11 @@ on_both![
 
 async fn old_answers_are_forgotten(store: Store) {
     for (key, at) in [("old", 0), ("edge", 10), ("young", 20)] {
-        let door =
-            muster_db::CommandRecord { at: made::at(at), ..made::door("usr_1", Some(key), Scope::Platform) };
-        assert!(put(&store, async |tx| tx.record_command(&door).await).await.unwrap());
+        let record = muster_db::CommandRecord {
+            at: made::at(at),
+            ..made::command_record("usr_1", Some(key), Scope::Platform)
+        };
+        assert!(put(&store, async |tx| tx.record_command(&record).await).await.unwrap());
     }
     assert_eq!(put(&store, async |tx| tx.sweep_idempotency(made::at(10)).await).await.unwrap(), 1);
     let kept = async |key: &str| {

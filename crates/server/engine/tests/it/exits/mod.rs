@@ -116,7 +116,7 @@ async fn remove_units(walk: &mut Walk, rig: &mut Rig, reached: &mut Reached) -> 
     let i = walk.i;
     walk.pass_until(rig, reached, ENOUGH, async |rig| is_settled(rig, i).await).await;
     // Operations on the whole instance come first, and may be blocked.
-    let held = rig.store.operation_touching(walk.i.uuid()).await.unwrap();
+    let held = rig.store.operations_locking(walk.i.uuid()).await.unwrap();
     let locked = held.iter().any(|operation| operation.exclusive_locks.contains(&walk.i.uuid()));
     if locked || !Which::ALL.iter().all(|which| which.of(rig).reachable) {
         return Ok(());

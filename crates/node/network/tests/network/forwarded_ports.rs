@@ -7,7 +7,7 @@ use muster_wire::cell::{Ingress, Protocol};
 
 use crate::ground::{Ground, OUTSIDER, arrives, connects, inside, listen, receiver, run, set, setting};
 
-fn door(port: u16, protocol: Protocol, node_port: u16) -> Ingress {
+fn forwarded(port: u16, protocol: Protocol, node_port: u16) -> Ingress {
     Ingress { port, protocol, node_port: Some(node_port) }
 }
 
@@ -53,8 +53,13 @@ fn a_declared_port_is_reached_at_the_node_and_no_other_is() {
     let (plain, open) = (ground.cell(&net, 2), ground.cell(&net, 3));
     let node = &ground.nodes[0];
     node.attach(&plain, &net);
-    node.attach_with(&open, &net, false, &[door(80, Protocol::Tcp, 30080), door(53, Protocol::Udp, 30053)])
-        .unwrap();
+    node.attach_with(
+        &open,
+        &net,
+        false,
+        &[forwarded(80, Protocol::Tcp, 30080), forwarded(53, Protocol::Udp, 30053)],
+    )
+    .unwrap();
     let (_web, _other) = (listen(&open.path(), 80), listen(&open.path(), 81));
     let address = node.settings.address;
     for from in [ground.outside.as_path(), node.path()] {
@@ -91,19 +96,19 @@ fn a_port_of_the_node_leads_to_one_place_only() {
     let net = ground.net(1);
     let (a, b) = (ground.cell(&net, 2), ground.cell(&net, 3));
     let node = &ground.nodes[0];
-    node.attach_with(&a, &net, false, &[door(80, Protocol::Tcp, 30080)]).unwrap();
+    node.attach_with(&a, &net, false, &[forwarded(80, Protocol::Tcp, 30080)]).unwrap();
     let refused = |ingress: &[Ingress], why: &str| {
         let error = node.attach_with(&b, &net, false, ingress).unwrap_err().to_string();
         assert!(error.contains(why), "{error}");
     };
-    refused(&[door(80, Protocol::Tcp, 30080)], "already");
-    refused(&[door(80, Protocol::Tcp, 31000), door(81, Protocol::Tcp, 31000)], "already");
-    refused(&[door(80, Protocol::Udp, 4789)], "reserved for the nodes");
+    refused(&[forwarded(80, Protocol::Tcp, 30080)], "already");
+    refused(&[forwarded(80, Protocol::Tcp, 31000), forwarded(81, Protocol::Tcp, 31000)], "already");
+    refused(&[forwarded(80, Protocol::Udp, 4789)], "reserved for the nodes");
     refused(&[Ingress { port: 80, protocol: Protocol::Tcp, node_port: None }], "choose one");
     let _own = listen(node.path(), 2222);
-    refused(&[door(80, Protocol::Tcp, 2222)], "the node itself listens");
+    refused(&[forwarded(80, Protocol::Tcp, 2222)], "the node itself listens");
     assert!(node.fabric.leftovers(b.id).unwrap().is_empty(), "what was refused left nothing");
-    node.attach_with(&b, &net, false, &[door(80, Protocol::Udp, 30080)]).unwrap();
+    node.attach_with(&b, &net, false, &[forwarded(80, Protocol::Udp, 30080)]).unwrap();
 }
 
 #[test]
@@ -122,7 +127,7 @@ fn the_host_forwards_for_us_only_and_only_while_we_need_it() {
     let before = node.snapshot();
     assert_eq!(forwards(), "0");
     node.attach_with(&a, &net, true, &[]).unwrap();
-    node.attach_with(&b, &net, false, &[door(80, Protocol::Tcp, 30080)]).unwrap();
+    node.attach_with(&b, &net, false, &[forwarded(80, Protocol::Tcp, 30080)]).unwrap();
     assert_eq!(forwards(), "1");
 
     // Another machine must not get through the host because of that.
