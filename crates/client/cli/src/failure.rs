@@ -250,7 +250,7 @@ fn advice(operation: Option<&Endpoint>, problem: &Problem) -> Option<String> {
         }
         "permission_denied" => Some(match permission {
             Some(permission) => format!(
-                "`muster can-i {permission}` explains it (--project or --tenant: elsewhere), and `muster whoami` shows your identity"
+                "`muster can-i {permission}` explains it; an admin of the project grants it with `muster role-binding create`"
             ),
             None => "`muster whoami` shows your identity".to_owned(),
         }),

@@ -48,6 +48,7 @@ mod secret;
 mod signed_heads;
 mod span;
 mod status;
+mod suggest;
 mod table;
 mod terminal;
 mod words;

@@ -17,6 +17,7 @@ use crate::flags::is_list;
 use crate::operation::started;
 use crate::printable::{printable, printable_json};
 use crate::reference::references;
+use crate::suggest::suggest;
 use crate::words::Words;
 use crate::{allocation, app, artifact, capacity, member, node, operation, table, workload};
 
@@ -42,7 +43,10 @@ pub(crate) async fn operate_with(
     }
     member::resolve(&connection, operation, &mut arguments).await?;
     let follow = is_list(operation) && matches.get_flag("all");
-    let answer = call(&connection, operation, &arguments).await?;
+    let answer = match call(&connection, operation, &arguments).await {
+        Ok(answer) => answer,
+        Err(failure) => return Err(suggest(&connection, operation, &arguments, failure).await),
+    };
     let mut answer = if follow { rest(&connection, operation, arguments, answer).await? } else { answer };
     if context.output == Output::Table {
         workload::look_beside(&connection, &operation.id, &mut answer).await;

@@ -309,3 +309,21 @@ async fn a_dry_run_of_a_publication_ends_as_a_lint_does() {
     let desk = Desk::new(vec![shows(&json!({"app_version": {"name": "1.2"}, "faults": [fault(false)]}))]);
     desk.type_in("muster app-version publish notebook --project acme.train --manifest {}").await.unwrap();
 }
+
+#[tokio::test]
+async fn a_mistyped_name_is_quoted_and_the_closest_one_suggested() {
+    let absent = json!({"status": 404, "code": "not_found", "detail": "instance not found, or no access"});
+    let page = json!({"items": [{"name": "other"}, {"name": "lab"}]});
+    let desk = Desk::new(vec![Reply::Answer(404, Vec::new(), absent.to_string()), shows(&page)]);
+    let failure = desk.type_in("muster instance get lba --project acme.train").await.unwrap_err();
+    assert_eq!(failure.exit, Exit::NotFound);
+    assert_eq!(failure.detail, "instance \"lba\" not found, or no access. Did you mean lab?");
+    assert_eq!(desk.lines()[1], format!("GET {AT}?page_size=200"));
+
+    let desk = Desk::new(vec![
+        Reply::Answer(404, Vec::new(), absent.to_string()),
+        problem(403, "permission_denied"),
+    ]);
+    let failure = desk.type_in("muster instance get lba --project acme.train").await.unwrap_err();
+    assert_eq!((failure.exit, failure.detail.contains("Did you mean")), (Exit::NotFound, false));
+}
