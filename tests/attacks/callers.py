@@ -25,7 +25,7 @@ def status_of(data):
 
 
 def answers(connections, seconds):
-    """What each connection was answered within this time: status → how often. 0 is no answer."""
+    """Responses to the connections within this time: status → count. 0 is no response."""
     waiting, found = selectors.DefaultSelector(), {}
     for connection in connections:
         waiting.register(connection, selectors.EVENT_READ)

@@ -77,7 +77,7 @@ class Scene:
         text = text if isinstance(text, bytes) else str(text).encode()
         assert status in expected, f"{what}: {status} {text[:300]!r}"
         for word in (self.canary, self.foreign["id"], self.foreign["name"], self.theirs["tenant"]["slug"], self.theirs["digest"]):
-            # What the node itself named may come back; nothing else of the other may.
+            # The response may repeat ids that the node sent, and nothing else of the other tenant.
             assert word.encode() not in text or word in what, f"{what}: {word} is in the answer {text[:500]!r}"
 
     def stop(self):
@@ -165,10 +165,10 @@ def tasks_and_reports(scene):
         own = [{"allocation_id": cell["allocation_id"], "cell_id": cell_id, "incarnation": cell["incarnation"]}
                for cell_id, cell in scene.hostile.cells.items()]
         places = [{"allocation_id": allocation, "incarnation": place["incarnation"]}
-                  for allocation, place in scene.hostile.places.items()]
+                  for allocation, place in scene.hostile.sandboxes.items()]
         welcome = scene.hostile.say("hello", {
             "agent_version": "0.0.1", "inventory": scene.hostile.inventory, "address": HOSTILE,
-            "places": [*places, {"allocation_id": scene.foreign["allocation_id"], "incarnation": 1}], "cells": [*own, claimed]})
+            "sandboxes": [*places, {"allocation_id": scene.foreign["allocation_id"], "incarnation": 1}], "cells": [*own, claimed]})
         scene.hostile.session = welcome["session"]
     assert scene.foreign["allocation_id"] in [place["allocation_id"] for place in welcome["stale_allocations"]], welcome
     scene.hostile.hello()
@@ -245,8 +245,8 @@ def large_claims(scene):
     base = {"agent_version": "0.0.1", "address": HOSTILE}
     bodies = (
         ("hello", {**base, "inventory": scene.hostile.inventory, "cells": [],
-                   "places": [{"allocation_id": f"alc_{number}", "incarnation": 1} for number in ids]}),
-        ("hello", {**base, "inventory": {**scene.hostile.inventory, "notes": ["x" * 1000] * 3000}, "cells": [], "places": []}),
+                   "sandboxes": [{"allocation_id": f"alc_{number}", "incarnation": 1} for number in ids]}),
+        ("hello", {**base, "inventory": {**scene.hostile.inventory, "notes": ["x" * 1000] * 3000}, "cells": [], "sandboxes": []}),
         ("observe", {"session": scene.hostile.session, "cells": [
             {"cell": {"allocation_id": f"alc_{number}", "cell_id": f"cel_{number}", "incarnation": 1}, "alive": False, "boot_id": "x",
              "services": []} for number in ids[:2000]]}),
@@ -311,7 +311,7 @@ def shared_files(testbed):
     """Root on one node attacks another one through the file system that both share; with a real agent, on a platform of its own."""
     if os.geteuid() != 0:
         raise NotRun("real cells need root")
-    ended = subprocess.run([ROOT / "tests/attacks/on_real_nodes", "shared_files.py"], capture_output=True, text=True, timeout=400,
+    ended = subprocess.run([ROOT / "tests/alone", "python3", "tests/attacks/shared_files.py"], capture_output=True, text=True, timeout=400,
                            env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"})
     for line in ended.stdout.splitlines():
         print(f"         {line}", flush=True)

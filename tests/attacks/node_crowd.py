@@ -65,7 +65,7 @@ def large_bodies(testbed):
     hostile = Node(testbed, "hostile", HOSTILE).join(approve=False)
     places = [{"allocation_id": f"alc_{number:026d}", "incarnation": 1} for number in range(10_000)]
     inventory = {**hostile.inventory, "notes": ["x" * 1000] * 4000}
-    body = json.dumps({"agent_version": "0.0.1", "address": HOSTILE, "inventory": inventory, "cells": [], "places": places})
+    body = json.dumps({"agent_version": "0.0.1", "address": HOSTILE, "inventory": inventory, "cells": [], "sandboxes": places})
     found, lock, ended = {}, threading.Lock(), threading.Event()
 
     def send():

@@ -31,8 +31,8 @@ class Node:
         self.folder = testbed.folder / f"node-{name}"
         self.folder.mkdir()
         self.inventory = inventory(name)
-        self.session, self.revision, self.wanted = 0, 0, None
-        self.cells, self.places, self.tasks, self.orders = {}, {}, [], {}
+        self.session, self.revision, self.desired = 0, 0, None
+        self.cells, self.sandboxes, self.tasks, self.orders = {}, {}, [], {}
         self.ended, self.lock, self.thread = threading.Event(), threading.Lock(), None
 
     # Requests.
@@ -89,10 +89,10 @@ class Node:
 
     def hello(self, address=None, **more):
         with self.lock:
-            places = [{"allocation_id": allocation, "incarnation": place["incarnation"]} for allocation, place in self.places.items()]
+            places = [{"allocation_id": allocation, "incarnation": place["incarnation"]} for allocation, place in self.sandboxes.items()]
             cells = [{"allocation_id": cell["allocation_id"], "cell_id": cell_id, "incarnation": cell["incarnation"]}
                      for cell_id, cell in self.cells.items()]
-            welcome = self.say("hello", {"agent_version": "0.0.1", "inventory": self.inventory, "places": places, "cells": cells,
+            welcome = self.say("hello", {"agent_version": "0.0.1", "inventory": self.inventory, "sandboxes": places, "cells": cells,
                                          "address": address or self.address, **more})
             self.session = welcome["session"]
         return welcome
@@ -103,7 +103,7 @@ class Node:
             "session": self.session, "cell_id": cell, "incarnation": incarnation, "what": what})
         return status, base64.b64decode(json.loads(text)["value"]) if status == 200 else text
 
-    # What an honest agent does.
+    # Behaviour of an honest agent.
 
     def serve(self):
         self.thread = threading.Thread(target=self.work, daemon=True)
@@ -122,8 +122,8 @@ class Node:
 
     def poll_once(self):
         work = self.say("poll", {"session": self.session, "wait_seconds": 0, "revision": self.revision, "observed": True})
-        if work.get("wanted"):
-            self.wanted, self.revision = work["wanted"], work["wanted"]["revision"]
+        if work.get("desired"):
+            self.desired, self.revision = work["desired"], work["desired"]["revision"]
         reports = [self.report_of(task) for task in work["tasks"]]
         self.tasks += work["tasks"]
         if reports:
@@ -132,9 +132,9 @@ class Node:
     def report_of(self, task):
         kind, details, allocation = task["kind"], task["details"], task.get("allocation_id")
         if kind in ("prepare", "resize"):
-            self.places[allocation] = {"incarnation": task["incarnation"], "devices": details["devices"], "amount": details["amount"]}
+            self.sandboxes[allocation] = {"incarnation": task["incarnation"], "devices": details["devices"], "amount": details["amount"]}
         elif kind == "destroy":
-            self.places.pop(allocation, None)
+            self.sandboxes.pop(allocation, None)
         elif kind == "cell_create":
             order = details["cell"]
             self.orders[order["cell_id"]] = order
@@ -142,7 +142,7 @@ class Node:
                                             "address": (order.get("attachment") or {}).get("address")}
         elif kind == "cell_destroy":
             self.cells.pop(details["cell"]["cell_id"], None)
-        place = self.places.get(allocation)
+        place = self.sandboxes.get(allocation)
         findings = {"present": place is not None, "incarnation": place["incarnation"] if place else 0,
                     "devices": place["devices"] if place else [], "residue": [], "checked": ["the tests' own notes"],
                     "amount": place["amount"] if place else {"cpus": 0, "memory_mb": 0, "disk_mb": 0}}
@@ -158,7 +158,7 @@ class Node:
 
     def neighbours(self):
         """Returns the node's desired destination for the packets of each cell."""
-        networks = self.wanted["networks"] if self.wanted else []
+        networks = self.desired["networks"] if self.desired else []
         return {member["cell_id"]: member["node_address"] for network in networks for member in network["neighbours"]}
 
     def stop(self):

@@ -128,7 +128,7 @@ class Scene:
 
 
 def put(path, kind, target=None):
-    """What root on a node can put in the place of a directory."""
+    """Objects that root on a node can put in the place of a directory."""
     if kind == "link":
         path.symlink_to(target)
     elif kind == "fifo":
