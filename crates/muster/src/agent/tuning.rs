@@ -4,9 +4,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::anyhow;
+use anyhow::{anyhow, ensure};
 use clap::{Arg, ArgMatches, Command, value_parser};
-use muster_agent_sim::{Journal, KillPoints, Odds};
+use muster_agent_sim::{HAS_KILL_POINTS, Journal, KillPoints, Odds};
 
 const HEADING: &str = "Options of the simulation";
 
@@ -94,6 +94,7 @@ pub(crate) fn journal(matches: &ArgMatches) -> anyhow::Result<Option<Arc<Journal
 
 pub(crate) fn kill_points() -> anyhow::Result<Arc<KillPoints>> {
     let text = std::env::var("MUSTER_AGENT_KILL_AT").unwrap_or_default();
+    ensure!(HAS_KILL_POINTS || text.is_empty(), "MUSTER_AGENT_KILL_AT: this build has no kill points");
     let points = KillPoints::parse(&text).map_err(|why| anyhow!("MUSTER_AGENT_KILL_AT: {why}"))?;
     Ok(Arc::new(points))
 }

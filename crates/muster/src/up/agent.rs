@@ -8,6 +8,7 @@ use std::process::{ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
+use muster_agent_sim::HAS_KILL_POINTS;
 use rustix::process::{Pid, Signal, kill_process};
 use tokio::process::{Child, Command};
 use tokio::sync::watch;
@@ -58,7 +59,7 @@ impl Agent {
         let mut command = Command::new(&words[0]);
         command.args(&words[1..]).env_clear().env("PATH", PATH).env("NO_COLOR", "1");
         // Recovery tests crash agents at these points: only at the first start, or they would never get past it.
-        if let Some(points) = std::env::var_os("MUSTER_AGENT_KILL_AT").filter(|_| !again) {
+        if let Some(points) = std::env::var_os("MUSTER_AGENT_KILL_AT").filter(|_| HAS_KILL_POINTS && !again) {
             command.env("MUSTER_AGENT_KILL_AT", points);
         }
         // Its own process group, so that Ctrl-C only reaches us and we stop everything in order.

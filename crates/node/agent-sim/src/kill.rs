@@ -39,6 +39,9 @@ pub const KILL_POINTS: &[&str] = &[
     "cell_probe:after-effect-before-report",
 ];
 
+/// Whether this build takes kill points from its environment. A release does not: a variable must not be able to end its agents.
+pub const HAS_KILL_POINTS: bool = cfg!(feature = "test-api");
+
 /// The enabled crash points; normally none.
 #[derive(Debug, Default)]
 pub struct KillPoints(Mutex<BTreeMap<String, u64>>);

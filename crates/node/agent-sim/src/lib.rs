@@ -26,4 +26,4 @@ pub use faults::{Faults, Odds};
 pub use fleet::{Fleet, Member};
 pub use hardware::{FakeGpus, simulated_inventory};
 pub use journal::{Effect, Journal, Line};
-pub use kill::{KILL_POINTS, KillPoints};
+pub use kill::{HAS_KILL_POINTS, KILL_POINTS, KillPoints};
