@@ -16,12 +16,13 @@ use muster_model::node::Capacity;
 use muster_model::operation::OperationState;
 use muster_model::task::TaskKind;
 use muster_testkit::{Database, golden};
-use muster_wire::task::{Thing, ThingKind};
+use muster_wire::task::{NodeResource, NodeResourceKind};
 use serde_json::json;
 
 use crate::laws;
 use crate::node::Wrong;
 use crate::rig::Rig;
+use crate::sample::{is_sampled, seed};
 
 /// Opens an operation of this kind on new subjects. For an undo, a failure is arranged.
 async fn begin(rig: &mut Rig, kind: &str, undoing: bool) -> OperationId {
@@ -57,11 +58,11 @@ async fn begin(rig: &mut Rig, kind: &str, undoing: bool) -> OperationId {
         }
         "allocation.clean" => {
             let id = rig.active("a", 2).await;
-            let made = rig.node.places.remove(&id);
+            let made = rig.node.sandboxes.remove(&id);
             let mut tx = rig.store.begin().await.unwrap();
             tx.slot_quarantine_of(id, "test", rig.env.now()).await.unwrap();
             tx.commit().await.unwrap();
-            rig.node.places.extend(made.map(|made| (id, made)));
+            rig.node.sandboxes.extend(made.map(|made| (id, made)));
             let release = rig.ask(&RELEASE, "allocation", id, json!({})).await;
             assert_eq!(rig.drive(release).await.state, OperationState::Succeeded);
             rig.ask(&CLEAN, "allocation", id, json!({})).await
@@ -86,8 +87,13 @@ async fn begin(rig: &mut Rig, kind: &str, undoing: bool) -> OperationId {
         "node.audit" => {
             rig.running("c").await;
             let name = "/a/stray".to_owned();
-            let stray =
-                Thing { kind: ThingKind::Mount, name, allocation_id: None, cell_id: None, network_id: None };
+            let stray = NodeResource {
+                kind: NodeResourceKind::Mount,
+                name,
+                allocation_id: None,
+                cell_id: None,
+                network_id: None,
+            };
             rig.node.strays.push(stray);
             rig.ask(&AUDIT, "node", rig.node.id, json!({"repair": true})).await
         }
@@ -244,18 +250,9 @@ fn points_of(kind: &str) -> Vec<String> {
     kill_points().into_iter().filter(|point| parts(point).0 == kind).collect()
 }
 
-/// Steps have three points each; the sum rotates which of them is taken from step to step.
-fn is_sampled(index: usize, seed: usize) -> bool {
-    (index + index / 3 + seed).is_multiple_of(3)
-}
-
 /// Returns the points at which PostgreSQL strikes.
 fn sampled(points: Vec<String>) -> Vec<String> {
-    let seed = std::env::var("MUSTER_SEED").unwrap_or_else(|_| "0".to_owned());
-    if seed == "all" {
-        return points;
-    }
-    let seed: usize = seed.parse().expect("MUSTER_SEED is a number, or `all`");
+    let Some(seed) = seed() else { return points };
     let taken = points.into_iter().enumerate().filter(|(index, _)| is_sampled(*index, seed));
     taken.map(|(_, point)| point).collect()
 }

@@ -1,6 +1,6 @@
 //! The engine on both databases with a simulated node: every step of every operation failed, repeated and killed.
 
-/// Runs each story on both databases and checks the invariants at its end.
+/// Runs each story on both databases and checks the invariants at its end. PostgreSQL runs a third of them, by `MUSTER_SEED`.
 macro_rules! stories {
     ($($name:ident)*) => {$(
         mod $name {
@@ -10,7 +10,9 @@ macro_rules! stories {
             }
             #[tokio::test(flavor = "multi_thread")]
             async fn postgres() {
-                tell(super::Database::postgres()).await;
+                if crate::sample::has(module_path!()) {
+                    tell(super::Database::postgres()).await;
+                }
             }
             async fn tell(database: super::Database) {
                 let mut rig = super::Rig::new(database).await;
@@ -34,6 +36,7 @@ mod desk;
 mod evidence;
 mod exits;
 mod harness;
+mod kinds_table;
 mod laws;
 mod lost_cells;
 mod lost_nodes;
@@ -48,6 +51,7 @@ mod queue;
 mod quorums;
 mod replacements;
 mod rig;
+mod sample;
 mod secrets;
 mod shares;
 mod silence;
