@@ -1,1 +1,1 @@
-"""What `bench/run` is made of."""
+"""The modules of `bench/run`."""

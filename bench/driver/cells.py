@@ -122,7 +122,7 @@ def beside_podman(bench, up, ours, other):
 
 
 def with_ten(bench, up, cells):
-    """What the agent holds that keeps ten cells, and when they are gone again."""
+    """Memory of an agent with ten cells, and after their removal."""
     bench.say("cells-agent-10")
     agent = up.pids("agent", "run")[0]
     at_once(cells.make)
@@ -134,7 +134,7 @@ def with_ten(bench, up, cells):
 
 
 def idle(bench, images):
-    """What an agent holds that has nothing to keep; the middle one of five."""
+    """Memory of an idle agent: the median of five."""
     bench.say("cells-agent")
     up = bench.keep(Up(bench, "cells-idle", AGENTS, images)).wait()
     time.sleep(bench.plan.rest_seconds)

@@ -25,7 +25,7 @@ def percentile(values, share):
 
 
 def told(seconds):
-    """What a reader wants of many durations, and all of them in the order in which they ended."""
+    """Quantiles of durations, and all durations in the order of their ends."""
     values = [value * 1000 for value in seconds]
     return {"p50_ms": percentile(values, 0.5), "p90_ms": percentile(values, 0.9), "p99_ms": percentile(values, 0.99),
             "min_ms": min(values), "max_ms": max(values), "all_ms": [round(value, 1) for value in values]}

@@ -68,7 +68,7 @@ def databases(postgres):
 
 
 def told(rounds):
-    """What a reader wants of the rounds of one way on one size: medians over the rounds."""
+    """Medians over the rounds of one method on one size."""
     middle = lambda name: statistics.median(seen["latency_us"][name] for seen in rounds)
     return {"p50_us": middle("p50"), "p99_us": middle("p99"), "decisions": sum(seen["ok"] for seen in rounds),
             "placed": sum(seen["placed"] for seen in rounds), "rounds": rounds}

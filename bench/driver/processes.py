@@ -104,7 +104,7 @@ def cpu_seconds(pid, with_ended_children=False):
 
 
 def own_cpu_seconds():
-    """What we and the programs that we ran to their end have used; the generators are among them."""
+    """Processor time of this process and its finished children, generators included."""
     total = 0.0
     for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN):
         usage = resource.getrusage(who)

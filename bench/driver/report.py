@@ -94,7 +94,7 @@ def rest_lines(name, figure):
 
 
 def wait_lines(name, figure):
-    """What clients waited for, and how much of it was the work itself."""
+    """Time that clients waited, and the work's share of it."""
     inner = figure["operation"]
     yield (f"- {name}: p50 {number(figure['p50_ms'])} ms, p90 {number(figure['p90_ms'])}, p99 {number(figure['p99_ms'])}, "
            f"slowest {number(figure['max_ms'])}; by the server's own clock, from accepted to ended, p50 "
@@ -102,7 +102,7 @@ def wait_lines(name, figure):
 
 
 def load_lines(name, figure):
-    """What a cycle cost."""
+    """Cost of a cycle."""
     load = figure["load"]
     spent, counted = load["cpu_us_per_request"], load["per_cycle"]
     yield (f"- {name}: {load['ok']:,} cycles in {load['seconds']:.0f} s, {load['non2xx']} answers that were no success; "

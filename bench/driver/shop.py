@@ -19,7 +19,7 @@ ADAPTER = TARGET / "release/muster-adapter-fake"
 SLUG = "bench"
 UNIT = "unit"
 CHECK = {"in": "self", "exec": ["/bin/true"], "expect": {"exit": 0}, "within": "30s"}
-# What people make of a release before others may use it.
+# States of a release before it is offered.
 STATES = ({"to": "staged"}, {"to": "canary", "percent": 5}, {"to": "active"})
 IMAGE_INDEX = "application/vnd.oci.image.manifest.v1+json"
 

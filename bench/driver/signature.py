@@ -16,7 +16,7 @@ def build():
 
 
 def measured():
-    """What the program prints: each kind of signature, in milliseconds, and whether it is trusted."""
+    """The program's output: each kind of signature, in milliseconds, and whether it is trusted."""
     found = {}
     for line in output_of(pinned("server", [BINARY, "measure"])).splitlines():
         words = LINE.match(line)

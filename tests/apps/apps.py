@@ -24,7 +24,7 @@ SCENARIOS = {
     "forgers": liars.forgers,
     "join-fails": liars.join_fails,
     "adapter-dies": deaths.adapter_dies,
-    "ghost": deaths.ghost,
+    "stale_copy": deaths.stale_copy,
 }
 
 

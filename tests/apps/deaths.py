@@ -26,7 +26,7 @@ def adapter_dies(world):
             other.stop()
 
 
-def ghost(world):
+def stale_copy(world):
     """A node is cut off, its member replaced, the node healed: the old one can do nothing, and is destroyed."""
     shop, server = world.shop, world.shop.server
     adapter = Adapter(shop)

@@ -73,7 +73,7 @@ def files(folder):
 
 
 def processes():
-    """What every process shows of itself; ours alone knows the canaries, and is left out."""
+    """Command lines and environments of all processes but our own, which knows the canaries."""
     shown = {}
     for process in Path("/proc").glob("[0-9]*"):
         if process.name == str(os.getpid()):

@@ -286,7 +286,7 @@ def the_registry_is_full(world, project, at, slug):
     status, headers, _ = request("POST", f"/v2/{slug}.work/cut/blobs/uploads/")
     assert status == 202, status
     with full(world, at):
-        # Begun before, and never continued.
+        # Created before the disk was full, and never continued.
         status, _, body = request("PATCH", headers["location"], "x" * 3_000_000)
         assert status == 507, (status, body)
         assert list(at.glob("registry/uploads/*/*")), "an interrupted push can be continued"

@@ -106,7 +106,7 @@ def answers(project, name):
 
 
 def a_stray_is_swept(world, allocation):
-    """What belongs to nothing is found, and removed on demand."""
+    """Orphans are found, and removed on demand."""
     plant_a_stray(world, allocation)
     said = world.said("node", "audit", "n1", "--repair", "--wait", "--timeout", "60s")
     assert f"{allocation} is an orphan" in said and "removed and verified" in said, said

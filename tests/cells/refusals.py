@@ -1,4 +1,4 @@
-"""What can never work is refused at once and in full: programs that the machine lacks, and directories that no cell may have."""
+"""Impossible requests are refused at once and in full: missing programs, and directories that no cell may have."""
 
 import json
 import subprocess

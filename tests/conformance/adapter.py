@@ -76,14 +76,14 @@ class Adapter:
 
     def lay(self):
         """Lets the stale processes continue for a moment, and then ends them."""
-        for ghost in self.stopped:
-            ghost.send_signal(signal.SIGCONT)
-        for ghost in self.stopped:
+        for stale_copy in self.stopped:
+            stale_copy.send_signal(signal.SIGCONT)
+        for stale_copy in self.stopped:
             try:
-                ghost.wait(1)
+                stale_copy.wait(1)
             except subprocess.TimeoutExpired:
-                ghost.kill()
-                ghost.wait()
+                stale_copy.kill()
+                stale_copy.wait()
         self.stopped = []
 
     def alive(self):

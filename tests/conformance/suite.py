@@ -97,7 +97,7 @@ class Suite:
         cells = self.call("GET", f"/v1/projects/{self.platform.consumer}/cells?page_size=200")["items"]
         ours = {m["cell_id"] for m in members}
         faults += [f"the cell {c['name']} is {c['state']} and no member's" for c in cells
-                   if c["name"].startswith(f"{name}-") and c["state"] != "gone" and c["id"] not in ours]
+                   if c["name"].startswith(f"{name}-") and c["state"] != "destroyed" and c["id"] not in ours]
         faults += [f"taken from a stale holder: {said}" for said in self.wire.stale]
         return faults
 
@@ -113,7 +113,7 @@ class Suite:
             time.sleep(0.3)
 
     def shape(self, name):
-        """What must be as before: which members there are, in which states, each where it was."""
+        """The state that must be as before: which members there are, in which states, each where it was."""
         return sorted((m["name"], m["state"], m["incarnation"], m["cell_id"]) for m in self.members(name))
 
     # -- one strike
@@ -147,13 +147,13 @@ class Suite:
         return ended
 
     def haunt(self, strikes):
-        """What a dead or stopped process had on the wire arrives after all, and must be refused."""
+        """Requests that a dead or stopped process had on the wire arrive late, and must be refused."""
         for strike in strikes:
-            if not strike.ghost or strike.what == "dropped":
+            if not strike.stale_copy or strike.what == "dropped":
                 continue
-            status, _, answer = self.wire.send(*strike.ghost)
+            status, _, answer = self.wire.send(*strike.stale_copy)
             if status < 400:
-                raise Fault(f"a ghost's request was taken: {strike}: {status} {answer[:300]}")
+                raise Fault(f"a stale copy's request was taken: {strike}: {status} {answer[:300]}")
         self.adapter.lay()
 
     # -- a member's life
@@ -256,7 +256,7 @@ class Suite:
             self.recovered(name, strike.lost)
         if operation:
             ended = self.end(operation)
-        elif strike.ghost:
+        elif strike.stale_copy:
             # Until its lease expires, a request of the dead process is not stale.
             given = lambda: self.wire.steps[strike.step["id"]]["generation"]  # noqa: E731
             self.until(lambda: given() > strike.step["generation"], f"{strike}: somebody took the look over")
@@ -338,7 +338,7 @@ class Suite:
         if left:
             raise Fault(f"left behind: {left}")
 
-    def ghost_of_a_node(self, name):
+    def stale_copy_of_a_node(self, name):
         """A node is cut off, its member replaced, the node healed: the old one can do nothing, and is gone."""
         self.launched(name, shape="baremetal")
         lost = next(m for m in self.members(name) if m["component_key"] == self.grown[0])
@@ -444,4 +444,4 @@ class Suite:
                 self.point(f"launched; {up}", lambda s=up, n=again: self.launched(n, [s]))
                 self.point("taken down; " + " · ".join(map(str, downs)), lambda s=downs, n=again: self.taken_down(n, s))
         if "baremetal" in self.platform.manifest["compatibility"].get("requires_capacity_shape", ["baremetal"]):
-            self.point("a ghost comes back from a partition", lambda: self.ghost_of_a_node(f"{name}-g"))
+            self.point("a stale copy comes back from a partition", lambda: self.stale_copy_of_a_node(f"{name}-g"))

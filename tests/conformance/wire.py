@@ -21,7 +21,7 @@ STEP = re.compile(r"/adapter-steps/([^/?]+)/(heartbeat|progress|complete|fail|ta
 
 @dataclass
 class Strike:
-    """What happens, and where: at the n-th request of this kind in a step of this verb and component."""
+    """A fault and its point: at the n-th request of this kind in a step of this verb and component."""
 
     verb: str
     component: str | None
@@ -33,12 +33,12 @@ class Strike:
     # The member with the killed cell.
     lost: str | None = None
     # A request of the struck process, which is sent after another process has leased the step.
-    ghost: tuple | None = None
+    stale_copy: tuple | None = None
 
     def __str__(self):
         place = "lease" if self.at == "leased" else f"task {self.number}" if self.at == "task" else "completion"
         said = {"kill-before": f"killed before its {place}" if self.at != "leased" else "killed when it got its lease",
-                "kill-after": f"killed after its {place}", "stop": f"stopped at its {place}, and a ghost later",
+                "kill-after": f"killed after its {place}", "stop": f"stopped at its {place}, and a stale copy later",
                 "unheard": f"the answer to its {place} lost", "dropped": f"its {place} lost", "fail": "failed",
                 "cell": f"the cell of its checks killed at its {place}",
                 "cell-kill": f"the cell of its checks and the adapter killed at its {place}"}[self.what]
@@ -175,7 +175,7 @@ class Handler(BaseHTTPRequestHandler):
         elif strike and self.kills_a_cell(strike) == "cell":
             strike = None
         elif strike and strike.what in ("kill-before", "stop", "dropped", "cell-kill"):
-            strike.ghost = request
+            strike.stale_copy = request
             self.strike(strike)
         status, given, answer = wire.send(*request)
         stale = generation < wire.steps[said[1]]["generation"]

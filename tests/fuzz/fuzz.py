@@ -58,7 +58,7 @@ def sample(actor, seed):
 
 
 def headers_of(name, server, tokens, tenant, project, folder):
-    """What the actor sends with each request."""
+    """Credentials that the actor sends with each request."""
     if name == "adapter":
         return {"Authorization": f"Bearer {credentials.adapter(server, tenant, project, tokens, folder)}"}
     if name == "pull_token":

@@ -58,7 +58,7 @@ def bodies(node):
     cell = {**some, "cell_id": "cel_01h455vb4pex5vsknk084sn02q"}
     findings = {"present": False, "incarnation": 0, "devices": [], "residue": [], "amount": {"cpus": 0, "memory_mb": 0, "disk_mb": 0}}
     return {
-        "hello": {"agent_version": "0.0.1", "inventory": node.inventory, "places": [some], "cells": [cell], "address": node.address},
+        "hello": {"agent_version": "0.0.1", "inventory": node.inventory, "sandboxes": [some], "cells": [cell], "address": node.address},
         "poll": {"session": node.session, "wait_seconds": 0, "revision": 0, "observed": True, "tasks_only": False},
         "report": {"session": node.session, "reports": [{
             "task_id": "tsk_01h455vb4pex5vsknk084sn02q", "incarnation": 1, "generation": 1, "ending": "done", "findings": findings,

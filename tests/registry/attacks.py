@@ -13,7 +13,7 @@ import ssrf
 from wire import BYTES, CONFIG, IMAGE, Wire, config_of, descriptor, manifest_of, sha256, written
 from world import DELETE, PULL, PUSH, RETAG, World
 
-# What a single hostile request may cost the server, in megabytes.
+# Memory that a single hostile request may cost the server, in megabytes.
 MOST_GROWTH = 64
 # The longest manifest.
 LONGEST = 4 << 20

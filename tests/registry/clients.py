@@ -105,7 +105,7 @@ def skopeo_copies_in_and_out_without_changing_a_byte(tools):
 
 def skopeo_copies_a_docker_archive_in(tools):
     tools.skopeo("copy", f"oci:{tools.folder}/layout", f"docker-archive:{tools.folder}/there.tar:app:v1")
-    # What comes from an archive is pushed in Docker's own format.
+    # Images from an archive are pushed in Docker's own format.
     tools.skopeo("copy", "--dest-tls-verify=false", "--format", "v2s2", f"docker-archive:{tools.folder}/there.tar:app:v1",
                  tools.at("archive"))
     shown = json.loads(tools.skopeo("inspect", "--raw", "--tls-verify=false", tools.at("archive")))

@@ -1,4 +1,4 @@
-"""What only another project has is not there: by every byte of the answer, and by the time it takes to give it."""
+"""Content of another project does not exist: by every byte of the response, and by its time."""
 
 import os
 import re

@@ -246,7 +246,7 @@ def referrers_of_what_is_absent_are_none(world, wire, name):
     wire.blob(name, b"the repository is there")
     got = wire.expect(200, "GET", f"{name}/referrers/{ABSENT}")
     assert got.json()["manifests"] == [] and got.headers["content-type"] == INDEX, got
-    # What refers to a manifest may come before it.
+    # A manifest may be pushed before its subject.
     wire.blob(name, b"{}")
     data = written({"schemaVersion": 2, "mediaType": IMAGE, "artifactType": "application/vnd.example.early",
                     "config": descriptor(EMPTY, b"{}"), "layers": [descriptor(EMPTY, b"{}")],

@@ -71,7 +71,7 @@ def main():
             continue
         begun, before = time.monotonic(), (report.passed, len(report.failed))
         with Folder() as folder:
-            # What a stage prepares may fail as well, and is then a failure of its own.
+            # A stage's set-up may fail as well, and is then a failure of its own.
             report.attempt(f"{name} can be tried at all", stage, folder, report)
         passed, failed = report.passed - before[0], len(report.failed) - before[1]
         print(f"{name:10} {passed:3} passed, {failed} failed, {time.monotonic() - begun:6.1f} s", flush=True)

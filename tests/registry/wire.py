@@ -107,7 +107,7 @@ class Wire:
             self.connection.close()
             self.connection = None
 
-    # What pushing is made of.
+    # The requests of a push.
 
     def start(self, name, query=""):
         """A new upload's location."""

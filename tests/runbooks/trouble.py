@@ -97,7 +97,7 @@ class World:
         return subprocess.run(["bash", "-euo", "pipefail", "-c", text], env=self.environment(profile), cwd=self.folder,
                               stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=90)
 
-    # What the troubles are made of.
+    # Building blocks of the incidents.
 
     def image(self, repository, tag, project="apps"):
         """Some image in a project's registry; its digest."""

@@ -58,7 +58,7 @@ def a_worker_that_slurm_set_down_comes_back(world, cluster):
     assert "DOWN" in cluster.state(worker) and "DRAIN" in cluster.state(worker), cluster.state(worker)
     assert cluster.reason(worker).startswith("muster "), cluster.reason(worker)
     cluster.do("resume", worker, timeout="60s")
-    # What a person set down is that person's to return.
+    # A node that a person set down is returned by that person alone.
     cluster.slurm("scontrol", "update", f"nodename={worker}", "state=down", "reason=bad disk")
     cluster.do("drain", worker, timeout="60s")
     assert cluster.reason(worker) == "bad disk", cluster.reason(worker)

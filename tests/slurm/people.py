@@ -12,7 +12,7 @@ def run(world):
     here, there = ada.said("id"), ada.said("srun", "id")
     assert ada.login in here and here == there, (here, there)
     assert ada.said("sbatch", "--wait", "--parsable", "--wrap", "id -un; pwd").isdigit()
-    # What a job wrote is in the home that all cells have in common.
+    # A job's output is in the home that all cells share.
     wrote = ada.said("sh", "-c", "cat ~/slurm-*.out")
     assert wrote.split() == [ada.login, f"/home/{ada.login}"], wrote
     cells.eventually(lambda: accounted(cluster, f"{ada.login}|people|COMPLETED"), seconds=60)

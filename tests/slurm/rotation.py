@@ -148,7 +148,7 @@ def untouched(cluster):
 
 
 def told(cluster):
-    """What people read of it, in the project's timeline."""
+    """Messages about it in the project's timeline."""
     stream = ("--project", cluster.world.at.project["id"], "--event-type", "dev.muster.member.health_changed.v1", "--all")
     events = [event["data"] for event in cluster.json("event", "list", *stream)["items"]]
     return [f"{data['before']} → {data['health']}: {data['message']}" for data in events if data["name"] == cluster.controller][-4:]

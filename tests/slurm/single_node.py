@@ -15,6 +15,6 @@ def run(world):
     worker = cluster.members()["lab-worker-1"]
     assert worker["adapter_detail"]["version"].startswith("slurm-wlm 22."), worker
     cluster.gone()
-    # What a person made is a person's to give back.
+    # A person's reservation is released by that person.
     world.at.release("all")
     print(f"    created in {cluster.took:.1f} s, decommissioned in {cluster.went:.1f} s", flush=True)

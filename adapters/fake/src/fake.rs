@@ -1,4 +1,4 @@
-//! What the fake does when it behaves: a file for each member, in the hub's cell.
+//! The fake's correct behaviour: a file for each member, in the hub's cell.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;

@@ -207,7 +207,7 @@ fn each_once<'a>(what: &str, names: impl Iterator<Item = &'a str>) -> Result<(),
     Ok(())
 }
 
-/// What may stand in a configuration file, in a shell's word and as a user's name alike.
+/// Characters allowed in a configuration file, in a shell's word and as a user's name alike.
 fn is_name(word: &str) -> bool {
     let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_' || c == '-';
     word.len() <= 32 && word.starts_with(|c: char| c.is_ascii_lowercase()) && word.chars().all(fits)

@@ -34,7 +34,7 @@ pub(crate) enum Down {
     Theirs(String),
 }
 
-/// What slurmctld itself writes when it sets a node down. A person's reason begins otherwise.
+/// Reason that slurmctld itself writes when it sets a node down. A person's reason begins otherwise.
 const SILENCE: [&str; 2] = ["Not responding", "Node unexpectedly rebooted"];
 
 /// The origin of a drain.

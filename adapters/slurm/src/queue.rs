@@ -8,7 +8,7 @@ use jiff::Timestamp;
 /// and no time zone is guessed.
 pub(crate) const FORMAT: &str = "%l|%e|%N";
 
-/// What the queue knows of the end of a node's jobs.
+/// End of a node's jobs, as the queue reports it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum End {
     /// The last of them ends then, unless it is over before.

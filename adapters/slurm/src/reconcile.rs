@@ -60,7 +60,7 @@ pub(crate) async fn reconcile(cx: &StepCx) -> Outcome {
         let why = format!("slurmctld does not answer: {}", ran.stderr.trim());
         let detail = noted(controller, controller.adapter_detail.clone());
         members[0] = report(controller, (Health::Unhealthy, why), detail);
-        // What the workers were given is noted by the next look, which gives it to them again.
+        // The next reconcile records the workers' files, after it wrote them again.
         let reconcile_after = (!changed.is_nothing()).then_some(AFTER_A_CHANGE);
         return Ok(Done { members, reconcile_after, ..Done::default() });
     }

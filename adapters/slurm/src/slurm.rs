@@ -65,7 +65,7 @@ pub(crate) fn cluster<'a>(cx: &'a StepCx, controller: &'a SnapshotMember) -> Res
     })
 }
 
-/// What every cell has: the users of the cluster, and the key by which its daemons know each other.
+/// Files of every cell: the users of the cluster, and the key by which its daemons know each other.
 pub(crate) async fn write(
     cx: &StepCx,
     member: &SnapshotMember,
@@ -111,7 +111,7 @@ pub(crate) async fn prepare(cx: &StepCx, member: &SnapshotMember) -> Result<Prep
     Ok(Prepared { version: lines.next().unwrap_or_default(), devices: lines.collect() })
 }
 
-/// What a command wrote, if it ended well.
+/// Output of a command that succeeded.
 pub(crate) fn good(ran: Ran, what: &str) -> Result<String, Failure> {
     if ran.exit == 0 && !ran.timed_out {
         return Ok(ran.stdout);

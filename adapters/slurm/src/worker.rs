@@ -29,7 +29,7 @@ pub(crate) async fn join(cx: &StepCx) -> Outcome {
     let mut files = vec![file("/etc/slurm/worker/server", format!("{}:6817\n", slurm::address(controller)?))];
     // Only the cell can list its devices; a member without GPUs has none.
     files.extend((member.gpus == 0).then(|| node(None)));
-    // What does not wait for each other happens at once: a worker is wanted soon.
+    // Independent tasks run in parallel to shorten the join.
     let ready = async {
         slurm::write(cx, member, &config, &key, files).await?;
         let (prepared, munge) =

@@ -34,7 +34,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// Pause between two commands, until the system is idle.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// What to do.
+/// Command to run.
 pub(crate) struct Options {
     address: String,
     stream: String,

@@ -14,7 +14,7 @@ pub(crate) struct Answer {
     pub(crate) length: usize,
 }
 
-/// What to do with the body of an answer.
+/// Handling of a response's body.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Body {
     /// It is wanted.

@@ -26,7 +26,7 @@ usage: bench-load operations --address HOST:PORT --work FILE --run NAME [OPTIONS
   --wait               a client waits for the end of what it asked for, and it must have succeeded; times are until then
   --told FILE          write the ids of all that was acknowledged to this file, a line each";
 
-/// What to do.
+/// Command to run.
 pub(crate) struct Options {
     address: String,
     work: PathBuf,
@@ -91,7 +91,7 @@ fn read(file: &std::path::Path) -> Result<Vec<Asked>, String> {
     Ok(asked.collect())
 }
 
-/// What all clients share.
+/// State shared by all clients.
 struct Work {
     options: Options,
     asked: Vec<Asked>,

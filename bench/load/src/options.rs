@@ -21,7 +21,7 @@ usage: bench-load --address HOST:PORT --targets FILE --run NAME --method METHOD 
   --without-key        send no Idempotency-Key
   --watch-seal         follow the audit: was everything sealed, exactly once, and how late?";
 
-/// What to do.
+/// Command to run.
 pub(crate) struct Options {
     pub(crate) address: String,
     pub(crate) targets: PathBuf,

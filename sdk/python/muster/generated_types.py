@@ -1220,7 +1220,7 @@ class CellSpec(TypedDict):
 
 
 # State of a cell.
-CellState: TypeAlias = Literal["requested", "provisioning", "running", "destroying", "gone", "failed"]
+CellState: TypeAlias = Literal["requested", "provisioning", "running", "destroying", "destroyed", "failed"]
 
 
 class CellStatus(TypedDict):
@@ -1442,6 +1442,17 @@ class DeliveryListQuery(TypedDict):
     page_size: NotRequired[int]
     # `next_page_token` of the previous page.
     page_token: NotRequired[str]
+
+
+class DeviceSpec(TypedDict):
+    """A specification of devices that the agent applies to cells."""
+
+    # Vendor and class of its devices.
+    kind: str
+    # Its file, or `agent` if the agent made it from the driver's files.
+    origin: str
+    # SHA-256 of its content, in hexadecimal.
+    digest: str
 
 
 # Encoding of a value.
@@ -1704,6 +1715,12 @@ class Gpu(TypedDict):
     vfs: NotRequired[Vfs]
     # Driver version.
     driver: NotRequired[str]
+    # Architecture, in lower case.
+    architecture: NotRequired[str]
+    # Latest CUDA version that the driver supports.
+    cuda: NotRequired[str]
+    # Its MIG instances, by UUID; empty unless MIG mode is enabled.
+    mig_instances: NotRequired[list[MigInstance]]
 
 
 class GpuProduct(TypedDict):
@@ -2034,6 +2051,8 @@ class Inventory(TypedDict):
     network: list[NetworkDevice]
     # GPUs, by ordinal.
     gpus: list[Gpu]
+    # Specifications of devices (Container Device Interface) that the agent applies to cells, by kind.
+    device_specs: NotRequired[list[DeviceSpec]]
     # Whether the GPUs are simulated, for machines without any.
     simulated: bool
     # Read errors and their reasons.
@@ -2375,6 +2394,21 @@ class MemberTake(TypedDict):
     ready_until: NotRequired[str]
     # Return the plan without executing it.
     dry_run: NotRequired[bool]
+
+
+class MigInstance(TypedDict):
+    """A MIG instance: an isolated part of a GPU."""
+
+    # Its identity. A repartitioned GPU has instances with other UUIDs.
+    uuid: str
+    # Its profile.
+    profile: str
+    # Its memory in MiB.
+    memory_mb: int
+    # Id of its GPU instance on the GPU.
+    gpu_instance: int
+    # Id of its compute instance in the GPU instance.
+    compute_instance: int
 
 
 class Network(TypedDict):

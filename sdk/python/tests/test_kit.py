@@ -1,4 +1,4 @@
-"""What the kit has beside files and commands: services, secrets, probes, shared keys, dead cells, and tokens that are renewed."""
+"""The kit beyond files and commands: services, secrets, probes, shared keys, dead cells, and tokens that are renewed."""
 
 import http.server
 import json

@@ -10,7 +10,7 @@ pub(crate) const MANIFEST_TYPE: &str = "application/vnd.oci.image.manifest.v1+js
 const LAYER_BYTES: usize = 4096;
 /// In characters; a complete config has about a kilobyte.
 const FILLER_BYTES: usize = 350;
-/// What a large layer is made of, again and again, each time with a number of its own in front.
+/// Block that a large layer repeats, each time after its own number.
 const BLOCK: usize = 4 << 20;
 
 /// Bytes from a seed (splitmix64): fast, and no compression finds anything in them.

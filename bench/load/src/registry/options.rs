@@ -45,7 +45,7 @@ impl Verb {
     }
 }
 
-/// What to do.
+/// Command to run.
 pub(crate) struct Options {
     pub(crate) verb: Verb,
     pub(crate) address: String,

@@ -2191,8 +2191,8 @@ pub enum CellState {
     Running,
     #[serde(rename = "destroying")]
     Destroying,
-    #[serde(rename = "gone")]
-    Gone,
+    #[serde(rename = "destroyed")]
+    Destroyed,
     #[serde(rename = "failed")]
     Failed,
     /// A word that this client is too old to know.
@@ -2206,7 +2206,7 @@ impl ::std::fmt::Display for CellState {
             Self::Provisioning => f.write_str("provisioning"),
             Self::Running => f.write_str("running"),
             Self::Destroying => f.write_str("destroying"),
-            Self::Gone => f.write_str("gone"),
+            Self::Destroyed => f.write_str("destroyed"),
             Self::Failed => f.write_str("failed"),
             Self::Unrecognised => f.write_str("unrecognised"),
         }
@@ -2222,7 +2222,7 @@ impl ::std::str::FromStr for CellState {
             "provisioning" => Ok(Self::Provisioning),
             "running" => Ok(Self::Running),
             "destroying" => Ok(Self::Destroying),
-            "gone" => Ok(Self::Gone),
+            "destroyed" => Ok(Self::Destroyed),
             "failed" => Ok(Self::Failed),
             _ => Err("invalid value".into()),
         }

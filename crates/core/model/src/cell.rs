@@ -20,15 +20,15 @@ states! {
     /// State of a cell.
     CellState {
         /// It was requested.
-        Requested = "requested" => [Provisioning, Gone, Failed];
+        Requested = "requested" => [Provisioning, Destroyed, Failed];
         /// It is being created, and its services are starting.
-        Provisioning = "provisioning" => [Running, Destroying, Gone, Failed];
+        Provisioning = "provisioning" => [Running, Destroying, Destroyed, Failed];
         /// It runs and its services are ready, verified.
-        Running = "running" => [Provisioning, Destroying, Gone];
+        Running = "running" => [Provisioning, Destroying, Destroyed];
         /// It is being destroyed.
-        Destroying = "destroying" => [Provisioning, Gone, Failed];
+        Destroying = "destroying" => [Provisioning, Destroyed, Failed];
         /// Nothing of it is left, verified or attested.
-        Gone = "gone" => [];
+        Destroyed = "destroyed" => [];
         /// It was never created, and nothing of it is left.
         Failed = "failed" => [];
     }
@@ -94,7 +94,7 @@ pub struct Cell {
     /// Evidence that it runs.
     pub running_witness_id: Option<WitnessId>,
     /// Evidence that it is gone.
-    pub gone_witness_id: Option<WitnessId>,
+    pub destroyed_witness_id: Option<WitnessId>,
     /// The operation that last worked on it.
     pub operation_id: Option<OperationId>,
     /// Time of the request.
@@ -253,7 +253,11 @@ mod tests {
     #[test]
     fn only_a_cell_that_is_being_made_becomes_running() {
         for state in CellState::ALL {
-            assert_eq!(state.is_final(), matches!(state, CellState::Gone | CellState::Failed), "{state}");
+            assert_eq!(
+                state.is_final(),
+                matches!(state, CellState::Destroyed | CellState::Failed),
+                "{state}"
+            );
             if state.can_become(CellState::Running) {
                 assert!(matches!(state, CellState::Provisioning | CellState::Running));
             }

@@ -93,7 +93,7 @@ event_types! {
     CellRequested = "cell.requested", "A cell was requested.";
     CellRunning = "cell.running", "A cell runs and all its services are ready, witnessed.";
     CellDestroying = "cell.destroying", "A cell is being destroyed.";
-    CellGone = "cell.gone", "Nothing of a cell is left, witnessed or attested.";
+    CellDestroyed = "cell.destroyed", "Nothing of a cell is left, witnessed or attested.";
     CellFailed = "cell.failed", "A cell could not be created and was rolled back.";
     CellExited = "cell.exited", "A standalone cell ended: its first process exited.";
     CellCrashLoopDetected = "cell.crash_loop_detected", "A service of a standalone cell was restarted three times within ten minutes.";

@@ -25,7 +25,7 @@ states! {
         /// The sandbox exists as requested.
         Active = "active" => [];
         /// The sandbox is gone.
-        Gone = "gone" => [];
+        Destroyed = "destroyed" => [];
         /// Its resources are wiped, or it never held any.
         Wiped = "wiped" => [];
         /// The machine holds no platform resources any more.

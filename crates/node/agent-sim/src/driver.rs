@@ -8,8 +8,8 @@ use muster_agent::driver::{CellStatus, Digest, Order, Outcome, Supply, Undone};
 use muster_agent::stream::Inside;
 use muster_agent::{AgentError, Folder};
 use muster_ids::{CellId, Env, TaskId};
-use muster_wire::cell::CellPlace;
-use muster_wire::task::{CellAct, Findings, Place, Refusal, TaskKind};
+use muster_wire::cell::CellRef;
+use muster_wire::task::{CellAct, Findings, Refusal, SandboxRef, TaskKind};
 use parking_lot::{Mutex, MutexGuard};
 
 use crate::faults::Faults;
@@ -19,7 +19,7 @@ use crate::kill::{KillPoints, Stage};
 use crate::program;
 use crate::streams::SimulatedStreams;
 
-const FILE: &str = "places.json";
+const FILE: &str = "sandboxes.json";
 const FAILURE: &str = "simulated failure: nothing was done";
 
 /// Environment of a simulated node.
@@ -70,8 +70,8 @@ impl Driver {
     }
 
     /// Lists every sandbox on the node.
-    pub fn places(&self) -> Vec<Place> {
-        self.holdings.lock().places()
+    pub fn sandboxes(&self) -> Vec<SandboxRef> {
+        self.holdings.lock().sandboxes()
     }
 
     /// Reboots the machine: its sandboxes and the files of its cells stay, and nothing runs in them. Its agent must not be
@@ -92,7 +92,7 @@ impl Driver {
         if self.around.faults.fails() {
             return Err(FAILURE.to_owned());
         }
-        Ok(Findings { places: self.places(), ..Findings::default() })
+        Ok(Findings { sandboxes: self.sandboxes(), ..Findings::default() })
     }
 
     /// Executes an order, and inspects the result. The inner error is a definite failure.
@@ -193,7 +193,7 @@ impl Driver {
     fn by_chance(
         &self,
         cell: CellId,
-        plan: impl FnOnce(&Holdings, &Place) -> Plan,
+        plan: impl FnOnce(&Holdings, &SandboxRef) -> Plan,
     ) -> Result<bool, AgentError> {
         let mut holdings = self.holdings.lock();
         self.catch_up(&holdings)?;
@@ -202,7 +202,7 @@ impl Driver {
         };
         let allocation_id = found.allocation_id;
         let incarnation = holdings.incarnation(allocation_id).unwrap_or_default();
-        let place = Place { allocation_id, incarnation };
+        let place = SandboxRef { allocation_id, incarnation };
         let Plan::Change(effect, _, mut next) = plan(&holdings, &place) else {
             return Ok(false);
         };
@@ -231,7 +231,7 @@ impl Driver {
         &self,
         holdings: &Holdings,
         effect: Effect,
-        (order, place): (&Order, &Place),
+        (order, place): (&Order, &SandboxRef),
         why: &str,
     ) -> Result<(), AgentError> {
         match &self.around.journal {
@@ -247,7 +247,7 @@ impl Driver {
         }
     }
 
-    fn line(&self, holdings: &Holdings, effect: Effect, (order, place): (&Order, &Place)) -> Line {
+    fn line(&self, holdings: &Holdings, effect: Effect, (order, place): (&Order, &SandboxRef)) -> Line {
         Line {
             at: self.env.now(),
             node: self.node.clone(),
@@ -264,11 +264,11 @@ impl Driver {
 }
 
 impl muster_agent::Driver for Driver {
-    fn places(&self) -> Result<Vec<Place>, AgentError> {
-        Ok(self.places())
+    fn sandboxes(&self) -> Result<Vec<SandboxRef>, AgentError> {
+        Ok(self.sandboxes())
     }
 
-    fn cells(&self) -> Result<Vec<CellPlace>, AgentError> {
+    fn cells(&self) -> Result<Vec<CellRef>, AgentError> {
         Ok(self.holdings.lock().cells())
     }
 
@@ -279,7 +279,7 @@ impl muster_agent::Driver for Driver {
         Box::pin(std::future::ready(found))
     }
 
-    fn stop_self_fenced(&self) -> Result<Vec<(CellPlace, u32)>, AgentError> {
+    fn stop_self_fenced(&self) -> Result<Vec<(CellRef, u32)>, AgentError> {
         Ok(self.holdings.lock().stop_self_fenced())
     }
 

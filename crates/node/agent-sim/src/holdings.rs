@@ -8,8 +8,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use muster_agent::driver::CellStatus;
 use muster_ids::{AllocationId, CellId, TaskId};
-use muster_wire::cell::{CellDeath, CellFindings, CellPlace};
-use muster_wire::task::{Amount, Details, Findings, Place, TaskKind};
+use muster_wire::cell::{CellDeath, CellFindings, CellRef};
+use muster_wire::task::{Amount, Details, Findings, SandboxRef, TaskKind};
 use serde::{Deserialize, Serialize};
 
 use crate::cell::{ActPlan, HeldCell};
@@ -32,7 +32,7 @@ pub(crate) struct Held {
 /// All state of a node that outlives its agent.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Holdings {
-    places: BTreeMap<AllocationId, Held>,
+    sandboxes: BTreeMap<AllocationId, Held>,
     /// Devices that were in a sandbox and have not been wiped since, with the allocation.
     dirty: BTreeMap<String, AllocationId>,
     /// Allocations whose disk has not been wiped since they had a sandbox.
@@ -62,31 +62,33 @@ pub(crate) enum Plan {
 }
 
 impl Holdings {
-    pub(crate) fn places(&self) -> Vec<Place> {
-        let place =
-            |(id, held): (&AllocationId, &Held)| Place { allocation_id: *id, incarnation: held.incarnation };
-        self.places.iter().map(place).collect()
+    pub(crate) fn sandboxes(&self) -> Vec<SandboxRef> {
+        let place = |(id, held): (&AllocationId, &Held)| SandboxRef {
+            allocation_id: *id,
+            incarnation: held.incarnation,
+        };
+        self.sandboxes.iter().map(place).collect()
     }
 
-    pub(crate) fn cells(&self) -> Vec<CellPlace> {
+    pub(crate) fn cells(&self) -> Vec<CellRef> {
         let cells = |(id, held): (&AllocationId, &Held)| {
             let allocation_id = *id;
             let cells = held.cells.iter();
-            let cells = cells.map(|(id, cell)| CellPlace {
+            let cells = cells.map(|(id, cell)| CellRef {
                 allocation_id,
                 cell_id: *id,
                 incarnation: cell.incarnation,
             });
             cells.collect::<Vec<_>>()
         };
-        self.places.iter().flat_map(cells).collect()
+        self.sandboxes.iter().flat_map(cells).collect()
     }
 
     /// Returns the state after a reboot of the machine. No effect is recorded: nothing was created or removed.
     pub(crate) fn rebooted(&self) -> Self {
         let mut next = self.clone();
         next.boots += 1;
-        for cell in next.places.values_mut().flat_map(|held| held.cells.values_mut()) {
+        for cell in next.sandboxes.values_mut().flat_map(|held| held.cells.values_mut()) {
             cell.ended = Some("its node was rebooted".to_owned());
         }
         next
@@ -94,8 +96,8 @@ impl Holdings {
 
     /// Returns the status of every cell: a simulated cell ends only by a reboot or a test.
     pub(crate) fn observe(&self) -> Vec<CellStatus> {
-        let status = |cell: CellPlace| {
-            let held = self.places.get(&cell.allocation_id)?.cells.get(&cell.cell_id)?;
+        let status = |cell: CellRef| {
+            let held = self.sandboxes.get(&cell.allocation_id)?.cells.get(&cell.cell_id)?;
             let found = held.look();
             let message = held.ended.clone();
             Some(CellStatus { cell, alive: found.present, services: found.services, message })
@@ -103,9 +105,9 @@ impl Holdings {
         self.cells().into_iter().filter_map(status).collect()
     }
 
-    pub(crate) fn stop_self_fenced(&self) -> Vec<(CellPlace, u32)> {
-        let limit = |place: CellPlace| {
-            let cell = self.places.get(&place.allocation_id)?.cells.get(&place.cell_id)?;
+    pub(crate) fn stop_self_fenced(&self) -> Vec<(CellRef, u32)> {
+        let limit = |place: CellRef| {
+            let cell = self.sandboxes.get(&place.allocation_id)?.cells.get(&place.cell_id)?;
             Some((place, cell.stop_after_partition?))
         };
         self.cells().into_iter().filter_map(limit).collect()
@@ -113,13 +115,13 @@ impl Holdings {
 
     /// Returns the incarnation of an allocation's sandbox.
     pub(crate) fn incarnation(&self, allocation: AllocationId) -> Option<i64> {
-        self.places.get(&allocation).map(|held| held.incarnation)
+        self.sandboxes.get(&allocation).map(|held| held.incarnation)
     }
 
     /// Returns the cell of an order, if exactly this incarnation exists.
     pub(crate) fn cell(&self, allocation: AllocationId, details: &Details) -> Result<&HeldCell, String> {
         let Some(order) = &details.cell else { return Err("no cell is named".to_owned()) };
-        let held = self.places.get(&allocation);
+        let held = self.sandboxes.get(&allocation);
         match held.and_then(|held| held.cells.get(&order.cell_id)) {
             None => Err("the cell does not exist".to_owned()),
             Some(there) if there.incarnation != order.incarnation => {
@@ -131,7 +133,7 @@ impl Holdings {
 
     /// Returns the observations of a sandbox and of the requested devices.
     pub(crate) fn look(&self, allocation: AllocationId, details: &Details) -> Findings {
-        let held = self.places.get(&allocation);
+        let held = self.sandboxes.get(&allocation);
         let unwiped = |device: &&String| {
             self.dirty.contains_key(*device) && held.is_none_or(|held| !held.devices.contains(*device))
         };
@@ -154,7 +156,7 @@ impl Holdings {
     pub(crate) fn plan(
         &self,
         kind: TaskKind,
-        place: &Place,
+        place: &SandboxRef,
         details: &Details,
         task: Option<TaskId>,
         told: Vec<String>,
@@ -179,9 +181,9 @@ impl Holdings {
         }
     }
 
-    fn plan_prepare(&self, place: &Place, details: &Details) -> Plan {
+    fn plan_prepare(&self, place: &SandboxRef, details: &Details) -> Plan {
         let wanted: BTreeSet<String> = details.devices.iter().cloned().collect();
-        match self.places.get(&place.allocation_id) {
+        match self.sandboxes.get(&place.allocation_id) {
             // Its amount may have changed since; a repeated order does not undo that.
             Some(held) if held.incarnation == place.incarnation && held.devices == wanted => {
                 return Plan::Nothing;
@@ -207,8 +209,8 @@ impl Holdings {
         self.change(Effect::Prepared, wanted, |next| next.put(place.allocation_id, held))
     }
 
-    fn plan_resize(&self, place: &Place, details: &Details) -> Plan {
-        let Some(held) = self.places.get(&place.allocation_id) else {
+    fn plan_resize(&self, place: &SandboxRef, details: &Details) -> Plan {
+        let Some(held) = self.sandboxes.get(&place.allocation_id) else {
             return Plan::Refuse("its sandbox does not exist".to_owned());
         };
         if held.incarnation != place.incarnation {
@@ -225,19 +227,19 @@ impl Holdings {
         self.change(Effect::Resized, wanted, |next| next.put(place.allocation_id, held))
     }
 
-    fn plan_destroy(&self, place: &Place) -> Plan {
-        match self.places.get(&place.allocation_id) {
+    fn plan_destroy(&self, place: &SandboxRef) -> Plan {
+        match self.sandboxes.get(&place.allocation_id) {
             None => Plan::Nothing,
             Some(held) if held.incarnation > place.incarnation => {
                 Plan::Refuse(format!("its sandbox has incarnation {}", held.incarnation))
             }
             Some(held) => self.change(Effect::Destroyed, held.devices.clone(), |next| {
-                next.places.remove(&place.allocation_id);
+                next.sandboxes.remove(&place.allocation_id);
             }),
         }
     }
 
-    fn plan_wipe(&self, place: &Place, details: &Details) -> Plan {
+    fn plan_wipe(&self, place: &SandboxRef, details: &Details) -> Plan {
         for device in &details.devices {
             match self.holder(device) {
                 Some(holder) if holder == place.allocation_id => {
@@ -250,7 +252,7 @@ impl Holdings {
         let dirty = |device: &&String| self.dirty.contains_key(*device);
         let devices: BTreeSet<String> = details.devices.iter().filter(dirty).cloned().collect();
         // While the sandbox exists its disk is in use, and only released devices are wiped.
-        let disk = !self.places.contains_key(&place.allocation_id)
+        let disk = !self.sandboxes.contains_key(&place.allocation_id)
             && self.dirty_disks.contains(&place.allocation_id);
         if devices.is_empty() && !disk {
             return Plan::Nothing;
@@ -263,8 +265,8 @@ impl Holdings {
         })
     }
 
-    fn plan_cell_create(&self, place: &Place, details: &Details, told: Vec<String>) -> Plan {
-        let Some(held) = self.places.get(&place.allocation_id) else {
+    fn plan_cell_create(&self, place: &SandboxRef, details: &Details, told: Vec<String>) -> Plan {
+        let Some(held) = self.sandboxes.get(&place.allocation_id) else {
             return Plan::Refuse("the sandbox of its allocation does not exist".to_owned());
         };
         let Some((order, spec)) = details.cell.as_ref().and_then(|order| Some((order, order.spec.as_ref()?)))
@@ -285,7 +287,7 @@ impl Holdings {
     fn plan_act(
         &self,
         kind: TaskKind,
-        place: &Place,
+        place: &SandboxRef,
         details: &Details,
         task: Option<TaskId>,
         told: Vec<String>,
@@ -313,12 +315,12 @@ impl Holdings {
     /// Ends services of a cell, all or the named one, as an injected fault. With a supervisor they run again at once.
     pub(crate) fn plan_end(
         &self,
-        place: &Place,
+        place: &SandboxRef,
         cell: CellId,
         service: Option<&str>,
         restarted: bool,
     ) -> Plan {
-        let held = self.places.get(&place.allocation_id).and_then(|held| held.cells.get(&cell));
+        let held = self.sandboxes.get(&place.allocation_id).and_then(|held| held.cells.get(&cell));
         let next = held.and_then(|held| if restarted { held.crash(service) } else { held.end(service) });
         match next {
             None => Plan::Nothing,
@@ -329,8 +331,8 @@ impl Holdings {
     }
 
     /// Ends the first process of a cell, as an injected fault.
-    pub(crate) fn plan_die(&self, place: &Place, cell: CellId) -> Plan {
-        let held = self.places.get(&place.allocation_id).and_then(|held| held.cells.get(&cell));
+    pub(crate) fn plan_die(&self, place: &SandboxRef, cell: CellId) -> Plan {
+        let held = self.sandboxes.get(&place.allocation_id).and_then(|held| held.cells.get(&cell));
         match held.and_then(HeldCell::die) {
             None => Plan::Nothing,
             Some(dead) => self.change(Effect::CellDied, BTreeSet::new(), |next| {
@@ -340,21 +342,21 @@ impl Holdings {
     }
 
     fn put_cell(&mut self, allocation: AllocationId, id: CellId, cell: HeldCell) {
-        if let Some(held) = self.places.get_mut(&allocation) {
+        if let Some(held) = self.sandboxes.get_mut(&allocation) {
             held.cells.insert(id, cell);
         }
     }
 
-    fn plan_cell_destroy(&self, place: &Place, details: &Details) -> Plan {
+    fn plan_cell_destroy(&self, place: &SandboxRef, details: &Details) -> Plan {
         let Some(order) = &details.cell else { return Plan::Refuse("no cell is named".to_owned()) };
-        let held = self.places.get(&place.allocation_id);
+        let held = self.sandboxes.get(&place.allocation_id);
         match held.and_then(|held| held.cells.get(&order.cell_id)) {
             None => Plan::Nothing,
             Some(there) if there.incarnation > order.incarnation => {
                 Plan::Refuse(format!("it has incarnation {}", there.incarnation))
             }
             Some(_) => self.change(Effect::CellDestroyed, BTreeSet::new(), |next| {
-                let held = next.places.get_mut(&place.allocation_id);
+                let held = next.sandboxes.get_mut(&place.allocation_id);
                 held.expect("it was just looked up").cells.remove(&order.cell_id);
             }),
         }
@@ -371,15 +373,15 @@ impl Holdings {
     fn put(&mut self, allocation: AllocationId, held: Held) {
         self.dirty.extend(held.devices.iter().map(|device| (device.clone(), allocation)));
         self.dirty_disks.insert(allocation);
-        self.places.insert(allocation, held);
+        self.sandboxes.insert(allocation, held);
     }
 
     fn holder(&self, device: &str) -> Option<AllocationId> {
-        self.places.iter().find(|(_, held)| held.devices.contains(device)).map(|(id, _)| *id)
+        self.sandboxes.iter().find(|(_, held)| held.devices.contains(device)).map(|(id, _)| *id)
     }
 
     /// Returns the reason why these devices must not be given to this allocation, if any.
-    fn untouchable(&self, place: &Place, wanted: &BTreeSet<String>) -> Option<String> {
+    fn untouchable(&self, place: &SandboxRef, wanted: &BTreeSet<String>) -> Option<String> {
         wanted.iter().find_map(|device| {
             let other = |id: &AllocationId| *id != place.allocation_id;
             if let Some(holder) = self.holder(device).filter(other) {
@@ -391,8 +393,8 @@ impl Holdings {
     }
 
     /// Returns the reason why exclusive use is violated, if any.
-    fn alone(&self, place: &Place, exclusive: bool) -> Option<String> {
-        let mut others = self.places.iter().filter(|(id, _)| **id != place.allocation_id);
+    fn alone(&self, place: &SandboxRef, exclusive: bool) -> Option<String> {
+        let mut others = self.sandboxes.iter().filter(|(id, _)| **id != place.allocation_id);
         let (other, _) = others.find(|(_, held)| exclusive || held.exclusive)?;
         Some(if exclusive {
             format!("the whole node was requested, but {other} is on it")

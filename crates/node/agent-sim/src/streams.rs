@@ -7,7 +7,7 @@ use std::fs::File;
 use std::io::{Read, Write};
 use std::os::fd::OwnedFd;
 
-use muster_agent::stream::{Begun, Inside};
+use muster_agent::stream::{Inside, StartedProcess};
 use muster_ids::CellId;
 use muster_wire::stream::{Command, FileAt, Logs};
 use rustix::termios::tcgetwinsize;
@@ -25,23 +25,23 @@ impl Inside for SimulatedStreams {
         _: i64,
         command: &Command,
         terminal: Option<OwnedFd>,
-    ) -> Result<Begun, String> {
+    ) -> Result<StartedProcess, String> {
         let words = command.command.clone();
         if words.first().is_some_and(|word| word == "missing") {
             return Err("there is no program `missing` in the cell".to_owned());
         }
         match terminal {
-            None => Begun::both(move |mut input, mut output| act(&words, &mut input, &mut output)),
+            None => StartedProcess::both(move |mut input, mut output| act(&words, &mut input, &mut output)),
             Some(terminal) => {
                 let output = terminal.try_clone().map_err(|error| error.to_string())?;
-                Begun::alone(move || act_on(&words, terminal, output))
+                StartedProcess::alone(move || act_on(&words, terminal, output))
             }
         }
     }
 
-    fn logs(&self, _: CellId, _: i64, logs: &Logs) -> Result<Begun, String> {
+    fn logs(&self, _: CellId, _: i64, logs: &Logs) -> Result<StartedProcess, String> {
         let (lines, follow) = (logs.tail.unwrap_or(3), logs.follow);
-        Begun::source(move |mut output| {
+        StartedProcess::source(move |mut output| {
             for _ in 0..lines {
                 output.write_all(LINE.as_bytes()).map_err(|error| error.to_string())?;
             }
@@ -53,17 +53,17 @@ impl Inside for SimulatedStreams {
         })
     }
 
-    fn read(&self, _: CellId, _: i64, file: &FileAt) -> Result<Begun, String> {
+    fn read(&self, _: CellId, _: i64, file: &FileAt) -> Result<StartedProcess, String> {
         let length = file.path.rsplit('/').next().and_then(|name| name.parse::<u64>().ok());
         let length = length.ok_or_else(|| format!("there is no file {}", file.path))?;
-        Begun::source(move |mut output| {
+        StartedProcess::source(move |mut output| {
             let copied = std::io::copy(&mut std::io::repeat(b'x').take(length), &mut output);
             copied.map(drop).map_err(|error| error.to_string())
         })
     }
 
-    fn write(&self, _: CellId, _: i64, _: &FileAt) -> Result<Begun, String> {
-        Begun::sink(|mut input| {
+    fn write(&self, _: CellId, _: i64, _: &FileAt) -> Result<StartedProcess, String> {
+        StartedProcess::sink(|mut input| {
             std::io::copy(&mut input, &mut std::io::sink()).map_err(|error| error.to_string())?;
             if input.is_whole() { Ok(()) } else { Err("it broke off, and was not written".to_owned()) }
         })

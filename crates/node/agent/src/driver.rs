@@ -17,8 +17,8 @@ use std::time::Duration;
 use futures::future::BoxFuture;
 use jiff::Timestamp;
 use muster_ids::{AllocationId, CellId, Env, ProjectId, TaskId};
-use muster_wire::cell::{CellPlace, Wanted};
-use muster_wire::task::{Details, Findings, Place, Refusal, TaskKind};
+use muster_wire::cell::{CellRef, DesiredState};
+use muster_wire::task::{Details, Findings, Refusal, SandboxRef, TaskKind};
 
 pub use muster_cell::CellStatus;
 pub use muster_image::{Digest, ImageHold, ImageReservation};
@@ -33,7 +33,7 @@ pub struct Order {
     /// Kind of the task.
     pub kind: TaskKind,
     /// The sandbox concerned, or that of the cell; none for orders about the whole node.
-    pub place: Option<Place>,
+    pub place: Option<SandboxRef>,
     /// Parameters of the task.
     pub details: Details,
     /// The task, if the order is one.
@@ -99,7 +99,7 @@ impl ImageOwner {
 /// and delays.
 pub trait Driver: Debug + Send + Sync {
     /// Lists every sandbox on the node, found by inspection.
-    fn places(&self) -> Result<Vec<Place>, AgentError>;
+    fn sandboxes(&self) -> Result<Vec<SandboxRef>, AgentError>;
 
     /// Returns the directories of the machine in which it works.
     fn folders(&self) -> Vec<PathBuf> {
@@ -107,16 +107,16 @@ pub trait Driver: Debug + Send + Sync {
     }
 
     /// Lists every cell on the node, found by inspection.
-    fn cells(&self) -> Result<Vec<CellPlace>, AgentError>;
+    fn cells(&self) -> Result<Vec<CellRef>, AgentError>;
 
     /// Returns the status of every started cell.
     fn observe(self: Arc<Self>) -> BoxFuture<'static, Result<Vec<CellStatus>, AgentError>>;
 
     /// Returns the cells with a partition limit, and the limit in seconds.
-    fn stop_self_fenced(&self) -> Result<Vec<(CellPlace, u32)>, AgentError>;
+    fn stop_self_fenced(&self) -> Result<Vec<(CellRef, u32)>, AgentError>;
 
     /// Kills every process of a cell at once. Destroying the cell removes its remains.
-    fn kill_cell(&self, _cell: &CellPlace) {}
+    fn kill_cell(&self, _cell: &CellRef) {}
 
     /// Returns the boot id of the machine.
     fn boot_id(&self) -> String;
@@ -162,8 +162,8 @@ pub trait Driver: Debug + Send + Sync {
     fn before_report(&self, _kind: TaskKind) {}
 
     /// Reconciles the node with its desired state beside its sandboxes, and returns the revision reached.
-    fn follow(self: Arc<Self>, wanted: Wanted) -> BoxFuture<'static, Result<i64, AgentError>> {
-        Box::pin(std::future::ready(Ok(wanted.revision)))
+    fn reconcile(self: Arc<Self>, desired: DesiredState) -> BoxFuture<'static, Result<i64, AgentError>> {
+        Box::pin(std::future::ready(Ok(desired.revision)))
     }
 
     /// Returns the address at which other nodes reach this one.
@@ -204,8 +204,8 @@ pub trait Driver: Debug + Send + Sync {
 impl dyn Driver {
     /// Returns the incarnation of an allocation's sandbox on the node.
     pub(crate) fn incarnation(&self, allocation: AllocationId) -> Result<Option<i64>, AgentError> {
-        let places = self.places()?;
-        Ok(places.iter().find(|place| place.allocation_id == allocation).map(|place| place.incarnation))
+        let sandboxes = self.sandboxes()?;
+        Ok(sandboxes.iter().find(|place| place.allocation_id == allocation).map(|place| place.incarnation))
     }
 
     /// Returns the incarnation of a cell on the node.

@@ -26,7 +26,7 @@ struct Fence {
 
 /// Subject of a task: an allocation or a cell, and its incarnation.
 #[derive(Clone, Copy)]
-pub(crate) struct Thing<'t> {
+pub(crate) struct FencedSubject<'t> {
     pub(crate) id: &'t dyn std::fmt::Display,
     pub(crate) incarnation: i64,
 }
@@ -57,7 +57,7 @@ impl Fences {
     pub(crate) fn admit(
         &mut self,
         kind: TaskKind,
-        thing: Thing<'_>,
+        thing: FencedSubject<'_>,
         there: Option<i64>,
         now: Timestamp,
     ) -> Result<Result<(), Barred>, AgentError> {
@@ -101,7 +101,7 @@ mod tests {
     use muster_ids::{AllocationId, Env};
     use muster_wire::task::TaskKind;
 
-    use super::{Barred, Fences, Thing};
+    use super::{Barred, FencedSubject, Fences};
     use crate::folder::Folder;
 
     struct Case {
@@ -118,7 +118,7 @@ mod tests {
     impl Case {
         fn admit(&mut self, kind: TaskKind, incarnation: i64, there: Option<i64>) -> Result<(), Barred> {
             let id = self.id;
-            self.fences.admit(kind, Thing { id: &id, incarnation }, there, self.now).unwrap()
+            self.fences.admit(kind, FencedSubject { id: &id, incarnation }, there, self.now).unwrap()
         }
     }
 
@@ -165,7 +165,7 @@ mod tests {
         let parent = tempfile::tempdir().unwrap();
         let missing = Folder::new(parent.path().join("missing"));
         let mut case = case(&missing);
-        let thing = Thing { id: &case.id.clone(), incarnation: 1 };
+        let thing = FencedSubject { id: &case.id.clone(), incarnation: 1 };
         for _ in 0..2 {
             case.fences.admit(TaskKind::Prepare, thing, None, case.now).unwrap_err();
         }

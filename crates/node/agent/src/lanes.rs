@@ -1,6 +1,6 @@
 //! Task queues: tasks of one allocation run in order, those of different allocations in parallel.
 //!
-//! What is done in a cell may take an hour, and must hold up neither the other cells of the allocation nor the end of that very
+//! Work in a cell may take an hour, and must block neither the other cells of the allocation nor the end of that very
 //! cell: so each cell has a queue of its own for it. A service that is started is waited for until it is ready, and may be what
 //! another one waits for: so each service has one of its own too. A check changes nothing, so it waits for nothing but a free
 //! slot of the node's. Slots go to the project with the fewest running checks, and no project has all of them: a tenant with many
@@ -17,8 +17,8 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use muster_ids::{AllocationId, CellId, ProjectId, TaskId};
-use muster_wire::cell::CellPlace;
-use muster_wire::task::{CellAct, Place, Task, TaskKind};
+use muster_wire::cell::CellRef;
+use muster_wire::task::{CellAct, SandboxRef, Task, TaskKind};
 use tokio::sync::oneshot;
 
 /// A unit of work.
@@ -34,11 +34,11 @@ pub(crate) enum Job {
 #[derive(Debug)]
 pub(crate) enum StaleCopy {
     /// A sandbox, with everything in it.
-    Place(Place),
+    Sandbox(SandboxRef),
     /// A cell in a current sandbox.
     Cell {
         /// The cell.
-        cell: CellPlace,
+        cell: CellRef,
         /// Whether its state directories are kept: not for a stale copy named by the platform, but for a self-fenced cell.
         keep_state: bool,
     },
@@ -50,14 +50,14 @@ pub(crate) enum Lane {
     /// Work on the whole node.
     Node,
     /// Provisioning, changing, inspecting and destroying an allocation's sandbox and its cells.
-    Place(AllocationId),
+    Sandbox(AllocationId),
     /// Work inside one cell.
     Cell(CellId),
     /// Work on one service of a cell.
     Service(CellId, String),
     /// A check beside a cell of an allocation. It waits for nothing that is done there, and only a few run at once.
     Check(CheckOwner, TaskId),
-    /// What waits for nothing.
+    /// Tasks that wait for nothing.
     Alone(TaskId),
 }
 
@@ -98,7 +98,7 @@ impl Lane {
     fn class(&self) -> Option<TaskClass> {
         match self {
             Self::Cell(_) | Self::Service(..) | Self::Alone(_) => Some(TaskClass::Inside),
-            Self::Place(_) => Some(TaskClass::Sandbox),
+            Self::Sandbox(_) => Some(TaskClass::Sandbox),
             Self::Node | Self::Check(..) => None,
         }
     }
@@ -186,7 +186,7 @@ fn lane_of(task: &Task) -> Lane {
                 _ => Lane::Cell(cell.cell_id),
             }
         }
-        (_, _, Some(allocation)) => Lane::Place(allocation),
+        (_, _, Some(allocation)) => Lane::Sandbox(allocation),
         (_, _, None) => Lane::Node,
     }
 }
@@ -195,8 +195,8 @@ impl Job {
     pub(crate) fn lane(&self) -> Lane {
         match self {
             Self::Task(task) => lane_of(task),
-            Self::StaleCopy(StaleCopy::Place(place), _) => Lane::Place(place.allocation_id),
-            Self::StaleCopy(StaleCopy::Cell { cell, .. }, _) => Lane::Place(cell.allocation_id),
+            Self::StaleCopy(StaleCopy::Sandbox(place), _) => Lane::Sandbox(place.allocation_id),
+            Self::StaleCopy(StaleCopy::Cell { cell, .. }, _) => Lane::Sandbox(cell.allocation_id),
         }
     }
 
@@ -346,7 +346,7 @@ mod tests {
     use muster_ids::{CellId, Env, ProjectId};
     use muster_wire::cell::CellOrder;
     use muster_wire::task::{
-        CellAct, Details, FilesOrder, Place, ServiceAction, ServiceOrder, Task, TaskKind,
+        CellAct, Details, FilesOrder, SandboxRef, ServiceAction, ServiceOrder, Task, TaskKind,
     };
 
     use super::{
@@ -356,7 +356,7 @@ mod tests {
 
     fn task(env: &Env, lane: Lane) -> Job {
         let allocation_id = match lane {
-            Lane::Place(id) => Some(id),
+            Lane::Sandbox(id) => Some(id),
             _ => None,
         };
         Job::Task(Box::new(Task {
@@ -374,7 +374,7 @@ mod tests {
     #[test]
     fn one_of_each_allocation_runs_at_a_time_and_the_next_when_it_was_told() {
         let env = Env::for_tests(1);
-        let (a, b) = (Lane::Place(env.id()), Lane::Place(env.id()));
+        let (a, b) = (Lane::Sandbox(env.id()), Lane::Sandbox(env.id()));
         let mut lanes = Lanes::new(usize::MAX);
         for lane in [&a, &a, &b, &Lane::Node] {
             assert!(lanes.add(task(&env, lane.clone())));
@@ -396,7 +396,7 @@ mod tests {
     }
 
     fn check(env: &Env, owner: CheckOwner) -> Job {
-        let Job::Task(mut task) = task(env, Lane::Place(owner.allocation)) else { unreachable!() };
+        let Job::Task(mut task) = task(env, Lane::Sandbox(owner.allocation)) else { unreachable!() };
         task.kind = TaskKind::CellProbe;
         task.details.project_id = owner.project;
         Job::Task(task)
@@ -518,12 +518,12 @@ mod tests {
     fn a_stale_copy_waits_for_running_tasks_and_not_for_unreported_ones() {
         let env = Env::for_tests(1);
         let allocation_id = env.id();
-        let a = Lane::Place(allocation_id);
+        let a = Lane::Sandbox(allocation_id);
         let mut lanes = Lanes::new(usize::MAX);
         lanes.add(task(&env, a.clone()));
         let Some(Job::Task(first)) = lanes.begin().pop() else { unreachable!() };
         let (gone, _) = tokio::sync::oneshot::channel();
-        lanes.add(Job::StaleCopy(StaleCopy::Place(Place { allocation_id, incarnation: 1 }), gone));
+        lanes.add(Job::StaleCopy(StaleCopy::Sandbox(SandboxRef { allocation_id, incarnation: 1 }), gone));
         assert!(lanes.begin().is_empty());
         lanes.end(a, Some(first.id));
         assert_eq!(lanes.begin().len(), 1);
@@ -552,7 +552,7 @@ mod tests {
         let env = Env::for_tests(1);
         let (cell_id, allocation_id) = (env.id(), env.id());
         let of = |act: CellAct| {
-            let Job::Task(mut task) = task(&env, Lane::Place(allocation_id)) else { unreachable!() };
+            let Job::Task(mut task) = task(&env, Lane::Sandbox(allocation_id)) else { unreachable!() };
             task.kind = act.kind();
             task.details.cell = Some(CellOrder {
                 cell_id,
@@ -590,7 +590,7 @@ mod tests {
 
     /// Starts a service of a cell.
     fn service_start(env: &Env, project: ProjectId, cell_id: CellId, name: &str) -> Job {
-        let Job::Task(mut task) = task(env, Lane::Place(env.id())) else { unreachable!() };
+        let Job::Task(mut task) = task(env, Lane::Sandbox(env.id())) else { unreachable!() };
         let order = ServiceOrder { name: name.into(), action: ServiceAction::Start };
         task.kind = TaskKind::CellService;
         task.details.project_id = Some(project);
@@ -625,7 +625,7 @@ mod tests {
         assert!(lanes.begin().is_empty());
         // Another project's cell starts at once, and the end of a cell waits for no service.
         assert!(lanes.add(service_start(&env, modest, env.id(), "web")));
-        assert!(lanes.add(task(&env, Lane::Place(env.id()))));
+        assert!(lanes.add(task(&env, Lane::Sandbox(env.id()))));
         assert_eq!(lanes.begin().len(), 2);
         lanes.end(begun[0].lane(), None);
         assert_eq!(lanes.begin().len(), 1, "the next one begins when one has ended");

@@ -19,7 +19,7 @@ use crate::link::CallError;
 use crate::machine::Machine;
 use crate::outbox::Outbox;
 use crate::provide::{Store, Verdicts};
-use crate::self_fencing::Heard;
+use crate::self_fencing::LastContact;
 use crate::stream::Streams;
 use crate::trust;
 
@@ -80,7 +80,7 @@ pub(crate) struct Running {
     /// End of the period in which only tasks are requested, after the desired state exceeded the response limit.
     pub(crate) tasks_only_until: Mutex<Option<tokio::time::Instant>>,
     /// Last response of the server, including those to an earlier agent process.
-    pub(crate) heard: Mutex<Heard>,
+    pub(crate) heard: Mutex<LastContact>,
     /// Paths that no message for tenants may contain.
     pub(crate) host_paths: HostPaths,
     /// Digest of the hardware last reported to the server.
@@ -98,7 +98,7 @@ impl Running {
         let Agent { folder, identity, machine, driver, env, cut, phase } = agent;
         let config = trust::joined(&identity, &env)?;
         driver.leave(false);
-        let heard = Heard::remembered(&folder);
+        let heard = LastContact::remembered(&folder);
         let folders = driver.folders();
         let host_paths = HostPaths::new(folders.iter().map(PathBuf::as_path).chain([folder.path()]));
         Ok(Self {

@@ -4,7 +4,7 @@ use std::convert::Infallible;
 use std::time::Duration;
 
 use muster_ids::TaskId;
-use muster_wire::cell::Wanted;
+use muster_wire::cell::DesiredState;
 use muster_wire::inventory::Inventory;
 use muster_wire::task::{Ending, Findings, Report, Task, TaskKind};
 use muster_wire::wire::{Hello, Poll, Welcome};
@@ -31,7 +31,7 @@ pub(crate) async fn polling(node: &Running) -> Result<Infallible, AgentError> {
     let mut link = Link::new(&node.dial);
     let mut backoff = Backoff::new(&node.env);
     loop {
-        let Some(welcome) = take_up(node, &mut link).await? else {
+        let Some(welcome) = start_session(node, &mut link).await? else {
             backoff.pause().await;
             continue;
         };
@@ -51,13 +51,13 @@ pub(crate) async fn polling(node: &Running) -> Result<Infallible, AgentError> {
 }
 
 /// Sends hellos until no stale copy is left; `None` on failure.
-async fn take_up(node: &Running, link: &mut Link) -> Result<Option<Welcome>, AgentError> {
+async fn start_session(node: &Running, link: &mut Link) -> Result<Option<Welcome>, AgentError> {
     let inventory = Inventory { boot_id: node.driver.boot_id(), ..node.machine.look().await };
     let digest = inventory.hardware_digest();
     let mut hello = Hello {
         agent_version: env!("CARGO_PKG_VERSION").to_owned(),
         inventory,
-        places: node.driver.places()?,
+        sandboxes: node.driver.sandboxes()?,
         cells: node.driver.cells()?,
         address: node.driver.address(),
         shared_files: node.driver.shared_files(),
@@ -81,13 +81,13 @@ async fn take_up(node: &Running, link: &mut Link) -> Result<Option<Welcome>, Age
         let cells = welcome.stale_cells.into_iter().map(|cell| StaleCopy::Cell { cell, keep_state: false });
         if !destroy_stale_copies(
             node,
-            cells.chain(welcome.stale_allocations.into_iter().map(StaleCopy::Place)),
+            cells.chain(welcome.stale_allocations.into_iter().map(StaleCopy::Sandbox)),
         )
         .await
         {
             return Ok(None);
         }
-        (hello.places, hello.cells) = (node.driver.places()?, node.driver.cells()?);
+        (hello.sandboxes, hello.cells) = (node.driver.sandboxes()?, node.driver.cells()?);
     }
 }
 
@@ -112,7 +112,7 @@ async fn destroy_stale_copies(node: &Running, stale_allocations: impl Iterator<I
 struct Handed {
     tasks: Vec<serde_json::Value>,
     #[serde(default)]
-    wanted: Option<Wanted>,
+    desired: Option<DesiredState>,
 }
 
 /// Fields of a task that every version has.
@@ -147,9 +147,9 @@ fn receive(node: &Running, task: serde_json::Value) {
 
 /// Reconciles the node with its desired state beside its sandboxes. A failure is retried with the next response, after a
 /// delay because the server sends it again at once.
-async fn follow(node: &Running, wanted: Wanted, so_far: i64) -> i64 {
-    let revision = wanted.revision;
-    match node.driver.clone().follow(wanted).await {
+async fn reconcile(node: &Running, desired: DesiredState, so_far: i64) -> i64 {
+    let revision = desired.revision;
+    match node.driver.clone().reconcile(desired).await {
         Ok(reached) => reached,
         Err(error) => {
             tracing::error!(revision, %error, "the desired state of the node could not be reached; retrying");
@@ -161,24 +161,24 @@ async fn follow(node: &Running, wanted: Wanted, so_far: i64) -> i64 {
 
 /// Pages of the desired state received so far.
 #[derive(Default)]
-struct Pages(Option<Wanted>);
+struct Pages(Option<DesiredState>);
 
 impl Pages {
     /// Adds a page, and returns the desired state once it is complete. Without a page it starts over.
-    fn add(&mut self, page: Option<Wanted>) -> Option<Wanted> {
+    fn add(&mut self, page: Option<DesiredState>) -> Option<DesiredState> {
         let so_far = self.0.take();
         let page = page?;
-        let wanted = match so_far {
+        let desired = match so_far {
             Some(mut so_far) => {
                 so_far.add_page(page);
                 so_far
             }
             None => page,
         };
-        if wanted.next.is_none() {
-            return Some(wanted);
+        if desired.next.is_none() {
+            return Some(desired);
         }
-        self.0 = Some(wanted);
+        self.0 = Some(desired);
         None
     }
 
@@ -208,7 +208,7 @@ async fn ask_for_work(
         session: welcome.session,
         wait_seconds,
         revision: 0,
-        wanted_after: None,
+        desired_after: None,
         observed: false,
         tasks_only: false,
     };
@@ -223,14 +223,14 @@ async fn ask_for_work(
             () = node.session_over(welcome.session) => return Ok(()),
         };
         match unless_retired(answer)? {
-            Ok(Handed { tasks, wanted }) => {
+            Ok(Handed { tasks, desired }) => {
                 crate::self_fencing::heard(node);
                 backoff.reset();
                 tasks.into_iter().for_each(|task| receive(node, task));
-                if let Some(wanted) = pages.add(wanted) {
-                    poll.revision = follow(node, wanted, poll.revision).await;
+                if let Some(desired) = pages.add(desired) {
+                    poll.revision = reconcile(node, desired, poll.revision).await;
                 }
-                poll.wanted_after = pages.next();
+                poll.desired_after = pages.next();
             }
             Err(CallError::Refused { status: 409, detail, .. }) => {
                 tracing::warn!(detail, "the session is over; sending hello again");

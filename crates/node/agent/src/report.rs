@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use muster_ids::TaskId;
 use muster_wire::task::Report;
-use muster_wire::wire::{Heard, Reports};
+use muster_wire::wire::{Reports, ReportsAccepted};
 
 use crate::AgentError;
 use crate::backoff::Backoff;
@@ -24,7 +24,8 @@ pub(crate) async fn reporting(node: &Running) -> Result<Infallible, AgentError> 
         let reports = node.outbox.wait(most).await;
         let session = node.session().await;
         let question = Reports { session, reports };
-        let answer = unless_retired(link.call::<_, Heard>(paths::REPORT, &question, PATIENCE).await)?;
+        let answer =
+            unless_retired(link.call::<_, ReportsAccepted>(paths::REPORT, &question, PATIENCE).await)?;
         match answer {
             Ok(heard) => {
                 backoff.reset();

@@ -12,7 +12,7 @@
 use std::convert::Infallible;
 use std::time::Duration;
 
-use muster_wire::cell::CellPlace;
+use muster_wire::cell::CellRef;
 use rustix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
 use tokio::sync::oneshot;
@@ -30,7 +30,7 @@ const BOOT: &str = "/proc/sys/kernel/random/boot_id";
 
 /// Time of the last contact to the platform, on the boot-time clock, which includes suspend.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Heard {
+pub(crate) struct LastContact {
     at: Duration,
     /// Poll duration at that time.
     poll: Duration,
@@ -40,10 +40,10 @@ pub(crate) struct Heard {
 #[derive(Debug, Serialize, Deserialize)]
 struct Kept {
     boot: String,
-    heard: Heard,
+    heard: LastContact,
 }
 
-impl Heard {
+impl LastContact {
     /// Returns the last contact recorded in the folder, or now if there is none.
     pub(crate) fn remembered(folder: &Folder) -> Self {
         // The file is written atomically, and a power cut leaves only a file of an earlier boot.
@@ -68,9 +68,9 @@ impl Heard {
     }
 }
 
-fn since(kept: Option<Kept>, boot: &str, now: Duration) -> Heard {
+fn since(kept: Option<Kept>, boot: &str, now: Duration) -> LastContact {
     let same = kept.filter(|kept| kept.boot == boot && kept.heard.at <= now);
-    same.map_or(Heard { at: now, poll: Duration::from_secs(10) }, |kept| kept.heard)
+    same.map_or(LastContact { at: now, poll: Duration::from_secs(10) }, |kept| kept.heard)
 }
 
 pub(crate) fn boot() -> String {
@@ -83,14 +83,14 @@ fn uptime() -> Duration {
 
 /// Records a response of the server.
 pub(crate) fn heard(node: &Running) {
-    let now = Heard { at: uptime(), poll: node.poll_length() };
+    let now = LastContact { at: uptime(), poll: node.poll_length() };
     *node.heard.lock() = now;
 }
 
 /// Checks for as long as the agent runs.
 pub(crate) async fn watching(node: &Running) -> Infallible {
     let mut kept = None;
-    let mut ending: Vec<(CellPlace, oneshot::Receiver<bool>)> = Vec::new();
+    let mut ending: Vec<(CellRef, oneshot::Receiver<bool>)> = Vec::new();
     loop {
         let heard = *node.heard.lock();
         if kept != Some(heard) {
@@ -114,7 +114,7 @@ pub(crate) async fn watching(node: &Running) -> Infallible {
 }
 
 /// Returns the cells past their limit, and the time since the last contact.
-fn too_long(node: &Running) -> Vec<(CellPlace, Duration)> {
+fn too_long(node: &Running) -> Vec<(CellRef, Duration)> {
     let heard = *node.heard.lock();
     let silent = uptime().saturating_sub(heard.at);
     if silent < LEAST {
@@ -135,12 +135,12 @@ fn too_long(node: &Running) -> Vec<(CellPlace, Duration)> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Duration, Folder, Heard, Kept, since};
+    use super::{Duration, Folder, Kept, LastContact, since};
 
     #[test]
     fn what_was_heard_counts_until_the_machine_starts_anew() {
         let (then, now) = (Duration::from_secs(40), Duration::from_secs(100));
-        let heard = Heard { at: then, poll: Duration::from_secs(1) };
+        let heard = LastContact { at: then, poll: Duration::from_secs(1) };
         let kept = || Some(Kept { boot: "one".to_owned(), heard });
         assert_eq!(since(kept(), "one", now), heard);
         assert_eq!(since(kept(), "two", now).at, now);
@@ -152,8 +152,8 @@ mod tests {
     fn what_was_heard_is_found_by_the_next_agent() {
         let parent = tempfile::tempdir().unwrap();
         let folder = Folder::new(parent.path());
-        let first = Heard::remembered(&folder);
+        let first = LastContact::remembered(&folder);
         first.keep(&folder);
-        assert_eq!(Heard::remembered(&folder), first);
+        assert_eq!(LastContact::remembered(&folder), first);
     }
 }

@@ -6,11 +6,11 @@ use futures::StreamExt as _;
 use futures::stream::FuturesUnordered;
 use jiff::Timestamp;
 use muster_wire::cell::CellOrder;
-use muster_wire::task::{Details, Ending, Findings, Place, Refusal, Report, Task, TaskKind};
+use muster_wire::task::{Details, Ending, Findings, Refusal, Report, SandboxRef, Task, TaskKind};
 
 use crate::AgentError;
 use crate::driver::{Order, Outcome, Undone};
-use crate::fence::{Barred, Thing};
+use crate::fence::{Barred, FencedSubject};
 use crate::lanes::{Job, Lane, StaleCopy};
 use crate::node::Running;
 use crate::provide::{Given, provide};
@@ -70,7 +70,7 @@ async fn perform(node: &Running, job: Job) -> (Lane, Option<Report>) {
 
 async fn destroy_stale_copy(node: &Running, stale_copy: &StaleCopy) -> Result<(), String> {
     let (kind, place, details) = match stale_copy {
-        StaleCopy::Place(place) => (TaskKind::Destroy, place.clone(), Details::default()),
+        StaleCopy::Sandbox(place) => (TaskKind::Destroy, place.clone(), Details::default()),
         StaleCopy::Cell { cell, keep_state } => {
             let order = CellOrder {
                 cell_id: cell.cell_id,
@@ -82,13 +82,15 @@ async fn destroy_stale_copy(node: &Running, stale_copy: &StaleCopy) -> Result<()
                 pull: None,
             };
             // Only the id of its allocation is known here, and a stale copy must not raise the allocation's fence.
-            let place = Place { allocation_id: cell.allocation_id, incarnation: 0 };
+            let place = SandboxRef { allocation_id: cell.allocation_id, incarnation: 0 };
             (TaskKind::CellDestroy, place, Details { cell: Some(order), ..Details::default() })
         }
     };
     let (until, given) = (Timestamp::MAX, Ok(Given::default()));
     let order = Order { kind, place: Some(place), details, task: None, until, given };
-    match admit(node, &order, matches!(stale_copy, StaleCopy::Place(_))).map_err(|error| error.to_string())? {
+    match admit(node, &order, matches!(stale_copy, StaleCopy::Sandbox(_)))
+        .map_err(|error| error.to_string())?
+    {
         // The copy known to the server is already removed; the existing one is newer.
         Err(Barred::Stale(_)) => return Ok(()),
         Err(Barred::Occupied(why)) => return Err(why),
@@ -107,14 +109,14 @@ fn admit(node: &Running, order: &Order, of_place: bool) -> Result<Result<(), Bar
     let cell_there = cell.map(|cell| node.driver.cell_incarnation(cell.cell_id)).transpose()?.flatten();
     let mut fences = node.fences.lock();
     if of_place {
-        let thing = Thing { id: &place.allocation_id, incarnation: place.incarnation };
+        let thing = FencedSubject { id: &place.allocation_id, incarnation: place.incarnation };
         if let Err(barred) = fences.admit(order.kind.of_place(), thing, there, now)? {
             return Ok(Err(barred));
         }
     }
     match cell {
         Some(cell) => {
-            let thing = Thing { id: &cell.cell_id, incarnation: cell.incarnation };
+            let thing = FencedSubject { id: &cell.cell_id, incarnation: cell.incarnation };
             fences.admit(order.kind, thing, cell_there, now)
         }
         None => Ok(Ok(())),
@@ -130,7 +132,7 @@ async fn outcome(node: &Running, task: &Task) -> Outcome {
     let incarnation = task.incarnation;
     let mut order = Order {
         kind: task.kind,
-        place: task.allocation_id.map(|allocation_id| Place { allocation_id, incarnation }),
+        place: task.allocation_id.map(|allocation_id| SandboxRef { allocation_id, incarnation }),
         details: task.details.clone(),
         task: Some(task.id),
         until: task.expires_at,

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use muster_ids::{AllocationId, CellId};
-use muster_wire::cell::{CellPlace, Root};
+use muster_wire::cell::{CellRef, Root};
 use parking_lot::Mutex;
 
 use crate::cgroup::{GroupFindings, Layout, Limits};
@@ -146,10 +146,10 @@ impl Cells {
     }
 
     /// Lists every cell with a record or a trace.
-    pub fn list(&self) -> CellResult<Vec<CellPlace>> {
+    pub fn list(&self) -> CellResult<Vec<CellRef>> {
         let mut places = Vec::new();
         for cell_id in record::known(&self.settings.folder)? {
-            places.extend(self.trace(cell_id)?.map(|trace| CellPlace {
+            places.extend(self.trace(cell_id)?.map(|trace| CellRef {
                 allocation_id: trace.allocation_id,
                 cell_id,
                 incarnation: trace.incarnation,
@@ -168,7 +168,7 @@ impl Cells {
     }
 
     /// Returns the cells with a partition limit, and the limit in seconds.
-    pub fn stop_self_fenced(&self) -> CellResult<Vec<(CellPlace, u32)>> {
+    pub fn stop_self_fenced(&self) -> CellResult<Vec<(CellRef, u32)>> {
         let mut cells = Vec::new();
         for place in self.list()? {
             let record = self.record(place.cell_id);

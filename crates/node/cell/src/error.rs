@@ -30,7 +30,7 @@ pub enum CellError {
     /// The operating system returned an error.
     #[error("could not {doing}: {source}")]
     System {
-        /// What was tried.
+        /// Failed action.
         doing: String,
         /// Error from the kernel.
         source: std::io::Error,
@@ -38,7 +38,7 @@ pub enum CellError {
     /// A required program failed.
     #[error("could not {doing}: {said}")]
     Tool {
-        /// What was tried.
+        /// Failed action.
         doing: String,
         /// Its output, truncated.
         said: String,

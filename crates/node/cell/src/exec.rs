@@ -184,7 +184,7 @@ fn refusal(obstacle: &Unstartable) -> std::process::Command {
     command
 }
 
-/// What is known of a command that runs by itself.
+/// Status of a detached command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CommandFindings {
     /// State.

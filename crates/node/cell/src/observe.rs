@@ -1,7 +1,7 @@
 //! Status of all cells at once, cheap enough to poll twice a second.
 
 use muster_ids::CellId;
-use muster_wire::cell::{CellPlace, ServiceFindings};
+use muster_wire::cell::{CellRef, ServiceFindings};
 
 use crate::cells::Cells;
 use crate::error::{CellError, CellResult};
@@ -12,7 +12,7 @@ use crate::record::{self, Phase};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CellStatus {
     /// Cell and incarnation.
-    pub cell: CellPlace,
+    pub cell: CellRef,
     /// Whether its first process is running. Nothing in its PID namespace outlives that process.
     pub alive: bool,
     /// Services; empty if the cell is dead.
@@ -39,7 +39,7 @@ impl Cells {
             let rebooted = record.init.as_ref().is_some_and(|init| init.boot != process::boot());
             let services = if alive { self.service_findings(&record)? } else { Vec::new() };
             let cell =
-                CellPlace { allocation_id: record.allocation_id, cell_id, incarnation: record.incarnation };
+                CellRef { allocation_id: record.allocation_id, cell_id, incarnation: record.incarnation };
             let message = (!alive && rebooted).then(|| "its node was rebooted".to_owned());
             found.push(CellStatus { cell, alive, services, message });
         }
@@ -51,7 +51,7 @@ impl Cells {
         let Some(trace) = self.trace(cell_id)? else { return Ok(None) };
         let group = format!("{}/{cell_id}", self.group(trace.allocation_id));
         Ok(Some(CellStatus {
-            cell: CellPlace { allocation_id: trace.allocation_id, cell_id, incarnation: trace.incarnation },
+            cell: CellRef { allocation_id: trace.allocation_id, cell_id, incarnation: trace.incarnation },
             alive: !self.layout.processes(&group).is_empty(),
             services: Vec::new(),
             message: Some("its record on the node cannot be read".to_owned()),

@@ -79,7 +79,7 @@ impl Removal {
         let mut unlinked = rustix::fs::unlinkat(above, name, AtFlags::empty());
         if matches!(unlinked, Err(Errno::ISDIR | Errno::PERM)) {
             unlinked = match rustix::fs::unlinkat(above, name, AtFlags::REMOVEDIR) {
-                // What is no directory cannot be removed, as the first attempt said.
+                // An entry that is no directory cannot be removed: return the first attempt's error.
                 Err(Errno::NOTDIR) => unlinked,
                 removed => removed,
             };

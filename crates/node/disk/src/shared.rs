@@ -37,7 +37,7 @@ const MARK: &str = ".muster.json";
 const MARK_BYTES: u64 = 4096;
 /// An identity is never longer.
 const ID_BYTES: usize = 64;
-/// What a share is called while it is being removed: nobody mounts it any more.
+/// Name of a share during its removal, under which it is never mounted.
 const GOING: &str = ".going-";
 /// Names are listed up to this number, more than a platform has networks: another node can make any number of them.
 const MOST_LISTED: usize = 10_000;

@@ -31,7 +31,7 @@ pub enum Error {
     Document {
         /// Digest of the document.
         document: Digest,
-        /// What is wrong.
+        /// The fault.
         why: String,
     },
     /// A layer contains a member that cannot be unpacked safely.
@@ -91,7 +91,7 @@ pub enum Error {
     Record {
         /// Path of the record.
         path: PathBuf,
-        /// What is wrong.
+        /// The fault.
         why: String,
     },
 }

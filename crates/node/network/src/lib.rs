@@ -34,4 +34,4 @@ pub use error::NetworkError;
 pub use fabric::Fabric;
 pub use look::Look;
 pub use settings::{POINTS, Reach, Settings};
-pub use survey::{Found, Owner, Thing, Where};
+pub use survey::{Found, NetworkResource, Owner, Where};

@@ -18,7 +18,7 @@ const BORN: [&str; 10] =
 
 /// Kind of a found resource.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Thing {
+pub enum NetworkResource {
     /// A network namespace, by its file.
     Namespace,
     /// A link.
@@ -61,7 +61,7 @@ pub enum Owner {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Found {
     /// Kind.
-    pub thing: Thing,
+    pub thing: NetworkResource,
     /// Location.
     pub at: Where,
     /// Name at that location.
@@ -75,13 +75,13 @@ pub struct Found {
 impl fmt::Display for Found {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let thing = match self.thing {
-            Thing::Namespace => "namespace",
-            Thing::Link => "link",
-            Thing::Entry => "forwarding entry",
-            Thing::Rule => "rule",
-            Thing::Socket => "socket",
-            Thing::Record => "record",
-            Thing::Setting => "setting",
+            NetworkResource::Namespace => "namespace",
+            NetworkResource::Link => "link",
+            NetworkResource::Entry => "forwarding entry",
+            NetworkResource::Rule => "rule",
+            NetworkResource::Socket => "socket",
+            NetworkResource::Record => "record",
+            NetworkResource::Setting => "setting",
         };
         write!(f, "{thing} {}", self.name)?;
         match self.at {
@@ -103,7 +103,7 @@ impl Fabric {
         if self.book.forwarding()?.is_some() {
             let recorded = networks.iter().any(|network| network.uplink.is_some());
             found.push(Found {
-                thing: Thing::Setting,
+                thing: NetworkResource::Setting,
                 at: Where::Node,
                 name: "net.ipv4.ip_forward".to_owned(),
                 owner: Some(Owner::Node),
@@ -114,7 +114,7 @@ impl Fabric {
             let owner = book.network(vni).map(|network| Owner::Network(network.network_id));
             let name = self.router_path(vni).display().to_string();
             found.push(Found {
-                thing: Thing::Namespace,
+                thing: NetworkResource::Namespace,
                 at: Where::Node,
                 name,
                 owner,
@@ -158,7 +158,7 @@ impl Written<'_> {
 
     fn records(&self) -> Vec<Found> {
         let found = |name: String, owner| Found {
-            thing: Thing::Record,
+            thing: NetworkResource::Record,
             at: Where::Node,
             name,
             owner: Some(owner),
@@ -176,7 +176,7 @@ impl Written<'_> {
         for name in inside.names()?.into_iter().filter(|name| name.starts_with(&uplink_prefix(self.key))) {
             let network = self.networks.iter().find(|network| uplink_end(self.key, network.vni) == name);
             found.push(Found {
-                thing: Thing::Link,
+                thing: NetworkResource::Link,
                 at: Where::Node,
                 name,
                 owner: network.map(|network| Owner::Network(network.network_id)),
@@ -189,7 +189,7 @@ impl Written<'_> {
         }
         if inside.listening(Protocol::Udp)?.contains(&VXLAN_PORT) {
             found.push(Found {
-                thing: Thing::Socket,
+                thing: NetworkResource::Socket,
                 at: Where::Node,
                 name: format!("udp {VXLAN_PORT}"),
                 owner: Some(Owner::Node),
@@ -239,7 +239,7 @@ impl Written<'_> {
             None => network.filter(|_| ours).map(|network| Owner::Network(network.network_id)),
         };
         Found {
-            thing: Thing::Link,
+            thing: NetworkResource::Link,
             at: Where::Router(vni),
             name: link.ifname.clone(),
             owner,
@@ -283,14 +283,14 @@ impl Written<'_> {
                 (network.map(|network| Owner::Network(network.network_id)), flood)
             }
         };
-        Some(Found { thing: Thing::Entry, at: Where::Router(vni), name, owner, recorded })
+        Some(Found { thing: NetworkResource::Entry, at: Where::Router(vni), name, owner, recorded })
     }
 
     /// Returns a table, and every owner named by a comment in it.
     fn rules(&self, at: Where, family: &str, table: &str, text: &str, owner: Option<Owner>) -> Vec<Found> {
         let name = format!("in table {family} {table}");
         let found = |owner: Option<Owner>, recorded| Found {
-            thing: Thing::Rule,
+            thing: NetworkResource::Rule,
             at,
             name: name.clone(),
             owner,

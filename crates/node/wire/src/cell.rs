@@ -117,7 +117,7 @@ pub struct ProjectPeople {
     /// Public keys, without options and comments. Each is sent once, however many cells it counts in.
     pub keys: Vec<String>,
     /// Users with access to all of these cells.
-    pub people: Vec<WantedPerson>,
+    pub people: Vec<DesiredUser>,
     /// The cells, by allocation.
     pub allocations: Vec<AllocationPeople>,
 }
@@ -128,12 +128,12 @@ pub struct AllocationPeople {
     /// The cells.
     pub cells: Vec<CellId>,
     /// Further users, and further keys of users of the project.
-    pub people: Vec<WantedPerson>,
+    pub people: Vec<DesiredUser>,
 }
 
 /// A user with access to a cell, on the wire.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct WantedPerson {
+pub struct DesiredUser {
     /// The name.
     pub name: String,
     /// The number, user and group alike.
@@ -155,7 +155,7 @@ pub struct Person {
 
 /// Desired state of a node beside its sandboxes. It is complete with its last page: anything not listed is removed.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct Wanted {
+pub struct DesiredState {
     /// Revision, raised with each change. That of the first page is the one that is reached with the last.
     pub revision: i64,
     /// Networks of its cells.
@@ -168,7 +168,7 @@ pub struct Wanted {
     pub next: Option<String>,
 }
 
-impl Wanted {
+impl DesiredState {
     /// Adds the next page.
     pub fn add_page(&mut self, page: Self) {
         self.networks.extend(page.networks);
@@ -200,7 +200,7 @@ impl Wanted {
 
 /// A cell found by an agent.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ToSchema)]
-pub struct CellPlace {
+pub struct CellRef {
     /// Its allocation.
     pub allocation_id: AllocationId,
     /// Which.

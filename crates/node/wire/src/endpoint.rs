@@ -8,8 +8,8 @@ use utoipa::openapi::schema::Schema;
 
 use crate::stream::Control;
 use crate::wire::{
-    Changed, Heard, Hello, Join, Joined, Noted, Observations, Observed, Poll, Renew, Renewed, Reports,
-    SecretAsk, SecretTold, Welcome, Work,
+    Changed, Hello, Join, Joined, Noted, Observations, Observed, Poll, Renew, Renewed, Reports,
+    ReportsAccepted, SecretAsk, SecretValue, Welcome, Work,
 };
 
 /// Named schemas collected for the document.
@@ -99,7 +99,7 @@ pub const ENDPOINTS: &[Endpoint] = &[
         summary: "Report the results of tasks",
         certificate: true,
         body: shape::<Reports>(),
-        answer: shape::<Heard>(),
+        answer: shape::<ReportsAccepted>(),
     },
     Endpoint {
         id: "inventory",
@@ -123,7 +123,7 @@ pub const ENDPOINTS: &[Endpoint] = &[
         summary: "Get a secret for a cell that is being created here",
         certificate: true,
         body: shape::<SecretAsk>(),
-        answer: shape::<SecretTold>(),
+        answer: shape::<SecretValue>(),
     },
 ];
 

@@ -128,7 +128,7 @@ pub struct Details {
     /// Orphans to remove.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     #[schema(required = false)]
-    pub things: Vec<Thing>,
+    pub resources: Vec<NodeResource>,
     /// Action in the cell.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     #[schema(required = false)]
@@ -327,7 +327,7 @@ pub enum Ending {
 
 /// A sandbox found by an agent.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ToSchema)]
-pub struct Place {
+pub struct SandboxRef {
     /// Its allocation.
     pub allocation_id: AllocationId,
     /// Which incarnation.
@@ -336,9 +336,9 @@ pub struct Place {
 
 /// A platform resource that an agent found on its node, known to it or not.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ToSchema)]
-pub struct Thing {
+pub struct NodeResource {
     /// Kind.
-    pub kind: ThingKind,
+    pub kind: NodeResourceKind,
     /// Name on the node.
     pub name: String,
     /// Its allocation, if the name contains it.
@@ -358,7 +358,7 @@ pub struct Thing {
 /// Kind of a resource on a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum ThingKind {
+pub enum NodeResourceKind {
     /// A running cell, or the runtime's record of one.
     Cell,
     /// A process.
@@ -410,7 +410,7 @@ pub struct Findings {
     /// Every sandbox on the node, for a survey.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     #[schema(required = false)]
-    pub places: Vec<Place>,
+    pub sandboxes: Vec<SandboxRef>,
     /// Checks that were made, and where.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     #[schema(required = false)]
@@ -430,7 +430,7 @@ pub struct Findings {
     /// All platform resources on the node, for a survey.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     #[schema(required = false)]
-    pub things: Vec<Thing>,
+    pub resources: Vec<NodeResource>,
     /// Result of the command or check.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     #[schema(required = false)]

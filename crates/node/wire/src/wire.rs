@@ -4,9 +4,9 @@ use muster_ids::{CellId, NodeId, TaskId};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::cell::{CellPlace, ServiceFindings, Wanted};
+use crate::cell::{CellRef, DesiredState, ServiceFindings};
 use crate::inventory::Inventory;
-use crate::task::{Place, Report, Task};
+use crate::task::{Report, SandboxRef, Task};
 
 /// Request of a machine to join. The only request without a client certificate. If the response is lost, the agent retries
 /// with the same token and key, and the server answers with the same node and a new certificate until the token expires.
@@ -75,11 +75,11 @@ pub struct Hello {
     pub inventory: Inventory,
     /// Every sandbox on the machine.
     #[schema(max_items = 10000)]
-    pub places: Vec<Place>,
+    pub sandboxes: Vec<SandboxRef>,
     /// Every cell on the machine.
     #[serde(default)]
     #[schema(required = false, max_items = 10000)]
-    pub cells: Vec<CellPlace>,
+    pub cells: Vec<CellRef>,
     /// Address at which other nodes reach this one.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     #[schema(required = false, nullable = false, max_length = 45)]
@@ -97,11 +97,11 @@ pub struct Welcome {
     pub session: i64,
     /// Stale copies of sandboxes. The agent destroys them first and sends another hello. The server hands out no task until
     /// a hello lists none.
-    pub stale_allocations: Vec<Place>,
+    pub stale_allocations: Vec<SandboxRef>,
     /// Stale copies of cells, in sandboxes that are current. Handled likewise.
     #[serde(default)]
     #[schema(required = false)]
-    pub stale_cells: Vec<CellPlace>,
+    pub stale_cells: Vec<CellRef>,
     /// Heartbeat interval.
     pub heartbeat_seconds: u64,
 }
@@ -123,7 +123,7 @@ pub struct Poll {
     /// Page of the desired state to send, as named by the previous one; the first if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(required = false, max_length = 100)]
-    pub wanted_after: Option<String>,
+    pub desired_after: Option<String>,
     /// Whether every cell is as last reported, verified within the last few seconds.
     #[serde(default)]
     #[schema(required = false)]
@@ -142,7 +142,7 @@ pub struct Work {
     /// Desired state of the node beside its sandboxes, if newer than the agent's; a page of it where it is long.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     #[schema(required = false)]
-    pub wanted: Option<Wanted>,
+    pub desired: Option<DesiredState>,
 }
 
 /// Reports on tasks.
@@ -158,7 +158,7 @@ pub struct Reports {
 
 /// Response to reports.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
-pub struct Heard {
+pub struct ReportsAccepted {
     /// Tasks that expired or were superseded. Their reports were dropped.
     pub refused: Vec<TaskId>,
 }
@@ -179,7 +179,7 @@ pub struct Observations {
 #[serde(deny_unknown_fields)]
 pub struct CellObservation {
     /// Cell and incarnation.
-    pub cell: CellPlace,
+    pub cell: CellRef,
     /// Whether its first process is running. If not, none of the tenant's processes runs in this incarnation.
     pub alive: bool,
     /// Boot id of the machine at the observation.
@@ -244,13 +244,13 @@ pub enum SecretWhat {
 
 /// Response with a secret. Store it only where it is used.
 #[derive(Clone, Serialize, Deserialize, ToSchema)]
-pub struct SecretTold {
+pub struct SecretValue {
     /// Content, in base64.
     pub value: String,
 }
 
-impl std::fmt::Debug for SecretTold {
+impl std::fmt::Debug for SecretValue {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("SecretTold(…)")
+        f.write_str("SecretValue(…)")
     }
 }

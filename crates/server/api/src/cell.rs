@@ -24,7 +24,7 @@ pub enum CellState {
     /// Being destroyed.
     Destroying,
     /// Nothing of it is left; witnessed or attested.
-    Gone,
+    Destroyed,
     /// It was never created, and nothing of it is left.
     Failed,
 }

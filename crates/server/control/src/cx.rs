@@ -151,14 +151,14 @@ impl Cx {
     }
 
     /// Counts a streaming response; returns 429 when the actor or its tenant has too many open.
-    pub fn open(&self, kind: crate::limits::Open) -> Result<crate::limits::Opened> {
+    pub fn open(&self, kind: crate::limits::StreamKind) -> Result<crate::limits::StreamSlot> {
         self.limits().open(&self.actor_id(), &self.share(), kind).ok_or_else(|| {
             self.platform.metrics.rate_limited.inc();
             let detail = match kind {
-                crate::limits::Open::Events => "you or your tenant have too many open event streams",
-                crate::limits::Open::Download => "your tenant has too many open downloads",
-                crate::limits::Open::Upload => "you or your tenant have too many open uploads",
-                crate::limits::Open::LargeBody => "too many of your large requests are arriving",
+                crate::limits::StreamKind::Events => "you or your tenant have too many open event streams",
+                crate::limits::StreamKind::Download => "your tenant has too many open downloads",
+                crate::limits::StreamKind::Upload => "you or your tenant have too many open uploads",
+                crate::limits::StreamKind::LargeBody => "too many of your large requests are arriving",
             };
             Problem::new(Code::RateLimited, format!("{detail}; close one, or wait and repeat"))
         })

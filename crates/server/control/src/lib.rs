@@ -69,7 +69,9 @@ pub use authn::Authenticated;
 pub use bootstrap::{FirstStart, first_start};
 pub use commit::{Answer, Commit};
 pub use cx::{Cx, Expected};
-pub use limits::{AnswerSlot, InFlight, Limits, Open, Opened, RateDecision, Rates, Share, UnreadBytes};
+pub use limits::{
+    AnswerSlot, InFlight, Limits, RateDecision, Rates, Share, StreamKind, StreamSlot, UnreadBytes,
+};
 pub use metrics::{Metrics, RequestLabels, Word};
 pub use pipeline::{Command, Reply, execute, prepare_and_execute};
 pub use platform::{Keys, Options, Platform};

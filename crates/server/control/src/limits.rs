@@ -118,7 +118,7 @@ impl Default for Rates {
 
 /// Kind of a streaming request or response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Open {
+pub enum StreamKind {
     /// An event stream.
     Events,
     /// A download or an export.
@@ -238,12 +238,14 @@ impl Limits {
 
     /// Counts a streaming request or response until the returned guard is dropped; returns `None` when the actor or the
     /// tenant has too many.
-    pub fn open(&self, actor: &str, share: &Share, kind: Open) -> Option<Opened> {
+    pub fn open(&self, actor: &str, share: &Share, kind: StreamKind) -> Option<StreamSlot> {
         let (per_actor, per_tenant) = match kind {
-            Open::Events => (self.rates.streams_per_actor, self.rates.streams_per_tenant),
-            Open::Download => (self.rates.downloads_per_tenant, self.rates.downloads_per_tenant),
-            Open::Upload => (for_one_actor(self.rates.uploads_per_tenant), self.rates.uploads_per_tenant),
-            Open::LargeBody => match (self.most_bodies(share), share) {
+            StreamKind::Events => (self.rates.streams_per_actor, self.rates.streams_per_tenant),
+            StreamKind::Download => (self.rates.downloads_per_tenant, self.rates.downloads_per_tenant),
+            StreamKind::Upload => {
+                (for_one_actor(self.rates.uploads_per_tenant), self.rates.uploads_per_tenant)
+            }
+            StreamKind::LargeBody => match (self.most_bodies(share), share) {
                 (most, Share::Address(_) | Share::Node(_)) => (most, most),
                 (most, _) => (for_one_actor(most), most),
             },
@@ -257,7 +259,7 @@ impl Limits {
         for key in &keys {
             *open.entry(key.clone()).or_default() += 1;
         }
-        Some(Opened { counts: self.open.clone(), keys })
+        Some(StreamSlot { counts: self.open.clone(), keys })
     }
 
     /// Marks an in-flight request as waiting, until the returned guard is dropped. Waits that counted as work would starve
@@ -330,12 +332,12 @@ impl Drop for InFlight<'_> {
 
 /// A streaming request or response.
 #[derive(Debug)]
-pub struct Opened {
+pub struct StreamSlot {
     counts: Arc<Counts<String>>,
     keys: [String; 2],
 }
 
-impl Drop for Opened {
+impl Drop for StreamSlot {
     fn drop(&mut self) {
         for key in &self.keys {
             uncount(&self.counts, key);
@@ -413,14 +415,14 @@ mod tests {
     fn open_streams_are_counted_per_actor_and_per_tenant_until_they_end() {
         let limits = limits(Rates { streams_per_actor: 1, streams_per_tenant: 2, ..Rates::default() });
         let t = tenant();
-        let first = limits.open("a", &t, Open::Events).unwrap();
-        assert!(limits.open("a", &t, Open::Events).is_none());
-        let _second = limits.open("b", &t, Open::Events).unwrap();
-        assert!(limits.open("c", &t, Open::Events).is_none(), "the tenant's are used up");
-        assert!(limits.open("c", &t, Open::Download).is_some(), "downloads are counted apart");
-        assert!(limits.open("a", &t, Open::Download).is_some());
+        let first = limits.open("a", &t, StreamKind::Events).unwrap();
+        assert!(limits.open("a", &t, StreamKind::Events).is_none());
+        let _second = limits.open("b", &t, StreamKind::Events).unwrap();
+        assert!(limits.open("c", &t, StreamKind::Events).is_none(), "the tenant's are used up");
+        assert!(limits.open("c", &t, StreamKind::Download).is_some(), "downloads are counted apart");
+        assert!(limits.open("a", &t, StreamKind::Download).is_some());
         drop(first);
-        assert!(limits.open("c", &t, Open::Events).is_some());
+        assert!(limits.open("c", &t, StreamKind::Events).is_some());
     }
     #[test]
     fn bodies_of_one_caller_leave_some_slots_to_the_others_of_its_tenant() {
@@ -434,14 +436,14 @@ mod tests {
             std::iter::from_fn(|| limits.open(actor, share, kind)).collect::<Vec<_>>()
         };
         let (t, node) = (tenant(), Share::Node(muster_ids::Env::system().id()));
-        for kind in [Open::Upload, Open::LargeBody] {
+        for kind in [StreamKind::Upload, StreamKind::LargeBody] {
             let first = fill("a", &t, kind);
             assert_eq!((first.len(), fill("b", &t, kind).len()), (3, 1));
             assert_eq!(fill("a", &tenant(), kind).len(), 3, "another tenant has its own");
         }
         // Callers without a credential are one caller, and a node has few.
         let address = Share::of_address(Some("192.0.2.1".parse().unwrap()));
-        assert_eq!(fill("", &address, Open::LargeBody).len(), 2);
-        assert_eq!(fill("", &node, Open::LargeBody).len(), 3);
+        assert_eq!(fill("", &address, StreamKind::LargeBody).len(), 2);
+        assert_eq!(fill("", &node, StreamKind::LargeBody).len(), 3);
     }
 }

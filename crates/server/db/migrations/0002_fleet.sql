@@ -4,7 +4,7 @@
 CREATE TABLE witnesses (
     id UUID NOT NULL PRIMARY KEY,
     subject_id UUID NOT NULL,
-    transition TEXT NOT NULL CHECK (transition IN ('active', 'gone', 'wiped', 'retired', 'drained', 'removed', 'fenced', 'running', 'stopped')),
+    transition TEXT NOT NULL CHECK (transition IN ('active', 'destroyed', 'wiped', 'retired', 'drained', 'removed', 'fenced', 'running', 'stopped')),
     kind TEXT NOT NULL CHECK (kind IN ('witnessed', 'attested', 'lost')),
     incarnation BIGINT NOT NULL,
     operation_id UUID,

@@ -50,30 +50,30 @@ CREATE TABLE cells (
     people BOOLEAN NOT NULL,
     -- Its host number within the network's subnet, from 1.
     host BIGINT NOT NULL CHECK (host > 0),
-    state TEXT NOT NULL CHECK (state IN ('requested', 'provisioning', 'running', 'destroying', 'gone', 'failed')),
+    state TEXT NOT NULL CHECK (state IN ('requested', 'provisioning', 'running', 'destroying', 'destroyed', 'failed')),
     incarnation BIGINT NOT NULL CHECK (incarnation >= 0),
     reason TEXT,
     message TEXT,
     running_witness_id UUID,
     running_transition TEXT NOT NULL GENERATED ALWAYS AS ('active') STORED,
     running_kind TEXT NOT NULL GENERATED ALWAYS AS ('witnessed') STORED,
-    gone_witness_id UUID,
-    gone_transition TEXT NOT NULL GENERATED ALWAYS AS ('gone') STORED,
+    destroyed_witness_id UUID,
+    destroyed_transition TEXT NOT NULL GENERATED ALWAYS AS ('destroyed') STORED,
     operation_id UUID,
     created_at TIMESTAMPTZ NOT NULL,
     updated_at TIMESTAMPTZ NOT NULL,
     version BIGINT NOT NULL CHECK (version > 0),
     CHECK (state <> 'running' OR running_witness_id IS NOT NULL),
-    CHECK (state <> 'gone' OR gone_witness_id IS NOT NULL),
+    CHECK (state <> 'destroyed' OR destroyed_witness_id IS NOT NULL),
     FOREIGN KEY (running_witness_id, id, running_transition, running_kind) REFERENCES witnesses (id, subject_id, transition, kind),
-    FOREIGN KEY (gone_witness_id, id, gone_transition) REFERENCES witnesses (id, subject_id, transition)
+    FOREIGN KEY (destroyed_witness_id, id, destroyed_transition) REFERENCES witnesses (id, subject_id, transition)
 );
-CREATE UNIQUE INDEX cells_by_name ON cells (project_id, name) WHERE state NOT IN ('gone', 'failed');
+CREATE UNIQUE INDEX cells_by_name ON cells (project_id, name) WHERE state NOT IN ('destroyed', 'failed');
 -- The guard: an address of a network has at most one live cell.
-CREATE UNIQUE INDEX cells_by_address ON cells (network_id, host) WHERE state NOT IN ('gone', 'failed');
+CREATE UNIQUE INDEX cells_by_address ON cells (network_id, host) WHERE state NOT IN ('destroyed', 'failed');
 CREATE INDEX cells_by_project ON cells (project_id, id);
-CREATE INDEX cells_by_allocation ON cells (allocation_id) WHERE state NOT IN ('gone', 'failed');
-CREATE INDEX cells_by_node ON cells (node_id) WHERE state NOT IN ('gone', 'failed');
+CREATE INDEX cells_by_allocation ON cells (allocation_id) WHERE state NOT IN ('destroyed', 'failed');
+CREATE INDEX cells_by_node ON cells (node_id) WHERE state NOT IN ('destroyed', 'failed');
 
 -- The latest status of each cell as reported by its node's agent: observations that age, apart from the cell's state.
 CREATE TABLE cell_observations (

@@ -173,7 +173,7 @@ CREATE TABLE artifact_changes (
 
 -- The artifact that a cell was created from; a live cell keeps it from being removed.
 ALTER TABLE cells ADD COLUMN artifact_id UUID REFERENCES artifacts (id);
-CREATE INDEX cells_by_artifact ON cells (artifact_id) WHERE state NOT IN ('gone', 'failed');
+CREATE INDEX cells_by_artifact ON cells (artifact_id) WHERE state NOT IN ('destroyed', 'failed');
 
 CREATE TABLE secrets (
     id UUID NOT NULL PRIMARY KEY,

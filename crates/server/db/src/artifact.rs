@@ -54,7 +54,7 @@ statements! {
             AND CASE state WHEN 'draft' THEN 0 WHEN 'staged' THEN 1 WHEN 'canary' THEN 2 WHEN 'active' THEN 3 ELSE -1 END >= $2");
     ARTIFACT_SUPERSEDES = both("SELECT id FROM artifacts WHERE superseded_by = $1 ORDER BY id");
     ARTIFACT_CELLS = both(
-        "SELECT id, name, state, incarnation FROM cells WHERE artifact_id = $1 AND state NOT IN ('gone', 'failed') ORDER BY id");
+        "SELECT id, name, state, incarnation FROM cells WHERE artifact_id = $1 AND state NOT IN ('destroyed', 'failed') ORDER BY id");
     ARTIFACT_CHANGE_PUT = both(
         "INSERT INTO artifact_changes (artifact_id, number, before_state, after_state, actor_id, reason, at)
          SELECT $1, COALESCE(MAX(number), 0) + 1, $2, $3, $4, $5, $6 FROM artifact_changes WHERE artifact_id = $1");
@@ -62,7 +62,7 @@ statements! {
         "SELECT before_state, after_state, actor_id, reason, at FROM artifact_changes WHERE artifact_id = $1 ORDER BY number");
     ARTIFACT_CHANGES_DELETE = both("DELETE FROM artifact_changes WHERE artifact_id = $1");
     ARTIFACT_CELLS_FORGET = both(
-        "UPDATE cells SET artifact_id = NULL WHERE artifact_id = $1 AND state IN ('gone', 'failed')");
+        "UPDATE cells SET artifact_id = NULL WHERE artifact_id = $1 AND state IN ('destroyed', 'failed')");
     ARTIFACT_SUPERSEDED_FORGET = both("UPDATE artifacts SET superseded_by = NULL WHERE superseded_by = $1");
     ARTIFACT_DELETE = both("DELETE FROM artifacts WHERE id = $1 AND version = $2");
     ARTIFACT_DELETE_OF_PROJECT = both("DELETE FROM artifacts WHERE project_id = $1");

@@ -17,7 +17,7 @@ const CELL_LOG_BYTES: i64 = 4 << 20;
 macro_rules! columns {
     () => {
         "id, tenant_id, project_id, allocation_id, node_id, network_id, name, labels, spec, people, host, state, incarnation,
-         reason, message, running_witness_id, gone_witness_id, operation_id, created_at, updated_at, version,
+         reason, message, running_witness_id, destroyed_witness_id, operation_id, created_at, updated_at, version,
          artifact_id, member_id, fenced"
     };
 }
@@ -28,7 +28,7 @@ statements! {
     CELL_GET = both(concat!("SELECT ", columns!(), " FROM cells WHERE id = $1"));
     // A live cell comes first; otherwise the latest one.
     CELL_BY_NAME = both(concat!("SELECT ", columns!(), " FROM cells WHERE project_id = $1 AND name = $2
-         ORDER BY CASE WHEN state IN ('gone', 'failed') THEN 1 ELSE 0 END, id DESC LIMIT 1"));
+         ORDER BY CASE WHEN state IN ('destroyed', 'failed') THEN 1 ELSE 0 END, id DESC LIMIT 1"));
     // $1 after, $2 limit, $3 and $4 labels, $5 project, $6 state or null, $7 allocation or null.
     CELL_LIST = pair(
         concat!("SELECT ", columns!(), " FROM cells WHERE id > $1 AND project_id = $5
@@ -38,9 +38,9 @@ statements! {
             AND ($6 IS NULL OR state = $6) AND ($7 IS NULL OR allocation_id = $7) AND ",
             labels_match!(sqlite "$3" "$4"), " ORDER BY id LIMIT $2"));
     CELL_LIVE_IN = both(concat!("SELECT ", columns!(), " FROM cells WHERE allocation_id = $1
-         AND state NOT IN ('gone', 'failed') ORDER BY id"));
+         AND state NOT IN ('destroyed', 'failed') ORDER BY id"));
     CELL_LIVE_ON = both(concat!("SELECT ", columns!(), " FROM cells WHERE node_id = $1
-         AND state NOT IN ('gone', 'failed') ORDER BY id"));
+         AND state NOT IN ('destroyed', 'failed') ORDER BY id"));
     // Bare cells that ended on reachable nodes and have the restart policy `always`. Each incarnation is decided once. The
     // policy is in the cell's JSON document, which the two databases query with different syntax.
     CELL_TO_RESTART = pair(
@@ -61,15 +61,15 @@ statements! {
         "INSERT INTO cell_restarts (cell_id, incarnation, opened, at) VALUES ($1, $2, $3, $4)
          ON CONFLICT (cell_id, incarnation) DO NOTHING");
     CELL_RESTART_COUNT = both("SELECT COUNT(*) FROM cell_restarts WHERE cell_id = $1 AND opened AND at > $2");
-    CELL_HOSTS = both("SELECT host FROM cells WHERE network_id = $1 AND state NOT IN ('gone', 'failed') ORDER BY host");
+    CELL_HOSTS = both("SELECT host FROM cells WHERE network_id = $1 AND state NOT IN ('destroyed', 'failed') ORDER BY host");
     // Used by the engine: every column that a step can change, conditional on the version it read.
     CELL_MOVE = both(
-        "UPDATE cells SET state = $2, incarnation = $3, reason = $4, message = $5, running_witness_id = $6, gone_witness_id = $7,
+        "UPDATE cells SET state = $2, incarnation = $3, reason = $4, message = $5, running_witness_id = $6, destroyed_witness_id = $7,
             operation_id = $8, updated_at = $9, version = version + 1
          WHERE id = $1 AND version = $10");
     CELL_FENCE = both("UPDATE cells SET fenced = $2, updated_at = $3, version = version + 1 WHERE id = $1");
     CELL_LET_IN_ON = both("UPDATE cells SET fenced = $2, updated_at = $3, version = version + 1
-         WHERE node_id = $1 AND fenced AND state NOT IN ('gone', 'failed')
+         WHERE node_id = $1 AND fenced AND state NOT IN ('destroyed', 'failed')
             AND member_id IN (SELECT id FROM members WHERE state NOT IN ('removing', 'removed'))");
     MEMBER_LET_IN_ON = both("UPDATE members SET fenced = $2, updated_at = $3, version = version + 1
          WHERE fenced AND state NOT IN ('removing', 'removed') AND cell_id IN (SELECT id FROM cells WHERE node_id = $1)");
@@ -111,14 +111,14 @@ statements! {
         "DELETE FROM cell_observations WHERE cell_id IN (SELECT id FROM cells WHERE project_id = $1)");
     CELL_RESTART_DELETE_OF_PROJECT = both(
         "DELETE FROM cell_restarts WHERE cell_id IN (SELECT id FROM cells WHERE project_id = $1)");
-    CELL_DELETE_OF_PROJECT = both("DELETE FROM cells WHERE project_id = $1 AND state IN ('gone', 'failed')");
+    CELL_DELETE_OF_PROJECT = both("DELETE FROM cells WHERE project_id = $1 AND state IN ('destroyed', 'failed')");
     CELL_LOG_DELETE_OF_TENANT = both(
         "DELETE FROM cell_logs WHERE cell_id IN (SELECT id FROM cells WHERE tenant_id = $1)");
     CELL_OBSERVATION_DELETE_OF_TENANT = both(
         "DELETE FROM cell_observations WHERE cell_id IN (SELECT id FROM cells WHERE tenant_id = $1)");
     CELL_RESTART_DELETE_OF_TENANT = both(
         "DELETE FROM cell_restarts WHERE cell_id IN (SELECT id FROM cells WHERE tenant_id = $1)");
-    CELL_DELETE_OF_TENANT = both("DELETE FROM cells WHERE tenant_id = $1 AND state IN ('gone', 'failed')");
+    CELL_DELETE_OF_TENANT = both("DELETE FROM cells WHERE tenant_id = $1 AND state IN ('destroyed', 'failed')");
 }
 
 fn node_port(row: &Row) -> Result<NodePort> {
@@ -143,7 +143,7 @@ fn cell(row: &Row) -> Result<Cell> {
         reason: row.get::<Option<String>>(13)?.and_then(|reason| CellFailure::parse(&reason)),
         message: row.get(14)?,
         running_witness_id: row.get(15)?,
-        gone_witness_id: row.get(16)?,
+        destroyed_witness_id: row.get(16)?,
         operation_id: row.get(17)?,
         created_at: row.get(18)?,
         updated_at: row.get(19)?,
@@ -214,7 +214,7 @@ impl Store {
         self.fetch_all(&NODE_PORT_OF_CELL, args![cell]).await?.iter().map(node_port).collect()
     }
 
-    /// What was kept of a cell's logs: the newest ones, at most `CELL_LOGS` and until they have `CELL_LOG_BYTES` bytes.
+    /// Archived logs of a cell: the newest ones, at most `CELL_LOGS` and until they have `CELL_LOG_BYTES` bytes.
     pub async fn cell_log_list(&self, cell: CellId) -> Result<Vec<CellLog>> {
         let rows = self.fetch_all(&CELL_LOG_LIST, args![cell, CELL_LOGS, CELL_LOG_BYTES]).await?;
         rows.iter()
@@ -293,7 +293,7 @@ impl Tx {
             after.reason.map(CellFailure::as_str),
             after.message.as_deref(),
             after.running_witness_id,
-            after.gone_witness_id,
+            after.destroyed_witness_id,
             after.operation_id,
             at,
             before.version

@@ -47,7 +47,7 @@ statements! {
     INSTANCE_FREE_NAME = both(
         "UPDATE instances SET name_freed_at = $2 WHERE id = $1 AND state = 'failed' AND name_freed_at IS NULL
             AND NOT EXISTS (SELECT 1 FROM members m WHERE m.instance_id = $1 AND m.state <> 'removed')
-            AND NOT EXISTS (SELECT 1 FROM cells c WHERE c.network_id = instances.network_id AND c.state NOT IN ('gone', 'failed'))");
+            AND NOT EXISTS (SELECT 1 FROM cells c WHERE c.network_id = instances.network_id AND c.state NOT IN ('destroyed', 'failed'))");
     // Every member that is left is on its way out, and the rest of its removal is the platform's.
     INSTANCE_FREE_NAME_OF_QUARANTINED = both(
         "UPDATE instances SET name_freed_at = $2 WHERE id = $1 AND state = 'stopping' AND name_freed_at IS NULL

@@ -93,7 +93,7 @@ pub use meter::Meter;
 pub use migrations::migrations_digest;
 pub use migrations::newest_migration;
 pub use network::NetworkNeighbour;
-pub use node::{Heard, Joining, KeyHash, NodeCount, Standing};
+pub use node::{Joining, KeyHash, NodeCount, NodeHeartbeat, NodeStanding};
 pub use observation::{CellReport, HealthCounts, StaleCounts};
 pub use open::Location;
 pub use operation::{OperationChild, OperationFilter};
@@ -103,7 +103,7 @@ pub use quota::Quota;
 pub use record::statements as record_statements;
 pub use replica::Replica;
 pub use repository::{BlobFile, BlobPlace, ExternalSource, PullRight, TagRow};
-pub use seal::{SealBatch, UnsealedRow};
+pub use seal::{OutboxRow, SealBatch};
 pub use sealing_key::SealingKey;
 #[cfg(feature = "test-api")]
 pub use slot::FitCount;

@@ -60,7 +60,7 @@ statements! {
     MEMBER_PLACES = both(
         "SELECT m.id, c.host, n.id, n.address, n.unreachable_since, a.gpus, a.cpus, a.memory_mb, n.name, h.observed_at, m.incarnation,
             o.incarnation, o.alive, o.services, o.message, o.boot_id, o.since, o.observed_at, r.incarnation, r.health, r.message, w.at
-         FROM members m LEFT JOIN cells c ON c.id = m.cell_id AND c.state NOT IN ('gone', 'failed')
+         FROM members m LEFT JOIN cells c ON c.id = m.cell_id AND c.state NOT IN ('destroyed', 'failed')
             LEFT JOIN allocations a ON a.id = m.allocation_id LEFT JOIN nodes n ON n.id = a.node_id
             LEFT JOIN node_heartbeats h ON h.node_id = n.id LEFT JOIN cell_observations o ON o.cell_id = c.id
             LEFT JOIN member_reports r ON r.member_id = m.id LEFT JOIN witnesses w ON w.id = m.active_witness_id

@@ -25,27 +25,27 @@ statements! {
     NETWORK_BY_NAME = both(concat!("SELECT ", columns!(), " FROM networks WHERE project_id = $1 AND name = $2"));
     NETWORK_LIST = both(concat!("SELECT ", columns!(), " FROM networks WHERE project_id = $1 ORDER BY id"));
     NETWORK_ON_NODE = both(concat!("SELECT ", columns!(), " FROM networks WHERE id IN (
-            SELECT network_id FROM cells WHERE node_id = $1 AND state NOT IN ('gone', 'failed')) ORDER BY id"));
+            SELECT network_id FROM cells WHERE node_id = $1 AND state NOT IN ('destroyed', 'failed')) ORDER BY id"));
     NETWORK_NEIGHBOURS = both(
         "SELECT c.id, c.name, c.host, c.node_id, n.address FROM cells c JOIN nodes n ON n.id = c.node_id
-         WHERE c.network_id = $1 AND c.state NOT IN ('gone', 'failed') AND NOT c.fenced ORDER BY c.host");
+         WHERE c.network_id = $1 AND c.state NOT IN ('destroyed', 'failed') AND NOT c.fenced ORDER BY c.host");
     // In id order, because concurrent transactions that lock the same rows in different orders would deadlock.
     BUMP_DESIRED_NETWORK = both(
         "INSERT INTO node_revisions (node_id, desired_revision, observed_revision)
          SELECT id, 1, 0 FROM nodes WHERE id = $2 OR id IN (
-            SELECT node_id FROM cells WHERE network_id = $1 AND state NOT IN ('gone', 'failed')) ORDER BY id
+            SELECT node_id FROM cells WHERE network_id = $1 AND state NOT IN ('destroyed', 'failed')) ORDER BY id
          ON CONFLICT (node_id) DO UPDATE SET desired_revision = node_revisions.desired_revision + 1 RETURNING node_id");
     BUMP_DESIRED_NODE = both(
         "INSERT INTO node_revisions (node_id, desired_revision, observed_revision)
          SELECT id, 1, 0 FROM nodes WHERE id IN (
             SELECT other.node_id FROM cells mine JOIN cells other ON other.network_id = mine.network_id
-            WHERE mine.node_id = $1 AND mine.state NOT IN ('gone', 'failed') AND other.state NOT IN ('gone', 'failed'))
+            WHERE mine.node_id = $1 AND mine.state NOT IN ('destroyed', 'failed') AND other.state NOT IN ('destroyed', 'failed'))
          ORDER BY id
          ON CONFLICT (node_id) DO UPDATE SET desired_revision = node_revisions.desired_revision + 1");
     BUMP_DESIRED_PEOPLE = both(
         "INSERT INTO node_revisions (node_id, desired_revision, observed_revision)
          SELECT id, 1, 0 FROM nodes WHERE id IN (
-            SELECT node_id FROM cells WHERE tenant_id = $1 AND people AND state NOT IN ('gone', 'failed')) ORDER BY id
+            SELECT node_id FROM cells WHERE tenant_id = $1 AND people AND state NOT IN ('destroyed', 'failed')) ORDER BY id
          ON CONFLICT (node_id) DO UPDATE SET desired_revision = node_revisions.desired_revision + 1");
     NODE_REVISIONS_GET = both("SELECT desired_revision, observed_revision FROM node_revisions WHERE node_id = $1");
     OBSERVED_REVISION_SET = both("UPDATE node_revisions SET observed_revision = $2 WHERE node_id = $1 AND desired_revision >= $2");
@@ -53,13 +53,13 @@ statements! {
     REVISION_BEHIND = both(
         "SELECT n.name FROM node_revisions w JOIN nodes n ON n.id = w.node_id
          WHERE w.observed_revision < w.desired_revision AND n.unreachable_since IS NULL AND n.retired_at IS NULL AND w.node_id IN (
-            SELECT node_id FROM cells WHERE network_id = $1 AND state NOT IN ('gone', 'failed') AND NOT fenced)
+            SELECT node_id FROM cells WHERE network_id = $1 AND state NOT IN ('destroyed', 'failed') AND NOT fenced)
          ORDER BY n.name LIMIT 10");
     // Cells being provisioned wait until the nodes of their network have applied the change.
     REVISION_WAKE = both(
         "UPDATE operations SET wakes = wakes + 1, due_at = $2 WHERE id IN (
             SELECT operation_id FROM cells WHERE state = 'provisioning' AND network_id IN (
-                SELECT network_id FROM cells WHERE node_id = $1 AND state NOT IN ('gone', 'failed')))");
+                SELECT network_id FROM cells WHERE node_id = $1 AND state NOT IN ('destroyed', 'failed')))");
     // The first cell with shared files decides the file system; later cells get the same one.
     NETWORK_SHARE = both(
         "UPDATE networks SET shared_files = COALESCE(shared_files, $2) WHERE id = $1 RETURNING shared_files");

@@ -202,7 +202,7 @@ pub struct Joining {
 
 /// The facts that decide whether requests of a node's agent are accepted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Standing {
+pub struct NodeStanding {
     /// The current session.
     pub session: i64,
     /// Whether the node is retired.
@@ -218,13 +218,13 @@ pub struct Standing {
     /// Hash of the previous key, until the new one is used.
     pub previous_key: Option<KeyHash>,
     /// The desired revision of its networks and keys; 0 if it has none.
-    pub wanted: i64,
+    pub desired_revision: i64,
     /// The revision that its agent has applied.
-    pub applied: i64,
+    pub observed_revision: i64,
 }
 
-fn standing(row: &Row) -> Result<Standing> {
-    Ok(Standing {
+fn standing(row: &Row) -> Result<NodeStanding> {
+    Ok(NodeStanding {
         session: row.get(1)?,
         retired: row.get::<Option<Timestamp>>(2)?.is_some(),
         unreachable: row.get::<Option<Timestamp>>(3)?.is_some(),
@@ -232,8 +232,8 @@ fn standing(row: &Row) -> Result<Standing> {
         waiting: row.get(5)?,
         key: row.get(6)?,
         previous_key: row.get(7)?,
-        wanted: row.get(8)?,
-        applied: row.get(9)?,
+        desired_revision: row.get(8)?,
+        observed_revision: row.get(9)?,
     })
 }
 
@@ -247,7 +247,7 @@ fn uuids(nodes: &[NodeId], postgres: bool) -> Value {
 
 /// The latest heartbeat of a node.
 #[derive(Debug, Clone)]
-pub struct Heard {
+pub struct NodeHeartbeat {
     /// The node.
     pub id: NodeId,
     /// Its name.
@@ -302,22 +302,22 @@ impl Store {
     }
 
     /// Returns whether a node's agent is accepted, and whether a task is queued for it.
-    pub async fn node_standing(&self, id: NodeId, now: Timestamp) -> Result<Option<Standing>> {
+    pub async fn node_standing(&self, id: NodeId, now: Timestamp) -> Result<Option<NodeStanding>> {
         self.fetch_optional(&NODE_STANDING, args![id, now]).await?.as_ref().map(standing).transpose()
     }
 
     /// Does the same for several nodes at once, without the queued tasks.
-    pub async fn node_standings(&self, nodes: &[NodeId]) -> Result<Vec<(NodeId, Standing)>> {
+    pub async fn node_standings(&self, nodes: &[NodeId]) -> Result<Vec<(NodeId, NodeStanding)>> {
         let rows = self.fetch_all(&NODE_STANDINGS, vec![uuids(nodes, self.kind() == "postgres")]).await?;
         rows.iter().map(|row| Ok((row.get(0)?, standing(row)?))).collect()
     }
 
     /// Returns the latest heartbeat of each node.
-    pub async fn heartbeat_list(&self) -> Result<Vec<Heard>> {
+    pub async fn heartbeat_list(&self) -> Result<Vec<NodeHeartbeat>> {
         let rows = self.fetch_all(&HEARTBEAT_LIST, args![]).await?;
         rows.iter()
             .map(|row| {
-                Ok(Heard {
+                Ok(NodeHeartbeat {
                     id: row.get(0)?,
                     name: row.get(1)?,
                     seen_at: row.get(2)?,

@@ -14,7 +14,7 @@ statements! {
     CELL_OBSERVE = both(
         "INSERT INTO cell_observations (cell_id, incarnation, alive, services, message, boot_id, since, observed_at)
          SELECT id, $3, $4, $5, $6, $7, $8, $8 FROM cells
-         WHERE id = $1 AND node_id = $2 AND incarnation = $3 AND state NOT IN ('gone', 'failed')
+         WHERE id = $1 AND node_id = $2 AND incarnation = $3 AND state NOT IN ('destroyed', 'failed')
          ON CONFLICT (cell_id) DO UPDATE SET
             since = CASE WHEN cell_observations.incarnation = excluded.incarnation AND cell_observations.alive = excluded.alive
                          THEN cell_observations.since ELSE excluded.since END,

@@ -101,7 +101,7 @@ statements! {
         "UPDATE operations SET wakes = wakes + 1, due_at = $2
          WHERE state = 'accepted' AND id IN (SELECT operation_id FROM operation_locks
             WHERE NOT held AND thing IN (SELECT thing FROM operation_locks WHERE operation_id = $1))");
-    OPERATION_WAKE_IN_LINE = both(
+    OPERATION_WAKE_QUEUED = both(
         "UPDATE operations SET wakes = wakes + 1, due_at = $1
          WHERE subject_id IN (SELECT id FROM allocations WHERE state = 'placing' ORDER BY id LIMIT $2)");
     OPERATION_COUNT = both("SELECT state, COUNT(*) FROM operations GROUP BY state ORDER BY state");
@@ -435,7 +435,7 @@ impl Tx {
 
     /// Makes the first operations in the capacity queue due now.
     pub async fn operation_wake_queued(&mut self, now: Timestamp, most: i64) -> Result<()> {
-        self.execute(&OPERATION_WAKE_IN_LINE, args![now, most]).await.map(drop)
+        self.execute(&OPERATION_WAKE_QUEUED, args![now, most]).await.map(drop)
     }
 
     /// Requests the cancellation of an operation.

@@ -44,7 +44,7 @@ statements! {
     PULL_RIGHT = both(
         "SELECT s.tenant_id, s.project_id, s.repository_id, c.node_id FROM runtime_secrets s JOIN cells c ON c.id = s.cell_id
          WHERE s.hash = $1 AND s.purpose = 'artifact_pull' AND s.revoked_at IS NULL AND s.expires_at > $2
-            AND c.incarnation = s.incarnation AND c.state NOT IN ('destroying', 'gone', 'failed')");
+            AND c.incarnation = s.incarnation AND c.state NOT IN ('destroying', 'destroyed', 'failed')");
     // A blob that was once pushed to a repository stays there, even if a manifest later refers to another registry.
     REPOSITORY_BLOB_PUT = both(
         "INSERT INTO repository_blobs (repository_id, digest, by_reference, size, created_at) VALUES ($1, $2, $3, $4, $5)

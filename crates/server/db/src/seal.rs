@@ -50,7 +50,7 @@ statements! {
 
 /// An outbox row.
 #[derive(Debug, Clone)]
-pub struct UnsealedRow {
+pub struct OutboxRow {
     /// Its id, which decides the order.
     pub id: Uuid,
     /// The audit chain.
@@ -90,17 +90,12 @@ impl Store {
 impl Tx {
     /// Takes outbox rows from this id on, in order. Rows taken before stay as dead entries at the front of the index until
     /// PostgreSQL vacuums, and a scan from the front would have to skip all of them.
-    pub async fn outbox_take_from(&mut self, from: Uuid, limit: i64) -> Result<Vec<UnsealedRow>> {
+    pub async fn outbox_take_from(&mut self, from: Uuid, limit: i64) -> Result<Vec<OutboxRow>> {
         let rows = self.fetch_all(&OUTBOX_TAKE, args![limit, from]).await?;
-        let mut taken: Vec<UnsealedRow> = rows
+        let mut taken: Vec<OutboxRow> = rows
             .iter()
             .map(|row| {
-                Ok(UnsealedRow {
-                    id: row.get(0)?,
-                    chain: row.get(1)?,
-                    entry: row.get(2)?,
-                    events: row.get(3)?,
-                })
+                Ok(OutboxRow { id: row.get(0)?, chain: row.get(1)?, entry: row.get(2)?, events: row.get(3)? })
             })
             .collect::<Result<_>>()?;
         taken.sort_by_key(|row| row.id);

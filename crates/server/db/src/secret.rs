@@ -32,11 +32,11 @@ statements! {
         "SELECT id FROM secrets WHERE project_id = $1 AND (name = $2 OR id = $3)");
     // $1 project, $2 name, $3 id as text.
     SECRET_NAMED_BY = pair(
-        "SELECT c.name FROM cells c WHERE c.project_id = $1 AND c.state NOT IN ('gone', 'failed')
+        "SELECT c.name FROM cells c WHERE c.project_id = $1 AND c.state NOT IN ('destroyed', 'failed')
             AND EXISTS (SELECT 1 FROM jsonb_array_elements(COALESCE(c.spec -> 'secrets', '[]'::jsonb)) AS given (file)
                 WHERE given.file ->> 'secret' IN ($2, $3))
          ORDER BY c.id LIMIT 10",
-        "SELECT c.name FROM cells c WHERE c.project_id = $1 AND c.state NOT IN ('gone', 'failed')
+        "SELECT c.name FROM cells c WHERE c.project_id = $1 AND c.state NOT IN ('destroyed', 'failed')
             AND EXISTS (SELECT 1 FROM json_each(c.spec, '$.secrets') AS given
                 WHERE given.value ->> 'secret' IN ($2, $3))
          ORDER BY c.id LIMIT 10");

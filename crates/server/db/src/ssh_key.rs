@@ -66,7 +66,7 @@ statements! {
         "SELECT id FROM projects WHERE id = $1");
     PEOPLE_CELLS = both(
         "SELECT tenant_id, project_id, allocation_id, id FROM cells
-         WHERE node_id = $1 AND people AND state NOT IN ('gone', 'failed') ORDER BY project_id, allocation_id, id");
+         WHERE node_id = $1 AND people AND state NOT IN ('destroyed', 'failed') ORDER BY project_id, allocation_id, id");
     // A user has a login in a cell while the user may open a terminal there or has a grant for its allocation: login and key
     // are another way to the same shell. A read-only role gives neither.
     PEOPLE_LOGINS = both(

@@ -9,7 +9,7 @@ use uuid::Uuid;
 use crate::fault::Faults;
 use crate::idempotency::fuse;
 use crate::meter::Meter;
-use crate::seal::UnsealedRow;
+use crate::seal::OutboxRow;
 use crate::{Backend, Joining, Result, Sql, Store, Tx};
 use crate::{
     adapter, adapter_step, allocation, app, app_version, artifact, audit, cell, enrolment, entitlement,
@@ -117,7 +117,7 @@ impl Tx {
     }
 
     /// Takes outbox rows, in order.
-    pub async fn outbox_take(&mut self, limit: i64) -> Result<Vec<UnsealedRow>> {
+    pub async fn outbox_take(&mut self, limit: i64) -> Result<Vec<OutboxRow>> {
         self.outbox_take_from(Uuid::nil(), limit).await
     }
 }

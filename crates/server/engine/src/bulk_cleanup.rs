@@ -8,7 +8,7 @@ use muster_model::member::{Member, MemberState};
 use muster_model::operation::{Item, ItemState, Operation, OperationState};
 use serde_json::Value;
 
-use crate::member::{fail_unstarted, stays};
+use crate::member::{fail_unstarted, is_survivor};
 use crate::{StepAction, StepCx, StepOutcome};
 
 /// Intent of a bulk operation for one member.
@@ -34,7 +34,7 @@ pub(crate) fn settle_members<'a>(
             for (id, meant) in meant {
                 let member =
                     cx.store.member_lookup(id).await?.ok_or(StoreError::Gone("member".to_owned()))?;
-                let beside = meant == Intent::Succeed && !stays(&member) && beside(cx, id).await?;
+                let beside = meant == Intent::Succeed && !is_survivor(&member) && beside(cx, id).await?;
                 if (beside || never(meant, &member)) && idle(cx, id, meant).await? {
                     left.push((member, meant, beside));
                 }

@@ -87,7 +87,7 @@ pub(crate) async fn cell_life(cx: &StepCx<'_>, cell: &Cell) -> Result<Life> {
 
 /// Returns the evidence of destruction as the proof of death.
 pub(crate) fn gone(cell: &Cell) -> Option<Death> {
-    let witness = cell.gone_witness_id.filter(|_| cell.state == CellState::Gone)?;
+    let witness = cell.destroyed_witness_id.filter(|_| cell.state == CellState::Destroyed)?;
     let checked = json!({"what": "its cell", "lost": true, "cell_id": cell.id, "cell": cell.name, "state": cell.state,
                          "incarnation": cell.incarnation, "witness_id": witness});
     Some(Death { checked: vec![checked], node: Some(cell.node_id), task: None })

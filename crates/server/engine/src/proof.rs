@@ -152,11 +152,11 @@ pub(crate) async fn verify(
         );
         return Ok(Proof::Seen(evidence));
     }
-    let mut things = vec![own];
+    let mut resources = vec![own];
     for (index, check) in checks.iter().enumerate() {
-        things.push(run_check(cx, claim, manifest, instance, member, index, check).await?);
+        resources.push(run_check(cx, claim, manifest, instance, member, index, check).await?);
     }
-    evaluate_in_order(cx, &mine(cx).await?, things)
+    evaluate_in_order(cx, &mine(cx).await?, resources)
 }
 
 /// Runs checks of a leaving member without an inspection. Each keeps its number from the manifest, so that a result cannot
@@ -168,23 +168,23 @@ pub(crate) async fn run_numbered(
     member: &Member,
     checks: &[(usize, Check)],
 ) -> Result<Proof> {
-    let mut things = Vec::new();
+    let mut resources = Vec::new();
     for (index, check) in checks {
-        things.push(run_check(cx, Claim::Leaves, manifest, instance, member, *index, check).await?);
+        resources.push(run_check(cx, Claim::Leaves, manifest, instance, member, *index, check).await?);
     }
-    evaluate_in_order(cx, &mine(cx).await?, things)
+    evaluate_in_order(cx, &mine(cx).await?, resources)
 }
 
 /// Evaluates the observations in order. Checks are dispatched in parallel: a result counts only if it was requested no
 /// earlier than the previous check's result, and is requested again otherwise. So no evidence is older than the evidence
 /// before it, and no check's timeout starts before its predecessors have passed.
-fn evaluate_in_order(cx: &StepCx<'_>, tasks: &[Task], things: Vec<Observation>) -> Result<Proof> {
+fn evaluate_in_order(cx: &StepCx<'_>, tasks: &[Task], resources: Vec<Observation>) -> Result<Proof> {
     let mut evidence = Evidence::default();
     let mut acts = Vec::new();
     let started = cx.operation.step(cx.step).and_then(|step| step.started_at);
     // When the previous check was requested, and when it was answered.
     let (mut asked, mut since) = (Timestamp::MIN, started.unwrap_or(cx.now));
-    for Observation { asked_as, found } in things {
+    for Observation { asked_as, found } in resources {
         let first_asked = |since: Timestamp| {
             let such = tasks.iter().filter(|task| task.key.starts_with(&asked_as));
             such.map(|task| task.queued_at).filter(|at| *at >= since).min()

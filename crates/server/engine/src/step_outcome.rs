@@ -40,7 +40,7 @@ pub enum StepOutcome {
     },
     /// The effect may have happened: it is read back before any further attempt.
     Unknown {
-        /// What is unknown.
+        /// The unknown fact.
         message: String,
         /// When to read back.
         until: Timestamp,

@@ -8,7 +8,7 @@ use http::HeaderMap;
 use http::header::CONTENT_TYPE;
 use http_body_util::BodyExt as _;
 use muster_api::{Code, Problem};
-use muster_control::{Expected, Opened, Result};
+use muster_control::{Expected, Result, StreamSlot};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
@@ -60,7 +60,7 @@ const SMALL_BODY: usize = 16 << 10;
 pub(crate) struct JsonBody {
     pub(crate) value: Value,
     /// Slot of a large one.
-    pub(crate) held: Option<Opened>,
+    pub(crate) held: Option<StreamSlot>,
 }
 
 /// Reads a JSON body within a size limit and a timeout. A refused body stays unread in `body`. `memory` acquires a slot
@@ -70,7 +70,7 @@ pub(crate) async fn read_json(
     body: &mut Option<Body>,
     limit: usize,
     timeout: Duration,
-    memory: impl FnOnce() -> Result<Opened>,
+    memory: impl FnOnce() -> Result<StreamSlot>,
 ) -> Result<JsonBody> {
     let content_type = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let essence = content_type.split(';').next().unwrap_or_default().trim();
@@ -117,8 +117,8 @@ pub(crate) async fn drain(body: &mut Body, most: usize) {
 pub(crate) async fn collect(
     body: &mut Body,
     limit: usize,
-    memory: impl FnOnce() -> Result<Opened>,
-) -> Result<(Vec<u8>, Option<Opened>)> {
+    memory: impl FnOnce() -> Result<StreamSlot>,
+) -> Result<(Vec<u8>, Option<StreamSlot>)> {
     let mut bytes = Vec::new();
     let (mut memory, mut held) = (Some(memory), None);
     while let Some(frame) = body.frame().await {

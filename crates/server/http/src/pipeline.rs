@@ -11,7 +11,7 @@ use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Request, Response};
 use muster_api::{Code, Credential, Endpoint, Kind, Method, Problem};
 use muster_control::{
-    AnswerSlot, Authenticated, Command, Cx, Open, Opened, Platform, RateDecision, Result, Share,
+    AnswerSlot, Authenticated, Command, Cx, Platform, RateDecision, Result, Share, StreamKind, StreamSlot,
     prepare_and_execute,
 };
 
@@ -290,11 +290,12 @@ impl Server {
         body: &mut Option<Body>,
         (actor, share): (&str, &Share),
         timeout: Duration,
-    ) -> Result<(Value, Option<Opened>)> {
+    ) -> Result<(Value, Option<StreamSlot>)> {
         if endpoint.body.is_none() {
             return Ok((Value::Null, None));
         }
-        let memory = || self.platform.limits.open(actor, share, Open::LargeBody).ok_or_else(too_many_large);
+        let memory =
+            || self.platform.limits.open(actor, share, StreamKind::LargeBody).ok_or_else(too_many_large);
         let body = read_json(headers, body, self.body_limit, timeout, memory).await?;
         self.schemas.check_body(endpoint, &body.value)?;
         Ok((body.value, body.held))

@@ -89,7 +89,7 @@ async fn open_expiry(platform: &Platform, lease: &Lease, id: AllocationId) -> Re
     let under_way = platform.store.operation_open_on(id.uuid()).await?;
     if let Some(kept) = under_way.iter().find(|operation| is_kept(operation)) {
         return match is_for_expiry(kept) && is_free_to_go(platform, &allocation).await? {
-            true => take_up_expiry(platform, lease, kept).await,
+            true => resume_expired(platform, lease, kept).await,
             false => Ok(()),
         };
     }
@@ -112,7 +112,7 @@ async fn is_free_to_go(platform: &Platform, allocation: &Allocation) -> Result<b
     Ok(find_obstacle(&platform.store, &found, false).await?.is_none())
 }
 
-async fn take_up_expiry(platform: &Platform, lease: &Lease, kept: &Operation) -> Result<(), StoreError> {
+async fn resume_expired(platform: &Platform, lease: &Lease, kept: &Operation) -> Result<(), StoreError> {
     let now = platform.env.now();
     let mut tx = platform.store.begin().await?;
     tx.lease_extend(lease, now).await?;

@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
-use muster_db::{Heard, Lease, StoreError};
+use muster_db::{Lease, NodeHeartbeat, StoreError};
 use muster_ids::NodeId;
 use muster_model::audit::Target;
 use muster_model::event::EventType;
@@ -43,13 +43,14 @@ pub struct LossDecision {
 
 /// Evaluates the silence of nodes. Pure; `good_since` is the time since which heartbeats could be received.
 pub fn verdicts(
-    heard: &[Heard],
+    heard: &[NodeHeartbeat],
     now: Timestamp,
     good_since: Timestamp,
     heartbeat: SignedDuration,
 ) -> LossDecision {
-    let silence = |node: &Heard| now.duration_since(node.seen_at.map_or(good_since, |at| at.max(good_since)));
-    let present: Vec<&Heard> = heard.iter().filter(|node| node.unreachable_since.is_none()).collect();
+    let silence =
+        |node: &NodeHeartbeat| now.duration_since(node.seen_at.map_or(good_since, |at| at.max(good_since)));
+    let present: Vec<&NodeHeartbeat> = heard.iter().filter(|node| node.unreachable_since.is_none()).collect();
     let silent_for = |heartbeats: i32| {
         let limit = heartbeat * heartbeats;
         present.iter().filter(move |node| silence(node) >= limit).map(|node| node.id).collect::<Vec<_>>()
@@ -133,9 +134,14 @@ impl Watch {
     }
 
     /// Schedules an assessment of the instances on nodes that started or stopped confirming the status of their cells.
-    async fn reassess_unconfirmed(&mut self, heard: &[Heard], now: Timestamp) -> Result<(), StoreError> {
+    async fn reassess_unconfirmed(
+        &mut self,
+        heard: &[NodeHeartbeat],
+        now: Timestamp,
+    ) -> Result<(), StoreError> {
         let bound = self.platform.heartbeat() * SILENCE;
-        let is_stale = |node: &&Heard| node.confirmed_at.is_none_or(|at| now.duration_since(at) >= bound);
+        let is_stale =
+            |node: &&NodeHeartbeat| node.confirmed_at.is_none_or(|at| now.duration_since(at) >= bound);
         let unconfirmed: HashSet<NodeId> = heard.iter().filter(is_stale).map(|node| node.id).collect();
         if unconfirmed == self.unconfirmed {
             return Ok(());
@@ -152,7 +158,7 @@ impl Watch {
     async fn declare(
         &mut self,
         lease: &Lease,
-        heard: &[Heard],
+        heard: &[NodeHeartbeat],
         verdict: &LossDecision,
         now: Timestamp,
     ) -> Result<(), StoreError> {

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::SignedDuration;
-use muster_db::{Lease, SealBatch, StoreError, UnsealedRow};
+use muster_db::{Lease, OutboxRow, SealBatch, StoreError};
 use muster_ids::TypedId as _;
 use muster_model::Scope;
 use muster_model::audit::{Entry, GENESIS, Sealed, chain_hash};
@@ -202,13 +202,13 @@ fn patience(count: usize) -> Duration {
 }
 
 struct Parsed {
-    row: UnsealedRow,
+    row: OutboxRow,
     /// None for the engine's intermediate events: the command and the end of its operation have entries of their own.
     entry: Option<Entry>,
     events: Vec<Draft>,
 }
 
-fn parse(row: UnsealedRow) -> Result<Parsed, SealError> {
+fn parse(row: OutboxRow) -> Result<Parsed, SealError> {
     let entry = match row.entry.as_str() {
         "" => None,
         text => Some(serde_json::from_str(text).map_err(|_| StoreError::Corrupt("an unsealed entry"))?),

@@ -166,7 +166,7 @@ async fn a_fenced_task_gives_the_step_up_at_once_and_has_no_effect() {
                 let _guard = guard;
                 thief.steal(&stolen);
                 // Ignoring failures must not let the method continue either.
-                let _ = cx.write_files(cx.member()?, vec![file("/ghost", "boo")]).await;
+                let _ = cx.write_files(cx.member()?, vec![file("/stale", "boo")]).await;
                 on.store(true, Ordering::SeqCst);
                 done()
             })
@@ -177,8 +177,8 @@ async fn a_fenced_task_gives_the_step_up_at_once_and_has_no_effect() {
     platform.so("it is dropped", |_| dropped.load(Ordering::SeqCst)).await;
     assert!(since.elapsed() < Duration::from_secs(1), "{:?}", since.elapsed());
     running.end().await;
-    assert!(!went_on.load(Ordering::SeqCst), "what a ghost asks for never comes back to it");
-    assert_eq!(platform.file("unit-1", "/ghost"), None);
+    assert!(!went_on.load(Ordering::SeqCst), "what a stale copy asks for never comes back to it");
+    assert_eq!(platform.file("unit-1", "/stale"), None);
     assert_eq!(platform.count("adapter_step_fail") + platform.count("adapter_step_complete"), 0);
 }
 

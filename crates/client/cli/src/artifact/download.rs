@@ -18,7 +18,7 @@ use crate::failure::{Exit, Failure, Result};
 const PARTS: &str = ".muster-parts";
 
 /// Content to download.
-pub(super) struct Wanted {
+pub(super) struct ContentRef {
     pub(super) digest: Digest,
     pub(super) size: u64,
 }
@@ -46,7 +46,7 @@ impl Target<'_> {
     pub(super) async fn fetch(
         &self,
         registry: &Registry,
-        wanted: &Wanted,
+        wanted: &ContentRef,
         name: &str,
         bar: &Bar,
     ) -> Result<Got> {
@@ -92,7 +92,7 @@ impl Target<'_> {
         Ok(path)
     }
 
-    fn is_there(&self, path: &Path, wanted: &Wanted, bar: &Bar) -> Result<bool> {
+    fn is_there(&self, path: &Path, wanted: &ContentRef, bar: &Bar) -> Result<bool> {
         let Ok(about) = std::fs::symlink_metadata(path) else { return Ok(false) };
         if about.is_file() && about.len() == wanted.size {
             let mut file = File::open(path).map_err(unwritable(path))?;
@@ -146,7 +146,7 @@ fn take_in(file: &mut File, length: u64, hash: &mut Sha256, bar: &Bar) -> std::i
 }
 
 /// Downloads the rest of a partial file. Returns false if it is complete but has the wrong digest.
-async fn download(registry: &Registry, wanted: &Wanted, part: &Path, bar: &Bar) -> Result<bool> {
+async fn download(registry: &Registry, wanted: &ContentRef, part: &Path, bar: &Bar) -> Result<bool> {
     let failed = unwritable(part);
     let mut file =
         OpenOptions::new().read(true).write(true).create(true).truncate(false).open(part).map_err(&failed)?;

@@ -5,7 +5,7 @@ use std::path::Path;
 use clap::{Arg, ArgAction, ArgMatches, Command, ValueHint};
 use serde_json::{Value, json};
 
-use super::download::{Got, Target, Wanted};
+use super::download::{ContentRef, Got, Target};
 use super::layout::{digest_of, is_index};
 use super::progress::Progress;
 use super::reference::{Reference, Which};
@@ -154,7 +154,7 @@ impl Fetching<'_> {
         let size =
             descriptor["size"].as_u64().ok_or_else(|| strange("its manifest contains an invalid size"))?;
         let bar = self.progress.begin(shown, "fetching", size);
-        let wanted = Wanted { digest, size };
+        let wanted = ContentRef { digest, size };
         let got =
             self.target.fetch(self.registry, &wanted, path, &bar).await.inspect_err(|_| bar.vanish())?;
         bar.end(if got == Got::Now { "fetched" } else { "already present:" });

@@ -182,7 +182,7 @@ mod tests {
         let gone = json!({"present": false, "incarnation": 0, "amount": {"cpus": 0}, "residue": []});
         assert_eq!(words(&gone), "present: no");
         let listed = json!({"kind": "witnessed", "transition": "retired", "node_id": "nod_1", "at": "?",
-                            "evidence": {"checked": ["no sandbox is left"], "found": {"places": []}}});
+                            "evidence": {"checked": ["no sandbox is left"], "found": {"sandboxes": []}}});
         assert_eq!(lines(&[listed], now())[1], "    checked: no sandbox is left");
     }
 

@@ -53,7 +53,7 @@ pub fn choose_slots(free: &[FreeSlot], gpus: u8) -> Option<Vec<SlotId>> {
     })
 }
 
-/// What the slots of a set must share: an island, a NUMA node, both or neither.
+/// Locality that the slots of a set must share: an island, a NUMA node, both or neither.
 type Place = (Option<i64>, Option<i64>);
 
 /// An area with more pockets than this is tried only as a whole, so that no unusual machine can keep the planner busy: at

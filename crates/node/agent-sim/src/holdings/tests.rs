@@ -1,5 +1,5 @@
 use muster_ids::{AllocationId, Env};
-use muster_wire::task::{Amount, Details, Place, TaskKind};
+use muster_wire::task::{Amount, Details, SandboxRef, TaskKind};
 
 use super::{Holdings, Plan};
 use crate::journal::Effect;
@@ -33,7 +33,7 @@ impl Node {
         incarnation: i64,
         details: &Details,
     ) -> Plan {
-        let place = Place { allocation_id: allocation, incarnation };
+        let place = SandboxRef { allocation_id: allocation, incarnation };
         let plan = self.holdings.plan(kind, &place, details, None, Vec::new());
         if let Plan::Change(_, _, next) = &plan {
             self.holdings = (**next).clone();

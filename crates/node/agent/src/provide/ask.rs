@@ -5,7 +5,7 @@ use std::time::Duration;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use muster_wire::cell::CellOrder;
-use muster_wire::wire::{SecretAsk, SecretTold, SecretWhat};
+use muster_wire::wire::{SecretAsk, SecretValue, SecretWhat};
 use zeroize::{Zeroize as _, Zeroizing};
 
 use super::persist::Persistence;
@@ -54,7 +54,7 @@ pub(super) async fn ask(
 fn read(body: &[u8]) -> Result<Zeroizing<Vec<u8>>, CallError> {
     // A parse error may quote the response, so it is not passed on.
     let strange = || CallError::Strange("it is not a secret in base64".to_owned());
-    let told: SecretTold = serde_json::from_slice(body).map_err(|_| strange())?;
+    let told: SecretValue = serde_json::from_slice(body).map_err(|_| strange())?;
     let value = Zeroizing::new(told.value);
     // Allocated at full size, so that it is never moved and leaves no copy behind.
     let mut content = Zeroizing::new(Vec::with_capacity(value.len()));

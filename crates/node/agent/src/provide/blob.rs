@@ -14,7 +14,7 @@ use sha2::{Digest as _, Sha256};
 use tokio::sync::mpsc;
 use tokio::task::spawn_blocking;
 
-use super::line::{Answer, Line};
+use super::connection::{Answer, RegistryConnection};
 use super::persist::Persistence;
 use super::registry::Registry;
 use super::store::Reserve;
@@ -34,7 +34,7 @@ pub(super) async fn fetch(registry: &Registry<'_>, blob: &Blob) -> Result<(), Un
     }
     let (path, size) = (store.partial(&blob.digest), blob.size);
     let mut draft = blocking(move || Draft::open(path, size)).await?;
-    let mut line = Line::new(&registry.node.dial);
+    let mut line = RegistryConnection::new(&registry.node.dial);
     let mut persistence = Persistence::new(&registry.node.env);
     loop {
         while draft.length < blob.size {
@@ -66,7 +66,7 @@ pub(super) fn other(registry: &Registry<'_>, found: &Digest, asked: &Digest) -> 
 /// Requests the missing part and writes it. Received data is kept, whatever the outcome.
 async fn go_on(
     registry: &Registry<'_>,
-    line: &mut Line,
+    line: &mut RegistryConnection,
     blob: &Blob,
     mut draft: Draft,
     persistence: &mut Persistence,

@@ -15,7 +15,7 @@ use super::store::Hold;
 pub struct Given {
     /// Image, if it comes from the server.
     pub(crate) image: Option<Pulled>,
-    pub(crate) secrets: Vec<Told>,
+    pub(crate) secrets: Vec<SecretContent>,
 }
 
 impl Given {
@@ -27,22 +27,22 @@ impl Given {
 }
 
 /// A secret that becomes a file in the cell.
-pub(crate) struct Told {
+pub(crate) struct SecretContent {
     pub(super) file: String,
     pub(super) uid: u32,
     pub(super) gid: u32,
     pub(super) content: Zeroizing<Vec<u8>>,
 }
 
-impl Told {
+impl SecretContent {
     pub(crate) fn for_cell(&self) -> Secret<'_> {
         Secret { file: &self.file, uid: self.uid, gid: self.gid, content: &self.content }
     }
 }
 
-impl fmt::Debug for Told {
+impl fmt::Debug for SecretContent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Told").field("file", &self.file).finish_non_exhaustive()
+        f.debug_struct("SecretContent").field("file", &self.file).finish_non_exhaustive()
     }
 }
 
@@ -97,13 +97,15 @@ impl fmt::Debug for Token {
 mod tests {
     use zeroize::Zeroizing;
 
-    use super::{Given, Token, Told};
+    use super::{Given, SecretContent, Token};
 
     #[test]
     fn nothing_secret_is_printed() {
         let content = Zeroizing::new(b"hunter2".to_vec());
-        let given =
-            Given { image: None, secrets: vec![Told { file: "password".into(), uid: 0, gid: 0, content }] };
+        let given = Given {
+            image: None,
+            secrets: vec![SecretContent { file: "password".into(), uid: 0, gid: 0, content }],
+        };
         let bytes = format!("{:?}", b"hunter2");
         let token = Token::read(b"hunter2").unwrap();
         for shown in [format!("{given:?}"), format!("{token:?}"), format!("{:?}", token.header())] {

@@ -12,8 +12,8 @@ use muster_wire::cell::{CellOrder, Pull, Root};
 use muster_wire::task::Refusal;
 
 use super::blob::{blocking, fetch, other};
+use super::connection::RegistryConnection;
 use super::given::Pulled;
-use super::line::Line;
 use super::registry::Registry;
 use super::verdict;
 use crate::driver::{ImageOwner, Supply, Undone};
@@ -92,7 +92,7 @@ pub(super) async fn pull(
 async fn documents(registry: &Registry<'_>, digest: &Digest) -> Result<Vec<Blob>, Undone> {
     let limits = Limits::default();
     let unusable = |error: muster_image::Error| Undone::because(Refusal::ArtifactPull, error);
-    let mut line = Line::new(&registry.node.dial);
+    let mut line = RegistryConnection::new(&registry.node.dial);
     let (mut at, mut size) = (*digest, None);
     for _ in 0..NESTING {
         let bytes = document(registry, &mut line, "manifests", &at, size, &limits).await?;
@@ -119,7 +119,7 @@ async fn documents(registry: &Registry<'_>, digest: &Digest) -> Result<Vec<Blob>
 /// Returns a document from the layout, otherwise from the registry, verified against its digest.
 async fn document(
     registry: &Registry<'_>,
-    line: &mut Line,
+    line: &mut RegistryConnection,
     kind: &str,
     digest: &Digest,
     size: Option<u64>,

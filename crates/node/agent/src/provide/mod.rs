@@ -6,9 +6,9 @@
 
 mod ask;
 mod blob;
+mod connection;
 mod given;
 mod image;
-mod line;
 mod persist;
 mod registry;
 mod store;
@@ -25,7 +25,7 @@ use crate::AgentError;
 use crate::driver::{ImageOwner, Order, Undone};
 use crate::node::Running;
 pub use given::Given;
-use given::Told;
+use given::SecretContent;
 pub(crate) use store::Store;
 pub(crate) use verdict::Verdicts;
 
@@ -77,7 +77,7 @@ async fn everything(
             let why = format!("the secret {} could not be fetched: {}", secret.secret, persist::said(&error));
             Undone::because(Refusal::Secret, why)
         })?;
-        secrets.push(Told { file: secret.file.clone(), uid: secret.uid, gid: secret.gid, content });
+        secrets.push(SecretContent { file: secret.file.clone(), uid: secret.uid, gid: secret.gid, content });
     }
     Ok(Given { image, secrets })
 }

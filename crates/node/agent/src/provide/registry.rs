@@ -12,8 +12,8 @@ use serde::Deserialize;
 use tokio::sync::Mutex;
 
 use super::ask::ask;
+use super::connection::{Answer, RegistryConnection};
 use super::given::Token;
-use super::line::{Answer, Line};
 use super::persist::{Persistence, said};
 use crate::driver::Undone;
 use crate::link::CallError;
@@ -66,7 +66,7 @@ impl<'n> Registry<'n> {
     /// Requests an object of the repository. Returns only successful responses.
     pub(super) async fn get(
         &self,
-        line: &mut Line,
+        line: &mut RegistryConnection,
         what: &str,
         headers: &HeaderMap,
     ) -> Result<Answer, CallError> {
@@ -94,7 +94,7 @@ impl<'n> Registry<'n> {
     /// Reads a complete object; none if it does not exist.
     pub(super) async fn lookup(
         &self,
-        line: &mut Line,
+        line: &mut RegistryConnection,
         what: &str,
         most: u64,
     ) -> Result<Option<Bytes>, CallError> {
@@ -105,7 +105,12 @@ impl<'n> Registry<'n> {
     }
 
     /// Reads a complete object, with retries.
-    pub(super) async fn read(&self, line: &mut Line, what: &str, most: u64) -> Result<Bytes, CallError> {
+    pub(super) async fn read(
+        &self,
+        line: &mut RegistryConnection,
+        what: &str,
+        most: u64,
+    ) -> Result<Bytes, CallError> {
         let mut persistence = Persistence::new(&self.node.env);
         let headers = HeaderMap::from_iter([(ACCEPT, HeaderValue::from_static(DOCUMENTS))]);
         loop {

@@ -15,7 +15,7 @@ use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use tokio::sync::Semaphore;
 
-use super::line::Line;
+use super::connection::RegistryConnection;
 use super::registry::Registry;
 use crate::driver::Undone;
 use crate::folder::Folder;
@@ -90,7 +90,7 @@ pub(super) async fn examine(registry: &Registry<'_>, trust: &Trust, digest: &Dig
     }
     let _turn = verdicts.turns.acquire().await;
     let examination = Examination::new(same(digest), None, keys(trust));
-    let line = Line::new(&registry.node.dial);
+    let line = RegistryConnection::new(&registry.node.dial);
     let mut examiner = Examiner { registry, line, examination, waiting: Vec::new() };
     let examined = examiner.examine_all(digest).await;
     examined.map_err(|error| registry.failed(&error))?;
@@ -137,21 +137,21 @@ fn same(digest: &Digest) -> muster_trust::Digest {
 /// Verifies the signatures of an image, until one is good.
 struct Examiner<'r> {
     registry: &'r Registry<'r>,
-    line: Line,
+    line: RegistryConnection,
     examination: Examination,
     waiting: Vec<Signature>,
 }
 
-type Heard<T> = Result<T, crate::link::CallError>;
+type Examined<T> = Result<T, crate::link::CallError>;
 
 impl Examiner<'_> {
-    async fn examine_all(&mut self, digest: &Digest) -> Heard<()> {
+    async fn examine_all(&mut self, digest: &Digest) -> Examined<()> {
         self.examine_tagged(digest).await?;
         self.examine_bundles(digest).await
     }
 
     /// Verifies the signatures under cosign's tag.
-    async fn examine_tagged(&mut self, digest: &Digest) -> Heard<()> {
+    async fn examine_tagged(&mut self, digest: &Digest) -> Examined<()> {
         let what = format!("manifests/{}", simple::tag(&same(digest)));
         let Some(manifest) = self.registry.lookup(&mut self.line, &what, MOST_DOCUMENT).await? else {
             return Ok(());
@@ -175,7 +175,7 @@ impl Examiner<'_> {
 
     /// Verifies the signatures that refer to the image, on every page: any user with push access can add bad ones, in any
     /// order.
-    async fn examine_bundles(&mut self, digest: &Digest) -> Heard<()> {
+    async fn examine_bundles(&mut self, digest: &Digest) -> Examined<()> {
         let kind = bundle::MEDIA_TYPE.replace('+', "%2B").replace('/', "%2F");
         let mut after: Option<Digest> = None;
         while self.examination.wants_bundles() {
@@ -200,7 +200,7 @@ impl Examiner<'_> {
         Ok(())
     }
 
-    async fn read_bundle(&mut self, referring: &Digest) -> Heard<()> {
+    async fn read_bundle(&mut self, referring: &Digest) -> Examined<()> {
         let what = format!("manifests/{referring}");
         let manifest = self.registry.lookup(&mut self.line, &what, MOST_DOCUMENT).await?;
         let manifest = manifest.filter(|bytes| Digest::of(bytes) == *referring);
@@ -212,13 +212,13 @@ impl Examiner<'_> {
         self.add(Signature::Bundle { json, digest }).await
     }
 
-    async fn add(&mut self, signature: Signature) -> Heard<()> {
+    async fn add(&mut self, signature: Signature) -> Examined<()> {
         self.waiting.push(signature);
         let bytes: usize = self.waiting.iter().map(Signature::len).sum();
         if bytes < HELD { Ok(()) } else { self.examine_waiting().await }
     }
 
-    async fn examine_waiting(&mut self) -> Heard<()> {
+    async fn examine_waiting(&mut self) -> Examined<()> {
         let waiting = std::mem::take(&mut self.waiting);
         if waiting.is_empty() {
             return Ok(());
@@ -235,7 +235,7 @@ impl Examiner<'_> {
     }
 
     /// Returns the blob of a signature. It is empty, and so an unreadable signature, if it is missing or too long.
-    async fn blob(&mut self, digest: &muster_trust::Digest, size: u64, most: usize) -> Heard<Vec<u8>> {
+    async fn blob(&mut self, digest: &muster_trust::Digest, size: u64, most: usize) -> Examined<Vec<u8>> {
         if size > most as u64 {
             return Ok(Vec::new());
         }

@@ -6,10 +6,10 @@ use muster_cell::{CellError, DestroyOptions, LogLine, Make, RootSource, Secret, 
 use muster_ids::{AllocationId, CellId};
 use muster_image::{Digest, Error, Source};
 use muster_network::Attach;
-use muster_wire::cell::{CellFindings, CellOrder, CellPlace, CellSpec, Root, ServiceState};
-use muster_wire::task::{Details, Findings, KeptLog, Place, Refusal};
+use muster_wire::cell::{CellFindings, CellOrder, CellRef, CellSpec, Root, ServiceState};
+use muster_wire::task::{Details, Findings, KeptLog, Refusal, SandboxRef};
 
-use super::place::disk_id;
+use super::sandbox::disk_id;
 use super::{Done, Driver, said};
 use crate::driver::{ImageOwner, Undone};
 use crate::provide::Given;
@@ -26,14 +26,14 @@ const SLACK: usize = 8 * 1024;
 
 impl Driver {
     /// Returns the cells of an allocation.
-    pub(super) fn cells_of(&self, allocation: AllocationId) -> Done<Vec<CellPlace>> {
+    pub(super) fn cells_of(&self, allocation: AllocationId) -> Done<Vec<CellRef>> {
         let cells = self.cells.list().map_err(said)?;
         Ok(cells.into_iter().filter(|cell| cell.allocation_id == allocation).collect())
     }
 
     pub(super) fn cell_create(
         &self,
-        place: &Place,
+        place: &SandboxRef,
         order: &CellOrder,
         details: &Details,
         given: &Result<Given, Undone>,
@@ -72,7 +72,13 @@ impl Driver {
         Ok(Findings::default())
     }
 
-    fn make(&self, place: &Place, order: &CellOrder, details: &Details, given: &Given) -> Result<(), Undone> {
+    fn make(
+        &self,
+        place: &SandboxRef,
+        order: &CellOrder,
+        details: &Details,
+        given: &Given,
+    ) -> Result<(), Undone> {
         let spec = order.spec.as_ref().ok_or_else(|| "its specification is missing".to_owned())?;
         let _hold = self.hold_root(spec);
         let devices = self.devices_for(place, spec).map_err(unsupported)?;
@@ -119,8 +125,8 @@ impl Driver {
             };
             self.fabric.attach(&attach).map_err(said)?;
         }
-        let wanted = self.wanted.lock().clone();
-        self.introduce(order.cell_id, &wanted)?;
+        let desired = self.desired.lock().clone();
+        self.introduce(order.cell_id, &desired)?;
         Ok(self.cells.start(order.cell_id).map_err(said)?)
     }
 
@@ -173,8 +179,8 @@ impl Driver {
     }
 
     /// Returns the device nodes of a cell: of all GPUs of its allocation, or of those that it names.
-    fn devices_for(&self, place: &Place, spec: &CellSpec) -> Done<Vec<muster_cell::Device>> {
-        let held = self.places.lock();
+    fn devices_for(&self, place: &SandboxRef, spec: &CellSpec) -> Done<Vec<muster_cell::Device>> {
+        let held = self.sandboxes.lock();
         let kept = held
             .get(place.allocation_id)
             .ok_or_else(|| "the sandbox of its allocation does not exist".to_owned())?;
@@ -254,7 +260,7 @@ impl Driver {
         self.fabric.detach(cell).map_err(said)
     }
 
-    pub(super) fn keep_logs(&self, place: &Place, order: Option<&CellOrder>) -> Done<Findings> {
+    pub(super) fn keep_logs(&self, place: &SandboxRef, order: Option<&CellOrder>) -> Done<Findings> {
         let mut logs = Vec::new();
         for cell in self.cells_of(place.allocation_id)? {
             if order.is_some_and(|order| order.cell_id != cell.cell_id) {

@@ -161,7 +161,7 @@ mod tests {
     use super::*;
     use muster_wire::inventory::Gpu;
 
-    /// What NVIDIA's driver writes below `/proc`.
+    /// Contents that NVIDIA's driver writes below `/proc`.
     fn with_driver(proc: &Path, gpus: &[(&str, u32)]) {
         for (number, (uuid, minor)) in gpus.iter().enumerate() {
             let folder = proc.join(format!("driver/nvidia/gpus/0000:{number:02x}:00.0"));

@@ -10,8 +10,8 @@ use futures::future::BoxFuture;
 use muster_cell::CellStatus;
 use muster_ids::{CellId, Env};
 use muster_image::{Digest, ImageHold, ImageReservation};
-use muster_wire::cell::{CellPlace, Wanted};
-use muster_wire::task::{Place, TaskKind};
+use muster_wire::cell::{CellRef, DesiredState};
+use muster_wire::task::{SandboxRef, TaskKind};
 
 use super::Driver;
 use super::inside::Shared;
@@ -31,15 +31,15 @@ async fn blocking<T: Send + 'static>(
 }
 
 impl crate::Driver for Driver {
-    fn places(&self) -> Result<Vec<Place>, AgentError> {
-        self.places()
+    fn sandboxes(&self) -> Result<Vec<SandboxRef>, AgentError> {
+        self.sandboxes()
     }
 
     fn folders(&self) -> Vec<PathBuf> {
         self.folders()
     }
 
-    fn cells(&self) -> Result<Vec<CellPlace>, AgentError> {
+    fn cells(&self) -> Result<Vec<CellRef>, AgentError> {
         self.cells()
     }
 
@@ -47,11 +47,11 @@ impl crate::Driver for Driver {
         Box::pin(blocking(move || Self::observe(&self)))
     }
 
-    fn stop_self_fenced(&self) -> Result<Vec<(CellPlace, u32)>, AgentError> {
+    fn stop_self_fenced(&self) -> Result<Vec<(CellRef, u32)>, AgentError> {
         self.stop_self_fenced()
     }
 
-    fn kill_cell(&self, cell: &CellPlace) {
+    fn kill_cell(&self, cell: &CellRef) {
         self.kill_cell(cell);
     }
 
@@ -104,8 +104,8 @@ impl crate::Driver for Driver {
         self.reach(kind, "reporting");
     }
 
-    fn follow(self: Arc<Self>, wanted: Wanted) -> BoxFuture<'static, Result<i64, AgentError>> {
-        Box::pin(blocking(move || Self::follow(&self, &wanted).map(|()| wanted.revision)))
+    fn reconcile(self: Arc<Self>, desired: DesiredState) -> BoxFuture<'static, Result<i64, AgentError>> {
+        Box::pin(blocking(move || Self::reconcile(&self, &desired).map(|()| desired.revision)))
     }
 
     fn address(&self) -> Option<String> {

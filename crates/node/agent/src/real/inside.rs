@@ -12,7 +12,7 @@ use muster_wire::stream::{Command, FileAt, Logs};
 
 use super::cell::line;
 use super::{Done, Driver, said};
-use crate::stream::{Begun, Download, Inside, Process};
+use crate::stream::{Download, Inside, Process, StartedProcess};
 
 /// Interval at which a followed log is read.
 const FOLLOW: Duration = Duration::from_millis(200);
@@ -41,7 +41,7 @@ impl Inside for Shared {
         incarnation: i64,
         command: &Command,
         terminal: Option<OwnedFd>,
-    ) -> Done<Begun> {
+    ) -> Done<StartedProcess> {
         self.0.only(cell, incarnation)?;
         let wanted = muster_cell::Command {
             arguments: command.command.clone(),
@@ -52,10 +52,10 @@ impl Inside for Shared {
         };
         let streams = terminal.map_or(Streams::Pipes, Streams::Terminal);
         let attached = self.0.cells.exec(cell, &wanted, streams).map_err(said)?;
-        Ok(Begun::Process(Process::attached(attached)))
+        Ok(StartedProcess::Process(Process::attached(attached)))
     }
 
-    fn logs(&self, cell: CellId, incarnation: i64, logs: &Logs) -> Done<Begun> {
+    fn logs(&self, cell: CellId, incarnation: i64, logs: &Logs) -> Done<StartedProcess> {
         self.0.only(cell, incarnation)?;
         let found = self.0.cells.look(cell).map_err(said)?;
         let services: Vec<String> = found.services.into_iter().map(|service| service.name).collect();
@@ -73,7 +73,7 @@ impl Inside for Shared {
             contains: logs.search.clone(),
         };
         let (driver, follow) = (self.0.clone(), logs.follow);
-        Begun::source(move |mut output| {
+        StartedProcess::source(move |mut output| {
             let mut cursors: BTreeMap<String, LogCursor> = BTreeMap::new();
             let several = services.len() > 1;
             let write = |output: &mut Download, service: &str, text: String| {
@@ -107,25 +107,27 @@ impl Inside for Shared {
         })
     }
 
-    fn read(&self, cell: CellId, incarnation: i64, file: &FileAt) -> Done<Begun> {
+    fn read(&self, cell: CellId, incarnation: i64, file: &FileAt) -> Done<StartedProcess> {
         self.0.only(cell, incarnation)?;
         // A path that ends in / is a folder, returned as an archive.
         if file.path.ends_with('/') {
             let (driver, path) = (self.0.clone(), file.path.clone());
-            return Begun::source(move |mut output| {
+            return StartedProcess::source(move |mut output| {
                 driver.cells.folder_read(cell, &path, &mut output).map_err(said)
             });
         }
         let mut source = self.0.cells.file_read(cell, &file.path).map_err(said)?;
-        Begun::source(move |mut output| std::io::copy(&mut source, &mut output).map(drop).map_err(said))
+        StartedProcess::source(move |mut output| {
+            std::io::copy(&mut source, &mut output).map(drop).map_err(said)
+        })
     }
 
-    fn write(&self, cell: CellId, incarnation: i64, file: &FileAt) -> Done<Begun> {
+    fn write(&self, cell: CellId, incarnation: i64, file: &FileAt) -> Done<StartedProcess> {
         self.0.only(cell, incarnation)?;
         let mode =
             file.mode.as_deref().map_or(Ok(PLAIN_MODE), |mode| u32::from_str_radix(mode, 8)).map_err(said)?;
         let (driver, file) = (self.0.clone(), file.clone());
-        Begun::sink(move |mut input| {
+        StartedProcess::sink(move |mut input| {
             let mut content = Whole(&mut input);
             let mut wanted =
                 NewFile { path: &file.path, mode, uid: file.uid, gid: file.gid, content: &mut content };

@@ -8,12 +8,12 @@ mod act;
 mod cell;
 mod device;
 mod driver;
-mod follow;
 mod inside;
 mod journal;
-mod place;
 mod points;
+mod reconcile;
 mod room;
+mod sandbox;
 mod settings;
 mod share;
 mod survey;
@@ -28,15 +28,15 @@ use muster_disk::{DiskId, Disks, SharedFiles};
 use muster_ids::{CellId, Env};
 use muster_image::{Digest, Images};
 use muster_network::Fabric;
-use muster_wire::cell::{CellPlace, Wanted};
-use muster_wire::task::{Findings, Place, Refusal, TaskKind};
+use muster_wire::cell::{CellRef, DesiredState};
+use muster_wire::task::{Findings, Refusal, SandboxRef, TaskKind};
 use parking_lot::Mutex;
 
 use crate::AgentError;
 use crate::driver::{Order, Outcome, Supply, Undone};
 use crate::folder::Folder;
 use journal::Journal;
-use place::{Places, disk_id};
+use sandbox::{Sandboxes, disk_id};
 
 pub use device::{Node, nodes as devices};
 use points::disk_point;
@@ -50,7 +50,7 @@ const READ_ONLY: &str = "an error made the disk of its allocation read-only: res
 /// The message of a cell on a node whose own disk is full, before the reason. Its allocation's disk has all its room.
 const NODE_FULL: &str = "its logs are incomplete and its services cannot be restarted";
 
-/// What makes places and cells on this machine.
+/// Driver that makes sandboxes and cells on this machine.
 pub struct Driver {
     settings: Settings,
     env: Env,
@@ -60,10 +60,10 @@ pub struct Driver {
     disks: Disks,
     /// The file system that it shares with other nodes, or why it has none.
     shared: Done<SharedFiles>,
-    places: Mutex<Places>,
+    sandboxes: Mutex<Sandboxes>,
     journal: Journal,
     /// Last desired state of the node beside its sandboxes: cells created later need their part of it.
-    wanted: Mutex<Wanted>,
+    desired: Mutex<DesiredState>,
     /// Whether the agent is stopping, so that nothing is waited for.
     left: AtomicBool,
     /// Time of the last disk check, and the disks that were read-only then.
@@ -98,7 +98,7 @@ impl Driver {
         let disks =
             disks.map_err(|error| refused(&error))?.reaching(move |point| crash.reach(disk_point(point)));
         let shared = share::open(&settings, env)?;
-        let places = Places::open(&settings.folder)?;
+        let sandboxes = Sandboxes::open(&settings.folder)?;
         let journal = Journal::open(&settings.folder)?;
         device::make_simulated(&settings).map_err(|error| refused(&error))?;
         let driver = Self {
@@ -109,9 +109,9 @@ impl Driver {
             images,
             disks,
             shared,
-            places: Mutex::new(places),
+            sandboxes: Mutex::new(sandboxes),
             journal,
-            wanted: Mutex::default(),
+            desired: Mutex::default(),
             left: AtomicBool::new(false),
             disks_seen: Mutex::default(),
             reserve_checked: Mutex::default(),
@@ -147,12 +147,12 @@ impl Driver {
     }
 
     /// Lists every sandbox on the node.
-    pub(crate) fn places(&self) -> Result<Vec<Place>, AgentError> {
-        Ok(self.places.lock().list())
+    pub(crate) fn sandboxes(&self) -> Result<Vec<SandboxRef>, AgentError> {
+        Ok(self.sandboxes.lock().list())
     }
 
     /// Lists every cell on the node.
-    pub(crate) fn cells(&self) -> Result<Vec<CellPlace>, AgentError> {
+    pub(crate) fn cells(&self) -> Result<Vec<CellRef>, AgentError> {
         self.cells.list().map_err(|error| AgentError::Refused(error.to_string()))
     }
 
@@ -175,12 +175,12 @@ impl Driver {
     }
 
     /// Returns the cells with a partition limit.
-    pub(crate) fn stop_self_fenced(&self) -> Result<Vec<(CellPlace, u32)>, AgentError> {
+    pub(crate) fn stop_self_fenced(&self) -> Result<Vec<(CellRef, u32)>, AgentError> {
         self.cells.stop_self_fenced().map_err(|error| AgentError::Refused(error.to_string()))
     }
 
     /// Kills every process of a cell, in any state.
-    pub(crate) fn kill_cell(&self, cell: &CellPlace) {
+    pub(crate) fn kill_cell(&self, cell: &CellRef) {
         self.cells.kill_all(cell.cell_id, cell.incarnation);
     }
 
@@ -233,7 +233,7 @@ impl Driver {
             TaskKind::Destroy => self.destroy(place()?, &order.details),
             TaskKind::Wipe => self.wipe(place()?, &order.details),
             TaskKind::Survey => self.survey(),
-            TaskKind::Sweep => self.sweep(&order.details.things),
+            TaskKind::Sweep => self.sweep(&order.details.resources),
             TaskKind::CellCreate => {
                 return self.cell_create(place()?, cell()?, &order.details, &order.given);
             }

@@ -7,7 +7,7 @@ use muster_cell::Share;
 use muster_disk::{ShareError, SharedFiles, SharedFilesError};
 use muster_ids::{Env, NetworkId};
 use muster_wire::cell::{CellOrder, CellSpec};
-use muster_wire::task::{Details, Findings, Refusal, Thing, ThingKind};
+use muster_wire::task::{Details, Findings, NodeResource, NodeResourceKind, Refusal};
 
 use super::settings::Settings;
 use super::{Done, Driver};
@@ -67,12 +67,12 @@ impl Driver {
     }
 
     /// Lists the resources on the shared file system. Other nodes find the same.
-    pub(super) fn shares(&self) -> Done<Vec<Thing>> {
+    pub(super) fn shares(&self) -> Done<Vec<NodeResource>> {
         let Ok(shared) = &self.shared else { return Ok(Vec::new()) };
         let thing = |name: String| {
             let network_id = name.parse::<NetworkId>().ok()?;
-            Some(Thing {
-                kind: ThingKind::Share,
+            Some(NodeResource {
+                kind: NodeResourceKind::Share,
                 name,
                 allocation_id: None,
                 cell_id: None,

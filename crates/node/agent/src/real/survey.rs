@@ -6,20 +6,20 @@ use std::path::Path;
 
 use muster_ids::{AllocationId, CellId};
 use muster_network::{Found, Owner};
-use muster_wire::task::{Findings, Thing, ThingKind};
+use muster_wire::task::{Findings, NodeResource, NodeResourceKind};
 
-use super::place::disk_id;
+use super::sandbox::disk_id;
 use super::{Done, Driver, said};
 use crate::AgentError;
 
 /// Mount point of control groups, v1 and v2.
 const GROUPS: &str = "/sys/fs/cgroup";
 
-fn thing(kind: ThingKind, name: String) -> Thing {
+fn thing(kind: NodeResourceKind, name: String) -> NodeResource {
     let parts = || name.split(['/', '.', ' ', '(', ')']);
     let (allocation_id, cell_id) =
         (parts().find_map(|part| part.parse().ok()), parts().find_map(|part| part.parse().ok()));
-    Thing { kind, allocation_id, cell_id, network_id: None, name }
+    NodeResource { kind, allocation_id, cell_id, network_id: None, name }
 }
 
 /// Result of a cleanup.
@@ -33,22 +33,22 @@ pub struct Cleaned {
 
 impl Driver {
     pub(super) fn survey(&self) -> Done<Findings> {
-        let places = self.places.lock().list();
-        let mut things = self.things()?;
-        things.extend(self.shares()?);
-        Ok(Findings { places, things, ..Findings::default() })
+        let sandboxes = self.sandboxes.lock().list();
+        let mut resources = self.resources()?;
+        resources.extend(self.shares()?);
+        Ok(Findings { sandboxes, resources, ..Findings::default() })
     }
 
     /// Lists all platform resources.
-    fn things(&self) -> Done<Vec<Thing>> {
+    fn resources(&self) -> Done<Vec<NodeResource>> {
         let mut found = BTreeSet::new();
         for cell in self.cells.list().map_err(said)? {
             // A record is not the cell: without its first process it does not exist.
             if !self.cells.look(cell.cell_id).map_err(said)?.present {
                 continue;
             }
-            found.insert(Thing {
-                kind: ThingKind::Cell,
+            found.insert(NodeResource {
+                kind: NodeResourceKind::Cell,
                 name: cell.cell_id.to_string(),
                 allocation_id: Some(cell.allocation_id),
                 cell_id: Some(cell.cell_id),
@@ -61,16 +61,20 @@ impl Driver {
         }
         for folder in ["cells", "runc"] {
             for name in entries(&self.settings.run.join("cells").join(folder)) {
-                found.insert(thing(ThingKind::File, name));
+                found.insert(thing(NodeResourceKind::File, name));
             }
         }
         let mounts = fs::read_to_string("/proc/self/mountinfo").map_err(said)?;
         let run = self.settings.run.display().to_string();
         for point in mounts.lines().filter_map(|line| line.split(' ').nth(4)) {
             if point.strip_prefix(&run).is_some_and(|rest| rest.starts_with('/')) {
-                let kind = if point.contains("/networks/") { ThingKind::Namespace } else { ThingKind::Mount };
+                let kind = if point.contains("/networks/") {
+                    NodeResourceKind::Namespace
+                } else {
+                    NodeResourceKind::Mount
+                };
                 // A network's namespace is listed below, with its network.
-                if kind == ThingKind::Mount {
+                if kind == NodeResourceKind::Mount {
                     found.insert(thing(kind, point.to_owned()));
                 }
             }
@@ -78,9 +82,9 @@ impl Driver {
         let disks = self.disks.survey().map_err(said)?;
         let files = disks.files.iter().map(|file| file.path.display().to_string());
         let loops = disks.loops.iter().map(|device| format!("{} ({})", device.name, device.file.display()));
-        found.extend(files.chain(loops).map(|name| thing(ThingKind::Disk, name)));
+        found.extend(files.chain(loops).map(|name| thing(NodeResourceKind::Disk, name)));
         let strange = disks.strange.iter().map(|path| path.display().to_string());
-        found.extend(strange.map(|name| thing(ThingKind::File, name)));
+        found.extend(strange.map(|name| thing(NodeResourceKind::File, name)));
         found.extend(self.fabric.survey().map_err(said)?.iter().filter_map(of_network));
         Ok(found.into_iter().collect())
     }
@@ -88,9 +92,11 @@ impl Driver {
     /// Describes the remains of an allocation without a sandbox. Its disk is not included before it is wiped: its data is
     /// reported as residue.
     pub(super) fn left_of(&self, allocation: AllocationId) -> Done<Vec<String>> {
-        let mine = |thing: &&Thing| thing.allocation_id == Some(allocation) && thing.kind != ThingKind::Disk;
+        let mine = |thing: &&NodeResource| {
+            thing.allocation_id == Some(allocation) && thing.kind != NodeResourceKind::Disk
+        };
         let left = self
-            .things()?
+            .resources()?
             .iter()
             .filter(mine)
             .map(|thing| format!("{:?} {}", thing.kind, thing.name))
@@ -99,16 +105,16 @@ impl Driver {
     }
 
     /// Removes orphans. Known resources are left alone: the platform destroys them.
-    pub(super) fn sweep(&self, things: &[Thing]) -> Done<Findings> {
-        let cells: BTreeSet<CellId> = things.iter().filter_map(|thing| thing.cell_id).collect();
+    pub(super) fn sweep(&self, resources: &[NodeResource]) -> Done<Findings> {
+        let cells: BTreeSet<CellId> = resources.iter().filter_map(|thing| thing.cell_id).collect();
         for cell in cells {
             self.tear_down(cell, false)?;
         }
         let known: BTreeSet<AllocationId> =
-            self.places().map_err(said)?.iter().map(|place| place.allocation_id).collect();
-        let unknown = |thing: &&Thing| thing.allocation_id.is_some_and(|id| !known.contains(&id));
+            self.sandboxes().map_err(said)?.iter().map(|place| place.allocation_id).collect();
+        let unknown = |thing: &&NodeResource| thing.allocation_id.is_some_and(|id| !known.contains(&id));
         let allocations: BTreeSet<AllocationId> =
-            things.iter().filter(unknown).filter_map(|thing| thing.allocation_id).collect();
+            resources.iter().filter(unknown).filter_map(|thing| thing.allocation_id).collect();
         for allocation in allocations {
             self.cells.group_remove(allocation).map_err(said)?;
             let disk = disk_id(allocation)?;
@@ -116,8 +122,8 @@ impl Driver {
             self.wipe_disk(&disk)?;
         }
         // Removes networks without a cell that are not desired here.
-        let wanted = self.wanted.lock().clone();
-        self.fabric.apply(&wanted.networks).map_err(said)?;
+        let desired = self.desired.lock().clone();
+        self.fabric.apply(&desired.networks).map_err(said)?;
         self.survey()
     }
 
@@ -125,9 +131,9 @@ impl Driver {
     /// the failures are returned.
     pub fn clean(&self) -> Result<Cleaned, AgentError> {
         let mut left = Vec::new();
-        let found = self.things().map_or(0, |things| things.len());
+        let found = self.resources().map_or(0, |resources| resources.len());
         let mut tried = |done: Done<()>| left.extend(done.err());
-        for place in self.places()? {
+        for place in self.sandboxes()? {
             tried(self.destroy(&place, &muster_wire::task::Details::default()).map(drop));
         }
         for cell in self.cells()? {
@@ -143,9 +149,11 @@ impl Driver {
         }
         tried(self.fabric.remove_all().map_err(said));
         // Resources without a record.
-        tried(self.things().and_then(|things| self.sweep(&things)).map(drop));
-        match self.things() {
-            Ok(things) => left.extend(things.iter().map(|thing| format!("{:?} {}", thing.kind, thing.name))),
+        tried(self.resources().and_then(|resources| self.sweep(&resources)).map(drop));
+        match self.resources() {
+            Ok(resources) => {
+                left.extend(resources.iter().map(|thing| format!("{:?} {}", thing.kind, thing.name)))
+            }
             Err(why) => left.push(why),
         }
         if left.is_empty() {
@@ -172,15 +180,15 @@ impl Driver {
     }
 }
 
-fn of_network(found: &Found) -> Option<Thing> {
+fn of_network(found: &Found) -> Option<NodeResource> {
     let kind = match found.thing {
-        muster_network::Thing::Namespace => ThingKind::Namespace,
-        muster_network::Thing::Link => ThingKind::Link,
-        muster_network::Thing::Rule | muster_network::Thing::Entry | muster_network::Thing::Setting => {
-            ThingKind::Rule
-        }
-        muster_network::Thing::Socket => ThingKind::Link,
-        muster_network::Thing::Record => ThingKind::File,
+        muster_network::NetworkResource::Namespace => NodeResourceKind::Namespace,
+        muster_network::NetworkResource::Link => NodeResourceKind::Link,
+        muster_network::NetworkResource::Rule
+        | muster_network::NetworkResource::Entry
+        | muster_network::NetworkResource::Setting => NodeResourceKind::Rule,
+        muster_network::NetworkResource::Socket => NodeResourceKind::Link,
+        muster_network::NetworkResource::Record => NodeResourceKind::File,
     };
     let (cell_id, network_id) = match found.owner {
         Some(Owner::Cell(cell)) => (Some(cell), None),
@@ -190,7 +198,7 @@ fn of_network(found: &Found) -> Option<Thing> {
         Some(Owner::Neighbour(cell)) => (Some(cell), None),
         Some(Owner::Node) | None => (None, None),
     };
-    Some(Thing { kind, name: found.to_string(), allocation_id: None, cell_id, network_id })
+    Some(NodeResource { kind, name: found.to_string(), allocation_id: None, cell_id, network_id })
 }
 
 /// Returns the control group hierarchies: several in v1, one in v2, and both on some machines.
@@ -206,16 +214,16 @@ fn entries(folder: &Path) -> Vec<String> {
     entries.flatten().map(|entry| entry.path().display().to_string()).collect()
 }
 
-fn groups(folder: &Path, found: &mut BTreeSet<Thing>) {
+fn groups(folder: &Path, found: &mut BTreeSet<NodeResource>) {
     for path in entries(folder) {
         if !Path::new(&path).is_dir() {
             continue;
         }
-        let group = thing(ThingKind::ControlGroup, path.clone());
+        let group = thing(NodeResourceKind::ControlGroup, path.clone());
         if group.allocation_id.is_some() || group.cell_id.is_some() {
             for pid in fs::read_to_string(Path::new(&path).join("cgroup.procs")).unwrap_or_default().lines() {
-                found.insert(Thing {
-                    kind: ThingKind::Process,
+                found.insert(NodeResource {
+                    kind: NodeResourceKind::Process,
                     name: format!("{pid} in {path}"),
                     ..group.clone()
                 });

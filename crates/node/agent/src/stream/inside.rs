@@ -23,22 +23,22 @@ pub trait Inside: Send + Sync {
         incarnation: i64,
         command: &Command,
         terminal: Option<OwnedFd>,
-    ) -> Result<Begun, String>;
+    ) -> Result<StartedProcess, String>;
 
     /// Reads the logs of services.
-    fn logs(&self, cell: CellId, incarnation: i64, logs: &Logs) -> Result<Begun, String>;
+    fn logs(&self, cell: CellId, incarnation: i64, logs: &Logs) -> Result<StartedProcess, String>;
 
     /// Reads a file, or a directory as a tar archive if the path ends in a slash. The path alone decides: a directory
     /// requested as a file is refused, and vice versa.
-    fn read(&self, cell: CellId, incarnation: i64, file: &FileAt) -> Result<Begun, String>;
+    fn read(&self, cell: CellId, incarnation: i64, file: &FileAt) -> Result<StartedProcess, String>;
 
     /// Writes a file.
-    fn write(&self, cell: CellId, incarnation: i64, file: &FileAt) -> Result<Begun, String>;
+    fn write(&self, cell: CellId, incarnation: i64, file: &FileAt) -> Result<StartedProcess, String>;
 }
 
 /// Started work. Dropping it ends it.
 #[derive(Debug)]
-pub enum Begun {
+pub enum StartedProcess {
     /// A process, with pipes or a terminal.
     Process(Process),
     /// A thread of the agent.
@@ -56,7 +56,7 @@ pub struct Work {
     pub(super) ended: oneshot::Receiver<Result<i32, String>>,
 }
 
-impl Begun {
+impl StartedProcess {
     /// Runs a thread that writes the stream's output. If the stream ends first, the next write fails; a thread that waits
     /// for data must check [`is_wanted`](Download::is_wanted).
     pub fn source(
@@ -161,12 +161,12 @@ impl Read for Upload {
 mod tests {
     use std::time::{Duration, Instant};
 
-    use super::Begun;
+    use super::StartedProcess;
 
     #[test]
     fn who_waits_for_something_to_write_can_see_that_nobody_reads() {
         let (said, heard) = std::sync::mpsc::channel();
-        let begun = Begun::source(move |output| {
+        let begun = StartedProcess::source(move |output| {
             let _ = said.send(output.is_wanted());
             let began = Instant::now();
             while output.is_wanted() && began.elapsed() < Duration::from_secs(10) {

@@ -11,7 +11,7 @@ use muster_wire::task::{Ending, Findings, Report, Task};
 use parking_lot::Mutex;
 use tokio::sync::mpsc;
 
-use super::inside::Begun;
+use super::inside::StartedProcess;
 use super::pump::{Ends, pump, refuse};
 use super::socket::{Socket, open};
 use super::terminal;
@@ -138,9 +138,9 @@ async fn carry(node: &Running, socket: Socket, order: StreamOrder) {
 
 type Ours = Option<std::os::fd::OwnedFd>;
 
-fn begin(inside: &dyn super::Inside, order: &StreamOrder) -> Result<(Begun, Ours), String> {
+fn begin(inside: &dyn super::Inside, order: &StreamOrder) -> Result<(StartedProcess, Ours), String> {
     let (cell, incarnation) = (order.cell_id, order.incarnation);
-    let without = |begun: Begun| (begun, None);
+    let without = |begun: StartedProcess| (begun, None);
     match &order.what {
         StreamWhat::Command(command) if command.terminal => {
             let (ours, theirs) = terminal::open(command.columns, command.rows)

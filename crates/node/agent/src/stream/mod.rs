@@ -12,6 +12,6 @@ mod pump;
 mod socket;
 mod terminal;
 
-pub use inside::{Begun, Download, Inside, Upload};
+pub use inside::{Download, Inside, StartedProcess, Upload};
 pub(crate) use join::{Streams, streaming};
 pub use process::Process;

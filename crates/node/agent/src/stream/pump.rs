@@ -13,7 +13,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval_at, timeout};
 use tokio_tungstenite::tungstenite::{Bytes, Message};
 
 use super::descriptor::Descriptor;
-use super::inside::{Begun, Work};
+use super::inside::{StartedProcess, Work};
 use super::process::Process;
 use super::socket::Socket;
 use super::terminal;
@@ -56,7 +56,7 @@ impl Ending {
 
 impl Ends {
     /// Wraps the started work. `terminal` is our end of the program's terminal.
-    pub(super) fn of(begun: Begun, terminal: Option<OwnedFd>) -> std::io::Result<Self> {
+    pub(super) fn of(begun: StartedProcess, terminal: Option<OwnedFd>) -> std::io::Result<Self> {
         let terminal = terminal.map(|ours| Descriptor::new(ours).map(Arc::new)).transpose()?;
         let mut ends = Self {
             input: None,
@@ -68,7 +68,7 @@ impl Ends {
         };
         let pipe = |end: Option<OwnedFd>| end.map(Descriptor::new).transpose();
         match begun {
-            Begun::Process(mut process) => {
+            StartedProcess::Process(mut process) => {
                 if let Some(child) = process.child().filter(|_| ends.terminal.is_none()) {
                     ends.input = pipe(child.stdin.take().map(OwnedFd::from))?;
                     ends.output = pipe(child.stdout.take().map(OwnedFd::from))?.map(Arc::new);
@@ -76,7 +76,7 @@ impl Ends {
                 }
                 ends.ending = Ending::Process(process);
             }
-            Begun::Work(Work { input, output, ended }) => {
+            StartedProcess::Work(Work { input, output, ended }) => {
                 if let Some((writer, whole)) = input {
                     ends.input = pipe(Some(writer.into()))?;
                     ends.whole = Some(whole);

@@ -5,7 +5,7 @@ use std::process::Command;
 
 use muster_wire::inventory::Inventory;
 
-/// What another process reads of this machine, with the stand-in on its library path.
+/// Inventory that another process reads of this machine, with the stand-in on its library path.
 fn read_with(fault: &str) -> Inventory {
     let folder = tempfile::tempdir().unwrap();
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/inventory/fake_nvml.rs");

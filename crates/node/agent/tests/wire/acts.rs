@@ -210,7 +210,7 @@ async fn a_secret_of_files_is_asked_for_and_nothing_is_written_without_it() {
     assert_eq!(told[0].ending, Ending::Done, "{told:?}");
     let test = r#"{"command": {"command": ["/bin/test", "-e", "/run/muster/secrets/password"]}}"#;
     assert_eq!(reported(&server, vec![of(test)]).await[0].findings.ran.as_ref().unwrap().exit, 0);
-    let kept = std::fs::read_to_string(machine.path().join("agent/places.json")).unwrap();
+    let kept = std::fs::read_to_string(machine.path().join("agent/sandboxes.json")).unwrap();
     assert!(kept.contains("secret password") && !kept.contains("CANARY-acts"), "{kept}");
     kill(running).await;
 }

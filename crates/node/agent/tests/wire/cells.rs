@@ -4,8 +4,8 @@ use std::collections::VecDeque;
 
 use muster_agent_sim::Effect;
 use muster_ids::{AllocationId, CellId};
-use muster_wire::cell::{CellOrder, CellPlace, CellSpec, ProjectPeople, Root, Wanted};
-use muster_wire::task::{Ending, Place, Report, Task, TaskKind};
+use muster_wire::cell::{CellOrder, CellRef, CellSpec, DesiredState, ProjectPeople, Root};
+use muster_wire::task::{Ending, Report, SandboxRef, Task, TaskKind};
 
 use crate::machine::{Machine, kill};
 use crate::server::Server;
@@ -153,7 +153,7 @@ async fn cells_that_must_not_be_there_are_destroyed_before_the_first_task_is_ask
     let create = |cell| task(&machine, TaskKind::CellCreate, a, cell, 1);
     reported(&server, vec![prepare(&machine, a), create(one), create(two)]).await;
     kill(running).await;
-    let stale_copy = CellPlace { allocation_id: a, cell_id: one, incarnation: 1 };
+    let stale_copy = CellRef { allocation_id: a, cell_id: one, incarnation: 1 };
     server.script(|state| {
         state.asked.clear();
         state.hellos.clear();
@@ -168,9 +168,9 @@ async fn cells_that_must_not_be_there_are_destroyed_before_the_first_task_is_ask
             state.asked.iter().map(String::as_str).filter(|word| *word != "observe").collect();
         assert_eq!(asked[..3], ["hello", "hello", "poll"]);
         assert_eq!(state.hellos[0].cells.len(), 2);
-        let left = CellPlace { cell_id: two, ..stale_copy };
+        let left = CellRef { cell_id: two, ..stale_copy };
         assert_eq!(state.hellos[1].cells, [left]);
-        assert_eq!(state.hellos[1].places, [Place { allocation_id: a, incarnation: 1 }]);
+        assert_eq!(state.hellos[1].sandboxes, [SandboxRef { allocation_id: a, incarnation: 1 }]);
     }
     // The sandbox is unaffected, and the stale copy does not come back.
     let reports =
@@ -187,13 +187,13 @@ async fn an_answer_that_is_too_long_holds_up_no_task() {
     let keys = vec!["k".repeat(1 << 20); 20];
     let project_id = machine.env.id();
     let people = vec![ProjectPeople { project_id, keys, people: Vec::new(), allocations: Vec::new() }];
-    let too_long = Wanted { revision: 4, people, ..Wanted::default() };
+    let too_long = DesiredState { revision: 4, people, ..DesiredState::default() };
     let work = task(&machine, TaskKind::CellInspect, machine.env.id(), machine.env.id(), 1);
     server.script(|state| {
         // Like the real server: tasks in the lost response are delivered again after the next hello.
         state.redeliver = vec![work.clone()];
         state.work.push_back(vec![work.clone()]);
-        state.wanted.extend([too_long.clone(), too_long]);
+        state.desired.extend([too_long.clone(), too_long]);
     });
     let running = machine.start();
     server.until("the task was done", |state| !state.reports.is_empty()).await;
@@ -206,7 +206,7 @@ async fn what_was_followed_is_said_with_the_next_poll_and_nothing_of_it_after_a_
     let server = Server::start().await;
     let machine = Machine::joined(&server).await;
     server.script(|state| {
-        state.wanted.extend([4, 9].map(|revision| Wanted { revision, ..Wanted::default() }));
+        state.desired.extend([4, 9].map(|revision| DesiredState { revision, ..DesiredState::default() }));
     });
     let running = machine.start();
     server.until("both were followed", |state| state.revisions.len() >= 3).await;
@@ -223,13 +223,13 @@ async fn what_was_followed_is_said_with_the_next_poll_and_nothing_of_it_after_a_
 async fn a_desired_state_in_pages_is_followed_when_its_last_page_came() {
     let server = Server::start().await;
     let machine = Machine::joined(&server).await;
-    let page = |revision, next: Option<&str>| Wanted {
+    let page = |revision, next: Option<&str>| DesiredState {
         revision,
         next: next.map(str::to_owned),
-        ..Wanted::default()
+        ..DesiredState::default()
     };
     server.script(|state| {
-        state.wanted.extend([page(4, Some("a")), page(5, Some("b")), page(6, None), page(6, None)]);
+        state.desired.extend([page(4, Some("a")), page(5, Some("b")), page(6, None), page(6, None)]);
     });
     let running = machine.start();
     server.until("all were polled for", |state| state.revisions.len() >= 5).await;

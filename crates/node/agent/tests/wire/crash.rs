@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use muster_agent_sim::Effect;
 use muster_ids::AllocationId;
-use muster_wire::task::{Ending, Place, TaskKind};
+use muster_wire::task::{Ending, SandboxRef, TaskKind};
 
 use crate::machine::{Machine, kill};
 use crate::server::Server;
@@ -25,7 +25,7 @@ async fn after_kill_9_the_places_are_there_and_nothing_is_made_twice() {
     let running = machine.start();
     server.until("it is reported again", |state| state.reports.len() == 2).await;
     let reports = server.reports();
-    assert_eq!(server.state.lock().hellos[0].places, [Place { allocation_id: a, incarnation: 1 }]);
+    assert_eq!(server.state.lock().hellos[0].sandboxes, [SandboxRef { allocation_id: a, incarnation: 1 }]);
     let [first, second] = &reports[..] else { panic!("two reports") };
     assert_eq!((first.ending, &first.findings), (second.ending, &second.findings));
     assert_eq!(first.ending, Ending::Done);

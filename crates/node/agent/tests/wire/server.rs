@@ -14,11 +14,11 @@ use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use muster_ids::{Env, NodeId, TaskId};
-use muster_wire::cell::{CellPlace, Wanted};
-use muster_wire::task::{Place, Report, Task};
+use muster_wire::cell::{CellRef, DesiredState};
+use muster_wire::task::{Report, SandboxRef, Task};
 use muster_wire::wire::{
-    CellObservation, Heard, Hello, Join, Joined, Noted, Observations, Observed, Poll, Renew, Renewed,
-    Reports, SecretAsk, SecretTold, SecretWhat, Welcome, Work,
+    CellObservation, Hello, Join, Joined, Noted, Observations, Observed, Poll, Renew, Renewed, Reports,
+    ReportsAccepted, SecretAsk, SecretValue, SecretWhat, Welcome, Work,
 };
 use parking_lot::Mutex;
 use rcgen::{BasicConstraints, CertificateParams, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair, SanType};
@@ -54,11 +54,11 @@ pub(crate) struct State {
     /// Scripted behaviour by the last segment of the path, once each.
     pub(crate) instead: BTreeMap<&'static str, VecDeque<Instead>>,
     /// Stale copies in the response to each hello.
-    pub(crate) stale_allocations: VecDeque<Vec<Place>>,
+    pub(crate) stale_allocations: VecDeque<Vec<SandboxRef>>,
     /// Stale cells in the response to each hello.
-    pub(crate) stale_cells: VecDeque<Vec<CellPlace>>,
+    pub(crate) stale_cells: VecDeque<Vec<CellRef>>,
     /// Desired state in each response.
-    pub(crate) wanted: VecDeque<Wanted>,
+    pub(crate) desired: VecDeque<DesiredState>,
     /// Revision in each poll.
     pub(crate) revisions: Vec<i64>,
     /// The page of the desired state that each poll asked for.
@@ -292,25 +292,25 @@ async fn carry_out(
                 return refuse(409, "that session is over");
             }
             state.lock().revisions.push(poll.revision);
-            state.lock().pages.push(poll.wanted_after.clone());
+            state.lock().pages.push(poll.desired_after.clone());
             let waiting = async {
                 loop {
                     let notified = changed.notified();
-                    let (tasks, wanted) = {
+                    let (tasks, desired) = {
                         let mut state = state.lock();
                         (
                             state.work.pop_front(),
-                            if poll.tasks_only { None } else { state.wanted.pop_front() },
+                            if poll.tasks_only { None } else { state.desired.pop_front() },
                         )
                     };
-                    if tasks.is_some() || wanted.is_some() {
-                        return Work { tasks: tasks.unwrap_or_default(), wanted };
+                    if tasks.is_some() || desired.is_some() {
+                        return Work { tasks: tasks.unwrap_or_default(), desired };
                     }
                     notified.await;
                 }
             };
             let waited = tokio::time::timeout(Duration::from_secs(poll.wait_seconds), waiting).await;
-            let nothing = Work { tasks: Vec::new(), wanted: None };
+            let nothing = Work { tasks: Vec::new(), desired: None };
             let mut work = serde_json::json!(waited.unwrap_or(nothing));
             let strange = std::mem::take(&mut state.lock().strange);
             work["tasks"].as_array_mut().unwrap().extend(strange);
@@ -321,7 +321,7 @@ async fn carry_out(
             let mut state = state.lock();
             let refused = state.refused.clone();
             state.reports.extend(reports);
-            ok(&Heard { refused })
+            ok(&ReportsAccepted { refused })
         }
         "secret" => {
             let ask: SecretAsk = serde_json::from_slice(body).unwrap();
@@ -335,7 +335,7 @@ async fn carry_out(
             };
             state.secret_asks.push(ask);
             match told {
-                Some(told) => ok(&SecretTold { value: STANDARD.encode(told) }),
+                Some(told) => ok(&SecretValue { value: STANDARD.encode(told) }),
                 None => refuse(404, "there is no such secret"),
             }
         }

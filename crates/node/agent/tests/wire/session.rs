@@ -4,7 +4,7 @@ use std::time::Duration;
 use muster_agent::AgentError;
 use muster_agent_sim::Effect;
 use muster_ids::AllocationId;
-use muster_wire::task::{Place, TaskKind};
+use muster_wire::task::{SandboxRef, TaskKind};
 
 use crate::machine::{Machine, kill};
 use crate::server::{Instead, Server};
@@ -27,7 +27,7 @@ async fn stale_copies_are_destroyed_before_the_first_task_is_requested() {
     server.script(|state| {
         state.asked.clear();
         state.hellos.clear();
-        state.stale_allocations = VecDeque::from([vec![Place { allocation_id: a, incarnation: 1 }]]);
+        state.stale_allocations = VecDeque::from([vec![SandboxRef { allocation_id: a, incarnation: 1 }]]);
     });
     assert!(before > 0);
     let running = machine.start();
@@ -35,8 +35,8 @@ async fn stale_copies_are_destroyed_before_the_first_task_is_requested() {
     {
         let state = server.state.lock();
         assert_eq!(state.asked[..3], ["hello", "hello", "poll"]);
-        assert_eq!(state.hellos[0].places.len(), 2);
-        assert_eq!(state.hellos[1].places, [Place { allocation_id: b, incarnation: 1 }]);
+        assert_eq!(state.hellos[0].sandboxes.len(), 2);
+        assert_eq!(state.hellos[1].sandboxes, [SandboxRef { allocation_id: b, incarnation: 1 }]);
     }
     assert_eq!(machine.effects().last(), Some(&(Effect::Destroyed, 1)));
     assert_eq!(machine.journal().last().unwrap().task_id, None);

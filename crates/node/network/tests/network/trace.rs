@@ -1,6 +1,6 @@
 //! Surveys find everything, and removals leave no trace.
 
-use muster_network::{Owner, Thing, Where};
+use muster_network::{NetworkResource, Owner, Where};
 use muster_wire::cell::{Ingress, Protocol};
 
 use crate::ground::{Ground, nft, run};
@@ -63,20 +63,20 @@ fn a_survey_finds_everything_and_knows_whose_it_is() {
     };
     let (network, router) = (Owner::Network(net.id), Where::Router(net.vni));
     for (thing, at, owner) in [
-        (Thing::Namespace, Where::Node, network),
-        (Thing::Link, router, network),
-        (Thing::Link, router, Owner::Cell(a.id)),
-        (Thing::Link, Where::Node, network),
-        (Thing::Entry, router, Owner::Cell(a.id)),
-        (Thing::Entry, router, Owner::Neighbour(b.id)),
-        (Thing::Entry, router, network),
-        (Thing::Rule, router, Owner::Cell(a.id)),
-        (Thing::Rule, router, Owner::Neighbour(b.id)),
-        (Thing::Rule, Where::Node, network),
-        (Thing::Rule, Where::Node, Owner::Node),
-        (Thing::Socket, Where::Node, Owner::Node),
-        (Thing::Record, Where::Node, network),
-        (Thing::Record, Where::Node, Owner::Cell(a.id)),
+        (NetworkResource::Namespace, Where::Node, network),
+        (NetworkResource::Link, router, network),
+        (NetworkResource::Link, router, Owner::Cell(a.id)),
+        (NetworkResource::Link, Where::Node, network),
+        (NetworkResource::Entry, router, Owner::Cell(a.id)),
+        (NetworkResource::Entry, router, Owner::Neighbour(b.id)),
+        (NetworkResource::Entry, router, network),
+        (NetworkResource::Rule, router, Owner::Cell(a.id)),
+        (NetworkResource::Rule, router, Owner::Neighbour(b.id)),
+        (NetworkResource::Rule, Where::Node, network),
+        (NetworkResource::Rule, Where::Node, Owner::Node),
+        (NetworkResource::Socket, Where::Node, Owner::Node),
+        (NetworkResource::Record, Where::Node, network),
+        (NetworkResource::Record, Where::Node, Owner::Cell(a.id)),
     ] {
         assert!(has(thing, at, owner), "{thing:?} {at:?} {owner:?} in {found:#?}");
     }
@@ -133,7 +133,10 @@ fn a_namespace_of_which_nothing_is_written_down_goes_unless_a_cell_is_in_it() {
         }
     }
     let found = node.fabric.survey().unwrap();
-    assert_eq!(found.iter().filter(|found| found.thing == Thing::Namespace && !found.recorded).count(), 2);
+    assert_eq!(
+        found.iter().filter(|found| found.thing == NetworkResource::Namespace && !found.recorded).count(),
+        2
+    );
     assert!(!node.fabric.leftovers(cell.id).unwrap().is_empty(), "the kernel still has it");
     node.fabric.apply(&[]).unwrap();
     assert!(!node.router(&one).exists() && node.router(&two).exists());

@@ -35,7 +35,7 @@ pub async fn lease(cx: &Cx, project: &str, body: AdapterStepLease) -> Result<Ans
     let account = account(cx)?;
     speaks(&body.adapter)?;
     let platform = &cx.platform;
-    let wanted = Wanted {
+    let request = LeaseRequest {
         account,
         holder: body.adapter.name.clone(),
         length: lease_length(body.lease_seconds),
@@ -53,7 +53,7 @@ pub async fn lease(cx: &Cx, project: &str, body: AdapterStepLease) -> Result<Ans
         cx.authorize(Permission::AdapterStepLease, scope, "project")?;
         let now = cx.now;
         note(cx, account, &body.adapter, now).await?;
-        let taken = take(cx, &wanted, now).await?;
+        let taken = take(cx, &request, now).await?;
         if !taken.is_empty() {
             let steps = super::snapshot::with_snapshots(cx, taken).await?;
             return Ok(Answer::new(&Leased { steps }));
@@ -86,7 +86,7 @@ fn speaks(adapter: &AdapterIs) -> Result<()> {
 }
 
 /// A lease request.
-struct Wanted {
+struct LeaseRequest {
     account: ServiceAccountId,
     holder: String,
     length: SignedDuration,
@@ -119,18 +119,18 @@ async fn note(cx: &Cx, account: ServiceAccountId, adapter: &AdapterIs, now: Time
 }
 
 /// Leases due steps. When idle this costs two reads and no commit.
-async fn take(cx: &Cx, wanted: &Wanted, now: Timestamp) -> Result<Vec<AdapterStep>> {
+async fn take(cx: &Cx, request: &LeaseRequest, now: Timestamp) -> Result<Vec<AdapterStep>> {
     let store = &cx.platform.store;
     let (steps, looks) = tokio::try_join!(
-        store.adapter_step_any(wanted.account, now),
-        store.instance_reconcile_any(wanted.account, now)
+        store.adapter_step_any(request.account, now),
+        store.instance_reconcile_any(request.account, now)
     )
     .map_err(refuse)?;
     if !steps && !looks {
         return Ok(Vec::new());
     }
     let mut tx = store.begin().await.map_err(refuse)?;
-    match write(cx, &mut tx, wanted, now).await {
+    match write(cx, &mut tx, request, now).await {
         Ok(taken) => {
             tx.commit().await.map_err(refuse)?;
             cx.platform.outbox.notify_one();
@@ -143,23 +143,28 @@ async fn take(cx: &Cx, wanted: &Wanted, now: Timestamp) -> Result<Vec<AdapterSte
     }
 }
 
-async fn write(cx: &Cx, tx: &mut Tx, wanted: &Wanted, now: Timestamp) -> muster_db::Result<Vec<AdapterStep>> {
-    let lapsed = tx.adapter_step_lapse(wanted.account, now, wanted.most).await?;
+async fn write(
+    cx: &Cx,
+    tx: &mut Tx,
+    request: &LeaseRequest,
+    now: Timestamp,
+) -> muster_db::Result<Vec<AdapterStep>> {
+    let lapsed = tx.adapter_step_lapse(request.account, now, request.most).await?;
     for step in lapsed.iter().filter(|step| step.verb != AdapterVerb::Reconcile) {
         let data = json!({"verb": step.verb, "holder": step.holder, "generation": step.generation,
                           "instance_id": step.instance_id, "operation_id": step.operation_id});
         cx.outbox_append(tx, step.scope(), None, vec![(EventType::AdapterStepLapsed, path(step), data)])
             .await?;
     }
-    let mut taken = lease_steps(tx, wanted, now, wanted.most).await?;
-    let room = wanted.most - i64::try_from(taken.len()).unwrap_or(wanted.most);
+    let mut taken = lease_steps(tx, request, now, request.most).await?;
+    let room = request.most - i64::try_from(taken.len()).unwrap_or(request.most);
     if room > 0 {
-        let due = tx.instance_reconcile_take(wanted.account, now, now + ONE_LOOK, room).await?;
+        let due = tx.instance_reconcile_take(request.account, now, now + ONE_LOOK, room).await?;
         for instance in due.iter().filter(|instance| instance.state == InstanceState::Running) {
             tx.adapter_step_queue(&look_at(cx, instance, now)).await?;
         }
         if !due.is_empty() {
-            taken.extend(lease_steps(tx, wanted, now, room).await?);
+            taken.extend(lease_steps(tx, request, now, room).await?);
         }
     }
     let mut given = Vec::with_capacity(taken.len());
@@ -182,11 +187,11 @@ async fn write(cx: &Cx, tx: &mut Tx, wanted: &Wanted, now: Timestamp) -> muster_
 
 async fn lease_steps(
     tx: &mut Tx,
-    wanted: &Wanted,
+    request: &LeaseRequest,
     now: Timestamp,
     most: i64,
 ) -> muster_db::Result<Vec<AdapterStep>> {
-    tx.adapter_step_lease(wanted.account, &wanted.holder, now, wanted.length, most).await
+    tx.adapter_step_lease(request.account, &request.holder, now, request.length, most).await
 }
 
 async fn granted(cx: &Cx, tx: &mut Tx, step: &AdapterStep) -> muster_db::Result<()> {

@@ -12,7 +12,7 @@ use serde_json::json;
 
 use super::path;
 use crate::commit::target;
-use crate::operation::take_up;
+use crate::operation::resume_blocked;
 use crate::refuse::{Result, refuse};
 use crate::{Answer, Commit, Cx, operation};
 
@@ -74,7 +74,7 @@ pub async fn attest(cx: &Cx, project: &str, reference: &str, body: AllocationAtt
             }
             // The cells in it and their members need not wait for the node any more.
             let waits = tx.operation_blocked_in(allocation.id).await?;
-            take_up(&taker, tx, waits).await?;
+            resume_blocked(&taker, tx, waits).await?;
             Ok(Answer::new(&operation::witness(to_operator, &witness)))
         })
     });

@@ -69,7 +69,7 @@ pub async fn update(cx: &Cx, project: &str, reference: &str, body: AllocationUpd
                         teller.outbox_append(tx, allocation.scope(), None, vec![told]).await?;
                     }
                 } else if freed {
-                    operation::take_up(&teller, tx, vec![kept]).await?;
+                    operation::resume_blocked(&teller, tx, vec![kept]).await?;
                 }
             }
             Ok(Answer::new(&view(&allocation)))

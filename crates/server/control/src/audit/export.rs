@@ -8,7 +8,7 @@ use muster_authz::Permission;
 use muster_db::StoreError;
 
 use super::{chain, line};
-use crate::limits::{Open, Opened, UnreadBytes};
+use crate::limits::{StreamKind, StreamSlot, UnreadBytes};
 use crate::refuse::{Result, refuse};
 use crate::revalidate::Revalidated;
 use crate::{Cx, Share};
@@ -28,7 +28,7 @@ struct Export {
     chain: String,
     after: i64,
     until: i64,
-    _opened: Opened,
+    _opened: StreamSlot,
 }
 
 /// Opens `audit_export`: one line per entry, up to the head at the start of the export.
@@ -44,7 +44,7 @@ pub async fn export(
         chain: scope.chain(),
         after: head.pruned_sequence,
         until: head.sequence,
-        _opened: cx.open(Open::Download)?,
+        _opened: cx.open(StreamKind::Download)?,
     };
     Ok(futures::stream::try_unfold(export, |mut export| async move {
         Ok(export.next().await?.map(|lines| (lines, export)))

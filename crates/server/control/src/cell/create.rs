@@ -83,7 +83,7 @@ pub async fn create(cx: &Cx, project: &str, body: CellCreate) -> Result<Commit> 
         reason: None,
         message: None,
         running_witness_id: None,
-        gone_witness_id: None,
+        destroyed_witness_id: None,
         operation_id: Some(operation_id),
         created_at: cx.now,
         updated_at: cx.now,

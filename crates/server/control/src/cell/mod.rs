@@ -44,7 +44,7 @@ fn state(state: CellState) -> api::CellState {
         CellState::Provisioning => api::CellState::Provisioning,
         CellState::Running => api::CellState::Running,
         CellState::Destroying => api::CellState::Destroying,
-        CellState::Gone => api::CellState::Gone,
+        CellState::Destroyed => api::CellState::Destroyed,
         CellState::Failed => api::CellState::Failed,
     }
 }
@@ -55,7 +55,7 @@ fn state_of(state: api::CellState) -> CellState {
         api::CellState::Provisioning => CellState::Provisioning,
         api::CellState::Running => CellState::Running,
         api::CellState::Destroying => CellState::Destroying,
-        api::CellState::Gone => CellState::Gone,
+        api::CellState::Destroyed => CellState::Destroyed,
         api::CellState::Failed => CellState::Failed,
     }
 }

@@ -43,7 +43,7 @@ struct Follow {
     behind: bool,
     ended: bool,
     counted: Counted,
-    opened: crate::limits::Opened,
+    opened: crate::limits::StreamSlot,
 }
 
 struct Counted(Arc<crate::Platform>);
@@ -69,7 +69,7 @@ pub async fn stream(
 ) -> Result<impl Stream<Item = Item> + Send + 'static + use<>> {
     let scope = cx.scope(query.tenant.as_deref(), query.project.as_deref()).await?;
     cx.authorize(Permission::EventStream, scope, "stream")?;
-    let opened = cx.open(crate::limits::Open::Events)?;
+    let opened = cx.open(crate::limits::StreamKind::Events)?;
     // Subscribe before reading the database: events sealed in between arrive twice and are deduplicated by number.
     let live = cx.platform.tail.subscribe();
     let (newest, pruned) = cx.platform.store.event_stream_head(scope).await.map_err(refuse)?;

@@ -2,7 +2,7 @@
 //! and so is a replaced certificate.
 
 use muster_api::{Code, Problem};
-use muster_db::{KeyHash, Standing};
+use muster_db::{KeyHash, NodeStanding};
 use muster_ids::NodeId;
 
 use crate::refuse::{Result, refuse};
@@ -16,7 +16,7 @@ pub struct Admitted {
     pub node: NodeId,
     /// Hash of its key.
     pub(super) key: KeyHash,
-    pub(super) standing: Standing,
+    pub(super) standing: NodeStanding,
 }
 
 /// Admits an agent with this certificate.

@@ -9,10 +9,10 @@ use muster_model::allocation::Allocation;
 use muster_model::cell::{Cell, CellState};
 use muster_model::event::EventType;
 use muster_model::node::Node;
-use muster_wire::cell::CellPlace;
+use muster_wire::cell::CellRef;
 use muster_wire::difference::{Change, difference};
 use muster_wire::inventory::Inventory;
-use muster_wire::task::Place;
+use muster_wire::task::SandboxRef;
 use muster_wire::wire::{Hello, Welcome};
 use serde_json::{Value, json};
 
@@ -21,24 +21,24 @@ use super::admit::{Admitted, retired};
 use super::{slots, tell};
 use crate::Cx;
 use crate::health::store_report;
-use crate::operation::take_up;
+use crate::operation::resume_blocked;
 use crate::refuse::{Result, refuse};
 
 /// Maximum number of changes and sandboxes in an event.
 const TOLD: usize = 50;
 
 /// Returns the orphaned sandboxes: of no live allocation on this node, or stale copies of another incarnation.
-fn stale_allocations(places: &[Place], live: &[Allocation]) -> Vec<Place> {
-    let known = |place: &&Place| {
+fn stale_allocations(sandboxes: &[SandboxRef], live: &[Allocation]) -> Vec<SandboxRef> {
+    let known = |place: &&SandboxRef| {
         live.iter().any(|held| held.id == place.allocation_id && held.incarnation == place.incarnation)
     };
-    let stale_allocations: BTreeSet<&Place> = places.iter().filter(|place| !known(place)).collect();
+    let stale_allocations: BTreeSet<&SandboxRef> = sandboxes.iter().filter(|place| !known(place)).collect();
     stale_allocations.into_iter().cloned().collect()
 }
 
 /// Returns the orphaned cells in valid sandboxes: of no live cell there, or stale copies of another incarnation.
-fn stale_cells(found: &[CellPlace], places: &[Place], live: &[Cell]) -> Vec<CellPlace> {
-    let known = |place: &CellPlace| {
+fn stale_cells(found: &[CellRef], sandboxes: &[SandboxRef], live: &[Cell]) -> Vec<CellRef> {
+    let known = |place: &CellRef| {
         live.iter().any(|cell| {
             cell.id == place.cell_id
                 && cell.allocation_id == place.allocation_id
@@ -46,8 +46,8 @@ fn stale_cells(found: &[CellPlace], places: &[Place], live: &[Cell]) -> Vec<Cell
         })
     };
     // Removing a sandbox removes its cells.
-    let going = |cell: &CellPlace| places.iter().any(|place| place.allocation_id == cell.allocation_id);
-    let stale_allocations: BTreeSet<&CellPlace> =
+    let going = |cell: &CellRef| sandboxes.iter().any(|place| place.allocation_id == cell.allocation_id);
+    let stale_allocations: BTreeSet<&CellRef> =
         found.iter().filter(|cell| !known(cell) && !going(cell)).collect();
     stale_allocations.into_iter().cloned().collect()
 }
@@ -56,7 +56,7 @@ fn stale_cells(found: &[CellPlace], places: &[Place], live: &[Cell]) -> Vec<Cell
 const SETTLED: SignedDuration = SignedDuration::from_secs(30);
 
 /// Returns the cells that should run but are missing on the node. After a reboot, none can have started in the meantime.
-fn missing_cells<'c>(found: &[CellPlace], live: &'c [Cell], rebooted: bool, now: Timestamp) -> Vec<&'c Cell> {
+fn missing_cells<'c>(found: &[CellRef], live: &'c [Cell], rebooted: bool, now: Timestamp) -> Vec<&'c Cell> {
     let there = |cell: &Cell| {
         found.iter().any(|place| place.cell_id == cell.id && place.incarnation == cell.incarnation)
     };
@@ -97,18 +97,20 @@ pub async fn hello(cx: &Cx, agent: &Admitted, body: Hello) -> Result<Welcome> {
         &store.slot_list(node.id).await.map_err(refuse)?,
     );
     let cells = store.cell_live_on(node.id).await.map_err(refuse)?;
-    let stale_allocations = stale_allocations(&body.places, &live);
+    let stale_allocations = stale_allocations(&body.sandboxes, &live);
     let stale_cells = stale_cells(&body.cells, &stale_allocations, &cells);
     let digest = body.inventory.hardware_digest();
     let mut events: Vec<(EventType, Value)> = Vec::new();
     if !stale_cells.is_empty() {
-        let shown: Vec<&CellPlace> = stale_cells.iter().take(TOLD).collect();
+        let shown: Vec<&CellRef> = stale_cells.iter().take(TOLD).collect();
         events.push((EventType::NodeOrphansFound, json!({"count": stale_cells.len(), "cells": shown})));
     }
     if !stale_allocations.is_empty() {
-        let shown: Vec<&Place> = stale_allocations.iter().take(TOLD).collect();
-        events
-            .push((EventType::NodeOrphansFound, json!({"count": stale_allocations.len(), "places": shown})));
+        let shown: Vec<&SandboxRef> = stale_allocations.iter().take(TOLD).collect();
+        events.push((
+            EventType::NodeOrphansFound,
+            json!({"count": stale_allocations.len(), "sandboxes": shown}),
+        ));
     }
     events.extend(inventory_changed(&node, &body.inventory, &digest));
     let clean = stale_allocations.is_empty() && stale_cells.is_empty();
@@ -143,7 +145,7 @@ pub async fn hello(cx: &Cx, agent: &Admitted, body: Hello) -> Result<Welcome> {
                 tx.bump_desired_node(node.id).await?;
             }
             let waits = tx.operation_blocked_on(node.id).await?;
-            taken_up = take_up(cx, &mut tx, waits).await?;
+            taken_up = resume_blocked(cx, &mut tx, waits).await?;
         }
         if !events.is_empty() {
             let news = tell::News {
@@ -251,7 +253,7 @@ mod tests {
             reason: None,
             message: None,
             running_witness_id: None,
-            gone_witness_id: None,
+            destroyed_witness_id: None,
             operation_id: None,
             created_at: env.now(),
             updated_at: env.now(),
@@ -259,15 +261,15 @@ mod tests {
         }
     }
 
-    fn found(allocation_id: AllocationId, cell_id: CellId, incarnation: i64) -> CellPlace {
-        CellPlace { allocation_id, cell_id, incarnation }
+    fn found(allocation_id: AllocationId, cell_id: CellId, incarnation: i64) -> CellRef {
+        CellRef { allocation_id, cell_id, incarnation }
     }
 
     #[test]
     fn a_sandbox_without_an_allocation_or_of_another_incarnation_is_a_stale_copy() {
         let env = Env::for_tests(1);
         let live = held(&env);
-        let place = |allocation_id, incarnation| Place { allocation_id, incarnation };
+        let place = |allocation_id, incarnation| SandboxRef { allocation_id, incarnation };
         let (own, older) = (place(live.id, 2), place(live.id, 1));
         let (newer, strange) = (place(live.id, 3), place(env.id(), 2));
         let all = [own, older.clone(), newer.clone(), strange.clone(), strange.clone()];
@@ -301,7 +303,7 @@ mod tests {
         let allocation = held(&env);
         let live = cell(&env, &allocation);
         let later = live.updated_at + SETTLED + SignedDuration::from_secs(1);
-        let missing = |found: &[CellPlace], live: &Cell, rebooted, now| {
+        let missing = |found: &[CellRef], live: &Cell, rebooted, now| {
             missing_cells(found, std::slice::from_ref(live), rebooted, now).len()
         };
         assert_eq!(missing(&[found(allocation.id, live.id, 3)], &live, false, later), 0);
@@ -327,7 +329,7 @@ mod tests {
         let env = Env::for_tests(1);
         let (going, staying): (AllocationId, AllocationId) = (env.id(), env.id());
         let all = [found(going, env.id(), 1), found(staying, env.id(), 1)];
-        let places = [Place { allocation_id: going, incarnation: 1 }];
-        assert_eq!(stale_cells(&all, &places, &[]), all[1..]);
+        let sandboxes = [SandboxRef { allocation_id: going, incarnation: 1 }];
+        assert_eq!(stale_cells(&all, &sandboxes, &[]), all[1..]);
     }
 }

@@ -54,7 +54,7 @@ pub async fn join(cx: &Cx, body: Join) -> Result<Joined> {
             numbered(&fitting(&body.name), names, || muster_model::hex::encode(&platform.env.bytes::<3>()))
         });
         let written = match enrolment.node_id {
-            Some(_) => take_up(cx, node, &enrolment, &certificate).await,
+            Some(_) => join_again(cx, node, &enrolment, &certificate).await,
             None => write(cx, node, &name, &enrolment, &body, &certificate).await.map(|()| name.clone()),
         };
         match written {
@@ -135,7 +135,12 @@ async fn repeated(cx: &Cx, node: NodeId, used_with: KeyHash, body: &Join) -> Res
 }
 
 /// Attaches a machine to an existing node and consumes the token, in one transaction. Returns the node's name.
-async fn take_up(cx: &Cx, node: NodeId, enrolment: &Enrolment, issued: &Issued) -> muster_db::Result<String> {
+async fn join_again(
+    cx: &Cx,
+    node: NodeId,
+    enrolment: &Enrolment,
+    issued: &Issued,
+) -> muster_db::Result<String> {
     let platform = &cx.platform;
     let mut tx = platform.store.begin().await?;
     let written = async {

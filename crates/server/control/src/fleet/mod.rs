@@ -6,6 +6,7 @@
 
 mod address;
 mod admit;
+mod desired;
 mod heartbeat;
 mod hello;
 mod inventory;
@@ -18,7 +19,6 @@ mod report;
 mod secret;
 mod slots;
 pub mod tell;
-mod wanted;
 
 use std::collections::HashSet;
 

@@ -9,7 +9,7 @@ use muster_wire::task::{Details, Task as Wired, TaskKind};
 use muster_wire::wire::{Poll, Work};
 
 use super::admit::{Admitted, look_up};
-use super::wanted::wanted;
+use super::desired::desired;
 use crate::refuse::{Result, refuse};
 use crate::{Cx, Platform};
 
@@ -44,7 +44,7 @@ pub async fn poll(cx: &Cx, agent: &Admitted, body: Poll) -> Result<Work> {
     let wait = Duration::from_secs(body.wait_seconds).min(platform.options.heartbeat);
     let mut over = pin!(tokio::time::sleep(wait));
     let mut stopping = platform.stopping.subscribe();
-    if body.revision != agent.standing.applied && agent.standing.wanted > 0 {
+    if body.revision != agent.standing.observed_revision && agent.standing.desired_revision > 0 {
         applied(platform, agent.node, body.revision).await?;
     }
     let seat = platform.fleet.polls.enter(agent.node, &agent.standing, body.revision);
@@ -54,11 +54,11 @@ pub async fn poll(cx: &Cx, agent: &Admitted, body: Poll) -> Result<Work> {
         // Subscribe before the query, so that a task queued meanwhile wakes this request.
         let mut woken = pin!(seat.notify.notified());
         woken.as_mut().enable();
-        let behind = agent.standing.clean && agent.standing.wanted > body.revision;
-        let wanted = match behind && !body.tasks_only {
+        let behind = agent.standing.clean && agent.standing.desired_revision > body.revision;
+        let desired = match behind && !body.tasks_only {
             true => {
-                let after = body.wanted_after.as_deref();
-                Some(wanted(&platform.store, agent.node, after, platform.env.now()).await?)
+                let after = body.desired_after.as_deref();
+                Some(desired(&platform.store, agent.node, after, platform.env.now()).await?)
             }
             false => None,
         };
@@ -66,8 +66,8 @@ pub async fn poll(cx: &Cx, agent: &Admitted, body: Poll) -> Result<Work> {
             true => deliver(platform, &agent, body.session).await?,
             false => Vec::new(),
         };
-        if !tasks.is_empty() || wanted.is_some() {
-            return Ok(Work { tasks, wanted });
+        if !tasks.is_empty() || desired.is_some() {
+            return Ok(Work { tasks, desired });
         }
         if *stopping.borrow_and_update() {
             return Ok(nothing());
@@ -85,7 +85,7 @@ pub async fn poll(cx: &Cx, agent: &Admitted, body: Poll) -> Result<Work> {
 }
 
 fn nothing() -> Work {
-    Work { tasks: Vec::new(), wanted: None }
+    Work { tasks: Vec::new(), desired: None }
 }
 
 /// Records the agent's observed revision, and wakes operations that may wait for it. If the wake-up is lost, they poll by

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use muster_db::Standing;
+use muster_db::NodeStanding;
 use muster_ids::NodeId;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
@@ -63,7 +63,7 @@ impl Polls {
         self.waiting.lock()
     }
 
-    pub(super) fn enter(&self, node: NodeId, standing: &Standing, revision: i64) -> Seat<'_> {
+    pub(super) fn enter(&self, node: NodeId, standing: &NodeStanding, revision: i64) -> Seat<'_> {
         let mut waiting = self.lock();
         let here = waiting.entry(node).or_insert_with(|| Waiting {
             notify: Arc::new(Notify::new()),
@@ -102,14 +102,14 @@ impl Polls {
     }
 
     /// Wakes polls that must not wait any longer; they determine the reason themselves.
-    fn wake_outdated(&self, asked: &[NodeId], standings: &HashMap<NodeId, Standing>) {
+    fn wake_outdated(&self, asked: &[NodeId], standings: &HashMap<NodeId, NodeStanding>) {
         let waiting = self.lock();
         for (node, here) in asked.iter().filter_map(|node| Some((node, waiting.get(node)?))) {
             let fine = standings.get(node).is_some_and(|standing| {
                 !standing.retired
                     && !standing.unreachable
                     && standing.session == here.session
-                    && standing.wanted <= here.revision
+                    && standing.desired_revision <= here.revision
             });
             if !fine {
                 here.notify.notify_waiters();

@@ -3,7 +3,7 @@
 use muster_db::{StoreError, TaskReport};
 use muster_model::task::{Task, TaskKind, TaskState};
 use muster_wire::task::{Ending, Report};
-use muster_wire::wire::{Heard, Reports};
+use muster_wire::wire::{Reports, ReportsAccepted};
 use serde_json::json;
 
 use super::admit::Admitted;
@@ -12,7 +12,7 @@ use crate::adapter_task::PREFIX;
 use crate::refuse::{Result, refuse};
 
 /// Handles `report`. Each report is processed by itself: a stale one does not delay the others.
-pub async fn report(cx: &Cx, agent: &Admitted, body: Reports) -> Result<Heard> {
+pub async fn report(cx: &Cx, agent: &Admitted, body: Reports) -> Result<ReportsAccepted> {
     agent.current(body.session)?;
     let platform = &cx.platform;
     platform.fleet.hear(agent.node);
@@ -40,7 +40,7 @@ pub async fn report(cx: &Cx, agent: &Admitted, body: Reports) -> Result<Heard> {
             Err(error) => return Err(refuse(error)),
         }
     }
-    Ok(Heard { refused })
+    Ok(ReportsAccepted { refused })
 }
 
 fn ended(report: &Report) -> TaskState {

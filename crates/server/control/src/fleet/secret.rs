@@ -21,7 +21,7 @@ use muster_model::secret::{ProjectSecret, RuntimeSecret};
 use muster_model::task::{Task, TaskKind, TaskState};
 use muster_wire::cell::{CellSpec, SecretFile};
 use muster_wire::task::{CellAct, Details};
-use muster_wire::wire::{SecretAsk, SecretTold, SecretWhat};
+use muster_wire::wire::{SecretAsk, SecretValue, SecretWhat};
 use serde_json::{Value, json};
 use zeroize::Zeroizing;
 
@@ -40,7 +40,7 @@ fn absent() -> Problem {
 }
 
 /// Handles `secret`.
-pub async fn secret(cx: &Cx, agent: &Admitted, body: SecretAsk) -> Result<SecretTold> {
+pub async fn secret(cx: &Cx, agent: &Admitted, body: SecretAsk) -> Result<SecretValue> {
     agent.current(body.session)?;
     agent.reachable()?;
     cx.platform.fleet.hear(agent.node);
@@ -57,7 +57,7 @@ pub async fn secret(cx: &Cx, agent: &Admitted, body: SecretAsk) -> Result<Secret
     Ok(told)
 }
 
-async fn tried(cx: &Cx, agent: &Admitted, body: &SecretAsk) -> Result<SecretTold> {
+async fn tried(cx: &Cx, agent: &Admitted, body: &SecretAsk) -> Result<SecretValue> {
     let store = &cx.platform.store;
     let cell = store.cell_lookup(body.cell_id).await.map_err(refuse)?.ok_or_else(absent)?;
     let lives = matches!(cell.state, CellState::Requested | CellState::Provisioning | CellState::Running);
@@ -71,7 +71,7 @@ async fn tried(cx: &Cx, agent: &Admitted, body: &SecretAsk) -> Result<SecretTold
 }
 
 /// Returns the content of one of the cell's files.
-async fn deliver(cx: &Cx, agent: &Admitted, session: i64, cell: &Cell, file: &str) -> Result<SecretTold> {
+async fn deliver(cx: &Cx, agent: &Admitted, session: i64, cell: &Cell, file: &str) -> Result<SecretValue> {
     let platform = &cx.platform;
     let spec: CellSpec = serde_json::from_value(cell.spec.clone())
         .map_err(|_| refuse(StoreError::Corrupt("a cell specification")))?;
@@ -98,7 +98,7 @@ async fn deliver(cx: &Cx, agent: &Admitted, session: i64, cell: &Cell, file: &st
     };
     write(cx, agent, session, cell, None, news).await?;
     let value = Zeroizing::new(STANDARD.encode(&*plain));
-    Ok(SecretTold { value: value.to_string() })
+    Ok(SecretValue { value: value.to_string() })
 }
 
 /// Returns the secret file that an open task of the agent writes under this name into this incarnation of the cell. An ended
@@ -161,7 +161,7 @@ impl Delivery {
 
 /// Issues a credential for the repository of the cell's image. It supersedes an earlier one: the response was lost, or the
 /// agent restarted.
-async fn issue(cx: &Cx, agent: &Admitted, session: i64, cell: &Cell) -> Result<SecretTold> {
+async fn issue(cx: &Cx, agent: &Admitted, session: i64, cell: &Cell) -> Result<SecretValue> {
     let platform = &cx.platform;
     let repository = match pulled_by_task(cx, agent, cell).await? {
         Some(repository) => repository,
@@ -180,7 +180,7 @@ async fn issue(cx: &Cx, agent: &Admitted, session: i64, cell: &Cell) -> Result<S
     };
     write(cx, agent, session, cell, Some(&secret), news).await?;
     let value = Zeroizing::new(STANDARD.encode(token.reveal()));
-    Ok(SecretTold { value: value.to_string() })
+    Ok(SecretValue { value: value.to_string() })
 }
 
 /// Returns the repository that an open task of the agent pulls from for the next incarnation of the cell.

@@ -53,7 +53,7 @@ pub async fn apply(cx: &Cx, project: &str, body: InstanceCreate) -> Result<Commi
     let components = store.component_list(instance.id).await.map_err(refuse)?;
     let (_, manifest) = manifest_of(cx, &instance, instance.app_version_id).await?;
     let asked = body.components.as_deref().unwrap_or_default();
-    stays(&instance, &manifest, &components, &body)?;
+    ensure_immutable(&instance, &manifest, &components, &body)?;
     let scales = differing(&components, asked);
     let settings =
         InstanceUpdate { labels: body.labels, protected: body.protected, expires_at, repair: body.repair };
@@ -103,7 +103,7 @@ pub async fn apply(cx: &Cx, project: &str, body: InstanceCreate) -> Result<Commi
 }
 
 /// Rejects changes to immutable properties.
-fn stays(
+fn ensure_immutable(
     instance: &Instance,
     manifest: &Manifest,
     components: &[Component],

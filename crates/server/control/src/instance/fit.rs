@@ -44,7 +44,10 @@ fn places(groups: &[Group<'_>]) -> Vec<Place> {
 }
 
 /// Returns the project's own allocations that contain members.
-pub(crate) async fn held(cx: &Cx, living: &[Member]) -> Result<BTreeMap<AllocationId, Allocation>> {
+pub(crate) async fn allocations_with_members(
+    cx: &Cx,
+    living: &[Member],
+) -> Result<BTreeMap<AllocationId, Allocation>> {
     let store = &cx.platform.store;
     let mut held: BTreeMap<AllocationId, Allocation> = BTreeMap::new();
     for member in living.iter().filter(|member| !member.allocation_made) {
@@ -56,7 +59,7 @@ pub(crate) async fn held(cx: &Cx, living: &[Member]) -> Result<BTreeMap<Allocati
 }
 
 /// Returns the existing members, each with its allocation.
-pub(crate) fn standing<'g>(
+pub(crate) fn existing_groups<'g>(
     manifest: &Manifest,
     components: &[Component],
     living: impl IntoIterator<Item = &'g Member>,
@@ -73,7 +76,7 @@ pub(crate) fn standing<'g>(
 
 /// Checks whether they fit in allocations of this shape; otherwise returns the reason and the smallest change that would
 /// help.
-pub(crate) fn fits(
+pub(crate) fn ensure_groups_fit(
     cx: &Cx,
     manifest: &Manifest,
     shape: Shape,
@@ -96,7 +99,7 @@ pub(crate) fn shape_of(shape: AllocationShape) -> Shape {
 }
 
 /// Ensures that members can be placed in an allocation of the project.
-pub(crate) fn holds_members(field: &str, allocation: &Allocation) -> Result<()> {
+pub(crate) fn ensure_active(field: &str, allocation: &Allocation) -> Result<()> {
     if allocation.state == AllocationState::Active {
         return Ok(());
     }

@@ -19,12 +19,12 @@ use muster_model::member::Member;
 use muster_model::operation::Operation;
 use serde_json::{Value, json};
 
-use super::fit::{Group, fits, holds_members, shape_of};
+use super::fit::{Group, ensure_active, ensure_groups_fit, shape_of};
 use super::growth::{Growth, ensure_can_grow, plan_growth};
 use super::{amounts_of, repair_of, subject, times, unknown_component};
 use crate::app_version::{self, resolve_version};
 use crate::artifact::{Start, ensure_release_startable};
-use crate::member::{Wanted, requested, requested_told};
+use crate::member::{NewMember, requested, requested_told};
 use crate::operation::{self, Submission, Wrote, deadline, item_of, submit_with};
 use crate::refuse::{Result, refuse};
 use crate::secret::named;
@@ -253,7 +253,7 @@ async fn plan_components(
             }
             if let Some(name) = &ask.allocation {
                 let allocation = cx.allocation(project, name).await?;
-                holds_members(&format!("/components/{index}/allocation"), &allocation)?;
+                ensure_active(&format!("/components/{index}/allocation"), &allocation)?;
                 component.allocation = Some(allocation);
             }
         }
@@ -315,12 +315,12 @@ fn shape(cx: &Cx, manifest: &Manifest, asked: Option<Shape>, planned: &[PlannedC
             );
             return Err(Problem::field("/shape", why));
         }
-        return fits(cx, manifest, shape, &groups).map(|()| shape);
+        return ensure_groups_fit(cx, manifest, shape, &groups).map(|()| shape);
     }
-    let slice = fits(cx, manifest, Shape::GpuSlice, &groups);
+    let slice = ensure_groups_fit(cx, manifest, Shape::GpuSlice, &groups);
     match slice {
         Ok(()) => Ok(Shape::GpuSlice),
-        Err(why) => match fits(cx, manifest, Shape::Baremetal, &groups) {
+        Err(why) => match ensure_groups_fit(cx, manifest, Shape::Baremetal, &groups) {
             Ok(()) => Ok(Shape::Baremetal),
             Err(_) => Err(why),
         },
@@ -399,7 +399,7 @@ impl Write {
         ordinal: i64,
         operation_id: OperationId,
     ) -> Member {
-        requested(Wanted {
+        requested(NewMember {
             id,
             instance: &self.instance,
             component_key: &component.declared.key,

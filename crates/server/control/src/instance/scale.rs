@@ -17,13 +17,13 @@ use muster_model::operation::Operation;
 use serde_json::json;
 
 use super::choose::removed;
-use super::fit::{Group, fits, held, holds_members, standing};
+use super::fit::{Group, allocations_with_members, ensure_active, ensure_groups_fit, existing_groups};
 use super::growth::{Growth, ensure_can_grow, plan_growth};
 use super::launch::{validate_capacity, within};
 use super::{default_capacity, manifest_of, shape_word, subject, times, unknown_component};
 use crate::artifact::{Start, ensure_release_startable};
 use crate::commit::WriteError;
-use crate::member::{Wanted, quorum, requested, requested_told};
+use crate::member::{NewMember, quorum, requested, requested_told};
 use crate::operation::{self, Submission, Wrote, deadline, item_of, submit_with};
 use crate::refuse::{Result, refuse};
 use crate::{Commit, Cx};
@@ -188,7 +188,7 @@ async fn change(
         },
     };
     if let Some(allocation) = allocation.as_ref().filter(|_| desired > was) {
-        holds_members(&at("allocation"), allocation)?;
+        ensure_active(&at("allocation"), allocation)?;
         if allocation.shape.as_str() != instance.shape {
             let why = format!(
                 "{} is {}, and the instance is in allocations of the shape {}",
@@ -217,14 +217,14 @@ async fn ensure_fits(
     if changes.iter().all(|change| change.more <= 0) {
         return Ok(());
     }
-    let held = held(cx, living).await?;
+    let held = allocations_with_members(cx, living).await?;
     // Members to be removed free no capacity before they are gone.
-    let mut groups = standing(manifest, components, living, &held);
+    let mut groups = existing_groups(manifest, components, living, &held);
     for change in changes.iter().filter(|change| change.more > 0) {
         let allocation = change.allocation.as_ref();
         groups.push(Group { component: &change.key, count: change.more, each: change.each, allocation });
     }
-    fits(cx, manifest, shape_word(&instance.shape), &groups)
+    ensure_groups_fit(cx, manifest, shape_word(&instance.shape), &groups)
 }
 
 /// Selects the members to remove; returns an error if the component's quorum needs them.
@@ -307,7 +307,7 @@ impl Write {
         for (change, component) in self.changes.iter().zip(&components) {
             let first = component.last_ordinal - change.more.max(0) + 1;
             for (ordinal, id) in (first..).zip(self.ids.get(&change.key).into_iter().flatten()) {
-                let member = requested(Wanted {
+                let member = requested(NewMember {
                     id: *id,
                     instance: &self.instance,
                     component_key: &change.key,

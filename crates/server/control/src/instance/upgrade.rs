@@ -19,7 +19,7 @@ use muster_model::operation::Operation;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
-use super::fit::{Group, fits};
+use super::fit::{Group, ensure_groups_fit};
 use super::launch::{configured, needs_secrets};
 use super::scale::running;
 use super::{default_capacity, shape_word, subject};
@@ -108,7 +108,7 @@ pub(super) async fn rolled(cx: &Cx, instance: Instance, roll: Roll, remains: &[S
     let (components, living) =
         tokio::try_join!(store.component_list(instance.id), store.member_living(instance.id))
             .map_err(refuse)?;
-    suits(cx, &instance, &roll.manifest, &components, &living)?;
+    ensure_release_fits(cx, &instance, &roll.manifest, &components, &living)?;
     let mut resting = BTreeSet::new();
     for member in &living {
         if at_rest(store, member).await.map_err(refuse)? {
@@ -116,10 +116,10 @@ pub(super) async fn rolled(cx: &Cx, instance: Instance, roll: Roll, remains: &[S
         }
     }
     if !roll.returns {
-        none_at_rest(&living, &resting)?;
+        ensure_none_drained(&living, &resting)?;
     }
     let open = store.operation_open_on(instance.id.uuid()).await.map_err(refuse)?;
-    not_under_way(&open, roll.definition, roll.dry_run)?;
+    ensure_not_under_way(&open, roll.definition, roll.dry_run)?;
     let concerned = |member: &&Member| {
         !matches!(member.state, MemberState::Removing | MemberState::Failed | MemberState::Requested)
             && !resting.contains(&member.id)
@@ -171,7 +171,7 @@ pub(super) async fn rolled(cx: &Cx, instance: Instance, roll: Roll, remains: &[S
 
 /// Ensures that no member is drained: it would stay on the old release. A rollback accepts that, because a broken release
 /// must not prevent the return to a working one.
-fn none_at_rest(living: &[Member], resting: &BTreeSet<MemberId>) -> Result<()> {
+fn ensure_none_drained(living: &[Member], resting: &BTreeSet<MemberId>) -> Result<()> {
     let Some(member) = living.iter().find(|member| resting.contains(&member.id)) else { return Ok(()) };
     let why = format!(
         "{} is {}, and an upgrade would leave it behind: resume it or remove it first",
@@ -182,7 +182,7 @@ fn none_at_rest(living: &[Member], resting: &BTreeSet<MemberId>) -> Result<()> {
 
 /// Ensures that the existing members can move to the other release: it has every component with members and allows their
 /// number, and all of them fit where they are.
-fn suits(
+fn ensure_release_fits(
     cx: &Cx,
     instance: &Instance,
     manifest: &Manifest,
@@ -228,7 +228,7 @@ fn suits(
     }
     // Members in the project's own allocations stay where they are.
     let all_made = components.iter().all(|component| component.allocation_id.is_none());
-    if all_made { fits(cx, manifest, shape_word(&instance.shape), &groups) } else { Ok(()) }
+    if all_made { ensure_groups_fit(cx, manifest, shape_word(&instance.shape), &groups) } else { Ok(()) }
 }
 
 /// Returns the upgrades that a rollback supersedes: it would otherwise wait for an upgrade that does not finish, which is
@@ -239,7 +239,7 @@ fn rolls(open: Vec<Operation>) -> Vec<Operation> {
 }
 
 /// Ensures that no such operation is already open.
-fn not_under_way(open: &[Operation], definition: &Definition, dry_run: bool) -> Result<()> {
+fn ensure_not_under_way(open: &[Operation], definition: &Definition, dry_run: bool) -> Result<()> {
     match open.iter().find(|operation| operation.kind == definition.kind) {
         Some(same) if !dry_run => {
             let why = format!(

@@ -17,9 +17,11 @@ use muster_model::operation::Operation;
 use serde_json::json;
 
 use super::order::ensure_running;
-use super::{Wanted, requested, requested_told};
+use super::{NewMember, requested, requested_told};
 use crate::artifact::{Start, ensure_release_startable};
-use crate::instance::fit::{Group, fits, held, holds_members, shape_of, standing};
+use crate::instance::fit::{
+    Group, allocations_with_members, ensure_active, ensure_groups_fit, existing_groups, shape_of,
+};
 use crate::instance::growth::{Growth, ensure_can_grow, plan_growth};
 use crate::instance::launch::validate_capacity;
 use crate::instance::{self, default_capacity, manifest_of, shape_word, unknown_component};
@@ -57,7 +59,7 @@ pub async fn add(cx: &Cx, project: &str, reference: &str, body: MemberAdd) -> Re
         },
     };
     if let Some(allocation) = &named {
-        holds_members("/allocation/id", allocation)?;
+        ensure_active("/allocation/id", allocation)?;
     }
     let grows = BTreeSet::from([key.as_str()]);
     ensure_release_startable(cx, instance.app_version_id, &manifest, Some(&grows), Start::Existing).await?;
@@ -143,8 +145,8 @@ async fn ensure_fits(
     named: Option<&Allocation>,
 ) -> Result<()> {
     let living = cx.platform.store.member_living(instance.id).await.map_err(refuse)?;
-    let held = held(cx, &living).await?;
-    let mut groups = standing(manifest, components, &living, &held);
+    let held = allocations_with_members(cx, &living).await?;
+    let mut groups = existing_groups(manifest, components, &living, &held);
     groups.push(Group { component: key, count, each, allocation: named });
     let shape = shape_word(&instance.shape);
     if let Some(other) = named.filter(|allocation| shape_of(allocation.shape) != shape) {
@@ -156,7 +158,7 @@ async fn ensure_fits(
         );
         return Err(Problem::field("/allocation/id", why));
     }
-    fits(cx, manifest, shape, &groups)
+    ensure_groups_fit(cx, manifest, shape, &groups)
 }
 
 struct Write {
@@ -176,7 +178,7 @@ impl Write {
         ensure_count_within_max(&self.declared, component.desired)?;
         let (mut told, mut members) = (Vec::new(), Vec::new());
         for (index, id) in (1..).zip(&self.ids) {
-            let member = requested(Wanted {
+            let member = requested(NewMember {
                 id: *id,
                 instance: &self.instance,
                 component_key: key,

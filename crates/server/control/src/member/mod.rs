@@ -135,7 +135,7 @@ fn view(member: &Member, network: Option<&Network>, place: Option<&MemberPlace>)
 }
 
 /// A requested member.
-pub(crate) struct Wanted<'w> {
+pub(crate) struct NewMember<'w> {
     pub(crate) id: MemberId,
     pub(crate) instance: &'w Instance,
     pub(crate) component_key: &'w str,
@@ -149,15 +149,15 @@ pub(crate) struct Wanted<'w> {
 }
 
 /// Returns its row.
-pub(crate) fn requested(wanted: Wanted<'_>) -> Member {
-    let instance = wanted.instance;
+pub(crate) fn requested(new: NewMember<'_>) -> Member {
+    let instance = new.instance;
     Member {
-        id: wanted.id,
+        id: new.id,
         tenant_id: instance.tenant_id,
         project_id: instance.project_id,
         instance_id: instance.id,
-        component_key: wanted.component_key.to_owned(),
-        name: format!("{}-{}-{}", instance.name, wanted.component_key, wanted.ordinal),
+        component_key: new.component_key.to_owned(),
+        name: format!("{}-{}-{}", instance.name, new.component_key, new.ordinal),
         state: MemberState::Requested,
         health: Health::Unknown,
         health_message: None,
@@ -165,7 +165,7 @@ pub(crate) fn requested(wanted: Wanted<'_>) -> Member {
         health_reason: None,
         health_since: None,
         free_at: None,
-        allocation_id: wanted.allocation_id,
+        allocation_id: new.allocation_id,
         allocation_made: false,
         bound_capacity_shape: None,
         cell_id: None,
@@ -178,10 +178,10 @@ pub(crate) fn requested(wanted: Wanted<'_>) -> Member {
         active_witness_id: None,
         drained_witness_id: None,
         removed_witness_id: None,
-        operation_id: Some(wanted.operation_id),
-        correlation_id: wanted.correlation_id.to_owned(),
-        created_at: wanted.now,
-        updated_at: wanted.now,
+        operation_id: Some(new.operation_id),
+        correlation_id: new.correlation_id.to_owned(),
+        created_at: new.now,
+        updated_at: new.now,
         version: 1,
     }
 }

@@ -54,12 +54,12 @@ pub(super) async fn order(cx: &Cx, project: &str, reference: &str, order: Order)
     let permission = order.forced.filter(|_| order.force).unwrap_or(order.permission);
     cx.authorize(permission, instance.scope(), "instance")?;
     let (_, manifest) = manifest_of(cx, &instance, instance.app_version_id).await?;
-    supported(&manifest, order.verb)?;
+    ensure_supported(&manifest, order.verb)?;
     ensure_running(&instance)?;
     let store = &cx.platform.store;
     let places = store.member_places(instance.id).await.map_err(refuse)?;
     let lost = lost_members(&places);
-    let members = meant(cx, &instance, &order, &lost).await?;
+    let members = resolve_members(cx, &instance, &order, &lost).await?;
     if matches!(order.verb, Verb::Replace | Verb::Recover) {
         let of: BTreeSet<&str> = members.iter().map(|member| member.component_key.as_str()).collect();
         ensure_release_startable(cx, instance.app_version_id, &manifest, Some(&of), Start::Existing).await?;
@@ -74,12 +74,12 @@ pub(super) async fn order(cx: &Cx, project: &str, reference: &str, order: Order)
     .map_err(refuse)?;
     let going = quorum::going(&operations);
     if let Some(gone) = members.iter().find(|member| going.contains(&member.id) && !order.force) {
-        return Err(Problem::new(Code::InvalidState, on_its_way(gone)));
+        return Err(Problem::new(Code::InvalidState, transition_in_words(gone)));
     }
     for member in members.iter().filter(|_| order.verb == Verb::Resume) {
         let open = store.operation_open_on(member.id.uuid()).await.map_err(refuse)?;
-        stays(member, operations.iter().chain(&open))?;
-        runs_the_same(member, &instance)?;
+        ensure_not_leaving(member, operations.iter().chain(&open))?;
+        ensure_same_release(member, &instance)?;
     }
     let unheard = Successors::unreachable(&places);
     let taken_over: BTreeSet<OperationId> = superseded.iter().map(|operation| operation.id).collect();
@@ -159,7 +159,7 @@ pub(super) async fn order(cx: &Cx, project: &str, reference: &str, order: Order)
 }
 
 /// Ensures that the app supports the verb.
-pub(super) fn supported(manifest: &Manifest, verb: Verb) -> Result<()> {
+pub(super) fn ensure_supported(manifest: &Manifest, verb: Verb) -> Result<()> {
     if manifest.supports(verb) {
         return Ok(());
     }
@@ -196,7 +196,7 @@ pub(super) fn ensure_running(instance: &Instance) -> Result<()> {
 }
 
 /// Resolves the members, without duplicates and each in a suitable state.
-async fn meant(
+async fn resolve_members(
     cx: &Cx,
     instance: &Instance,
     order: &Order,
@@ -319,12 +319,15 @@ async fn is_blocked(cx: &Cx, operation: &Operation) -> Result<bool> {
     Ok(children.iter().any(|child| child.state == OperationState::Blocked))
 }
 
-fn on_its_way(member: &Member) -> String {
+fn transition_in_words(member: &Member) -> String {
     format!("{} is already being removed: `muster operation list` shows the operation", member.name)
 }
 
 /// Ensures that a member is not being replaced: it will be removed, so it cannot be resumed.
-fn stays<'o>(member: &Member, mut operations: impl Iterator<Item = &'o Operation>) -> Result<()> {
+fn ensure_not_leaving<'o>(
+    member: &Member,
+    mut operations: impl Iterator<Item = &'o Operation>,
+) -> Result<()> {
     let replaces = |operation: &&Operation| {
         let named = operation.items.iter().any(|item| item.id == member.id.to_string());
         match operation.kind.as_str() {
@@ -346,7 +349,7 @@ fn stays<'o>(member: &Member, mut operations: impl Iterator<Item = &'o Operation
 }
 
 /// Ensures that a member runs the same release as its instance: it must not join the others with another one.
-fn runs_the_same(member: &Member, instance: &Instance) -> Result<()> {
+fn ensure_same_release(member: &Member, instance: &Instance) -> Result<()> {
     if member.app_version_id == Some(instance.app_version_id) {
         return Ok(());
     }
@@ -518,7 +521,7 @@ impl Write {
         }
         for member in self.members.iter().filter(|_| self.verb == Verb::Resume) {
             let open = tx.operation_open_on_now(member.id.uuid()).await?;
-            stays(member, operations.iter().chain(&open))?;
+            ensure_not_leaving(member, operations.iter().chain(&open))?;
         }
         let superseded: BTreeSet<OperationId> =
             self.superseded.iter().map(|operation| operation.id).collect();
@@ -530,7 +533,7 @@ impl Write {
             let lately = going.contains(&before.id) && !self.taken.others.going.contains(&before.id);
             let known = Circumstances { lost: self.lost.contains(&before.id), forced: self.forced };
             let why = suits::fault(self.verb, now.unwrap_or(before), known)
-                .or_else(|| lately.then(|| on_its_way(before)));
+                .or_else(|| lately.then(|| transition_in_words(before)));
             if let Some(why) = why {
                 return Err(WriteError::from(Problem::new(Code::InvalidState, why)));
             }

@@ -11,7 +11,7 @@ use muster_model::member::{Member, MemberState};
 use muster_model::operation::Operation;
 use serde_json::{Value, json};
 
-use super::{Wanted, requested, requested_told};
+use super::{NewMember, requested, requested_told};
 use crate::Cx;
 use crate::instance::default_capacity;
 use crate::outbox::EventDraft;
@@ -70,7 +70,7 @@ impl Successors {
             // A member that was never active is not part of the desired number; its successor is.
             let more = i64::from(old.never_worked());
             let component = tx.component_want(self.instance.id, &old.component_key, more, 1).await?;
-            let new = requested(Wanted {
+            let new = requested(NewMember {
                 id: cx.platform.env.id(),
                 instance: &self.instance,
                 component_key: &old.component_key,

@@ -46,7 +46,7 @@ fn found(witness: &Witness) -> Value {
         fields.remove("checked");
     }
     // Destroyed is not wiped yet: the following steps wipe an allocation's devices.
-    if witness.transition == Transition::Gone
+    if witness.transition == Transition::Destroyed
         && let Some(residue) = fields.remove("residue")
         && residue.as_array().is_some_and(|devices| !devices.is_empty())
     {
@@ -164,13 +164,13 @@ mod tests {
                     "checked": ["process 4711 with its start time"]}}),
             ),
             witness(
-                Transition::Gone,
+                Transition::Destroyed,
                 json!(["mounts and loop devices"]),
                 json!({"present": false, "incarnation": 0, "devices": [], "residue": ["GPU-1", "disk"],
                        "left": [], "checked": ["mounts and loop devices"]}),
             ),
             witness(
-                Transition::Gone,
+                Transition::Destroyed,
                 json!([
                     "the control groups below /sys/fs/cgroup/muster in every hierarchy",
                     "the ranges of ids"
@@ -179,7 +179,7 @@ mod tests {
             ),
             witness(
                 Transition::Removed,
-                json!([{"what": "its cell", "state": "gone"}, {"what": "that nothing counts on it", "found": {"checked": [check]}}]),
+                json!([{"what": "its cell", "state": "destroyed"}, {"what": "that nothing counts on it", "found": {"checked": [check]}}]),
                 json!({}),
             ),
             witness(

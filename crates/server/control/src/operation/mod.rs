@@ -6,17 +6,17 @@ mod evidence;
 mod get;
 mod list;
 mod resolve;
+mod resume_blocked;
 mod submit;
-mod take_up;
 
 pub use cancel::cancel;
 pub use get::get;
 pub use list::list;
 pub use resolve::resolve;
 
+pub(crate) use resume_blocked::resume_blocked;
 pub use submit::item_of;
 pub(crate) use submit::{Subject, Submission, Wrote, deadline, started, submit, submit_with};
-pub(crate) use take_up::take_up;
 
 use crate::Cx;
 use jiff::Timestamp;

@@ -26,14 +26,14 @@ pub(super) async fn gone(
         let witness = Witness {
             id: env.id(),
             subject_id: cell.id.uuid(),
-            transition: Transition::Gone,
+            transition: Transition::Destroyed,
             incarnation: cell.incarnation,
             ..seen.clone()
         };
         tx.witness_insert(&witness).await?;
         let after = Cell {
-            state: CellState::Gone,
-            gone_witness_id: Some(witness.id),
+            state: CellState::Destroyed,
+            destroyed_witness_id: Some(witness.id),
             operation_id: seen.operation_id,
             ..cell.clone()
         };
@@ -41,7 +41,7 @@ pub(super) async fn gone(
         tx.bump_desired(cell.network_id, cell.node_id).await?;
         effects.tasks_for.push(cell.node_id);
         let data = json!({"incarnation": cell.incarnation, "witness_id": witness.id});
-        effects.events.push((EventType::CellGone, path(&after), data));
+        effects.events.push((EventType::CellDestroyed, path(&after), data));
         if let Some(id) = cell.member_id {
             ended(tx, effects, id, cell, now).await?;
         }

@@ -3,7 +3,7 @@
 
 use super::destroy::DESTROY;
 use super::unquarantine::UNQUARANTINE;
-use super::verify_gone::VERIFY_GONE;
+use super::verify_destroyed::VERIFY_DESTROYED;
 use super::verify_wiped::VERIFY_WIPED;
 use super::wipe::WIPE;
 use crate::definition::{Abandon, AtDeadline, Definition, OnFailure, nothing_to_settle};
@@ -11,7 +11,7 @@ use crate::definition::{Abandon, AtDeadline, Definition, OnFailure, nothing_to_s
 /// `allocation.clean`. The platform opens it when the node is back.
 pub const CLEAN: Definition = Definition {
     kind: "allocation.clean",
-    steps: &[DESTROY, VERIFY_GONE, WIPE, VERIFY_WIPED, UNQUARANTINE],
+    steps: &[DESTROY, VERIFY_DESTROYED, WIPE, VERIFY_WIPED, UNQUARANTINE],
     on_failure: OnFailure::Block,
     at_deadline: AtDeadline::Block,
     cancellable: true,

@@ -23,7 +23,7 @@ mod stop_cells;
 mod subject;
 mod unquarantine;
 mod verify_active;
-mod verify_gone;
+mod verify_destroyed;
 mod verify_wiped;
 mod wipe;
 

@@ -13,7 +13,7 @@ use super::ensure_releasable::{ENSURE_RELEASABLE, is_expiry};
 use super::free::FREE;
 use super::keep_logs::KEEP_LOGS;
 use super::remove_members::REMOVE_MEMBERS;
-use super::verify_gone::VERIFY_GONE;
+use super::verify_destroyed::VERIFY_DESTROYED;
 use super::verify_wiped::VERIFY_WIPED;
 use super::wipe::WIPE;
 use crate::advance::at_step;
@@ -23,7 +23,16 @@ use crate::{OperationRequest, Timing, accept, supersede};
 /// `allocation.release`. It cannot be rolled back: a stuck one is blocked.
 pub const RELEASE: Definition = Definition {
     kind: "allocation.release",
-    steps: &[ENSURE_RELEASABLE, REMOVE_MEMBERS, KEEP_LOGS, DESTROY, VERIFY_GONE, WIPE, VERIFY_WIPED, FREE],
+    steps: &[
+        ENSURE_RELEASABLE,
+        REMOVE_MEMBERS,
+        KEEP_LOGS,
+        DESTROY,
+        VERIFY_DESTROYED,
+        WIPE,
+        VERIFY_WIPED,
+        FREE,
+    ],
     on_failure: OnFailure::Block,
     at_deadline: AtDeadline::Block,
     cancellable: false,

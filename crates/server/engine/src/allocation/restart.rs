@@ -7,14 +7,14 @@ use super::reincarnate::REINCARNATE;
 use super::start_cells::START_CELLS;
 use super::stop_cells::STOP_CELLS;
 use super::verify_active::VERIFY_ACTIVE;
-use super::verify_gone::VERIFY_GONE;
+use super::verify_destroyed::VERIFY_DESTROYED;
 use crate::definition::{Abandon, AtDeadline, Definition, OnFailure, nothing_to_settle};
 
 /// `allocation.restart`. A sandbox that cannot be recreated is not taken from its owner: the operation is blocked, and can
 /// be retried or the allocation released.
 pub const RESTART: Definition = Definition {
     kind: "allocation.restart",
-    steps: &[STOP_CELLS, DESTROY, VERIFY_GONE, REINCARNATE, PREPARE, VERIFY_ACTIVE, START_CELLS],
+    steps: &[STOP_CELLS, DESTROY, VERIFY_DESTROYED, REINCARNATE, PREPARE, VERIFY_ACTIVE, START_CELLS],
     on_failure: OnFailure::Block,
     at_deadline: AtDeadline::Block,
     cancellable: false,

@@ -206,7 +206,7 @@ async fn destroy_cell(cx: &StepCx<'_>, allocation: &Allocation, all: Vec<Occupie
         let witness = Witness {
             id: cx.env.id(),
             subject_id: cell.id.uuid(),
-            transition: Transition::Gone,
+            transition: Transition::Destroyed,
             kind: WitnessKind::Witnessed,
             incarnation: cell.incarnation,
             operation_id: Some(cx.operation.id),

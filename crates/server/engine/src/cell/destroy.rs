@@ -2,13 +2,13 @@
 
 use super::destroy_cell::DESTROY_CELL;
 use super::keep_logs::KEEP_LOGS;
-use super::verify_gone::VERIFY_GONE;
+use super::verify_destroyed::VERIFY_DESTROYED;
 use crate::definition::{Abandon, AtDeadline, Definition, OnFailure, nothing_to_settle};
 
 /// `cell.destroy`. It cannot be rolled back: a stuck one is blocked. The release of its allocation also destroys it.
 pub const DESTROY: Definition = Definition {
     kind: "cell.destroy",
-    steps: &[KEEP_LOGS, DESTROY_CELL, VERIFY_GONE],
+    steps: &[KEEP_LOGS, DESTROY_CELL, VERIFY_DESTROYED],
     on_failure: OnFailure::Block,
     at_deadline: AtDeadline::Block,
     cancellable: false,

@@ -9,7 +9,7 @@ mod keep_logs;
 mod provision;
 mod restart;
 mod subject;
-mod verify_gone;
+mod verify_destroyed;
 mod verify_running;
 
 pub use act_details::act_details;

@@ -118,7 +118,7 @@ fn undo<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
             let why = format!("something is left: {}", found.left.join("; "));
             return Ok(refused(CellFailure::VerifyFailed, why).into());
         }
-        let witness = evidence(cx, &cell, Transition::Gone, &task, json!(found.checked));
+        let witness = evidence(cx, &cell, Transition::Destroyed, &task, json!(found.checked));
         let now = cx.now;
         Ok(StepAction::commit(move |tx, _| {
             Box::pin(async move {

@@ -5,14 +5,14 @@ use super::connect::CONNECT;
 use super::destroy_cell::DESTROY_CELL;
 use super::keep_logs::KEEP_LOGS;
 use super::provision::PROVISION;
-use super::verify_gone::VERIFY_GONE;
+use super::verify_destroyed::VERIFY_DESTROYED;
 use super::verify_running::VERIFY_RUNNING;
 use crate::definition::{Abandon, AtDeadline, Definition, OnFailure, nothing_to_settle};
 
 /// `cell.restart`. A cell that does not become ready again is left for its owner to inspect: blocked.
 pub const RESTART: Definition = Definition {
     kind: "cell.restart",
-    steps: &[KEEP_LOGS, DESTROY_CELL, VERIFY_GONE, PROVISION, CONNECT, VERIFY_RUNNING],
+    steps: &[KEEP_LOGS, DESTROY_CELL, VERIFY_DESTROYED, PROVISION, CONNECT, VERIFY_RUNNING],
     on_failure: OnFailure::Block,
     at_deadline: AtDeadline::Block,
     cancellable: false,

@@ -160,7 +160,7 @@ pub(crate) mod tests {
             reason: None,
             message: None,
             running_witness_id: None,
-            gone_witness_id: None,
+            destroyed_witness_id: None,
             operation_id: None,
             created_at: env.now(),
             updated_at: env.now(),

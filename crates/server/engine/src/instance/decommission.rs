@@ -12,7 +12,7 @@ use super::subject::{path, subject};
 use super::unshare::UNSHARE;
 use super::verify_stopped::VERIFY_STOPPED;
 use crate::definition::{Abandon, AtDeadline, Definition, OnFailure, StepCx};
-use crate::member::remainder;
+use crate::member::platform_cleanup;
 use crate::step_outcome::QUARANTINED;
 use crate::{StepAction, StepOutcome};
 
@@ -37,7 +37,7 @@ fn settle<'a>(cx: &'a StepCx<'a>, state: OperationState) -> BoxFuture<'a, Result
         if state != OperationState::Partial || !quarantined {
             return Ok(StepOutcome::done().into());
         }
-        let (instance, mut rest) = (subject(cx).await?, remainder(cx, &DECOMMISSION, "instance"));
+        let (instance, mut rest) = (subject(cx).await?, platform_cleanup(cx, &DECOMMISSION, "instance"));
         rest.items = cx.operation.items.clone();
         rest.items.retain(|item| item.state != ItemState::Succeeded);
         for item in &mut rest.items {

@@ -8,7 +8,7 @@ use muster_model::member::{Member, MemberFailure, MemberState};
 use serde_json::json;
 
 use super::subject::{instance, manifest_of, path, refused, running_version, subject};
-use super::verify_active::see_active;
+use super::verify_active::verify_and_activate;
 use crate::adapter::{Answered, LetGo, ask_adapter, ask_to_let_go, asked};
 use crate::definition::{Step, StepCx, Undo};
 use crate::{StepAction, StepOutcome};
@@ -75,7 +75,7 @@ fn undo<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
         match ask_adapter(cx, &manifest, &instance, &member, AdapterVerb::Resume, input).await? {
             Answered::Pending(act) => Ok(act),
             Answered::Failed(why) => Ok(refused(MemberFailure::AdapterFailed, why).into()),
-            Answered::Done(_) => see_active(cx, member).await,
+            Answered::Done(_) => verify_and_activate(cx, member).await,
         }
     })
 }

@@ -34,7 +34,7 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
         let mut checked = Vec::new();
         if let Some(cell) = cell_of(cx, &member).await? {
             match cell.state {
-                CellState::Gone => {}
+                CellState::Destroyed => {}
                 // It was never created; the undo of its creation verified that nothing is left.
                 CellState::Failed => {}
                 state => {
@@ -43,8 +43,8 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
                 }
             }
             checked.push(json!({"what": "its cell", "cell_id": cell.id, "state": cell.state,
-                                "witness_id": cell.gone_witness_id}));
-            if let Some(id) = cell.gone_witness_id {
+                                "witness_id": cell.destroyed_witness_id}));
+            if let Some(id) = cell.destroyed_witness_id {
                 evidence.extend(cx.store.witness_lookup(id).await?);
             }
         } else {

@@ -155,7 +155,7 @@ async fn make(
         reason: None,
         message: None,
         running_witness_id: None,
-        gone_witness_id: None,
+        destroyed_witness_id: None,
         operation_id: None,
         created_at: cx.now,
         updated_at: cx.now,

@@ -65,7 +65,7 @@ async fn left_on_lost_node(cx: &StepCx<'_>, member: &Member) -> Result<Option<(N
 }
 
 /// Builds the platform's operation that finishes what this forced one, of the same kind, leaves in quarantine.
-pub(crate) fn remainder(
+pub(crate) fn platform_cleanup(
     cx: &StepCx<'_>,
     definition: &'static Definition,
     subject_kind: &'static str,
@@ -102,7 +102,7 @@ pub(super) async fn hand_over(cx: &StepCx<'_>) -> Result<StepAction> {
     if cx.operation.input["with_instance"] == json!(true) {
         return Ok(StepOutcome::done().into());
     }
-    let (member, rest) = (subject(cx).await?, remainder(cx, &REMOVE, "member"));
+    let (member, rest) = (subject(cx).await?, platform_cleanup(cx, &REMOVE, "member"));
     Ok(StepAction::commit(move |tx, effects| {
         Box::pin(async move {
             tx.operation_open(&rest).await?;

@@ -255,7 +255,7 @@ async fn undo_removal(cx: &StepCx<'_>) -> Result<StepAction> {
 }
 
 /// Reports whether a new member has been added and counts towards the desired number.
-pub(crate) fn stays(new: &Member) -> bool {
+pub(crate) fn is_survivor(new: &Member) -> bool {
     match new.state {
         MemberState::Requested | MemberState::Removing | MemberState::Removed => false,
         _ => !new.never_worked(),
@@ -271,7 +271,7 @@ pub(super) fn settle<'a>(cx: &'a StepCx<'a>, state: OperationState) -> BoxFuture
         let (new, old) = (successor(cx).await?, subject(cx).await?);
         let cut_off = cut_off(cx, &old).await?;
         // The parent does the counting for its children.
-        let counted = cx.operation.parent_id.is_none() && old.never_worked() && !stays(&new);
+        let counted = cx.operation.parent_id.is_none() && old.never_worked() && !is_survivor(&new);
         let (now, message) = (cx.now, cx.operation.message.clone());
         Ok(StepAction::commit(move |tx, effects| {
             Box::pin(async move {

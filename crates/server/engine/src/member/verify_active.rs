@@ -23,12 +23,12 @@ pub(super) const VERIFY_ACTIVE: Step = Step {
 fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
     Box::pin(async move {
         let member = subject(cx).await?;
-        see_active(cx, member).await
+        verify_and_activate(cx, member).await
     })
 }
 
 /// Verifies a member and makes it active by the evidence.
-pub(super) async fn see_active(cx: &StepCx<'_>, member: Member) -> Result<StepAction> {
+pub(super) async fn verify_and_activate(cx: &StepCx<'_>, member: Member) -> Result<StepAction> {
     let instance = instance(cx, &member).await?;
     let changes = matches!(cx.operation.kind.as_str(), "member.add" | "member.recover" | "member.upgrade");
     let version = match changes {

@@ -4,7 +4,7 @@ use futures::future::BoxFuture;
 use muster_db::{Result, StoreError};
 use muster_model::event::EventType;
 use muster_model::task::TaskKind;
-use muster_wire::task::{Details, Thing};
+use muster_wire::task::{Details, NodeResource};
 use serde_json::json;
 
 use super::compare::{Differences, differences, found};
@@ -26,9 +26,10 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
         let node = subject(cx).await?;
         let corrupt = || StoreError::Corrupt("what an audit found");
         let seen = cx.operation.step("compare").map(|step| step.output.clone()).unwrap_or_default();
-        let orphans: Vec<Thing> = serde_json::from_value(seen["orphans"].clone()).map_err(|_| corrupt())?;
+        let orphans: Vec<NodeResource> =
+            serde_json::from_value(seen["orphans"].clone()).map_err(|_| corrupt())?;
         let missing: Vec<String> = serde_json::from_value(seen["missing"].clone()).map_err(|_| corrupt())?;
-        let things = seen["things"].as_u64().and_then(|count| usize::try_from(count).ok()).unwrap_or(0);
+        let resources = seen["resources"].as_u64().and_then(|count| usize::try_from(count).ok()).unwrap_or(0);
         let wanted = cx.operation.input["repair"].as_bool().unwrap_or(false);
         let path = format!("/v1/nodes/{}", node.id);
         let mut data =
@@ -40,10 +41,10 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
             // Fail, so that a script learns of the differences from the exit status.
             let advice =
                 if orphans.is_empty() { "" } else { "; repeat with `--repair` to remove the orphans" };
-            let message = format!("{}{advice}", Differences { orphans, missing }.said(things));
+            let message = format!("{}{advice}", Differences { orphans, missing }.said(resources));
             return Ok(StepOutcome::Refused { reason: "differences_found", message }.into());
         }
-        let details = Details { things: orphans, ..Details::default() };
+        let details = Details { resources: orphans, ..Details::default() };
         let sweep = Ask {
             node: node.id,
             kind: TaskKind::Sweep,
@@ -65,11 +66,11 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
             Asked::Done(_, found) => {
                 let left = differences(cx, &node, &found).await?;
                 if !left.orphans.is_empty() {
-                    let message = format!("removed, but still present: {}", left.said(found.things.len()));
+                    let message = format!("removed, but still present: {}", left.said(found.resources.len()));
                     return Ok(StepOutcome::Refused { reason: "verify_failed", message }.into());
                 }
                 data["repaired"] = json!(true);
-                Ok(tell(path, data, format!("removed and verified: {}", left.said(found.things.len()))))
+                Ok(tell(path, data, format!("removed and verified: {}", left.said(found.resources.len()))))
             }
         }
     })

@@ -9,7 +9,7 @@ use muster_model::allocation::{Allocation, AllocationState};
 use muster_model::cell::{Cell, CellState};
 use muster_model::node::Node;
 use muster_model::task::TaskKind;
-use muster_wire::task::{Details, Findings, Thing, ThingKind};
+use muster_wire::task::{Details, Findings, NodeResource, NodeResourceKind};
 use serde_json::json;
 
 use super::subject;
@@ -36,11 +36,11 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
             Asked::Failed(message) => StepOutcome::Refused { reason: "verify_failed", message }.into(),
             Asked::Done(_, found) => {
                 let differences = differences(cx, &node, &found).await?;
-                let output = json!({"things": found.things.len(), "orphans": differences.orphans,
+                let output = json!({"resources": found.resources.len(), "orphans": differences.orphans,
                                     "missing": differences.missing});
                 StepOutcome::Done {
                     output,
-                    message: Some(differences.said(found.things.len())),
+                    message: Some(differences.said(found.resources.len())),
                     witness: None,
                 }
                 .into()
@@ -70,15 +70,15 @@ pub(super) async fn found(cx: &StepCx<'_>, node: &Node, purpose: &'static str) -
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Differences {
     /// Resources without rows.
-    pub(super) orphans: Vec<Thing>,
+    pub(super) orphans: Vec<NodeResource>,
     /// Rows without resources, and resources that only a human may remove, as messages.
     pub(super) missing: Vec<String>,
 }
 
 impl Differences {
-    pub(super) fn said(&self, things: usize) -> String {
+    pub(super) fn said(&self, resources: usize) -> String {
         if *self == Self::default() {
-            return format!("{things} resources compared: no orphans, nothing missing");
+            return format!("{resources} resources compared: no orphans, nothing missing");
         }
         let orphans = self.orphans.iter().map(|thing| {
             let kind = json!(thing.kind);
@@ -101,7 +101,7 @@ pub(super) async fn differences(cx: &StepCx<'_>, node: &Node, found: &Findings) 
     let networks = cx.store.network_on_node(node.id).await?;
     let mut differences =
         compare(found, &allocations, &cells, &networks.iter().map(|network| network.id).collect());
-    for share in found.things.iter().filter(|thing| thing.kind == ThingKind::Share) {
+    for share in found.resources.iter().filter(|thing| thing.kind == NodeResourceKind::Share) {
         let network = match share.network_id {
             Some(id) => cx.store.network_lookup(id).await?,
             None => None,
@@ -127,8 +127,8 @@ fn compare(
 ) -> Differences {
     let known: BTreeSet<AllocationId> = allocations.iter().map(|allocation| allocation.id).collect();
     let living: BTreeSet<CellId> = cells.iter().map(|cell| cell.id).collect();
-    let orphan = |thing: &&Thing| {
-        if thing.kind == ThingKind::Share {
+    let orphan = |thing: &&NodeResource| {
+        if thing.kind == NodeResourceKind::Share {
             return false;
         }
         // The innermost owner that a resource names decides.
@@ -139,11 +139,11 @@ fn compare(
             (None, None, None) => true,
         }
     };
-    let orphans = found.things.iter().filter(orphan).cloned().collect();
+    let orphans = found.resources.iter().filter(orphan).cloned().collect();
     let mut missing = Vec::new();
     for allocation in allocations.iter().filter(|allocation| allocation.state == AllocationState::Active) {
         let there = found
-            .places
+            .sandboxes
             .iter()
             .any(|place| place.allocation_id == allocation.id && place.incarnation == allocation.incarnation);
         if !there {
@@ -154,9 +154,10 @@ fn compare(
         }
     }
     for cell in cells.iter().filter(|cell| cell.state == CellState::Running) {
-        let there = |thing: &Thing| thing.kind == ThingKind::Cell && thing.cell_id == Some(cell.id);
+        let there =
+            |thing: &NodeResource| thing.kind == NodeResourceKind::Cell && thing.cell_id == Some(cell.id);
         // A simulated node has sandboxes and no other resources.
-        if !found.things.is_empty() && !found.things.iter().any(there) {
+        if !found.resources.is_empty() && !found.resources.iter().any(there) {
             missing.push(format!(
                 "the cell {} ({}) is missing: `muster cell restart` recreates it",
                 cell.name, cell.id
@@ -169,33 +170,41 @@ fn compare(
 #[cfg(test)]
 mod tests {
     use muster_ids::Env;
-    use muster_wire::task::Place;
+    use muster_wire::task::SandboxRef;
 
     use super::*;
     use crate::allocation::tests::allocation;
     use crate::cell::tests::cell;
 
-    fn thing(allocation_id: Option<AllocationId>, network_id: Option<NetworkId>) -> Thing {
-        Thing { kind: ThingKind::Mount, name: "/m".to_owned(), allocation_id, cell_id: None, network_id }
+    fn thing(allocation_id: Option<AllocationId>, network_id: Option<NetworkId>) -> NodeResource {
+        NodeResource {
+            kind: NodeResourceKind::Mount,
+            name: "/m".to_owned(),
+            allocation_id,
+            cell_id: None,
+            network_id,
+        }
     }
 
     #[test]
     fn things_without_rows_and_rows_without_things_are_found() {
         let env = Env::for_tests(7);
         let held = Allocation { state: AllocationState::Active, ..allocation(2) };
-        let place = Place { allocation_id: held.id, incarnation: 2 };
+        let place = SandboxRef { allocation_id: held.id, incarnation: 2 };
         let network: NetworkId = env.id();
-        let things = vec![thing(Some(held.id), None), thing(None, Some(network))];
-        let found = Findings { places: vec![place.clone()], things: things.clone(), ..Findings::default() };
+        let resources = vec![thing(Some(held.id), None), thing(None, Some(network))];
+        let found =
+            Findings { sandboxes: vec![place.clone()], resources: resources.clone(), ..Findings::default() };
         let rows = std::slice::from_ref(&held);
         assert_eq!(compare(&found, rows, &[], &[network].into()), Differences::default());
 
         let strange = vec![thing(Some(env.id()), None), thing(None, Some(env.id())), thing(None, None)];
-        let all = things.into_iter().chain(strange.clone()).collect();
-        let found = Findings { things: all, ..found };
+        let all = resources.into_iter().chain(strange.clone()).collect();
+        let found = Findings { resources: all, ..found };
         assert_eq!(compare(&found, rows, &[], &[network].into()).orphans, strange);
 
-        let older = Findings { places: vec![Place { incarnation: 1, ..place }], ..Findings::default() };
+        let older =
+            Findings { sandboxes: vec![SandboxRef { incarnation: 1, ..place }], ..Findings::default() };
         assert_eq!(compare(&older, rows, &[], &[].into()).missing.len(), 1);
     }
 
@@ -203,18 +212,23 @@ mod tests {
     fn what_a_cell_left_behind_belongs_to_nothing_although_its_allocation_lives() {
         let env = Env::for_tests(7);
         let held = Allocation { state: AllocationState::Active, ..allocation(2) };
-        let places = vec![Place { allocation_id: held.id, incarnation: 2 }];
+        let sandboxes = vec![SandboxRef { allocation_id: held.id, incarnation: 2 }];
         let living = Cell { allocation_id: held.id, state: CellState::Running, ..cell(&env) };
-        let of = |kind, cell_id| Thing { kind, cell_id: Some(cell_id), ..thing(Some(held.id), None) };
-        let left = of(ThingKind::Mount, env.id());
-        let things = vec![of(ThingKind::Cell, living.id), of(ThingKind::Mount, living.id), left.clone()];
-        let found = Findings { places: places.clone(), things, ..Findings::default() };
+        let of = |kind, cell_id| NodeResource { kind, cell_id: Some(cell_id), ..thing(Some(held.id), None) };
+        let left = of(NodeResourceKind::Mount, env.id());
+        let resources =
+            vec![of(NodeResourceKind::Cell, living.id), of(NodeResourceKind::Mount, living.id), left.clone()];
+        let found = Findings { sandboxes: sandboxes.clone(), resources, ..Findings::default() };
         let rows = std::slice::from_ref(&held);
         let differences = compare(&found, rows, std::slice::from_ref(&living), &[].into());
         assert_eq!(differences, Differences { orphans: vec![left], missing: Vec::new() });
 
         // For a running cell a mount is not enough; a cell still being created may have nothing yet.
-        let found = Findings { places, things: vec![of(ThingKind::Mount, living.id)], ..Findings::default() };
+        let found = Findings {
+            sandboxes,
+            resources: vec![of(NodeResourceKind::Mount, living.id)],
+            ..Findings::default()
+        };
         let missing = compare(&found, rows, std::slice::from_ref(&living), &[].into()).missing;
         assert!(missing.len() == 1 && missing[0].contains("muster cell restart"), "{missing:?}");
         let coming = Cell { state: CellState::Provisioning, ..living };

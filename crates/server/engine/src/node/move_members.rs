@@ -331,8 +331,8 @@ async fn plan(cx: &StepCx<'_>, member: &Member, mode: DrainMode) -> Result<Plann
     let out_first = order != Some(ReplaceOrder::NewFirst);
     let declared = manifest.component(&component.key);
     let quorum = declared.and_then(|declared| declared.quorum).filter(|_| out_first);
-    let places = cx.store.member_places(instance.id).await?;
-    let unheard = places.iter().filter(|place| place.unreachable_since.is_some());
+    let sandboxes = cx.store.member_places(instance.id).await?;
+    let unheard = sandboxes.iter().filter(|place| place.unreachable_since.is_some());
     let unheard = unheard.map(|place| place.member_id).collect();
     let successor = order.is_some().then_some((successor, instance));
     Ok(Planned::Open(Box::new(Moved { operation, component, successor, quorum, unheard })))

@@ -51,16 +51,16 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
                 Asked::Failed(message) => {
                     return Ok(StepOutcome::Refused { reason: "verify_failed", message }.into());
                 }
-                Asked::Done(_, found) if !found.places.is_empty() => {
-                    let message = format!("{} sandboxes are still on it", found.places.len());
+                Asked::Done(_, found) if !found.sandboxes.is_empty() => {
+                    let message = format!("{} sandboxes are still on it", found.sandboxes.len());
                     return Ok(StepOutcome::Refused { reason: "verify_failed", message }.into());
                 }
-                Asked::Done(_, found) if !found.things.is_empty() => {
+                Asked::Done(_, found) if !found.resources.is_empty() => {
                     let named: Vec<&str> =
-                        found.things.iter().take(10).map(|thing| thing.name.as_str()).collect();
+                        found.resources.iter().take(10).map(|thing| thing.name.as_str()).collect();
                     let message = format!(
                         "{} resources of the platform are still on it: {}",
-                        found.things.len(),
+                        found.resources.len(),
                         named.join(", ")
                     );
                     return Ok(StepOutcome::Refused { reason: "verify_failed", message }.into());

@@ -73,7 +73,7 @@ async fn a_hub_that_cannot_join_takes_all_down_and_no_unit_ever_joined(rig: &mut
     assert_eq!((ended.state, ended.reason.as_deref()), (OperationState::Failed, Some("below_minimum")));
     assert!(ended.message.unwrap().contains("i-hub-1"));
     assert!(rig.store.member_living(i).await.unwrap().is_empty());
-    assert!(rig.node.places.is_empty() && rig.node.cells.is_empty() && rig.node.dirty.is_empty());
+    assert!(rig.node.sandboxes.is_empty() && rig.node.cells.is_empty() && rig.node.dirty.is_empty());
     let joined =
         |(verb, name, _): &&(AdapterVerb, String, i64)| *verb == AdapterVerb::Join && name.contains("unit");
     assert_eq!(rig.adapter.did.iter().find(joined), None);
@@ -185,7 +185,7 @@ async fn the_hub_goes_when_nothing_counts_on_the_units_whatever_becomes_of_their
         ended = rig.drive(stop).await;
     }
     assert_eq!(ended.state, OperationState::Succeeded, "{ended:#?}");
-    assert!(rig.node.places.is_empty() && rig.node.cells.is_empty() && rig.node.dirty.is_empty());
+    assert!(rig.node.sandboxes.is_empty() && rig.node.cells.is_empty() && rig.node.dirty.is_empty());
 }
 
 async fn while_something_counts_on_a_unit_the_hub_stays(rig: &mut Rig) {

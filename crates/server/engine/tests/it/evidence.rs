@@ -1,4 +1,4 @@
-//! What counts as evidence, how long the engine waits for it, and which member provides it.
+//! Which observations count as evidence, how long the engine waits for it, and which member provides it.
 
 use jiff::SignedDuration;
 use muster_engine::member;

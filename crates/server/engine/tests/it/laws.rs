@@ -67,7 +67,7 @@ async fn hold_on(rig: &Rig, on: &Node, every: &[Allocation], cells: &[Cell]) {
         all.iter().filter(|allocation| allocation.state == AllocationState::Active).map(|a| a.id).collect();
     let under_way = |id| all.iter().any(|a| a.id == id && !a.state.is_final());
     for id in &active {
-        let made = on.places.get(id).unwrap_or_else(|| panic!("{id} is active and has no place"));
+        let made = on.sandboxes.get(id).unwrap_or_else(|| panic!("{id} is active and has no place"));
         let devices: BTreeSet<String> = slots
             .iter()
             .filter(|slot| slot.allocation_id == Some(*id))
@@ -75,7 +75,7 @@ async fn hold_on(rig: &Rig, on: &Node, every: &[Allocation], cells: &[Cell]) {
             .collect();
         assert_eq!(made.devices, devices);
     }
-    for id in on.places.keys() {
+    for id in on.sandboxes.keys() {
         assert!(under_way(*id), "{id} is over and still has a place");
     }
 
@@ -84,7 +84,7 @@ async fn hold_on(rig: &Rig, on: &Node, every: &[Allocation], cells: &[Cell]) {
         let there = on.cells.get(&cell.id).map(|(_, incarnation)| *incarnation);
         match cell.state {
             CellState::Running => assert_eq!(there, Some(cell.incarnation), "{} runs", cell.id),
-            CellState::Gone | CellState::Failed => {
+            CellState::Destroyed | CellState::Failed => {
                 assert_eq!(there, None, "{} is {} and still there", cell.id, cell.state);
                 assert!(!on.files.contains_key(&cell.id), "{} left files", cell.id);
             }
@@ -208,8 +208,8 @@ async fn a_leaked_counter_a_leaked_place_and_a_dirty_slot_are_seen() {
         match fault {
             "counter" => rig.store.sabotage("UPDATE nodes SET cpus_free = cpus_free - 1").await.unwrap(),
             "place" => {
-                let made = rig.node.places[&allocation].clone();
-                rig.node.places.insert(rig.env.id(), made);
+                let made = rig.node.sandboxes[&allocation].clone();
+                rig.node.sandboxes.insert(rig.env.id(), made);
             }
             _ => {
                 rig.node.dirty.insert("node-1-gpu-7".to_owned(), allocation);

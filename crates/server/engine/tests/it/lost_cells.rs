@@ -62,7 +62,7 @@ async fn is_stopped(rig: &Rig, i: InstanceId) {
     assert_eq!(stopped.state, InstanceState::Stopped);
     let witness = rig.store.witness_lookup(stopped.stopped_witness_id.unwrap()).await.unwrap().unwrap();
     assert_eq!(witness.kind, WitnessKind::Witnessed, "nobody attested anything");
-    assert!(rig.node.places.is_empty() && rig.node.cells.is_empty() && rig.node.dirty.is_empty());
+    assert!(rig.node.sandboxes.is_empty() && rig.node.cells.is_empty() && rig.node.dirty.is_empty());
 }
 
 async fn an_instance_whose_hub_is_dead_is_decommissioned(rig: &mut Rig) {

@@ -59,7 +59,7 @@ async fn what_was_blocked_is_cleaned_when_its_node_is_back(rig: &mut Rig) {
     succeeds(rig, remove).await;
     assert_eq!(rig.operation(release).await.state, OperationState::Succeeded, "it was not begun anew");
     let far = rig.far.as_ref().unwrap();
-    assert!(far.places.is_empty() && far.cells.is_empty() && far.dirty.is_empty());
+    assert!(far.sandboxes.is_empty() && far.cells.is_empty() && far.dirty.is_empty());
 }
 
 async fn a_removal_goes_on_with_the_end_of_what_it_waited_for(rig: &mut Rig) {
@@ -148,7 +148,7 @@ async fn a_removal_that_is_forced_cuts_off_who_cannot_be_heard(rig: &mut Rig) {
     let witness = rig.store.witness_lookup(old.removed_witness_id.unwrap()).await.unwrap().unwrap();
     assert_eq!((old.state, witness.kind), (MemberState::Removed, WitnessKind::Witnessed));
     let far = rig.far.as_ref().unwrap();
-    assert!(far.places.is_empty() && far.cells.is_empty() && far.dirty.is_empty());
+    assert!(far.sandboxes.is_empty() && far.cells.is_empty() && far.dirty.is_empty());
 }
 
 async fn a_removal_that_is_not_forced_cuts_nobody_off(rig: &mut Rig) {

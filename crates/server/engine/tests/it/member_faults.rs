@@ -122,7 +122,7 @@ async fn what_does_not_fit_together_is_seen() {
         laws::hold(&rig).await;
         match planted {
             "cell" => {
-                let place = *rig.node.places.keys().next().unwrap();
+                let place = *rig.node.sandboxes.keys().next().unwrap();
                 rig.node.cells.insert(cell, (place, 1));
             }
             "files" => drop(rig.node.files.insert(cell, Default::default())),

@@ -486,7 +486,7 @@ async fn an_instance_whose_second_component_fails_leaves_nothing(rig: &mut Rig) 
         (InstanceState::Failed, Some(InstanceFailure::BelowMinimum))
     );
     assert!(rig.store.member_living(i).await.unwrap().is_empty());
-    assert!(rig.node.places.is_empty() && rig.node.cells.is_empty() && rig.node.dirty.is_empty());
+    assert!(rig.node.sandboxes.is_empty() && rig.node.cells.is_empty() && rig.node.dirty.is_empty());
     assert!(
         ended.items.iter().any(|item| item.message.as_deref().is_some_and(|why| why.contains("it cannot")))
     );
@@ -506,7 +506,7 @@ async fn a_decommission_leaves_nothing_and_the_hub_goes_last(rig: &mut Rig) {
     let instance = rig.app_instance(i).await;
     let witness = rig.store.witness_lookup(instance.stopped_witness_id.unwrap()).await.unwrap().unwrap();
     assert_eq!((instance.state, witness.kind), (InstanceState::Stopped, WitnessKind::Witnessed));
-    assert!(rig.node.places.is_empty() && rig.node.cells.is_empty() && rig.node.dirty.is_empty());
+    assert!(rig.node.sandboxes.is_empty() && rig.node.cells.is_empty() && rig.node.dirty.is_empty());
     assert!(rig.node.files.is_empty());
     let removed: Vec<&str> = rig
         .adapter
@@ -587,7 +587,7 @@ async fn a_member_on_a_lost_node_is_replaced_and_removed_when_the_node_is_back(r
     let witness = rig.store.witness_lookup(member.removed_witness_id.unwrap()).await.unwrap().unwrap();
     assert_eq!((member.state, witness.kind), (MemberState::Removed, WitnessKind::Witnessed));
     let far = rig.far.as_ref().unwrap();
-    assert!(far.places.is_empty() && far.cells.is_empty() && far.dirty.is_empty());
+    assert!(far.sandboxes.is_empty() && far.cells.is_empty() && far.dirty.is_empty());
 }
 
 async fn a_member_on_a_node_that_never_comes_back_is_removed_on_an_operators_word(rig: &mut Rig) {
@@ -647,7 +647,7 @@ async fn who_is_added_into_an_allocation_of_its_owner_leaves_it_alone(rig: &mut 
             succeeds(rig, remove).await;
         }
         assert_eq!(rig.allocation(held).await.state, AllocationState::Active);
-        assert!(rig.node.places.contains_key(&held));
+        assert!(rig.node.sandboxes.contains_key(&held));
         laws::hold(rig).await;
     }
 }

@@ -7,7 +7,9 @@ use muster_db::{Store, StoreError, TaskReport};
 use muster_ids::{AllocationId, CellId, NetworkId, NodeId};
 use muster_model::task::{Task, TaskKind, TaskState};
 use muster_wire::cell::{CellDeath, CellFindings, ServiceFindings, ServiceState};
-use muster_wire::task::{Amount, CellAct, Details, Findings, KeptLog, Place, Ran, Refusal, Thing};
+use muster_wire::task::{
+    Amount, CellAct, Details, Findings, KeptLog, NodeResource, Ran, Refusal, SandboxRef,
+};
 
 /// Files under this path survive the incarnations of a cell.
 pub(crate) const STATE: &str = "/members/";
@@ -49,7 +51,7 @@ pub(crate) type Shares = std::sync::Arc<parking_lot::Mutex<BTreeSet<NetworkId>>>
 /// The node.
 pub(crate) struct Node {
     pub(crate) id: NodeId,
-    pub(crate) places: BTreeMap<AllocationId, Made>,
+    pub(crate) sandboxes: BTreeMap<AllocationId, Made>,
     /// Cells: their allocation and incarnation.
     pub(crate) cells: BTreeMap<CellId, (AllocationId, i64)>,
     /// Files in the cells: paths and contents.
@@ -57,7 +59,7 @@ pub(crate) struct Node {
     /// Shared directories by network, on a file system that all nodes mount.
     pub(crate) shares: Shares,
     /// Orphans.
-    pub(crate) strays: Vec<Thing>,
+    pub(crate) strays: Vec<NodeResource>,
     /// Devices that were used and not wiped, and by which allocation.
     pub(crate) dirty: BTreeMap<String, AllocationId>,
     pub(crate) wrong: Vec<Wrong>,
@@ -83,7 +85,7 @@ impl Node {
     pub(crate) fn new(id: NodeId) -> Self {
         Self {
             id,
-            places: BTreeMap::new(),
+            sandboxes: BTreeMap::new(),
             cells: BTreeMap::new(),
             files: BTreeMap::new(),
             shares: Shares::default(),
@@ -109,7 +111,7 @@ impl Node {
 
     /// Destroys a sandbox with its cells. Its devices stay unwiped.
     pub(crate) fn destroy(&mut self, allocation: AllocationId) {
-        self.places.remove(&allocation);
+        self.sandboxes.remove(&allocation);
         self.cells.retain(|_, (of, _)| *of != allocation);
         self.dead.retain(|cell| self.cells.contains_key(cell));
         self.files.retain(|cell, _| self.cells.contains_key(cell));
@@ -220,14 +222,14 @@ impl Node {
         self.done.push((task.kind, details.cell.as_ref().map(|order| order.cell_id)));
         let Some(allocation) = task.allocation_id else {
             if task.kind == TaskKind::Sweep {
-                self.strays.retain(|stray| !details.things.contains(stray));
+                self.strays.retain(|stray| !details.resources.contains(stray));
             }
             if let Some(network) = details.share {
                 return self.remove_share(network);
             }
             return self.survey();
         };
-        let known = self.places.get(&allocation).cloned();
+        let known = self.sandboxes.get(&allocation).cloned();
         if known.as_ref().is_some_and(|made| made.incarnation > task.incarnation) {
             self.violations.push(format!("a task of incarnation {} was let through", task.incarnation));
         }
@@ -240,7 +242,7 @@ impl Node {
                     None => devices.iter().cloned().collect(),
                 };
                 self.take(allocation, &added);
-                if let Some(made) = self.places.get_mut(&allocation) {
+                if let Some(made) = self.sandboxes.get_mut(&allocation) {
                     (made.devices, made.amount) = (devices, details.amount);
                 }
             }
@@ -260,7 +262,7 @@ impl Node {
             TaskKind::Wipe => {
                 let leaves = self.strikes(Wrong::LeavesResidue);
                 let in_use: BTreeSet<String> =
-                    self.places.values().flat_map(|made| made.devices.iter().cloned()).collect();
+                    self.sandboxes.values().flat_map(|made| made.devices.iter().cloned()).collect();
                 for device in devices.iter().skip(usize::from(leaves)) {
                     if in_use.contains(device) {
                         self.violations.push(format!("{device} was wiped while in use"));
@@ -313,7 +315,7 @@ impl Node {
 
     fn make_cell(&mut self, allocation: AllocationId, details: &Details) {
         let order = details.cell.as_ref().expect("a cell's task names it");
-        if !self.places.contains_key(&allocation) {
+        if !self.sandboxes.contains_key(&allocation) {
             self.violations.push(format!("{} was made in no place", order.cell_id));
         }
         if order.spec.is_none() || order.attachment.is_none() {
@@ -367,7 +369,7 @@ impl Node {
         devices: BTreeSet<String>,
         amount: Amount,
     ) {
-        if self.places.get(&allocation).is_some_and(|made| made.incarnation == incarnation) {
+        if self.sandboxes.get(&allocation).is_some_and(|made| made.incarnation == incarnation) {
             return;
         }
         let mut devices = devices;
@@ -376,13 +378,13 @@ impl Node {
         }
         let fresh: Vec<String> = devices.iter().cloned().collect();
         self.take(allocation, &fresh);
-        self.places.insert(allocation, Made { incarnation, devices, amount });
+        self.sandboxes.insert(allocation, Made { incarnation, devices, amount });
     }
 
     fn take(&mut self, allocation: AllocationId, devices: &[String]) {
         for device in devices {
             let holder =
-                self.places.iter().find(|(of, made)| **of != allocation && made.devices.contains(device));
+                self.sandboxes.iter().find(|(of, made)| **of != allocation && made.devices.contains(device));
             if let Some((of, _)) = holder {
                 self.violations.push(format!("{device} went to {allocation} while {of} has it"));
             }
@@ -395,7 +397,7 @@ impl Node {
     }
 
     fn inspect(&self, allocation: AllocationId, details: &Details) -> Findings {
-        let made = self.places.get(&allocation);
+        let made = self.sandboxes.get(&allocation);
         Findings {
             present: made.is_some(),
             incarnation: made.map_or(0, |made| made.incarnation),
@@ -420,11 +422,13 @@ impl Node {
     }
 
     fn survey(&self) -> Findings {
-        let place =
-            |(id, made): (&AllocationId, &Made)| Place { allocation_id: *id, incarnation: made.incarnation };
+        let place = |(id, made): (&AllocationId, &Made)| SandboxRef {
+            allocation_id: *id,
+            incarnation: made.incarnation,
+        };
         Findings {
-            places: self.places.iter().map(place).collect(),
-            things: self.strays.clone(),
+            sandboxes: self.sandboxes.iter().map(place).collect(),
+            resources: self.strays.clone(),
             ..Findings::default()
         }
     }

@@ -168,7 +168,7 @@ async fn a_restart_stops_every_cell_and_starts_it_again(rig: &mut Rig) {
     assert_eq!(rig.member(other).await.version, untouched.version, "a member elsewhere was left alone");
     // The stopped cells were verified as gone before the sandbox was destroyed.
     let witnesses = rig.store.witness_list(bare.uuid()).await.unwrap();
-    let gone = witnesses.iter().find(|witness| witness.transition == Transition::Gone).unwrap();
+    let gone = witnesses.iter().find(|witness| witness.transition == Transition::Destroyed).unwrap();
     assert_eq!((gone.operation_id, gone.incarnation), (Some(restart), before.incarnation));
 }
 

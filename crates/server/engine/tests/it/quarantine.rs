@@ -70,7 +70,7 @@ async fn a_forced_removal_ends_and_the_platform_finishes_it_when_the_node_is_bac
     let witness = rig.store.witness_lookup(member.removed_witness_id.unwrap()).await.unwrap().unwrap();
     assert_eq!((member.state, witness.kind), (MemberState::Removed, WitnessKind::Witnessed));
     let far = rig.far.as_ref().unwrap();
-    assert!(far.places.is_empty() && far.cells.is_empty() && far.dirty.is_empty());
+    assert!(far.sandboxes.is_empty() && far.cells.is_empty() && far.dirty.is_empty());
 }
 
 async fn the_platform_finishes_a_forced_removal_on_an_operators_word(rig: &mut Rig) {

@@ -423,7 +423,7 @@ impl Rig {
             reason: None,
             message: None,
             running_witness_id: None,
-            gone_witness_id: None,
+            destroyed_witness_id: None,
             operation_id: Some(operation.id),
             created_at: now,
             updated_at: now,

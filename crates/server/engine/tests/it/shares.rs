@@ -6,7 +6,7 @@ use muster_model::instance::InstanceState;
 use muster_model::member::MemberFailure;
 use muster_model::operation::OperationState;
 use muster_testkit::Database;
-use muster_wire::task::{Thing, ThingKind};
+use muster_wire::task::{NodeResource, NodeResourceKind};
 use serde_json::json;
 
 use crate::laws;
@@ -81,8 +81,8 @@ async fn a_member_is_refused_where_it_would_share_with_nobody(rig: &mut Rig) {
 async fn what_came_back_of_a_share_is_told_and_never_swept_away(rig: &mut Rig) {
     let i = rig.instance("i", 1).await;
     let network = rig.app_instance(i).await.network_id;
-    let share = |network_id| Thing {
-        kind: ThingKind::Share,
+    let share = |network_id| NodeResource {
+        kind: NodeResourceKind::Share,
         name: "left".to_owned(),
         allocation_id: None,
         cell_id: None,

@@ -66,7 +66,7 @@ async fn an_allocation_goes_from_requested_to_released(rig: &mut Rig) {
     let phases: Vec<_> = rig.store.phase_list(id).await.unwrap().iter().map(|phase| phase.state).collect();
     use AllocationState::{Active, Placing, Provisioning, Released, Releasing, Requested, Wiping};
     assert_eq!(phases, [Requested, Placing, Provisioning, Active, Releasing, Wiping, Released]);
-    assert!(rig.node.places.is_empty() && rig.node.dirty.is_empty());
+    assert!(rig.node.sandboxes.is_empty() && rig.node.dirty.is_empty());
 }
 
 async fn what_has_no_room_fails_with_a_reason_and_leaves_nothing(rig: &mut Rig) {
@@ -85,7 +85,7 @@ async fn a_place_that_is_not_what_was_asked_for_is_undone(rig: &mut Rig) {
     let ended = rig.drive(operation).await;
     assert_eq!((ended.state, rig.node.struck), (OperationState::Failed, 1));
     assert_eq!(rig.allocation(id).await.reason, Some(FailureReason::VerifyFailed));
-    assert!(rig.node.places.is_empty() && rig.node.dirty.is_empty());
+    assert!(rig.node.sandboxes.is_empty() && rig.node.dirty.is_empty());
 }
 
 async fn a_node_that_fails_is_undone(rig: &mut Rig) {
@@ -164,21 +164,21 @@ async fn a_certain_refusal_is_not_asked_for_again(rig: &mut Rig) {
     assert_eq!(rig.drive(operation).await.state, OperationState::Failed);
     assert_eq!(rig.allocation(id).await.message.as_deref(), Some("it can never do that"));
     assert_eq!(rig.node.struck, 1);
-    assert!(rig.node.places.is_empty());
+    assert!(rig.node.sandboxes.is_empty());
 }
 
 async fn cancelling_undoes_what_was_done(rig: &mut Rig) {
     let (id, operation) = rig.create("a", 2, None).await;
     rig.engine.round().await.unwrap();
     rig.node.serve(&rig.store, rig.env.now()).await;
-    assert_eq!(rig.node.places.len(), 1, "its place was made");
+    assert_eq!(rig.node.sandboxes.len(), 1, "its place was made");
     let mut tx = rig.store.begin().await.unwrap();
     tx.operation_cancel(operation, rig.env.now()).await.unwrap();
     tx.commit().await.unwrap();
     let ended = rig.drive(operation).await;
     assert_eq!(ended.state, OperationState::Cancelled);
     assert_eq!(rig.allocation(id).await.reason, Some(FailureReason::Cancelled));
-    assert!(rig.node.places.is_empty());
+    assert!(rig.node.sandboxes.is_empty());
 }
 
 /// Supersedes any open operation on the allocation with its release.
@@ -234,7 +234,7 @@ async fn a_release_takes_over_from_a_create(rig: &mut Rig) {
     assert_eq!(rig.engine.fenced(), 1);
     assert_eq!(rig.drive(release).await.state, OperationState::Succeeded);
     assert_eq!(rig.allocation(id).await.state, AllocationState::Released);
-    assert!(rig.node.places.is_empty() && rig.node.dirty.is_empty());
+    assert!(rig.node.sandboxes.is_empty() && rig.node.dirty.is_empty());
 }
 
 async fn a_release_takes_over_from_a_resize_at_every_step(rig: &mut Rig) {
@@ -252,7 +252,7 @@ async fn a_release_takes_over_from_a_resize_at_every_step(rig: &mut Rig) {
             false => release_now(rig, id).await,
         };
         assert_eq!(rig.drive(release).await.state, OperationState::Succeeded);
-        assert!(rig.node.places.is_empty() && rig.node.dirty.is_empty(), "after {looks} looks");
+        assert!(rig.node.sandboxes.is_empty() && rig.node.dirty.is_empty(), "after {looks} looks");
         laws::hold(rig).await;
         let quota = rig.store.quota_lookup(rig.project.id).await.unwrap();
         assert_eq!((quota.used_allocations, quota.used), (0, Capacity::default()), "after {looks} looks");
@@ -369,7 +369,7 @@ async fn a_dead_node_is_attested_and_cleaned_when_it_is_back(rig: &mut Rig) {
     assert_eq!(rig.slots().await.iter().filter(|slot| slot.1 == SlotState::Quarantined).count(), 2);
     // It returns with a stale copy. The agent destroys that first; then its slots are cleaned with evidence.
     rig.node.reachable = true;
-    rig.node.places.clear();
+    rig.node.sandboxes.clear();
     let mut tx = rig.store.begin().await.unwrap();
     assert!(tx.node_back(rig.node.id, rig.env.now()).await.unwrap());
     tx.commit().await.unwrap();
@@ -387,7 +387,7 @@ async fn a_restart_raises_the_incarnation(rig: &mut Rig) {
     let after = rig.allocation(id).await;
     assert_eq!((after.state, after.incarnation), (AllocationState::Active, before.incarnation + 1));
     assert_ne!(after.active_witness_id, before.active_witness_id, "new evidence for the new place");
-    assert_eq!(rig.node.places[&id].incarnation, after.incarnation);
+    assert_eq!(rig.node.sandboxes[&id].incarnation, after.incarnation);
 }
 
 async fn a_resize_grows_and_shrinks(rig: &mut Rig) {
@@ -399,7 +399,7 @@ async fn a_resize_grows_and_shrinks(rig: &mut Rig) {
         assert_eq!(ended.state, OperationState::Succeeded, "{ended:#?}");
         let allocation = rig.allocation(id).await;
         assert_eq!((allocation.held, allocation.capacity), (target, target));
-        assert_eq!(rig.node.places[&id].devices.len(), usize::try_from(gpus).unwrap());
+        assert_eq!(rig.node.sandboxes[&id].devices.len(), usize::try_from(gpus).unwrap());
         laws::hold(rig).await;
     }
 }

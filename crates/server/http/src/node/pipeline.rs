@@ -11,7 +11,8 @@ use http::request::Parts;
 use http::{HeaderMap, Request, Response};
 use muster_api::{Code, Problem};
 use muster_control::{
-    Answer, AnswerSlot, Cx, Open, Opened, Platform, RateDecision, RequestLabels, Result, Share, fleet,
+    Answer, AnswerSlot, Cx, Platform, RateDecision, RequestLabels, Result, Share, StreamKind, StreamSlot,
+    fleet,
 };
 use muster_wire::Endpoint;
 use serde::Serialize;
@@ -190,9 +191,10 @@ impl NodePipeline {
         parts: &Parts,
         body: &mut Option<Body>,
         share: &Share,
-    ) -> Result<(Value, Option<Opened>)> {
+    ) -> Result<(Value, Option<StreamSlot>)> {
         let limit = if endpoint.certificate { BODY_LIMIT } else { STRANGERS_BODY_LIMIT };
-        let memory = || self.platform.limits.open("", share, Open::LargeBody).ok_or_else(too_many_large);
+        let memory =
+            || self.platform.limits.open("", share, StreamKind::LargeBody).ok_or_else(too_many_large);
         let body = read_json(&parts.headers, body, limit, self.timeout, memory).await?;
         self.schemas.check(&endpoint.body.name(), &body.value, "")?;
         Ok((body.value, body.held))

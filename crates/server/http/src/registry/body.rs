@@ -11,7 +11,7 @@ use bytes::Bytes;
 use futures::Stream;
 use http_body_util::BodyExt as _;
 use muster_api::{Code as Problems, Problem};
-use muster_control::Opened;
+use muster_control::StreamSlot;
 use muster_control::registry::{Answered, told};
 use muster_registry::error::{Code, Refusal};
 use tokio::sync::Mutex;
@@ -65,8 +65,8 @@ impl Incoming {
         &self,
         most: usize,
         patience: Duration,
-        memory: impl FnOnce() -> Result<Opened, Problem>,
-    ) -> Answered<(Vec<u8>, Option<Opened>)> {
+        memory: impl FnOnce() -> Result<StreamSlot, Problem>,
+    ) -> Answered<(Vec<u8>, Option<StreamSlot>)> {
         let mut body = self.0.lock().await;
         let invalid = |why: &str| Refusal::new(Code::ManifestInvalid, why);
         match tokio::time::timeout(patience, collect(&mut body, most, memory)).await {

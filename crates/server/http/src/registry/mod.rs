@@ -21,7 +21,8 @@ use http::{HeaderMap, Method, Request, Response};
 use muster_api::{Code, Problem};
 use muster_control::registry::{Answered, Guest, ReadGuard, told};
 use muster_control::{
-    AnswerSlot, Cx, InFlight, Open, Opened, Platform, RateDecision, RequestLabels, Share, UnreadBytes, fleet,
+    AnswerSlot, Cx, InFlight, Platform, RateDecision, RequestLabels, Share, StreamKind, StreamSlot,
+    UnreadBytes, fleet,
 };
 use muster_registry::error::{Code as Codes, Refusal};
 use muster_registry::manifest::LONGEST;
@@ -76,18 +77,18 @@ impl Asked {
 
     /// Counts a download against the caller's tenant until the returned guard is dropped. Those of the platform's own nodes
     /// are limited by the connections of a node.
-    fn download(&self) -> Answered<Option<Opened>> {
+    fn download(&self) -> Answered<Option<StreamSlot>> {
         if self.node.is_some() {
             return Ok(None);
         }
-        let opened = self.cx.platform.limits.open(&self.caller, &self.share, Open::Download);
+        let opened = self.cx.platform.limits.open(&self.caller, &self.share, StreamKind::Download);
         opened.map(Some).ok_or_else(busy)
     }
 
     /// Counts an upload until the returned guard is dropped. It does not count as in flight, because it lasts for as long as
     /// its client likes.
-    fn upload(&self) -> Answered<Opened> {
-        self.cx.platform.limits.open(&self.caller, &self.share, Open::Upload).ok_or_else(busy)
+    fn upload(&self) -> Answered<StreamSlot> {
+        self.cx.platform.limits.open(&self.caller, &self.share, StreamKind::Upload).ok_or_else(busy)
     }
 
     /// Counts the request as in flight until the returned guard is dropped.
@@ -279,7 +280,7 @@ impl Registry {
             Sends::Manifest => {
                 let memory = || {
                     let limits = &self.platform.limits;
-                    limits.open(&asked.caller, &asked.share, Open::LargeBody).ok_or_else(too_many_large)
+                    limits.open(&asked.caller, &asked.share, StreamKind::LargeBody).ok_or_else(too_many_large)
                 };
                 let (manifest, _large) = asked.body.whole(LONGEST, asked.patience, memory).await?;
                 let _in_flight = asked.enter()?;

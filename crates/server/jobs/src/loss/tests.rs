@@ -12,9 +12,9 @@ fn seconds(count: i64) -> SignedDuration {
 }
 
 /// A node with its last heartbeat this many seconds before `now`; never, if absent.
-fn node(number: usize, heard_before: Option<i64>, now: Timestamp, unreachable: bool) -> Heard {
+fn node(number: usize, heard_before: Option<i64>, now: Timestamp, unreachable: bool) -> NodeHeartbeat {
     use muster_ids::TypedId as _;
-    Heard {
+    NodeHeartbeat {
         id: NodeId::from_uuid(uuid::Uuid::from_u128(number as u128 + 1)),
         name: format!("node-{number}"),
         seen_at: heard_before.map(|before| now - seconds(before)),
@@ -24,12 +24,12 @@ fn node(number: usize, heard_before: Option<i64>, now: Timestamp, unreachable: b
 }
 
 /// `present` nodes with a recent heartbeat, and `silent` ones with their last `before` seconds ago.
-fn fleet(present: usize, silent: usize, before: i64, now: Timestamp) -> Vec<Heard> {
+fn fleet(present: usize, silent: usize, before: i64, now: Timestamp) -> Vec<NodeHeartbeat> {
     let heard = |number| node(number, Some(if number < silent { before } else { 1 }), now, false);
     (0..present + silent).map(heard).collect()
 }
 
-fn judged(heard: &[Heard], good_for: i64) -> LossDecision {
+fn judged(heard: &[NodeHeartbeat], good_for: i64) -> LossDecision {
     let now = start() + seconds(10_000);
     verdicts(heard, now, now - seconds(good_for), HEARTBEAT)
 }
@@ -92,16 +92,16 @@ proptest! {
         good_for in 0_i64..400,
     ) {
         let now = start() + seconds(10_000);
-        let heard: Vec<Heard> = nodes.iter().enumerate()
+        let heard: Vec<NodeHeartbeat> = nodes.iter().enumerate()
             .map(|(number, (before, unreachable))| node(number, *before, now, *unreachable))
             .collect();
         let verdict = judged(&heard, good_for);
         // Silence by the documented rules, computed differently from the code.
-        let silence = |node: &Heard| {
+        let silence = |node: &NodeHeartbeat| {
             let heard_before = node.seen_at.map_or(i64::MAX, |at| now.duration_since(at).as_secs());
             heard_before.min(good_for)
         };
-        let present: Vec<&Heard> = heard.iter().filter(|node| node.unreachable_since.is_none()).collect();
+        let present: Vec<&NodeHeartbeat> = heard.iter().filter(|node| node.unreachable_since.is_none()).collect();
         let silent = present.iter().filter(|node| silence(node) >= 30).count();
         for node in &heard {
             let lost = verdict.lost.contains(&node.id);

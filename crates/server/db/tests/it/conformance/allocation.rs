@@ -215,7 +215,7 @@ async fn nothing_is_active_or_released_without_evidence_about_itself(store: Stor
     made::is_gone(step(&store, &provisioning, &active(Some(made::id()))).await);
     made::is_gone(step(&store, &provisioning, &active(Some(anothers.id))).await);
     // Evidence for another transition, and an attestation where only verification counts.
-    let gone = fleet::witnessed(&store, provisioning.id.uuid(), Transition::Gone).await;
+    let gone = fleet::witnessed(&store, provisioning.id.uuid(), Transition::Destroyed).await;
     made::is_gone(step(&store, &provisioning, &active(Some(gone.id))).await);
     let word = Witness {
         kind: WitnessKind::Attested,

@@ -78,7 +78,7 @@ pub(super) fn cell(place: &Place, name: &str, host: i64) -> Cell {
         reason: None,
         message: None,
         running_witness_id: None,
-        gone_witness_id: None,
+        destroyed_witness_id: None,
         operation_id: Some(made::id()),
         created_at: at(0),
         updated_at: at(0),
@@ -113,8 +113,9 @@ async fn provisioning(store: &Store, place: &Place, name: &str, host: i64) -> Ce
 
 /// Moves the cell to gone, with evidence.
 pub(super) async fn gone(store: &Store, before: &Cell) -> Cell {
-    let witness = fleet::witnessed(store, before.id.uuid(), Transition::Gone).await;
-    let after = Cell { state: CellState::Gone, gone_witness_id: Some(witness.id), ..before.clone() };
+    let witness = fleet::witnessed(store, before.id.uuid(), Transition::Destroyed).await;
+    let after =
+        Cell { state: CellState::Destroyed, destroyed_witness_id: Some(witness.id), ..before.clone() };
     moved(store, before, after).await
 }
 
@@ -171,7 +172,7 @@ async fn what_runs_has_evidence_that_it_was_seen_to(store: Store) {
     is_gone(step(&store, &made, &running(Some(made::id()))).await);
     let of_another = fleet::witnessed(&store, other.id.uuid(), Transition::Active).await;
     is_gone(step(&store, &made, &running(Some(of_another.id))).await);
-    let of_its_end = fleet::witnessed(&store, made.id.uuid(), Transition::Gone).await;
+    let of_its_end = fleet::witnessed(&store, made.id.uuid(), Transition::Destroyed).await;
     is_gone(step(&store, &made, &running(Some(of_its_end.id))).await);
     // That a cell runs must be verified; an attestation is not enough.
     let word = on_word(&store, &made, Transition::Active).await;
@@ -184,13 +185,13 @@ async fn what_runs_has_evidence_that_it_was_seen_to(store: Store) {
 async fn what_is_gone_has_evidence_or_somebodys_word(store: Store) {
     let place = place(&store).await;
     let made = provisioning(&store, &place, "shell", 2).await;
-    let gone = |witness| Cell { state: CellState::Gone, gone_witness_id: witness, ..made.clone() };
+    let gone = |witness| Cell { state: CellState::Destroyed, destroyed_witness_id: witness, ..made.clone() };
     is_conflict(step(&store, &made, &gone(None)).await);
     is_gone(step(&store, &made, &gone(Some(made::id()))).await);
     let of_its_life = fleet::witnessed(&store, made.id.uuid(), Transition::Active).await;
     is_gone(step(&store, &made, &gone(Some(of_its_life.id))).await);
-    let word = on_word(&store, &made, Transition::Gone).await;
-    assert_eq!(moved(&store, &made, gone(Some(word.id))).await.state, CellState::Gone);
+    let word = on_word(&store, &made, Transition::Destroyed).await;
+    assert_eq!(moved(&store, &made, gone(Some(word.id))).await.state, CellState::Destroyed);
 }
 
 async fn a_cell_moves_as_it_can_and_on_the_version_that_was_seen(store: Store) {
@@ -264,9 +265,9 @@ async fn lists_page_and_select(store: Store) {
     assert_eq!(names(made::page(over.id, 1), "", all).await, "b");
     assert_eq!(names(FIRST, "name!=b", all).await, "a c");
     assert_eq!(names(FIRST, "name=b", all).await, "b");
-    assert_eq!(names(FIRST, "", CellFilter { state: Some(CellState::Gone), ..all }).await, "a");
+    assert_eq!(names(FIRST, "", CellFilter { state: Some(CellState::Destroyed), ..all }).await, "a");
     assert_eq!(names(FIRST, "", CellFilter { allocation: Some(second), ..all }).await, "c");
-    let none = CellFilter { state: Some(CellState::Gone), allocation: Some(second) };
+    let none = CellFilter { state: Some(CellState::Destroyed), allocation: Some(second) };
     assert_eq!(names(FIRST, "", none).await, "");
     let other = store.cell_list(FIRST, &LabelSelector::default(), made::id(), all).await.unwrap();
     assert!(other.is_empty());

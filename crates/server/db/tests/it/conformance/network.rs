@@ -22,7 +22,7 @@ on_both![
     networks_go_with_their_project_or_tenant,
 ];
 
-async fn wanted(store: &Store, node: NodeId) -> i64 {
+async fn desired_revision(store: &Store, node: NodeId) -> i64 {
     store.node_revisions(node).await.unwrap().0
 }
 
@@ -175,7 +175,7 @@ async fn a_change_in_a_network_is_for_the_nodes_in_it_and_the_one_it_is_about(st
     let numbers = async || {
         let mut all = Vec::new();
         for node in [place.node, second, third, fourth] {
-            all.push(wanted(&store, node).await);
+            all.push(desired_revision(&store, node).await);
         }
         all
     };
@@ -186,7 +186,7 @@ async fn a_change_in_a_network_is_for_the_nodes_in_it_and_the_one_it_is_about(st
     raise(&store, place.network.id, third).await;
     assert_eq!(numbers().await, [2, 2, 1, 0]);
     let standing = store.node_standing(second, at(0)).await.unwrap().unwrap();
-    assert_eq!((standing.wanted, standing.applied), (2, 0));
+    assert_eq!((standing.desired_revision, standing.observed_revision), (2, 0));
 }
 
 async fn a_node_that_moved_is_news_for_those_who_share_a_network_with_it(store: Store) {
@@ -200,7 +200,11 @@ async fn a_node_that_moved_is_news_for_those_who_share_a_network_with_it(store: 
     let moved = async |node| put(&store, async |tx| tx.bump_desired_node(node).await).await.unwrap();
     moved(second).await;
     let numbers = async || {
-        [wanted(&store, place.node).await, wanted(&store, second).await, wanted(&store, third).await]
+        [
+            desired_revision(&store, place.node).await,
+            desired_revision(&store, second).await,
+            desired_revision(&store, third).await,
+        ]
     };
     assert_eq!(numbers().await, [1, 1, 0]);
     gone(&store, &b).await;
@@ -218,10 +222,10 @@ async fn keys_are_news_for_the_nodes_of_the_tenants_cells_that_have_them(store: 
     let raise = async |tenant| put(&store, async |tx| tx.bump_desired_people(tenant).await).await.unwrap();
     raise(made::id()).await;
     raise(place.tenant.id).await;
-    assert_eq!([wanted(&store, place.node).await, wanted(&store, second).await], [1, 0]);
+    assert_eq!([desired_revision(&store, place.node).await, desired_revision(&store, second).await], [1, 0]);
     gone(&store, &with_keys).await;
     raise(place.tenant.id).await;
-    assert_eq!(wanted(&store, place.node).await, 1);
+    assert_eq!(desired_revision(&store, place.node).await, 1);
 }
 
 async fn an_agent_follows_no_further_than_there_is_to_follow(store: Store) {

@@ -1,7 +1,7 @@
 //! Nodes: joining, the facts that determine their state, sessions, certificates, heartbeats.
 
 use jiff::Timestamp;
-use muster_db::{Page, Result, Standing, Store};
+use muster_db::{NodeStanding, Page, Result, Store};
 use muster_ids::{NodeId, TypedId as _};
 use muster_model::node::{Capacity, Node, NodeState, SlotState};
 use muster_model::witness::Transition;
@@ -39,7 +39,7 @@ async fn node(store: &Store, id: NodeId) -> Node {
     store.node_lookup(id).await.unwrap().unwrap()
 }
 
-async fn standing(store: &Store, id: NodeId) -> Standing {
+async fn standing(store: &Store, id: NodeId) -> NodeStanding {
     store.node_standing(id, at(0)).await.unwrap().unwrap()
 }
 
@@ -175,7 +175,7 @@ async fn its_standing_is_what_an_agent_is_judged_by(store: Store) {
     let (first, key) = (fleet::joining("gpu-1"), fleet::key());
     put(&store, async |tx| tx.node_join_with(&first, Some(key)).await).await.unwrap();
     let second = joined(&store, "gpu-2").await;
-    let fresh = Standing {
+    let fresh = NodeStanding {
         session: 0,
         retired: false,
         unreachable: false,
@@ -183,11 +183,11 @@ async fn its_standing_is_what_an_agent_is_judged_by(store: Store) {
         waiting: false,
         key: Some(key),
         previous_key: None,
-        wanted: 0,
-        applied: 0,
+        desired_revision: 0,
+        observed_revision: 0,
     };
     assert_eq!(standing(&store, first.id).await, fresh);
-    assert_eq!(standing(&store, second).await, Standing { key: None, ..fresh });
+    assert_eq!(standing(&store, second).await, NodeStanding { key: None, ..fresh });
     assert!(store.node_standing(made::id(), at(0)).await.unwrap().is_none());
 
     hello(&store, first.id, "x", true).await.unwrap();
@@ -202,8 +202,8 @@ async fn its_standing_is_what_an_agent_is_judged_by(store: Store) {
     assert!(!store.node_standing(first.id, at(300)).await.unwrap().unwrap().waiting, "it has expired");
     let mut all = store.node_standings(&[first.id, made::id(), second]).await.unwrap();
     all.sort_by_key(|(id, _)| *id);
-    let said = Standing { session: 1, clean: true, ..fresh };
-    assert_eq!(all, [(first.id, said), (second, Standing { key: None, unreachable: true, ..fresh })]);
+    let said = NodeStanding { session: 1, clean: true, ..fresh };
+    assert_eq!(all, [(first.id, said), (second, NodeStanding { key: None, unreachable: true, ..fresh })]);
     assert!(store.node_standings(&[]).await.unwrap().is_empty());
     fleet::retired(&store, second).await;
     assert!(standing(&store, second).await.retired);

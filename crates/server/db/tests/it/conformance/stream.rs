@@ -41,7 +41,7 @@ async fn cell(store: &Store) -> Cell {
             reason: None,
             message: None,
             running_witness_id: None,
-            gone_witness_id: None,
+            destroyed_witness_id: None,
             operation_id: None,
             created_at: at(0),
             updated_at: at(0),

@@ -38,7 +38,7 @@ async fn all_evidence_about_a_thing_is_listed_oldest_first(store: Store) {
     for witness in &all {
         put(&store, async |tx| tx.witness_insert(witness).await).await.unwrap();
     }
-    fleet::witnessed(&store, uuid(), Transition::Gone).await;
+    fleet::witnessed(&store, uuid(), Transition::Destroyed).await;
     let mut listed: Vec<_> = all.iter().collect();
     listed.sort_by_key(|witness| (witness.at, witness.id));
     assert_eq!((listed[0].id, listed[all.len() - 1].id), (all[3].id, all[0].id));

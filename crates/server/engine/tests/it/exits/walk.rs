@@ -389,7 +389,7 @@ impl Walk {
         self.note(format!("{which:?} is back"));
         let (now, id) = (rig.env.now(), which.of(rig).id);
         // The agent destroys stale copies first: sandboxes that an operator attested to be gone.
-        let places: Vec<_> = which.of(rig).places.keys().copied().collect();
+        let places: Vec<_> = which.of(rig).sandboxes.keys().copied().collect();
         for place in places {
             if rig.allocation(place).await.state.is_final() {
                 which.of_mut(rig).destroy(place);

@@ -54,7 +54,7 @@ async fn a_node_is_neither_asked_nor_heard_about_cells_of_another() {
     let other = approved(&scene, 0).await;
     scene.running("shell", "a", json!({"people": true})).await;
     let work = poll(&other, 0, 0).await;
-    assert_eq!((&work["tasks"], work.get("wanted")), (&json!([]), None));
+    assert_eq!((&work["tasks"], work.get("desired")), (&json!([]), None));
     // It guesses the task correctly, down to the generation, and is rejected.
     let task = hand.tasks(TaskKind::CellInspect).pop().unwrap();
     let forged = json!({"session": other.session, "reports": [report(&task, &Findings::default())]});

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use muster_ids::{AllocationId, CellId, NodeId};
-use muster_wire::cell::{CellFindings, ServiceFindings, ServiceState, Wanted};
+use muster_wire::cell::{CellFindings, DesiredState, ServiceFindings, ServiceState};
 use muster_wire::inventory::Inventory;
 use muster_wire::task::{Findings, Task, TaskKind};
 use parking_lot::Mutex;
@@ -29,7 +29,7 @@ pub(super) struct Held {
     /// Every task received, in order.
     pub(super) tasks: Vec<Task>,
     /// Every desired state received, in order.
-    pub(super) wanted: Vec<Wanted>,
+    pub(super) desired: Vec<DesiredState>,
     /// Whether the desired state is ignored.
     pub(super) idle: bool,
     pub(super) tamper: Option<Tamper>,
@@ -117,7 +117,7 @@ pub(super) async fn approved(scene: &Scene, at: usize) -> Agent {
 
 /// Sends hello with this, and nothing else on the node.
 pub(super) async fn hello(agent: &Agent, also: Value) -> Value {
-    let mut body = json!({"agent_version": "0.1.0", "inventory": machine(&agent.name), "places": []});
+    let mut body = json!({"agent_version": "0.1.0", "inventory": machine(&agent.name), "sandboxes": []});
     body.as_object_mut().unwrap().extend(also.as_object().unwrap().clone());
     agent.send("hello", &body).await.ok()
 }
@@ -147,13 +147,13 @@ impl Hand {
             let mut revision = 0;
             loop {
                 let work = poll(&played, 1, revision).await;
-                if let Some(wanted) = work.get("wanted") {
-                    let wanted: Wanted = serde_json::from_value(wanted.clone()).unwrap();
+                if let Some(desired) = work.get("desired") {
+                    let desired: DesiredState = serde_json::from_value(desired.clone()).unwrap();
                     let mut held = shared.lock();
                     if !held.idle {
-                        revision = wanted.revision;
+                        revision = desired.revision;
                     }
-                    held.wanted.push(wanted);
+                    held.desired.push(desired);
                 }
                 let tasks: Vec<Task> = serde_json::from_value(work["tasks"].clone()).unwrap();
                 let reports: Vec<Value> =

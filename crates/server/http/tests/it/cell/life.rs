@@ -28,14 +28,14 @@ async fn a_cell_lives_is_made_anew_and_goes_with_evidence_for_each() {
         assert_eq!(scene.cell(id).await, first);
 
         let again = scene.done(scene.act("cells/shell/restart").await).await;
-        assert_eq!(transitions(&again), ["gone", "active"], "it was gone in between, and that was seen");
+        assert_eq!(transitions(&again), ["destroyed", "active"], "it was gone in between, and that was seen");
         let second = scene.cell("shell").await;
         assert_eq!((&second["state"], &second["incarnation"]), (&json!("running"), &json!(2)));
         assert_eq!((&second["id"], &second["address"]), (&first["id"], &first["address"]));
 
         let gone = scene.done(scene.act("cells/shell/destroy").await).await;
-        assert_eq!(transitions(&gone), ["gone"]);
-        assert_eq!(scene.cell(id).await["state"], "gone");
+        assert_eq!(transitions(&gone), ["destroyed"]);
+        assert_eq!(scene.cell(id).await["state"], "destroyed");
         assert_eq!(
             scene.cell("shell").await["id"],
             json!(id),
@@ -49,7 +49,7 @@ async fn a_cell_lives_is_made_anew_and_goes_with_evidence_for_each() {
         assert_eq!((&next["incarnation"], &next["address"]), (&json!(1), &first["address"]));
         let told = scene.told().await;
         let of_cells: Vec<&str> = told.iter().filter_map(|word| word.strip_prefix("cell.")).collect();
-        let life = ["requested", "running", "destroying", "running", "destroying", "gone"];
+        let life = ["requested", "running", "destroying", "running", "destroying", "destroyed"];
         assert_eq!(of_cells, [&life[..], &["requested", "running"]].concat());
         stop(scene, nodes).await;
     }
@@ -74,7 +74,7 @@ async fn cells_are_listed_by_page_labels_state_and_allocation() {
         };
         assert_eq!(names("").await, ("one two three".to_owned(), None));
         assert_eq!(names("state=running").await.0, "one three");
-        assert_eq!(names("state=gone").await.0, "two");
+        assert_eq!(names("state=destroyed").await.0, "two");
         assert_eq!(names("allocation=b").await.0, "three");
         assert_eq!(names("labels=name!%3Dtwo").await.0, "one three");
         let (page, token) = names("page_size=2").await;
@@ -82,7 +82,7 @@ async fn cells_are_listed_by_page_labels_state_and_allocation() {
         let token = token.unwrap();
         assert_eq!(names(&format!("page_size=2&page_token={token}")).await, ("three".to_owned(), None));
         // A page token of one list is invalid for another.
-        let other = format!("{}/cells?state=gone&page_size=2&page_token={token}", scene.base);
+        let other = format!("{}/cells?state=destroyed&page_size=2&page_token={token}", scene.base);
         scene.admin.get(&other).await.refused(400, "bad_cursor");
         let absent = format!("{}/cells?allocation=c", scene.base);
         scene.admin.get(&absent).await.refused(404, "not_found");
@@ -171,7 +171,7 @@ async fn a_node_is_audited_and_a_tenant_cannot_ask_for_it() {
 
     // A machine that returns without its cells is detected, and nothing is created without the owner's request.
     nodes.fleet.die(0).await;
-    std::fs::remove_file(nodes.folder.path().join("one/places.json")).unwrap();
+    std::fs::remove_file(nodes.folder.path().join("one/sandboxes.json")).unwrap();
     nodes.fleet.revive(0).unwrap();
     nodes.ready().await;
     let bare = audited(json!({"repair": true})).await;

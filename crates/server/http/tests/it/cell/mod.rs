@@ -3,6 +3,7 @@
 
 mod attack;
 mod canary;
+mod desired;
 mod hand;
 mod life;
 mod refusals;
@@ -10,7 +11,6 @@ mod release;
 mod restarts;
 mod secrets;
 mod stale_allocations;
-mod wanted;
 
 use std::time::Duration;
 

@@ -25,7 +25,7 @@ async fn a_dry_run_shows_the_plan_and_leaves_nothing() {
         assert_eq!(list["items"], json!([]), "{what}");
     }
     scene.running("shell", "a", json!({})).await;
-    for (verb, last) in [("restart", "verify_running"), ("destroy", "verify_gone")] {
+    for (verb, last) in [("restart", "verify_running"), ("destroy", "verify_destroyed")] {
         let plan =
             scene.admin.post(&format!("{cells}/shell/{verb}"), json!({"dry_run": true})).await.ok().body;
         assert!(plan.get("operation").is_none());

@@ -1,7 +1,7 @@
 //! Cells that end without a request of their own, and ends that cannot be verified.
 
 use muster_testkit::Database;
-use muster_wire::task::{KeptLog, TaskKind, ThingKind};
+use muster_wire::task::{KeptLog, NodeResourceKind, TaskKind};
 use serde_json::{Value, json};
 
 use super::hand::Hand;
@@ -37,9 +37,9 @@ async fn a_release_takes_its_cells_along_with_evidence_for_each_and_keeps_their_
         scene.done(scene.act("allocations/a/release").await).await;
         for (name, id) in ["one", "two"].iter().zip(&ids) {
             let cell = scene.cell(id).await;
-            assert_eq!((&cell["name"], &cell["state"]), (&json!(name), &json!("gone")));
+            assert_eq!((&cell["name"], &cell["state"]), (&json!(name), &json!("destroyed")));
             let row = scene.kit.store().cell_lookup(id.parse().unwrap()).await.unwrap().unwrap();
-            let witness = row.gone_witness_id.unwrap();
+            let witness = row.destroyed_witness_id.unwrap();
             let witness = scene.kit.store().witness_lookup(witness).await.unwrap().unwrap();
             assert_eq!((witness.incarnation, witness.node_id), (1, Some(hand.node)));
             let kept = scene.admin.get(&format!("{}/cells/{id}/archived-logs", scene.base)).await.ok().body;
@@ -47,11 +47,12 @@ async fn a_release_takes_its_cells_along_with_evidence_for_each_and_keeps_their_
             assert_eq!(kept["logs"].as_array().unwrap().len(), 1);
         }
         // Each was verified individually.
-        let looked = hand.tasks(TaskKind::Inspect).into_iter().find(|task| !task.details.things.is_empty());
-        let things = looked.expect("cells are named where the place is looked for").details.things;
-        assert!(things.iter().all(|thing| thing.kind == ThingKind::Cell));
+        let looked =
+            hand.tasks(TaskKind::Inspect).into_iter().find(|task| !task.details.resources.is_empty());
+        let resources = looked.expect("cells are named where the place is looked for").details.resources;
+        assert!(resources.iter().all(|thing| thing.kind == NodeResourceKind::Cell));
         let mut looked_for: Vec<String> =
-            things.iter().map(|thing| thing.cell_id.unwrap().to_string()).collect();
+            resources.iter().map(|thing| thing.cell_id.unwrap().to_string()).collect();
         looked_for.sort();
         ids.sort();
         assert_eq!(looked_for, ids);
@@ -59,7 +60,7 @@ async fn a_release_takes_its_cells_along_with_evidence_for_each_and_keeps_their_
         let kept = scene.admin.get(&format!("{}/cells/other/archived-logs", scene.base)).await.ok().body;
         assert_eq!(kept["logs"], json!([]), "nothing forged is kept");
         assert_eq!(scene.cell("other").await["state"], "running");
-        assert_eq!(scene.told().await.iter().filter(|word| *word == "cell.gone").count(), 2);
+        assert_eq!(scene.told().await.iter().filter(|word| *word == "cell.destroyed").count(), 2);
         drop(hand);
         scene.kit.stop().await;
     }
@@ -153,7 +154,7 @@ async fn a_cell_that_left_something_behind_is_not_gone_and_somebody_is_told_what
     hand.tamper(|_, _| {});
     let retry = json!({"action": "retry"});
     scene.kit.operator().post(&format!("{operation}/resolve"), retry).await.ok();
-    until("it is gone", async || scene.cell("shell").await["state"] == "gone").await;
+    until("it is gone", async || scene.cell("shell").await["state"] == "destroyed").await;
     drop(hand);
     scene.kit.stop().await;
 }

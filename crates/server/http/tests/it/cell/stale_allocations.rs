@@ -36,7 +36,7 @@ async fn cells_that_must_not_be_there_are_named_and_the_node_gets_nothing_before
         let inside = cell(nowhere, env.id(), 1);
         let places = json!([{"allocation_id": nowhere, "incarnation": 1}, {"allocation_id": allocation, "incarnation": 1}]);
         let cells = json!([own, older, moved, stranger, stranger, inside]);
-        let welcome = hello(&agent, json!({"places": places, "cells": cells})).await;
+        let welcome = hello(&agent, json!({"sandboxes": places, "cells": cells})).await;
         let sorted = |mut all: Vec<Value>| {
             all.sort_by_key(ToString::to_string);
             all
@@ -46,17 +46,17 @@ async fn cells_that_must_not_be_there_are_named_and_the_node_gets_nothing_before
         assert_eq!(welcome["stale_allocations"], json!([{"allocation_id": nowhere, "incarnation": 1}]));
         agent.session = welcome["session"].as_i64().unwrap();
         let work = poll(&agent, 1, 0).await;
-        assert_eq!((&work["tasks"], work.get("wanted")), (&json!([]), None), "heard, but given nothing");
+        assert_eq!((&work["tasks"], work.get("desired")), (&json!([]), None), "heard, but given nothing");
 
         // Stale cells alone are enough to withhold work from the node.
         let places = json!([{"allocation_id": allocation, "incarnation": 1}]);
         let welcome =
-            hello(&agent, json!({"places": places, "cells": [own, moved_of(&own, &allocation)]})).await;
+            hello(&agent, json!({"sandboxes": places, "cells": [own, moved_of(&own, &allocation)]})).await;
         assert_eq!(welcome["stale_cells"].as_array().unwrap().len(), 1);
         agent.session = welcome["session"].as_i64().unwrap();
         assert_eq!(poll(&agent, 1, 0).await["tasks"], json!([]));
 
-        let welcome = hello(&agent, json!({"places": places, "cells": [own]})).await;
+        let welcome = hello(&agent, json!({"sandboxes": places, "cells": [own]})).await;
         assert_eq!(
             (&welcome["stale_allocations"], welcome["stale_cells"].as_array().map_or(0, Vec::len)),
             (&json!([]), 0)

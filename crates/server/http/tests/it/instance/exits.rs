@@ -109,7 +109,7 @@ async fn assert_only(stage: &Stage, names: &[&str], reached: Reached) {
         let items = page["items"].as_array().unwrap().iter();
         items.filter(|item| item["state"] != ended).count()
     };
-    assert_eq!(live("cells", "gone").await, names.len(), "{reached:?}");
+    assert_eq!(live("cells", "destroyed").await, names.len(), "{reached:?}");
     assert_eq!(live("allocations", "released").await, names.len(), "{reached:?}");
 }
 

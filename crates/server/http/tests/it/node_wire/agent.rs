@@ -171,7 +171,7 @@ impl Agent {
     }
 
     pub(crate) async fn hello(&self, places: Value) -> Answer {
-        let body = json!({"agent_version": "0.1.0", "inventory": machine(2), "places": places});
+        let body = json!({"agent_version": "0.1.0", "inventory": machine(2), "sandboxes": places});
         self.send("hello", &body).await
     }
 

@@ -159,7 +159,7 @@ async fn large_bodies_of_one_node_take_a_few_slots_of_its_own() {
         }
     }
     assert_eq!(refused, 5, "three arrive");
-    let large = json!({"agent_version": "0.1.0", "inventory": super::agent::machine(256), "places": []});
+    let large = json!({"agent_version": "0.1.0", "inventory": super::agent::machine(256), "sandboxes": []});
     assert!(large.to_string().len() > 16 << 10);
     hostile.send("hello", &large).await.refused(429, "rate_limited");
     hostile.poll(0).await.ok();

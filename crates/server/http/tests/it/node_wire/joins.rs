@@ -174,7 +174,7 @@ async fn the_authority_outlives_a_change_of_the_root_key() {
     kit.servers.remove(0).stop().await;
     kit.add_server(&[]).await;
     assert_eq!(fingerprint(&kit.servers[0].platform).await.unwrap(), before);
-    let hello = json!({"agent_version": "0.1.0", "inventory": machine(2), "places": []});
+    let hello = json!({"agent_version": "0.1.0", "inventory": machine(2), "sandboxes": []});
     send(&agent.http, kit.nodes_address(0), "hello", &hello).await.unwrap().ok();
     kit.stop().await;
 }

@@ -137,7 +137,7 @@ async fn an_older_session_is_over_also_in_the_middle_of_a_poll_at_another_replic
     let kit = Kit::start(Database::postgres(), 2).await;
     let mut agent = Agent::start(&kit, 0).await;
     let other = client(&kit.authority().await, Some((&agent.key, &agent.certificate)));
-    let hello = json!({"agent_version": "0.1.0", "inventory": machine(2), "places": []});
+    let hello = json!({"agent_version": "0.1.0", "inventory": machine(2), "sandboxes": []});
     let (answer, welcome) = tokio::join!(
         async {
             let started = Instant::now();

@@ -55,7 +55,7 @@ pub(crate) async fn cell_of(store: &Store, project: &str, node: NodeId, name: &s
         reason: None,
         message: None,
         running_witness_id: None,
-        gone_witness_id: None,
+        destroyed_witness_id: None,
         operation_id: None,
         created_at: now,
         updated_at: now,
@@ -184,14 +184,14 @@ impl Scene {
 
 /// Output of a stream, up to its end.
 #[derive(Debug, Default)]
-struct Heard {
+struct Received {
     output: Vec<u8>,
     started: bool,
     status: Option<i32>,
     failed: Option<String>,
 }
 
-impl Heard {
+impl Received {
     fn text(&self) -> String {
         String::from_utf8_lossy(&self.output).into_owned()
     }
@@ -209,16 +209,16 @@ impl Heard {
 }
 
 /// Reads to the end, and closes: a server waits for that for a while, so that no client misses the last message.
-async fn all((_input, mut output): (StreamInput, StreamOutput)) -> Heard {
-    let mut heard = Heard::default();
+async fn all((_input, mut output): (StreamInput, StreamOutput)) -> Received {
+    let mut heard = Received::default();
     let reading = async { while !heard.take(output.next().await.unwrap()) {} };
     tokio::time::timeout(Duration::from_secs(20), reading).await.expect("the stream ends");
     heard
 }
 
 /// Reads until this text arrives.
-async fn until(output: &mut StreamOutput, text: &str) -> Heard {
-    let mut heard = Heard::default();
+async fn until(output: &mut StreamOutput, text: &str) -> Received {
+    let mut heard = Received::default();
     let reading = async {
         while !heard.text().contains(text) {
             assert!(!heard.take(output.next().await.unwrap()), "it ended: {heard:?}");

@@ -7,7 +7,7 @@ use muster_model::cell::Cell;
 use muster_model::node::Capacity;
 use muster_model::task::TaskKind;
 use muster_model::witness::Transition;
-use muster_wire::task::{Thing, ThingKind};
+use muster_wire::task::{NodeResource, NodeResourceKind};
 use serde_json::json;
 
 use super::cells::gone;
@@ -17,8 +17,8 @@ use crate::definition::{Step, StepCx, Undo};
 use crate::task::{Ask, Asked, ask};
 use crate::{StepAction, StepOutcome};
 
-pub(super) const VERIFY_GONE: Step = Step {
-    name: "verify_gone",
+pub(super) const VERIFY_DESTROYED: Step = Step {
+    name: "verify_destroyed",
     does: "verify that nothing of the sandbox is left",
     verifies: true,
     run,
@@ -46,7 +46,7 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
         }
         // Each cell is checked on its own: its remains may name the cell and not the allocation.
         let mut details = details(&allocation, devices(cx, &allocation).await?);
-        details.things = cells.iter().map(thing).collect();
+        details.resources = cells.iter().map(thing).collect();
         let wanted = Ask {
             node,
             kind: TaskKind::Inspect,
@@ -74,7 +74,7 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
         }
         let checked =
             if found.checked.is_empty() { json!(["the sandbox is gone"]) } else { json!(found.checked) };
-        let witness = evidence(cx, &allocation, Transition::Gone, &task, checked);
+        let witness = evidence(cx, &allocation, Transition::Destroyed, &task, checked);
         let cells: Vec<Cell> = cells.into_iter().filter(|cell| !kept.contains(&cell.id)).collect();
         Ok(StepAction::commit(move |tx, effects| {
             Box::pin(async move {
@@ -90,9 +90,9 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
     })
 }
 
-fn thing(cell: &Cell) -> Thing {
-    Thing {
-        kind: ThingKind::Cell,
+fn thing(cell: &Cell) -> NodeResource {
+    NodeResource {
+        kind: NodeResourceKind::Cell,
         name: cell.name.clone(),
         allocation_id: Some(cell.allocation_id),
         cell_id: Some(cell.id),

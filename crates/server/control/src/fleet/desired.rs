@@ -12,7 +12,9 @@ use muster_db::{PeopleCell, Store};
 use muster_ids::{NetworkId, NodeId, ProjectId};
 use muster_model::Login;
 use muster_model::cell::Network;
-use muster_wire::cell::{AllocationPeople, Neighbour, NetworkState, ProjectPeople, Wanted, WantedPerson};
+use muster_wire::cell::{
+    AllocationPeople, DesiredState, DesiredUser, Neighbour, NetworkState, ProjectPeople,
+};
 use serde::Serialize;
 
 use crate::refuse::{Result, refuse};
@@ -45,16 +47,16 @@ impl Position {
 }
 
 /// Reads a page of the desired state. The revision is read first: concurrent changes are sent again.
-pub(super) async fn wanted(
+pub(super) async fn desired(
     store: &Store,
     node: NodeId,
     after: Option<&str>,
     now: Timestamp,
-) -> Result<Wanted> {
-    let unknown = || Problem::field("/wanted_after", "this is not a page of the desired state");
+) -> Result<DesiredState> {
+    let unknown = || Problem::field("/desired_after", "this is not a page of the desired state");
     let after = after.map(|text| Position::parse(text).ok_or_else(unknown)).transpose()?;
     let (revision, _) = store.node_revisions(node).await.map_err(refuse)?;
-    let mut page = Wanted { revision, ..Wanted::default() };
+    let mut page = DesiredState { revision, ..DesiredState::default() };
     let (mut bytes, mut last) = (0, None);
     if !matches!(after, Some(Position::Project(_))) {
         for network in store.network_on_node(node).await.map_err(refuse)? {
@@ -118,7 +120,7 @@ async fn project_people(store: &Store, cells: &[PeopleCell], now: Timestamp) -> 
     let (tenant_id, project_id) = (cells[0].tenant_id, cells[0].project_id);
     let mut found = store.people_of_project(tenant_id, project_id, now).await.map_err(refuse)?;
     let mut keys = Keys::default();
-    let mut person = |(login, of): (Login, Vec<String>)| WantedPerson {
+    let mut person = |(login, of): (Login, Vec<String>)| DesiredUser {
         name: login.name,
         uid: login.uid,
         keys: of.into_iter().map(|key| keys.position(key)).collect(),

@@ -11,7 +11,11 @@ use super::path;
 use crate::Cx;
 
 /// Resumes these operations; returns how many were actually blocked. The caller wakes engine and sealer after the commit.
-pub(crate) async fn take_up(cx: &Cx, tx: &mut Tx, blocked: Vec<Operation>) -> muster_db::Result<usize> {
+pub(crate) async fn resume_blocked(
+    cx: &Cx,
+    tx: &mut Tx,
+    blocked: Vec<Operation>,
+) -> muster_db::Result<usize> {
     let mut taken_up = 0;
     for blocked in blocked {
         let Some(mut fresh) = tx.operation_seize(blocked.id).await? else { continue };

@@ -6,15 +6,15 @@ use jiff::{SignedDuration, Timestamp};
 use muster_cell::Limits;
 use muster_disk::DiskId;
 use muster_ids::{AllocationId, ProjectId};
-use muster_wire::cell::CellPlace;
-use muster_wire::task::{Amount, Details, Findings, Place};
+use muster_wire::cell::CellRef;
+use muster_wire::task::{Amount, Details, Findings, SandboxRef};
 use serde::{Deserialize, Serialize};
 
 use super::{Done, Driver, said};
 use crate::AgentError;
 use crate::folder::Folder;
 
-const FILE: &str = "places.json";
+const FILE: &str = "sandboxes.json";
 /// Interval of the disk checks.
 const DISKS_EVERY: SignedDuration = SignedDuration::from_secs(5);
 /// Name of the disk in the residue.
@@ -22,14 +22,14 @@ const DISK: &str = "disk";
 
 /// The sandboxes, and the devices not wiped since their last use.
 #[derive(Debug)]
-pub(super) struct Places {
+pub(super) struct Sandboxes {
     folder: Folder,
     held: Held,
 }
 
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 struct Held {
-    places: BTreeMap<AllocationId, Kept>,
+    sandboxes: BTreeMap<AllocationId, Kept>,
     /// Devices that were in a sandbox and have not been wiped since, with the allocation.
     dirty: BTreeMap<String, AllocationId>,
     /// Devices that were wiped and in no sandbox since. A device in neither set is not known to be clean: if this file is
@@ -56,26 +56,28 @@ impl Held {
     }
 }
 
-impl Places {
+impl Sandboxes {
     pub(super) fn open(folder: &std::path::Path) -> Result<Self, AgentError> {
         let folder = Folder::new(folder);
         folder.make()?;
         Ok(Self { held: folder.read_document(FILE)?.unwrap_or_default(), folder })
     }
 
-    pub(super) fn list(&self) -> Vec<Place> {
-        let place =
-            |(id, kept): (&AllocationId, &Kept)| Place { allocation_id: *id, incarnation: kept.incarnation };
-        self.held.places.iter().map(place).collect()
+    pub(super) fn list(&self) -> Vec<SandboxRef> {
+        let place = |(id, kept): (&AllocationId, &Kept)| SandboxRef {
+            allocation_id: *id,
+            incarnation: kept.incarnation,
+        };
+        self.held.sandboxes.iter().map(place).collect()
     }
 
     pub(super) fn get(&self, allocation: AllocationId) -> Option<&Kept> {
-        self.held.places.get(&allocation)
+        self.held.sandboxes.get(&allocation)
     }
 
     /// Returns the allocations of a project.
     pub(super) fn of_project(&self, project: ProjectId) -> BTreeSet<AllocationId> {
-        let all = self.held.places.iter();
+        let all = self.held.sandboxes.iter();
         all.filter(|(_, kept)| kept.project == Some(project)).map(|(id, _)| *id).collect()
     }
 
@@ -89,7 +91,7 @@ impl Places {
     }
 
     fn holder(&self, device: &str) -> Option<AllocationId> {
-        self.held.places.iter().find(|(_, kept)| kept.devices.contains(device)).map(|(id, _)| *id)
+        self.held.sandboxes.iter().find(|(_, kept)| kept.devices.contains(device)).map(|(id, _)| *id)
     }
 
     /// Returns the reason why these devices must not be given to this allocation, if any.
@@ -106,7 +108,7 @@ impl Places {
 
     /// Returns the reason why exclusive use is violated, if any.
     fn alone(&self, allocation: AllocationId, exclusive: bool) -> Option<String> {
-        let mut others = self.held.places.iter().filter(|(id, _)| **id != allocation);
+        let mut others = self.held.sandboxes.iter().filter(|(id, _)| **id != allocation);
         let (other, _) = others.find(|(_, kept)| exclusive || kept.exclusive)?;
         Some(if exclusive {
             format!("the whole node was requested, but {other} is on it")
@@ -148,15 +150,15 @@ impl Driver {
         Ok(())
     }
 
-    pub(super) fn held(&self) -> parking_lot::MutexGuard<'_, Places> {
-        self.places.lock()
+    pub(super) fn held(&self) -> parking_lot::MutexGuard<'_, Sandboxes> {
+        self.sandboxes.lock()
     }
 
     /// Mounts the disks of sandboxes again: after a reboot none is mounted.
     pub(super) fn remount(&self) {
-        let places: Vec<(AllocationId, Kept)> =
-            self.held().held.places.iter().map(|(id, kept)| (*id, kept.clone())).collect();
-        for (id, kept) in places {
+        let sandboxes: Vec<(AllocationId, Kept)> =
+            self.held().held.sandboxes.iter().map(|(id, kept)| (*id, kept.clone())).collect();
+        for (id, kept) in sandboxes {
             let again = (|| {
                 // The disk may have grown before the amount was recorded.
                 let disk = disk_id(id)?;
@@ -198,7 +200,7 @@ impl Driver {
         }
     }
 
-    pub(super) fn prepare(&self, place: &Place, details: &Details) -> Done<Findings> {
+    pub(super) fn prepare(&self, place: &SandboxRef, details: &Details) -> Done<Findings> {
         let (id, devices) = (place.allocation_id, details.devices.iter().cloned().collect::<BTreeSet<_>>());
         self.settings.device_nodes(&details.devices)?;
         {
@@ -226,7 +228,7 @@ impl Driver {
                 };
                 held.change(|held| {
                     held.give(&devices, id);
-                    held.places.insert(id, kept);
+                    held.sandboxes.insert(id, kept);
                 })?;
             }
         }
@@ -243,7 +245,7 @@ impl Driver {
         self.inspect(place, details)
     }
 
-    pub(super) fn resize(&self, place: &Place, details: &Details) -> Done<Findings> {
+    pub(super) fn resize(&self, place: &SandboxRef, details: &Details) -> Done<Findings> {
         let (id, devices) = (place.allocation_id, details.devices.iter().cloned().collect::<BTreeSet<_>>());
         let before = self.held().get(id).cloned().ok_or_else(|| "its sandbox does not exist".to_owned())?;
         if before.incarnation != place.incarnation {
@@ -272,7 +274,7 @@ impl Driver {
         self.cells.group_resize(id, limits).map_err(said)?;
         self.held().change(|held| {
             held.give(&devices, id);
-            if let Some(kept) = held.places.get_mut(&id) {
+            if let Some(kept) = held.sandboxes.get_mut(&id) {
                 (kept.devices, kept.amount) = (devices.clone(), details.amount);
             }
         })?;
@@ -293,7 +295,7 @@ impl Driver {
 
     /// Destroys every cell in it, and releases its disk and control group. The data on the disk stays until it is wiped: a
     /// restarted allocation finds it again.
-    pub(super) fn destroy(&self, place: &Place, details: &Details) -> Done<Findings> {
+    pub(super) fn destroy(&self, place: &SandboxRef, details: &Details) -> Done<Findings> {
         let id = place.allocation_id;
         if let Some(kept) = self.held().get(id)
             && kept.incarnation > place.incarnation
@@ -301,7 +303,7 @@ impl Driver {
             return Err(format!("its sandbox has incarnation {}", kept.incarnation));
         }
         // A restarted allocation keeps its cells' state; a released one is wiped as a whole.
-        let tear_down = |cell: &CellPlace| self.tear_down(cell.cell_id, true);
+        let tear_down = |cell: &CellRef| self.tear_down(cell.cell_id, true);
         let cells = self.cells_of(id)?;
         let disk = disk_id(id)?;
         if self.disks.look(&disk).map_err(said)?.is_some_and(|look| look.read_only) {
@@ -319,12 +321,12 @@ impl Driver {
         self.cells.group_remove(id).map_err(said)?;
         self.disks.detach(&disk).map_err(said)?;
         self.held().change(|held| {
-            held.places.remove(&id);
+            held.sandboxes.remove(&id);
         })?;
         self.inspect(place, details)
     }
 
-    pub(super) fn wipe(&self, place: &Place, details: &Details) -> Done<Findings> {
+    pub(super) fn wipe(&self, place: &SandboxRef, details: &Details) -> Done<Findings> {
         let id = place.allocation_id;
         for device in &details.devices {
             match self.held().holder(device) {
@@ -353,7 +355,7 @@ impl Driver {
         self.inspect(place, details)
     }
 
-    pub(super) fn inspect(&self, place: &Place, details: &Details) -> Done<Findings> {
+    pub(super) fn inspect(&self, place: &SandboxRef, details: &Details) -> Done<Findings> {
         let id = place.allocation_id;
         let disk_id = disk_id(id)?;
         let kept = self.held().get(id).cloned();
@@ -384,7 +386,7 @@ impl Driver {
             }
             None => {
                 findings.left = self.left_of(id)?;
-                for cell in details.things.iter().filter_map(|thing| thing.cell_id) {
+                for cell in details.resources.iter().filter_map(|thing| thing.cell_id) {
                     findings.left.extend(self.look(cell)?.left);
                 }
                 findings.checked = vec![

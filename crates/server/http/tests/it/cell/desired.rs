@@ -7,30 +7,30 @@ use muster_ids::{CellId, Env};
 use muster_model::cell::SshKey;
 use muster_model::{Login, Role, RoleBinding, Scope};
 use muster_testkit::Database;
-use muster_wire::cell::Wanted;
+use muster_wire::cell::DesiredState;
 use serde_json::{Value, json};
 
 use super::hand::{ADDRESS, Hand, approved, hello, machine, poll};
 use super::{KEY, OTHER_KEY, Scene, until};
 use crate::stream::cell_of;
 
-fn last(hand: &Hand) -> Wanted {
-    hand.held.lock().wanted.last().cloned().unwrap_or_default()
+fn last(hand: &Hand) -> DesiredState {
+    hand.held.lock().desired.last().cloned().unwrap_or_default()
 }
 
 /// Returns the cells with users.
-fn cells(wanted: &Wanted) -> Vec<CellId> {
-    let allocations = wanted.people.iter().flat_map(|project| &project.allocations);
+fn cells(desired: &DesiredState) -> Vec<CellId> {
+    let allocations = desired.people.iter().flat_map(|project| &project.allocations);
     allocations.flat_map(|allocation| allocation.cells.iter().copied()).collect()
 }
 
 fn keys(hand: &Hand) -> Vec<String> {
-    let wanted = last(hand);
+    let desired = last(hand);
     let people = |cell: CellId| {
-        let people = wanted.people_of(cell).unwrap();
+        let people = desired.people_of(cell).unwrap();
         people.into_iter().flat_map(|person| person.keys).collect::<Vec<_>>().join("\n")
     };
-    cells(&wanted).into_iter().map(people).collect()
+    cells(&desired).into_iter().map(people).collect()
 }
 
 /// Returns the addresses of the members of the node's networks.
@@ -65,28 +65,28 @@ async fn a_node_is_sent_the_networks_and_keys_of_its_cells_and_of_no_others() {
             last(&hand).networks.first().is_some_and(|network| network.neighbours.len() == 2)
         })
         .await;
-        let wanted = last(&hand);
+        let desired = last(&hand);
         let network = scene.admin.get(&format!("{}/networks/default", scene.base)).await.ok().body;
-        assert_eq!(wanted.networks.len(), 1);
-        assert_eq!(json!(wanted.networks[0].network_id), network["id"]);
+        assert_eq!(desired.networks.len(), 1);
+        assert_eq!(json!(desired.networks[0].network_id), network["id"]);
         assert_eq!(
-            (json!(wanted.networks[0].subnet), wanted.networks[0].name.as_str()),
+            (json!(desired.networks[0].subnet), desired.networks[0].name.as_str()),
             (network["subnet"].clone(), "default")
         );
-        let shown: Vec<Value> = wanted.networks[0]
+        let shown: Vec<Value> = desired.networks[0]
             .neighbours
             .iter()
             .map(|one| json!([one.cell_id, one.name, one.address]))
             .collect();
         let member = |cell: &Value| json!([cell["id"], cell["name"], cell["address"]]);
         assert_eq!(shown, [member(&open), member(&closed)]);
-        let found = wanted.people_of(cells(&wanted)[0]).unwrap();
+        let found = desired.people_of(cells(&desired)[0]).unwrap();
         let people: Vec<Value> = found.iter().map(|one| json!([one.name, one.keys])).collect();
-        assert_eq!(json!(cells(&wanted)), json!([open["id"]]));
+        assert_eq!(json!(cells(&desired)), json!([open["id"]]));
         assert_eq!(json!(people), json!([["tenant_admin", []], ["project_admin", [KEY]]]));
         until("it is written that it followed", async || {
-            let (wanted, applied) = scene.kit.store().node_revisions(hand.node).await.unwrap();
-            applied == wanted && wanted == last(&hand).revision
+            let (desired, applied) = scene.kit.store().node_revisions(hand.node).await.unwrap();
+            applied == desired && desired == last(&hand).revision
         })
         .await;
 
@@ -150,21 +150,21 @@ async fn a_node_is_told_again_until_it_has_followed() {
     scene.allocate("a", 0).await;
     scene.running("shell", "a", json!({})).await;
     let followed = async || {
-        let (wanted, applied) = scene.kit.store().node_revisions(hand.node).await.unwrap();
-        wanted == applied
+        let (desired, applied) = scene.kit.store().node_revisions(hand.node).await.unwrap();
+        desired == applied
     };
     let other = approved(&scene, 0).await;
-    assert!(poll(&other, 0, 0).await.get("wanted").is_none(), "a node without cells has nothing to follow");
+    assert!(poll(&other, 0, 0).await.get("desired").is_none(), "a node without cells has nothing to follow");
     until("it has followed", followed).await;
     hand.held.lock().idle = true;
     let mut tx = scene.kit.store().begin().await.unwrap();
     tx.bump_desired_node(hand.node).await.unwrap();
     tx.commit().await.unwrap();
-    let count = || hand.held.lock().wanted.len();
+    let count = || hand.held.lock().desired.len();
     let before = count();
     until("it is told again until it follows", async || count() > before + 2).await;
-    let (wanted, applied) = scene.kit.store().node_revisions(hand.node).await.unwrap();
-    assert!(applied < wanted, "{applied} of {wanted}");
+    let (desired, applied) = scene.kit.store().node_revisions(hand.node).await.unwrap();
+    assert!(applied < desired, "{applied} of {desired}");
     hand.held.lock().idle = false;
     until("it has followed again", followed).await;
     drop(hand);
@@ -184,7 +184,7 @@ async fn where_a_node_is_found_is_told_to_those_who_share_a_network_with_it() {
     tx.commit().await.unwrap();
     until("it is told", async || found_at(&hand) == ["192.0.2.2"]).await;
     let agent = approved(&scene, 0).await;
-    let body = json!({"agent_version": "0.1.0", "inventory": super::hand::machine("x"), "places": [],
+    let body = json!({"agent_version": "0.1.0", "inventory": super::hand::machine("x"), "sandboxes": [],
                       "address": "not-an-address"});
     agent.send("hello", &body).await.refused(400, "invalid_request");
     drop(hand);
@@ -372,24 +372,24 @@ async fn a_long_desired_state_comes_in_pages_that_are_bounded_by_bytes() {
             }
             fill_with_keys(&scene, project, user).await;
         }
-        let (mut pages, mut wanted, mut after): (u32, Wanted, Option<String>) = Default::default();
+        let (mut pages, mut desired, mut after): (u32, DesiredState, Option<String>) = Default::default();
         let first = loop {
             let mut body = json!({"session": agent.session, "wait_seconds": 0, "revision": 0});
             if let Some(after) = &after {
-                body["wanted_after"] = json!(after);
+                body["desired_after"] = json!(after);
             }
             let answer = agent.send("poll", &body).await.ok();
             let length = answer.to_string().len();
             assert!(length < 4 << 20, "{length} bytes");
-            let page: Wanted = serde_json::from_value(answer["wanted"].clone()).unwrap();
+            let page: DesiredState = serde_json::from_value(answer["desired"].clone()).unwrap();
             if pages == 0 {
-                wanted.revision = page.revision;
+                desired.revision = page.revision;
             }
             pages += 1;
             after = page.next.clone();
-            wanted.add_page(page);
+            desired.add_page(page);
             if after.is_none() {
-                break wanted;
+                break desired;
             }
         };
         assert_eq!(pages, 2, "1.1 MB of keys each, of three projects, and pages of 2 MiB");
@@ -403,7 +403,7 @@ async fn a_long_desired_state_comes_in_pages_that_are_bounded_by_bytes() {
         let body = json!({"name": "another", "public_key": KEY});
         let refused = scene.admin.post(&format!("{}/ssh-keys", scene.base), body).await;
         assert!(refused.refused(409, "quota_exceeded").text.contains("SSH keys"));
-        let strange = json!({"session": agent.session, "wait_seconds": 0, "wanted_after": "network x"});
+        let strange = json!({"session": agent.session, "wait_seconds": 0, "desired_after": "network x"});
         agent.send("poll", &strange).await.refused(400, "invalid_request");
         scene.kit.stop().await;
     }

@@ -25,7 +25,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// Read buffer size.
 const BUFFER: usize = 128 << 10;
 
-pub(super) struct Line {
+pub(super) struct RegistryConnection {
     dial: Arc<Dial>,
     open: Option<Open>,
 }
@@ -37,7 +37,7 @@ struct Open {
     ended: bool,
 }
 
-/// A response that is being read. It owns the connection until [`Line::keep`] takes it back.
+/// A response that is being read. It owns the connection until [`RegistryConnection::keep`] takes it back.
 pub(super) struct Answer {
     pub(super) status: u16,
     pub(super) headers: HeaderMap,
@@ -47,7 +47,7 @@ pub(super) struct Answer {
     at_end: bool,
 }
 
-impl Line {
+impl RegistryConnection {
     pub(super) fn new(dial: &Arc<Dial>) -> Self {
         Self { dial: dial.clone(), open: None }
     }

@@ -14,8 +14,8 @@ use crate::definition::{Step, StepCx, Undo};
 use crate::task::{Asked, ask};
 use crate::{StepAction, StepOutcome};
 
-pub(super) const VERIFY_GONE: Step = Step {
-    name: "verify_gone",
+pub(super) const VERIFY_DESTROYED: Step = Step {
+    name: "verify_destroyed",
     does: "verify that nothing of it is left on the node",
     verifies: true,
     run,
@@ -45,7 +45,7 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
             let why = format!("the node reported it as destroyed, but: {}", what.join("; "));
             return Ok(refused(CellFailure::VerifyFailed, why).into());
         }
-        let witness = evidence(cx, &cell, Transition::Gone, &task, json!(found.checked));
+        let witness = evidence(cx, &cell, Transition::Destroyed, &task, json!(found.checked));
         let (now, operation_id) = (cx.now, cx.operation.id);
         let again = cx.operation.kind == "cell.restart";
         Ok(StepAction::commit(move |tx, effects| {
@@ -53,15 +53,15 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
                 tx.witness_insert(&witness).await?;
                 if !again {
                     let after = Cell {
-                        state: CellState::Gone,
-                        gone_witness_id: Some(witness.id),
+                        state: CellState::Destroyed,
+                        destroyed_witness_id: Some(witness.id),
                         operation_id: Some(operation_id),
                         ..cell.clone()
                     };
                     tx.cell_move(&cell, &after, now).await?;
                     effects.tasks_for.extend(tx.bump_desired(cell.network_id, cell.node_id).await?);
                     let data = json!({"incarnation": cell.incarnation, "witness_id": witness.id});
-                    effects.events.push((EventType::CellGone, path(&after), data));
+                    effects.events.push((EventType::CellDestroyed, path(&after), data));
                 }
                 Ok(StepOutcome::witnessed(witness.id, json!(null)))
             })
