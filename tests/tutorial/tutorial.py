@@ -25,6 +25,7 @@ PROMISED = {
     "apps/slurm/publish": r"slurm \S+ is active",
     "muster app list": r"slurm .*project",
     "muster entitlement grant slurm --dry-run": r"--consent",
+    "muster entitlement grant slurm --dry-run -o json": r"operator_account_id",
     "muster adapter list": r"slurm-",
     "muster instance create slurm --name lab --set worker=2 --wait": r"instance.create of lab succeeded",
     "muster instance get lab": r"running",
@@ -40,7 +41,7 @@ PROMISED = {
     "muster exec lab-controller-1 -- sacct --allocations": r"COMPLETED +0:0 +lab-worker-1",
     "muster member resume lab": r"member.resume of lab-worker-1 succeeded",
     "muster instance decommission lab": r"instance.decommission of lab succeeded",
-    "muster audit verify": r"entries",
+    "muster audit verify": r"verified: \d+ rows",
     "muster down": r"removed: cells, disks and networks of 3 node\(s\)",
 }
 # Output for which a reader waits, and which may come some seconds later.
@@ -95,7 +96,7 @@ class Terminal:
 
 
 def expected(command):
-    return next((pattern for start, pattern in PROMISED.items() if command.startswith(start)), "")
+    return PROMISED.get(max(filter(command.startswith, PROMISED), key=len, default=""), "")
 
 
 def typed(shell, command, used):

@@ -149,7 +149,7 @@ fn greet(server: &Server, settings: &Settings, nodes: Option<&str>) {
     println!("try:");
     println!("  muster login --server {} --token-file {}", server.url(), token.display());
     println!("  muster {}", if nodes.is_some() { "node list" } else { "status" });
-    println!("  muster tenant create --slug acme");
+    println!("  muster tenant create acme");
 }
 
 async fn end(server: Server, settings: &Settings, fleet: Option<&Fleet>) -> anyhow::Result<ExitCode> {
