@@ -12,7 +12,7 @@ use tokio::time::Instant;
 
 use crate::adapter::{Done, Failure, shortened};
 use crate::backoff::{Backoff, Chance};
-use crate::platform::{Platform, Then, detail, then};
+use crate::platform::{Platform, RetryDecision, classify, detail};
 
 /// Reason a lease was lost.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -133,12 +133,12 @@ impl Lease {
                 *self.kept_at.lock() = sent_at;
                 Beat::Kept
             }
-            Ok(Err(error)) => match then(&error) {
-                Then::Refused(why) => {
+            Ok(Err(error)) => match classify(&error) {
+                RetryDecision::Refused(why) => {
                     self.lost.send_replace(Some(Lost::Fenced(why)));
                     Beat::Lost
                 }
-                Then::Again(_) => Beat::Unheard,
+                RetryDecision::Again(_) => Beat::Unheard,
             },
             Err(_) => Beat::Unheard,
         }
@@ -170,9 +170,9 @@ impl Lease {
                     }
                     return Ok(());
                 }
-                Err(error) => match then(&error) {
-                    Then::Refused(why) => return Err(why),
-                    Then::Again(after) => {
+                Err(error) => match classify(&error) {
+                    RetryDecision::Refused(why) => return Err(why),
+                    RetryDecision::Again(after) => {
                         tracing::warn!(step = %self.step, %error, "the end of a step could not be reported");
                         backoff.pause(after).await;
                     }

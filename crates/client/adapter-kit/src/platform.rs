@@ -20,7 +20,7 @@ use crate::{CONTRACT, Options, StartError};
 
 /// How to proceed after a failed call.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Then {
+pub(crate) enum RetryDecision {
     /// Retry, after this time if the platform gave one.
     Again(Option<Duration>),
     /// Permanent refusal, without any effect.
@@ -29,14 +29,14 @@ pub(crate) enum Then {
 
 /// Classifies an error. A refused token counts as temporary: it may be replaced at any moment, and the lease itself
 /// decides whether it is lost by then.
-pub(crate) fn then(error: &Error) -> Then {
+pub(crate) fn classify(error: &Error) -> RetryDecision {
     match error {
         Error::Problem(problem) => match problem.status {
-            401 | 408 | 429 | 500.. => Then::Again(problem.retry_after.map(Duration::from_secs)),
-            _ => Then::Refused(error.to_string()),
+            401 | 408 | 429 | 500.. => RetryDecision::Again(problem.retry_after.map(Duration::from_secs)),
+            _ => RetryDecision::Refused(error.to_string()),
         },
-        Error::Unreachable { .. } | Error::Lost { .. } | Error::Answer { .. } => Then::Again(None),
-        Error::Setup(_) => Then::Refused(error.to_string()),
+        Error::Unreachable { .. } | Error::Lost { .. } | Error::Answer { .. } => RetryDecision::Again(None),
+        Error::Setup(_) => RetryDecision::Refused(error.to_string()),
     }
 }
 

@@ -11,7 +11,7 @@ use tokio::time::Instant;
 use crate::adapter::Adapter;
 use crate::backoff::{Backoff, Chance};
 use crate::credential::Credential;
-use crate::platform::{Platform, Then, then};
+use crate::platform::{Platform, RetryDecision, classify};
 use crate::run::work_in;
 use crate::stop::{Stop, Stopper, stop as order};
 use crate::{Options, StartError};
@@ -72,9 +72,9 @@ pub(crate) async fn work<A: Adapter>(
             }
             Err(error) => {
                 tracing::warn!(project = %publisher.project, %error, "the entitlements cannot be listed");
-                match then(&error) {
-                    Then::Again(after) => after,
-                    Then::Refused(_) => Some(options.look_around),
+                match classify(&error) {
+                    RetryDecision::Again(after) => after,
+                    RetryDecision::Refused(_) => Some(options.look_around),
                 }
             }
         };
@@ -106,7 +106,7 @@ async fn consume<A: Adapter>(
         Err(error) => {
             tracing::warn!(%project, %entitlement, %error, "no token could be minted");
             let passing = match &error {
-                StartError::Platform { error, .. } => matches!(then(error), Then::Again(_)),
+                StartError::Platform { error, .. } => matches!(classify(error), RetryDecision::Again(_)),
                 _ => true,
             };
             return (!passing).then_some(entitlement);

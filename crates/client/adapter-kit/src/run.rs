@@ -13,7 +13,7 @@ use crate::backoff::{Backoff, Chance};
 use crate::carry::carry;
 use crate::credential::Credential;
 use crate::identity::{Account, connect_with, read_token};
-use crate::platform::{Platform, Then, then};
+use crate::platform::{Platform, RetryDecision, classify};
 use crate::publisher;
 use crate::stop::Stop;
 use crate::{Options, StartError};
@@ -140,10 +140,10 @@ pub(crate) async fn work_in<A: Adapter>(
                 }
             }
             Err(error) => {
-                let after = match then(&error) {
-                    Then::Again(after) => after,
+                let after = match classify(&error) {
+                    RetryDecision::Again(after) => after,
                     // A revoked permission can be granted again, so retry now and then.
-                    Then::Refused(_) => Some(options.look_around),
+                    RetryDecision::Refused(_) => Some(options.look_around),
                 };
                 tracing::warn!(project = %platform.project, %error, "no work could be requested");
                 tokio::select! {

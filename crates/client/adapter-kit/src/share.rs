@@ -9,7 +9,7 @@ use crate::StepCx;
 use crate::adapter::Failure;
 use crate::backoff::Backoff;
 use crate::lease::Lease;
-use crate::platform::{Then, then};
+use crate::platform::{RetryDecision, classify};
 use crate::step::Under;
 
 impl StepCx {
@@ -73,13 +73,13 @@ impl StepCx {
 
 /// Waits before a retry; fails on a refusal.
 async fn again(lease: &Lease, backoff: &mut Backoff, error: &muster_sdk::Error) -> Result<(), Failure> {
-    match then(error) {
-        Then::Again(after) => {
+    match classify(error) {
+        RetryDecision::Again(after) => {
             tracing::debug!(step = %lease.step, %error, "the state of shared material could not be read");
             backoff.pause(after).await;
             Ok(())
         }
-        Then::Refused(why) => {
+        RetryDecision::Refused(why) => {
             lease.must_be_ours().await;
             Err(Failure::new("secret_refused", why))
         }

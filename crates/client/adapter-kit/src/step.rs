@@ -13,8 +13,8 @@ use serde_json::{Map, Value, json};
 
 use crate::adapter::{Failure, shortened};
 use crate::lease::{Lease, put};
-use crate::platform::{Then, detail, then};
-use crate::work::{Keys, Memory, have_done, leased_at};
+use crate::platform::{RetryDecision, classify, detail};
+use crate::work::{Keys, ResultReuse, leased_at, run_task};
 
 /// A step in progress.
 ///
@@ -135,7 +135,7 @@ impl StepCx {
                 // that long.
                 said["lease_seconds"] = json!(lease.seconds);
                 if let Err(error) = lease.platform.say("progress", &lease.step, &said).await
-                    && let Then::Refused(_) = then(&error)
+                    && let RetryDecision::Refused(_) = classify(&error)
                 {
                     lease.must_be_ours().await;
                     tracing::warn!(step = %lease.step, %error, "a progress report of a step was rejected");
@@ -167,7 +167,7 @@ impl StepCx {
 
     /// Applies several of these at once.
     pub async fn files(&self, member: &SnapshotMember, order: FilesOrder) -> Result<(), Failure> {
-        self.have_done(member, CellTask::Files(order), Memory::Once, self.change).await.map(drop)
+        self.run_task(member, CellTask::Files(order), ResultReuse::Once, self.change).await.map(drop)
     }
 
     /// Starts a service of a member's cell unless it runs; returns when it is ready.
@@ -189,7 +189,7 @@ impl StepCx {
     /// have changed since.
     pub async fn restart_service_anew(&self, member: &SnapshotMember, name: &str) -> Result<(), Failure> {
         let order = ServiceOrder { name: name.to_owned(), action: ServiceAction::Restart };
-        self.have_done(member, CellTask::Service(order), Memory::Fresh, self.change).await.map(drop)
+        self.run_task(member, CellTask::Service(order), ResultReuse::Fresh, self.change).await.map(drop)
     }
 
     async fn service(
@@ -199,37 +199,37 @@ impl StepCx {
         action: ServiceAction,
     ) -> Result<(), Failure> {
         let order = ServiceOrder { name: name.to_owned(), action };
-        self.have_done(member, CellTask::Service(order), Memory::Once, self.change).await.map(drop)
+        self.run_task(member, CellTask::Service(order), ResultReuse::Once, self.change).await.map(drop)
     }
 
     /// Runs a command in a member's cell for its effect: if it exited with zero under an earlier lease of this step, it
     /// is not run again and the earlier result is returned, unless something else was done in that cell since. The caller
     /// evaluates the result; a non-zero status is not a failure here.
     pub async fn run(&self, member: &SnapshotMember, order: CommandOrder) -> Result<Ran, Failure> {
-        self.have_done(member, CellTask::Command(order), Memory::Once, self.change).await
+        self.run_task(member, CellTask::Command(order), ResultReuse::Once, self.change).await
     }
 
     /// Runs a command in a member's cell for its effect, even if it exited with zero under an earlier lease of this step.
     pub async fn run_anew(&self, member: &SnapshotMember, order: CommandOrder) -> Result<Ran, Failure> {
-        self.have_done(member, CellTask::Command(order), Memory::Fresh, self.change).await
+        self.run_task(member, CellTask::Command(order), ResultReuse::Fresh, self.change).await
     }
 
     /// Runs a command in a member's cell for its output; an earlier lease's result is never reused. It is declared as
     /// read-only; for one that changes something use [`StepCx::run_anew`].
     pub async fn look(&self, member: &SnapshotMember, order: CommandOrder) -> Result<Ran, Failure> {
-        self.have_done(member, CellTask::Command(order), Memory::Fresh, TaskEffect::Reads).await
+        self.run_task(member, CellTask::Command(order), ResultReuse::Fresh, TaskEffect::Reads).await
     }
 
     /// Runs a check beside a member's cell, as the platform's own checks run: from the image's own files.
     pub async fn probe(&self, member: &SnapshotMember, order: ProbeOrder) -> Result<Ran, Failure> {
-        self.have_done(member, CellTask::Probe(order), Memory::Fresh, TaskEffect::Reads).await
+        self.run_task(member, CellTask::Probe(order), ResultReuse::Fresh, TaskEffect::Reads).await
     }
 
-    async fn have_done(
+    async fn run_task(
         &self,
         member: &SnapshotMember,
         act: CellTask,
-        memory: Memory,
+        memory: ResultReuse,
         effect: TaskEffect,
     ) -> Result<Ran, Failure> {
         let nothing =
@@ -241,7 +241,7 @@ impl StepCx {
                 Ok(nothing)
             }
             Under::Lease { lease, keys, leased_at } => {
-                let task = have_done(lease, *leased_at, keys, member, (act, effect), memory).await?;
+                let task = run_task(lease, *leased_at, keys, member, (act, effect), memory).await?;
                 Ok(task.ran.unwrap_or(nothing))
             }
         }

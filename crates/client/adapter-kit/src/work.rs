@@ -13,7 +13,7 @@ use sha2::{Digest as _, Sha256};
 
 use crate::adapter::{CELL_DEAD, Failure, MEMBER_STEP_RUNNING};
 use crate::lease::Lease;
-use crate::platform::{Then, then};
+use crate::platform::{RetryDecision, classify};
 
 /// Long-poll duration for a task's end.
 const WAIT: Duration = Duration::from_secs(20);
@@ -25,7 +25,7 @@ const TOO_MANY_TASKS: &str = "too_many_tasks";
 
 /// Whether results of an earlier lease count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Memory {
+pub(crate) enum ResultReuse {
     /// They do: the effect is wanted once.
     Once,
     /// They do not: this is a read, and earlier results are stale.
@@ -39,7 +39,7 @@ pub(crate) struct Keys(Mutex<HashMap<String, u32>>);
 impl Keys {
     /// Returns the key of an action. The identical action a second time in one run gets a second key. A recreated cell
     /// has lost all earlier effects, so its incarnation is part of the key.
-    fn next(&self, member: &SnapshotMember, act: &CellTask, memory: Memory, generation: i64) -> String {
+    fn next(&self, member: &SnapshotMember, act: &CellTask, memory: ResultReuse, generation: i64) -> String {
         let said = serde_json::json!([member.id, member.incarnation, act]).to_string();
         let digest: String =
             Sha256::digest(said.as_bytes())[..10].iter().map(|byte| format!("{byte:02x}")).collect();
@@ -50,8 +50,8 @@ impl Keys {
             CellTask::Probe(_) => "probe",
         };
         let key = match memory {
-            Memory::Once => format!("{what}-{digest}"),
-            Memory::Fresh => format!("{what}-{digest}-g{generation}"),
+            ResultReuse::Once => format!("{what}-{digest}"),
+            ResultReuse::Fresh => format!("{what}-{digest}-g{generation}"),
         };
         let mut seen = self.0.lock();
         let count = seen.entry(key.clone()).or_default();
@@ -78,13 +78,13 @@ pub(crate) fn leased_at(step: &AdapterStep, lease: Duration) -> Option<Timestamp
 }
 
 /// Creates the task, and waits for its end.
-pub(crate) async fn have_done(
+pub(crate) async fn run_task(
     lease: &Lease,
     leased_at: Option<Timestamp>,
     keys: &Keys,
     member: &SnapshotMember,
     (act, effect): (CellTask, TaskEffect),
-    memory: Memory,
+    memory: ResultReuse,
 ) -> Result<AdapterTask, Failure> {
     let first = keys.next(member, &act, memory, lease.generation);
     let mut key = first.clone();
@@ -132,12 +132,12 @@ async fn ended(
                 }
                 known = Some(task);
             }
-            Err(error) => match then(&error) {
-                Then::Again(after) => {
+            Err(error) => match classify(&error) {
+                RetryDecision::Again(after) => {
                     tracing::debug!(step = %lease.step, %error, "the state of a task could not be read");
                     backoff.pause(after).await;
                 }
-                Then::Refused(why) => {
+                RetryDecision::Refused(why) => {
                     lease.must_be_ours().await;
                     return Err(refused(&error, why));
                 }

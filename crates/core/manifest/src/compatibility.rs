@@ -19,23 +19,23 @@ pub struct Ask {
     /// Shape of all its allocations.
     pub shape: Shape,
     /// The allocations. One without seats does not count.
-    pub places: Vec<Place>,
+    pub places: Vec<PlannedAllocation>,
     /// Features of the site.
     pub site: Site,
 }
 
 /// One allocation, and the members in it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Place {
+pub struct PlannedAllocation {
     /// Capacity for these members: all of a new allocation, or the free part of an existing one.
     pub capacity: Capacity,
     /// The members in it.
-    pub seats: Vec<Seat>,
+    pub seats: Vec<MemberGroup>,
 }
 
 /// Members of one component in one allocation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Seat {
+pub struct MemberGroup {
     /// Key of the component.
     pub component: String,
     /// Number of members.
@@ -117,7 +117,7 @@ pub enum Change {
 impl Ask {
     /// Builds the catalog's request: the manifest's default number of members, in allocations that are just large enough.
     pub fn of(manifest: &Manifest, shape: Shape, spread: Spread, site: Site) -> Self {
-        let seat = |component: &Component, count| Seat {
+        let seat = |component: &Component, count| MemberGroup {
             component: component.key.clone(),
             count,
             each: component.capacity,
@@ -126,12 +126,14 @@ impl Ask {
         let places = match spread {
             Spread::Together => {
                 let seats = manifest.components.iter().map(|one| seat(one, wanted(one))).collect();
-                vec![Place::for_seats(seats)]
+                vec![PlannedAllocation::for_seats(seats)]
             }
             Spread::Apart => manifest
                 .components
                 .iter()
-                .flat_map(|one| (0..wanted(one)).map(move |_| Place::for_seats(vec![seat(one, 1)])))
+                .flat_map(|one| {
+                    (0..wanted(one)).map(move |_| PlannedAllocation::for_seats(vec![seat(one, 1)]))
+                })
                 .collect(),
         };
         Self { shape, places, site }
@@ -154,9 +156,9 @@ impl Ask {
     }
 }
 
-impl Place {
+impl PlannedAllocation {
     /// Builds an allocation that is just large enough.
-    pub fn for_seats(seats: Vec<Seat>) -> Self {
+    pub fn for_seats(seats: Vec<MemberGroup>) -> Self {
         let mut place = Self { capacity: NOTHING, seats };
         place.capacity = place.need();
         place

@@ -17,7 +17,9 @@ mod secret_references;
 mod variables;
 
 pub use check::{Check, Expect, Witnesses};
-pub use compatibility::{Answer, Ask, Change, Place, Seat, Site, Spread, Suggestion, compatible};
+pub use compatibility::{
+    Answer, Ask, Change, MemberGroup, PlannedAllocation, Site, Spread, Suggestion, compatible,
+};
 pub use component::{
     Capacity, Component, Count, DrainPace, Expose, Port, Quorum, Reach, ReplaceOrder, RootFrom, Runtime,
 };

@@ -8,7 +8,7 @@ use crate::member::MemberState;
 
 /// Counts of a component: desired members, and members by health.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Standing {
+pub struct ComponentCounts {
     /// Desired number of members.
     pub desired: i64,
     /// Minimum for the instance to run.
@@ -25,7 +25,7 @@ pub struct Standing {
     pub broken: i64,
 }
 
-impl Standing {
+impl ComponentCounts {
     /// Adds members to the counts.
     pub fn count(&mut self, state: MemberState, health: Health, members: i64) {
         match (state, health) {
@@ -44,7 +44,7 @@ impl Standing {
     }
 
     /// Returns its health if the unknown members work, or do not.
-    fn judged(&self, unknown_work: bool) -> Health {
+    fn health_assuming(&self, unknown_work: bool) -> Health {
         let (work, fail) = if unknown_work { (self.unknown, 0) } else { (0, self.unknown) };
         let works = self.healthy + self.degraded + work;
         let quorum = if self.desired > 0 { self.quorum } else { 0 };
@@ -72,11 +72,11 @@ fn worse(one: Health, other: Health) -> Health {
 
 /// Returns the health of an instance: healthy if each component has its desired number of working members, degraded if each
 /// has at least its minimum, unhealthy if one has less, unknown if that depends on unknown members.
-pub fn health_of(components: &[Standing]) -> Health {
+pub fn health_of(components: &[ComponentCounts]) -> Health {
     let all = |unknown_work| {
         components
             .iter()
-            .fold(Health::Healthy, |so_far, component| worse(so_far, component.judged(unknown_work)))
+            .fold(Health::Healthy, |so_far, component| worse(so_far, component.health_assuming(unknown_work)))
     };
     let (best, worst) = (all(true), all(false));
     if best == worst { best } else { Health::Unknown }
@@ -88,12 +88,12 @@ mod tests {
 
     use super::*;
 
-    fn three(healthy: i64, unknown: i64, broken: i64) -> Standing {
-        Standing { desired: 3, min: 1, quorum: 2, healthy, degraded: 0, unknown, broken }
+    fn three(healthy: i64, unknown: i64, broken: i64) -> ComponentCounts {
+        ComponentCounts { desired: 3, min: 1, quorum: 2, healthy, degraded: 0, unknown, broken }
     }
 
     #[test]
-    fn the_four_answers() {
+    fn each_health_value_is_reached() {
         assert_eq!(health_of(&[three(3, 0, 0)]), Health::Healthy);
         assert_eq!(health_of(&[three(2, 0, 0)]), Health::Degraded);
         assert_eq!(health_of(&[three(2, 0, 1)]), Health::Degraded);
@@ -108,26 +108,26 @@ mod tests {
 
     #[test]
     fn a_component_of_which_nothing_is_wanted_does_well_with_nothing() {
-        let none = Standing { desired: 0, min: 0, quorum: 1, ..Standing::default() };
+        let none = ComponentCounts { desired: 0, min: 0, quorum: 1, ..ComponentCounts::default() };
         assert_eq!(health_of(&[none]), Health::Healthy);
-        assert_eq!(health_of(&[Standing { min: 1, ..none }]), Health::Unhealthy);
+        assert_eq!(health_of(&[ComponentCounts { min: 1, ..none }]), Health::Unhealthy);
     }
 
     #[test]
     fn members_on_their_way_are_counted_for_nothing() {
-        let mut standing = Standing::default();
+        let mut standing = ComponentCounts::default();
         for state in MemberState::ALL
             .iter()
             .filter(|state| !matches!(state, MemberState::Active | MemberState::Failed))
         {
             standing.count(*state, Health::Unhealthy, 1);
         }
-        assert_eq!(standing, Standing::default());
+        assert_eq!(standing, ComponentCounts::default());
     }
 
-    fn standing() -> impl Strategy<Value = Standing> {
+    fn standing() -> impl Strategy<Value = ComponentCounts> {
         (0..6_i64, 0..4_i64, 0..4_i64, 0..5_i64, 0..3_i64, 0..3_i64, 0..3_i64).prop_map(
-            |(desired, min, quorum, healthy, degraded, unknown, broken)| Standing {
+            |(desired, min, quorum, healthy, degraded, unknown, broken)| ComponentCounts {
                 desired,
                 min,
                 quorum,
@@ -140,9 +140,9 @@ mod tests {
     }
 
     /// Resolves the unknown members of a component.
-    fn settled(standing: &Standing, well: i64) -> Standing {
+    fn settled(standing: &ComponentCounts, well: i64) -> ComponentCounts {
         let broken = standing.broken + standing.unknown - well;
-        Standing { healthy: standing.healthy + well, unknown: 0, broken, ..*standing }
+        ComponentCounts { healthy: standing.healthy + well, unknown: 0, broken, ..*standing }
     }
 
     proptest! {
@@ -160,8 +160,8 @@ mod tests {
         /// More working members never make it worse, and fewer never better.
         #[test]
         fn more_that_works_never_makes_it_worse(one in standing(), more in 0..3_i64) {
-            let known = Standing { unknown: 0, ..one };
-            let better = Standing { healthy: known.healthy + more, ..known };
+            let known = ComponentCounts { unknown: 0, ..one };
+            let better = ComponentCounts { healthy: known.healthy + more, ..known };
             let (before, after) = (health_of(&[known]), health_of(&[better]));
             prop_assert_eq!(worse(before, after), before);
         }

@@ -6,7 +6,7 @@ use muster_ids::{
 };
 use serde_json::Value;
 
-pub use crate::health::{Standing, health_of};
+pub use crate::health::{ComponentCounts, health_of};
 use crate::reason::reasons;
 use crate::state::states;
 use crate::{Labels, Scope};

@@ -93,7 +93,7 @@ pub fn at_work<'m>(
 }
 
 /// Explains why a component cannot lose these members, if so. A member that does not work can always be removed.
-pub fn fault(
+pub fn quorum_violation(
     component: &str,
     need: Need,
     living: &[Member],

@@ -218,7 +218,7 @@ pub(crate) struct Lanes {
     /// The queues with a running job, and the project of that.
     running: BTreeMap<Lane, Option<ProjectId>>,
     /// Finished tasks whose reports the server has not accepted.
-    untold: BTreeMap<TaskId, Lane>,
+    unreported: BTreeMap<TaskId, Lane>,
     /// Received tasks whose reports the server has not accepted. A task delivered again is ignored.
     held: BTreeSet<TaskId>,
 }
@@ -226,7 +226,7 @@ pub(crate) struct Lanes {
 impl Lanes {
     pub(crate) fn new(checked_at_once: usize) -> Self {
         let (waiting, running) = (BTreeMap::new(), BTreeMap::new());
-        Self { checked_at_once, waiting, running, untold: BTreeMap::new(), held: BTreeSet::new() }
+        Self { checked_at_once, waiting, running, unreported: BTreeMap::new(), held: BTreeSet::new() }
     }
 
     /// Queues a job; false for a task that is already held.
@@ -252,7 +252,7 @@ impl Lanes {
             }
             match (job.task(), lane.class()) {
                 (None, _) => free.push(lane.clone()),
-                (Some(_), _) if self.untold.values().any(|other| other == lane) => {}
+                (Some(_), _) if self.unreported.values().any(|other| other == lane) => {}
                 (Some(_), None) => free.push(lane.clone()),
                 (Some((project, task)), Some(class)) => bounded.push((class, project, task, lane.clone())),
             }
@@ -316,13 +316,13 @@ impl Lanes {
     /// Marks the job of this queue as finished. A task's report is next.
     pub(crate) fn end(&mut self, lane: Lane, task: Option<TaskId>) {
         self.running.remove(&lane);
-        self.untold.extend(task.map(|task| (task, lane)));
+        self.unreported.extend(task.map(|task| (task, lane)));
     }
 
     /// Releases a task after its report was accepted, or if it has none.
     pub(crate) fn release(&mut self, task: TaskId) {
         self.held.remove(&task);
-        self.untold.remove(&task);
+        self.unreported.remove(&task);
     }
 
     /// Drops the tasks that have not started. The server delivers them again in a new session unless they were cancelled.

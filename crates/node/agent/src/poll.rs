@@ -19,7 +19,7 @@ use crate::node::{Phase, Running, unless_retired};
 use crate::paths;
 
 /// Delay before a failed reconciliation is retried.
-const FOLLOW_AGAIN: Duration = Duration::from_secs(1);
+const RECONCILE_RETRY: Duration = Duration::from_secs(1);
 /// Period of requesting only tasks after a response that was too long.
 const TASKS_ONLY: Duration = Duration::from_secs(60);
 /// Timeout beyond the requested long-poll duration.
@@ -153,7 +153,7 @@ async fn reconcile(node: &Running, desired: DesiredState, so_far: i64) -> i64 {
         Ok(reached) => reached,
         Err(error) => {
             tracing::error!(revision, %error, "the desired state of the node could not be reached; retrying");
-            tokio::time::sleep(FOLLOW_AGAIN).await;
+            tokio::time::sleep(RECONCILE_RETRY).await;
             so_far
         }
     }

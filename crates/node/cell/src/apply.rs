@@ -23,7 +23,7 @@ impl Cells {
         secrets: &[Secret<'_>],
     ) -> CellResult<()> {
         check::files(order)?;
-        check::told(&order.secrets, secrets)?;
+        check::validate_secrets(&order.secrets, secrets)?;
         // The lock keeps the cell from being destroyed and recreated meanwhile.
         let turn = self.turn(cell);
         let _turn = turn.lock();

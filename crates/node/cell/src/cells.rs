@@ -53,7 +53,7 @@ impl Cells {
             runc_root: settings.run.join("runc"),
             settings,
         };
-        cells.drop_half_told()?;
+        cells.remove_partial_cells()?;
         cells.drop_witnesses()?;
         // Without their memory, which would keep a lower limit from being set.
         cells.layout.make(&cells.all_checks_group(), cells.settings.checks.of_node()?)?;
@@ -63,7 +63,7 @@ impl Cells {
     /// Removes the remains of checks after a crash: their callers are gone, and a retry starts a new check.
     fn drop_witnesses(&self) -> CellResult<()> {
         for cell in record::known(&self.settings.folder)? {
-            if let Err(error) = self.clear_witnesses(cell) {
+            if let Err(error) = self.remove_checks(cell) {
                 tracing::warn!(%cell, %error, "leftovers of a check stay until the cell is destroyed");
             }
         }
@@ -72,7 +72,7 @@ impl Cells {
 
     /// Removes partially created cells with secrets after a crash: they may never be completed, and their secrets must not
     /// stay.
-    fn drop_half_told(&self) -> CellResult<()> {
+    fn remove_partial_cells(&self) -> CellResult<()> {
         for cell in record::known(&self.settings.folder)? {
             if let Ok(Some(record)) = self.place(cell).read_record()
                 && record.phase == Phase::Making

@@ -107,7 +107,7 @@ pub(crate) fn once(order: &CommandOrder) -> CellResult<()> {
 const NEVER_SEEN: [&str; 9] = ["/bin", "/sbin", "/lib", "/lib32", "/lib64", "/usr", "/proc", "/sys", "/dev"];
 
 /// Validates a check beside a cell.
-pub(crate) fn witness(order: &ProbeOrder) -> CellResult<()> {
+pub(crate) fn validate_probe(order: &ProbeOrder) -> CellResult<()> {
     arguments(&order.command)?;
     path(&order.command[0])?;
     environment(&order.environment)?;
@@ -162,7 +162,7 @@ pub(crate) fn mode(text: &str) -> CellResult<u32> {
 }
 
 /// Validates a request to create a cell.
-pub(crate) fn make(make: &Make<'_>) -> CellResult<()> {
+pub(crate) fn validate_create(make: &Make<'_>) -> CellResult<()> {
     name(make.name)?;
     if make.incarnation < 1 {
         return refused("an incarnation must be 1 or more");
@@ -193,11 +193,11 @@ pub(crate) fn make(make: &Make<'_>) -> CellResult<()> {
 
 /// Ensures that exactly the secrets of the specification were supplied.
 pub(crate) fn secrets(make: &Make<'_>) -> CellResult<()> {
-    told(&make.spec.secrets, make.secrets)
+    validate_secrets(&make.spec.secrets, make.secrets)
 }
 
 /// Ensures that exactly the named secrets were supplied, with matching names and owners.
-pub(crate) fn told(wanted: &[SecretFile], secrets: &[Secret<'_>]) -> CellResult<()> {
+pub(crate) fn validate_secrets(wanted: &[SecretFile], secrets: &[Secret<'_>]) -> CellResult<()> {
     let mut names = BTreeSet::new();
     for named in wanted {
         let inner = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.' | b'-');

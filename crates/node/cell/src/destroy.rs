@@ -82,7 +82,7 @@ impl Cells {
 
         let held = record.as_ref().map(hold_namespaces).unwrap_or_default();
         self.delete_container(cell, &place, record.as_ref())?;
-        self.clear_witnesses(cell)?;
+        self.remove_checks(cell)?;
         self.reach("cell_destroy:container-deleted");
         self.end_monitors(&place)?;
         self.reach("cell_destroy:monitors-gone");

@@ -59,7 +59,7 @@ impl Cells {
     /// Creates a cell without starting it. Idempotent for the same incarnation; a partial cell left by a crash is created
     /// again. A failure leaves nothing behind.
     pub fn make(&self, make: &Make<'_>) -> CellResult<Made> {
-        check::make(make)?;
+        check::validate_create(make)?;
         let turn = self.turn(make.cell_id);
         let _turn = turn.lock();
         let place = self.place(make.cell_id);

@@ -81,14 +81,14 @@ impl Stand {
 
 impl Cells {
     /// Runs a check beside a cell and returns its result. The caller has verified the image.
-    pub fn witness(
+    pub fn run_check(
         &self,
         cell: CellId,
         incarnation: i64,
         order: &ProbeOrder,
         patience: &Patience<'_>,
     ) -> CellResult<Ran> {
-        check::witness(order)?;
+        check::validate_probe(order)?;
         let record = self.running_as(cell, incarnation)?;
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let stand = self.stand(record.allocation_id, cell, &format!("w{}-{number}", std::process::id()));
@@ -261,7 +261,7 @@ impl Cells {
     }
 
     /// Removes checks beside a cell that a dead agent left, or that are running while the cell is destroyed.
-    pub(crate) fn clear_witnesses(&self, cell: CellId) -> CellResult<()> {
+    pub(crate) fn remove_checks(&self, cell: CellId) -> CellResult<()> {
         let Ok(entries) = fs::read_dir(self.place(cell).witnesses()) else { return Ok(()) };
         let Some(trace) = self.trace(cell)? else { return Ok(()) };
         for name in entries.flatten().filter_map(|entry| entry.file_name().into_string().ok()) {

@@ -69,7 +69,7 @@ impl From<Problem> for WriteError {
 type Write = Box<dyn for<'t> FnOnce(&'t mut Tx) -> BoxFuture<'t, Result<Answer, WriteError>> + Send>;
 
 /// A prepared command: its target, events and statements.
-pub struct Commit {
+pub struct PreparedCommand {
     pub(crate) scope: Scope,
     pub(crate) target: Target,
     pub(crate) detail: Value,
@@ -81,7 +81,7 @@ pub struct Commit {
     pub(crate) actor: Option<muster_model::audit::Actor>,
 }
 
-impl Commit {
+impl PreparedCommand {
     /// Creates a command on `target` at `scope` with the statements `write`.
     pub fn new<W>(scope: Scope, target: Target, write: W) -> Self
     where

@@ -2,7 +2,7 @@
 //! commands.
 //!
 //! A command's file prepares: look-ups, authorization, planning and hashing, without an open transaction. The resulting
-//! `Commit` holds the statements; the command pipeline runs them in one transaction together with the idempotency key, the
+//! `PreparedCommand` holds the statements; the command pipeline runs them in one transaction together with the idempotency key, the
 //! audit entry and the events, so that no verb can omit them.
 
 mod authn;
@@ -67,7 +67,7 @@ pub mod webhook;
 
 pub use authn::Authenticated;
 pub use bootstrap::{FirstStart, first_start};
-pub use commit::{Answer, Commit};
+pub use commit::{Answer, PreparedCommand};
 pub use cx::{Cx, Expected};
 pub use limits::{
     AnswerSlot, InFlight, Limits, RateDecision, Rates, Share, StreamKind, StreamSlot, UnreadBytes,

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use subtle::ConstantTimeEq as _;
 
 use crate::audit::audit_detail;
-use crate::commit::{Answer, Commit, WriteError};
+use crate::commit::{Answer, PreparedCommand, WriteError};
 use crate::refuse::{Result, refuse};
 use crate::{Cx, Expected};
 
@@ -53,7 +53,7 @@ const ATTEMPTS: u32 = 5;
 /// between preparation and commit (a node's hello, a new health) must not refuse it. Nothing was committed then.
 pub async fn prepare_and_execute<P>(cx: &Cx, command: &Command, prepare: impl Fn() -> P) -> Result<Reply>
 where
-    P: Future<Output = Result<Commit>>,
+    P: Future<Output = Result<PreparedCommand>>,
 {
     let names_version = matches!(cx.if_match, Some(Expected::Version(_)));
     let mut attempt = 1;
@@ -76,7 +76,7 @@ where
 }
 
 /// Executes a prepared command or returns the error; both are audited.
-pub async fn execute(cx: &Cx, command: &Command, prepared: Result<Commit>) -> Result<Reply> {
+pub async fn execute(cx: &Cx, command: &Command, prepared: Result<PreparedCommand>) -> Result<Reply> {
     let refused = match prepared {
         Ok(commit) => match carry_out(cx, command, commit).await {
             Ok(reply) => return Ok(reply),
@@ -97,9 +97,10 @@ async fn refuse_command(cx: &Cx, command: &Command, refused: Problem) -> Result<
     Err(refused)
 }
 
-async fn carry_out(cx: &Cx, command: &Command, commit: Commit) -> Result<Reply> {
+async fn carry_out(cx: &Cx, command: &Command, commit: PreparedCommand) -> Result<Reply> {
     let store = &cx.platform.store;
-    let Commit { scope, target, detail, before, events, write, revokes, wakes_engine, actor } = commit;
+    let PreparedCommand { scope, target, detail, before, events, write, revokes, wakes_engine, actor } =
+        commit;
     let after = After { revokes, wakes_engine };
     let mut tx = store.begin().await.map_err(refuse)?;
     let answer = match write(&mut tx).await {
@@ -180,7 +181,7 @@ async fn settle(
         Err(StoreError::Unheard) if command.key.is_some() && happened(cx, command).await => {}
         Err(error) => return Err(refuse(error)),
     }
-    cx.platform.outbox.notify_one();
+    cx.platform.sealer_wake.notify_one();
     if after.revokes {
         cx.platform.forget_credentials();
     }
@@ -313,7 +314,7 @@ impl Cx {
             tx.commit().await
         };
         match write.await {
-            Ok(()) => self.platform.outbox.notify_one(),
+            Ok(()) => self.platform.sealer_wake.notify_one(),
             Err(error) => tracing::warn!(%error, action = entry.action, "a refusal could not be audited"),
         }
     }

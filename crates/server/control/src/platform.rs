@@ -111,7 +111,7 @@ fn hooks(platform: &Weak<Platform>) -> Hooks {
     Hooks {
         outbox: Arc::new(move || {
             if let Some(platform) = sealer.upgrade() {
-                platform.outbox.notify_one();
+                platform.sealer_wake.notify_one();
             }
         }),
         task_for: Arc::new(move |node| {
@@ -193,7 +193,7 @@ pub struct Platform {
     /// Signing key of the audit heads.
     pub(crate) audit_key: AuditKey,
     /// Wakes this server's sealer after a commit.
-    pub outbox: Notify,
+    pub sealer_wake: Notify,
     /// Announces operations ended by this server's engine.
     pub(crate) ended: broadcast::Sender<OperationId>,
     /// Announces ended adapter tasks, as reported by agents to this server.
@@ -230,7 +230,7 @@ impl Platform {
             fleet: Fleet::default(),
             streams: Streams::default(),
             stopping: tokio::sync::watch::Sender::new(false),
-            outbox: Notify::new(),
+            sealer_wake: Notify::new(),
             ended: broadcast::Sender::new(256),
             tasks_ended: broadcast::Sender::new(256),
             leases: Leases::default(),
@@ -244,7 +244,7 @@ impl Platform {
     pub async fn run_engine(self: Arc<Self>, stop: tokio::sync::watch::Receiver<bool>) {
         let reports = async {
             loop {
-                self.fleet.operations.notified().await;
+                self.fleet.engine_wake.notified().await;
                 self.engine.wake.notify_one();
             }
         };

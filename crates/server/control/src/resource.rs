@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use crate::commit::changed;
 use crate::refuse::refuse;
 use crate::tenant::removed_view;
-use crate::{Answer, Commit, Cx, Result};
+use crate::{Answer, Cx, PreparedCommand, Result};
 
 /// Returns a record inside `parent`, by id or, where names are unique, by name.
 pub(crate) async fn find<R>(cx: &Cx, parent: R::Parent, reference: &str) -> Result<R>
@@ -80,11 +80,11 @@ fn permission<R: Record>(verb: &str) -> Permission {
 }
 
 /// Prepares `create` of a resource.
-pub async fn create<R: Resource>(cx: &Cx, body: R::Create) -> Result<Commit> {
+pub async fn create<R: Resource>(cx: &Cx, body: R::Create) -> Result<PreparedCommand> {
     cx.authorize(permission::<R>("create"), Scope::Platform, R::TITLE)?;
     let record = R::create(cx.platform.env.id(), body, cx.now);
     let (subject, target, data) = (record.path(), record.target(), json!(record));
-    let commit = Commit::new(Scope::Platform, target, move |tx| {
+    let commit = PreparedCommand::new(Scope::Platform, target, move |tx| {
         Box::pin(async move {
             tx.insert_record(&record).await?;
             Ok(Answer::new(&record))
@@ -94,7 +94,7 @@ pub async fn create<R: Resource>(cx: &Cx, body: R::Create) -> Result<Commit> {
 }
 
 /// Prepares `update` of a resource.
-pub async fn update<R: Resource>(cx: &Cx, reference: &str, body: R::Update) -> Result<Commit> {
+pub async fn update<R: Resource>(cx: &Cx, reference: &str, body: R::Update) -> Result<PreparedCommand> {
     cx.authorize(permission::<R>("update"), Scope::Platform, R::TITLE)?;
     let mut record = find::<R>(cx, (), reference).await?;
     cx.expect_version(record.version())?;
@@ -107,7 +107,7 @@ pub async fn update<R: Resource>(cx: &Cx, reference: &str, body: R::Update) -> R
         .collect();
     let data = changed(&record, &fields);
     record.update(body, cx.now);
-    let commit = Commit::new(Scope::Platform, record.target(), {
+    let commit = PreparedCommand::new(Scope::Platform, record.target(), {
         let record = record.clone();
         move |tx| {
             Box::pin(async move {
@@ -120,13 +120,13 @@ pub async fn update<R: Resource>(cx: &Cx, reference: &str, body: R::Update) -> R
 }
 
 /// Prepares `delete` of a resource.
-pub async fn delete<R: Resource>(cx: &Cx, reference: &str) -> Result<Commit> {
+pub async fn delete<R: Resource>(cx: &Cx, reference: &str) -> Result<PreparedCommand> {
     cx.authorize(permission::<R>("delete"), Scope::Platform, R::TITLE)?;
     let record = find::<R>(cx, (), reference).await?;
     cx.expect_version(record.version())?;
     let (subject, data) = (record.path(), json!({"name": record.name()}));
     let before = json!(record);
-    let commit = Commit::new(Scope::Platform, record.target(), move |tx| {
+    let commit = PreparedCommand::new(Scope::Platform, record.target(), move |tx| {
         Box::pin(async move {
             tx.delete_record(&record).await?;
             Ok(Answer::new(&removed_view(&record.id(), BTreeMap::new())))

@@ -416,7 +416,7 @@ impl Tx {
     }
 
     /// Schedules an immediate reconciliation, because something may be wrong with an instance.
-    pub async fn instance_suspect(&mut self, id: InstanceId, now: Timestamp) -> Result<()> {
+    pub async fn instance_schedule_reconcile(&mut self, id: InstanceId, now: Timestamp) -> Result<()> {
         self.execute(&INSTANCE_SUSPECT, args![id, now]).await.map(drop)
     }
 
@@ -424,7 +424,7 @@ impl Tx {
     /// resources of the members may have another owner now, so the instance is reconciled immediately.
     pub async fn instance_unwitnessed(&mut self, id: InstanceId, at: Timestamp) -> Result<()> {
         self.execute(&INSTANCE_UNWITNESSED, args![id, at]).await?;
-        self.instance_suspect(id, at).await
+        self.instance_schedule_reconcile(id, at).await
     }
 
     /// Stores a component of a new instance.
@@ -452,7 +452,7 @@ impl Tx {
 
     /// Changes the desired count of a component and reserves member ordinals; returns the updated component, locked until
     /// this transaction ends.
-    pub async fn component_want(
+    pub async fn component_change_desired(
         &mut self,
         id: InstanceId,
         key: &str,

@@ -146,7 +146,7 @@ impl Store {
     }
 
     /// Returns the names of reachable nodes of a network that have not applied its latest change yet.
-    pub async fn wanted_behind(&self, id: NetworkId) -> Result<Vec<String>> {
+    pub async fn nodes_behind(&self, id: NetworkId) -> Result<Vec<String>> {
         self.fetch_all(&REVISION_BEHIND, args![id]).await?.iter().map(|row| row.get(0)).collect()
     }
 }
@@ -206,7 +206,7 @@ impl Tx {
     /// Wakes operations on cells that may wait for the revision this node has applied. Must not run in the transaction that
     /// records the revision: the engine locks an operation's row before it bumps revisions, and the reverse order could
     /// deadlock.
-    pub async fn wanted_wake(&mut self, node: NodeId, now: Timestamp) -> Result<()> {
+    pub async fn wake_revision_waiters(&mut self, node: NodeId, now: Timestamp) -> Result<()> {
         self.execute(&REVISION_WAKE, args![node, now]).await.map(drop)
     }
 

@@ -1,4 +1,5 @@
-//! Maps a step outcome to the operation's next state: a pure function, and the only place that decides it.
+//! Maps a step outcome to the operation's next state: a pure function. `resolve.rs` and `supersede.rs` apply decisions from
+//! outside.
 
 use jiff::Timestamp;
 use muster_model::operation::{Blocked, Operation, OperationState, ResolveAction, StepState};

@@ -54,7 +54,8 @@ pub(crate) fn settle_members<'a>(
                         Intent::Succeed => -i64::from(beside),
                     };
                     if more != 0 {
-                        tx.component_want(member.instance_id, &member.component_key, more, 0).await?;
+                        tx.component_change_desired(member.instance_id, &member.component_key, more, 0)
+                            .await?;
                     }
                     if meant != Intent::Remove && member.state == MemberState::Requested {
                         fail_unstarted(tx, effects, member, state, message.clone(), now).await?;
@@ -70,7 +71,7 @@ pub(crate) fn settle_members<'a>(
 /// is found here; a later one finds the member failed.
 pub(crate) async fn already_uncounted(tx: &mut Tx, member: &Member) -> Result<bool> {
     // Also takes the lock under which members are counted.
-    tx.component_want(member.instance_id, &member.component_key, 0, 0).await?;
+    tx.component_change_desired(member.instance_id, &member.component_key, 0, 0).await?;
     let operations = tx.operations_locking_now(member.instance_id.uuid()).await?;
     Ok(operations.iter().any(|operation| removes(operation, member)))
 }

@@ -24,7 +24,7 @@ use crate::{Hooks, Releases, Timing, definition};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Tick {
     /// It advanced and may continue immediately.
-    Moved,
+    Advanced,
     /// It waits.
     Waits,
     /// It ended in this state.
@@ -32,9 +32,9 @@ pub enum Tick {
     /// Another engine holds the lease: the write was refused.
     Fenced,
     /// A concurrent writer won; the pass is retried.
-    Lost,
-    /// A test struck the engine dead.
-    Dead,
+    Conflict,
+    /// An injected fault ended the engine.
+    Killed,
 }
 
 /// The engine of one replica.
@@ -156,7 +156,7 @@ impl Engine {
         let mut moved = 0;
         for operation in self.lease(AT_ONCE).await? {
             moved += 1;
-            if self.work(operation).await == Tick::Dead {
+            if self.work(operation).await == Tick::Killed {
                 break;
             }
         }
@@ -178,21 +178,21 @@ impl Engine {
         let mut lost = 0;
         loop {
             match self.tick(operation).await {
-                Ok(Tick::Moved) => lost = 0,
-                Ok(Tick::Lost) if lost < 5 => {
+                Ok(Tick::Advanced) => lost = 0,
+                Ok(Tick::Conflict) if lost < 5 => {
                     lost += 1;
                     // Back off: the concurrent writer finishes soon.
                     tokio::time::sleep(Duration::from_millis(2 << lost)).await;
                     match self.store.operation_lookup(operation.id).await {
                         Ok(Some(fresh)) if fresh.generation == operation.generation => *operation = fresh,
-                        _ => return Tick::Lost,
+                        _ => return Tick::Conflict,
                     }
                 }
                 // Give way to the other writers, but not for the remaining time of the lease.
-                Ok(Tick::Lost) => {
+                Ok(Tick::Conflict) => {
                     let why = "concurrent writers won repeatedly".to_owned();
                     let _ = self.rest(operation, self.env.now(), why).await;
-                    return Tick::Lost;
+                    return Tick::Conflict;
                 }
                 Ok(tick) => return tick,
                 Err(StoreError::Fenced) => {
@@ -210,7 +210,7 @@ impl Engine {
                 Err(error) => {
                     // The lease expires, and the next holder reads the journal.
                     tracing::warn!(%error, operation_id = %operation.id, "a step could not be written");
-                    return Tick::Lost;
+                    return Tick::Conflict;
                 }
             }
         }
@@ -242,7 +242,9 @@ impl Engine {
             }
             Turn::Changed => {
                 let effects = changed(operation, &next);
-                self.write(operation, next, now, Some(self.timing.lease), effects).await.map(|()| Tick::Moved)
+                self.write(operation, next, now, Some(self.timing.lease), effects)
+                    .await
+                    .map(|()| Tick::Advanced)
             }
             Turn::End(state) => self.end(operation, next, kind, state, now).await,
             Turn::Run(at) => self.step(operation, next, kind, at, false, now).await,
@@ -318,7 +320,7 @@ impl Engine {
             now,
         };
         let act = match self.points.pass(kind.kind, step.name, undoing, Point::Before) {
-            Some(Strike::Die) => return Ok(Tick::Dead),
+            Some(Strike::Die) => return Ok(Tick::Killed),
             Some(_) => StepAction::Return(struck()),
             None => match (undoing, step.undo) {
                 (false, _) => (step.run)(&cx).await?,
@@ -352,7 +354,7 @@ impl Engine {
         match self.points.pass(kind.kind, step.name, undoing, Point::BeforeCommit) {
             Some(Strike::Die) => {
                 tx.rollback().await;
-                return Ok(Tick::Dead);
+                return Ok(Tick::Killed);
             }
             Some(_) => return lost(tx, operation.id, "injected fault").await,
             None => {}
@@ -363,16 +365,16 @@ impl Engine {
         match tx.commit().await {
             Ok(()) => {}
             // The outcome of the commit is unknown; the journal is read before anything else happens.
-            Err(StoreError::Unheard) => return Ok(Tick::Lost),
+            Err(StoreError::Unheard) => return Ok(Tick::Conflict),
             Err(error) => return Err(error),
         }
         self.after(&effects);
         if self.points.pass(kind.kind, step.name, undoing, Point::AfterCommit).is_some() {
-            return Ok(Tick::Dead);
+            return Ok(Tick::Killed);
         }
         next.version += 1;
         *operation = next;
-        Ok(if waits { Tick::Waits } else { Tick::Moved })
+        Ok(if waits { Tick::Waits } else { Tick::Advanced })
     }
 
     async fn write(
@@ -444,7 +446,7 @@ impl Engine {
         append(&self.env, &mut tx, &next, &effects, Some(entry), now).await?;
         match tx.commit().await {
             Ok(()) => {}
-            Err(StoreError::Unheard) => return Ok(Tick::Lost),
+            Err(StoreError::Unheard) => return Ok(Tick::Conflict),
             Err(error) => return Err(error),
         }
         self.after(&effects);
@@ -474,5 +476,5 @@ fn struck() -> StepOutcome {
 async fn lost(tx: Tx, id: OperationId, why: &str) -> Result<Tick, StoreError> {
     tx.rollback().await;
     tracing::debug!(operation_id = %id, why, "a concurrent writer won; planning the step again");
-    Ok(Tick::Lost)
+    Ok(Tick::Conflict)
 }

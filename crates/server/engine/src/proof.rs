@@ -47,7 +47,7 @@ pub(crate) struct Evidence {
 
 /// Claim under verification. The death of a cell proves that a member can leave, never that it works.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Claim {
+pub(crate) enum Expectation {
     /// A member works.
     Works,
     /// No work runs on a member, or nothing depends on it.
@@ -135,13 +135,13 @@ struct Answer {
 /// Verifies a member: inspects its cell, then evaluates the checks of its manifest. All of them must pass.
 pub(crate) async fn verify(
     cx: &StepCx<'_>,
-    claim: Claim,
+    expected: Expectation,
     manifest: &Manifest,
     instance: &Instance,
     member: &Member,
     checks: &[Check],
 ) -> Result<Proof> {
-    let own = look(cx, claim, member).await?;
+    let own = look(cx, expected, member).await?;
     // No work runs in a dead cell, whatever the other checks report.
     if let ObservationState::Lost(mut evidence) = own.found {
         evidence.checked.extend(
@@ -152,11 +152,11 @@ pub(crate) async fn verify(
         );
         return Ok(Proof::Seen(evidence));
     }
-    let mut resources = vec![own];
+    let mut observations = vec![own];
     for (index, check) in checks.iter().enumerate() {
-        resources.push(run_check(cx, claim, manifest, instance, member, index, check).await?);
+        observations.push(run_check(cx, expected, manifest, instance, member, index, check).await?);
     }
-    evaluate_in_order(cx, &mine(cx).await?, resources)
+    evaluate_in_order(cx, &mine(cx).await?, observations)
 }
 
 /// Runs checks of a leaving member without an inspection. Each keeps its number from the manifest, so that a result cannot
@@ -168,23 +168,24 @@ pub(crate) async fn run_numbered(
     member: &Member,
     checks: &[(usize, Check)],
 ) -> Result<Proof> {
-    let mut resources = Vec::new();
+    let mut observations = Vec::new();
     for (index, check) in checks {
-        resources.push(run_check(cx, Claim::Leaves, manifest, instance, member, *index, check).await?);
+        observations
+            .push(run_check(cx, Expectation::Leaves, manifest, instance, member, *index, check).await?);
     }
-    evaluate_in_order(cx, &mine(cx).await?, resources)
+    evaluate_in_order(cx, &mine(cx).await?, observations)
 }
 
 /// Evaluates the observations in order. Checks are dispatched in parallel: a result counts only if it was requested no
 /// earlier than the previous check's result, and is requested again otherwise. So no evidence is older than the evidence
 /// before it, and no check's timeout starts before its predecessors have passed.
-fn evaluate_in_order(cx: &StepCx<'_>, tasks: &[Task], resources: Vec<Observation>) -> Result<Proof> {
+fn evaluate_in_order(cx: &StepCx<'_>, tasks: &[Task], observations: Vec<Observation>) -> Result<Proof> {
     let mut evidence = Evidence::default();
     let mut acts = Vec::new();
     let started = cx.operation.step(cx.step).and_then(|step| step.started_at);
     // When the previous check was requested, and when it was answered.
     let (mut asked, mut since) = (Timestamp::MIN, started.unwrap_or(cx.now));
-    for Observation { asked_as, found } in resources {
+    for Observation { asked_as, found } in observations {
         let first_asked = |since: Timestamp| {
             let such = tasks.iter().filter(|task| task.key.starts_with(&asked_as));
             such.map(|task| task.queued_at).filter(|at| *at >= since).min()
@@ -234,14 +235,14 @@ fn evaluate_in_order(cx: &StepCx<'_>, tasks: &[Task], resources: Vec<Observation
 }
 
 /// Inspects a member's cell: it exists, is of this incarnation, and its processes are ready.
-async fn look(cx: &StepCx<'_>, claim: Claim, member: &Member) -> Result<Observation> {
+async fn look(cx: &StepCx<'_>, expected: Expectation, member: &Member) -> Result<Observation> {
     let thing = |found: ObservationState| Observation { asked_as: format!("{}/{LOOK}/", cx.step), found };
     let Some(cell) = cell_of(cx, member).await? else {
         return Ok(thing(ObservationState::Impossible("it has no cell".to_owned())));
     };
     let allocation = cx.store.allocation_lookup(cell.allocation_id).await?;
     let allocation = allocation.ok_or(StoreError::Gone("allocation".to_owned()))?;
-    if let Some(death) = gone(&cell).filter(|_| claim == Claim::Leaves) {
+    if let Some(death) = gone(&cell).filter(|_| expected == Expectation::Leaves) {
         return Ok(thing(ObservationState::Lost(lost(death))));
     }
     if cell.state != CellState::Running || allocation.state != AllocationState::Active {
@@ -268,7 +269,7 @@ async fn look(cx: &StepCx<'_>, claim: Claim, member: &Member) -> Result<Observat
                 Evidence { checked: vec![checked], node, task: by, lost: false },
             )
         }
-        _ if claim == Claim::Leaves && !found.present => match death_of(&cell, &found, &task) {
+        _ if expected == Expectation::Leaves && !found.present => match death_of(&cell, &found, &task) {
             Some(death) => ObservationState::Lost(lost(death)),
             // The kernel may still be ending the last of its processes.
             None => {
@@ -297,7 +298,7 @@ pub(crate) fn not_checked(index: usize, check: &Check, why: &str, proof: &[Value
 
 async fn run_check(
     cx: &StepCx<'_>,
-    claim: Claim,
+    expected: Expectation,
     manifest: &Manifest,
     instance: &Instance,
     member: &Member,
@@ -315,7 +316,7 @@ async fn run_check(
     };
     for (at, cell) in places_of(cx, instance, member, check).await? {
         let (answered, failed) = run_beside(cx, &order_of, index, check, within, &at, &cell).await?;
-        if claim == Claim::Works || !failed {
+        if expected == Expectation::Works || !failed {
             return Ok(thing(answered));
         }
         // The failure may be due to a dead cell. Then another cell may answer.
@@ -330,7 +331,7 @@ async fn run_check(
             Life::Dead(_) => {}
         }
     }
-    if claim == Claim::Leaves && check.place != "self" {
+    if expected == Expectation::Leaves && check.place != "self" {
         match component_life(cx, instance, &check.place).await? {
             Life::Pending(act) => return Ok(thing(ObservationState::Pending(act))),
             Life::Dead(death) => {
@@ -344,7 +345,7 @@ async fn run_check(
     }
     let why =
         format!("check {index} runs in {}, which has no active member: it cannot be verified", check.place);
-    let forced = claim == Claim::Leaves && cx.operation.input["force"] == json!(true);
+    let forced = expected == Expectation::Leaves && cx.operation.input["force"] == json!(true);
     let waived = forced.then(|| not_checked(index, check, &why, &[]));
     Ok(thing(ObservationState::NoRunner(why, within, waived)))
 }

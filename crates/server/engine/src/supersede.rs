@@ -66,7 +66,7 @@ async fn leave_successor(
     let beside = !removal && old.is_some_and(|old| old.never_worked());
     let more = wants_more(&new.kind, works, removal) - i64::from(beside);
     if more != 0 {
-        tx.component_want(successor.instance_id, &successor.component_key, more, 0).await?;
+        tx.component_change_desired(successor.instance_id, &successor.component_key, more, 0).await?;
     }
     let open = tx.operation_open_on_now(id.uuid()).await?;
     let mut coming = open.len();

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::body::Body;
 use futures::future::BoxFuture;
 use http::Response;
-use muster_control::{Answer, Commit, Cx, Result, stream as streams};
+use muster_control::{Answer, Cx, PreparedCommand, Result, stream as streams};
 use muster_control::{
     adapter, adapter_step, adapter_task, allocation, app, app_version, artifact, audit, capacity, cell,
     entitlement, event, instance, key, me, member, network, node, operation, operator_token, project, quota,
@@ -28,15 +28,15 @@ type HandlerFn<T> = fn(Cx, Arc<Input>) -> BoxFuture<'static, Result<T>>;
 /// Handler of an endpoint.
 #[derive(Clone, Copy)]
 pub(crate) enum Handler {
-    /// A command prepares a commit; the command pipeline does the rest.
-    Command(HandlerFn<Commit>),
+    /// A use-case prepares a command; the command pipeline carries it out.
+    Command(HandlerFn<PreparedCommand>),
     /// A read returns a response.
     Read(HandlerFn<Answer>),
     /// A machine request carries its own fencing token, so no record of the request is kept.
     Machine(HandlerFn<Answer>),
     /// A stream writes its own body.
     Stream(HandlerFn<Response<Body>>),
-    /// A use-case authorizes the socket; the command pipeline then upgrades the connection.
+    /// A use-case authorizes the socket; the request pipeline then upgrades the connection.
     Socket(HandlerFn<Serve>),
 }
 

@@ -79,7 +79,7 @@ async fn warn_of_expiry(
     let drafts = json!([draft]).to_string();
     tx.outbox_append(platform.env.uuid(), &allocation.scope().chain(), "", &drafts).await?;
     tx.commit().await?;
-    platform.outbox.notify_one();
+    platform.sealer_wake.notify_one();
     Ok(())
 }
 
@@ -177,7 +177,7 @@ async fn open_on_allocation(
     tx.operation_open(&operation).await?;
     tell_opened(platform, &mut tx, &operation, allocation::path(allocation), told, &ended).await?;
     tx.commit().await?;
-    platform.outbox.notify_one();
+    platform.sealer_wake.notify_one();
     tracing::info!(operation_id = %operation.id, kind = definition.kind, allocation_id = %id, why, "opened");
     platform.engine.wake.notify_one();
     Ok(())
@@ -236,7 +236,7 @@ async fn open_decommission(
     }
     tell_opened(platform, &mut tx, &operation, instance::path(instance), told, &ended).await?;
     tx.commit().await?;
-    platform.outbox.notify_one();
+    platform.sealer_wake.notify_one();
     tracing::info!(operation_id = %operation.id, kind = operation.kind, instance_id = %id, why, "opened");
     platform.engine.wake.notify_one();
     Ok(())

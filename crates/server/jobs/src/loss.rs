@@ -207,7 +207,7 @@ impl Watch {
         }
         tx.commit().await?;
         if lost > 0 || tells.is_some() {
-            platform.outbox.notify_one();
+            platform.sealer_wake.notify_one();
         }
         platform.metrics.nodes_lost.inc_by(lost);
         if let Some(silent) = tells {

@@ -168,7 +168,7 @@ impl Sealer {
             }
             tokio::select! {
                 () = tokio::time::sleep(pause) => {}
-                () = self.platform.outbox.notified(), if pause >= BUSY => {}
+                () = self.platform.sealer_wake.notified(), if pause >= BUSY => {}
                 _ = stop.changed() => {}
             }
         }

@@ -70,12 +70,12 @@ fn several_components_without_reach_belong_together_and_one_alone_does_not() {
 #[test]
 fn every_reason_is_told_and_the_change_mends_them_all() {
     let app = manifest(&["baremetal"], 8, true, json!([component("a", "flat", (3, 3, 9), 1)]));
-    let seat = |count| Seat { component: "a".to_owned(), count, each: app.components[0].capacity };
-    let unknown = Seat { component: "b".to_owned(), count: 1, each: NOTHING };
-    let small = Place { capacity: NOTHING, seats: vec![seat(1)] };
+    let seat = |count| MemberGroup { component: "a".to_owned(), count, each: app.components[0].capacity };
+    let unknown = MemberGroup { component: "b".to_owned(), count: 1, each: NOTHING };
+    let small = PlannedAllocation { capacity: NOTHING, seats: vec![seat(1)] };
     let ask = Ask {
         shape: Shape::GpuSlice,
-        places: vec![small, Place::for_seats(vec![seat(1), unknown])],
+        places: vec![small, PlannedAllocation::for_seats(vec![seat(1), unknown])],
         site: PLAIN,
     };
     let refused = compatible(&app, &ask);
@@ -90,8 +90,8 @@ fn every_reason_is_told_and_the_change_mends_them_all() {
 fn members_that_are_missing_are_counted_as_the_manifest_has_them() {
     let app = manifest(&BOTH, 3, false, json!([component("a", "none", (0, 0, 9), 1)]));
     // An empty seat does not define a member's capacity.
-    let nobody = Seat { component: "a".to_owned(), count: 0, each: NOTHING };
-    let place = Place {
+    let nobody = MemberGroup { component: "a".to_owned(), count: 0, each: NOTHING };
+    let place = PlannedAllocation {
         capacity: Capacity { gpus: 8, cpus: 64, memory_mb: 65_536, disk_mb: 0 },
         seats: vec![nobody],
     };
@@ -100,7 +100,7 @@ fn members_that_are_missing_are_counted_as_the_manifest_has_them() {
     assert_eq!(change.changes, [Change::Members { component: "a".to_owned(), count: 3 }]);
     assert_eq!(change.says, "use 3 of a");
     // Of two with different capacities, the smaller is raised.
-    let each = |gpus| Seat {
+    let each = |gpus| MemberGroup {
         component: "a".to_owned(),
         count: 1,
         each: Capacity { gpus, ..app.components[0].capacity },
@@ -172,19 +172,18 @@ prop_compose! {
     }
 }
 
-fn any_seat() -> impl Strategy<Value = Seat> {
+fn any_seat() -> impl Strategy<Value = MemberGroup> {
     let key = proptest::sample::select(vec!["a", "b", "c", "stranger"]);
-    (key, 0i64..4, 0i64..3).prop_map(|(key, count, gpus)| Seat {
+    (key, 0i64..4, 0i64..3).prop_map(|(key, count, gpus)| MemberGroup {
         component: key.to_owned(),
         count,
         each: Capacity { gpus, cpus: 2, memory_mb: 1024, disk_mb: 0 },
     })
 }
 
-fn any_place() -> impl Strategy<Value = Place> {
-    (0i64..6, 0i64..16, proptest::collection::vec(any_seat(), 0..4)).prop_map(|(gpus, cpus, seats)| Place {
-        capacity: Capacity { gpus, cpus, memory_mb: cpus * 512, disk_mb: 0 },
-        seats,
+fn any_place() -> impl Strategy<Value = PlannedAllocation> {
+    (0i64..6, 0i64..16, proptest::collection::vec(any_seat(), 0..4)).prop_map(|(gpus, cpus, seats)| {
+        PlannedAllocation { capacity: Capacity { gpus, cpus, memory_mb: cpus * 512, disk_mb: 0 }, seats }
     })
 }
 
@@ -233,8 +232,8 @@ proptest! {
             prop_assert_eq!(change.changes, [Change::Shape(other)]);
             return Ok(());
         }
-        let seats: Vec<Seat> = ask.places.iter().flat_map(|place| place.seats.clone()).collect();
-        let together = Ask { places: vec![Place::for_seats(seats)], ..ask.clone() };
+        let seats: Vec<MemberGroup> = ask.places.iter().flat_map(|place| place.seats.clone()).collect();
+        let together = Ask { places: vec![PlannedAllocation::for_seats(seats)], ..ask.clone() };
         let apart = ask.places.iter().filter(|place| place.seats.iter().any(|seat| seat.count > 0)).count() > 1;
         if apart && compatible(&manifest, &together).fits {
             prop_assert_eq!(change.changes, [Change::OneAllocation(together.places[0].capacity)]);

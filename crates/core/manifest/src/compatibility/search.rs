@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Ask, Change, Place, Seat, Suggestion, each_of, floor, in_words, reasons};
+use super::{Ask, Change, MemberGroup, PlannedAllocation, Suggestion, each_of, floor, in_words, reasons};
 use crate::{Capacity, Component, Manifest, Shape};
 
 /// A kind of change.
@@ -82,18 +82,21 @@ fn one_allocation(ask: &mut Ask) -> Vec<Change> {
     if !ask.is_spread() {
         return Vec::new();
     }
-    let mut seats: Vec<Seat> = Vec::new();
+    let mut seats: Vec<MemberGroup> = Vec::new();
     for seat in ask.places.iter().flat_map(|place| &place.seats).filter(|seat| seat.count > 0) {
         match seats.iter_mut().find(|other| other.component == seat.component && other.each == seat.each) {
             Some(same) => same.count = same.count.saturating_add(seat.count),
             None => seats.push(seat.clone()),
         }
     }
-    let exact = Place::for_seats(seats);
+    let exact = PlannedAllocation::for_seats(seats);
     let need = exact.capacity;
-    let there = ask.places.iter().find(|place| Place { capacity: place.capacity, ..exact.clone() }.holds());
+    let there = ask
+        .places
+        .iter()
+        .find(|place| PlannedAllocation { capacity: place.capacity, ..exact.clone() }.holds());
     let capacity = there.map_or(need, |place| place.capacity);
-    ask.places = vec![Place { capacity, ..exact }];
+    ask.places = vec![PlannedAllocation { capacity, ..exact }];
     vec![Change::OneAllocation(need)]
 }
 
@@ -173,21 +176,23 @@ fn seat_more(ask: &mut Ask, component: &Component, count: i64) {
         seat_in(only, component, each, left);
         return;
     }
-    let own = || Place::for_seats(vec![Seat { component: component.key.clone(), count: 1, each }]);
+    let own = || {
+        PlannedAllocation::for_seats(vec![MemberGroup { component: component.key.clone(), count: 1, each }])
+    };
     ask.places.extend((0..left).map(|_| own()));
 }
 
-fn seat_in(place: &mut Place, component: &Component, each: Capacity, count: i64) {
-    let same = |seat: &&mut Seat| seat.component == component.key && seat.each == each;
+fn seat_in(place: &mut PlannedAllocation, component: &Component, each: Capacity, count: i64) {
+    let same = |seat: &&mut MemberGroup| seat.component == component.key && seat.each == each;
     match place.seats.iter_mut().find(same) {
         Some(seat) => seat.count += count,
-        None if count > 0 => place.seats.push(Seat { component: component.key.clone(), count, each }),
+        None if count > 0 => place.seats.push(MemberGroup { component: component.key.clone(), count, each }),
         None => {}
     }
 }
 
 /// Returns how many more members of this capacity fit into an allocation.
-fn fitting(place: &Place, each: Capacity) -> i64 {
+fn fitting(place: &PlannedAllocation, each: Capacity) -> i64 {
     let need = place.need();
     let fit = |has: i64, need: i64, each: i64| match (has - need, each) {
         (left, _) if left < 0 => 0,
@@ -233,15 +238,16 @@ fn fewer_members(manifest: &Manifest, ask: &mut Ask) {
 }
 
 /// Returns the component from which an overfull allocation can best lose a member: the one with the most to spare.
-fn dispensable(place: &Place, spare: &BTreeMap<&str, i64>) -> Option<usize> {
+fn dispensable(place: &PlannedAllocation, spare: &BTreeMap<&str, i64>) -> Option<usize> {
     let need = place.need();
-    let helps = |seat: &Seat| {
+    let helps = |seat: &MemberGroup| {
         (need.gpus > place.capacity.gpus && seat.each.gpus > 0)
             || (need.cpus > place.capacity.cpus && seat.each.cpus > 0)
             || (need.memory_mb > place.capacity.memory_mb && seat.each.memory_mb > 0)
             || (need.disk_mb > place.capacity.disk_mb && seat.each.disk_mb > 0)
     };
-    let may_go = |seat: &Seat| spare.get(seat.component.as_str()).copied().unwrap_or(0).min(seat.count);
+    let may_go =
+        |seat: &MemberGroup| spare.get(seat.component.as_str()).copied().unwrap_or(0).min(seat.count);
     let seats = place.seats.iter().enumerate().filter(|(_, seat)| may_go(seat) > 0 && helps(seat));
     seats.max_by_key(|(index, seat)| (may_go(seat), *index)).map(|(index, _)| index)
 }

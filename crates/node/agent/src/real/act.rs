@@ -121,7 +121,7 @@ impl Driver {
         if let Some(digest) = self.cells.image(cell.cell_id)? {
             self.still_sealed(&digest)?;
         }
-        Ok(self.cells.witness(cell.cell_id, cell.incarnation, probe, patience)?)
+        Ok(self.cells.run_check(cell.cell_id, cell.incarnation, probe, patience)?)
     }
 
     /// Ensures that the image is as it was unpacked, by the same check as when a cell is created: a check from a modified

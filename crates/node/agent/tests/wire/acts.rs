@@ -201,8 +201,8 @@ async fn a_secret_of_files_is_asked_for_and_nothing_is_written_without_it() {
     let running = machine.start();
     reported(&server, vec![prepare(&machine, a), create(&machine, a, cell)]).await;
     let files = r#"{"files": {"write": [{"path": "/a", "text": "x"}], "secrets": [{"secret": "db", "file": "password"}]}}"#;
-    let untold = reported(&server, vec![of(files)]).await;
-    assert_eq!(untold[0].findings.refusal, Some(Refusal::Secret), "{untold:?}");
+    let unreported = reported(&server, vec![of(files)]).await;
+    assert_eq!(unreported[0].findings.refusal, Some(Refusal::Secret), "{unreported:?}");
     let test = r#"{"command": {"command": ["/bin/test", "-e", "/a"]}}"#;
     assert_eq!(reported(&server, vec![of(test)]).await[0].findings.ran.as_ref().unwrap().exit, 1);
     server.script(|state| drop(state.secrets.insert("password".to_owned(), "CANARY-acts".into())));

@@ -51,7 +51,7 @@ fn stale(report: &Report) -> bool {
 }
 
 #[tokio::test]
-async fn a_life_of_a_cell_in_its_place() {
+async fn a_cell_is_created_inspected_and_destroyed() {
     let server = Server::start().await;
     let machine = Machine::joined(&server).await;
     let (a, cell): (AllocationId, CellId) = (machine.env.id(), machine.env.id());

@@ -131,7 +131,7 @@ async fn an_image_is_pulled_unpacked_and_guarded_and_secrets_are_in_the_cell_alo
     let anew = reported(&server, vec![of(TaskKind::CellDestroy, 2), of(TaskKind::CellCreate, 3)]).await;
     let aside = std::fs::read_dir(machine.path().join("driver/images/aside")).map(Iterator::count);
     server.script(|state| state.secrets.clear());
-    let untold = reported(&server, vec![of(TaskKind::CellDestroy, 3), of(TaskKind::CellCreate, 4)]).await;
+    let unreported = reported(&server, vec![of(TaskKind::CellDestroy, 3), of(TaskKind::CellCreate, 4)]).await;
     let looked = reported(&server, vec![of(TaskKind::CellInspect, 4)]).await;
 
     let mut wipe = prepare(&machine, a);
@@ -161,7 +161,7 @@ async fn an_image_is_pulled_unpacked_and_guarded_and_secrets_are_in_the_cell_alo
     let state = server.state.lock();
     assert_eq!(state.registry.count(&layer_digest), 2, "it was pulled anew");
     drop(state);
-    let (refused, why) = refusal(&untold[1]);
+    let (refused, why) = refusal(&unreported[1]);
     assert_eq!(refused, Some(Refusal::Secret), "{why}");
     let left = cell_of(&looked[0]);
     assert!(!left.present && left.left.is_empty(), "{left:?}");

@@ -18,7 +18,7 @@ fn order(command: &[&str], sees: &[&str]) -> ProbeOrder {
 }
 
 fn witness(site: &Site, cell: CellId, command: &[&str], sees: &[&str]) -> CellResult<Ran> {
-    site.cells.witness(cell, 1, &order(command, sees), &patience(60))
+    site.cells.run_check(cell, 1, &order(command, sees), &patience(60))
 }
 
 /// Returns the output of a check, which must succeed.
@@ -82,7 +82,7 @@ fn a_forged_program_a_preload_and_a_forged_shell_deceive_a_command_and_no_check(
     // A search path into the cell finds files that are readable and not executable.
     let mut order = order(&["/bin/sh", "-c", "cat /data/word"], &["/data"]);
     order.environment.insert("PATH".into(), "/data/bin:/bin".into());
-    let ran = site.cells.witness(cell, 1, &order, &patience(60)).unwrap();
+    let ran = site.cells.run_check(cell, 1, &order, &patience(60)).unwrap();
     assert_eq!(ran.stdout, "true\n", "{ran:?}");
     assert_cleared(&site, cell);
 }
@@ -152,7 +152,7 @@ fn links_lead_it_nowhere_and_places_of_programs_cannot_be_shown_to_it() {
     }
     assert!(witness(&site, cell, &["sh"], &[]).is_err(), "a program is named by its path");
     assert!(
-        site.cells.witness(cell, 2, &order(&["/bin/true"], &[]), &patience(60)).is_err(),
+        site.cells.run_check(cell, 2, &order(&["/bin/true"], &[]), &patience(60)).is_err(),
         "that incarnation is not there"
     );
     assert_cleared(&site, cell);
@@ -174,14 +174,14 @@ fn its_output_and_memory_are_out_of_reach_for_the_root_of_the_cell() {
     for uid in [0, 1000] {
         let mut order = order(&["/bin/sh", "-c", slow], &[]);
         (order.uid, order.gid) = (uid, uid);
-        assert_eq!(site.cells.witness(cell, 1, &order, &patience(60)).unwrap().stdout, "true\n");
+        assert_eq!(site.cells.run_check(cell, 1, &order, &patience(60)).unwrap().stdout, "true\n");
     }
     site.cells.command_kill(cell, "attack").unwrap();
     // Nor can it read anything of the check, as any user that it can become.
     let mut order = order(&["/bin/sleep", "50"], &[]);
     (order.uid, order.gid, order.timeout_seconds) = (1000, 1000, 60);
     std::thread::scope(|scope| {
-        let running = scope.spawn(|| site.cells.witness(cell, 1, &order, &patience(60)).unwrap());
+        let running = scope.spawn(|| site.cells.run_check(cell, 1, &order, &patience(60)).unwrap());
         let find =
             "for p in /proc/[0-9]*; do grep -q '^.bin.sleep' $p/cmdline 2>/dev/null && echo $p; done; true";
         let mut found = String::new();
@@ -239,7 +239,7 @@ fn it_is_among_the_cell_s_processes_and_in_its_network_with_no_rights_and_a_clea
     }
     let mut order = order(&["/bin/sh", "-c", "id -u; id -g; cat /etc/only-root"], &[]);
     (order.uid, order.gid) = (1000, 1001);
-    let ran = site.cells.witness(cell, 1, &order, &patience(60)).unwrap();
+    let ran = site.cells.run_check(cell, 1, &order, &patience(60)).unwrap();
     assert_eq!((ran.exit, ran.stdout.as_str()), (1, "1000\n1001\n"), "{ran:?}");
     let missing = witness(&site, cell, &["/bin/nothing"], &[]).unwrap_err().to_string();
     assert!(missing.contains("/bin/nothing"), "{missing}");
@@ -254,7 +254,7 @@ fn its_time_its_output_and_its_processes_are_bounded() {
         let mut order = order(&["/bin/sh", "-c", script], &[]);
         order.timeout_seconds = 2;
         let began = Instant::now();
-        let ran = site.cells.witness(cell, 1, &order, &patience(60)).unwrap();
+        let ran = site.cells.run_check(cell, 1, &order, &patience(60)).unwrap();
         assert!(began.elapsed() < Duration::from_secs(15), "{script}: {:?}", began.elapsed());
         ran
     };

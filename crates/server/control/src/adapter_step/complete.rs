@@ -39,7 +39,7 @@ pub async fn complete(cx: &Cx, project: &str, reference: &str, body: AdapterStep
     match write(cx, &mut tx, &step, &body).await {
         Ok(ended) => {
             tx.commit().await.map_err(refuse_adapter)?;
-            cx.platform.outbox.notify_one();
+            cx.platform.sealer_wake.notify_one();
             cx.platform.engine.wake.notify_one();
             Ok(Answer::new(&view(&ended)))
         }

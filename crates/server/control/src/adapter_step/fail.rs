@@ -34,7 +34,7 @@ pub async fn fail(cx: &Cx, project: &str, reference: &str, body: AdapterStepFail
     match write(cx, &mut tx, &step, &body).await {
         Ok(ended) => {
             tx.commit().await.map_err(refuse_adapter)?;
-            cx.platform.outbox.notify_one();
+            cx.platform.sealer_wake.notify_one();
             cx.platform.engine.wake.notify_one();
             Ok(Answer::new(&view(&ended)))
         }
@@ -78,7 +78,7 @@ async fn write(
         // The tasks of this step have no waiter any more. Reconcile again soon: an instance that cannot be reconciled may be
         // unhealthy.
         tx.task_expire_of(OperationId::from_uuid(step.id.uuid()), cx.now).await?;
-        tx.instance_suspect(step.instance_id, cx.now + AFTER_A_FAILURE).await?;
+        tx.instance_schedule_reconcile(step.instance_id, cx.now + AFTER_A_FAILURE).await?;
     }
     let told = json!({"verb": step.verb, "holder": ended.holder, "generation": body.generation, "reason": body.reason,
                       "message": body.message, "retry_after_seconds": body.retry_after_seconds,

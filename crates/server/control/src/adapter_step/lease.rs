@@ -133,7 +133,7 @@ async fn take(cx: &Cx, request: &LeaseRequest, now: Timestamp) -> Result<Vec<Ada
     match write(cx, &mut tx, request, now).await {
         Ok(taken) => {
             tx.commit().await.map_err(refuse)?;
-            cx.platform.outbox.notify_one();
+            cx.platform.sealer_wake.notify_one();
             Ok(taken)
         }
         Err(error) => {

@@ -30,7 +30,7 @@ pub(super) async fn reconciled(cx: &Cx, step: &AdapterStep, body: AdapterStepCom
     match write(cx, &mut tx, step, manifest, &body).await {
         Ok(Reconciled { ended, opened, refused_reports }) => {
             tx.commit().await.map_err(refuse)?;
-            cx.platform.outbox.notify_one();
+            cx.platform.sealer_wake.notify_one();
             if opened {
                 cx.platform.engine.wake.notify_one();
             }

@@ -39,13 +39,13 @@ pub(crate) struct Leases {
 }
 
 /// A waiting adapter's registration; released on drop, also when the adapter disconnects.
-pub(super) struct Seat<'l> {
+pub(super) struct MemberGroup<'l> {
     leases: &'l Leases,
     account: ServiceAccountId,
     pub(super) notify: Arc<Notify>,
 }
 
-impl Drop for Seat<'_> {
+impl Drop for MemberGroup<'_> {
     fn drop(&mut self) {
         let mut waiting = self.leases.lock();
         if let Some(here) = waiting.get_mut(&self.account) {
@@ -62,7 +62,7 @@ impl Leases {
         self.waiting.lock()
     }
 
-    pub(super) fn enter(&self, account: ServiceAccountId) -> Seat<'_> {
+    pub(super) fn enter(&self, account: ServiceAccountId) -> MemberGroup<'_> {
         let mut waiting = self.lock();
         let here =
             waiting.entry(account).or_insert_with(|| Waiting { notify: Arc::new(Notify::new()), count: 0 });
@@ -70,7 +70,7 @@ impl Leases {
         let notify = here.notify.clone();
         drop(waiting);
         self.entered.notify_one();
-        Seat { leases: self, account, notify }
+        MemberGroup { leases: self, account, notify }
     }
 
     /// Wakes the adapters of this account at once, instead of at the next poll.

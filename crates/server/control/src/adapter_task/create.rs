@@ -58,7 +58,7 @@ pub async fn create(cx: &Cx, project: &str, reference: &str, body: AdapterTaskCr
     match written {
         Ok(()) => {
             tx.commit().await.map_err(refuse)?;
-            cx.platform.outbox.notify_one();
+            cx.platform.sealer_wake.notify_one();
         }
         Err(problem) => {
             tx.rollback().await;

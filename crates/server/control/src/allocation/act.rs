@@ -14,7 +14,7 @@ use super::subject;
 use crate::capacity::amounts;
 use crate::operation::{Submission, plan, submit};
 use crate::refuse::{Result, refuse};
-use crate::{Commit, Cx};
+use crate::{Cx, PreparedCommand};
 
 /// Maximum number of cells named in an error message.
 const NAMED: usize = 5;
@@ -34,7 +34,7 @@ pub(super) struct Act {
 }
 
 /// Prepares the operation.
-pub(super) async fn act(cx: &Cx, act: Act) -> Result<Commit> {
+pub(super) async fn act(cx: &Cx, act: Act) -> Result<PreparedCommand> {
     let Act { allocation, definition, .. } = act;
     let under_way = cx.platform.store.operation_open_on(allocation.id.uuid()).await.map_err(refuse)?;
     if let Some(same) = under_way.iter().find(|operation| operation.kind == definition.kind)

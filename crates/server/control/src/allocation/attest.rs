@@ -14,10 +14,15 @@ use super::path;
 use crate::commit::target;
 use crate::operation::resume_blocked;
 use crate::refuse::{Result, refuse};
-use crate::{Answer, Commit, Cx, operation};
+use crate::{Answer, Cx, PreparedCommand, operation};
 
 /// Prepares `allocation_attest`. Only for unreachable nodes: a node that answers is always verified instead.
-pub async fn attest(cx: &Cx, project: &str, reference: &str, body: AllocationAttest) -> Result<Commit> {
+pub async fn attest(
+    cx: &Cx,
+    project: &str,
+    reference: &str,
+    body: AllocationAttest,
+) -> Result<PreparedCommand> {
     let allocation = cx.allocation(project, reference).await?;
     cx.authorize(Permission::AllocationAttest, allocation.scope(), "allocation")?;
     let store = &cx.platform.store;
@@ -61,7 +66,7 @@ pub async fn attest(cx: &Cx, project: &str, reference: &str, body: AllocationAtt
     let to_operator = cx.is_operator();
     let before =
         json!({"state": allocation.state, "operation_id": under_way.id, "operation_state": under_way.state});
-    let commit = Commit::new(allocation.scope(), named, move |tx| {
+    let commit = PreparedCommand::new(allocation.scope(), named, move |tx| {
         Box::pin(async move {
             tx.witness_insert(&witness).await?;
             if let Some(mut fresh) = tx.operation_seize(under_way.id).await? {

@@ -17,10 +17,10 @@ use crate::commit::target;
 use crate::operation::started;
 use crate::refuse::Result;
 use crate::tenant::checked_labels;
-use crate::{Answer, Commit, Cx, operation};
+use crate::{Answer, Cx, PreparedCommand, operation};
 
 /// Prepares `allocation_create`.
-pub async fn create(cx: &Cx, project: &str, body: AllocationCreate) -> Result<Commit> {
+pub async fn create(cx: &Cx, project: &str, body: AllocationCreate) -> Result<PreparedCommand> {
     let (project_id, scope) = cx.project_scope(project).await?;
     cx.authorize(Permission::AllocationCreate, scope, "project")?;
     for (field, time) in [("/wait_until", body.wait_until), ("/expires_at", body.expires_at)] {
@@ -57,7 +57,7 @@ pub async fn create(cx: &Cx, project: &str, body: AllocationCreate) -> Result<Co
         // An allocation has no id before it is created.
         plan.locks = vec![allocation.name.clone()];
         let answer = Answer::new(&Started { operation: None, plan });
-        let commit = Commit::new(scope, subject, move |_| Box::pin(async move { Ok(answer) }));
+        let commit = PreparedCommand::new(scope, subject, move |_| Box::pin(async move { Ok(answer) }));
         return Ok(commit.detail(json!({"dry_run": true})));
     }
     let opened = accept(
@@ -81,7 +81,7 @@ pub async fn create(cx: &Cx, project: &str, body: AllocationCreate) -> Result<Co
     let told = json!({"name": allocation.name, "capacity": allocation.capacity, "shape": allocation.shape,
                       "operation_id": operation_id});
     let subject_path = path(&allocation);
-    let commit = Commit::new(scope, subject, move |tx| {
+    let commit = PreparedCommand::new(scope, subject, move |tx| {
         Box::pin(async move {
             if !tx.quota_take(project_id, 1, allocation.capacity).await? {
                 let excess = tx.quota_excess(project_id, 1, &allocation.capacity).await?;

@@ -10,7 +10,7 @@ use serde_json::json;
 
 use super::act::{Act, act};
 use crate::refuse::{Result, refuse};
-use crate::{Commit, Cx};
+use crate::{Cx, PreparedCommand};
 
 /// Maximum number of members named in an error message.
 const NAMED: usize = 5;
@@ -19,7 +19,12 @@ const NAMED: usize = 5;
 pub const MEMBERS_WITHIN: SignedDuration = SignedDuration::from_hours(1);
 
 /// Prepares `allocation_release`. It supersedes every open operation on the allocation: a release must always be possible.
-pub async fn release(cx: &Cx, project: &str, reference: &str, body: AllocationRelease) -> Result<Commit> {
+pub async fn release(
+    cx: &Cx,
+    project: &str,
+    reference: &str,
+    body: AllocationRelease,
+) -> Result<PreparedCommand> {
     let allocation = cx.allocation(project, reference).await?;
     cx.authorize(Permission::AllocationRelease, allocation.scope(), "allocation")?;
     let (cascade, force) = (body.cascade.unwrap_or(false), body.force.unwrap_or(false));

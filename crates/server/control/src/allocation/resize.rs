@@ -10,10 +10,15 @@ use serde_json::json;
 
 use super::act::{Act, act, ensure_restartable, interrupted, named};
 use crate::capacity::ensure_possible;
-use crate::{Commit, Cx, Result};
+use crate::{Cx, PreparedCommand, Result};
 
 /// Prepares `allocation_resize`.
-pub async fn resize(cx: &Cx, project: &str, reference: &str, body: AllocationResize) -> Result<Commit> {
+pub async fn resize(
+    cx: &Cx,
+    project: &str,
+    reference: &str,
+    body: AllocationResize,
+) -> Result<PreparedCommand> {
     let allocation = cx.allocation(project, reference).await?;
     cx.authorize(Permission::AllocationResize, allocation.scope(), "allocation")?;
     if allocation.state != AllocationState::Active {

@@ -8,10 +8,15 @@ use muster_model::allocation::AllocationState;
 use serde_json::json;
 
 use super::act::{Act, act, ensure_restartable, interrupted};
-use crate::{Commit, Cx, Result};
+use crate::{Cx, PreparedCommand, Result};
 
 /// Prepares `allocation_restart`. Processes in its cells are stopped with the sandbox and started again in the new one.
-pub async fn restart(cx: &Cx, project: &str, reference: &str, body: AllocationRestart) -> Result<Commit> {
+pub async fn restart(
+    cx: &Cx,
+    project: &str,
+    reference: &str,
+    body: AllocationRestart,
+) -> Result<PreparedCommand> {
     let allocation = cx.allocation(project, reference).await?;
     cx.authorize(Permission::AllocationRestart, allocation.scope(), "allocation")?;
     if allocation.state != AllocationState::Active {

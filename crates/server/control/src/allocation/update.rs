@@ -13,10 +13,15 @@ use super::{path, view};
 use crate::commit::{changed, target};
 use crate::refuse::refuse;
 use crate::tenant::checked_labels;
-use crate::{Answer, Commit, Cx, Result, operation};
+use crate::{Answer, Cx, PreparedCommand, Result, operation};
 
 /// Prepares `allocation_update`.
-pub async fn update(cx: &Cx, project: &str, reference: &str, body: AllocationUpdate) -> Result<Commit> {
+pub async fn update(
+    cx: &Cx,
+    project: &str,
+    reference: &str,
+    body: AllocationUpdate,
+) -> Result<PreparedCommand> {
     let mut allocation = cx.allocation(project, reference).await?;
     cx.authorize(Permission::AllocationUpdate, allocation.scope(), "allocation")?;
     // Both lead to a release, so they need the permission for it.
@@ -55,7 +60,7 @@ pub async fn update(cx: &Cx, project: &str, reference: &str, body: AllocationUpd
     let (teller, freed) = (cx.clone(), body.protected == Some(false));
     let subject = path(&allocation);
     let named = target("allocation", allocation.id, &allocation.name);
-    let commit = Commit::new(allocation.scope(), named, move |tx| {
+    let commit = PreparedCommand::new(allocation.scope(), named, move |tx| {
         Box::pin(async move {
             tx.allocation_update(&allocation).await?;
             if let Some(kept) = kept {

@@ -6,7 +6,7 @@ use muster_api::app::{AppCompatibility, CompatibilityQuery, Fit};
 use muster_api::capacity::AllocationShape;
 use muster_api::{Code, Problem};
 use muster_authz::Permission;
-use muster_manifest::{Ask, Manifest, Place, Seat, Shape, Site, compatible};
+use muster_manifest::{Ask, Manifest, MemberGroup, PlannedAllocation, Shape, Site, compatible};
 use muster_model::artifact::ArtifactState;
 
 use super::found;
@@ -53,7 +53,7 @@ pub async fn compatibility(
     Ok(Answer::new(&AppCompatibility { version: version.name, answers }))
 }
 
-fn fit(cx: &Cx, manifest: &Manifest, shape: AllocationShape, places: Vec<Place>) -> Fit {
+fn fit(cx: &Cx, manifest: &Manifest, shape: AllocationShape, places: Vec<PlannedAllocation>) -> Fit {
     let asked = match shape {
         AllocationShape::Baremetal => Shape::Baremetal,
         AllocationShape::GpuSlice => Shape::GpuSlice,
@@ -74,15 +74,15 @@ pub(crate) fn site(cx: &Cx) -> Site {
 }
 
 /// Distributes the requested members over the requested allocations round-robin, so that each gets an equal share.
-fn places(manifest: &Manifest, query: &CompatibilityQuery) -> Result<Vec<Place>> {
+fn places(manifest: &Manifest, query: &CompatibilityQuery) -> Result<Vec<PlannedAllocation>> {
     let wanted = counts(manifest, query.components.as_deref().unwrap_or_default())?;
-    let members: Vec<Seat> = manifest
+    let members: Vec<MemberGroup> = manifest
         .components
         .iter()
         .flat_map(|component| {
             let count = wanted.get(component.key.as_str()).copied();
             let count = count.or(component.count.default).unwrap_or(component.count.min);
-            let seat = Seat { component: component.key.clone(), count: 1, each: component.capacity };
+            let seat = MemberGroup { component: component.key.clone(), count: 1, each: component.capacity };
             std::iter::repeat_n(seat, usize::try_from(count).unwrap_or_default())
         })
         .collect();
@@ -92,7 +92,7 @@ fn places(manifest: &Manifest, query: &CompatibilityQuery) -> Result<Vec<Place>>
     }
     let most = members.len().max(1);
     let asked = query.allocations.and_then(|asked| usize::try_from(asked).ok()).unwrap_or(most);
-    let mut seats: Vec<Vec<Seat>> = vec![Vec::new(); asked.clamp(1, most)];
+    let mut seats: Vec<Vec<MemberGroup>> = vec![Vec::new(); asked.clamp(1, most)];
     let allocations = seats.len();
     for (at, member) in members.into_iter().enumerate() {
         let place = &mut seats[at % allocations];
@@ -101,7 +101,7 @@ fn places(manifest: &Manifest, query: &CompatibilityQuery) -> Result<Vec<Place>>
             None => place.push(member),
         }
     }
-    Ok(seats.into_iter().map(Place::for_seats).collect())
+    Ok(seats.into_iter().map(PlannedAllocation::for_seats).collect())
 }
 
 /// Parses `worker=4,controller=1`.

@@ -12,10 +12,10 @@ use serde_json::json;
 use super::{audience_of, path, view};
 use crate::commit::target;
 use crate::tenant::checked_labels;
-use crate::{Answer, Commit, Cx, Result};
+use crate::{Answer, Cx, PreparedCommand, Result};
 
 /// Prepares `app_create`. A unique index decides whether the slug is free, so one of two concurrent requests wins.
-pub async fn create(cx: &Cx, project: &str, body: AppCreate) -> Result<Commit> {
+pub async fn create(cx: &Cx, project: &str, body: AppCreate) -> Result<PreparedCommand> {
     let (project_id, scope) = cx.project_scope(project).await?;
     cx.authorize(Permission::AppCreate, scope, "project")?;
     let app = App {
@@ -33,7 +33,7 @@ pub async fn create(cx: &Cx, project: &str, body: AppCreate) -> Result<Commit> {
     };
     let told = json!({"slug": app.slug, "audience": app.audience});
     let (subject, named) = (path(&app), target("app", app.id, &app.slug));
-    let commit = Commit::new(scope, named, move |tx| {
+    let commit = PreparedCommand::new(scope, named, move |tx| {
         Box::pin(async move {
             tx.app_insert(&app).await.map_err(|error| match error {
                 StoreError::Conflict(_) => taken(&app.slug).into(),

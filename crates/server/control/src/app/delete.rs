@@ -11,11 +11,11 @@ use serde_json::json;
 use super::{path, published, view};
 use crate::commit::{WriteError, target};
 use crate::tenant::{counted, removed_view};
-use crate::{Answer, Commit, Cx, Result};
+use crate::{Answer, Cx, PreparedCommand, Result};
 
 /// Prepares `app_delete`. The publisher cannot end what consumers hold: they revoke their entitlements themselves, and their
 /// instances remain in their records.
-pub async fn delete(cx: &Cx, project: &str, reference: &str) -> Result<Commit> {
+pub async fn delete(cx: &Cx, project: &str, reference: &str) -> Result<PreparedCommand> {
     let (project, scope) = cx.project_scope(project).await?;
     cx.authorize(Permission::AppDelete, scope, "app")?;
     let found = published(cx, scope, project, reference).await?;
@@ -24,7 +24,7 @@ pub async fn delete(cx: &Cx, project: &str, reference: &str) -> Result<Commit> {
     cx.expect_version(app.version)?;
     let (subject, named) = (path(&app), target("app", app.id, &app.slug));
     let told = json!({"slug": app.slug});
-    let commit = Commit::new(scope, named, move |tx| {
+    let commit = PreparedCommand::new(scope, named, move |tx| {
         Box::pin(async move {
             used(tx.app_held(app.id).await?)?;
             let releases = tx.app_delete(app.id, app.version).await.map_err(|error| match error {

@@ -8,10 +8,10 @@ use serde_json::json;
 use super::{audience_of, path, published, view};
 use crate::commit::{changed, target};
 use crate::tenant::checked_labels;
-use crate::{Answer, Commit, Cx, Result};
+use crate::{Answer, Cx, PreparedCommand, Result};
 
 /// Prepares `app_update`. A smaller audience hides the app from projects without an entitlement; the others still find it.
-pub async fn update(cx: &Cx, project: &str, reference: &str, body: AppUpdate) -> Result<Commit> {
+pub async fn update(cx: &Cx, project: &str, reference: &str, body: AppUpdate) -> Result<PreparedCommand> {
     let (project, scope) = cx.project_scope(project).await?;
     cx.authorize(Permission::AppUpdate, scope, "app")?;
     let mut found = published(cx, scope, project, reference).await?;
@@ -42,7 +42,7 @@ pub async fn update(cx: &Cx, project: &str, reference: &str, body: AppUpdate) ->
     app.updated_at = cx.now;
     app.version += 1;
     let (subject, named) = (path(app), target("app", app.id, &app.slug));
-    let commit = Commit::new(scope, named, move |tx| {
+    let commit = PreparedCommand::new(scope, named, move |tx| {
         Box::pin(async move {
             tx.app_update(&found.app).await?;
             Ok(Answer::new(&view(&found)))

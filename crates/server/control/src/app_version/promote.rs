@@ -9,7 +9,7 @@ use super::found;
 use super::step::{Asked, take};
 use crate::app::published;
 use crate::artifact::state_of;
-use crate::{Commit, Cx, Result};
+use crate::{Cx, PreparedCommand, Result};
 
 /// Prepares `app_version_promote`.
 pub async fn promote(
@@ -18,7 +18,7 @@ pub async fn promote(
     app: &str,
     reference: &str,
     body: AppVersionStep,
-) -> Result<Commit> {
+) -> Result<PreparedCommand> {
     let (project, scope) = cx.project_scope(project).await?;
     cx.authorize(Permission::AppVersionPromote, scope, "app")?;
     let app = published(cx, scope, project, app).await?.app;

@@ -14,10 +14,10 @@ use super::lint::{examined, refused};
 use super::{path, view};
 use crate::app::published as published_app;
 use crate::commit::{WriteError, target};
-use crate::{Answer, Commit, Cx, Result};
+use crate::{Answer, Cx, PreparedCommand, Result};
 
 /// Prepares `app_version_publish`. A published release is immutable but for its state.
-pub async fn publish(cx: &Cx, project: &str, app: &str, body: AppVersionPublish) -> Result<Commit> {
+pub async fn publish(cx: &Cx, project: &str, app: &str, body: AppVersionPublish) -> Result<PreparedCommand> {
     let (project, scope) = cx.project_scope(project).await?;
     cx.authorize(Permission::AppVersionPublish, scope, "app")?;
     let app = published_app(cx, scope, project, app).await?.app;
@@ -26,7 +26,7 @@ pub async fn publish(cx: &Cx, project: &str, app: &str, body: AppVersionPublish)
     if body.dry_run.unwrap_or(false) {
         let told = json!({"dry_run": true, "errors": faults.iter().filter(|fault| fault.error).count()});
         let answer = Answer::new(&Published { app_version: None, faults });
-        let commit = Commit::new(scope, target("app", app.id, &app.slug), move |_| {
+        let commit = PreparedCommand::new(scope, target("app", app.id, &app.slug), move |_| {
             Box::pin(async move { Ok(answer) })
         });
         return Ok(commit.detail(told));
@@ -60,7 +60,7 @@ pub async fn publish(cx: &Cx, project: &str, app: &str, body: AppVersionPublish)
     };
     let told = json!({"app": app.slug, "name": version.name, "digest": version.digest});
     let (subject, named) = (path(&version), target("app_version", version.id, &version.name));
-    let commit = Commit::new(scope, named, move |tx| {
+    let commit = PreparedCommand::new(scope, named, move |tx| {
         Box::pin(async move {
             for (name, artifact) in &parts {
                 if !tx.artifact_serves(*artifact, ArtifactState::Draft).await? {
@@ -79,10 +79,7 @@ pub async fn publish(cx: &Cx, project: &str, app: &str, body: AppVersionPublish)
 }
 
 fn out_of_use(name: &str) -> Problem {
-    Problem::new(
-        Code::InvalidState,
-        format!("the artifact {name} was withdrawn at this moment: name another"),
-    )
+    Problem::new(Code::InvalidState, format!("the artifact {name} was withdrawn concurrently: name another"))
 }
 
 fn taken(name: &str) -> Problem {

@@ -13,7 +13,7 @@ use super::{path, view};
 use crate::artifact::{judged, policy_of};
 use crate::commit::{WriteError, target};
 use crate::refuse::{Result, refuse};
-use crate::{Answer, Commit, Cx};
+use crate::{Answer, Cx, PreparedCommand};
 
 /// A requested transition.
 pub(super) struct Asked {
@@ -22,7 +22,7 @@ pub(super) struct Asked {
 }
 
 /// Prepares the transition.
-pub(super) async fn take(cx: &Cx, app: App, version: AppVersion, asked: Asked) -> Result<Commit> {
+pub(super) async fn take(cx: &Cx, app: App, version: AppVersion, asked: Asked) -> Result<PreparedCommand> {
     let store = &cx.platform.store;
     let policy = policy_of(cx, app.project_id).await?;
     let mut parts = Vec::new();
@@ -102,7 +102,7 @@ fn told(app: &App, before: &AppVersion, after: ArtifactState, reason: &str) -> V
         "reason": reason})
 }
 
-fn commit(cx: &Cx, turn: Turn, instances: i64) -> Commit {
+fn commit(cx: &Cx, turn: Turn, instances: i64) -> PreparedCommand {
     let Turn { app, before, after, superseded, parts, forward, reason } = turn;
     let (scope, now) = (before.scope(), cx.now);
     let (subject, named) = (path(&before), target("app_version", before.id, &before.name));
@@ -127,7 +127,7 @@ fn commit(cx: &Cx, turn: Turn, instances: i64) -> Commit {
         (old, new, changed)
     });
     let event = if forward { EventType::AppVersionPromoted } else { EventType::AppVersionDemoted };
-    let commit = Commit::new(scope, named, move |tx| {
+    let commit = PreparedCommand::new(scope, named, move |tx| {
         Box::pin(async move {
             // Locks the artifacts in their states until commit: a concurrent demotion of one of them then finds this
             // release.

@@ -161,7 +161,7 @@ async fn record_use(cx: &Cx, secret: &ProjectSecret, source: &ExternalSource) ->
     let mut tx = platform.store.begin().await.map_err(refuse)?;
     tx.outbox_append(platform.env.uuid(), &scope.chain(), &entry, &events).await.map_err(refuse)?;
     tx.commit().await.map_err(refuse)?;
-    platform.outbox.notify_one();
+    platform.sealer_wake.notify_one();
     Ok(())
 }
 

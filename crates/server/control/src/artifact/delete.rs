@@ -12,10 +12,10 @@ use serde_json::json;
 use super::{found, path, policy_of, view};
 use crate::commit::target;
 use crate::tenant::removed_view;
-use crate::{Answer, Commit, Cx, Result};
+use crate::{Answer, Cx, PreparedCommand, Result};
 
 /// Prepares `artifact_delete`.
-pub async fn delete(cx: &Cx, project: &str, reference: &str) -> Result<Commit> {
+pub async fn delete(cx: &Cx, project: &str, reference: &str) -> Result<PreparedCommand> {
     let (project, scope) = cx.project_scope(project).await?;
     cx.authorize(Permission::ArtifactDelete, scope, "artifact")?;
     let artifact = found(cx, project, reference).await?;
@@ -29,7 +29,7 @@ pub async fn delete(cx: &Cx, project: &str, reference: &str) -> Result<Commit> {
     let subject = path(&artifact);
     let policy = policy_of(cx, project).await?;
     let before = view(&artifact, &policy);
-    let commit = Commit::new(scope, named, move |tx| {
+    let commit = PreparedCommand::new(scope, named, move |tx| {
         Box::pin(async move {
             let needed = |error| match error {
                 StoreError::Gone(_) => Problem::new(

@@ -6,10 +6,15 @@ use muster_model::artifact::Step;
 
 use super::step::{Asked, take};
 use super::{found, state_of};
-use crate::{Commit, Cx, Result};
+use crate::{Cx, PreparedCommand, Result};
 
 /// Prepares `artifact_demote`.
-pub async fn demote(cx: &Cx, project: &str, reference: &str, body: ArtifactDemote) -> Result<Commit> {
+pub async fn demote(
+    cx: &Cx,
+    project: &str,
+    reference: &str,
+    body: ArtifactDemote,
+) -> Result<PreparedCommand> {
     let (project, scope) = cx.project_scope(project).await?;
     cx.authorize(Permission::ArtifactDemote, scope, "artifact")?;
     let artifact = found(cx, project, reference).await?;

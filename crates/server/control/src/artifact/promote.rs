@@ -9,10 +9,15 @@ use muster_wire::cell::{CellSpec, Root};
 
 use super::step::{Asked, take};
 use super::{found, state_of};
-use crate::{Commit, Cx, Result};
+use crate::{Cx, PreparedCommand, Result};
 
 /// Prepares `artifact_promote`.
-pub async fn promote(cx: &Cx, project: &str, reference: &str, body: ArtifactPromote) -> Result<Commit> {
+pub async fn promote(
+    cx: &Cx,
+    project: &str,
+    reference: &str,
+    body: ArtifactPromote,
+) -> Result<PreparedCommand> {
     let (project_id, scope) = cx.project_scope(project).await?;
     cx.authorize(Permission::ArtifactPromote, scope, "artifact")?;
     let artifact = found(cx, project_id, reference).await?;

@@ -14,10 +14,10 @@ use crate::commit::target;
 use crate::refuse::refuse;
 use crate::registry::published;
 use crate::tenant::checked_labels;
-use crate::{Answer, Commit, Cx, Result};
+use crate::{Answer, Cx, PreparedCommand, Result};
 
 /// Prepares `artifact_publish` and verifies its signatures. Publishing again changes only the line and labels of a draft.
-pub async fn publish(cx: &Cx, project: &str, body: ArtifactPublish) -> Result<Commit> {
+pub async fn publish(cx: &Cx, project: &str, body: ArtifactPublish) -> Result<PreparedCommand> {
     let (project_id, scope) = cx.project_scope(project).await?;
     cx.authorize(Permission::ArtifactPublish, scope, "project")?;
     if let Some(from) = &body.external {
@@ -79,7 +79,7 @@ pub async fn publish(cx: &Cx, project: &str, body: ArtifactPublish) -> Result<Co
         "secret": body.external.as_ref().and_then(|from| from.secret.clone()),
         "external": body.external.map(|from| format!("{}/{}", from.registry, from.repository))});
     let (subject, named, now) = (path(&before), target("artifact", before.id, &before.repository), cx.now);
-    let commit = Commit::new(scope, named, move |tx| {
+    let commit = PreparedCommand::new(scope, named, move |tx| {
         Box::pin(async move {
             tx.artifact_publish(&before, &change).await?;
             tx.artifact_move(&before, &after, now).await.map_err(raced)?;

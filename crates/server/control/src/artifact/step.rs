@@ -12,7 +12,7 @@ use serde_json::json;
 use super::{judged, path, view};
 use crate::commit::{WriteError, target};
 use crate::refuse::{Result, refuse};
-use crate::{Answer, Commit, Cx};
+use crate::{Answer, Cx, PreparedCommand};
 
 /// A requested transition.
 pub(super) struct Asked {
@@ -23,7 +23,7 @@ pub(super) struct Asked {
 }
 
 /// Prepares the transition.
-pub(super) async fn take(cx: &Cx, artifact: Artifact, asked: Asked) -> Result<Commit> {
+pub(super) async fn take(cx: &Cx, artifact: Artifact, asked: Asked) -> Result<PreparedCommand> {
     let store = &cx.platform.store;
     let policy = super::policy_of(cx, artifact.project_id).await?;
     let verdict = judged(cx, &artifact, &policy).await?;
@@ -118,7 +118,7 @@ fn commit(
     superseded: Option<Artifact>,
     policy: TrustPolicy,
     reason: String,
-) -> Commit {
+) -> PreparedCommand {
     let named = target("artifact", before.id, &before.repository);
     let (scope, now) = (before.scope(), cx.now);
     let mut of_it = told(&before, after.state, &reason, after.verdict.as_ref());
@@ -140,7 +140,7 @@ fn commit(
     });
     let subject = path(&before);
     let retires = after.state == ArtifactState::Retired;
-    let commit = Commit::new(scope, named, move |tx| {
+    let commit = PreparedCommand::new(scope, named, move |tx| {
         Box::pin(async move {
             // Supersede the active artifact first: a unique index allows one per line.
             if let Some((old, new, changed)) = &superseded {

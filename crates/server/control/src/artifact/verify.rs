@@ -9,10 +9,15 @@ use serde_json::json;
 use super::step::raced;
 use super::{damage, found, path, policy_of, trust, view};
 use crate::commit::target;
-use crate::{Answer, Commit, Cx, Result};
+use crate::{Answer, Cx, PreparedCommand, Result};
 
 /// Prepares `artifact_verify`.
-pub async fn verify(cx: &Cx, project: &str, reference: &str, _body: ArtifactVerify) -> Result<Commit> {
+pub async fn verify(
+    cx: &Cx,
+    project: &str,
+    reference: &str,
+    _body: ArtifactVerify,
+) -> Result<PreparedCommand> {
     let (project, scope) = cx.project_scope(project).await?;
     cx.authorize(Permission::ArtifactVerify, scope, "artifact")?;
     let artifact = found(cx, project, reference).await?;
@@ -35,7 +40,7 @@ pub async fn verify(cx: &Cx, project: &str, reference: &str, _body: ArtifactVeri
     let (subject, named, now) =
         (path(&artifact), target("artifact", artifact.id, &artifact.repository), cx.now);
     let before = view(&artifact, &policy);
-    let commit = Commit::new(scope, named, move |tx| {
+    let commit = PreparedCommand::new(scope, named, move |tx| {
         Box::pin(async move {
             tx.artifact_move(&artifact, &after, now).await.map_err(raced)?;
             let shown = Artifact { version: artifact.version + 1, ..after };

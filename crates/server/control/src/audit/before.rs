@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 /// Commands without previous values in their entries, each with the reason; `*.create` has none either. Every other command
-/// supplies them (`Commit::before`, or `before` in its detail); debug builds assert that, so that a missing one fails the
+/// supplies them (`PreparedCommand::before`, or `before` in its detail); debug builds assert that, so that a missing one fails the
 /// tests.
 pub const WITHOUT_BEFORE: &[(&str, &str)] = &[
     ("session.delete", "ends the session of the request, which is the target"),

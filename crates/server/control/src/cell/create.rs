@@ -24,7 +24,7 @@ use crate::operation::started;
 use crate::refuse::{Result, refuse};
 use crate::secret::named;
 use crate::tenant::checked_labels;
-use crate::{Answer, Commit, Cx, operation};
+use crate::{Answer, Cx, PreparedCommand, operation};
 
 /// Maximum number of cells per allocation: each costs the node a few processes outside the allocation's limits.
 const MOST_CELLS: usize = 64;
@@ -32,7 +32,7 @@ const MOST_CELLS: usize = 64;
 const NETWORK: &str = "default";
 
 /// Prepares `cell_create`.
-pub async fn create(cx: &Cx, project: &str, body: CellCreate) -> Result<Commit> {
+pub async fn create(cx: &Cx, project: &str, body: CellCreate) -> Result<PreparedCommand> {
     let (project_id, scope) = cx.project_scope(project).await?;
     cx.authorize(Permission::CellCreate, scope, "project")?;
     let allocation = cx.allocation(project, &body.allocation).await?;
@@ -60,7 +60,7 @@ pub async fn create(cx: &Cx, project: &str, body: CellCreate) -> Result<Commit> 
     let subject = target("cell", id, &body.name);
     if body.dry_run.unwrap_or(false) {
         let answer = Answer::new(&Started { operation: None, plan });
-        let commit = Commit::new(scope, subject, move |_| Box::pin(async move { Ok(answer) }));
+        let commit = PreparedCommand::new(scope, subject, move |_| Box::pin(async move { Ok(answer) }));
         return Ok(commit.detail(json!({"dry_run": true})));
     }
     let mut cell = Cell {
@@ -110,7 +110,7 @@ pub async fn create(cx: &Cx, project: &str, body: CellCreate) -> Result<Commit> 
     let told = json!({"name": cell.name, "allocation_id": allocation.id, "operation_id": operation_id});
     let subject_path = path(&cell);
     let (spec, now) = (body.spec, cx.now);
-    let commit = Commit::new(scope, subject, move |tx| {
+    let commit = PreparedCommand::new(scope, subject, move |tx| {
         Box::pin(async move {
             if let Some(missing) = tx.secret_missing(project_id, &cell.spec).await? {
                 let index = spec.secrets.iter().position(|given| given.secret == missing);

@@ -6,10 +6,10 @@ use muster_authz::Permission;
 use muster_engine::cell::DESTROY;
 
 use super::act;
-use crate::{Commit, Cx, Result};
+use crate::{Cx, PreparedCommand, Result};
 
 /// Prepares `cell_destroy`. It supersedes every open operation on the cell: destroying must always be possible.
-pub async fn destroy(cx: &Cx, project: &str, reference: &str, body: CellAct) -> Result<Commit> {
+pub async fn destroy(cx: &Cx, project: &str, reference: &str, body: CellAct) -> Result<PreparedCommand> {
     let cell = cx.cell(project, reference).await?;
     cx.authorize(Permission::CellDestroy, cell.scope(), "cell")?;
     if cell.state.is_final() {

@@ -32,7 +32,7 @@ use serde_json::json;
 
 use crate::operation::{Subject, Submission, submit};
 use crate::refuse::{Result, refuse};
-use crate::{Commit, Cx};
+use crate::{Cx, PreparedCommand};
 
 pub(crate) fn path(cell: &Cell) -> String {
     format!("/v1/projects/{}/cells/{}", cell.project_id, cell.id)
@@ -172,7 +172,7 @@ async fn act(
     body: api::CellAct,
     deadline_at: jiff::Timestamp,
     supersedes: bool,
-) -> Result<Commit> {
+) -> Result<PreparedCommand> {
     not_a_members(cx, &cell, definition).await?;
     let under_way = cx.platform.store.operation_open_on(cell.id.uuid()).await.map_err(refuse)?;
     let dry_run = body.dry_run.unwrap_or(false);

@@ -9,10 +9,10 @@ use muster_model::cell::CellState;
 use super::act;
 use crate::artifact::ensure_trusted;
 use crate::refuse::refuse;
-use crate::{Commit, Cx, Result};
+use crate::{Cx, PreparedCommand, Result};
 
 /// Prepares `cell_restart`.
-pub async fn restart(cx: &Cx, project: &str, reference: &str, body: CellAct) -> Result<Commit> {
+pub async fn restart(cx: &Cx, project: &str, reference: &str, body: CellAct) -> Result<PreparedCommand> {
     let cell = cx.cell(project, reference).await?;
     cx.authorize(Permission::CellRestart, cell.scope(), "cell")?;
     if cell.state != CellState::Running {

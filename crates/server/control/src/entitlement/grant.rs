@@ -19,11 +19,11 @@ use crate::app_version::manifest_of;
 use crate::commit::{WriteError, target};
 use crate::refuse::{Result, refuse};
 use crate::service_account::allow_list;
-use crate::{Answer, Commit, Cx};
+use crate::{Answer, Cx, PreparedCommand};
 
 /// Prepares `entitlement_grant`. Granting again renews it: after a revocation, or because a newer release needs other
 /// permissions. Until then running instances keep the granted ones.
-pub async fn grant(cx: &Cx, project: &str, body: EntitlementGrant) -> Result<Commit> {
+pub async fn grant(cx: &Cx, project: &str, body: EntitlementGrant) -> Result<PreparedCommand> {
     let (project, scope) = cx.project_scope(project).await?;
     cx.authorize(Permission::EntitlementGrant, scope, "project")?;
     let app = found_app(cx, scope, &body.app).await?.app;
@@ -33,7 +33,7 @@ pub async fn grant(cx: &Cx, project: &str, body: EntitlementGrant) -> Result<Com
     if body.dry_run.unwrap_or(false) {
         let told = json!({"dry_run": true, "app": app.slug});
         let answer = Answer::new(&Granted { entitlement: None, permissions: asked });
-        let commit = Commit::new(scope, target("app", app.id, &app.slug), move |_| {
+        let commit = PreparedCommand::new(scope, target("app", app.id, &app.slug), move |_| {
             Box::pin(async move { Ok(answer) })
         });
         return Ok(commit.detail(told));
@@ -90,7 +90,7 @@ fn consented(asked: &[String], consent: Option<&[String]>) -> Result<()> {
 }
 
 /// Prepares the first grant: creates an account for the app's adapter.
-async fn make(cx: &Cx, scope: Scope, app: App, permissions: Vec<String>) -> Result<Commit> {
+async fn make(cx: &Cx, scope: Scope, app: App, permissions: Vec<String>) -> Result<PreparedCommand> {
     let (tenant_id, project_id) =
         scope.tenant().zip(scope.project()).ok_or_else(|| Problem::not_found("project"))?;
     let account = ServiceAccount {
@@ -137,7 +137,7 @@ async fn renew(
     app: App,
     entitlement: Entitlement,
     permissions: Vec<String>,
-) -> Result<Commit> {
+) -> Result<PreparedCommand> {
     let account = cx.platform.store.service_account_lookup(entitlement.operator_account_id).await;
     let account = account
         .map_err(refuse)?
@@ -166,12 +166,12 @@ enum Account {
     Changed(ServiceAccount),
 }
 
-fn commit(cx: &Cx, scope: Scope, app: App, entitlement: Entitlement, account: Account) -> Commit {
+fn commit(cx: &Cx, scope: Scope, app: App, entitlement: Entitlement, account: Account) -> PreparedCommand {
     let renewed = matches!(account, Account::Changed(_));
     let told = json!({"app": app.slug, "permissions": entitlement.permissions, "renewed": renewed,
         "operator_account_id": entitlement.operator_account_id});
     let (subject, named) = (path(&entitlement), target("entitlement", entitlement.id, &app.slug));
-    let commit = Commit::new(scope, named, move |tx| {
+    let commit = PreparedCommand::new(scope, named, move |tx| {
         Box::pin(async move {
             match &account {
                 Account::Made(account) => {

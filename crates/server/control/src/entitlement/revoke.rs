@@ -8,11 +8,16 @@ use serde_json::json;
 
 use super::{anywhere, path, view};
 use crate::commit::target;
-use crate::{Answer, Commit, Cx, Result, adapter_task};
+use crate::{Answer, Cx, PreparedCommand, Result, adapter_task};
 
 /// Prepares `entitlement_revoke`. Only the project that has it revokes it. Where nothing lives that it operates, the account is
 /// shut out at once, with every token of it; with `cut_off` also where something lives, and with every task it asked for.
-pub async fn revoke(cx: &Cx, project: &str, reference: &str, body: EntitlementRevoke) -> Result<Commit> {
+pub async fn revoke(
+    cx: &Cx,
+    project: &str,
+    reference: &str,
+    body: EntitlementRevoke,
+) -> Result<PreparedCommand> {
     let (project, scope) = cx.project_scope(project).await?;
     cx.authorize(Permission::EntitlementRevoke, scope, "entitlement")?;
     let found = anywhere(cx, reference).await?;
@@ -32,7 +37,7 @@ pub async fn revoke(cx: &Cx, project: &str, reference: &str, body: EntitlementRe
         json!({"app": found.app, "operator_account_id": entitlement.operator_account_id, "cut_off": cut_off});
     let (subject, named) = (path(&entitlement), target("entitlement", entitlement.id, &found.app));
     let now = cx.now;
-    let commit = Commit::new(scope, named, move |tx| {
+    let commit = PreparedCommand::new(scope, named, move |tx| {
         Box::pin(async move {
             tx.entitlement_update(&entitlement).await?;
             if cut_off {

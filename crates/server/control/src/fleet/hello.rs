@@ -188,7 +188,7 @@ pub async fn hello(cx: &Cx, agent: &Admitted, body: Hello) -> Result<Welcome> {
 
 fn welcomed(cx: &Cx, node: &Node, session: i64, stale_allocations: usize) {
     let platform = &cx.platform;
-    platform.outbox.notify_one();
+    platform.sealer_wake.notify_one();
     platform.fleet.hear(node.id);
     // Ends a poll of the previous agent.
     platform.fleet.wake(node.id);

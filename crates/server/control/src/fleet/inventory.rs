@@ -44,7 +44,7 @@ pub async fn inventory(cx: &Cx, agent: &Admitted, body: Changed) -> Result<Noted
         }
     };
     tx.commit().await.map_err(refuse)?;
-    platform.outbox.notify_one();
+    platform.sealer_wake.notify_one();
     if frees {
         platform.engine.wake.notify_one();
     }

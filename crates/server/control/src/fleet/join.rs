@@ -59,7 +59,7 @@ pub async fn join(cx: &Cx, body: Join) -> Result<Joined> {
         };
         match written {
             Ok(name) => {
-                platform.outbox.notify_one();
+                platform.sealer_wake.notify_one();
                 return Ok(joined(cx, node, name, certificate));
             }
             // A concurrent request used the same token. The next read shows its result once committed; it may have been this

@@ -44,7 +44,7 @@ use polls::Polls;
 pub struct Fleet {
     /// Wakes this server's engine: an agent reported on a task, and its operation is due. One permit is stored, so a busy
     /// engine does not miss it.
-    pub operations: Notify,
+    pub engine_wake: Notify,
     polls: Polls,
     /// Nodes with a heartbeat since the last flush.
     seen: Mutex<HashSet<NodeId>>,

@@ -40,7 +40,7 @@ pub async fn observe(cx: &Cx, agent: &Admitted, body: Observations) -> Result<Ob
         return Err(super::hello::not_ours(error));
     }
     tx.commit().await.map_err(refuse)?;
-    platform.outbox.notify_one();
+    platform.sealer_wake.notify_one();
     platform.assess_all(&instances.into_iter().collect::<Vec<_>>()).await;
     Ok(Observed { refused })
 }

@@ -95,9 +95,9 @@ async fn applied(platform: &Platform, node: NodeId, revision: i64) -> Result<()>
     tx.set_observed_revision(node, revision).await.map_err(refuse)?;
     tx.commit().await.map_err(refuse)?;
     let mut tx = platform.store.begin().await.map_err(refuse)?;
-    tx.wanted_wake(node, platform.env.now()).await.map_err(refuse)?;
+    tx.wake_revision_waiters(node, platform.env.now()).await.map_err(refuse)?;
     tx.commit().await.map_err(refuse)?;
-    platform.fleet.operations.notify_one();
+    platform.fleet.engine_wake.notify_one();
     Ok(())
 }
 

@@ -40,13 +40,13 @@ pub(super) struct Polls {
 }
 
 /// A waiting poll's registration; released on drop, also when the agent disconnects.
-pub(super) struct Seat<'p> {
+pub(super) struct MemberGroup<'p> {
     polls: &'p Polls,
     node: NodeId,
     pub(super) notify: Arc<Notify>,
 }
 
-impl Drop for Seat<'_> {
+impl Drop for MemberGroup<'_> {
     fn drop(&mut self) {
         let mut waiting = self.polls.lock();
         if let Some(here) = waiting.get_mut(&self.node) {
@@ -63,7 +63,7 @@ impl Polls {
         self.waiting.lock()
     }
 
-    pub(super) fn enter(&self, node: NodeId, standing: &NodeStanding, revision: i64) -> Seat<'_> {
+    pub(super) fn enter(&self, node: NodeId, standing: &NodeStanding, revision: i64) -> MemberGroup<'_> {
         let mut waiting = self.lock();
         let here = waiting.entry(node).or_insert_with(|| Waiting {
             notify: Arc::new(Notify::new()),
@@ -81,7 +81,7 @@ impl Polls {
         let notify = here.notify.clone();
         drop(waiting);
         self.entered.notify_one();
-        Seat { polls: self, node, notify }
+        MemberGroup { polls: self, node, notify }
     }
 
     pub(super) fn wake(&self, node: NodeId) {

@@ -30,7 +30,7 @@ pub async fn report(cx: &Cx, agent: &Admitted, body: Reports) -> Result<ReportsA
         match take(cx, agent, body.session, &said).await {
             // There may be no waiting receiver.
             Ok(For::Adapter) => drop(platform.tasks_ended.send(id)),
-            Ok(For::Engine) => platform.fleet.operations.notify_one(),
+            Ok(For::Engine) => platform.fleet.engine_wake.notify_one(),
             Err(StoreError::Fenced) => {
                 platform.metrics.stale_reports.inc();
                 tracing::warn!(node = %agent.node, task = %id, "a report came too late and was rejected");

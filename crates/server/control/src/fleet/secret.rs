@@ -53,7 +53,7 @@ pub async fn secret(cx: &Cx, agent: &Admitted, body: SecretAsk) -> Result<Secret
             return Err(problem);
         }
     };
-    cx.platform.outbox.notify_one();
+    cx.platform.sealer_wake.notify_one();
     Ok(told)
 }
 
@@ -284,7 +284,7 @@ async fn note_refusal(cx: &Cx, agent: &Admitted, body: &SecretAsk) {
         tx.commit().await
     };
     match write.await {
-        Ok(()) => platform.outbox.notify_one(),
+        Ok(()) => platform.sealer_wake.notify_one(),
         Err(error) => tracing::warn!(%error, node = %agent.node, "a refusal could not be audited"),
     }
 }

@@ -195,7 +195,7 @@ pub(crate) async fn assess(cx: &Cx, id: InstanceId) -> crate::refuse::Result<()>
         Ok((news, opened)) => {
             tx.commit().await.map_err(refuse)?;
             if news {
-                cx.platform.outbox.notify_one();
+                cx.platform.sealer_wake.notify_one();
             }
             if opened {
                 cx.platform.engine.wake.notify_one();

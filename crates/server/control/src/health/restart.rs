@@ -64,7 +64,7 @@ impl Platform {
             match restart(&cx, &mut tx, &ended).await {
                 Ok(opened) => {
                     tx.commit().await?;
-                    self.outbox.notify_one();
+                    self.sealer_wake.notify_one();
                     if opened {
                         self.engine.wake.notify_one();
                     }

@@ -19,10 +19,10 @@ use super::{amounts_of, default_capacity, manifest_of, path, shape};
 use crate::app_version;
 use crate::commit::target;
 use crate::refuse::{Result, refuse};
-use crate::{Answer, Commit, Cx, app};
+use crate::{Answer, Cx, PreparedCommand, app};
 
 /// Prepares `instance_apply`.
-pub async fn apply(cx: &Cx, project: &str, body: InstanceCreate) -> Result<Commit> {
+pub async fn apply(cx: &Cx, project: &str, body: InstanceCreate) -> Result<PreparedCommand> {
     let (project_id, scope) = cx.project_scope(project).await?;
     cx.authorize(Permission::InstanceApply, scope, "project")?;
     let store = &cx.platform.store;
@@ -144,7 +144,7 @@ fn remaining(ask: &ComponentAsk) -> String {
 }
 
 /// Prepares a command that changes no member.
-fn nothing(cx: &Cx, instance: &Instance, told: &Value) -> Commit {
+fn nothing(cx: &Cx, instance: &Instance, told: &Value) -> PreparedCommand {
     let plan = Plan {
         kind: "instance.apply".to_owned(),
         steps: Vec::new(),
@@ -160,6 +160,6 @@ fn nothing(cx: &Cx, instance: &Instance, told: &Value) -> Commit {
     };
     let answer = Answer::new(&Started { operation: None, plan });
     let named = target("instance", instance.id, &instance.name);
-    let commit = Commit::new(instance.scope(), named, move |_| Box::pin(async move { Ok(answer) }));
+    let commit = PreparedCommand::new(instance.scope(), named, move |_| Box::pin(async move { Ok(answer) }));
     commit.detail(told.clone())
 }

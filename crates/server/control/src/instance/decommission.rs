@@ -15,13 +15,18 @@ use serde_json::json;
 use super::subject;
 use crate::operation::{self, Submission, deadline, item_of, submit};
 use crate::refuse::{Result, refuse};
-use crate::{Commit, Cx};
+use crate::{Cx, PreparedCommand};
 
 /// Default time limit.
 pub const WITHIN: SignedDuration = SignedDuration::from_hours(2);
 
 /// Prepares `instance_decommission`.
-pub async fn decommission(cx: &Cx, project: &str, reference: &str, body: InstanceAct) -> Result<Commit> {
+pub async fn decommission(
+    cx: &Cx,
+    project: &str,
+    reference: &str,
+    body: InstanceAct,
+) -> Result<PreparedCommand> {
     let instance = cx.instance(project, reference).await?;
     let force = body.force.unwrap_or(false);
     let permission = match force {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use muster_api::{Code, Problem};
 use muster_ids::AllocationId;
-use muster_manifest::{Ask, Capacity, Manifest, Place, Seat, Shape, compatible};
+use muster_manifest::{Ask, Capacity, Manifest, MemberGroup, PlannedAllocation, Shape, compatible};
 use muster_model::allocation::{Allocation, AllocationShape, AllocationState};
 use muster_model::instance::Component;
 use muster_model::member::Member;
@@ -23,20 +23,21 @@ pub(crate) struct Group<'g> {
 }
 
 /// Returns the allocations of these members.
-fn places(groups: &[Group<'_>]) -> Vec<Place> {
+fn places(groups: &[Group<'_>]) -> Vec<PlannedAllocation> {
     let mut places = Vec::new();
-    let mut held: BTreeMap<AllocationId, Place> = BTreeMap::new();
+    let mut held: BTreeMap<AllocationId, PlannedAllocation> = BTreeMap::new();
     for group in groups {
-        let seat = |count| Seat { component: group.component.to_owned(), count, each: group.each };
+        let seat = |count| MemberGroup { component: group.component.to_owned(), count, each: group.each };
         match group.allocation {
             Some(allocation) => {
                 let muster_model::node::Capacity { gpus, cpus, memory_mb, disk_mb } = allocation.capacity;
                 let capacity = Capacity { gpus, cpus, memory_mb, disk_mb };
-                let place =
-                    held.entry(allocation.id).or_insert_with(|| Place { capacity, seats: Vec::new() });
+                let place = held
+                    .entry(allocation.id)
+                    .or_insert_with(|| PlannedAllocation { capacity, seats: Vec::new() });
                 place.seats.push(seat(group.count));
             }
-            None => places.extend((0..group.count).map(|_| Place::for_seats(vec![seat(1)]))),
+            None => places.extend((0..group.count).map(|_| PlannedAllocation::for_seats(vec![seat(1)]))),
         }
     }
     places.extend(held.into_values());

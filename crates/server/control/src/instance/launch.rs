@@ -29,13 +29,13 @@ use crate::operation::{self, Submission, Wrote, deadline, item_of, submit_with};
 use crate::refuse::{Result, refuse};
 use crate::secret::named;
 use crate::tenant::checked_labels;
-use crate::{Commit, Cx, app};
+use crate::{Cx, PreparedCommand, app};
 
 /// Reserved name: an instance's network has the instance's name, and this is the network of a project's bare cells.
 const NOT_A_NAME: &str = "default";
 
 /// Prepares a launch; the caller has authorized it.
-pub(super) async fn launch(cx: &Cx, project: &str, body: InstanceCreate) -> Result<Commit> {
+pub(super) async fn launch(cx: &Cx, project: &str, body: InstanceCreate) -> Result<PreparedCommand> {
     let (project_id, scope) = cx.project_scope(project).await?;
     let tenant_id = scope.tenant().ok_or_else(|| Problem::not_found("project"))?;
     if body.name == NOT_A_NAME {
@@ -358,7 +358,7 @@ impl Write {
             return Err(not_entitled(&self.instance.app).into());
         }
         if !tx.app_version_start(self.instance.app_version_id).await? {
-            let why = "the release was withdrawn at this moment, and no instance can be created from it";
+            let why = "the release was withdrawn concurrently: choose another one";
             return Err(Problem::new(Code::InvalidState, why).into());
         }
         let Scope::Project(tenant, project) = self.instance.scope() else {

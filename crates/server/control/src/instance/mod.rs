@@ -36,7 +36,7 @@ use muster_ids::{AppVersionId, TypedId as _};
 use muster_manifest::{Capacity, Manifest, Quorum, Shape};
 use muster_model::app::AppVersion;
 use muster_model::instance::{
-    Component, Health, Instance, InstanceFailure, InstanceState, RepairMode, Standing, health_of,
+    Component, ComponentCounts, Health, Instance, InstanceFailure, InstanceState, RepairMode, health_of,
 };
 use muster_model::member::{Member, MemberState};
 
@@ -124,15 +124,15 @@ pub(crate) fn standings<'c, C: Counted + 'c>(
     manifest: &Manifest,
     components: &[Component],
     members: impl IntoIterator<Item = (&'c C, i64)>,
-) -> BTreeMap<String, Standing> {
+) -> BTreeMap<String, ComponentCounts> {
     let standing = |component: &Component| {
         let said = manifest.component(&component.key);
         let quorum =
             said.and_then(|said| said.quorum).map_or(0, |quorum: Quorum| quorum.of(component.desired));
         let min = said.map_or(0, |said| said.count.min);
-        Standing { desired: component.desired, min, quorum, ..Standing::default() }
+        ComponentCounts { desired: component.desired, min, quorum, ..ComponentCounts::default() }
     };
-    let mut standings: BTreeMap<String, Standing> =
+    let mut standings: BTreeMap<String, ComponentCounts> =
         components.iter().map(|component| (component.key.clone(), standing(component))).collect();
     for (member, count) in members {
         if let Some(standing) = standings.get_mut(member.component()) {

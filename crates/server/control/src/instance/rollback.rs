@@ -11,11 +11,11 @@ use super::manifest_of;
 use super::scale::running;
 use super::upgrade::{Roll, rolled};
 use crate::operation::deadline;
-use crate::{Commit, Cx, Result};
+use crate::{Cx, PreparedCommand, Result};
 
 /// Prepares `instance_rollback`. A deprecated release is a valid target: it starts nothing new, but may run again where it
 /// ran before.
-pub async fn rollback(cx: &Cx, project: &str, reference: &str, body: InstanceAct) -> Result<Commit> {
+pub async fn rollback(cx: &Cx, project: &str, reference: &str, body: InstanceAct) -> Result<PreparedCommand> {
     let instance = cx.instance(project, reference).await?;
     cx.authorize(Permission::InstanceRollback, instance.scope(), "instance")?;
     no_force(body.force)?;

@@ -26,10 +26,10 @@ use crate::commit::WriteError;
 use crate::member::{NewMember, quorum, requested, requested_told};
 use crate::operation::{self, Submission, Wrote, deadline, item_of, submit_with};
 use crate::refuse::{Result, refuse};
-use crate::{Commit, Cx};
+use crate::{Cx, PreparedCommand};
 
 /// Prepares `instance_scale`.
-pub async fn scale(cx: &Cx, project: &str, reference: &str, body: InstanceScale) -> Result<Commit> {
+pub async fn scale(cx: &Cx, project: &str, reference: &str, body: InstanceScale) -> Result<PreparedCommand> {
     let instance = cx.instance(project, reference).await?;
     cx.authorize(Permission::InstanceScale, instance.scope(), "instance")?;
     scaled(cx, project, instance, body).await
@@ -41,7 +41,7 @@ pub(super) async fn scaled(
     project: &str,
     instance: Instance,
     body: InstanceScale,
-) -> Result<Commit> {
+) -> Result<PreparedCommand> {
     running(&instance, "scaled")?;
     let (_, manifest) = manifest_of(cx, &instance, instance.app_version_id).await?;
     let deadline_at = deadline(cx, body.ready_until, SignedDuration::from_hours(1))?;
@@ -249,7 +249,7 @@ fn choose(
         let without: BTreeSet<MemberId> = out.iter().map(|member| member.id).collect();
         let component = components.iter().find(|component| component.key == change.key);
         if let (Some(said), Some(_)) = (manifest.component(&change.key), component)
-            && let Some(why) = quorum::fault(said, change.desired, living, &leaving, &without)
+            && let Some(why) = quorum::quorum_violation(said, change.desired, living, &leaving, &without)
         {
             return Err(Problem::new(Code::InvalidState, why));
         }
@@ -286,8 +286,9 @@ impl Write {
         let mut components = Vec::new();
         for change in &self.changes {
             tx.component_ensure(self.instance.id, &change.key).await?;
-            let component =
-                tx.component_want(self.instance.id, &change.key, change.more, change.more.max(0)).await?;
+            let component = tx
+                .component_change_desired(self.instance.id, &change.key, change.more, change.more.max(0))
+                .await?;
             if component.desired != change.desired {
                 let why =
                     "another request changed the number of members at this moment: read it again, and repeat";

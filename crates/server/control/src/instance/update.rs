@@ -11,10 +11,15 @@ use super::{manifest_of, path, repair, repair_of, shown};
 use crate::commit::{changed, target};
 use crate::refuse::refuse;
 use crate::tenant::checked_labels;
-use crate::{Answer, Commit, Cx, Result};
+use crate::{Answer, Cx, PreparedCommand, Result};
 
 /// Prepares `instance_update`.
-pub async fn update(cx: &Cx, project: &str, reference: &str, body: InstanceUpdate) -> Result<Commit> {
+pub async fn update(
+    cx: &Cx,
+    project: &str,
+    reference: &str,
+    body: InstanceUpdate,
+) -> Result<PreparedCommand> {
     let before = cx.instance(project, reference).await?;
     cx.authorize(Permission::InstanceUpdate, before.scope(), "instance")?;
     cx.expect_version(before.version)?;
@@ -27,13 +32,14 @@ pub async fn update(cx: &Cx, project: &str, reference: &str, body: InstanceUpdat
         tokio::try_join!(store.component_list(before.id), store.member_count(before.id)).map_err(refuse)?;
     let (release, manifest) = manifest_of(cx, &before, before.app_version_id).await?;
     let (now, subject) = (cx.now, path(&before));
-    let commit = Commit::new(before.scope(), target("instance", before.id, &before.name), move |tx| {
-        Box::pin(async move {
-            tx.instance_move(&before, &after, now).await?;
-            let after = Instance { updated_at: now, version: before.version + 1, ..after };
-            Ok(Answer::new(&shown(&after, &release.name, &manifest, &components, &counts)))
-        })
-    });
+    let commit =
+        PreparedCommand::new(before.scope(), target("instance", before.id, &before.name), move |tx| {
+            Box::pin(async move {
+                tx.instance_move(&before, &after, now).await?;
+                let after = Instance { updated_at: now, version: before.version + 1, ..after };
+                Ok(Answer::new(&shown(&after, &release.name, &manifest, &components, &counts)))
+            })
+        });
     Ok(commit.event(cx, EventType::InstanceUpdated, subject, told))
 }
 

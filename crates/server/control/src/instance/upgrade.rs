@@ -27,10 +27,15 @@ use crate::app_version::{self, resolve_version};
 use crate::artifact::{Start, ensure_release_startable};
 use crate::operation::{self, Submission, deadline, item_of, submit_with};
 use crate::refuse::{Result, refuse};
-use crate::{Commit, Cx, app};
+use crate::{Cx, PreparedCommand, app};
 
 /// Prepares `instance_upgrade`.
-pub async fn upgrade(cx: &Cx, project: &str, reference: &str, body: InstanceUpgrade) -> Result<Commit> {
+pub async fn upgrade(
+    cx: &Cx,
+    project: &str,
+    reference: &str,
+    body: InstanceUpgrade,
+) -> Result<PreparedCommand> {
     let instance = cx.instance(project, reference).await?;
     cx.authorize(Permission::InstanceUpgrade, instance.scope(), "instance")?;
     upgraded(cx, instance, body, &[]).await
@@ -47,7 +52,7 @@ pub(super) async fn upgraded(
     instance: Instance,
     body: InstanceUpgrade,
     remains: &[String],
-) -> Result<Commit> {
+) -> Result<PreparedCommand> {
     running(&instance, "upgraded")?;
     let app = app::found(cx, instance.scope(), &instance.app_id.to_string()).await?.app;
     let wanted = body.app_version.as_deref();
@@ -98,7 +103,12 @@ pub(super) struct Roll {
 }
 
 /// Prepares a rolling update.
-pub(super) async fn rolled(cx: &Cx, instance: Instance, roll: Roll, remains: &[String]) -> Result<Commit> {
+pub(super) async fn rolled(
+    cx: &Cx,
+    instance: Instance,
+    roll: Roll,
+    remains: &[String],
+) -> Result<PreparedCommand> {
     let store = &cx.platform.store;
     let is_new = !roll.returns && roll.release.id != instance.app_version_id;
     let start = if is_new { Start::New } else { Start::Existing };
@@ -161,7 +171,7 @@ pub(super) async fn rolled(cx: &Cx, instance: Instance, roll: Roll, remains: &[S
             let may =
                 if returns { tx.app_version_return(id).await? } else { tx.app_version_start(id).await? };
             if !may {
-                let why = "the release was withdrawn at this moment: name another";
+                let why = "the release was withdrawn concurrently: choose another one";
                 return Err(Problem::new(Code::InvalidState, why).into());
             }
             Ok(Vec::new())

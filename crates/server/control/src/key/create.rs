@@ -9,7 +9,7 @@ use muster_model::event::EventType;
 use serde_json::json;
 
 use crate::refuse::refuse;
-use crate::{Answer, Commit, Cx, Result};
+use crate::{Answer, Cx, PreparedCommand, Result};
 
 /// So many keys a project trusts at once: each signature of an artifact is tried with each of them.
 const MOST_TRUSTED: i64 = 50;
@@ -21,7 +21,7 @@ fn too_many() -> Problem {
 }
 
 /// Prepares `key_create`.
-pub async fn create(cx: &Cx, project: &str, body: KeyCreate) -> Result<Commit> {
+pub async fn create(cx: &Cx, project: &str, body: KeyCreate) -> Result<PreparedCommand> {
     let (project_id, scope) = cx.project_scope(project).await?;
     cx.authorize(Permission::KeyCreate, scope, "project")?;
     let parsed = muster_trust::PublicKey::from_pem(&body.public_key)
@@ -47,7 +47,7 @@ pub async fn create(cx: &Cx, project: &str, body: KeyCreate) -> Result<Commit> {
     };
     let (subject, named) = (key.path(), key.target());
     let told = json!({"name": key.name, "fingerprint": key.fingerprint, "algorithm": key.algorithm});
-    let commit = Commit::new(scope, named, move |tx| {
+    let commit = PreparedCommand::new(scope, named, move |tx| {
         Box::pin(async move {
             // First, to serialize changes of a project's keys.
             tx.trust_policy_raise(project_id).await?;

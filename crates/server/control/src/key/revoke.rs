@@ -9,10 +9,10 @@ use muster_model::event::EventType;
 use serde_json::json;
 
 use crate::resource::find;
-use crate::{Answer, Commit, Cx, Result};
+use crate::{Answer, Cx, PreparedCommand, Result};
 
 /// Prepares `key_revoke`.
-pub async fn revoke(cx: &Cx, project: &str, reference: &str, body: KeyRevoke) -> Result<Commit> {
+pub async fn revoke(cx: &Cx, project: &str, reference: &str, body: KeyRevoke) -> Result<PreparedCommand> {
     let (project, scope) = cx.project_scope(project).await?;
     cx.authorize(Permission::KeyRevoke, scope, "key")?;
     let mut key: PublisherKey = find(cx, project, reference).await?;
@@ -25,7 +25,7 @@ pub async fn revoke(cx: &Cx, project: &str, reference: &str, body: KeyRevoke) ->
     key.revoked_at = Some(cx.now);
     key.revoked_reason = Some(body.reason);
     key.version += 1;
-    let commit = Commit::new(scope, named, move |tx| {
+    let commit = PreparedCommand::new(scope, named, move |tx| {
         Box::pin(async move {
             tx.trust_policy_raise(project).await?;
             tx.update_record(&key).await?;

@@ -27,10 +27,10 @@ use crate::instance::launch::validate_capacity;
 use crate::instance::{self, default_capacity, manifest_of, shape_word, unknown_component};
 use crate::operation::{self, Subject, Submission, Wrote, deadline, item_of, submit_with};
 use crate::refuse::{Result, refuse};
-use crate::{Commit, Cx};
+use crate::{Cx, PreparedCommand};
 
 /// Prepares `member_add`.
-pub async fn add(cx: &Cx, project: &str, reference: &str, body: MemberAdd) -> Result<Commit> {
+pub async fn add(cx: &Cx, project: &str, reference: &str, body: MemberAdd) -> Result<PreparedCommand> {
     let instance = cx.instance(project, reference).await?;
     cx.authorize(Permission::MemberAdd, instance.scope(), "instance")?;
     let (_, manifest) = manifest_of(cx, &instance, instance.app_version_id).await?;
@@ -174,7 +174,7 @@ impl Write {
         let key = &self.declared.key;
         let count = i64::try_from(self.ids.len()).unwrap_or(i64::MAX);
         tx.component_ensure(self.instance.id, key).await?;
-        let component = tx.component_want(self.instance.id, key, count, count).await?;
+        let component = tx.component_change_desired(self.instance.id, key, count, count).await?;
         ensure_count_within_max(&self.declared, component.desired)?;
         let (mut told, mut members) = (Vec::new(), Vec::new());
         for (index, id) in (1..).zip(&self.ids) {

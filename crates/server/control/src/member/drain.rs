@@ -6,10 +6,10 @@ use muster_authz::Permission;
 use muster_manifest::Verb;
 
 use super::order::{Order, order};
-use crate::{Commit, Cx, Result};
+use crate::{Cx, PreparedCommand, Result};
 
 /// Prepares `member_drain`.
-pub async fn drain(cx: &Cx, project: &str, instance: &str, body: MemberAct) -> Result<Commit> {
+pub async fn drain(cx: &Cx, project: &str, instance: &str, body: MemberAct) -> Result<PreparedCommand> {
     let asked = Order {
         verb: Verb::Drain,
         permission: Permission::MemberDrain,

@@ -26,7 +26,7 @@ use crate::commit::WriteError;
 use crate::instance::{self, manifest_of};
 use crate::operation::{self, Submission, deadline, item_of, submit_with};
 use crate::refuse::{Result, refuse};
-use crate::{Commit, Cx};
+use crate::{Cx, PreparedCommand};
 
 /// Returns a member for the audit's previous values.
 fn member_before(member: &Member) -> serde_json::Value {
@@ -49,7 +49,7 @@ pub(super) struct Order {
 }
 
 /// Prepares the command.
-pub(super) async fn order(cx: &Cx, project: &str, reference: &str, order: Order) -> Result<Commit> {
+pub(super) async fn order(cx: &Cx, project: &str, reference: &str, order: Order) -> Result<PreparedCommand> {
     let instance = cx.instance(project, reference).await?;
     let permission = order.forced.filter(|_| order.force).unwrap_or(order.permission);
     cx.authorize(permission, instance.scope(), "instance")?;
@@ -370,7 +370,7 @@ fn replaced_already(
 ) -> Option<String> {
     let replacing = quorum::replacing(operations, taken_over);
     let named = members.iter().find(|member| verb == Verb::Replace && replacing.contains(&member.id))?;
-    Some(format!("{} is already to be replaced: `muster operation list` shows the operation", named.name))
+    Some(format!("{} is already being replaced: `muster operation list` shows the operation", named.name))
 }
 
 /// Facts about the other members, and operations on them.
@@ -454,7 +454,7 @@ impl Taken {
             Verb::Add | Verb::Resume | Verb::Recover => false,
         };
         let away: BTreeSet<MemberId> = leaving.union(&self.others.absent).copied().collect();
-        match out.then(|| quorum::fault(said, desired, living, &away, &self.without)).flatten() {
+        match out.then(|| quorum::quorum_violation(said, desired, living, &away, &self.without)).flatten() {
             Some(why) => Err(Problem::new(Code::InvalidState, why)),
             None => Ok(()),
         }
@@ -510,7 +510,7 @@ impl Write {
     async fn write(self, tx: &mut Tx, operation: &mut Operation) -> crate::operation::Wrote {
         let mut components = Vec::new();
         for key in self.taken.fewer.keys() {
-            components.push(tx.component_want(self.instance.id, key, 0, 0).await?);
+            components.push(tx.component_change_desired(self.instance.id, key, 0, 0).await?);
         }
         let living = tx.member_living_now(self.instance.id).await?;
         let operations = tx.operations_locking_now(self.instance.id.uuid()).await?;
@@ -554,7 +554,7 @@ impl Write {
             operation.input["uncounted"] = json!(uncounted);
         }
         for (key, fewer) in taken.fewer.iter().filter(|(_, fewer)| **fewer > 0) {
-            tx.component_want(self.instance.id, key, -fewer, 0).await?;
+            tx.component_change_desired(self.instance.id, key, -fewer, 0).await?;
         }
         match &self.successors {
             Some(successors) => {

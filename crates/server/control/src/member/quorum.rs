@@ -10,7 +10,7 @@ pub(crate) use muster_model::quorum::{going, leaving, replacing, successors};
 
 /// Returns why a component cannot lose these members, if it cannot. `out` are members that do not count: they are being
 /// removed, or their nodes are unreachable.
-pub(crate) fn fault(
+pub(crate) fn quorum_violation(
     component: &Component,
     desired: i64,
     living: &[Member],
@@ -19,7 +19,7 @@ pub(crate) fn fault(
 ) -> Option<String> {
     let quorum = component.quorum.filter(|_| desired > 0)?;
     let need = Need { need: quorum.of(desired), desired };
-    muster_model::quorum::fault(&component.key, need, living, out, without)
+    muster_model::quorum::quorum_violation(&component.key, need, living, out, without)
 }
 
 #[cfg(test)]
@@ -42,10 +42,17 @@ mod tests {
         let with = Component { quorum: Some(Quorum::Majority), ..component("worker") };
         let set = |ids: &[usize]| ids.iter().map(|at| three[*at].id).collect::<BTreeSet<_>>();
         let none = BTreeSet::new();
-        assert_eq!(fault(&with, 3, &three, &none, &set(&[0])), None);
-        assert!(fault(&with, 3, &three, &none, &set(&[0, 1])).is_some());
-        assert!(fault(&with, 3, &three, &set(&[1]), &set(&[0])).is_some(), "one is on its way out already");
-        assert_eq!(fault(&component("worker"), 3, &three, &none, &set(&[0, 1, 2])), None, "it has no quorum");
+        assert_eq!(quorum_violation(&with, 3, &three, &none, &set(&[0])), None);
+        assert!(quorum_violation(&with, 3, &three, &none, &set(&[0, 1])).is_some());
+        assert!(
+            quorum_violation(&with, 3, &three, &set(&[1]), &set(&[0])).is_some(),
+            "one is on its way out already"
+        );
+        assert_eq!(
+            quorum_violation(&component("worker"), 3, &three, &none, &set(&[0, 1, 2])),
+            None,
+            "it has no quorum"
+        );
     }
 
     #[test]
@@ -56,9 +63,9 @@ mod tests {
         three.push(member(&env, MemberState::Active, Health::Healthy));
         let with = Component { quorum: Some(Quorum::Majority), ..component("worker") };
         let broken: BTreeSet<MemberId> = three[..2].iter().map(|member| member.id).collect();
-        assert_eq!(fault(&with, 3, &three, &BTreeSet::new(), &broken), None);
+        assert_eq!(quorum_violation(&with, 3, &three, &BTreeSet::new(), &broken), None);
         let last = BTreeSet::from([three[2].id]);
-        assert!(fault(&with, 3, &three, &BTreeSet::new(), &last).is_some());
+        assert!(quorum_violation(&with, 3, &three, &BTreeSet::new(), &last).is_some());
     }
 
     #[test]
@@ -93,7 +100,7 @@ mod tests {
             let mut out = BTreeSet::new();
             for at in order {
                 let one = BTreeSet::from([all[at % count].id]);
-                if fault(&with, desired, &all, &out, &one).is_none() {
+                if quorum_violation(&with, desired, &all, &out, &one).is_none() {
                     out.extend(one);
                 }
             }

@@ -6,10 +6,10 @@ use muster_authz::Permission;
 use muster_manifest::Verb;
 
 use super::order::{Order, order};
-use crate::{Commit, Cx, Result};
+use crate::{Cx, PreparedCommand, Result};
 
 /// Prepares `member_replace`.
-pub async fn replace(cx: &Cx, project: &str, instance: &str, body: MemberTake) -> Result<Commit> {
+pub async fn replace(cx: &Cx, project: &str, instance: &str, body: MemberTake) -> Result<PreparedCommand> {
     let asked = Order {
         verb: Verb::Replace,
         permission: Permission::MemberReplace,

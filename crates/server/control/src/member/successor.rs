@@ -69,7 +69,8 @@ impl Successors {
             }
             // A member that was never active is not part of the desired number; its successor is.
             let more = i64::from(old.never_worked());
-            let component = tx.component_want(self.instance.id, &old.component_key, more, 1).await?;
+            let component =
+                tx.component_change_desired(self.instance.id, &old.component_key, more, 1).await?;
             let new = requested(NewMember {
                 id: cx.platform.env.id(),
                 instance: &self.instance,

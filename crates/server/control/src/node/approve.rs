@@ -14,10 +14,10 @@ use serde_json::json;
 
 use super::{QUEUED, ensure_reported, inventory, path, pin_address, still_ours, view};
 use crate::commit::{WriteError, target, told};
-use crate::{Answer, Commit, Cx, Result};
+use crate::{Answer, Cx, PreparedCommand, Result};
 
 /// Prepares `node_approve`.
-pub async fn approve(cx: &Cx, reference: &str, body: NodeApprove) -> Result<Commit> {
+pub async fn approve(cx: &Cx, reference: &str, body: NodeApprove) -> Result<PreparedCommand> {
     cx.authorize(Permission::NodeApprove, Scope::Platform, "node")?;
     let node = cx.node(reference).await?;
     still_ours(&node)?;
@@ -42,7 +42,7 @@ pub async fn approve(cx: &Cx, reference: &str, body: NodeApprove) -> Result<Comm
     );
     let (platform, now) = (cx.platform.clone(), cx.now);
     let before = view(&node);
-    let commit = Commit::new(Scope::Platform, target("node", node.id, &node.name), move |tx| {
+    let commit = PreparedCommand::new(Scope::Platform, target("node", node.id, &node.name), move |tx| {
         Box::pin(async move {
             tx.node_lock(node.id).await?;
             let plan = plan(&found, &tx.slots_of(node.id).await?);

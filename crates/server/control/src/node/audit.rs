@@ -9,10 +9,10 @@ use serde_json::json;
 
 use crate::operation::{Submission, submit};
 use crate::refuse::Result;
-use crate::{Commit, Cx};
+use crate::{Cx, PreparedCommand};
 
 /// Prepares `node_audit`.
-pub async fn audit(cx: &Cx, reference: &str, body: NodeAudit) -> Result<Commit> {
+pub async fn audit(cx: &Cx, reference: &str, body: NodeAudit) -> Result<PreparedCommand> {
     cx.authorize(Permission::NodeAudit, Scope::Platform, "node")?;
     let node = cx.node(reference).await?;
     if node.retired_at.is_some() {

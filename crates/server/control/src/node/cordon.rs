@@ -9,10 +9,10 @@ use serde_json::json;
 
 use super::{path, still_ours, view};
 use crate::commit::{target, told};
-use crate::{Answer, Commit, Cx, Result};
+use crate::{Answer, Cx, PreparedCommand, Result};
 
 /// Prepares `node_cordon`.
-pub async fn cordon(cx: &Cx, reference: &str, body: NodeReason) -> Result<Commit> {
+pub async fn cordon(cx: &Cx, reference: &str, body: NodeReason) -> Result<PreparedCommand> {
     cx.authorize(Permission::NodeCordon, Scope::Platform, "node")?;
     let node = cx.node(reference).await?;
     still_ours(&node)?;
@@ -20,7 +20,7 @@ pub async fn cordon(cx: &Cx, reference: &str, body: NodeReason) -> Result<Commit
     let told = told(&[("name", Some(json!(node.name))), ("reason", body.reason.map(|reason| json!(reason)))]);
     let subject = path(&node);
     let before = view(&node);
-    let commit = Commit::new(Scope::Platform, target("node", id, &node.name), move |tx| {
+    let commit = PreparedCommand::new(Scope::Platform, target("node", id, &node.name), move |tx| {
         Box::pin(async move {
             if !tx.node_set_cordoned(id, true, now).await? {
                 return Err(Problem::new(Code::InvalidState, "the node is already cordoned").into());

@@ -11,10 +11,10 @@ use serde_json::json;
 use super::drain_plan::planned_items;
 use crate::operation::{Submission, submit};
 use crate::refuse::Result;
-use crate::{Commit, Cx};
+use crate::{Cx, PreparedCommand};
 
 /// Prepares `node_drain`.
-pub async fn drain(cx: &Cx, reference: &str, body: NodeDrain) -> Result<Commit> {
+pub async fn drain(cx: &Cx, reference: &str, body: NodeDrain) -> Result<PreparedCommand> {
     cx.authorize(Permission::NodeDrain, Scope::Platform, "node")?;
     let node = cx.node(reference).await?;
     if node.retired_at.is_some() {

@@ -18,13 +18,13 @@ use super::still_ours;
 use crate::commit::{target, told};
 use crate::refuse::{refuse, refuse_key};
 use crate::tenant::checked_labels;
-use crate::{Answer, Commit, Cx, Result};
+use crate::{Answer, Cx, PreparedCommand, Result};
 
 /// Default lifetime of a join token in seconds.
 const LIFETIME: u32 = 3600;
 
 /// Prepares `node_enrol`.
-pub async fn enrol(cx: &Cx, body: NodeEnrol) -> Result<Commit> {
+pub async fn enrol(cx: &Cx, body: NodeEnrol) -> Result<PreparedCommand> {
     cx.authorize(Permission::NodeEnrol, Scope::Platform, "node")?;
     let node = match &body.node {
         Some(reference) => Some(existing(cx, reference, &body).await?),
@@ -67,7 +67,7 @@ pub async fn enrol(cx: &Cx, body: NodeEnrol) -> Result<Commit> {
         ("labels", Some(json!(shown.labels))),
         ("expires_at", Some(json!(expires_at))),
     ]);
-    let commit = Commit::new(Scope::Platform, named(&enrolment), move |tx| {
+    let commit = PreparedCommand::new(Scope::Platform, named(&enrolment), move |tx| {
         Box::pin(async move {
             tx.enrolment_insert(&enrolment, &secret.hash(), &created_by, now, expires_at).await?;
             Ok(Answer::new(&shown).with_secret("token", secret.reveal()))

@@ -10,10 +10,10 @@ use serde_json::json;
 
 use crate::operation::{Submission, submit};
 use crate::refuse::Result;
-use crate::{Commit, Cx};
+use crate::{Cx, PreparedCommand};
 
 /// Prepares `node_retire`.
-pub async fn retire(cx: &Cx, reference: &str, body: NodeRetire) -> Result<Commit> {
+pub async fn retire(cx: &Cx, reference: &str, body: NodeRetire) -> Result<PreparedCommand> {
     cx.authorize(Permission::NodeRetire, Scope::Platform, "node")?;
     let node = cx.node(reference).await?;
     let invalid = |detail: String| Problem::new(Code::InvalidState, detail);

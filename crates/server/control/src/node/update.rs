@@ -9,10 +9,10 @@ use serde_json::json;
 use super::{ensure_reported, path, pin_address, still_ours, view};
 use crate::commit::{changed, target};
 use crate::tenant::checked_labels;
-use crate::{Answer, Commit, Cx, Result};
+use crate::{Answer, Cx, PreparedCommand, Result};
 
 /// Prepares `node_update`.
-pub async fn update(cx: &Cx, reference: &str, body: NodeUpdate) -> Result<Commit> {
+pub async fn update(cx: &Cx, reference: &str, body: NodeUpdate) -> Result<PreparedCommand> {
     cx.authorize(Permission::NodeUpdate, Scope::Platform, "node")?;
     let mut node = cx.node(reference).await?;
     still_ours(&node)?;
@@ -33,7 +33,7 @@ pub async fn update(cx: &Cx, reference: &str, body: NodeUpdate) -> Result<Commit
     node.updated_at = cx.now;
     node.version += 1;
     let subject = path(&node);
-    let commit = Commit::new(Scope::Platform, target("node", node.id, &node.name), move |tx| {
+    let commit = PreparedCommand::new(Scope::Platform, target("node", node.id, &node.name), move |tx| {
         Box::pin(async move {
             tx.node_update(&node).await?;
             if body.address.is_some() {

@@ -10,10 +10,10 @@ use serde_json::json;
 
 use super::{path, view_for};
 use crate::commit::target;
-use crate::{Answer, Commit, Cx, Result};
+use crate::{Answer, Cx, PreparedCommand, Result};
 
 /// Prepares `operation_cancel`. The engine rolls back the completed steps first.
-pub async fn cancel(cx: &Cx, reference: &str, body: OperationCancel) -> Result<Commit> {
+pub async fn cancel(cx: &Cx, reference: &str, body: OperationCancel) -> Result<PreparedCommand> {
     let mut operation = cx.operation(reference).await?;
     cx.authorize(Permission::OperationCancel, operation.scope(), "operation")?;
     let invalid = |detail: String| Problem::new(Code::InvalidState, detail);
@@ -34,7 +34,7 @@ pub async fn cancel(cx: &Cx, reference: &str, body: OperationCancel) -> Result<C
     let before = view_for(cx.is_operator(), &operation);
     operation.cancel_requested = true;
     let to_operator = cx.is_operator();
-    let commit = Commit::new(operation.scope(), named, move |tx| {
+    let commit = PreparedCommand::new(operation.scope(), named, move |tx| {
         Box::pin(async move {
             tx.operation_cancel(operation.id, now).await?;
             Ok(Answer::new(&view_for(to_operator, &operation)))

@@ -13,7 +13,7 @@ use serde_json::json;
 use super::{path, view_for};
 use crate::commit::{WriteError, target};
 use crate::refuse::{Result, refuse};
-use crate::{Answer, Commit, Cx};
+use crate::{Answer, Cx, PreparedCommand};
 
 fn choice_of(action: api::ResolveAction) -> ResolveAction {
     match action {
@@ -25,7 +25,7 @@ fn choice_of(action: api::ResolveAction) -> ResolveAction {
 }
 
 /// Prepares `operation_resolve`.
-pub async fn resolve(cx: &Cx, reference: &str, body: OperationResolve) -> Result<Commit> {
+pub async fn resolve(cx: &Cx, reference: &str, body: OperationResolve) -> Result<PreparedCommand> {
     let operation = cx.operation(reference).await?;
     cx.authorize(Permission::OperationResolve, operation.scope(), "operation")?;
     let action = choice_of(body.action);
@@ -74,7 +74,7 @@ pub async fn resolve(cx: &Cx, reference: &str, body: OperationResolve) -> Result
     let told = json!({"kind": operation.kind, "action": action.as_str(), "statement": statement.unwrap_or_default()});
     let (id, scope, to_operator) = (operation.id, operation.scope(), cx.is_operator());
     let before = view_for(to_operator, &operation);
-    let commit = Commit::new(scope, named, move |tx| {
+    let commit = PreparedCommand::new(scope, named, move |tx| {
         Box::pin(async move {
             let gone = || Problem::new(Code::InvalidState, "it has ended meanwhile");
             let mut fresh = tx.operation_seize(id).await?.ok_or_else(gone)?;

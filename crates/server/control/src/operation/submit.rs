@@ -18,7 +18,7 @@ use super::{asked_by, path, plan, view};
 use crate::commit::{WriteError, target};
 use crate::outbox::EventDraft;
 use crate::refuse::Result;
-use crate::{Answer, Commit, Cx};
+use crate::{Answer, Cx, PreparedCommand};
 
 /// The resource of an operation.
 pub(crate) struct Subject {
@@ -84,13 +84,13 @@ impl Submission {
 pub(crate) type Wrote = std::result::Result<Vec<EventDraft>, WriteError>;
 
 /// Prepares the operation.
-pub(crate) fn submit(cx: &Cx, submission: Submission) -> Commit {
+pub(crate) fn submit(cx: &Cx, submission: Submission) -> PreparedCommand {
     submit_with(cx, submission, |_, _| Box::pin(async { Ok(Vec::new()) }))
 }
 
 /// Prepares the operation. `rows` are the statements that run first: they may still change the operation's input and items,
 /// because only the transaction knows some of their values (the numbers in names, above all).
-pub(crate) fn submit_with<W>(cx: &Cx, submission: Submission, rows: W) -> Commit
+pub(crate) fn submit_with<W>(cx: &Cx, submission: Submission, rows: W) -> PreparedCommand
 where
     W: for<'t> FnOnce(&'t mut Tx, &'t mut Operation) -> BoxFuture<'t, Wrote> + Send + 'static,
 {
@@ -98,7 +98,7 @@ where
     let audited = target(subject.kind, &subject.id, &subject.name);
     if submission.dry_run {
         let answer = Answer::new(&Started { operation: None, plan });
-        let commit = Commit::new(scope, audited, move |_| Box::pin(async move { Ok(answer) }));
+        let commit = PreparedCommand::new(scope, audited, move |_| Box::pin(async move { Ok(answer) }));
         return commit.detail(json!({"dry_run": true}));
     }
     let id: OperationId = cx.platform.env.id();
@@ -135,7 +135,7 @@ where
         })
         .collect();
     let (writer, now) = (cx.clone(), cx.now);
-    let commit = Commit::new(scope, audited, move |tx| {
+    let commit = PreparedCommand::new(scope, audited, move |tx| {
         Box::pin(async move {
             let mut events = rows(tx, &mut operation).await?;
             for old in &supersedes {

@@ -13,14 +13,14 @@ use crate::commit::target;
 use crate::entitlement::anywhere;
 use crate::pipeline::actor_of;
 use crate::token::{expiry, hold_issuer, issuer, path, view};
-use crate::{Answer, Commit, Cx, Result};
+use crate::{Answer, Cx, PreparedCommand, Result};
 
 /// Maximum lifetime of an operator's token in seconds.
 const LONGEST: u32 = 15 * 60;
 
 /// Prepares `operator_token_mint`. The publisher's chain records the command, like any other of its accounts; the same
 /// transaction records it in the consumer's chain and timeline, since the token gives access there.
-pub async fn mint(cx: &Cx, project: &str, body: OperatorTokenMint) -> Result<Commit> {
+pub async fn mint(cx: &Cx, project: &str, body: OperatorTokenMint) -> Result<PreparedCommand> {
     let (project, scope) = cx.project_scope(project).await?;
     cx.authorize(Permission::OperatorTokenMint, scope, "project")?;
     let found = anywhere(cx, &body.entitlement).await?;
@@ -55,7 +55,7 @@ pub async fn mint(cx: &Cx, project: &str, body: OperatorTokenMint) -> Result<Com
         event: event(cx, &entitlement, subject.clone(), &told),
     });
     let issued_with = cx.authenticated()?.token_id;
-    let commit = Commit::new(scope, named, move |tx| {
+    let commit = PreparedCommand::new(scope, named, move |tx| {
         Box::pin(async move {
             // Locked until the commit: a concurrent revocation waits, and then finds the token and disables its account.
             if !tx.entitlement_start(entitlement.id).await?

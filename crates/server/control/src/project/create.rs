@@ -10,10 +10,10 @@ use serde_json::json;
 use super::{path, view};
 use crate::commit::target;
 use crate::tenant::checked_labels;
-use crate::{Answer, Commit, Cx, Result};
+use crate::{Answer, Cx, PreparedCommand, Result};
 
 /// Prepares `project_create`.
-pub async fn create(cx: &Cx, tenant: &str, body: ProjectCreate) -> Result<Commit> {
+pub async fn create(cx: &Cx, tenant: &str, body: ProjectCreate) -> Result<PreparedCommand> {
     let tenant = cx.tenant(tenant).await?;
     cx.authorize(Permission::ProjectCreate, Scope::Tenant(tenant.id), "tenant")?;
     let project = Project {
@@ -28,11 +28,12 @@ pub async fn create(cx: &Cx, tenant: &str, body: ProjectCreate) -> Result<Commit
         version: 1,
     };
     let (subject, told) = (path(&project), json!({"name": project.name}));
-    let commit = Commit::new(project.scope(), target("project", project.id, &project.name), move |tx| {
-        Box::pin(async move {
-            tx.project_insert(&project).await?;
-            Ok(Answer::new(&view(&project)))
-        })
-    });
+    let commit =
+        PreparedCommand::new(project.scope(), target("project", project.id, &project.name), move |tx| {
+            Box::pin(async move {
+                tx.project_insert(&project).await?;
+                Ok(Answer::new(&view(&project)))
+            })
+        });
     Ok(commit.event(cx, EventType::ProjectCreated, subject, told))
 }

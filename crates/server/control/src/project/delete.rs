@@ -13,10 +13,10 @@ use crate::tenant::{
     counted, refuse_if_alive, refuse_if_held, refuse_if_not_empty, refuse_if_running, removed_view,
     still_alive,
 };
-use crate::{Answer, Commit, Cx, Result};
+use crate::{Answer, Cx, PreparedCommand, Result};
 
 /// Prepares `project_delete`.
-pub async fn delete(cx: &Cx, reference: &str, query: DeleteQuery) -> Result<Commit> {
+pub async fn delete(cx: &Cx, reference: &str, query: DeleteQuery) -> Result<PreparedCommand> {
     let project = cx.project(reference).await?;
     cx.authorize(Permission::ProjectDelete, project.scope(), "project")?;
     cx.expect_version(project.version)?;
@@ -24,7 +24,7 @@ pub async fn delete(cx: &Cx, reference: &str, query: DeleteQuery) -> Result<Comm
     let (subject, told) = (path(&project), json!({"name": project.name, "cascade": cascade}));
     let (id, version) = (project.id, project.version);
     let before = view(&project);
-    let commit = Commit::new(project.scope(), target("project", id, &project.name), move |tx| {
+    let commit = PreparedCommand::new(project.scope(), target("project", id, &project.name), move |tx| {
         Box::pin(async move {
             refuse_if_alive("project", tx.allocation_live_of_project(id).await?)?;
             refuse_if_running("project", tx.instance_live_of_project_now(id).await?)?;

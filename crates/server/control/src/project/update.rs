@@ -8,10 +8,10 @@ use serde_json::json;
 use super::{path, view};
 use crate::commit::{changed, target};
 use crate::tenant::checked_labels;
-use crate::{Answer, Commit, Cx, Result};
+use crate::{Answer, Cx, PreparedCommand, Result};
 
 /// Prepares `project_update`.
-pub async fn update(cx: &Cx, reference: &str, body: ProjectUpdate) -> Result<Commit> {
+pub async fn update(cx: &Cx, reference: &str, body: ProjectUpdate) -> Result<PreparedCommand> {
     let mut project = cx.project(reference).await?;
     cx.authorize(Permission::ProjectUpdate, project.scope(), "project")?;
     cx.expect_version(project.version)?;
@@ -31,11 +31,12 @@ pub async fn update(cx: &Cx, reference: &str, body: ProjectUpdate) -> Result<Com
     project.updated_at = cx.now;
     project.version += 1;
     let subject = path(&project);
-    let commit = Commit::new(project.scope(), target("project", project.id, &project.name), move |tx| {
-        Box::pin(async move {
-            tx.project_update(&project).await?;
-            Ok(Answer::new(&view(&project)))
-        })
-    });
+    let commit =
+        PreparedCommand::new(project.scope(), target("project", project.id, &project.name), move |tx| {
+            Box::pin(async move {
+                tx.project_update(&project).await?;
+                Ok(Answer::new(&view(&project)))
+            })
+        });
     Ok(commit.event(cx, EventType::ProjectUpdated, subject, told))
 }

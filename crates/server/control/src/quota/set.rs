@@ -10,10 +10,10 @@ use serde_json::{Value, json};
 use super::{version, view};
 use crate::commit::{changed, target};
 use crate::refuse::refuse;
-use crate::{Answer, Commit, Cx, Result};
+use crate::{Answer, Cx, PreparedCommand, Result};
 
 /// Prepares `quota_set`.
-pub async fn set(cx: &Cx, project: &str, body: QuotaSet) -> Result<Commit> {
+pub async fn set(cx: &Cx, project: &str, body: QuotaSet) -> Result<PreparedCommand> {
     let project = cx.project(project).await?;
     cx.authorize(Permission::QuotaSet, project.scope(), "project")?;
     let mut quota = cx.platform.store.quota_lookup(project.id).await.map_err(refuse)?;
@@ -37,7 +37,7 @@ pub async fn set(cx: &Cx, project: &str, body: QuotaSet) -> Result<Commit> {
     }
     let subject = format!("/v1/projects/{}/quota", project.id);
     let id = project.id;
-    let commit = Commit::new(project.scope(), target("quota", id, &project.name), move |tx| {
+    let commit = PreparedCommand::new(project.scope(), target("quota", id, &project.name), move |tx| {
         Box::pin(async move {
             tx.quota_set(id, &quota).await?;
             quota.version = version(&quota) + 1;

@@ -13,7 +13,7 @@ use serde_json::json;
 use super::damage::{Checked, Unsound};
 use super::{Answered, Guest, Right, storage, stored, told, visit};
 use crate::commit::target;
-use crate::{Answer, Command, Commit, Cx, execute};
+use crate::{Answer, Command, Cx, PreparedCommand, execute};
 
 /// A readable blob.
 #[derive(Debug, Clone)]
@@ -94,7 +94,7 @@ pub async fn blob_delete(cx: &Cx, guest: &Guest, name: &Name, digest: &Digest) -
     there.ok_or_else(|| unknown(digest))?;
     let path = format!("/v1/projects/{}/repositories/{id}", visit.project);
     let told_of = json!({"repository": visit.name, "blob": text});
-    let commit = Commit::new(visit.scope(), target("repository", id, &visit.name), move |tx| {
+    let commit = PreparedCommand::new(visit.scope(), target("repository", id, &visit.name), move |tx| {
         Box::pin(async move {
             match tx.repository_blob_delete(id, &text).await {
                 Err(StoreError::Gone(_)) => Err(muster_api::Problem::new(

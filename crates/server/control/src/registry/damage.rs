@@ -88,7 +88,7 @@ impl Platform {
         let events = serde_json::to_string(&[event]).expect("events are JSON");
         tx.outbox_append(self.env.uuid(), &Scope::Platform.chain(), "", &events).await?;
         tx.commit().await?;
-        self.outbox.notify_one();
+        self.sealer_wake.notify_one();
         self.metrics.damaged_blobs.inc();
         tracing::error!(
             %digest, file, %damage, found_by,

@@ -19,7 +19,7 @@ use serde_json::json;
 
 use super::{Answered, Guest, Right, Visit, stored, told, visit};
 use crate::commit::target;
-use crate::{Answer, Command, Commit, Cx, execute};
+use crate::{Answer, Command, Cx, PreparedCommand, execute};
 
 /// Config media types of images; a manifest with any other config is a file artifact.
 const IMAGE_CONFIGS: [&str; 2] =
@@ -165,7 +165,7 @@ fn commit(
     row: Row,
     tag: Option<String>,
     artifact: Option<(Artifact, Change)>,
-) -> Answered<Commit> {
+) -> Answered<PreparedCommand> {
     let scope = visit.scope();
     let principal = cx.principal().map_err(told)?;
     let may_move = decide(principal, Permission::RepositoryRetag, scope).is_allowed();
@@ -173,7 +173,7 @@ fn commit(
         json!({"repository": visit.name, "digest": row.digest, "tag": tag, "media_type": row.media_type});
     let path = format!("/v1/projects/{}/repositories/{id}", visit.project);
     let now = cx.now;
-    let commit = Commit::new(scope, target("repository", id, &visit.name), move |tx| {
+    let commit = PreparedCommand::new(scope, target("repository", id, &visit.name), move |tx| {
         Box::pin(async move {
             tx.manifest_put(id, &row, now).await?;
             if let Some(tag) = &tag
@@ -336,7 +336,7 @@ pub async fn delete(cx: &Cx, guest: &Guest, name: &Name, reference: &Reference) 
         Some(tag) => cx.platform.store.tag_lookup(id, tag).await.map_err(stored)?,
         None => None,
     };
-    let commit = Commit::new(visit.scope(), target("repository", id, &visit.name), move |tx| {
+    let commit = PreparedCommand::new(visit.scope(), target("repository", id, &visit.name), move |tx| {
         Box::pin(async move {
             if let Some(artifact) = &artifact {
                 tx.artifact_delete(artifact.id, artifact.version).await.map_err(needed_by)?;

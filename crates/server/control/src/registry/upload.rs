@@ -18,7 +18,7 @@ use uuid::Uuid;
 use super::damage::Unsound;
 use super::{Answered, Guest, Right, Visit, storage, stored, told, visit};
 use crate::commit::target;
-use crate::{Answer, Command, Commit, Cx, execute};
+use crate::{Answer, Command, Cx, PreparedCommand, execute};
 
 /// Result of starting an upload.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -90,7 +90,7 @@ async fn taken_over(cx: &Cx, guest: &Guest, visit: &Visit, digest: &Digest, from
     let id = visit.repository()?;
     let (now, digest_text) = (cx.now, digest.clone());
     let detail = json!({"digest": digest, "from": source.path, "size": there.size});
-    let commit = Commit::new(visit.scope(), target("repository", id, &visit.name), move |tx| {
+    let commit = PreparedCommand::new(visit.scope(), target("repository", id, &visit.name), move |tx| {
         Box::pin(async move {
             // The source may delete it concurrently; the foreign key decides.
             tx.repository_blob_put(id, &digest_text, now).await?;

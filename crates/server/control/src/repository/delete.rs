@@ -12,10 +12,10 @@ use super::{found, view};
 use crate::commit::target;
 use crate::refuse::refuse;
 use crate::tenant::removed_view;
-use crate::{Answer, Commit, Cx, Result};
+use crate::{Answer, Cx, PreparedCommand, Result};
 
 /// Prepares `repository_delete`.
-pub async fn delete(cx: &Cx, project: &str, reference: &str) -> Result<Commit> {
+pub async fn delete(cx: &Cx, project: &str, reference: &str) -> Result<PreparedCommand> {
     let (project, scope) = cx.project_scope(project).await?;
     cx.authorize(Permission::RepositoryDelete, scope, "repository")?;
     let repository = found(cx, project, reference).await?;
@@ -29,7 +29,7 @@ pub async fn delete(cx: &Cx, project: &str, reference: &str) -> Result<Commit> {
     let path = format!("/v1/projects/{project}/repositories/{}", repository.id);
     let told = json!({"name": repository.name});
     let before = view(cx, &repository).await?;
-    let commit = Commit::new(scope, named, move |tx| {
+    let commit = PreparedCommand::new(scope, named, move |tx| {
         Box::pin(async move {
             let in_use = |error| match error {
                 StoreError::Gone(_) => {

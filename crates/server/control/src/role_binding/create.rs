@@ -12,10 +12,10 @@ use serde_json::json;
 use super::{only_by_the_tenant, view};
 use crate::commit::target;
 use crate::refuse::refuse;
-use crate::{Answer, Commit, Cx, Result};
+use crate::{Answer, Cx, PreparedCommand, Result};
 
 /// Prepares `role_binding_create`.
-pub async fn create(cx: &Cx, body: RoleBindingCreate) -> Result<Commit> {
+pub async fn create(cx: &Cx, body: RoleBindingCreate) -> Result<PreparedCommand> {
     let role = match body.role {
         ApiRole::PlatformOperator => Role::PlatformOperator,
         ApiRole::TenantAdmin => Role::TenantAdmin,
@@ -51,7 +51,7 @@ pub async fn create(cx: &Cx, body: RoleBindingCreate) -> Result<Commit> {
     let tenant = scope.tenant();
     let subject = format!("/v1/role-bindings/{}", binding.id);
     let told = json!({"user_id": binding.user_id, "user_email": binding.user_email, "role": role.as_str()});
-    let commit = Commit::new(scope, target("role_binding", binding.id, role.as_str()), move |tx| {
+    let commit = PreparedCommand::new(scope, target("role_binding", binding.id, role.as_str()), move |tx| {
         Box::pin(async move {
             tx.role_binding_insert(&binding).await?;
             if let Some(tenant) = tenant {

@@ -11,10 +11,10 @@ use super::{only_by_the_tenant, view};
 use crate::commit::target;
 use crate::tenant::removed_view;
 use crate::user::keep_an_operator;
-use crate::{Answer, Commit, Cx, Result};
+use crate::{Answer, Cx, PreparedCommand, Result};
 
 /// Prepares `role_binding_delete`.
-pub async fn delete(cx: &Cx, reference: &str) -> Result<Commit> {
+pub async fn delete(cx: &Cx, reference: &str) -> Result<PreparedCommand> {
     let binding = cx.role_binding(reference).await?;
     cx.authorize(Permission::RoleBindingDelete, binding.scope, "role binding")?;
     only_by_the_tenant(cx, binding.scope)?;
@@ -23,7 +23,7 @@ pub async fn delete(cx: &Cx, reference: &str) -> Result<Commit> {
     let tenant = binding.scope.tenant();
     let told = json!({"user_id": user, "user_email": binding.user_email, "role": role.as_str()});
     let before = view(&binding);
-    let commit = Commit::new(binding.scope, target("role_binding", id, role.as_str()), move |tx| {
+    let commit = PreparedCommand::new(binding.scope, target("role_binding", id, role.as_str()), move |tx| {
         Box::pin(async move {
             if role == Role::PlatformOperator {
                 keep_an_operator(tx, user).await?;

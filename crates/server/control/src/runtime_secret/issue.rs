@@ -22,7 +22,7 @@ use zeroize::Zeroizing;
 use super::{facts, path, purpose_of, view};
 use crate::commit::{WriteError, target};
 use crate::refuse::{refuse, refuse_key};
-use crate::{Answer, Commit, Cx, Result};
+use crate::{Answer, Cx, PreparedCommand, Result};
 
 /// Lifetime of a pull credential.
 const PULL_LIFETIME: SignedDuration = SignedDuration::from_hours(1);
@@ -30,7 +30,7 @@ const PULL_LIFETIME: SignedDuration = SignedDuration::from_hours(1);
 const BOOTSTRAP_BYTES: i64 = 32;
 
 /// Prepares `runtime_secret_issue`.
-pub async fn issue(cx: &Cx, project: &str, body: RuntimeSecretIssue) -> Result<Commit> {
+pub async fn issue(cx: &Cx, project: &str, body: RuntimeSecretIssue) -> Result<PreparedCommand> {
     let (project_id, scope) = cx.project_scope(project).await?;
     cx.authorize(Permission::RuntimeSecretIssue, scope, "project")?;
     match purpose_of(body.purpose) {
@@ -50,7 +50,7 @@ async fn artifact_pull(
     project: &str,
     project_id: ProjectId,
     body: RuntimeSecretIssue,
-) -> Result<Commit> {
+) -> Result<PreparedCommand> {
     if body.bytes.is_some() {
         return Err(Problem::field("/bytes", "it is only for cluster_bootstrap"));
     }
@@ -67,7 +67,7 @@ async fn artifact_pull(
     let Pull { secret, token } = pull(&cx.platform.env, &cell, body.name, repository_id, cx.now);
     let (subject, target) = (path(&secret), target("runtime_secret", secret.id, &secret.name));
     let told = facts(&secret, None);
-    let commit = Commit::new(cell.scope(), target, move |tx| {
+    let commit = PreparedCommand::new(cell.scope(), target, move |tx| {
         Box::pin(async move {
             match tx.cell_hold(cell.id, cell.incarnation).await {
                 Ok(()) => {}
@@ -131,7 +131,7 @@ async fn cluster_bootstrap(
     project_id: ProjectId,
     scope: Scope,
     body: RuntimeSecretIssue,
-) -> Result<Commit> {
+) -> Result<PreparedCommand> {
     for (field, given) in [("/repository", &body.repository), ("/cell", &body.cell)] {
         if given.is_some() {
             return Err(Problem::field(field, "it is only for artifact_pull"));
@@ -174,7 +174,7 @@ async fn cluster_bootstrap(
     let value = Zeroizing::new(STANDARD.encode(&*material));
     let (subject, target) = (path(&secret), target("runtime_secret", id, &secret.name));
     let told = facts(&secret, None);
-    let commit = Commit::new(scope, target, move |tx| {
+    let commit = PreparedCommand::new(scope, target, move |tx| {
         Box::pin(async move {
             tx.runtime_secret_insert(&secret).await?;
             Ok(Answer::new(&view(&secret)).with_secret("value", &value))

@@ -8,10 +8,15 @@ use muster_model::event::EventType;
 
 use super::{facts, found, path, view};
 use crate::commit::target;
-use crate::{Answer, Commit, Cx, Result};
+use crate::{Answer, Cx, PreparedCommand, Result};
 
 /// Prepares `runtime_secret_revoke`.
-pub async fn revoke(cx: &Cx, project: &str, reference: &str, body: RuntimeSecretRevoke) -> Result<Commit> {
+pub async fn revoke(
+    cx: &Cx,
+    project: &str,
+    reference: &str,
+    body: RuntimeSecretRevoke,
+) -> Result<PreparedCommand> {
     let (project, scope) = cx.project_scope(project).await?;
     cx.authorize(Permission::RuntimeSecretRevoke, scope, "runtime secret")?;
     let mut secret = found(cx, project, reference).await?;
@@ -24,11 +29,11 @@ pub async fn revoke(cx: &Cx, project: &str, reference: &str, body: RuntimeSecret
     let before = view(&secret);
     secret.revoked_at = Some(at);
     secret.version += 1;
-    let commit = Commit::new(scope, target, move |tx| {
+    let commit = PreparedCommand::new(scope, target, move |tx| {
         Box::pin(async move {
             tx.runtime_secret_revoke(id, seen, at).await?;
             if let Some(instance) = instance {
-                tx.instance_suspect(instance, at).await?;
+                tx.instance_schedule_reconcile(instance, at).await?;
             }
             Ok(Answer::new(&view(&secret)))
         })

@@ -13,10 +13,10 @@ use super::content::content;
 use crate::artifact::credential::RegistryHost;
 use crate::refuse::{refuse, refuse_key};
 use crate::tenant::counted;
-use crate::{Answer, Commit, Cx, Result};
+use crate::{Answer, Cx, PreparedCommand, Result};
 
 /// Prepares `secret_create`.
-pub async fn create(cx: &Cx, project: &str, body: SecretCreate) -> Result<Commit> {
+pub async fn create(cx: &Cx, project: &str, body: SecretCreate) -> Result<PreparedCommand> {
     let (project_id, scope) = cx.project_scope(project).await?;
     cx.authorize(Permission::SecretCreate, scope, "project")?;
     let content = content(body.value, body.encoding)?;
@@ -52,7 +52,7 @@ pub async fn create(cx: &Cx, project: &str, body: SecretCreate) -> Result<Commit
     };
     let (subject, named) = (secret.path(), secret.target());
     let told = json!({"name": secret.name, "revision": secret.revision, "registry": secret.registry});
-    let commit = Commit::new(scope, named, move |tx| {
+    let commit = PreparedCommand::new(scope, named, move |tx| {
         Box::pin(async move {
             tx.insert_record(&secret).await?;
             Ok(Answer::new(&secret))

@@ -11,10 +11,10 @@ use super::content::content;
 use crate::refuse::refuse_key;
 use crate::resource::find;
 use crate::tenant::counted;
-use crate::{Answer, Commit, Cx, Result};
+use crate::{Answer, Cx, PreparedCommand, Result};
 
 /// Prepares `secret_rotate`.
-pub async fn rotate(cx: &Cx, project: &str, reference: &str, body: SecretRotate) -> Result<Commit> {
+pub async fn rotate(cx: &Cx, project: &str, reference: &str, body: SecretRotate) -> Result<PreparedCommand> {
     let (project, scope) = cx.project_scope(project).await?;
     cx.authorize(Permission::SecretRotate, scope, "secret")?;
     let mut secret: ProjectSecret = find(cx, project, reference).await?;
@@ -33,7 +33,7 @@ pub async fn rotate(cx: &Cx, project: &str, reference: &str, body: SecretRotate)
     secret.version += 1;
     let (subject, named) = (secret.path(), secret.target());
     let told = json!({"name": secret.name, "revision": secret.revision});
-    let commit = Commit::new(scope, named, move |tx| {
+    let commit = PreparedCommand::new(scope, named, move |tx| {
         Box::pin(async move {
             tx.update_record(&secret).await?;
             Ok(Answer::new(&secret))

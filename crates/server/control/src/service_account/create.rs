@@ -11,10 +11,10 @@ use serde_json::json;
 use super::{allow_list, path, view};
 use crate::commit::target;
 use crate::tenant::checked_labels;
-use crate::{Answer, Commit, Cx, Result};
+use crate::{Answer, Cx, PreparedCommand, Result};
 
 /// Prepares `service_account_create`.
-pub async fn create(cx: &Cx, project: &str, body: ServiceAccountCreate) -> Result<Commit> {
+pub async fn create(cx: &Cx, project: &str, body: ServiceAccountCreate) -> Result<PreparedCommand> {
     let (project, scope) = cx.project_scope(project).await?;
     cx.authorize(Permission::ServiceAccountCreate, scope, "project")?;
     let tenant_id = scope.tenant().ok_or_else(|| Problem::not_found("project"))?;
@@ -32,12 +32,15 @@ pub async fn create(cx: &Cx, project: &str, body: ServiceAccountCreate) -> Resul
         version: 1,
     };
     let (subject, told) = (path(&account), json!({"name": account.name, "permissions": account.permissions}));
-    let commit =
-        Commit::new(account.scope(), target("service_account", account.id, &account.name), move |tx| {
+    let commit = PreparedCommand::new(
+        account.scope(),
+        target("service_account", account.id, &account.name),
+        move |tx| {
             Box::pin(async move {
                 tx.service_account_insert(&account).await?;
                 Ok(Answer::new(&view(&account)))
             })
-        });
+        },
+    );
     Ok(commit.event(cx, EventType::ServiceAccountCreated, subject, told))
 }

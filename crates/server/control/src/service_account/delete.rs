@@ -12,10 +12,10 @@ use super::{path, view};
 use crate::commit::{WriteError, target};
 use crate::entitlement::not_by_hand;
 use crate::tenant::{counted, removed_view};
-use crate::{Answer, Commit, Cx, Result};
+use crate::{Answer, Cx, PreparedCommand, Result};
 
 /// Prepares `service_account_delete`.
-pub async fn delete(cx: &Cx, project: &str, reference: &str) -> Result<Commit> {
+pub async fn delete(cx: &Cx, project: &str, reference: &str) -> Result<PreparedCommand> {
     let (project, scope) = cx.project_scope(project).await?;
     cx.authorize(Permission::ServiceAccountDelete, scope, "project")?;
     let account = cx.service_account(project, reference).await?;
@@ -24,20 +24,21 @@ pub async fn delete(cx: &Cx, project: &str, reference: &str) -> Result<Commit> {
     let (subject, told) = (path(&account), json!({"name": account.name}));
     let (id, version) = (account.id, account.version);
     let before = view(&account);
-    let commit = Commit::new(account.scope(), target("service_account", id, &account.name), move |tx| {
-        Box::pin(async move {
-            let mut removed = BTreeMap::new();
-            removed.insert("tokens", tx.token_delete_of_service_account(id).await?);
-            // An operator's account is deleted together with its revoked entitlement.
-            removed.insert("entitlements", i64::from(tx.entitlement_delete_of_account(id).await?));
-            removed.insert("adapters", counted(tx.adapter_delete_of_account(id).await?));
-            tx.service_account_delete(id, version).await.map_err(|error| match error {
-                StoreError::Gone(_) => WriteError::from(on_record()),
-                error => error.into(),
-            })?;
-            Ok(Answer::new(&removed_view(&id, removed)))
-        })
-    });
+    let commit =
+        PreparedCommand::new(account.scope(), target("service_account", id, &account.name), move |tx| {
+            Box::pin(async move {
+                let mut removed = BTreeMap::new();
+                removed.insert("tokens", tx.token_delete_of_service_account(id).await?);
+                // An operator's account is deleted together with its revoked entitlement.
+                removed.insert("entitlements", i64::from(tx.entitlement_delete_of_account(id).await?));
+                removed.insert("adapters", counted(tx.adapter_delete_of_account(id).await?));
+                tx.service_account_delete(id, version).await.map_err(|error| match error {
+                    StoreError::Gone(_) => WriteError::from(on_record()),
+                    error => error.into(),
+                })?;
+                Ok(Answer::new(&removed_view(&id, removed)))
+            })
+        });
     Ok(commit.before(&before).revokes().event(cx, EventType::ServiceAccountDeleted, subject, told))
 }
 

@@ -9,10 +9,15 @@ use super::{allow_list, path, view};
 use crate::commit::{changed, target};
 use crate::entitlement::not_by_hand;
 use crate::tenant::checked_labels;
-use crate::{Answer, Commit, Cx, Result};
+use crate::{Answer, Cx, PreparedCommand, Result};
 
 /// Prepares `service_account_update`.
-pub async fn update(cx: &Cx, project: &str, reference: &str, body: ServiceAccountUpdate) -> Result<Commit> {
+pub async fn update(
+    cx: &Cx,
+    project: &str,
+    reference: &str,
+    body: ServiceAccountUpdate,
+) -> Result<PreparedCommand> {
     let (project, scope) = cx.project_scope(project).await?;
     cx.authorize(Permission::ServiceAccountUpdate, scope, "project")?;
     let mut account = cx.service_account(project, reference).await?;
@@ -42,12 +47,15 @@ pub async fn update(cx: &Cx, project: &str, reference: &str, body: ServiceAccoun
     account.updated_at = cx.now;
     account.version += 1;
     let subject = path(&account);
-    let commit =
-        Commit::new(account.scope(), target("service_account", account.id, &account.name), move |tx| {
+    let commit = PreparedCommand::new(
+        account.scope(),
+        target("service_account", account.id, &account.name),
+        move |tx| {
             Box::pin(async move {
                 tx.service_account_update(&account).await?;
                 Ok(Answer::new(&view(&account)))
             })
-        });
+        },
+    );
     Ok(commit.revokes().event(cx, EventType::ServiceAccountUpdated, subject, told))
 }

@@ -15,7 +15,7 @@ use serde_json::json;
 use super::COOKIE;
 use crate::commit::target;
 use crate::refuse::{refuse, refuse_key};
-use crate::{Answer, Commit, Cx, RateDecision, Result, Share};
+use crate::{Answer, Cx, PreparedCommand, RateDecision, Result, Share};
 use muster_keys::password;
 
 /// Login attempts per second for one account from one address: slow enough against guessing. Limited by address, so that an
@@ -25,7 +25,7 @@ const ATTEMPTS: f64 = 0.2;
 const FAILURES: f64 = 0.02;
 
 /// Prepares `session_create`.
-pub async fn create(cx: &Cx, body: SessionCreate) -> Result<Commit> {
+pub async fn create(cx: &Cx, body: SessionCreate) -> Result<PreparedCommand> {
     let user = match body.method {
         LoginMethod::Password => {
             let email = body.email.to_lowercase();
@@ -62,7 +62,7 @@ pub async fn create(cx: &Cx, body: SessionCreate) -> Result<Commit> {
     );
     let actor = Actor { kind: "user".to_owned(), id: user.id.to_string(), name: user.email.clone() };
     let subject = format!("/v1/users/{}", user.id);
-    let commit = Commit::new(user.scope(), target("session", token.id, &user.email), move |tx| {
+    let commit = PreparedCommand::new(user.scope(), target("session", token.id, &user.email), move |tx| {
         Box::pin(async move {
             tx.token_insert(&token, secret.hash()).await?;
             Ok(Answer::new(&session).with_secret("csrf_token", &secret.csrf()).with_cookie(cookie))

@@ -11,10 +11,10 @@ use serde_json::json;
 use super::COOKIE;
 use crate::commit::target;
 use crate::tenant::removed_view;
-use crate::{Answer, Commit, Cx, Result};
+use crate::{Answer, Cx, PreparedCommand, Result};
 
 /// Prepares `session_delete`.
-pub async fn delete(cx: &Cx) -> Result<Commit> {
+pub async fn delete(cx: &Cx) -> Result<PreparedCommand> {
     let actor = cx.authenticated()?;
     if actor.token_kind != TokenKind::Session {
         let detail = "this request came with a token, not with a browser session: revoke the token to end it";
@@ -23,7 +23,7 @@ pub async fn delete(cx: &Cx) -> Result<Commit> {
     let (id, at) = (actor.token_id, cx.now);
     let scope = actor.principal.tenant().map_or(Scope::Platform, Scope::Tenant);
     let subject = format!("/v1/users/{}", actor.principal.id());
-    let commit = Commit::new(scope, target("session", id, &actor.principal.name), move |tx| {
+    let commit = PreparedCommand::new(scope, target("session", id, &actor.principal.name), move |tx| {
         Box::pin(async move {
             tx.token_revoke(id, at).await?;
             let expired = format!("{COOKIE}=; Path=/; HttpOnly; SameSite=Strict; Max-Age=0");

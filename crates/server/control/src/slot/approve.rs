@@ -12,7 +12,7 @@ use serde_json::json;
 
 use super::{current, path, view};
 use crate::commit::{WriteError, target, told};
-use crate::{Answer, Commit, Cx, Result};
+use crate::{Answer, Cx, PreparedCommand, Result};
 
 fn not_there() -> Problem {
     Problem::new(
@@ -22,7 +22,7 @@ fn not_there() -> Problem {
 }
 
 /// Prepares `slot_approve`.
-pub async fn approve(cx: &Cx, reference: &str, body: SlotApprove) -> Result<Commit> {
+pub async fn approve(cx: &Cx, reference: &str, body: SlotApprove) -> Result<PreparedCommand> {
     cx.authorize(Permission::SlotApprove, Scope::Platform, "slot")?;
     let seen = cx.slot(reference).await?;
     let (subject, now) = (path(&seen), cx.now);
@@ -35,7 +35,7 @@ pub async fn approve(cx: &Cx, reference: &str, body: SlotApprove) -> Result<Comm
         ("was_because", seen.reason.as_ref().map(|reason| json!(reason))),
     ]);
     let before = view(&seen);
-    let commit = Commit::new(Scope::Platform, target("slot", seen.id, &seen.device), move |tx| {
+    let commit = PreparedCommand::new(Scope::Platform, target("slot", seen.id, &seen.device), move |tx| {
         Box::pin(async move {
             tx.node_lock(seen.node_id).await?;
             let slot = current(tx, &seen).await?;

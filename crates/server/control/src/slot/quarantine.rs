@@ -10,17 +10,17 @@ use serde_json::json;
 
 use super::{current, path, view};
 use crate::commit::target;
-use crate::{Answer, Commit, Cx, Result};
+use crate::{Answer, Cx, PreparedCommand, Result};
 
 /// Prepares `slot_quarantine`. A slot that the platform quarantined by itself can be quarantined again: a late successful
 /// wipe then does not release it.
-pub async fn quarantine(cx: &Cx, reference: &str, body: SlotQuarantine) -> Result<Commit> {
+pub async fn quarantine(cx: &Cx, reference: &str, body: SlotQuarantine) -> Result<PreparedCommand> {
     cx.authorize(Permission::SlotQuarantine, Scope::Platform, "slot")?;
     let seen = cx.slot(reference).await?;
     let (subject, now) = (path(&seen), cx.now);
     let told = json!({"node_id": seen.node_id, "device": seen.device, "reason": body.reason});
     let before = view(&seen);
-    let commit = Commit::new(Scope::Platform, target("slot", seen.id, &seen.device), move |tx| {
+    let commit = PreparedCommand::new(Scope::Platform, target("slot", seen.id, &seen.device), move |tx| {
         Box::pin(async move {
             tx.node_lock(seen.node_id).await?;
             let slot = current(tx, &seen).await?;

@@ -11,7 +11,7 @@ use muster_model::{Record as _, Scope};
 use serde_json::json;
 
 use super::public_key::parse;
-use crate::{Answer, Commit, Cx, Result};
+use crate::{Answer, Cx, PreparedCommand, Result};
 
 /// Maximum number of keys per user: every node with a cell of the project receives them.
 const MOST_OF_PERSON: i64 = 20;
@@ -23,7 +23,7 @@ fn too_many(whose: &str, count: i64) -> Problem {
 }
 
 /// Prepares `ssh_key_create`.
-pub async fn create(cx: &Cx, project: &str, body: SshKeyCreate) -> Result<Commit> {
+pub async fn create(cx: &Cx, project: &str, body: SshKeyCreate) -> Result<PreparedCommand> {
     let (project_id, scope) = cx.project_scope(project).await?;
     cx.authorize(Permission::SshKeyCreate, scope, "project")?;
     let PrincipalKind::User { id: caller, .. } = cx.principal()?.kind else {
@@ -60,7 +60,7 @@ pub async fn create(cx: &Cx, project: &str, body: SshKeyCreate) -> Result<Commit
     let (subject, named) = (key.path(), key.target());
     let told = json!({"name": key.name, "user_id": user_id, "fingerprint": key.fingerprint,
                       "allocation_id": key.allocation_id, "expires_at": key.expires_at});
-    let commit = Commit::new(scope, named, move |tx| {
+    let commit = PreparedCommand::new(scope, named, move |tx| {
         Box::pin(async move {
             // Counted here: parallel requests would all find room before the first of them is carried out.
             let (of_person, all) = tx.ssh_key_count(project_id, user_id).await?;

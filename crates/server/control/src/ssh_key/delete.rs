@@ -10,10 +10,10 @@ use serde_json::json;
 
 use crate::resource::find;
 use crate::tenant::removed_view;
-use crate::{Answer, Commit, Cx, Result};
+use crate::{Answer, Cx, PreparedCommand, Result};
 
 /// Prepares `ssh_key_delete`.
-pub async fn delete(cx: &Cx, project: &str, reference: &str) -> Result<Commit> {
+pub async fn delete(cx: &Cx, project: &str, reference: &str) -> Result<PreparedCommand> {
     let (project, scope) = cx.project_scope(project).await?;
     cx.authorize(Permission::SshKeyDelete, scope, "SSH key")?;
     let key: SshKey = find(cx, project, reference).await?;
@@ -26,7 +26,7 @@ pub async fn delete(cx: &Cx, project: &str, reference: &str) -> Result<Commit> {
     let told = json!({"name": key.name, "user_id": key.user_id, "fingerprint": key.fingerprint,
                       "allocation_id": key.allocation_id, "expires_at": key.expires_at});
     let before = key.clone();
-    let commit = Commit::new(scope, named, move |tx| {
+    let commit = PreparedCommand::new(scope, named, move |tx| {
         Box::pin(async move {
             tx.delete_record(&key).await?;
             tx.bump_desired_people(key.tenant_id).await?;

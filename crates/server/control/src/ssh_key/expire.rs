@@ -32,7 +32,7 @@ impl Platform {
             tx.outbox_append(self.env.uuid(), &key.scope().chain(), "", &drafts).await?;
         }
         tx.commit().await?;
-        self.outbox.notify_one();
+        self.sealer_wake.notify_one();
         Ok(())
     }
 

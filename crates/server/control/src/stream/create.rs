@@ -5,10 +5,10 @@ use muster_authz::Permission;
 use muster_wire::stream::StreamWhat;
 
 use super::grant::grant;
-use crate::{Commit, Cx, Result};
+use crate::{Cx, PreparedCommand, Result};
 
 /// Prepares `stream_create`.
-pub async fn create(cx: &Cx, project: &str, cell: &str, body: StreamCreate) -> Result<Commit> {
+pub async fn create(cx: &Cx, project: &str, cell: &str, body: StreamCreate) -> Result<PreparedCommand> {
     let what = match body {
         StreamCreate::Command(command) => StreamWhat::Command(command),
         StreamCreate::Read(file) => StreamWhat::Read(file),

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use crate::commit::target;
 use crate::refuse::refuse;
-use crate::{Answer, Commit, Cx, Result};
+use crate::{Answer, Cx, PreparedCommand, Result};
 
 /// Time limit for the requester to join.
 const JOIN_WITHIN: SignedDuration = SignedDuration::from_secs(60);
@@ -25,7 +25,7 @@ pub(super) async fn grant(
     cell: &str,
     permission: Permission,
     what: StreamWhat,
-) -> Result<Commit> {
+) -> Result<PreparedCommand> {
     let cell = cx.cell(project, cell).await?;
     cx.authorize(permission, cell.scope(), "cell")?;
     check(&what)?;
@@ -54,7 +54,7 @@ pub(super) async fn grant(
     };
     let (scope, subject) = (cell.scope(), format!("/v1/projects/{}/cells/{}", cell.project_id, cell.id));
     let told = json!({"stream_id": stream.id, "what": told(&what)});
-    let commit = Commit::new(scope, target("cell", cell.id, &cell.name), move |tx| {
+    let commit = PreparedCommand::new(scope, target("cell", cell.id, &cell.name), move |tx| {
         Box::pin(async move {
             tx.stream_insert(&stream).await?;
             Ok(Answer::new(&view))

@@ -37,14 +37,14 @@ impl Streams {
 }
 
 /// A stream's registration at this server: counted for its tenant, and waiting until the agent joins.
-pub struct Seat {
+pub struct MemberGroup {
     platform: Arc<Platform>,
     tenant: TenantId,
     stream: StreamId,
     pub(super) comes: oneshot::Receiver<End>,
 }
 
-impl Seat {
+impl MemberGroup {
     /// Registers a stream; returns none when the tenant has reached its limit.
     pub(super) fn take(
         platform: &Arc<Platform>,
@@ -67,7 +67,7 @@ impl Seat {
     }
 }
 
-impl Drop for Seat {
+impl Drop for MemberGroup {
     fn drop(&mut self) {
         let streams = &self.platform.streams;
         streams.waiting.lock().remove(&self.stream);

@@ -9,7 +9,7 @@ use muster_wire::stream::StreamWhat;
 
 use super::grant::usable;
 use super::guard::permission;
-use super::hub::Seat;
+use super::hub::MemberGroup;
 use crate::Cx;
 use crate::refuse::{Result, refuse};
 
@@ -22,7 +22,7 @@ pub struct Joined {
     pub(super) cell: Cell,
     pub(super) what: StreamWhat,
     pub(super) permission: Permission,
-    pub(super) seat: Seat,
+    pub(super) seat: MemberGroup,
 }
 
 fn absent() -> Problem {
@@ -53,7 +53,7 @@ pub async fn join(cx: &Cx, reference: &str, secret: String) -> Result<Joined> {
     let cell = cell.filter(|cell| cell.incarnation == stream.incarnation);
     let cell = cell.ok_or_else(|| over("was for a cell that was restarted since"))?;
     usable(&cell)?;
-    let seat = Seat::take(&cx.platform, stream.tenant_id, id, cell.node_id).ok_or_else(|| {
+    let seat = MemberGroup::take(&cx.platform, stream.tenant_id, id, cell.node_id).ok_or_else(|| {
         cx.platform.metrics.rate_limited.inc();
         Problem::new(
             Code::RateLimited,

@@ -4,9 +4,9 @@ use muster_authz::Permission;
 use muster_wire::stream::{Logs, StreamWhat};
 
 use super::grant::grant;
-use crate::{Commit, Cx, Result};
+use crate::{Cx, PreparedCommand, Result};
 
 /// Prepares `stream_logs`.
-pub async fn logs(cx: &Cx, project: &str, cell: &str, body: Logs) -> Result<Commit> {
+pub async fn logs(cx: &Cx, project: &str, cell: &str, body: Logs) -> Result<PreparedCommand> {
     grant(cx, project, cell, Permission::StreamLogs, StreamWhat::Logs(body)).await
 }

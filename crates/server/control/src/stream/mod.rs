@@ -13,7 +13,7 @@ mod relay;
 
 pub use create::create;
 pub use end::{End, Frame, LARGEST};
-pub use hub::{Seat, Streams};
+pub use hub::{MemberGroup, Streams};
 pub use join::{Joined, join};
 pub use logs::logs;
 pub use meet::meet;

@@ -10,10 +10,10 @@ use serde_json::json;
 use super::{checked_labels, path, view};
 use crate::commit::target;
 use crate::refuse::refuse_key;
-use crate::{Answer, Commit, Cx, Result};
+use crate::{Answer, Cx, PreparedCommand, Result};
 
 /// Prepares `tenant_create`.
-pub async fn create(cx: &Cx, body: TenantCreate) -> Result<Commit> {
+pub async fn create(cx: &Cx, body: TenantCreate) -> Result<PreparedCommand> {
     cx.authorize(Permission::TenantCreate, Scope::Platform, "tenant")?;
     let tenant = Tenant {
         id: cx.platform.env.id::<TenantId>(),
@@ -26,13 +26,16 @@ pub async fn create(cx: &Cx, body: TenantCreate) -> Result<Commit> {
     };
     let key = cx.platform.envelope.make(&cx.platform.env, &tenant.id.to_string(), 1).map_err(refuse_key)?;
     let (subject, told) = (path(&tenant), json!({"slug": tenant.slug}));
-    let commit =
-        Commit::new(Scope::Tenant(tenant.id), target("tenant", tenant.id, &tenant.slug), move |tx| {
+    let commit = PreparedCommand::new(
+        Scope::Tenant(tenant.id),
+        target("tenant", tenant.id, &tenant.slug),
+        move |tx| {
             Box::pin(async move {
                 tx.tenant_insert(&tenant).await?;
                 tx.sealing_key_insert(&key, tenant.created_at).await?;
                 Ok(Answer::new(&view(&tenant)))
             })
-        });
+        },
+    );
     Ok(commit.event(cx, EventType::TenantCreated, subject, told))
 }

@@ -12,10 +12,10 @@ use serde_json::json;
 
 use super::{path, view};
 use crate::commit::{WriteError, target};
-use crate::{Answer, Commit, Cx, Result};
+use crate::{Answer, Cx, PreparedCommand, Result};
 
 /// Prepares `tenant_delete`.
-pub async fn delete(cx: &Cx, reference: &str, query: DeleteQuery) -> Result<Commit> {
+pub async fn delete(cx: &Cx, reference: &str, query: DeleteQuery) -> Result<PreparedCommand> {
     let tenant = cx.tenant(reference).await?;
     cx.authorize(Permission::TenantDelete, Scope::Tenant(tenant.id), "tenant")?;
     cx.expect_version(tenant.version)?;
@@ -24,7 +24,7 @@ pub async fn delete(cx: &Cx, reference: &str, query: DeleteQuery) -> Result<Comm
     let (id, version, owner) = (tenant.id, tenant.version, tenant.id.to_string());
     let platform = cx.platform.clone();
     let before = view(&tenant);
-    let commit = Commit::new(Scope::Tenant(id), target("tenant", id, &tenant.slug), move |tx| {
+    let commit = PreparedCommand::new(Scope::Tenant(id), target("tenant", id, &tenant.slug), move |tx| {
         Box::pin(async move {
             refuse_if_alive("tenant", tx.allocation_live_of_tenant(id).await?)?;
             refuse_if_running("tenant", tx.instance_live_of_tenant_now(id).await?)?;

@@ -9,10 +9,10 @@ use serde_json::json;
 use super::{path, view};
 use crate::commit::target;
 use crate::refuse::{refuse, refuse_key};
-use crate::{Answer, Commit, Cx, Result};
+use crate::{Answer, Cx, PreparedCommand, Result};
 
 /// Prepares `tenant_rotate_key`. The old versions remain until the data is resealed, so that concurrent reads still succeed.
-pub async fn rotate_key(cx: &Cx, reference: &str) -> Result<Commit> {
+pub async fn rotate_key(cx: &Cx, reference: &str) -> Result<PreparedCommand> {
     let mut tenant = cx.tenant(reference).await?;
     cx.authorize(Permission::TenantRotateKey, Scope::Tenant(tenant.id), "tenant")?;
     let platform = cx.platform.clone();
@@ -25,7 +25,7 @@ pub async fn rotate_key(cx: &Cx, reference: &str) -> Result<Commit> {
     let told = json!({"key_version": key.key_version});
     let (subject, id, at) = (path(&tenant), tenant.id, cx.now);
     let before = json!({"key_version": newest.key_version});
-    let commit = Commit::new(Scope::Tenant(id), target("tenant", id, &tenant.slug), move |tx| {
+    let commit = PreparedCommand::new(Scope::Tenant(id), target("tenant", id, &tenant.slug), move |tx| {
         Box::pin(async move {
             tx.sealing_key_insert(&key, at).await?;
             tx.tenant_update(&tenant).await?;

@@ -8,10 +8,10 @@ use serde_json::json;
 
 use super::{checked_labels, path, view};
 use crate::commit::{changed, target};
-use crate::{Answer, Commit, Cx, Result};
+use crate::{Answer, Cx, PreparedCommand, Result};
 
 /// Prepares `tenant_update`.
-pub async fn update(cx: &Cx, reference: &str, body: TenantUpdate) -> Result<Commit> {
+pub async fn update(cx: &Cx, reference: &str, body: TenantUpdate) -> Result<PreparedCommand> {
     let mut tenant = cx.tenant(reference).await?;
     cx.authorize(Permission::TenantUpdate, Scope::Tenant(tenant.id), "tenant")?;
     cx.expect_version(tenant.version)?;
@@ -31,12 +31,15 @@ pub async fn update(cx: &Cx, reference: &str, body: TenantUpdate) -> Result<Comm
     tenant.updated_at = cx.now;
     tenant.version += 1;
     let subject = path(&tenant);
-    let commit =
-        Commit::new(Scope::Tenant(tenant.id), target("tenant", tenant.id, &tenant.slug), move |tx| {
+    let commit = PreparedCommand::new(
+        Scope::Tenant(tenant.id),
+        target("tenant", tenant.id, &tenant.slug),
+        move |tx| {
             Box::pin(async move {
                 tx.tenant_update(&tenant).await?;
                 Ok(Answer::new(&view(&tenant)))
             })
-        });
+        },
+    );
     Ok(commit.event(cx, EventType::TenantUpdated, subject, told))
 }

@@ -13,10 +13,10 @@ use serde_json::json;
 use super::{expiry, hold_issuer, issuer, path, view};
 use crate::commit::target;
 use crate::entitlement::not_minted_by_hand;
-use crate::{Answer, Commit, Cx, Result};
+use crate::{Answer, Cx, PreparedCommand, Result};
 
 /// Prepares `token_issue`.
-pub async fn issue(cx: &Cx, body: TokenIssue) -> Result<Commit> {
+pub async fn issue(cx: &Cx, body: TokenIssue) -> Result<PreparedCommand> {
     let (kind, subject, scope) = match (&body.service_account, &cx.principal()?.kind) {
         (Some(reference), _) => {
             let account = cx.service_account_anywhere(reference).await?;
@@ -49,7 +49,7 @@ pub async fn issue(cx: &Cx, body: TokenIssue) -> Result<Commit> {
     let told = json!({"name": token.name, "hint": token.hint, "expires_at": token.expires_at});
     let path = path(&token);
     let issued_with = cx.authenticated()?.token_id;
-    let commit = Commit::new(scope, target("token", token.id, &token.name), move |tx| {
+    let commit = PreparedCommand::new(scope, target("token", token.id, &token.name), move |tx| {
         Box::pin(async move {
             hold_issuer(tx, issued_with).await?;
             tx.token_insert(&token, secret.hash()).await?;

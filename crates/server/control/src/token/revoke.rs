@@ -7,10 +7,10 @@ use serde_json::json;
 
 use super::{path, view};
 use crate::commit::target;
-use crate::{Answer, Commit, Cx, Result};
+use crate::{Answer, Cx, PreparedCommand, Result};
 
 /// Prepares `token_revoke`.
-pub async fn revoke(cx: &Cx, reference: &str) -> Result<Commit> {
+pub async fn revoke(cx: &Cx, reference: &str) -> Result<PreparedCommand> {
     let (mut token, scope, own) = cx.token(reference).await?;
     if !own {
         cx.authorize(Permission::TokenRevoke, scope, "token")?;
@@ -23,7 +23,7 @@ pub async fn revoke(cx: &Cx, reference: &str) -> Result<Commit> {
     token.version += 1;
     let (id, at, path) = (token.id, cx.now, path(&token));
     let told = json!({"name": token.name, "hint": token.hint});
-    let commit = Commit::new(scope, target("token", id, &token.name), move |tx| {
+    let commit = PreparedCommand::new(scope, target("token", id, &token.name), move |tx| {
         Box::pin(async move {
             tx.token_revoke(id, at).await?;
             Ok(Answer::new(&view(&token)))

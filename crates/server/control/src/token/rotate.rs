@@ -12,10 +12,10 @@ use serde_json::json;
 use super::{expiry, hold_issuer, issuer, path, view};
 use crate::commit::target;
 use crate::entitlement::not_minted_by_hand;
-use crate::{Answer, Commit, Cx, Result};
+use crate::{Answer, Cx, PreparedCommand, Result};
 
 /// Prepares `token_rotate`.
-pub async fn rotate(cx: &Cx, reference: &str, body: TokenRotate) -> Result<Commit> {
+pub async fn rotate(cx: &Cx, reference: &str, body: TokenRotate) -> Result<PreparedCommand> {
     let (old, scope, own) = cx.token(reference).await?;
     let actor = cx.authenticated()?;
     // A token may rotate itself. Rotating another of the same account takes it over, which needs the permission, or the
@@ -58,7 +58,7 @@ pub async fn rotate(cx: &Cx, reference: &str, body: TokenRotate) -> Result<Commi
     let told = json!({"replaces": old.id, "old_ends_at": ends_at, "hint": fresh.hint, "expires_at": fresh.expires_at});
     let path = path(&fresh);
     let issued_with = actor.token_id;
-    let commit = Commit::new(scope, target("token", fresh.id, &fresh.name), move |tx| {
+    let commit = PreparedCommand::new(scope, target("token", fresh.id, &fresh.name), move |tx| {
         Box::pin(async move {
             hold_issuer(tx, issued_with).await?;
             tx.token_shorten(old.id, ends_at, old.version).await?;

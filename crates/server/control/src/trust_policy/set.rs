@@ -10,10 +10,10 @@ use serde_json::json;
 
 use super::{found, view};
 use crate::commit::{changed, target};
-use crate::{Answer, Commit, Cx, Result};
+use crate::{Answer, Cx, PreparedCommand, Result};
 
 /// Prepares `trust_policy_set`.
-pub async fn set(cx: &Cx, project: &str, body: TrustPolicySet) -> Result<Commit> {
+pub async fn set(cx: &Cx, project: &str, body: TrustPolicySet) -> Result<PreparedCommand> {
     let project = cx.project(project).await?;
     cx.authorize(Permission::TrustPolicySet, project.scope(), "project")?;
     let seen = found(cx, project.id).await?;
@@ -29,12 +29,13 @@ pub async fn set(cx: &Cx, project: &str, body: TrustPolicySet) -> Result<Commit>
     );
     let subject = format!("/v1/projects/{}/trust-policy", project.id);
     let id = project.id;
-    let commit = Commit::new(project.scope(), target("trust_policy", id, &project.name), move |tx| {
-        Box::pin(async move {
-            let policy = tx.trust_policy_set(id, &rules).await?;
-            Ok(Answer::new(&view(id, &policy)))
-        })
-    });
+    let commit =
+        PreparedCommand::new(project.scope(), target("trust_policy", id, &project.name), move |tx| {
+            Box::pin(async move {
+                let policy = tx.trust_policy_set(id, &rules).await?;
+                Ok(Answer::new(&view(id, &policy)))
+            })
+        });
     Ok(commit.event(cx, EventType::TrustPolicyChanged, subject, told))
 }
 

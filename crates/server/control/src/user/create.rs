@@ -13,11 +13,11 @@ use super::{path, view};
 use crate::commit::{WriteError, target};
 use crate::refuse::refuse_key;
 use crate::tenant::checked_labels;
-use crate::{Answer, Commit, Cx, Result};
+use crate::{Answer, Cx, PreparedCommand, Result};
 use muster_keys::password;
 
 /// Prepares `user_create`.
-pub async fn create(cx: &Cx, body: UserCreate) -> Result<Commit> {
+pub async fn create(cx: &Cx, body: UserCreate) -> Result<PreparedCommand> {
     let scope = cx.scope(body.tenant.as_deref(), None).await?;
     cx.authorize(Permission::UserCreate, scope, "tenant")?;
     let password_hash = match body.password {
@@ -40,7 +40,7 @@ pub async fn create(cx: &Cx, body: UserCreate) -> Result<Commit> {
     };
     let (subject, told) = (path(&user), json!({"email": user.email}));
     let scope: Scope = user.scope();
-    let commit = Commit::new(scope, target("user", user.id, &user.email), move |tx| {
+    let commit = PreparedCommand::new(scope, target("user", user.id, &user.email), move |tx| {
         Box::pin(async move {
             if let Some(tenant) = user.tenant_id {
                 user.login = Some(login(tx, tenant, &user.email).await?);

@@ -9,17 +9,17 @@ use serde_json::json;
 use super::{keep_an_operator, path, view};
 use crate::commit::target;
 use crate::tenant::{counted, removed_view};
-use crate::{Answer, Commit, Cx, Result};
+use crate::{Answer, Cx, PreparedCommand, Result};
 
 /// Prepares `user_delete`.
-pub async fn delete(cx: &Cx, reference: &str) -> Result<Commit> {
+pub async fn delete(cx: &Cx, reference: &str) -> Result<PreparedCommand> {
     let user = cx.user(reference).await?;
     cx.authorize(Permission::UserDelete, user.scope(), "person")?;
     cx.expect_version(user.version)?;
     let (subject, told) = (path(&user), json!({"email": user.email}));
     let (id, version, tenant) = (user.id, user.version, user.tenant_id);
     let before = view(&user);
-    let commit = Commit::new(user.scope(), target("user", id, &user.email), move |tx| {
+    let commit = PreparedCommand::new(user.scope(), target("user", id, &user.email), move |tx| {
         Box::pin(async move {
             keep_an_operator(tx, id).await?;
             let mut removed = BTreeMap::new();

@@ -11,14 +11,14 @@ use serde_json::json;
 use super::{path, view};
 use crate::commit::target;
 use crate::refuse::refuse_key;
-use crate::{Answer, Commit, Cx, RateDecision, Result};
+use crate::{Answer, Cx, PreparedCommand, RateDecision, Result};
 use muster_keys::password;
 
 /// Attempts to enter the current password, per second: slow enough against guessing.
 const ATTEMPTS: f64 = 0.2;
 
 /// Prepares `user_set_password`.
-pub async fn set_password(cx: &Cx, reference: &str, body: UserSetPassword) -> Result<Commit> {
+pub async fn set_password(cx: &Cx, reference: &str, body: UserSetPassword) -> Result<PreparedCommand> {
     let mut user = cx.user(reference).await?;
     let own = cx.user_id() == Some(user.id);
     if own {
@@ -51,7 +51,7 @@ pub async fn set_password(cx: &Cx, reference: &str, body: UserSetPassword) -> Re
     user.updated_at = cx.now;
     user.version += 1;
     let (subject, at) = (path(&user), cx.now);
-    let commit = Commit::new(user.scope(), target("user", user.id, &user.email), move |tx| {
+    let commit = PreparedCommand::new(user.scope(), target("user", user.id, &user.email), move |tx| {
         Box::pin(async move {
             tx.user_update(&user).await?;
             tx.token_revoke_of_user(user.id, at).await?;

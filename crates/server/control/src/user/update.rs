@@ -8,10 +8,10 @@ use serde_json::json;
 use super::{keep_an_operator, path, view};
 use crate::commit::{changed, target};
 use crate::tenant::checked_labels;
-use crate::{Answer, Commit, Cx, Result};
+use crate::{Answer, Cx, PreparedCommand, Result};
 
 /// Prepares `user_update`.
-pub async fn update(cx: &Cx, reference: &str, body: UserUpdate) -> Result<Commit> {
+pub async fn update(cx: &Cx, reference: &str, body: UserUpdate) -> Result<PreparedCommand> {
     let mut user = cx.user(reference).await?;
     cx.authorize(Permission::UserUpdate, user.scope(), "person")?;
     cx.expect_version(user.version)?;
@@ -37,7 +37,7 @@ pub async fn update(cx: &Cx, reference: &str, body: UserUpdate) -> Result<Commit
     user.updated_at = cx.now;
     user.version += 1;
     let subject = path(&user);
-    let commit = Commit::new(user.scope(), target("user", user.id, &user.email), move |tx| {
+    let commit = PreparedCommand::new(user.scope(), target("user", user.id, &user.email), move |tx| {
         Box::pin(async move {
             if shuts_out {
                 keep_an_operator(tx, user.id).await?;

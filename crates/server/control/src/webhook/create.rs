@@ -15,13 +15,13 @@ use super::{path, view};
 use crate::commit::target;
 use crate::refuse::{refuse, refuse_key};
 use crate::tenant::checked_labels;
-use crate::{Answer, Commit, Cx, Result, outbound};
+use crate::{Answer, Cx, PreparedCommand, Result, outbound};
 
 /// Maximum number of webhooks per tenant, including its projects.
 const MOST: i64 = 100;
 
 /// Prepares `webhook_create`.
-pub async fn create(cx: &Cx, body: WebhookCreate) -> Result<Commit> {
+pub async fn create(cx: &Cx, body: WebhookCreate) -> Result<PreparedCommand> {
     let scope = cx.scope(body.tenant.as_deref(), body.project.as_deref()).await?;
     cx.authorize(Permission::WebhookCreate, scope, "scope")?;
     let platform = &cx.platform;
@@ -55,7 +55,7 @@ pub async fn create(cx: &Cx, body: WebhookCreate) -> Result<Commit> {
     };
     let (subject, told) =
         (path(&webhook), json!({"name": webhook.name, "host": outbound::host(&webhook.url)}));
-    let commit = Commit::new(scope, target("webhook", id, &webhook.name), move |tx| {
+    let commit = PreparedCommand::new(scope, target("webhook", id, &webhook.name), move |tx| {
         Box::pin(async move {
             if tx.webhook_count(scope.tenant()).await? >= MOST {
                 let detail = format!(

@@ -10,10 +10,10 @@ use serde_json::json;
 use super::path;
 use crate::commit::target;
 use crate::tenant::removed_view;
-use crate::{Answer, Commit, Cx, Result, outbound};
+use crate::{Answer, Cx, PreparedCommand, Result, outbound};
 
 /// Prepares `webhook_delete`.
-pub async fn delete(cx: &Cx, reference: &str) -> Result<Commit> {
+pub async fn delete(cx: &Cx, reference: &str) -> Result<PreparedCommand> {
     let webhook = cx.webhook(reference).await?;
     cx.authorize(Permission::WebhookDelete, webhook.scope, "webhook")?;
     cx.expect_version(webhook.version)?;
@@ -22,7 +22,7 @@ pub async fn delete(cx: &Cx, reference: &str) -> Result<Commit> {
     // Only the host: the rest of the URL may hold a secret of the receiver.
     let before = json!({"name": webhook.name, "host": outbound::host(&webhook.url), "event_types": webhook.event_types,
         "labels": webhook.labels, "enabled": webhook.state == WebhookState::Enabled});
-    let commit = Commit::new(webhook.scope, target("webhook", id, &webhook.name), move |tx| {
+    let commit = PreparedCommand::new(webhook.scope, target("webhook", id, &webhook.name), move |tx| {
         Box::pin(async move {
             let mut removed = BTreeMap::new();
             removed.insert("deliveries", tx.webhook_delete(id, version).await?);

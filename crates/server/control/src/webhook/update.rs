@@ -9,10 +9,10 @@ use serde_json::json;
 use super::{path, view};
 use crate::commit::{changed, target};
 use crate::tenant::checked_labels;
-use crate::{Answer, Commit, Cx, Result, outbound};
+use crate::{Answer, Cx, PreparedCommand, Result, outbound};
 
 /// Prepares `webhook_update`.
-pub async fn update(cx: &Cx, reference: &str, body: WebhookUpdate) -> Result<Commit> {
+pub async fn update(cx: &Cx, reference: &str, body: WebhookUpdate) -> Result<PreparedCommand> {
     let mut webhook = cx.webhook(reference).await?;
     cx.authorize(Permission::WebhookUpdate, webhook.scope, "webhook")?;
     cx.expect_version(webhook.version)?;
@@ -46,11 +46,12 @@ pub async fn update(cx: &Cx, reference: &str, body: WebhookUpdate) -> Result<Com
     webhook.updated_at = cx.now;
     webhook.version += 1;
     let subject = path(&webhook);
-    let commit = Commit::new(webhook.scope, target("webhook", webhook.id, &webhook.name), move |tx| {
-        Box::pin(async move {
-            tx.webhook_update(&webhook).await?;
-            Ok(Answer::new(&view(&webhook)))
-        })
-    });
+    let commit =
+        PreparedCommand::new(webhook.scope, target("webhook", webhook.id, &webhook.name), move |tx| {
+            Box::pin(async move {
+                tx.webhook_update(&webhook).await?;
+                Ok(Answer::new(&view(&webhook)))
+            })
+        });
     Ok(commit.event(cx, EventType::WebhookUpdated, subject, told))
 }

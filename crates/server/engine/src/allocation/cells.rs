@@ -66,7 +66,7 @@ async fn ended(tx: &mut Tx, effects: &mut Effects, id: MemberId, cell: &Cell, no
         ..member.clone()
     };
     tx.member_move(&member, &after, now).await?;
-    tx.instance_suspect(member.instance_id, now).await?;
+    tx.instance_schedule_reconcile(member.instance_id, now).await?;
     let data = json!({"name": member.name, "component_key": member.component_key, "reason": reason,
                       "advice": reason.advice()});
     effects.events.push((EventType::MemberFailed, member_path(&after), data));

@@ -81,7 +81,7 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
                     }
                 }
                 for (of, key, fewer) in counts.into_iter().filter(|(_, _, fewer)| *fewer > 0) {
-                    tx.component_want(of.instance_id, &key, -fewer, 0).await?;
+                    tx.component_change_desired(of.instance_id, &key, -fewer, 0).await?;
                 }
                 let after = Allocation { reason: None, message: None, ..allocation.clone() };
                 tx.allocation_move(&allocation, &after, now).await?;
@@ -105,7 +105,7 @@ async fn examine(
     let keys: BTreeSet<&str> = of.members.iter().map(|member| member.component_key.as_str()).collect();
     let mut components = Vec::new();
     for key in &keys {
-        components.push(tx.component_want(of.instance_id, key, 0, 0).await?);
+        components.push(tx.component_change_desired(of.instance_id, key, 0, 0).await?);
     }
     let living = tx.member_living_now(of.instance_id).await?;
     let operations = tx.operations_locking_now(of.instance_id.uuid()).await?;

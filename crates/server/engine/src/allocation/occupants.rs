@@ -10,7 +10,7 @@ use muster_manifest::Manifest;
 use muster_model::instance::{Component, InstanceState};
 use muster_model::member::{Member, MemberState};
 use muster_model::operation::Operation;
-use muster_model::quorum::{Need, fault, going, leaving, replacing};
+use muster_model::quorum::{Need, going, leaving, quorum_violation, replacing};
 
 use crate::Releases;
 
@@ -139,7 +139,7 @@ pub async fn find_interruption(
             let quorum = declared.and_then(|declared| declared.quorum).filter(|_| component.desired > 0);
             let Some(quorum) = quorum else { continue };
             let need = Need { need: quorum.of(component.desired), desired: component.desired };
-            if let Some(why) = fault(&component.key, need, &living, &away, &without) {
+            if let Some(why) = quorum_violation(&component.key, need, &living, &away, &without) {
                 return Ok(Some(format!(
                     "the instance {name} would lose its quorum meanwhile: {why}; or add `--force`"
                 )));
@@ -209,7 +209,9 @@ fn needed(of: &Occupants, known: Circumstances<'_>, counted: &BTreeSet<MemberId>
         }
         let quorum = declared.quorum.filter(|_| desired > 0);
         let need = quorum.map(|quorum| Need { need: quorum.of(desired), desired });
-        if let Some(why) = need.and_then(|need| fault(&component.key, need, known.living, &away, &without)) {
+        if let Some(why) =
+            need.and_then(|need| quorum_violation(&component.key, need, known.living, &away, &without))
+        {
             return Some(why);
         }
     }

@@ -26,7 +26,7 @@ const LOOK: SignedDuration = SignedDuration::from_millis(50);
 fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
     Box::pin(async move {
         let cell = subject(cx).await?;
-        let behind = cx.store.wanted_behind(cell.network_id).await?;
+        let behind = cx.store.nodes_behind(cell.network_id).await?;
         if behind.is_empty() {
             return Ok(StepOutcome::done().into());
         }

@@ -80,7 +80,7 @@ pub(super) fn settle<'a>(cx: &'a StepCx<'a>, state: OperationState) -> BoxFuture
                 let lowers = lowers && !already_uncounted(tx, &member).await?;
                 tx.member_move(&member, &after, now).await?;
                 if lowers {
-                    tx.component_want(member.instance_id, &member.component_key, -1, 0).await?;
+                    tx.component_change_desired(member.instance_id, &member.component_key, -1, 0).await?;
                 }
                 let data = json!({"name": member.name, "component_key": member.component_key, "reason": reason,
                                   "advice": reason.advice()});

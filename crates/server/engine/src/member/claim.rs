@@ -90,7 +90,7 @@ fn bind(cx: &StepCx<'_>, member: Member, held: &Allocation) -> StepAction {
     StepAction::commit(move |tx, _| {
         Box::pin(async move {
             if counts_again {
-                tx.component_want(member.instance_id, &member.component_key, 1, 0).await?;
+                tx.component_change_desired(member.instance_id, &member.component_key, 1, 0).await?;
             }
             let after = Member {
                 state: MemberState::Provisioning,
@@ -154,7 +154,7 @@ pub(super) async fn make(
                 return Ok(refused(MemberFailure::NoCapacity, excess));
             }
             if counts_again {
-                tx.component_want(member.instance_id, &member.component_key, 1, 0).await?;
+                tx.component_change_desired(member.instance_id, &member.component_key, 1, 0).await?;
             }
             tx.allocation_request(&allocation).await?;
             tx.operation_open(&opened).await?;
@@ -212,7 +212,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nobody_who_works_or_went_is_begun_with() {
+    fn only_new_or_failed_members_are_provisioned() {
         let begins = |kind: &str| {
             let states = MemberState::ALL.iter().filter(|state| can_begin(kind, **state));
             states.map(|state| state.as_str()).collect::<Vec<_>>().join(" ")

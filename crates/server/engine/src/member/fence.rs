@@ -158,7 +158,7 @@ async fn cut(
             })
         }));
     }
-    let behind = cx.store.wanted_behind(cell.network_id).await?;
+    let behind = cx.store.nodes_behind(cell.network_id).await?;
     if !behind.is_empty() {
         let reason = format!("these nodes have not removed it yet: {}", behind.join(", "));
         return Ok(StepOutcome::Wait { reason, until: cx.now + SignedDuration::from_millis(200) }.into());

@@ -27,7 +27,7 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
         let now = cx.now;
         Ok(StepAction::commit(move |tx, effects| {
             Box::pin(async move {
-                tx.instance_suspect(member.instance_id, now).await?;
+                tx.instance_schedule_reconcile(member.instance_id, now).await?;
                 let data = json!({"name": member.name, "component_key": member.component_key,
                                   "incarnation": member.incarnation, "witness_id": member.active_witness_id});
                 effects.events.push((event, path(&member), data));

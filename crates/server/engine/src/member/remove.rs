@@ -70,7 +70,7 @@ fn subtract_uncounted(cx: &StepCx<'_>, member: Member) -> Result<StepAction> {
     }
     Ok(StepAction::commit(move |tx, _| {
         Box::pin(async move {
-            tx.component_want(member.instance_id, &member.component_key, -1, 0).await?;
+            tx.component_change_desired(member.instance_id, &member.component_key, -1, 0).await?;
             Ok(StepOutcome::done())
         })
     }))

@@ -248,7 +248,7 @@ async fn undo_removal(cx: &StepCx<'_>) -> Result<StepAction> {
     }
     Ok(StepAction::commit(move |tx, _| {
         Box::pin(async move {
-            tx.component_want(old.instance_id, &old.component_key, -1, 0).await?;
+            tx.component_change_desired(old.instance_id, &old.component_key, -1, 0).await?;
             Ok(StepOutcome::with_message(format!("{} is removed and is not restored", old.name)))
         })
     }))
@@ -276,7 +276,7 @@ pub(super) fn settle<'a>(cx: &'a StepCx<'a>, state: OperationState) -> BoxFuture
         Ok(StepAction::commit(move |tx, effects| {
             Box::pin(async move {
                 if counted {
-                    tx.component_want(old.instance_id, &old.component_key, -1, 0).await?;
+                    tx.component_change_desired(old.instance_id, &old.component_key, -1, 0).await?;
                 }
                 if let Some(cell) = cut_off {
                     let_in(tx, effects, &old, &cell, now).await?;

@@ -9,7 +9,7 @@ use serde_json::json;
 
 use super::subject::{instance, manifest_of, refused, running_version, subject, wanted_version};
 use crate::definition::{Step, StepCx, Undo};
-use crate::proof::{Claim, Proof, component, verify};
+use crate::proof::{Expectation, Proof, component, verify};
 use crate::{StepAction, StepOutcome};
 
 pub(super) const VERIFY_ACTIVE: Step = Step {
@@ -37,7 +37,7 @@ pub(super) async fn verify_and_activate(cx: &StepCx<'_>, member: Member) -> Resu
     };
     let manifest = manifest_of(cx, version).await?;
     let checks = &component(&manifest, &member)?.witnesses.active;
-    let evidence = match verify(cx, Claim::Works, &manifest, &instance, &member, checks).await? {
+    let evidence = match verify(cx, Expectation::Works, &manifest, &instance, &member, checks).await? {
         Proof::Pending(act) => return Ok(act),
         Proof::Not(why) => return Ok(refused(MemberFailure::NotWitnessed, why).into()),
         Proof::Seen(evidence) => evidence,

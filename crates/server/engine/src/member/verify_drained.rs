@@ -10,7 +10,7 @@ use serde_json::json;
 use super::drain_step::nothing_to_drain;
 use super::subject::{instance, manifest_of, path, refused, running_version, subject};
 use crate::definition::{Step, StepCx, Undo};
-use crate::proof::{Claim, Proof, component, verify};
+use crate::proof::{Expectation, Proof, component, verify};
 use crate::{StepAction, StepOutcome};
 
 pub(super) const VERIFY_DRAINED: Step = Step {
@@ -30,7 +30,7 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
         let instance = instance(cx, &member).await?;
         let manifest = manifest_of(cx, running_version(&member, &instance)).await?;
         let checks = &component(&manifest, &member)?.witnesses.drained;
-        let evidence = match verify(cx, Claim::Leaves, &manifest, &instance, &member, checks).await? {
+        let evidence = match verify(cx, Expectation::Leaves, &manifest, &instance, &member, checks).await? {
             Proof::Pending(act) => return Ok(act),
             Proof::Not(why) => return Ok(refused(MemberFailure::NotWitnessed, why).into()),
             Proof::Seen(evidence) => evidence,

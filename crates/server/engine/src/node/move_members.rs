@@ -15,7 +15,7 @@ use muster_model::event::EventType;
 use muster_model::instance::{Component, Health, Instance};
 use muster_model::member::{Member, MemberState};
 use muster_model::operation::{Item, ItemState, Operation, OperationState};
-use muster_model::quorum::{Need, fault, leaving, replacing};
+use muster_model::quorum::{Need, leaving, quorum_violation, replacing};
 use serde_json::{Value, json};
 
 use super::fate::{DrainMode, MemberFate, member_fate};
@@ -98,7 +98,7 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
                     if let Some(successor) = moved.successor {
                         let (id, instance) = successor;
                         let (key, at) = (moved.component.key.as_str(), now);
-                        let component = tx.component_want(instance.id, key, 0, 1).await?;
+                        let component = tx.component_change_desired(instance.id, key, 0, 1).await?;
                         let fresh = requested(&instance, &component, id, &moved.operation, at);
                         tx.member_request(&fresh).await?;
                     }
@@ -269,18 +269,18 @@ struct Moved {
 /// Explains why a member cannot be moved now, if so. Checked inside the transaction, under the lock of its component.
 async fn cannot_be_missed(tx: &mut Tx, moved: &Moved) -> Result<Option<String>> {
     let (instance, key) = (moved.component.instance_id, &moved.component.key);
-    let component = tx.component_want(instance, key, 0, 0).await?;
+    let component = tx.component_change_desired(instance, key, 0, 0).await?;
     let operations = tx.operations_locking_now(instance.uuid()).await?;
     let member = MemberId::from_uuid(moved.operation.subject_id);
     if replacing(&operations, &BTreeSet::new()).contains(&member) {
-        return Ok(Some(format!("{} is already to be replaced", moved.operation.subject_name)));
+        return Ok(Some(format!("{} is already being replaced", moved.operation.subject_name)));
     }
     let Some(quorum) = moved.quorum.filter(|_| component.desired > 0) else { return Ok(None) };
     let living = tx.member_living_now(instance).await?;
     let mut out = leaving(&operations);
     out.extend(&moved.unheard);
     let need = Need { need: quorum.of(component.desired), desired: component.desired };
-    Ok(fault(key, need, &living, &out, &BTreeSet::from([member])))
+    Ok(quorum_violation(key, need, &living, &out, &BTreeSet::from([member])))
 }
 
 /// Plans how a member is moved, or why it is not.

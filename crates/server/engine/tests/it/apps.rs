@@ -233,7 +233,7 @@ impl Rig {
 
     /// Inserts new members of a component; `more` is the change of its desired count.
     async fn rows(&self, tx: &mut Tx, instance: &Instance, key: &str, count: i64, more: i64) -> Vec<Member> {
-        let component = tx.component_want(instance.id, key, more, count).await.unwrap();
+        let component = tx.component_change_desired(instance.id, key, more, count).await.unwrap();
         let mut made = Vec::new();
         for back in (0..count).rev() {
             // Ids of one instant have no order.
@@ -292,7 +292,7 @@ impl Rig {
         // A member being removed is not uncounted twice.
         let going = under_way.iter().any(|other| other.kind == "member.remove");
         if definition.kind == "member.remove" && !member.never_worked() && !going {
-            tx.component_want(member.instance_id, &member.component_key, -1, 0).await.unwrap();
+            tx.component_change_desired(member.instance_id, &member.component_key, -1, 0).await.unwrap();
         }
         if definition.kind == "member.replace" {
             let instance = self.app_instance(member.instance_id).await;
@@ -382,7 +382,7 @@ impl Rig {
         let mut tx = self.store.begin().await.unwrap();
         if definition.kind == "members.remove" {
             for member in named.iter().filter(|member| !member.never_worked()) {
-                tx.component_want(id, &member.component_key, -1, 0).await.unwrap();
+                tx.component_change_desired(id, &member.component_key, -1, 0).await.unwrap();
             }
         }
         if definition.kind == "members.replace" {
@@ -510,7 +510,7 @@ impl Rig {
         let old = self.member(remove).await;
         let mut tx = self.store.begin().await.unwrap();
         let new = self.rows(&mut tx, &instance, "unit", 1, 1).await.remove(0);
-        tx.component_want(id, "unit", -1, 0).await.unwrap();
+        tx.component_change_desired(id, "unit", -1, 0).await.unwrap();
         let mut input = adding(self);
         (input["add"], input["remove"]) = (json!([new.id]), json!([remove]));
         let mut operation =

@@ -7,7 +7,7 @@ use jiff::SignedDuration;
 use muster_api::Problem;
 use muster_control::audit::AuditKey;
 use muster_control::{
-    AnswerSlot, Authenticated, Command, Commit, Cx, Keys, Options, Platform, allocation, execute,
+    AnswerSlot, Authenticated, Command, Cx, Keys, Options, Platform, PreparedCommand, allocation, execute,
     first_start, instance, member, node, operation,
 };
 use muster_ids::{Env, InstanceId};
@@ -96,7 +96,7 @@ impl Desk {
     }
 }
 
-async fn prepare(cx: &Cx, action: &str, target: &str, body: Value) -> Result<Commit, Problem> {
+async fn prepare(cx: &Cx, action: &str, target: &str, body: Value) -> Result<PreparedCommand, Problem> {
     match action {
         "instance.create" => instance::create(cx, PROJECT, parse(body)).await,
         "instance.scale" => instance::scale(cx, PROJECT, target, parse(body)).await,

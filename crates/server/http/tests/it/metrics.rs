@@ -73,7 +73,7 @@ async fn gauges_count_what_is_overdue_or_unconfirmed() {
         let suspect = async |seconds: i64| {
             let at = Env::system().now() - SignedDuration::from_secs(seconds);
             let mut tx = stage.scene.kit.store().begin().await.unwrap();
-            tx.instance_suspect(instance, at).await.unwrap();
+            tx.instance_schedule_reconcile(instance, at).await.unwrap();
             tx.commit().await.unwrap();
         };
         suspect(30).await;

@@ -123,7 +123,7 @@ async fn an_instance_in_quarantine_frees_its_name_and_keeps_its_members_names(st
     put(&store, async |tx| tx.member_move(&before, &removing, at(7)).await).await.unwrap();
     let counted = put(&store, async |tx| {
         tx.component_ensure(first.id, "worker").await?;
-        tx.component_want(first.id, "worker", 0, 3).await
+        tx.component_change_desired(first.id, "worker", 0, 3).await
     });
     let counted = counted.await.unwrap();
     assert_eq!(last("worker").await, 0, "the name is its own");
@@ -198,7 +198,7 @@ async fn an_instance_that_is_due_is_taken_once(store: Store) {
 async fn a_suspicion_is_not_slept_over_and_where_nobody_looks_nobody_is_asked_to(store: Store) {
     let asked = instance(&store).await;
     let suspect = async |seconds| {
-        put(&store, async |tx| tx.instance_suspect(asked.id, at(seconds)).await).await.unwrap()
+        put(&store, async |tx| tx.instance_schedule_reconcile(asked.id, at(seconds)).await).await.unwrap()
     };
     let looked = async |seconds, next| {
         put(&store, async |tx| tx.instance_reconciled(asked.id, at(seconds), at(next)).await).await.unwrap();
@@ -263,7 +263,7 @@ async fn a_component_counts_what_is_wanted_and_numbers_names(store: Store) {
     .await
     .unwrap();
     let want = async |key: &str, more, ordinals| {
-        put(&store, async |tx| tx.component_want(asked.id, key, more, ordinals).await).await
+        put(&store, async |tx| tx.component_change_desired(asked.id, key, more, ordinals).await).await
     };
     let wanted = want("worker", 3, 3).await.unwrap();
     assert_eq!((wanted.desired, wanted.last_ordinal), (5, 5));

@@ -244,7 +244,7 @@ async fn who_has_not_followed_is_named_if_it_is_heard(store: Store) {
     let (second, _) = fleet::machine(&store, "gpu-2", 0).await;
     asked(&store, &place, "a", 2).await;
     asked_on(&store, &place, second, "b", 3).await;
-    let behind = async || store.wanted_behind(place.network.id).await.unwrap();
+    let behind = async || store.nodes_behind(place.network.id).await.unwrap();
     assert!(behind().await.is_empty());
     raise(&store, place.network.id, place.node).await;
     assert_eq!(behind().await, ["gpu-1", "gpu-2"]);

@@ -13,7 +13,7 @@ use crate::instance::Stage;
 async fn suspect(stage: &Stage) {
     let id: InstanceId = stage.get("app-instances/farm").await["id"].as_str().unwrap().parse().unwrap();
     let mut tx = stage.scene.kit.store().begin().await.unwrap();
-    tx.instance_suspect(id, Env::system().now() - SignedDuration::from_secs(1)).await.unwrap();
+    tx.instance_schedule_reconcile(id, Env::system().now() - SignedDuration::from_secs(1)).await.unwrap();
     tx.commit().await.unwrap();
 }
 

@@ -132,7 +132,7 @@ async fn a_silent_adapter_makes_health_unknown_and_never_failed() {
     assert_eq!(count_told(&stage, "instance.repair_proposed").await, 0);
     // The adapter is back, and its next reconciliation confirms everything.
     let mut tx = stage.scene.kit.store().begin().await.unwrap();
-    tx.instance_suspect(instance, past).await.unwrap();
+    tx.instance_schedule_reconcile(instance, past).await.unwrap();
     tx.commit().await.unwrap();
     let good = Good::start(&stage);
     until("it is healthy again", async || stage.get("app-instances/farm").await["health"] == "healthy").await;
