@@ -49,7 +49,10 @@ impl Verbs {
 }
 
 fn is_verb(variable: &str, word: &str) -> Result<(), String> {
-    if word == "*" || word.parse::<AdapterVerb>().is_ok() {
+    use AdapterVerb::{Drain, Join, Leave, Reconcile, Remove, Resume};
+    if word == "*"
+        || [Join, Leave, Drain, Resume, Remove, Reconcile].iter().any(|verb| verb.to_string() == word)
+    {
         return Ok(());
     }
     Err(format!(

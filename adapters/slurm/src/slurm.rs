@@ -33,7 +33,10 @@ pub(crate) fn controller(cx: &StepCx) -> Result<&SnapshotMember, Failure> {
 pub(crate) fn controller_if_alive(cx: &StepCx) -> Result<&SnapshotMember, Failure> {
     let mut all = cx.members_of(CONTROLLER).peekable();
     if all.peek().is_some() && all.all(|member| member.state == MemberState::Failed) {
-        return Err(Failure::new("controller_failed", "its controller has failed: recover or replace that first"));
+        return Err(Failure::new(
+            "controller_failed",
+            "its controller has failed: recover or replace that first",
+        ));
     }
     controller(cx)
 }

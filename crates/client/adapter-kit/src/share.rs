@@ -2,7 +2,7 @@
 //! cells.
 
 use jiff::Timestamp;
-use muster_sdk::types::{Purpose, RuntimeSecret, RuntimeSecretIssue};
+use muster_sdk::types::{InstanceId, Purpose, RuntimeSecret, RuntimeSecretIssue};
 use serde_json::json;
 
 use crate::StepCx;
@@ -131,7 +131,7 @@ async fn found_or_issued(lease: &Lease, wish: &Wish<'_>) -> Result<RuntimeSecret
         purpose: Purpose::ClusterBootstrap,
         name: name.to_owned(),
         bytes: Some(i64::from(bytes)),
-        instance: Some(instance.to_owned().into()),
+        instance: Some(InstanceId(instance.to_owned())),
         cell: None,
         repository: None,
     };

@@ -1,10 +1,12 @@
 //! Types of the API. Generated from `openapi/platform.json` by `make bless`; edit the API crate instead.
 
+use serde::{Deserialize, Serialize};
+
 ///An adapter, as it identified itself in its last request for work.
-#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+#[derive(Deserialize, Serialize, Clone, Debug)]
 pub struct Adapter {
     ///Its version.
-    pub adapter_version: ::std::string::String,
+    pub adapter_version: String,
     ///Contract version that it implements.
     pub contract_version: i64,
     ///Time of its first request for work.
@@ -13,40 +15,20 @@ pub struct Adapter {
     ///Number of steps it holds a lease on.
     pub leases: i64,
     ///Its own name.
-    pub name: ::std::string::String,
+    pub name: String,
     pub project_id: ProjectId,
     ///Time of its last request for work.
     pub seen_at: ::jiff::Timestamp,
     pub service_account_id: ServiceAccountId,
 }
 ///`AdapterId`
-#[derive(
-    ::serde::Deserialize,
-    ::serde::Serialize,
-    Clone,
-    Debug,
-    Eq,
-    Hash,
-    Ord,
-    PartialEq,
-    PartialOrd
-)]
+#[derive(Deserialize, Serialize, Clone, Debug, Eq, PartialEq)]
 #[serde(transparent)]
-pub struct AdapterId(pub ::std::string::String);
+pub struct AdapterId(pub String);
 impl ::std::ops::Deref for AdapterId {
-    type Target = ::std::string::String;
-    fn deref(&self) -> &::std::string::String {
+    type Target = String;
+    fn deref(&self) -> &String {
         &self.0
-    }
-}
-impl ::std::convert::From<AdapterId> for ::std::string::String {
-    fn from(value: AdapterId) -> Self {
-        value.0
-    }
-}
-impl ::std::convert::From<::std::string::String> for AdapterId {
-    fn from(value: ::std::string::String) -> Self {
-        Self(value)
     }
 }
 impl ::std::fmt::Display for AdapterId {
@@ -54,40 +36,34 @@ impl ::std::fmt::Display for AdapterId {
         self.0.fmt(f)
     }
 }
-impl ::std::str::FromStr for AdapterId {
-    type Err = ::std::convert::Infallible;
-    fn from_str(value: &str) -> ::std::result::Result<Self, Self::Err> {
-        Ok(Self(value.to_string()))
-    }
-}
 ///The adapter that requests work.
-#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+#[derive(Deserialize, Serialize, Clone, Debug)]
 #[serde(deny_unknown_fields)]
 pub struct AdapterIs {
     ///Contract version that it implements.
     pub contract: i64,
     ///Its name, unique per process.
-    pub name: ::std::string::String,
+    pub name: String,
     ///Its version.
-    pub version: ::std::string::String,
+    pub version: String,
 }
 ///A page of adapters.
-#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+#[derive(Deserialize, Serialize, Clone, Debug)]
 pub struct AdapterPage {
     ///Items of this page, oldest first.
-    pub items: ::std::vec::Vec<Adapter>,
+    pub items: Vec<Adapter>,
     ///Pass as `page_token` to get the next page; absent on the last.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub next_page_token: ::std::option::Option<::std::string::String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub next_page_token: Option<String>,
 }
 ///A step that an adapter carries out.
-#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+#[derive(Deserialize, Serialize, Clone, Debug)]
 pub struct AdapterStep {
     pub app_id: AppId,
     ///Number of times it was leased.
     pub attempts: i64,
     ///Correlation id.
-    pub correlation_id: ::std::string::String,
+    pub correlation_id: String,
     ///Creation time.
     pub created_at: ::jiff::Timestamp,
     ///Time after which the step is abandoned.
@@ -95,114 +71,94 @@ pub struct AdapterStep {
     ///Fencing token: incremented with each new lease; every call on the step must carry it.
     pub generation: i64,
     ///Name of the adapter that holds the lease.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub holder: ::std::option::Option<::std::string::String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub holder: Option<String>,
     pub id: AdapterStepId,
     ///Incarnation of that member.
     pub incarnation: i64,
     ///Input of the verb.
-    pub input: ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+    pub input: ::serde_json::Map<String, ::serde_json::Value>,
     pub instance_id: InstanceId,
     ///Expiry of the lease.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub leased_until: ::std::option::Option<::jiff::Timestamp>,
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub member_id: ::std::option::Option<MemberId>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub leased_until: Option<::jiff::Timestamp>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub member_id: Option<MemberId>,
     ///Last message from the adapter.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub message: ::std::option::Option<::std::string::String>,
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub operation_id: ::std::option::Option<OperationId>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub operation_id: Option<OperationId>,
     ///Progress in percent.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub percent: ::std::option::Option<i64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub percent: Option<i64>,
     pub project_id: ProjectId,
     ///Failure reason, defined by the adapter.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub reason: ::std::option::Option<::std::string::String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
     ///Member reports that were rejected; only in the response to `complete`.
-    #[serde(default, skip_serializing_if = "::std::vec::Vec::is_empty")]
-    pub refused_reports: ::std::vec::Vec<RefusedReport>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub refused_reports: Vec<RefusedReport>,
     pub state: AdapterStepState,
     pub verb: AdapterVerb,
 }
 ///Completion of a step. The platform verifies the result itself.
-#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+#[derive(Deserialize, Serialize, Clone, Debug)]
 #[serde(deny_unknown_fields)]
 pub struct AdapterStepComplete {
     ///Free-form detail on the member; replaces the previous one.
     #[serde(default, skip_serializing_if = "::serde_json::Map::is_empty")]
-    pub adapter_detail: ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+    pub adapter_detail: ::serde_json::Map<String, ::serde_json::Value>,
     ///Generation of the lease.
     pub generation: i64,
     ///Member reports, after a reconciliation.
-    #[serde(default, skip_serializing_if = "::std::vec::Vec::is_empty")]
-    pub members: ::std::vec::Vec<MemberReport>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub members: Vec<MemberReport>,
     ///Summary, for people.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub message: ::std::option::Option<::std::string::String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
     ///Seconds until the next reconciliation; default: the manifest's interval.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub reconcile_after_seconds: ::std::option::Option<i64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reconcile_after_seconds: Option<i64>,
     ///The adapter's name for the topology.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub topology_mode: ::std::option::Option<::std::string::String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub topology_mode: Option<String>,
 }
 ///Failure of a step.
-#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+#[derive(Deserialize, Serialize, Clone, Debug)]
 #[serde(deny_unknown_fields)]
 pub struct AdapterStepFail {
     ///Free-form detail on the member; replaces the previous one.
     #[serde(default, skip_serializing_if = "::serde_json::Map::is_empty")]
-    pub adapter_detail: ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+    pub adapter_detail: ::serde_json::Map<String, ::serde_json::Value>,
     ///Generation of the lease.
     pub generation: i64,
     ///The same in a sentence.
-    pub message: ::std::string::String,
+    pub message: String,
     ///Failure reason, defined by the adapter.
-    pub reason: ::std::string::String,
+    pub reason: String,
     ///Seconds after which to retry: the step is offered again instead of failing.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub retry_after_seconds: ::std::option::Option<i64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub retry_after_seconds: Option<i64>,
 }
 ///A heartbeat that extends the lease.
-#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+#[derive(Deserialize, Serialize, Clone, Debug)]
 #[serde(deny_unknown_fields)]
 pub struct AdapterStepHeartbeat {
     ///Generation of the lease.
     pub generation: i64,
     ///New lease duration, from now; default: 30 seconds.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub lease_seconds: ::std::option::Option<i64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lease_seconds: Option<i64>,
 }
 ///`AdapterStepId`
-#[derive(
-    ::serde::Deserialize,
-    ::serde::Serialize,
-    Clone,
-    Debug,
-    Eq,
-    Hash,
-    Ord,
-    PartialEq,
-    PartialOrd
-)]
+#[derive(Deserialize, Serialize, Clone, Debug, Eq, PartialEq)]
 #[serde(transparent)]
-pub struct AdapterStepId(pub ::std::string::String);
+pub struct AdapterStepId(pub String);
 impl ::std::ops::Deref for AdapterStepId {
-    type Target = ::std::string::String;
-    fn deref(&self) -> &::std::string::String {
+    type Target = String;
+    fn deref(&self) -> &String {
         &self.0
-    }
-}
-impl ::std::convert::From<AdapterStepId> for ::std::string::String {
-    fn from(value: AdapterStepId) -> Self {
-        value.0
-    }
-}
-impl ::std::convert::From<::std::string::String> for AdapterStepId {
-    fn from(value: ::std::string::String) -> Self {
-        Self(value)
     }
 }
 impl ::std::fmt::Display for AdapterStepId {
@@ -210,68 +166,51 @@ impl ::std::fmt::Display for AdapterStepId {
         self.0.fmt(f)
     }
 }
-impl ::std::str::FromStr for AdapterStepId {
-    type Err = ::std::convert::Infallible;
-    fn from_str(value: &str) -> ::std::result::Result<Self, Self::Err> {
-        Ok(Self(value.to_string()))
-    }
-}
 ///A request for work.
-#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+#[derive(Deserialize, Serialize, Clone, Debug)]
 #[serde(deny_unknown_fields)]
 pub struct AdapterStepLease {
     pub adapter: AdapterIs,
     ///Lease duration without a heartbeat; default: 30 seconds.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub lease_seconds: ::std::option::Option<i64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lease_seconds: Option<i64>,
     ///Maximum number of steps; default: 16.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub most: ::std::option::Option<i64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub most: Option<i64>,
     ///Seconds to wait for the first step; default: do not wait.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub wait_seconds: ::std::option::Option<i64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub wait_seconds: Option<i64>,
 }
 ///A page of adapter steps.
-#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+#[derive(Deserialize, Serialize, Clone, Debug)]
 pub struct AdapterStepPage {
     ///Items of this page, oldest first.
-    pub items: ::std::vec::Vec<AdapterStep>,
+    pub items: Vec<AdapterStep>,
     ///Pass as `page_token` to get the next page; absent on the last.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub next_page_token: ::std::option::Option<::std::string::String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub next_page_token: Option<String>,
 }
 ///Progress on a step.
-#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+#[derive(Deserialize, Serialize, Clone, Debug)]
 #[serde(deny_unknown_fields)]
 pub struct AdapterStepProgress {
     ///Free-form detail on the member; replaces the previous one.
     #[serde(default, skip_serializing_if = "::serde_json::Map::is_empty")]
-    pub adapter_detail: ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+    pub adapter_detail: ::serde_json::Map<String, ::serde_json::Value>,
     ///Generation of the lease.
     pub generation: i64,
     ///New lease duration, from now, since progress also counts as a heartbeat; default: 30 seconds.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub lease_seconds: ::std::option::Option<i64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lease_seconds: Option<i64>,
     ///Current activity, for people.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub message: ::std::option::Option<::std::string::String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
     ///Progress in percent.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub percent: ::std::option::Option<i64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub percent: Option<i64>,
 }
 ///State of an adapter step.
-#[derive(
-    ::serde::Deserialize,
-    ::serde::Serialize,
-    Clone,
-    Copy,
-    Debug,
-    Eq,
-    Hash,
-    Ord,
-    PartialEq,
-    PartialOrd
-)]
+#[derive(Deserialize, Serialize, Clone, Copy, Debug, Eq, PartialEq)]
 pub enum AdapterStepState {
     #[serde(rename = "queued")]
     Queued,
@@ -299,87 +238,45 @@ impl ::std::fmt::Display for AdapterStepState {
         }
     }
 }
-impl ::std::str::FromStr for AdapterStepState {
-    type Err = self::error::ConversionError;
-    fn from_str(
-        value: &str,
-    ) -> ::std::result::Result<Self, self::error::ConversionError> {
-        match value {
-            "queued" => Ok(Self::Queued),
-            "leased" => Ok(Self::Leased),
-            "done" => Ok(Self::Done),
-            "failed" => Ok(Self::Failed),
-            "cancelled" => Ok(Self::Cancelled),
-            _ => Err("invalid value".into()),
-        }
-    }
-}
-impl ::std::convert::TryFrom<&str> for AdapterStepState {
-    type Error = self::error::ConversionError;
-    fn try_from(
-        value: &str,
-    ) -> ::std::result::Result<Self, self::error::ConversionError> {
-        value.parse()
-    }
-}
-impl ::std::convert::TryFrom<::std::string::String> for AdapterStepState {
-    type Error = self::error::ConversionError;
-    fn try_from(
-        value: ::std::string::String,
-    ) -> ::std::result::Result<Self, self::error::ConversionError> {
-        value.parse()
-    }
-}
 ///A task in a member's cell.
-#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+#[derive(Deserialize, Serialize, Clone, Debug)]
 pub struct AdapterTask {
     ///End time.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub finished_at: ::std::option::Option<::jiff::Timestamp>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub finished_at: Option<::jiff::Timestamp>,
     pub id: TaskId,
     ///Its idempotency key.
-    pub key: ::std::string::String,
+    pub key: String,
     ///The node's message, above all on failure.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub message: ::std::option::Option<::std::string::String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
     ///Creation time.
     pub queued_at: ::jiff::Timestamp,
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub ran: ::std::option::Option<Ran>,
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub reason: ::std::option::Option<AdapterTaskReason>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ran: Option<Ran>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<AdapterTaskReason>,
     pub state: AdapterTaskState,
 }
 ///A task to run in a member's cell.
-#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+#[derive(Deserialize, Serialize, Clone, Debug)]
 #[serde(deny_unknown_fields)]
 pub struct AdapterTaskCreate {
     pub act: CellTask,
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub effect: ::std::option::Option<TaskEffect>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub effect: Option<TaskEffect>,
     ///Generation of the lease.
     pub generation: i64,
     /**Idempotency key: repeating the request under the same step returns the same task. Under a later lease the task
 runs again if another task may have undone it since.*/
-    pub key: ::std::string::String,
+    pub key: String,
     pub member_id: MemberId,
     ///Seconds to wait for it to end; default: do not wait.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub wait_seconds: ::std::option::Option<i64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub wait_seconds: Option<i64>,
 }
 ///Reason a task failed, from a closed list.
-#[derive(
-    ::serde::Deserialize,
-    ::serde::Serialize,
-    Clone,
-    Copy,
-    Debug,
-    Eq,
-    Hash,
-    Ord,
-    PartialEq,
-    PartialOrd
-)]
+#[derive(Deserialize, Serialize, Clone, Copy, Debug, Eq, PartialEq)]
 pub enum AdapterTaskReason {
     #[serde(rename = "cell_dead")]
     CellDead,
@@ -404,49 +301,8 @@ impl ::std::fmt::Display for AdapterTaskReason {
         }
     }
 }
-impl ::std::str::FromStr for AdapterTaskReason {
-    type Err = self::error::ConversionError;
-    fn from_str(
-        value: &str,
-    ) -> ::std::result::Result<Self, self::error::ConversionError> {
-        match value {
-            "cell_dead" => Ok(Self::CellDead),
-            "secret_unavailable" => Ok(Self::SecretUnavailable),
-            "image_damaged" => Ok(Self::ImageDamaged),
-            "refused" => Ok(Self::Refused),
-            _ => Err("invalid value".into()),
-        }
-    }
-}
-impl ::std::convert::TryFrom<&str> for AdapterTaskReason {
-    type Error = self::error::ConversionError;
-    fn try_from(
-        value: &str,
-    ) -> ::std::result::Result<Self, self::error::ConversionError> {
-        value.parse()
-    }
-}
-impl ::std::convert::TryFrom<::std::string::String> for AdapterTaskReason {
-    type Error = self::error::ConversionError;
-    fn try_from(
-        value: ::std::string::String,
-    ) -> ::std::result::Result<Self, self::error::ConversionError> {
-        value.parse()
-    }
-}
 ///State of a task.
-#[derive(
-    ::serde::Deserialize,
-    ::serde::Serialize,
-    Clone,
-    Copy,
-    Debug,
-    Eq,
-    Hash,
-    Ord,
-    PartialEq,
-    PartialOrd
-)]
+#[derive(Deserialize, Serialize, Clone, Copy, Debug, Eq, PartialEq)]
 pub enum AdapterTaskState {
     #[serde(rename = "queued")]
     Queued,
@@ -477,51 +333,8 @@ impl ::std::fmt::Display for AdapterTaskState {
         }
     }
 }
-impl ::std::str::FromStr for AdapterTaskState {
-    type Err = self::error::ConversionError;
-    fn from_str(
-        value: &str,
-    ) -> ::std::result::Result<Self, self::error::ConversionError> {
-        match value {
-            "queued" => Ok(Self::Queued),
-            "delivered" => Ok(Self::Delivered),
-            "running" => Ok(Self::Running),
-            "done" => Ok(Self::Done),
-            "failed" => Ok(Self::Failed),
-            "expired" => Ok(Self::Expired),
-            _ => Err("invalid value".into()),
-        }
-    }
-}
-impl ::std::convert::TryFrom<&str> for AdapterTaskState {
-    type Error = self::error::ConversionError;
-    fn try_from(
-        value: &str,
-    ) -> ::std::result::Result<Self, self::error::ConversionError> {
-        value.parse()
-    }
-}
-impl ::std::convert::TryFrom<::std::string::String> for AdapterTaskState {
-    type Error = self::error::ConversionError;
-    fn try_from(
-        value: ::std::string::String,
-    ) -> ::std::result::Result<Self, self::error::ConversionError> {
-        value.parse()
-    }
-}
 ///Verb of an adapter step. Each must be idempotent.
-#[derive(
-    ::serde::Deserialize,
-    ::serde::Serialize,
-    Clone,
-    Copy,
-    Debug,
-    Eq,
-    Hash,
-    Ord,
-    PartialEq,
-    PartialOrd
-)]
+#[derive(Deserialize, Serialize, Clone, Copy, Debug, Eq, PartialEq)]
 pub enum AdapterVerb {
     #[serde(rename = "join")]
     Join,
@@ -552,76 +365,44 @@ impl ::std::fmt::Display for AdapterVerb {
         }
     }
 }
-impl ::std::str::FromStr for AdapterVerb {
-    type Err = self::error::ConversionError;
-    fn from_str(
-        value: &str,
-    ) -> ::std::result::Result<Self, self::error::ConversionError> {
-        match value {
-            "join" => Ok(Self::Join),
-            "leave" => Ok(Self::Leave),
-            "drain" => Ok(Self::Drain),
-            "resume" => Ok(Self::Resume),
-            "remove" => Ok(Self::Remove),
-            "reconcile" => Ok(Self::Reconcile),
-            _ => Err("invalid value".into()),
-        }
-    }
-}
-impl ::std::convert::TryFrom<&str> for AdapterVerb {
-    type Error = self::error::ConversionError;
-    fn try_from(
-        value: &str,
-    ) -> ::std::result::Result<Self, self::error::ConversionError> {
-        value.parse()
-    }
-}
-impl ::std::convert::TryFrom<::std::string::String> for AdapterVerb {
-    type Error = self::error::ConversionError;
-    fn try_from(
-        value: ::std::string::String,
-    ) -> ::std::result::Result<Self, self::error::ConversionError> {
-        value.parse()
-    }
-}
 ///An allocation.
-#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+#[derive(Deserialize, Serialize, Clone, Debug)]
 pub struct Allocation {
     ///Suggested next step.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub advice: ::std::option::Option<::std::string::String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub advice: Option<String>,
     pub capacity: Capacity,
     ///Creation time.
     pub created_at: ::jiff::Timestamp,
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub evidence: ::std::option::Option<WitnessKind>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub evidence: Option<WitnessKind>,
     ///Time at which it is released automatically.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub expires_at: ::std::option::Option<::jiff::Timestamp>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub expires_at: Option<::jiff::Timestamp>,
     pub held: Capacity,
     pub id: AllocationId,
     ///Incremented each time its sandbox is created.
     pub incarnation: i64,
     pub labels: Labels,
     ///Human-readable message.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub message: ::std::option::Option<::std::string::String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
     ///Name, unique among the project's live ones.
-    pub name: ::std::string::String,
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub node_id: ::std::option::Option<NodeId>,
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub operation_id: ::std::option::Option<OperationId>,
+    pub name: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub node_id: Option<NodeId>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub operation_id: Option<OperationId>,
     pub project_id: ProjectId,
     ///Whether it is protected from release.
     pub protected: bool,
     /**Number of allocations ahead of it in the queue; only when a single allocation is returned, and only while it
 waits.*/
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub queue_position: ::std::option::Option<i64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub queue_position: Option<i64>,
     ///Reason for the failure or the block, from a closed list.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub reason: ::std::option::Option<::std::string::String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
     pub shape: AllocationShape,
     pub state: AllocationState,
     pub strategy: Strategy,
@@ -631,81 +412,61 @@ waits.*/
     ///Version for `If-Match`.
     pub version: i64,
     ///Time until which it stays in the queue.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub wait_until: ::std::option::Option<::jiff::Timestamp>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub wait_until: Option<::jiff::Timestamp>,
 }
 ///An operator's attestation.
-#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+#[derive(Deserialize, Serialize, Clone, Debug)]
 #[serde(deny_unknown_fields)]
 pub struct AllocationAttest {
     ///Statement of fact and its basis: the machine was powered off, its disks were pulled.
-    pub statement: ::std::string::String,
+    pub statement: String,
 }
 ///An allocation to create.
-#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+#[derive(Deserialize, Serialize, Clone, Debug)]
 #[serde(deny_unknown_fields)]
 pub struct AllocationCreate {
     ///Logical CPUs; default: 1.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub cpus: ::std::option::Option<i64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cpus: Option<i64>,
     ///Disk in MiB; default: 1024.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub disk_mb: ::std::option::Option<i64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub disk_mb: Option<i64>,
     ///Return the plan without executing it.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub dry_run: ::std::option::Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub dry_run: Option<bool>,
     ///Release it automatically at this time.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub expires_at: ::std::option::Option<::jiff::Timestamp>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub expires_at: Option<::jiff::Timestamp>,
     ///GPUs; default: 0.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub gpus: ::std::option::Option<i64>,
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub labels: ::std::option::Option<Labels>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub gpus: Option<i64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub labels: Option<Labels>,
     ///Memory in MiB; default: 1024.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub memory_mb: ::std::option::Option<i64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub memory_mb: Option<i64>,
     ///Name, unique among the project's live ones.
-    pub name: ::std::string::String,
+    pub name: String,
     ///Refuse its release until the protection is lifted.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub protected: ::std::option::Option<bool>,
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub shape: ::std::option::Option<AllocationShape>,
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub strategy: ::std::option::Option<Strategy>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub protected: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub shape: Option<AllocationShape>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub strategy: Option<Strategy>,
     ///Stay in the queue until then if it does not fit now. Without it, the request is refused at once.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub wait_until: ::std::option::Option<::jiff::Timestamp>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub wait_until: Option<::jiff::Timestamp>,
 }
 ///`AllocationId`
-#[derive(
-    ::serde::Deserialize,
-    ::serde::Serialize,
-    Clone,
-    Debug,
-    Eq,
-    Hash,
-    Ord,
-    PartialEq,
-    PartialOrd
-)]
+#[derive(Deserialize, Serialize, Clone, Debug, Eq, PartialEq)]
 #[serde(transparent)]
-pub struct AllocationId(pub ::std::string::String);
+pub struct AllocationId(pub String);
 impl ::std::ops::Deref for AllocationId {
-    type Target = ::std::string::String;
-    fn deref(&self) -> &::std::string::String {
+    type Target = String;
+    fn deref(&self) -> &String {
         &self.0
-    }
-}
-impl ::std::convert::From<AllocationId> for ::std::string::String {
-    fn from(value: AllocationId) -> Self {
-        value.0
-    }
-}
-impl ::std::convert::From<::std::string::String> for AllocationId {
-    fn from(value: ::std::string::String) -> Self {
-        Self(value)
     }
 }
 impl ::std::fmt::Display for AllocationId {
@@ -713,91 +474,74 @@ impl ::std::fmt::Display for AllocationId {
         self.0.fmt(f)
     }
 }
-impl ::std::str::FromStr for AllocationId {
-    type Err = ::std::convert::Infallible;
-    fn from_str(value: &str) -> ::std::result::Result<Self, Self::Err> {
-        Ok(Self(value.to_string()))
-    }
-}
 ///A page of allocations.
-#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+#[derive(Deserialize, Serialize, Clone, Debug)]
 pub struct AllocationPage {
     ///Items of this page, oldest first.
-    pub items: ::std::vec::Vec<Allocation>,
+    pub items: Vec<Allocation>,
     ///Pass as `page_token` to get the next page; absent on the last.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub next_page_token: ::std::option::Option<::std::string::String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub next_page_token: Option<String>,
 }
 ///Options for releasing an allocation.
-#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, Default)]
+#[derive(Deserialize, Serialize, Clone, Debug, Default)]
 #[serde(deny_unknown_fields)]
 pub struct AllocationRelease {
     ///Remove its members first. Without it, an allocation with members is not released.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub cascade: ::std::option::Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cascade: Option<bool>,
     ///Return the plan without executing it.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub dry_run: ::std::option::Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub dry_run: Option<bool>,
     ///With `cascade`: remove members without draining, and even if their instance needs them.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub force: ::std::option::Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub force: Option<bool>,
     ///Reason, for the audit log.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub reason: ::std::option::Option<::std::string::String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
 }
 ///A new size.
-#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, Default)]
+#[derive(Deserialize, Serialize, Clone, Debug, Default)]
 #[serde(deny_unknown_fields)]
 pub struct AllocationResize {
     ///Logical CPUs.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub cpus: ::std::option::Option<i64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cpus: Option<i64>,
     ///Disk in MiB.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub disk_mb: ::std::option::Option<i64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub disk_mb: Option<i64>,
     ///Return the plan without executing it.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub dry_run: ::std::option::Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub dry_run: Option<bool>,
     ///With `restart`: skip draining its members, and restart them even if their component loses quorum.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub force: ::std::option::Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub force: Option<bool>,
     ///GPUs; default: unchanged, as for the other fields.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub gpus: ::std::option::Option<i64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub gpus: Option<i64>,
     ///Memory in MiB.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub memory_mb: ::std::option::Option<i64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub memory_mb: Option<i64>,
     ///Restart its cells, which a change of GPUs requires: a cell keeps the GPUs it was created with.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub restart: ::std::option::Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub restart: Option<bool>,
 }
 ///Options for recreating an allocation.
-#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, Default)]
+#[derive(Deserialize, Serialize, Clone, Debug, Default)]
 #[serde(deny_unknown_fields)]
 pub struct AllocationRestart {
     ///Return the plan without executing it.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub dry_run: ::std::option::Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub dry_run: Option<bool>,
     ///Skip draining its members, and restart them even if their component loses quorum.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub force: ::std::option::Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub force: Option<bool>,
     ///Reason, for the audit log.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub reason: ::std::option::Option<::std::string::String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
 }
 ///Shape of an allocation.
-#[derive(
-    ::serde::Deserialize,
-    ::serde::Serialize,
-    Clone,
-    Copy,
-    Debug,
-    Eq,
-    Hash,
-    Ord,
-    PartialEq,
-    PartialOrd
-)]
+#[derive(Deserialize, Serialize, Clone, Copy, Debug, Eq, PartialEq)]
 pub enum AllocationShape {
     #[serde(rename = "baremetal")]
     Baremetal,
@@ -816,47 +560,8 @@ impl ::std::fmt::Display for AllocationShape {
         }
     }
 }
-impl ::std::str::FromStr for AllocationShape {
-    type Err = self::error::ConversionError;
-    fn from_str(
-        value: &str,
-    ) -> ::std::result::Result<Self, self::error::ConversionError> {
-        match value {
-            "baremetal" => Ok(Self::Baremetal),
-            "gpu_slice" => Ok(Self::GpuSlice),
-            _ => Err("invalid value".into()),
-        }
-    }
-}
-impl ::std::convert::TryFrom<&str> for AllocationShape {
-    type Error = self::error::ConversionError;
-    fn try_from(
-        value: &str,
-    ) -> ::std::result::Result<Self, self::error::ConversionError> {
-        value.parse()
-    }
-}
-impl ::std::convert::TryFrom<::std::string::String> for AllocationShape {
-    type Error = self::error::ConversionError;
-    fn try_from(
-        value: ::std::string::String,
-    ) -> ::std::result::Result<Self, self::error::ConversionError> {
-        value.parse()
-    }
-}
 ///State of an allocation.
-#[derive(
-    ::serde::Deserialize,
-    ::serde::Serialize,
-    Clone,
-    Copy,
-    Debug,
-    Eq,
-    Hash,
-    Ord,
-    PartialEq,
-    PartialOrd
-)]
+#[derive(Deserialize, Serialize, Clone, Copy, Debug, Eq, PartialEq)]
 pub enum AllocationState {
     #[serde(rename = "requested")]
     Requested,
@@ -893,79 +598,45 @@ impl ::std::fmt::Display for AllocationState {
         }
     }
 }
-impl ::std::str::FromStr for AllocationState {
-    type Err = self::error::ConversionError;
-    fn from_str(
-        value: &str,
-    ) -> ::std::result::Result<Self, self::error::ConversionError> {
-        match value {
-            "requested" => Ok(Self::Requested),
-            "placing" => Ok(Self::Placing),
-            "provisioning" => Ok(Self::Provisioning),
-            "active" => Ok(Self::Active),
-            "releasing" => Ok(Self::Releasing),
-            "wiping" => Ok(Self::Wiping),
-            "released" => Ok(Self::Released),
-            "failed" => Ok(Self::Failed),
-            _ => Err("invalid value".into()),
-        }
-    }
-}
-impl ::std::convert::TryFrom<&str> for AllocationState {
-    type Error = self::error::ConversionError;
-    fn try_from(
-        value: &str,
-    ) -> ::std::result::Result<Self, self::error::ConversionError> {
-        value.parse()
-    }
-}
-impl ::std::convert::TryFrom<::std::string::String> for AllocationState {
-    type Error = self::error::ConversionError;
-    fn try_from(
-        value: ::std::string::String,
-    ) -> ::std::result::Result<Self, self::error::ConversionError> {
-        value.parse()
-    }
-}
 ///Properties of an allocation that change immediately.
-#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, Default)]
+#[derive(Deserialize, Serialize, Clone, Debug, Default)]
 #[serde(deny_unknown_fields)]
 pub struct AllocationUpdate {
     ///Release it automatically at this time.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub expires_at: ::std::option::Option<::jiff::Timestamp>,
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub labels: ::std::option::Option<Labels>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub expires_at: Option<::jiff::Timestamp>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub labels: Option<Labels>,
     ///Remove the expiry.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub never_expires: ::std::option::Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub never_expires: Option<bool>,
     ///Whether it is protected from release.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub protected: ::std::option::Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub protected: Option<bool>,
 }
 ///An entry of the catalog.
-#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+#[derive(Deserialize, Serialize, Clone, Debug)]
 pub struct App {
     ///Release started by default.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub active_version: ::std::option::Option<::std::string::String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub active_version: Option<String>,
     pub audience: Audience,
     ///Release given to a percentage of starts.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub canary_version: ::std::option::Option<::std::string::String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub canary_version: Option<String>,
     ///Creation time.
     pub created_at: ::jiff::Timestamp,
     ///Description.
-    pub description: ::std::string::String,
+    pub description: String,
     ///Display name.
-    pub display_name: ::std::string::String,
+    pub display_name: String,
     ///Whether the requesting project may launch it.
     pub entitled: bool,
     pub id: AppId,
     pub labels: Labels,
     pub project_id: ProjectId,
     ///Its name in the catalog, unique on the platform.
-    pub slug: ::std::string::String,
+    pub slug: String,
     pub tenant_id: TenantId,
     ///Time of the last change.
     pub updated_at: ::jiff::Timestamp,
@@ -973,58 +644,38 @@ pub struct App {
     pub version: i64,
 }
 ///Shapes that an app fits.
-#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+#[derive(Deserialize, Serialize, Clone, Debug)]
 pub struct AppCompatibility {
     ///One answer per shape.
-    pub answers: ::std::vec::Vec<Fit>,
+    pub answers: Vec<Fit>,
     ///The release in question.
-    pub version: ::std::string::String,
+    pub version: String,
 }
 ///An app to create.
-#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+#[derive(Deserialize, Serialize, Clone, Debug)]
 #[serde(deny_unknown_fields)]
 pub struct AppCreate {
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub audience: ::std::option::Option<Audience>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub audience: Option<Audience>,
     ///Description.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub description: ::std::option::Option<::std::string::String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
     ///Name for people; default: the slug.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub display_name: ::std::option::Option<::std::string::String>,
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub labels: ::std::option::Option<Labels>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub display_name: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub labels: Option<Labels>,
     ///Its name in the catalog, unique on the platform.
-    pub slug: ::std::string::String,
+    pub slug: String,
 }
 ///`AppId`
-#[derive(
-    ::serde::Deserialize,
-    ::serde::Serialize,
-    Clone,
-    Debug,
-    Eq,
-    Hash,
-    Ord,
-    PartialEq,
-    PartialOrd
-)]
+#[derive(Deserialize, Serialize, Clone, Debug, Eq, PartialEq)]
 #[serde(transparent)]
-pub struct AppId(pub ::std::string::String);
+pub struct AppId(pub String);
 impl ::std::ops::Deref for AppId {
-    type Target = ::std::string::String;
-    fn deref(&self) -> &::std::string::String {
+    type Target = String;
+    fn deref(&self) -> &String {
         &self.0
-    }
-}
-impl ::std::convert::From<AppId> for ::std::string::String {
-    fn from(value: AppId) -> Self {
-        value.0
-    }
-}
-impl ::std::convert::From<::std::string::String> for AppId {
-    fn from(value: ::std::string::String) -> Self {
-        Self(value)
     }
 }
 impl ::std::fmt::Display for AppId {
@@ -1032,95 +683,69 @@ impl ::std::fmt::Display for AppId {
         self.0.fmt(f)
     }
 }
-impl ::std::str::FromStr for AppId {
-    type Err = ::std::convert::Infallible;
-    fn from_str(value: &str) -> ::std::result::Result<Self, Self::Err> {
-        Ok(Self(value.to_string()))
-    }
-}
 ///A page of apps.
-#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+#[derive(Deserialize, Serialize, Clone, Debug)]
 pub struct AppPage {
     ///Items of this page, oldest first.
-    pub items: ::std::vec::Vec<App>,
+    pub items: Vec<App>,
     ///Pass as `page_token` to get the next page; absent on the last.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub next_page_token: ::std::option::Option<::std::string::String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub next_page_token: Option<String>,
 }
 ///Properties of an app that can change.
-#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, Default)]
+#[derive(Deserialize, Serialize, Clone, Debug, Default)]
 #[serde(deny_unknown_fields)]
 pub struct AppUpdate {
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub audience: ::std::option::Option<Audience>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub audience: Option<Audience>,
     ///Description.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub description: ::std::option::Option<::std::string::String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
     ///Display name.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub display_name: ::std::option::Option<::std::string::String>,
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub labels: ::std::option::Option<Labels>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub display_name: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub labels: Option<Labels>,
 }
 ///A release of an app.
-#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+#[derive(Deserialize, Serialize, Clone, Debug)]
 pub struct AppVersion {
     ///The app's slug.
-    pub app: ::std::string::String,
+    pub app: String,
     pub app_id: AppId,
     ///Percentage of starts that get the canary.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub canary_percent: ::std::option::Option<i64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub canary_percent: Option<i64>,
     ///Publication time.
     pub created_at: ::jiff::Timestamp,
     ///The digest of the manifest.
-    pub digest: ::std::string::String,
+    pub digest: String,
     pub id: AppVersionId,
     ///Number of instances that run it or may roll back to it.
     pub instances: i64,
     ///The manifest, as it was published.
-    pub manifest: ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+    pub manifest: ::serde_json::Map<String, ::serde_json::Value>,
     ///Its name, unique within the app.
-    pub name: ::std::string::String,
+    pub name: String,
     pub state: ArtifactState,
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub superseded_by: ::std::option::Option<AppVersionId>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub superseded_by: Option<AppVersionId>,
     ///Time of the last state change.
     pub updated_at: ::jiff::Timestamp,
     ///Version for `If-Match`.
     pub version: i64,
     ///Lint warnings from its publication.
-    #[serde(default, skip_serializing_if = "::std::vec::Vec::is_empty")]
-    pub warnings: ::std::vec::Vec<Fault>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<Fault>,
 }
 ///`AppVersionId`
-#[derive(
-    ::serde::Deserialize,
-    ::serde::Serialize,
-    Clone,
-    Debug,
-    Eq,
-    Hash,
-    Ord,
-    PartialEq,
-    PartialOrd
-)]
+#[derive(Deserialize, Serialize, Clone, Debug, Eq, PartialEq)]
 #[serde(transparent)]
-pub struct AppVersionId(pub ::std::string::String);
+pub struct AppVersionId(pub String);
 impl ::std::ops::Deref for AppVersionId {
-    type Target = ::std::string::String;
-    fn deref(&self) -> &::std::string::String {
+    type Target = String;
+    fn deref(&self) -> &String {
         &self.0
-    }
-}
-impl ::std::convert::From<AppVersionId> for ::std::string::String {
-    fn from(value: AppVersionId) -> Self {
-        value.0
-    }
-}
-impl ::std::convert::From<::std::string::String> for AppVersionId {
-    fn from(value: ::std::string::String) -> Self {
-        Self(value)
     }
 }
 impl ::std::fmt::Display for AppVersionId {
@@ -1128,136 +753,110 @@ impl ::std::fmt::Display for AppVersionId {
         self.0.fmt(f)
     }
 }
-impl ::std::str::FromStr for AppVersionId {
-    type Err = ::std::convert::Infallible;
-    fn from_str(value: &str) -> ::std::result::Result<Self, Self::Err> {
-        Ok(Self(value.to_string()))
-    }
-}
 ///A page of releases.
-#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+#[derive(Deserialize, Serialize, Clone, Debug)]
 pub struct AppVersionPage {
     ///Items of this page, oldest first.
-    pub items: ::std::vec::Vec<AppVersion>,
+    pub items: Vec<AppVersion>,
     ///Pass as `page_token` to get the next page; absent on the last.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub next_page_token: ::std::option::Option<::std::string::String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub next_page_token: Option<String>,
 }
 ///A release to publish.
-#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+#[derive(Deserialize, Serialize, Clone, Debug)]
 #[serde(deny_unknown_fields)]
 pub struct AppVersionPublish {
     ///Validate only.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub dry_run: ::std::option::Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub dry_run: Option<bool>,
     ///The manifest; `app_schema` returns its schema.
-    pub manifest: ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+    pub manifest: ::serde_json::Map<String, ::serde_json::Value>,
 }
 ///A lifecycle transition of a release.
-#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+#[derive(Deserialize, Serialize, Clone, Debug)]
 #[serde(deny_unknown_fields)]
 pub struct AppVersionStep {
     ///Percentage of starts that get the canary.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub percent: ::std::option::Option<i64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub percent: Option<i64>,
     ///Reason, for the audit log.
-    pub reason: ::std::string::String,
+    pub reason: String,
     pub to: ArtifactState,
 }
 ///Archived logs: the last output of a cell's services before it was removed.
-#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+#[derive(Deserialize, Serialize, Clone, Debug)]
 pub struct ArchivedLogs {
     ///One per service and incarnation.
-    pub logs: ::std::vec::Vec<CellLog>,
+    pub logs: Vec<CellLog>,
 }
 ///An artifact: content by digest.
-#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+#[derive(Deserialize, Serialize, Clone, Debug)]
 pub struct Artifact {
     ///Percentage of starts that get the canary.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub canary_percent: ::std::option::Option<i64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub canary_percent: Option<i64>,
     ///Publication time.
     pub created_at: ::jiff::Timestamp,
     ///The digest of its manifest.
-    pub digest: ::std::string::String,
+    pub digest: String,
     pub id: ArtifactId,
     pub kind: ArtifactKind,
     pub labels: Labels,
     ///Release line; at most one artifact per line is active.
-    pub line: ::std::string::String,
+    pub line: String,
     ///The media type of its manifest.
-    pub media_type: ::std::string::String,
+    pub media_type: String,
     pub project_id: ProjectId,
     ///That repository's name.
-    pub repository: ::std::string::String,
+    pub repository: String,
     pub repository_id: RepositoryId,
     ///Time from which it can be retired.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub retirable_at: ::std::option::Option<::jiff::Timestamp>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub retirable_at: Option<::jiff::Timestamp>,
     ///Total size in bytes.
     pub size: i64,
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub smoke_witness_id: ::std::option::Option<WitnessId>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub smoke_witness_id: Option<WitnessId>,
     pub state: ArtifactState,
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub superseded_by: ::std::option::Option<ArtifactId>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub superseded_by: Option<ArtifactId>,
     pub tenant_id: TenantId,
     ///Time of the last change.
     pub updated_at: ::jiff::Timestamp,
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub verdict: ::std::option::Option<Verdict>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub verdict: Option<Verdict>,
     ///Version for `If-Match`.
     pub version: i64,
 }
 ///A state change.
-#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+#[derive(Deserialize, Serialize, Clone, Debug)]
 pub struct ArtifactChange {
     ///The actor.
-    pub actor_id: ::std::string::String,
+    pub actor_id: String,
     pub after: ArtifactState,
     ///Time.
     pub at: ::jiff::Timestamp,
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub before: ::std::option::Option<ArtifactState>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub before: Option<ArtifactState>,
     ///Reason.
-    pub reason: ::std::string::String,
+    pub reason: String,
 }
 ///A demotion: canary to staged, active to deprecated, deprecated to retired.
-#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+#[derive(Deserialize, Serialize, Clone, Debug)]
 #[serde(deny_unknown_fields)]
 pub struct ArtifactDemote {
     ///Reason, for the audit log.
-    pub reason: ::std::string::String,
+    pub reason: String,
     pub to: ArtifactState,
 }
 ///`ArtifactId`
-#[derive(
-    ::serde::Deserialize,
-    ::serde::Serialize,
-    Clone,
-    Debug,
-    Eq,
-    Hash,
-    Ord,
-    PartialEq,
-    PartialOrd
-)]
+#[derive(Deserialize, Serialize, Clone, Debug, Eq, PartialEq)]
 #[serde(transparent)]
-pub struct ArtifactId(pub ::std::string::String);
+pub struct ArtifactId(pub String);
 impl ::std::ops::Deref for ArtifactId {
-    type Target = ::std::string::String;
-    fn deref(&self) -> &::std::string::String {
+    type Target = String;
+    fn deref(&self) -> &String {
         &self.0
-    }
-}
-impl ::std::convert::From<ArtifactId> for ::std::string::String {
-    fn from(value: ArtifactId) -> Self {
-        value.0
-    }
-}
-impl ::std::convert::From<::std::string::String> for ArtifactId {
-    fn from(value: ::std::string::String) -> Self {
-        Self(value)
     }
 }
 impl ::std::fmt::Display for ArtifactId {
@@ -1265,25 +864,8 @@ impl ::std::fmt::Display for ArtifactId {
         self.0.fmt(f)
     }
 }
-impl ::std::str::FromStr for ArtifactId {
-    type Err = ::std::convert::Infallible;
-    fn from_str(value: &str) -> ::std::result::Result<Self, Self::Err> {
-        Ok(Self(value.to_string()))
-    }
-}
 ///Kind of content.
-#[derive(
-    ::serde::Deserialize,
-    ::serde::Serialize,
-    Clone,
-    Copy,
-    Debug,
-    Eq,
-    Hash,
-    Ord,
-    PartialEq,
-    PartialOrd
-)]
+#[derive(Deserialize, Serialize, Clone, Copy, Debug, Eq, PartialEq)]
 pub enum ArtifactKind {
     #[serde(rename = "oci")]
     Oci,
@@ -1302,107 +884,68 @@ impl ::std::fmt::Display for ArtifactKind {
         }
     }
 }
-impl ::std::str::FromStr for ArtifactKind {
-    type Err = self::error::ConversionError;
-    fn from_str(
-        value: &str,
-    ) -> ::std::result::Result<Self, self::error::ConversionError> {
-        match value {
-            "oci" => Ok(Self::Oci),
-            "blob" => Ok(Self::Blob),
-            _ => Err("invalid value".into()),
-        }
-    }
-}
-impl ::std::convert::TryFrom<&str> for ArtifactKind {
-    type Error = self::error::ConversionError;
-    fn try_from(
-        value: &str,
-    ) -> ::std::result::Result<Self, self::error::ConversionError> {
-        value.parse()
-    }
-}
-impl ::std::convert::TryFrom<::std::string::String> for ArtifactKind {
-    type Error = self::error::ConversionError;
-    fn try_from(
-        value: ::std::string::String,
-    ) -> ::std::result::Result<Self, self::error::ConversionError> {
-        value.parse()
-    }
-}
 ///A page of artifacts.
-#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+#[derive(Deserialize, Serialize, Clone, Debug)]
 pub struct ArtifactPage {
     ///Items of this page, oldest first.
-    pub items: ::std::vec::Vec<Artifact>,
+    pub items: Vec<Artifact>,
     ///Pass as `page_token` to get the next page; absent on the last.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub next_page_token: ::std::option::Option<::std::string::String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub next_page_token: Option<String>,
 }
 ///A promotion to staged, canary or active.
-#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+#[derive(Deserialize, Serialize, Clone, Debug)]
 #[serde(deny_unknown_fields)]
 pub struct ArtifactPromote {
     ///Percentage of starts that get the canary; default: 10.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub percent: ::std::option::Option<i64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub percent: Option<i64>,
     ///Reason, for the audit log.
-    pub reason: ::std::string::String,
+    pub reason: String,
     ///A cell of this exact digest that was verified as running, by id or name: the smoke test.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub smoke_cell: ::std::option::Option<::std::string::String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub smoke_cell: Option<String>,
     pub to: ArtifactState,
 }
 ///Content to publish as an artifact. A push with a tag publishes by itself; this is for everything else.
-#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+#[derive(Deserialize, Serialize, Clone, Debug)]
 #[serde(deny_unknown_fields)]
 pub struct ArtifactPublish {
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub external: ::std::option::Option<External>,
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub labels: ::std::option::Option<Labels>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub external: Option<External>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub labels: Option<Labels>,
     ///Release line; default: `main`.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub line: ::std::option::Option<::std::string::String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub line: Option<String>,
     ///Digest or tag of a manifest in the repository; with `external`, the digest there.
-    pub reference: ::std::string::String,
+    pub reference: String,
     ///The repository in the project.
-    pub repository: ::std::string::String,
+    pub repository: String,
 }
 ///Everything that depends on a digest, from signature to running cell.
-#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+#[derive(Deserialize, Serialize, Clone, Debug)]
 pub struct ArtifactReferences {
     pub artifact: Artifact,
     ///Live cells created from it.
-    pub cells: ::std::vec::Vec<CellReference>,
+    pub cells: Vec<CellReference>,
     ///State changes, oldest first.
-    pub changes: ::std::vec::Vec<ArtifactChange>,
+    pub changes: Vec<ArtifactChange>,
     ///Reasons it cannot be retired or deleted now, one sentence each.
-    pub holds: ::std::vec::Vec<::std::string::String>,
+    pub holds: Vec<String>,
     ///Indexes that include it.
-    pub indexes: ::std::vec::Vec<::std::string::String>,
+    pub indexes: Vec<String>,
     ///Lint findings.
-    pub lint: ::std::vec::Vec<LintFinding>,
+    pub lint: Vec<LintFinding>,
     ///Signatures of it.
-    pub signatures: ::std::vec::Vec<SignatureReference>,
+    pub signatures: Vec<SignatureReference>,
     ///Artifacts that it superseded.
-    pub supersedes: ::std::vec::Vec<ArtifactId>,
+    pub supersedes: Vec<ArtifactId>,
     ///Tags that point to it.
-    pub tags: ::std::vec::Vec<::std::string::String>,
+    pub tags: Vec<String>,
 }
 ///Lifecycle state of an artifact.
-#[derive(
-    ::serde::Deserialize,
-    ::serde::Serialize,
-    Clone,
-    Copy,
-    Debug,
-    Eq,
-    Hash,
-    Ord,
-    PartialEq,
-    PartialOrd
-)]
+#[derive(Deserialize, Serialize, Clone, Copy, Debug, Eq, PartialEq)]
 pub enum ArtifactState {
     #[serde(rename = "draft")]
     Draft,
@@ -1433,55 +976,12 @@ impl ::std::fmt::Display for ArtifactState {
         }
     }
 }
-impl ::std::str::FromStr for ArtifactState {
-    type Err = self::error::ConversionError;
-    fn from_str(
-        value: &str,
-    ) -> ::std::result::Result<Self, self::error::ConversionError> {
-        match value {
-            "draft" => Ok(Self::Draft),
-            "staged" => Ok(Self::Staged),
-            "canary" => Ok(Self::Canary),
-            "active" => Ok(Self::Active),
-            "deprecated" => Ok(Self::Deprecated),
-            "retired" => Ok(Self::Retired),
-            _ => Err("invalid value".into()),
-        }
-    }
-}
-impl ::std::convert::TryFrom<&str> for ArtifactState {
-    type Error = self::error::ConversionError;
-    fn try_from(
-        value: &str,
-    ) -> ::std::result::Result<Self, self::error::ConversionError> {
-        value.parse()
-    }
-}
-impl ::std::convert::TryFrom<::std::string::String> for ArtifactState {
-    type Error = self::error::ConversionError;
-    fn try_from(
-        value: ::std::string::String,
-    ) -> ::std::result::Result<Self, self::error::ConversionError> {
-        value.parse()
-    }
-}
 ///Empty request body.
-#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, Default)]
+#[derive(Deserialize, Serialize, Clone, Debug, Default)]
 #[serde(deny_unknown_fields)]
 pub struct ArtifactVerify {}
 ///Visibility of an app in the catalog.
-#[derive(
-    ::serde::Deserialize,
-    ::serde::Serialize,
-    Clone,
-    Copy,
-    Debug,
-    Eq,
-    Hash,
-    Ord,
-    PartialEq,
-    PartialOrd
-)]
+#[derive(Deserialize, Serialize, Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Audience {
     #[serde(rename = "project")]
     Project,
@@ -1503,106 +1003,57 @@ impl ::std::fmt::Display for Audience {
         }
     }
 }
-impl ::std::str::FromStr for Audience {
-    type Err = self::error::ConversionError;
-    fn from_str(
-        value: &str,
-    ) -> ::std::result::Result<Self, self::error::ConversionError> {
-        match value {
-            "project" => Ok(Self::Project),
-            "tenant" => Ok(Self::Tenant),
-            "everyone" => Ok(Self::Everyone),
-            _ => Err("invalid value".into()),
-        }
-    }
-}
-impl ::std::convert::TryFrom<&str> for Audience {
-    type Error = self::error::ConversionError;
-    fn try_from(
-        value: &str,
-    ) -> ::std::result::Result<Self, self::error::ConversionError> {
-        value.parse()
-    }
-}
-impl ::std::convert::TryFrom<::std::string::String> for Audience {
-    type Error = self::error::ConversionError;
-    fn try_from(
-        value: ::std::string::String,
-    ) -> ::std::result::Result<Self, self::error::ConversionError> {
-        value.parse()
-    }
-}
 ///The actor of a command.
-#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+#[derive(Deserialize, Serialize, Clone, Debug)]
 pub struct AuditActor {
     ///The actor's id.
-    pub id: ::std::string::String,
+    pub id: String,
     ///`user`, `service_account` or `platform`.
-    pub kind: ::std::string::String,
+    pub kind: String,
     ///Its name at the time.
-    pub name: ::std::string::String,
+    pub name: String,
 }
 ///A record at its position in the chain.
-#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+#[derive(Deserialize, Serialize, Clone, Debug)]
 pub struct AuditEntry {
     ///The chain: a tenant's id, or `platform`.
-    pub chain: ::std::string::String,
+    pub chain: String,
     ///SHA-256 over the previous hash, the sequence number and the record's text.
-    pub hash: ::std::string::String,
+    pub hash: String,
     ///Hash of the previous entry.
-    pub previous_hash: ::std::string::String,
+    pub previous_hash: String,
     pub record: AuditRecord,
     ///Sequence number, from 1, without gaps.
     pub sequence: i64,
 }
 ///The head of a chain, as far as it is sealed.
-#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+#[derive(Deserialize, Serialize, Clone, Debug)]
 pub struct AuditHead {
     ///The chain.
-    pub chain: ::std::string::String,
+    pub chain: String,
     ///Its hash. Store it elsewhere to verify a later export against it.
-    pub hash: ::std::string::String,
+    pub hash: String,
     ///Fingerprint of the signing key, which is not in the database.
-    pub key_id: ::std::string::String,
+    pub key_id: String,
     ///Hash of that entry, which the first retained entry builds on.
-    pub pruned_hash: ::std::string::String,
+    pub pruned_hash: String,
     ///Last sequence number removed by retention.
     pub pruned_sequence: i64,
     ///Last sequence number.
     pub sequence: i64,
     ///Signature over chain, sequence number, hash and time, base64.
-    pub signature: ::std::string::String,
+    pub signature: String,
     ///Time of signing: now.
     pub signed_at: ::jiff::Timestamp,
 }
 ///`AuditId`
-#[derive(
-    ::serde::Deserialize,
-    ::serde::Serialize,
-    Clone,
-    Debug,
-    Eq,
-    Hash,
-    Ord,
-    PartialEq,
-    PartialOrd
-)]
+#[derive(Deserialize, Serialize, Clone, Debug, Eq, PartialEq)]
 #[serde(transparent)]
-pub struct AuditId(pub ::std::string::String);
+pub struct AuditId(pub String);
 impl ::std::ops::Deref for AuditId {
-    type Target = ::std::string::String;
-    fn deref(&self) -> &::std::string::String {
+    type Target = String;
+    fn deref(&self) -> &String {
         &self.0
-    }
-}
-impl ::std::convert::From<AuditId> for ::std::string::String {
-    fn from(value: AuditId) -> Self {
-        value.0
-    }
-}
-impl ::std::convert::From<::std::string::String> for AuditId {
-    fn from(value: ::std::string::String) -> Self {
-        Self(value)
     }
 }
 impl ::std::fmt::Display for AuditId {
@@ -1610,25 +1061,8 @@ impl ::std::fmt::Display for AuditId {
         self.0.fmt(f)
     }
 }
-impl ::std::str::FromStr for AuditId {
-    type Err = ::std::convert::Infallible;
-    fn from_str(value: &str) -> ::std::result::Result<Self, Self::Err> {
-        Ok(Self(value.to_string()))
-    }
-}
 ///Outcome of a command.
-#[derive(
-    ::serde::Deserialize,
-    ::serde::Serialize,
-    Clone,
-    Copy,
-    Debug,
-    Eq,
-    Hash,
-    Ord,
-    PartialEq,
-    PartialOrd
-)]
+#[derive(Deserialize, Serialize, Clone, Copy, Debug, Eq, PartialEq)]
 pub enum AuditOutcome {
     #[serde(rename = "succeeded")]
     Succeeded,
@@ -1653,121 +1087,91 @@ impl ::std::fmt::Display for AuditOutcome {
         }
     }
 }
-impl ::std::str::FromStr for AuditOutcome {
-    type Err = self::error::ConversionError;
-    fn from_str(
-        value: &str,
-    ) -> ::std::result::Result<Self, self::error::ConversionError> {
-        match value {
-            "succeeded" => Ok(Self::Succeeded),
-            "refused" => Ok(Self::Refused),
-            "denied" => Ok(Self::Denied),
-            "failed" => Ok(Self::Failed),
-            _ => Err("invalid value".into()),
-        }
-    }
-}
-impl ::std::convert::TryFrom<&str> for AuditOutcome {
-    type Error = self::error::ConversionError;
-    fn try_from(
-        value: &str,
-    ) -> ::std::result::Result<Self, self::error::ConversionError> {
-        value.parse()
-    }
-}
-impl ::std::convert::TryFrom<::std::string::String> for AuditOutcome {
-    type Error = self::error::ConversionError;
-    fn try_from(
-        value: ::std::string::String,
-    ) -> ::std::result::Result<Self, self::error::ConversionError> {
-        value.parse()
-    }
-}
 ///A page of audit entries.
-#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+#[derive(Deserialize, Serialize, Clone, Debug)]
 pub struct AuditPage {
     ///Entries, in order.
-    pub items: ::std::vec::Vec<AuditEntry>,
+    pub items: Vec<AuditEntry>,
     ///Pass as `after` to continue.
     pub next_after: i64,
     ///Last sealed sequence number of the chain.
     pub sealed_up_to: i64,
 }
 ///The hashed part of an entry: actor, action, target and outcome.
-#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+#[derive(Deserialize, Serialize, Clone, Debug)]
 pub struct AuditRecord {
     ///The action, as `noun.verb`.
-    pub action: ::std::string::String,
+    pub action: String,
     pub actor: AuditActor,
     ///Time.
     pub at: ::jiff::Timestamp,
     ///The problem's code, unless it succeeded.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub code: ::std::option::Option<::std::string::String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub code: Option<String>,
     ///Correlation id, shared with the request, events and logs.
-    pub correlation_id: ::std::string::String,
+    pub correlation_id: String,
     ///Number of occurrences, for aggregated refusals.
     pub count: i64,
     ///Details of the change, without secrets.
-    pub detail: ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+    pub detail: ::serde_json::Map<String, ::serde_json::Value>,
     pub id: AuditId,
     pub outcome: AuditOutcome,
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub project_id: ::std::option::Option<ProjectId>,
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub target: ::std::option::Option<AuditTarget>,
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub tenant_id: ::std::option::Option<TenantId>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub project_id: Option<ProjectId>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub target: Option<AuditTarget>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tenant_id: Option<TenantId>,
 }
 ///The target of a command.
-#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+#[derive(Deserialize, Serialize, Clone, Debug)]
 pub struct AuditTarget {
     ///Its id, or the reference from the request if it was not found.
-    pub id: ::std::string::String,
+    pub id: String,
     ///The noun.
-    pub kind: ::std::string::String,
+    pub kind: String,
     ///Its name.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub name: ::std::option::Option<::std::string::String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
 }
 ///Details of a block.
-#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+#[derive(Deserialize, Serialize, Clone, Debug)]
 pub struct Blocked {
     ///Available actions.
-    pub actions: ::std::vec::Vec<ResolveAction>,
+    pub actions: Vec<ResolveAction>,
     ///Time at which it is escalated to operators as overdue.
     pub escalates_at: ::jiff::Timestamp,
     ///Reason.
-    pub reason: ::std::string::String,
+    pub reason: String,
     ///Party that can unblock it: `tenant` or `operator`.
-    pub resolvable_by: ::std::string::String,
+    pub resolvable_by: String,
     ///Time at which it was blocked.
     pub since: ::jiff::Timestamp,
 }
 ///A blocked child operation, without which its parent cannot continue.
-#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+#[derive(Deserialize, Serialize, Clone, Debug)]
 pub struct BlockedChild {
     pub blocked: Blocked,
     ///`noun.verb`.
-    pub kind: ::std::string::String,
+    pub kind: String,
     pub operation_id: OperationId,
     ///Kind of the child's subject: `allocation`, `cell`, `instance`, `member` or `node`.
-    pub subject_kind: ::std::string::String,
+    pub subject_kind: String,
     ///Name of what the child works on.
-    pub subject_name: ::std::string::String,
+    pub subject_name: String,
 }
 ///The answer, with its reason.
-#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+#[derive(Deserialize, Serialize, Clone, Debug)]
 pub struct CanI {
     ///Whether it is granted.
     pub allowed: bool,
     ///The permission in question.
-    pub permission: ::std::string::String,
+    pub permission: String,
     ///Reason.
-    pub reason: ::std::string::String,
+    pub reason: String,
 }
 ///Amounts of a node's resources.
-#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+#[derive(Deserialize, Serialize, Clone, Debug)]
 pub struct Capacity {
     ///Logical CPUs.
     pub cpus: i64,
@@ -1779,7 +1183,7 @@ pub struct Capacity {
     pub memory_mb: i64,
 }
 ///Number of nodes that could provide this many GPUs now, with the requested CPUs, memory and disk.
-#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+#[derive(Deserialize, Serialize, Clone, Debug)]
 pub struct CapacityByGpus {
     ///Number of GPUs.
     pub gpus: i64,
@@ -1789,26 +1193,15 @@ pub struct CapacityByGpus {
     pub nodes: i64,
 }
 ///The smallest change that would fit now.
-#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+#[derive(Deserialize, Serialize, Clone, Debug)]
 pub struct CapacityNearest {
     pub capacity: Capacity,
     ///The change in words.
-    pub change: ::std::string::String,
+    pub change: String,
     pub shape: AllocationShape,
 }
 ///Reason it does not fit now.
-#[derive(
-    ::serde::Deserialize,
-    ::serde::Serialize,
-    Clone,
-    Copy,
-    Debug,
-    Eq,
-    Hash,
-    Ord,
-    PartialEq,
-    PartialOrd
-)]
+#[derive(Deserialize, Serialize, Clone, Copy, Debug, Eq, PartialEq)]
 pub enum CapacityReason {
     #[serde(rename = "quota")]
     Quota,
@@ -1845,102 +1238,68 @@ impl ::std::fmt::Display for CapacityReason {
         }
     }
 }
-impl ::std::str::FromStr for CapacityReason {
-    type Err = self::error::ConversionError;
-    fn from_str(
-        value: &str,
-    ) -> ::std::result::Result<Self, self::error::ConversionError> {
-        match value {
-            "quota" => Ok(Self::Quota),
-            "no_node" => Ok(Self::NoNode),
-            "no_whole_node" => Ok(Self::NoWholeNode),
-            "gpus" => Ok(Self::Gpus),
-            "cpus" => Ok(Self::Cpus),
-            "memory_mb" => Ok(Self::MemoryMb),
-            "disk_mb" => Ok(Self::DiskMb),
-            "apart" => Ok(Self::Apart),
-            _ => Err("invalid value".into()),
-        }
-    }
-}
-impl ::std::convert::TryFrom<&str> for CapacityReason {
-    type Error = self::error::ConversionError;
-    fn try_from(
-        value: &str,
-    ) -> ::std::result::Result<Self, self::error::ConversionError> {
-        value.parse()
-    }
-}
-impl ::std::convert::TryFrom<::std::string::String> for CapacityReason {
-    type Error = self::error::ConversionError;
-    fn try_from(
-        value: ::std::string::String,
-    ) -> ::std::result::Result<Self, self::error::ConversionError> {
-        value.parse()
-    }
-}
 ///Capacity that a project can allocate now. Nothing is reserved: another request may claim it first.
-#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+#[derive(Deserialize, Serialize, Clone, Debug)]
 pub struct CapacityReport {
     ///Number of nodes that could provide one GPU, two, and so on.
-    pub by_gpus: ::std::vec::Vec<CapacityByGpus>,
+    pub by_gpus: Vec<CapacityByGpus>,
     pub capacity: Capacity,
     ///Whether it fits now: a node has room, and the quota allows it.
     pub fits_now: bool,
     pub largest: Capacity,
     ///Human-readable reason, with the short resource and the largest amount available.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub message: ::std::option::Option<::std::string::String>,
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub nearest: ::std::option::Option<CapacityNearest>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub nearest: Option<CapacityNearest>,
     ///Number of nodes that could take it now, regardless of the quota.
     pub nodes: i64,
     pub project_id: ProjectId,
     pub quota_left: QuotaLeft,
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub reason: ::std::option::Option<CapacityReason>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<CapacityReason>,
     pub shape: AllocationShape,
     ///Number of queued allocations.
     pub waiting: i64,
 }
 ///A cell.
-#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+#[derive(Deserialize, Serialize, Clone, Debug)]
 pub struct Cell {
     ///Its address in its network.
-    pub address: ::std::string::String,
+    pub address: String,
     ///Suggested next step.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub advice: ::std::option::Option<::std::string::String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub advice: Option<String>,
     pub allocation_id: AllocationId,
     ///Creation time.
     pub created_at: ::jiff::Timestamp,
     pub health: Health,
     ///Explanation, when not healthy.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub health_message: ::std::option::Option<::std::string::String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub health_message: Option<String>,
     pub id: CellId,
     ///Incremented each time it is created.
     pub incarnation: i64,
     pub labels: Labels,
     ///Human-readable message.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub message: ::std::option::Option<::std::string::String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
     ///Name, unique among the project's live ones; also the host name.
-    pub name: ::std::string::String,
+    pub name: String,
     pub network_id: NetworkId,
     pub node_id: NodeId,
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub operation_id: ::std::option::Option<OperationId>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub operation_id: Option<OperationId>,
     ///Node ports that forward to it.
-    pub ports: ::std::vec::Vec<CellPort>,
+    pub ports: Vec<CellPort>,
     pub project_id: ProjectId,
     ///Reason for the failure or the block, from a closed list.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub reason: ::std::option::Option<::std::string::String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
     pub spec: CellSpec,
     pub state: CellState,
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub status: ::std::option::Option<CellStatus>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub status: Option<CellStatus>,
     pub tenant_id: TenantId,
     ///Time of the last change.
     pub updated_at: ::jiff::Timestamp,
@@ -1948,62 +1307,42 @@ pub struct Cell {
     pub version: i64,
 }
 ///An action on a cell.
-#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, Default)]
+#[derive(Deserialize, Serialize, Clone, Debug, Default)]
 #[serde(deny_unknown_fields)]
 pub struct CellAct {
     ///Return the plan without executing it.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub dry_run: ::std::option::Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub dry_run: Option<bool>,
     ///Reason, for the audit log.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub reason: ::std::option::Option<::std::string::String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
 }
 ///A cell to create.
-#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+#[derive(Deserialize, Serialize, Clone, Debug)]
 #[serde(deny_unknown_fields)]
 pub struct CellCreate {
     ///Its allocation, by id or name.
-    pub allocation: ::std::string::String,
+    pub allocation: String,
     ///Return the plan without executing it.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub dry_run: ::std::option::Option<bool>,
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub labels: ::std::option::Option<Labels>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub dry_run: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub labels: Option<Labels>,
     ///Name, unique among the project's live ones; also the host name.
-    pub name: ::std::string::String,
+    pub name: String,
     ///Deadline for all services to be ready; default: 15 minutes from now.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub ready_until: ::std::option::Option<::jiff::Timestamp>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ready_until: Option<::jiff::Timestamp>,
     pub spec: CellSpec,
 }
 ///`CellId`
-#[derive(
-    ::serde::Deserialize,
-    ::serde::Serialize,
-    Clone,
-    Debug,
-    Eq,
-    Hash,
-    Ord,
-    PartialEq,
-    PartialOrd
-)]
+#[derive(Deserialize, Serialize, Clone, Debug, Eq, PartialEq)]
 #[serde(transparent)]
-pub struct CellId(pub ::std::string::String);
+pub struct CellId(pub String);
 impl ::std::ops::Deref for CellId {
-    type Target = ::std::string::String;
-    fn deref(&self) -> &::std::string::String {
+    type Target = String;
+    fn deref(&self) -> &String {
         &self.0
-    }
-}
-impl ::std::convert::From<CellId> for ::std::string::String {
-    fn from(value: CellId) -> Self {
-        value.0
-    }
-}
-impl ::std::convert::From<::std::string::String> for CellId {
-    fn from(value: ::std::string::String) -> Self {
-        Self(value)
     }
 }
 impl ::std::fmt::Display for CellId {
@@ -2011,37 +1350,31 @@ impl ::std::fmt::Display for CellId {
         self.0.fmt(f)
     }
 }
-impl ::std::str::FromStr for CellId {
-    type Err = ::std::convert::Infallible;
-    fn from_str(value: &str) -> ::std::result::Result<Self, Self::Err> {
-        Ok(Self(value.to_string()))
-    }
-}
 ///The last output of a service before its cell was removed.
-#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+#[derive(Deserialize, Serialize, Clone, Debug)]
 pub struct CellLog {
     ///Incarnation of the cell.
     pub incarnation: i64,
     ///Time of archiving.
     pub kept_at: ::jiff::Timestamp,
     ///The service.
-    pub service: ::std::string::String,
+    pub service: String,
     ///One line per entry: time, stream, text.
-    pub text: ::std::string::String,
+    pub text: String,
     ///Whether earlier output was dropped.
     pub truncated: bool,
 }
 ///A page of cells.
-#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+#[derive(Deserialize, Serialize, Clone, Debug)]
 pub struct CellPage {
     ///Items of this page, oldest first.
-    pub items: ::std::vec::Vec<Cell>,
+    pub items: Vec<Cell>,
     ///Pass as `page_token` to get the next page; absent on the last.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub next_page_token: ::std::option::Option<::std::string::String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub next_page_token: Option<String>,
 }
 ///A node port that forwards to a cell's port.
-#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+#[derive(Deserialize, Serialize, Clone, Debug)]
 pub struct CellPort {
     ///The node's port.
     pub node_port: i64,
@@ -2050,29 +1383,18 @@ pub struct CellPort {
     pub protocol: Protocol,
 }
 ///A cell created from the digest.
-#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+#[derive(Deserialize, Serialize, Clone, Debug)]
 pub struct CellReference {
     pub id: CellId,
     ///Its incarnation.
     pub incarnation: i64,
     ///Its name.
-    pub name: ::std::string::String,
+    pub name: String,
     ///Current state.
-    pub state: ::std::string::String,
+    pub state: String,
 }
 ///Restart policy of a cell.
-#[derive(
-    ::serde::Deserialize,
-    ::serde::Serialize,
-    Clone,
-    Copy,
-    Debug,
-    Eq,
-    Hash,
-    Ord,
-    PartialEq,
-    PartialOrd
-)]
+#[derive(Deserialize, Serialize, Clone, Copy, Debug, Eq, PartialEq)]
 pub enum CellRestart {
     #[serde(rename = "never")]
     Never,
@@ -2091,97 +1413,58 @@ impl ::std::fmt::Display for CellRestart {
         }
     }
 }
-impl ::std::str::FromStr for CellRestart {
-    type Err = self::error::ConversionError;
-    fn from_str(
-        value: &str,
-    ) -> ::std::result::Result<Self, self::error::ConversionError> {
-        match value {
-            "never" => Ok(Self::Never),
-            "always" => Ok(Self::Always),
-            _ => Err("invalid value".into()),
-        }
-    }
-}
-impl ::std::convert::TryFrom<&str> for CellRestart {
-    type Error = self::error::ConversionError;
-    fn try_from(
-        value: &str,
-    ) -> ::std::result::Result<Self, self::error::ConversionError> {
-        value.parse()
-    }
-}
-impl ::std::convert::TryFrom<::std::string::String> for CellRestart {
-    type Error = self::error::ConversionError;
-    fn try_from(
-        value: ::std::string::String,
-    ) -> ::std::result::Result<Self, self::error::ConversionError> {
-        value.parse()
-    }
-}
 ///Immutable specification of a cell. A changed specification is a new incarnation.
-#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+#[derive(Deserialize, Serialize, Clone, Debug)]
 #[serde(deny_unknown_fields)]
 pub struct CellSpec {
     ///Whether processes may reach addresses outside the network, through the node.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub egress: ::std::option::Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub egress: Option<bool>,
     ///Environment variables of every process.
     #[serde(
         default,
         skip_serializing_if = ":: std :: collections :: BTreeMap::is_empty"
     )]
     pub environment: ::std::collections::BTreeMap<
-        ::std::string::String,
-        ::std::string::String,
+        String,
+        String,
     >,
     ///Files written before any process starts.
-    #[serde(default, skip_serializing_if = "::std::vec::Vec::is_empty")]
-    pub files: ::std::vec::Vec<File>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub files: Vec<File>,
     ///GPUs of the allocation that the cell may use. Default: all of them.
-    #[serde(default, skip_serializing_if = "::std::vec::Vec::is_empty")]
-    pub gpus: ::std::vec::Vec<i32>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub gpus: Vec<i32>,
     ///Ports reachable from outside the network, at the node.
-    #[serde(default, skip_serializing_if = "::std::vec::Vec::is_empty")]
-    pub ingress: ::std::vec::Vec<Ingress>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ingress: Vec<Ingress>,
     /**Whether the cell has the project's users: their names and ids in `/etc/muster/passwd` and `/etc/muster/group`, their
 SSH keys in `/etc/muster/authorized_keys`. Commands then run as the calling user by default, not as root.*/
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub people: ::std::option::Option<bool>,
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub restart: ::std::option::Option<CellRestart>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub people: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub restart: Option<CellRestart>,
     pub root: Root,
     ///Secrets, each a file in `/run/muster/secrets` that is kept in memory only.
-    #[serde(default, skip_serializing_if = "::std::vec::Vec::is_empty")]
-    pub secrets: ::std::vec::Vec<SecretFile>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub secrets: Vec<SecretFile>,
     ///Supervised services. A cell without any serves commands and shells.
-    #[serde(default, skip_serializing_if = "::std::vec::Vec::is_empty")]
-    pub services: ::std::vec::Vec<Service>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub services: Vec<Service>,
     /**Directories shared with the other cells of the network, on the file system that the nodes share. Only cells of an
 app's members have them, as declared in the manifest; decommissioning the app removes them.*/
-    #[serde(default, skip_serializing_if = "::std::vec::Vec::is_empty")]
-    pub shared: ::std::vec::Vec<::std::string::String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub shared: Vec<String>,
     ///Directories that survive incarnations. They are wiped with the allocation.
-    #[serde(default, skip_serializing_if = "::std::vec::Vec::is_empty")]
-    pub state: ::std::vec::Vec<::std::string::String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub state: Vec<String>,
     /**Seconds without contact to the platform after which the node destroys the cell, so that a replacement elsewhere never
 runs beside it.*/
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub stop_after_partition: ::std::option::Option<i32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stop_after_partition: Option<i32>,
 }
 ///State of a cell.
-#[derive(
-    ::serde::Deserialize,
-    ::serde::Serialize,
-    Clone,
-    Copy,
-    Debug,
-    Eq,
-    Hash,
-    Ord,
-    PartialEq,
-    PartialOrd
-)]
+#[derive(Deserialize, Serialize, Clone, Copy, Debug, Eq, PartialEq)]
 pub enum CellState {
     #[serde(rename = "requested")]
     Requested,
@@ -2212,52 +1495,20 @@ impl ::std::fmt::Display for CellState {
         }
     }
 }
-impl ::std::str::FromStr for CellState {
-    type Err = self::error::ConversionError;
-    fn from_str(
-        value: &str,
-    ) -> ::std::result::Result<Self, self::error::ConversionError> {
-        match value {
-            "requested" => Ok(Self::Requested),
-            "provisioning" => Ok(Self::Provisioning),
-            "running" => Ok(Self::Running),
-            "destroying" => Ok(Self::Destroying),
-            "destroyed" => Ok(Self::Destroyed),
-            "failed" => Ok(Self::Failed),
-            _ => Err("invalid value".into()),
-        }
-    }
-}
-impl ::std::convert::TryFrom<&str> for CellState {
-    type Error = self::error::ConversionError;
-    fn try_from(
-        value: &str,
-    ) -> ::std::result::Result<Self, self::error::ConversionError> {
-        value.parse()
-    }
-}
-impl ::std::convert::TryFrom<::std::string::String> for CellState {
-    type Error = self::error::ConversionError;
-    fn try_from(
-        value: ::std::string::String,
-    ) -> ::std::result::Result<Self, self::error::ConversionError> {
-        value.parse()
-    }
-}
 ///Status of a cell, as reported by its node's agent.
-#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+#[derive(Deserialize, Serialize, Clone, Debug)]
 pub struct CellStatus {
     ///Whether its first process is running.
     pub alive: bool,
     ///Time of the agent's last reported change.
     pub observed_at: ::jiff::Timestamp,
     ///Its services.
-    pub services: ::std::vec::Vec<ServiceStatus>,
+    pub services: Vec<ServiceStatus>,
     ///Time of the last change of `alive`.
     pub since: ::jiff::Timestamp,
 }
 ///Action in or beside an existing cell.
-#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+#[derive(Deserialize, Serialize, Clone, Debug)]
 pub enum CellTask {
     ///Files to write, and paths to remove.
     #[serde(rename = "files")]
@@ -2272,61 +1523,30 @@ pub enum CellTask {
     #[serde(rename = "probe")]
     Probe(ProbeOrder),
 }
-impl ::std::convert::From<FilesOrder> for CellTask {
-    fn from(value: FilesOrder) -> Self {
-        Self::Files(value)
-    }
-}
-impl ::std::convert::From<ServiceOrder> for CellTask {
-    fn from(value: ServiceOrder) -> Self {
-        Self::Service(value)
-    }
-}
-impl ::std::convert::From<CommandOrder> for CellTask {
-    fn from(value: CommandOrder) -> Self {
-        Self::Command(value)
-    }
-}
-impl ::std::convert::From<ProbeOrder> for CellTask {
-    fn from(value: ProbeOrder) -> Self {
-        Self::Probe(value)
-    }
-}
 ///One difference between approved and found hardware.
-#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+#[derive(Deserialize, Serialize, Clone, Debug)]
 pub struct Change {
     ///Found value; absent if the component is missing.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub is: ::std::option::Option<::std::string::String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub is: Option<String>,
     ///Approved value; absent if the component is new.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub was: ::std::option::Option<::std::string::String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub was: Option<String>,
     ///The component, and the fact of it that changed if the component is still present.
-    pub what: ::std::string::String,
+    pub what: String,
 }
 ///A health check.
-#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+#[derive(Deserialize, Serialize, Clone, Debug)]
 pub struct Check {
     ///Result.
-    pub detail: ::std::string::String,
+    pub detail: String,
     ///Its name.
-    pub name: ::std::string::String,
+    pub name: String,
     ///Whether it passed.
     pub ok: bool,
 }
 ///The closed list of codes. A code is stable; its text may improve.
-#[derive(
-    ::serde::Deserialize,
-    ::serde::Serialize,
-    Clone,
-    Copy,
-    Debug,
-    Eq,
-    Hash,
-    Ord,
-    PartialEq,
-    PartialOrd
-)]
+#[derive(Deserialize, Serialize, Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Code {
     #[serde(rename = "malformed_request")]
     MalformedRequest,
@@ -2444,137 +1664,76 @@ impl ::std::fmt::Display for Code {
         }
     }
 }
-impl ::std::str::FromStr for Code {
-    type Err = self::error::ConversionError;
-    fn from_str(
-        value: &str,
-    ) -> ::std::result::Result<Self, self::error::ConversionError> {
-        match value {
-            "malformed_request" => Ok(Self::MalformedRequest),
-            "invalid_request" => Ok(Self::InvalidRequest),
-            "bad_cursor" => Ok(Self::BadCursor),
-            "idempotency_key_required" => Ok(Self::IdempotencyKeyRequired),
-            "unauthenticated" => Ok(Self::Unauthenticated),
-            "permission_denied" => Ok(Self::PermissionDenied),
-            "csrf_required" => Ok(Self::CsrfRequired),
-            "origin_not_allowed" => Ok(Self::OriginNotAllowed),
-            "not_found" => Ok(Self::NotFound),
-            "method_not_allowed" => Ok(Self::MethodNotAllowed),
-            "request_timeout" => Ok(Self::RequestTimeout),
-            "name_taken" => Ok(Self::NameTaken),
-            "ambiguous_name" => Ok(Self::AmbiguousName),
-            "not_empty" => Ok(Self::NotEmpty),
-            "invalid_state" => Ok(Self::InvalidState),
-            "quota_exceeded" => Ok(Self::QuotaExceeded),
-            "fenced" => Ok(Self::Fenced),
-            "member_step_running" => Ok(Self::MemberStepRunning),
-            "too_many_tasks" => Ok(Self::TooManyTasks),
-            "incompatible" => Ok(Self::Incompatible),
-            "last_operator" => Ok(Self::LastOperator),
-            "version_mismatch" => Ok(Self::VersionMismatch),
-            "body_too_large" => Ok(Self::BodyTooLarge),
-            "unsupported_media_type" => Ok(Self::UnsupportedMediaType),
-            "host_not_allowed" => Ok(Self::HostNotAllowed),
-            "idempotency_key_reused" => Ok(Self::IdempotencyKeyReused),
-            "untrusted" => Ok(Self::Untrusted),
-            "lint_failed" => Ok(Self::LintFailed),
-            "url_not_allowed" => Ok(Self::UrlNotAllowed),
-            "version_required" => Ok(Self::VersionRequired),
-            "rate_limited" => Ok(Self::RateLimited),
-            "external_registry" => Ok(Self::ExternalRegistry),
-            "internal" => Ok(Self::Internal),
-            "unavailable" => Ok(Self::Unavailable),
-            "storage_full" => Ok(Self::StorageFull),
-            _ => Err("invalid value".into()),
-        }
-    }
-}
-impl ::std::convert::TryFrom<&str> for Code {
-    type Error = self::error::ConversionError;
-    fn try_from(
-        value: &str,
-    ) -> ::std::result::Result<Self, self::error::ConversionError> {
-        value.parse()
-    }
-}
-impl ::std::convert::TryFrom<::std::string::String> for Code {
-    type Error = self::error::ConversionError;
-    fn try_from(
-        value: ::std::string::String,
-    ) -> ::std::result::Result<Self, self::error::ConversionError> {
-        value.parse()
-    }
-}
 ///A command in a cell.
-#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+#[derive(Deserialize, Serialize, Clone, Debug)]
 #[serde(deny_unknown_fields)]
 pub struct Command {
     ///The terminal's width.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub columns: ::std::option::Option<i32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub columns: Option<i32>,
     ///Program, by path or by name in the cell's PATH, and arguments. No shell interprets them.
-    pub command: ::std::vec::Vec<::std::string::String>,
+    pub command: Vec<String>,
     ///Environment variables in addition to the cell's.
     #[serde(
         default,
         skip_serializing_if = ":: std :: collections :: BTreeMap::is_empty"
     )]
     pub environment: ::std::collections::BTreeMap<
-        ::std::string::String,
-        ::std::string::String,
+        String,
+        String,
     >,
     ///Group in the cell. Default: the same number as the user.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub gid: ::std::option::Option<i32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub gid: Option<i32>,
     ///The terminal's height.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub rows: ::std::option::Option<i32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rows: Option<i32>,
     ///Whether to allocate a terminal.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub terminal: ::std::option::Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub terminal: Option<bool>,
     ///User in the cell. Default: the calling user in a cell that has the project's users, otherwise root.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub uid: ::std::option::Option<i32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub uid: Option<i32>,
     ///Working directory.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub working_directory: ::std::option::Option<::std::string::String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub working_directory: Option<String>,
 }
 ///A command to run to completion.
-#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+#[derive(Deserialize, Serialize, Clone, Debug)]
 #[serde(deny_unknown_fields)]
 pub struct CommandOrder {
     ///Program path and arguments. No shell interprets them.
-    pub command: ::std::vec::Vec<::std::string::String>,
+    pub command: Vec<String>,
     ///Environment variables in addition to the cell's.
     #[serde(
         default,
         skip_serializing_if = ":: std :: collections :: BTreeMap::is_empty"
     )]
     pub environment: ::std::collections::BTreeMap<
-        ::std::string::String,
-        ::std::string::String,
+        String,
+        String,
     >,
     ///As which group of the cell.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub gid: ::std::option::Option<i32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub gid: Option<i32>,
     ///Standard input.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub stdin: ::std::option::Option<::std::string::String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stdin: Option<String>,
     ///After so many seconds it is killed.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub timeout_seconds: ::std::option::Option<i32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub timeout_seconds: Option<i32>,
     ///As which user of the cell.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub uid: ::std::option::Option<i32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub uid: Option<i32>,
 }
 ///A component of an instance.
-#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+#[derive(Deserialize, Serialize, Clone, Debug)]
 pub struct Component {
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub allocation_id: ::std::option::Option<AllocationId>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub allocation_id: Option<AllocationId>,
     pub capacity: Capacity,
     ///Its key, meaningful to the app only.
-    pub component_key: ::std::string::String,
+    pub component_key: String,
     ///Number of active members.
     pub current: i64,
     ///Desired number of members.
@@ -2584,58 +1743,38 @@ pub struct Component {
     pub members: i64,
 }
 ///Requested properties of a component.
-#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+#[derive(Deserialize, Serialize, Clone, Debug)]
 #[serde(deny_unknown_fields)]
 pub struct ComponentAsk {
     ///Allocation for the members, by id or name; default: the platform creates one per member.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub allocation: ::std::option::Option<::std::string::String>,
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub capacity: ::std::option::Option<Capacity>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub allocation: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub capacity: Option<Capacity>,
     ///Its key in the manifest.
-    pub component_key: ::std::string::String,
+    pub component_key: String,
     ///Number of members; default: the manifest's number.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub count: ::std::option::Option<i64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub count: Option<i64>,
 }
 ///The processors.
-#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+#[derive(Deserialize, Serialize, Clone, Debug)]
 pub struct Cpus {
     ///Logical CPUs that are online.
     pub count: i64,
     ///Model name reported by the processor.
-    pub model: ::std::string::String,
+    pub model: String,
     ///Number of sockets.
     pub sockets: i64,
 }
 ///`DeliveryId`
-#[derive(
-    ::serde::Deserialize,
-    ::serde::Serialize,
-    Clone,
-    Debug,
-    Eq,
-    Hash,
-    Ord,
-    PartialEq,
-    PartialOrd
-)]
+#[derive(Deserialize, Serialize, Clone, Debug, Eq, PartialEq)]
 #[serde(transparent)]
-pub struct DeliveryId(pub ::std::string::String);
+pub struct DeliveryId(pub String);
 impl ::std::ops::Deref for DeliveryId {
-    type Target = ::std::string::String;
-    fn deref(&self) -> &::std::string::String {
+    type Target = String;
+    fn deref(&self) -> &String {
         &self.0
-    }
-}
-impl ::std::convert::From<DeliveryId> for ::std::string::String {
-    fn from(value: DeliveryId) -> Self {
-        value.0
-    }
-}
-impl ::std::convert::From<::std::string::String> for DeliveryId {
-    fn from(value: ::std::string::String) -> Self {
-        Self(value)
     }
 }
 impl ::std::fmt::Display for DeliveryId {
@@ -2643,35 +1782,18 @@ impl ::std::fmt::Display for DeliveryId {
         self.0.fmt(f)
     }
 }
-impl ::std::str::FromStr for DeliveryId {
-    type Err = ::std::convert::Infallible;
-    fn from_str(value: &str) -> ::std::result::Result<Self, Self::Err> {
-        Ok(Self(value.to_string()))
-    }
-}
 ///A specification of devices that the agent applies to cells.
-#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+#[derive(Deserialize, Serialize, Clone, Debug)]
 pub struct DeviceSpec {
     ///SHA-256 of its content, in hexadecimal.
-    pub digest: ::std::string::String,
+    pub digest: String,
     ///Vendor and class of its devices.
-    pub kind: ::std::string::String,
+    pub kind: String,
     ///Its file, or `agent` if the agent made it from the driver's files.
-    pub origin: ::std::string::String,
+    pub origin: String,
 }
 ///Encoding of a value.
-#[derive(
-    ::serde::Deserialize,
-    ::serde::Serialize,
-    Clone,
-    Copy,
-    Debug,
-    Eq,
-    Hash,
-    Ord,
-    PartialEq,
-    PartialOrd
-)]
+#[derive(Deserialize, Serialize, Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Encoding {
     #[serde(rename = "text")]
     Text,
@@ -2690,62 +1812,14 @@ impl ::std::fmt::Display for Encoding {
         }
     }
 }
-impl ::std::str::FromStr for Encoding {
-    type Err = self::error::ConversionError;
-    fn from_str(
-        value: &str,
-    ) -> ::std::result::Result<Self, self::error::ConversionError> {
-        match value {
-            "text" => Ok(Self::Text),
-            "base64" => Ok(Self::Base64),
-            _ => Err("invalid value".into()),
-        }
-    }
-}
-impl ::std::convert::TryFrom<&str> for Encoding {
-    type Error = self::error::ConversionError;
-    fn try_from(
-        value: &str,
-    ) -> ::std::result::Result<Self, self::error::ConversionError> {
-        value.parse()
-    }
-}
-impl ::std::convert::TryFrom<::std::string::String> for Encoding {
-    type Error = self::error::ConversionError;
-    fn try_from(
-        value: ::std::string::String,
-    ) -> ::std::result::Result<Self, self::error::ConversionError> {
-        value.parse()
-    }
-}
 ///`EnrolmentId`
-#[derive(
-    ::serde::Deserialize,
-    ::serde::Serialize,
-    Clone,
-    Debug,
-    Eq,
-    Hash,
-    Ord,
-    PartialEq,
-    PartialOrd
-)]
+#[derive(Deserialize, Serialize, Clone, Debug, Eq, PartialEq)]
 #[serde(transparent)]
-pub struct EnrolmentId(pub ::std::string::String);
+pub struct EnrolmentId(pub String);
 impl ::std::ops::Deref for EnrolmentId {
-    type Target = ::std::string::String;
-    fn deref(&self) -> &::std::string::String {
+    type Target = String;
+    fn deref(&self) -> &String {
         &self.0
-    }
-}
-impl ::std::convert::From<EnrolmentId> for ::std::string::String {
-    fn from(value: EnrolmentId) -> Self {
-        value.0
-    }
-}
-impl ::std::convert::From<::std::string::String> for EnrolmentId {
-    fn from(value: ::std::string::String) -> Self {
-        Self(value)
     }
 }
 impl ::std::fmt::Display for EnrolmentId {
@@ -2753,28 +1827,22 @@ impl ::std::fmt::Display for EnrolmentId {
         self.0.fmt(f)
     }
 }
-impl ::std::str::FromStr for EnrolmentId {
-    type Err = ::std::convert::Infallible;
-    fn from_str(value: &str) -> ::std::result::Result<Self, Self::Err> {
-        Ok(Self(value.to_string()))
-    }
-}
 ///A project's right to launch an app.
-#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+#[derive(Deserialize, Serialize, Clone, Debug)]
 pub struct Entitlement {
     ///The app's slug.
-    pub app: ::std::string::String,
+    pub app: String,
     pub app_id: AppId,
     ///Time of the grant.
     pub created_at: ::jiff::Timestamp,
     pub id: EntitlementId,
     pub operator_account_id: ServiceAccountId,
     ///Permissions of that account: exactly those consented to.
-    pub permissions: ::std::vec::Vec<::std::string::String>,
+    pub permissions: Vec<String>,
     pub project_id: ProjectId,
     ///Time of revocation. No new instance starts after it; existing ones stay operable until they are decommissioned.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub revoked_at: ::std::option::Option<::jiff::Timestamp>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub revoked_at: Option<::jiff::Timestamp>,
     pub tenant_id: TenantId,
     ///Time of the last change.
     pub updated_at: ::jiff::Timestamp,
@@ -2782,46 +1850,26 @@ pub struct Entitlement {
     pub version: i64,
 }
 ///An entitlement to grant.
-#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+#[derive(Deserialize, Serialize, Clone, Debug)]
 #[serde(deny_unknown_fields)]
 pub struct EntitlementGrant {
     ///The app, by slug or id.
-    pub app: ::std::string::String,
+    pub app: String,
     ///Permissions granted to the app's adapter here; must match those its release requests, which a dry run shows.
-    #[serde(default, skip_serializing_if = "::std::vec::Vec::is_empty")]
-    pub consent: ::std::vec::Vec<::std::string::String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub consent: Vec<String>,
     ///Only return the permissions the app requests.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub dry_run: ::std::option::Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub dry_run: Option<bool>,
 }
 ///`EntitlementId`
-#[derive(
-    ::serde::Deserialize,
-    ::serde::Serialize,
-    Clone,
-    Debug,
-    Eq,
-    Hash,
-    Ord,
-    PartialEq,
-    PartialOrd
-)]
+#[derive(Deserialize, Serialize, Clone, Debug, Eq, PartialEq)]
 #[serde(transparent)]
-pub struct EntitlementId(pub ::std::string::String);
+pub struct EntitlementId(pub String);
 impl ::std::ops::Deref for EntitlementId {
-    type Target = ::std::string::String;
-    fn deref(&self) -> &::std::string::String {
+    type Target = String;
+    fn deref(&self) -> &String {
         &self.0
-    }
-}
-impl ::std::convert::From<EntitlementId> for ::std::string::String {
-    fn from(value: EntitlementId) -> Self {
-        value.0
-    }
-}
-impl ::std::convert::From<::std::string::String> for EntitlementId {
-    fn from(value: ::std::string::String) -> Self {
-        Self(value)
     }
 }
 impl ::std::fmt::Display for EntitlementId {
@@ -2829,87 +1877,61 @@ impl ::std::fmt::Display for EntitlementId {
         self.0.fmt(f)
     }
 }
-impl ::std::str::FromStr for EntitlementId {
-    type Err = ::std::convert::Infallible;
-    fn from_str(value: &str) -> ::std::result::Result<Self, Self::Err> {
-        Ok(Self(value.to_string()))
-    }
-}
 ///A page of entitlements.
-#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+#[derive(Deserialize, Serialize, Clone, Debug)]
 pub struct EntitlementPage {
     ///Items of this page, oldest first.
-    pub items: ::std::vec::Vec<Entitlement>,
+    pub items: Vec<Entitlement>,
     ///Pass as `page_token` to get the next page; absent on the last.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub next_page_token: ::std::option::Option<::std::string::String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub next_page_token: Option<String>,
 }
 ///Options for revoking an entitlement.
-#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, Default)]
+#[derive(Deserialize, Serialize, Clone, Debug, Default)]
 #[serde(deny_unknown_fields)]
 pub struct EntitlementRevoke {
     /**Shut the app's adapter out at once, although it still operates live instances: its account is disabled, its tokens
 expire within seconds, and operations that need the adapter wait and are eventually blocked. Also accepted for an
 entitlement that is already revoked.*/
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub cut_off: ::std::option::Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cut_off: Option<bool>,
 }
 ///An event, as a CloudEvent.
-#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+#[derive(Deserialize, Serialize, Clone, Debug)]
 pub struct Event {
     ///Actor of the command that caused it.
-    pub actorid: ::std::string::String,
+    pub actorid: String,
     ///Correlation id, shared with the request, audit and logs.
-    pub correlationid: ::std::string::String,
+    pub correlationid: String,
     ///Details.
-    pub data: ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+    pub data: ::serde_json::Map<String, ::serde_json::Value>,
     pub id: EventId,
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub projectid: ::std::option::Option<ProjectId>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub projectid: Option<ProjectId>,
     ///Sequence number in the requested stream, from 1, without gaps.
     pub sequence: i64,
     ///Event source.
-    pub source: ::std::string::String,
+    pub source: String,
     ///CloudEvents version.
-    pub specversion: ::std::string::String,
+    pub specversion: String,
     ///Path of the resource.
-    pub subject: ::std::string::String,
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub tenantid: ::std::option::Option<TenantId>,
+    pub subject: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tenantid: Option<TenantId>,
     ///Time of occurrence.
     pub time: ::jiff::Timestamp,
     ///Event type.
     #[serde(rename = "type")]
-    pub type_: ::std::string::String,
+    pub type_: String,
 }
 ///`EventId`
-#[derive(
-    ::serde::Deserialize,
-    ::serde::Serialize,
-    Clone,
-    Debug,
-    Eq,
-    Hash,
-    Ord,
-    PartialEq,
-    PartialOrd
-)]
+#[derive(Deserialize, Serialize, Clone, Debug, Eq, PartialEq)]
 #[serde(transparent)]
-pub struct EventId(pub ::std::string::String);
+pub struct EventId(pub String);
 impl ::std::ops::Deref for EventId {
-    type Target = ::std::string::String;
-    fn deref(&self) -> &::std::string::String {
+    type Target = String;
+    fn deref(&self) -> &String {
         &self.0
-    }
-}
-impl ::std::convert::From<EventId> for ::std::string::String {
-    fn from(value: EventId) -> Self {
-        value.0
-    }
-}
-impl ::std::convert::From<::std::string::String> for EventId {
-    fn from(value: ::std::string::String) -> Self {
-        Self(value)
     }
 }
 impl ::std::fmt::Display for EventId {
@@ -2917,127 +1939,121 @@ impl ::std::fmt::Display for EventId {
         self.0.fmt(f)
     }
 }
-impl ::std::str::FromStr for EventId {
-    type Err = ::std::convert::Infallible;
-    fn from_str(value: &str) -> ::std::result::Result<Self, Self::Err> {
-        Ok(Self(value.to_string()))
-    }
-}
 ///A page of events.
-#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+#[derive(Deserialize, Serialize, Clone, Debug)]
 pub struct EventPage {
     ///Events in order, without gaps unless filtered.
-    pub items: ::std::vec::Vec<Event>,
+    pub items: Vec<Event>,
     ///Pass as `after` to continue.
     pub next_after: i64,
     ///Last sealed sequence number of the stream; later events are not numbered yet.
     pub sealed_up_to: i64,
 }
 ///An external registry.
-#[derive(::serde::Deserialize, ::serde::Serialize, Clone)]
+#[derive(Deserialize, Serialize, Clone)]
 #[serde(deny_unknown_fields)]
 pub struct External {
     ///Its host, with the port if not the default one: `registry.example`.
-    pub registry: ::std::string::String,
+    pub registry: String,
     ///The repository there.
-    pub repository: ::std::string::String,
+    pub repository: String,
     /**Name of the project's secret to authenticate with. It must have been created for this registry, with
 `user:password` as its value. Needs `secret.use`.*/
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub secret: ::std::option::Option<::std::string::String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub secret: Option<String>,
 }
 ///A lint finding in a manifest.
-#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+#[derive(Deserialize, Serialize, Clone, Debug)]
 pub struct Fault {
     ///Whether it prevents publication.
     pub error: bool,
     ///Location, as a JSON pointer into the manifest.
-    pub path: ::std::string::String,
+    pub path: String,
     ///The rule.
-    pub rule: ::std::string::String,
+    pub rule: String,
     ///The finding, and how to fix it.
-    pub says: ::std::string::String,
+    pub says: String,
 }
 ///An error at one place of a request.
-#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+#[derive(Deserialize, Serialize, Clone, Debug)]
 pub struct FieldError {
     ///Description of the error.
-    pub detail: ::std::string::String,
+    pub detail: String,
     ///A JSON pointer into the body, or `query/NAME`, `header/NAME`, `path/NAME`.
-    pub pointer: ::std::string::String,
+    pub pointer: String,
 }
 ///A file in a cell.
-#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+#[derive(Deserialize, Serialize, Clone, Debug)]
 #[serde(deny_unknown_fields)]
 pub struct File {
     ///Its group in the cell.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub gid: ::std::option::Option<i32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub gid: Option<i32>,
     ///Mode, in octal digits.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub mode: ::std::option::Option<::std::string::String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mode: Option<String>,
     ///Path.
-    pub path: ::std::string::String,
+    pub path: String,
     ///Content.
-    pub text: ::std::string::String,
+    pub text: String,
     ///Its owner in the cell.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub uid: ::std::option::Option<i32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub uid: Option<i32>,
 }
 ///A file of a cell.
-#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+#[derive(Deserialize, Serialize, Clone, Debug)]
 #[serde(deny_unknown_fields)]
 pub struct FileAt {
     ///Its group in the cell.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub gid: ::std::option::Option<i32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub gid: Option<i32>,
     ///Mode of the written file, in octal digits.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub mode: ::std::option::Option<::std::string::String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mode: Option<String>,
     ///Path.
-    pub path: ::std::string::String,
+    pub path: String,
     ///Its owner in the cell.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub uid: ::std::option::Option<i32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub uid: Option<i32>,
 }
 ///Files to write and to remove in a cell. Each is renamed into its path, so it is never partially written.
-#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, Default)]
+#[derive(Deserialize, Serialize, Clone, Debug, Default)]
 #[serde(deny_unknown_fields)]
 pub struct FilesOrder {
     ///Files and empty directories to remove. Missing ones are ignored.
-    #[serde(default, skip_serializing_if = "::std::vec::Vec::is_empty")]
-    pub remove: ::std::vec::Vec<::std::string::String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub remove: Vec<String>,
     ///Secrets to write, by reference, each as a file of mode 0400 in `/run/muster/secrets`.
-    #[serde(default, skip_serializing_if = "::std::vec::Vec::is_empty")]
-    pub secrets: ::std::vec::Vec<SecretFile>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub secrets: Vec<SecretFile>,
     ///Files to write.
-    #[serde(default, skip_serializing_if = "::std::vec::Vec::is_empty")]
-    pub write: ::std::vec::Vec<File>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub write: Vec<File>,
 }
 ///Whether an app fits a shape.
-#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+#[derive(Deserialize, Serialize, Clone, Debug)]
 pub struct Fit {
     ///The smallest change that would make it fit.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub change: ::std::option::Option<::std::string::String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub change: Option<String>,
     ///Whether it fits.
     pub fits: bool,
     ///Reasons for the answer.
-    pub reasons: ::std::vec::Vec<::std::string::String>,
+    pub reasons: Vec<String>,
     pub shape: AllocationShape,
 }
 ///A GPU.
-#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+#[derive(Deserialize, Serialize, Clone, Debug)]
 pub struct Gpu {
     ///Architecture, in lower case.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub architecture: ::std::option::Option<::std::string::String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub architecture: Option<String>,
     ///Latest CUDA version that the driver supports.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub cuda: ::std::option::Option<::std::string::String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cuda: Option<String>,
     ///Driver version.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub driver: ::std::option::Option<::std::string::String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub driver: Option<String>,
     ///NVLink island. GPUs connected over NVLink share a number; one without links has its own.
     pub island: i64,
     ///Its memory in MiB.
@@ -3045,10 +2061,10 @@ pub struct Gpu {
     ///Whether MIG mode is enabled.
     pub mig: bool,
     ///Its MIG instances, by UUID; empty unless MIG mode is enabled.
-    #[serde(default, skip_serializing_if = "::std::vec::Vec::is_empty")]
-    pub mig_instances: ::std::vec::Vec<MigInstance>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub mig_instances: Vec<MigInstance>,
     ///The model.
-    pub model: ::std::string::String,
+    pub model: String,
     ///NUMA node it is attached to; -1 if the machine does not report one.
     pub numa: i64,
     ///Number of NVLinks that are up.
@@ -3056,69 +2072,49 @@ pub struct Gpu {
     ///Ordinal assigned by the driver, from 0. It shifts when an earlier GPU is missing: the UUID is the identity.
     pub ordinal: i64,
     ///PCI address; absent for a simulated GPU.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub pci: ::std::option::Option<::std::string::String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pci: Option<String>,
     ///Identity of the GPU, the same in any machine.
-    pub uuid: ::std::string::String,
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub vfs: ::std::option::Option<Vfs>,
+    pub uuid: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub vfs: Option<Vfs>,
 }
 ///A product of GPUs.
-#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+#[derive(Deserialize, Serialize, Clone, Debug)]
 pub struct GpuProduct {
     ///Its architecture, such as `hopper`.
-    pub architecture: ::std::string::String,
+    pub architecture: String,
     ///Creation time.
     pub created_at: ::jiff::Timestamp,
     pub id: GpuProductId,
     ///Memory of one GPU in MiB.
     pub memory_mb: i64,
     ///Its name, such as `h200`.
-    pub name: ::std::string::String,
+    pub name: String,
     ///Time of the last change.
     pub updated_at: ::jiff::Timestamp,
     ///Version for `If-Match`.
     pub version: i64,
 }
 ///A GPU product to create.
-#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+#[derive(Deserialize, Serialize, Clone, Debug)]
 #[serde(deny_unknown_fields)]
 pub struct GpuProductCreate {
     ///Its architecture, such as `hopper`.
-    pub architecture: ::std::string::String,
+    pub architecture: String,
     ///Memory of one GPU in MiB.
     pub memory_mb: i64,
     ///Its name, such as `h200`.
-    pub name: ::std::string::String,
+    pub name: String,
 }
 ///`GpuProductId`
-#[derive(
-    ::serde::Deserialize,
-    ::serde::Serialize,
-    Clone,
-    Debug,
-    Eq,
-    Hash,
-    Ord,
-    PartialEq,
-    PartialOrd
-)]
+#[derive(Deserialize, Serialize, Clone, Debug, Eq, PartialEq)]
 #[serde(transparent)]
-pub struct GpuProductId(pub ::std::string::String);
+pub struct GpuProductId(pub String);
 impl ::std::ops::Deref for GpuProductId {
-    type Target = ::std::string::String;
-    fn deref(&self) -> &::std::string::String {
+    type Target = String;
+    fn deref(&self) -> &String {
         &self.0
-    }
-}
-impl ::std::convert::From<GpuProductId> for ::std::string::String {
-    fn from(value: GpuProductId) -> Self {
-        value.0
-    }
-}
-impl ::std::convert::From<::std::string::String> for GpuProductId {
-    fn from(value: ::std::string::String) -> Self {
-        Self(value)
     }
 }
 impl ::std::fmt::Display for GpuProductId {
@@ -3126,53 +2122,36 @@ impl ::std::fmt::Display for GpuProductId {
         self.0.fmt(f)
     }
 }
-impl ::std::str::FromStr for GpuProductId {
-    type Err = ::std::convert::Infallible;
-    fn from_str(value: &str) -> ::std::result::Result<Self, Self::Err> {
-        Ok(Self(value.to_string()))
-    }
-}
 ///A page of GPU products.
-#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+#[derive(Deserialize, Serialize, Clone, Debug)]
 pub struct GpuProductPage {
     ///Items of this page, oldest first.
-    pub items: ::std::vec::Vec<GpuProduct>,
+    pub items: Vec<GpuProduct>,
     ///Pass as `page_token` to get the next page; absent on the last.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub next_page_token: ::std::option::Option<::std::string::String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub next_page_token: Option<String>,
 }
 ///Properties of a GPU product that can change.
-#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, Default)]
+#[derive(Deserialize, Serialize, Clone, Debug, Default)]
 #[serde(deny_unknown_fields)]
 pub struct GpuProductUpdate {
     ///Its architecture, such as `hopper`.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub architecture: ::std::option::Option<::std::string::String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub architecture: Option<String>,
     ///Memory of one GPU in MiB.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub memory_mb: ::std::option::Option<i64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub memory_mb: Option<i64>,
 }
 ///Result of a grant.
-#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+#[derive(Deserialize, Serialize, Clone, Debug)]
 pub struct Granted {
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub entitlement: ::std::option::Option<Entitlement>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub entitlement: Option<Entitlement>,
     ///Permissions of the app's adapter in the project.
-    pub permissions: ::std::vec::Vec<::std::string::String>,
+    pub permissions: Vec<String>,
 }
 ///Health.
-#[derive(
-    ::serde::Deserialize,
-    ::serde::Serialize,
-    Clone,
-    Copy,
-    Debug,
-    Eq,
-    Hash,
-    Ord,
-    PartialEq,
-    PartialOrd
-)]
+#[derive(Deserialize, Serialize, Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Health {
     #[serde(rename = "healthy")]
     Healthy,
@@ -3197,112 +2176,82 @@ impl ::std::fmt::Display for Health {
         }
     }
 }
-impl ::std::str::FromStr for Health {
-    type Err = self::error::ConversionError;
-    fn from_str(
-        value: &str,
-    ) -> ::std::result::Result<Self, self::error::ConversionError> {
-        match value {
-            "healthy" => Ok(Self::Healthy),
-            "degraded" => Ok(Self::Degraded),
-            "unhealthy" => Ok(Self::Unhealthy),
-            "unknown" => Ok(Self::Unknown),
-            _ => Err("invalid value".into()),
-        }
-    }
-}
-impl ::std::convert::TryFrom<&str> for Health {
-    type Error = self::error::ConversionError;
-    fn try_from(
-        value: &str,
-    ) -> ::std::result::Result<Self, self::error::ConversionError> {
-        value.parse()
-    }
-}
-impl ::std::convert::TryFrom<::std::string::String> for Health {
-    type Error = self::error::ConversionError;
-    fn try_from(
-        value: ::std::string::String,
-    ) -> ::std::result::Result<Self, self::error::ConversionError> {
-        value.parse()
-    }
-}
 ///A role and its scope.
-#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+#[derive(Deserialize, Serialize, Clone, Debug)]
 pub struct HeldRole {
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub project_id: ::std::option::Option<ProjectId>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub project_id: Option<ProjectId>,
     pub role: Role,
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub tenant_id: ::std::option::Option<TenantId>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tenant_id: Option<TenantId>,
 }
 ///A port of a cell that is reachable from outside its network.
-#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+#[derive(Deserialize, Serialize, Clone, Debug)]
 #[serde(deny_unknown_fields)]
 pub struct Ingress {
     ///The node's port. Default: chosen by the platform.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub node_port: ::std::option::Option<i32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub node_port: Option<i32>,
     ///The cell's port.
     pub port: i32,
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub protocol: ::std::option::Option<Protocol>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub protocol: Option<Protocol>,
 }
 ///An instance of an app in a project.
-#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+#[derive(Deserialize, Serialize, Clone, Debug)]
 pub struct Instance {
     ///Suggested next step.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub advice: ::std::option::Option<::std::string::String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub advice: Option<String>,
     ///The app's slug.
-    pub app: ::std::string::String,
+    pub app: String,
     pub app_id: AppId,
     ///Name of that release.
-    pub app_version: ::std::string::String,
+    pub app_version: String,
     pub app_version_id: AppVersionId,
     pub bound_capacity_shape: AllocationShape,
     ///Its configuration.
-    pub config: ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+    pub config: ::serde_json::Map<String, ::serde_json::Value>,
     ///Creation time.
     pub created_at: ::jiff::Timestamp,
     ///Time at which it is decommissioned automatically.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub expires_at: ::std::option::Option<::jiff::Timestamp>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub expires_at: Option<::jiff::Timestamp>,
     pub health: Health,
     ///Explanation, when not healthy.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub health_message: ::std::option::Option<::std::string::String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub health_message: Option<String>,
     ///Time of the last change of its health.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub health_since: ::std::option::Option<::jiff::Timestamp>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub health_since: Option<::jiff::Timestamp>,
     pub id: InstanceId,
     pub labels: Labels,
     ///Human-readable message.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub message: ::std::option::Option<::std::string::String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
     ///Name, unique among the project's live ones.
-    pub name: ::std::string::String,
+    pub name: String,
     pub network_id: NetworkId,
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub operation_id: ::std::option::Option<OperationId>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub operation_id: Option<OperationId>,
     pub operator_service_account: ServiceAccountId,
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub previous_version_id: ::std::option::Option<AppVersionId>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub previous_version_id: Option<AppVersionId>,
     pub project_id: ProjectId,
     ///Whether it is protected from decommissioning.
     pub protected: bool,
     ///Failure reason, from a closed list.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub reason: ::std::option::Option<::std::string::String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
     ///Time of its adapter's last reconciliation.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub reconciled_at: ::std::option::Option<::jiff::Timestamp>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reconciled_at: Option<::jiff::Timestamp>,
     pub repair: RepairMode,
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub running_witness_id: ::std::option::Option<WitnessId>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub running_witness_id: Option<WitnessId>,
     pub state: InstanceState,
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub stopped_witness_id: ::std::option::Option<WitnessId>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stopped_witness_id: Option<WitnessId>,
     pub tenant_id: TenantId,
     pub topology: Topology,
     ///Time of the last change.
@@ -3311,114 +2260,94 @@ pub struct Instance {
     pub version: i64,
 }
 ///An action on an instance.
-#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, Default)]
+#[derive(Deserialize, Serialize, Clone, Debug, Default)]
 #[serde(deny_unknown_fields)]
 pub struct InstanceAct {
     ///Return the plan without executing it.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub dry_run: ::std::option::Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub dry_run: Option<bool>,
     ///Skip draining the members.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub force: ::std::option::Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub force: Option<bool>,
     ///Deadline; default: two hours from now.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub ready_until: ::std::option::Option<::jiff::Timestamp>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ready_until: Option<::jiff::Timestamp>,
     ///Reason, for the audit log.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub reason: ::std::option::Option<::std::string::String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
 }
 ///An instance to create.
-#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+#[derive(Deserialize, Serialize, Clone, Debug)]
 #[serde(deny_unknown_fields)]
 pub struct InstanceCreate {
     ///The app, by slug or id.
-    pub app: ::std::string::String,
+    pub app: String,
     ///Release, by name or id; default: the active one or the canary.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub app_version: ::std::option::Option<::std::string::String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub app_version: Option<String>,
     ///Components that differ from the manifest's defaults.
-    #[serde(default, skip_serializing_if = "::std::vec::Vec::is_empty")]
-    pub components: ::std::vec::Vec<ComponentAsk>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub components: Vec<ComponentAsk>,
     ///Configuration, validated against the manifest's schema.
     #[serde(default, skip_serializing_if = "::serde_json::Map::is_empty")]
-    pub config: ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+    pub config: ::serde_json::Map<String, ::serde_json::Value>,
     ///Return the plan without executing it.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub dry_run: ::std::option::Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub dry_run: Option<bool>,
     ///Time at which it is decommissioned automatically.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub expires_at: ::std::option::Option<::jiff::Timestamp>,
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub labels: ::std::option::Option<Labels>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub expires_at: Option<::jiff::Timestamp>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub labels: Option<Labels>,
     ///Name, unique among the project's live ones.
-    pub name: ::std::string::String,
+    pub name: String,
     ///Whether it is protected from decommissioning.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub protected: ::std::option::Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub protected: Option<bool>,
     ///Deadline for it to run; default: one hour from now.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub ready_until: ::std::option::Option<::jiff::Timestamp>,
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub repair: ::std::option::Option<RepairMode>,
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub shape: ::std::option::Option<AllocationShape>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ready_until: Option<::jiff::Timestamp>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub repair: Option<RepairMode>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub shape: Option<AllocationShape>,
 }
 ///An endpoint of an instance.
-#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+#[derive(Deserialize, Serialize, Clone, Debug)]
 pub struct InstanceEndpoint {
     ///Its address in the instance's network.
-    pub address: ::std::string::String,
+    pub address: String,
     ///Its component.
-    pub component_key: ::std::string::String,
+    pub component_key: String,
     ///The member.
-    pub member: ::std::string::String,
+    pub member: String,
     ///Its name in the manifest.
-    pub name: ::std::string::String,
+    pub name: String,
     ///Address of the node, if a node port forwards to the endpoint.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub node_address: ::std::option::Option<::std::string::String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub node_address: Option<String>,
     ///Port of the node.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub node_port: ::std::option::Option<i64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub node_port: Option<i64>,
     ///The port there.
     pub port: i64,
     ///`tcp` or `udp`.
-    pub protocol: ::std::string::String,
+    pub protocol: String,
 }
 ///Endpoints of an instance.
-#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+#[derive(Deserialize, Serialize, Clone, Debug)]
 pub struct InstanceEndpoints {
     ///Endpoints of its active members.
-    pub endpoints: ::std::vec::Vec<InstanceEndpoint>,
+    pub endpoints: Vec<InstanceEndpoint>,
 }
 ///`InstanceId`
-#[derive(
-    ::serde::Deserialize,
-    ::serde::Serialize,
-    Clone,
-    Debug,
-    Eq,
-    Hash,
-    Ord,
-    PartialEq,
-    PartialOrd
-)]
+#[derive(Deserialize, Serialize, Clone, Debug, Eq, PartialEq)]
 #[serde(transparent)]
-pub struct InstanceId(pub ::std::string::String);
+pub struct InstanceId(pub String);
 impl ::std::ops::Deref for InstanceId {
-    type Target = ::std::string::String;
-    fn deref(&self) -> &::std::string::String {
+    type Target = String;
+    fn deref(&self) -> &String {
         &self.0
-    }
-}
-impl ::std::convert::From<InstanceId> for ::std::string::String {
-    fn from(value: InstanceId) -> Self {
-        value.0
-    }
-}
-impl ::std::convert::From<::std::string::String> for InstanceId {
-    fn from(value: ::std::string::String) -> Self {
-        Self(value)
     }
 }
 impl ::std::fmt::Display for InstanceId {
@@ -3426,50 +2355,33 @@ impl ::std::fmt::Display for InstanceId {
         self.0.fmt(f)
     }
 }
-impl ::std::str::FromStr for InstanceId {
-    type Err = ::std::convert::Infallible;
-    fn from_str(value: &str) -> ::std::result::Result<Self, Self::Err> {
-        Ok(Self(value.to_string()))
-    }
-}
 ///A page of instances.
-#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+#[derive(Deserialize, Serialize, Clone, Debug)]
 pub struct InstancePage {
     ///Items of this page, oldest first.
-    pub items: ::std::vec::Vec<Instance>,
+    pub items: Vec<Instance>,
     ///Pass as `page_token` to get the next page; absent on the last.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub next_page_token: ::std::option::Option<::std::string::String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub next_page_token: Option<String>,
 }
 ///Desired numbers of members.
-#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+#[derive(Deserialize, Serialize, Clone, Debug)]
 #[serde(deny_unknown_fields)]
 pub struct InstanceScale {
     ///Components to change.
-    pub components: ::std::vec::Vec<ComponentAsk>,
+    pub components: Vec<ComponentAsk>,
     ///Return the plan without executing it.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub dry_run: ::std::option::Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub dry_run: Option<bool>,
     ///Deadline; default: one hour from now.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub ready_until: ::std::option::Option<::jiff::Timestamp>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ready_until: Option<::jiff::Timestamp>,
     ///Reason, for the audit log.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub reason: ::std::option::Option<::std::string::String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
 }
 ///State of an instance.
-#[derive(
-    ::serde::Deserialize,
-    ::serde::Serialize,
-    Clone,
-    Copy,
-    Debug,
-    Eq,
-    Hash,
-    Ord,
-    PartialEq,
-    PartialOrd
-)]
+#[derive(Deserialize, Serialize, Clone, Copy, Debug, Eq, PartialEq)]
 pub enum InstanceState {
     #[serde(rename = "created")]
     Created,
@@ -3500,138 +2412,95 @@ impl ::std::fmt::Display for InstanceState {
         }
     }
 }
-impl ::std::str::FromStr for InstanceState {
-    type Err = self::error::ConversionError;
-    fn from_str(
-        value: &str,
-    ) -> ::std::result::Result<Self, self::error::ConversionError> {
-        match value {
-            "created" => Ok(Self::Created),
-            "starting" => Ok(Self::Starting),
-            "running" => Ok(Self::Running),
-            "stopping" => Ok(Self::Stopping),
-            "stopped" => Ok(Self::Stopped),
-            "failed" => Ok(Self::Failed),
-            _ => Err("invalid value".into()),
-        }
-    }
-}
-impl ::std::convert::TryFrom<&str> for InstanceState {
-    type Error = self::error::ConversionError;
-    fn try_from(
-        value: &str,
-    ) -> ::std::result::Result<Self, self::error::ConversionError> {
-        value.parse()
-    }
-}
-impl ::std::convert::TryFrom<::std::string::String> for InstanceState {
-    type Error = self::error::ConversionError;
-    fn try_from(
-        value: ::std::string::String,
-    ) -> ::std::result::Result<Self, self::error::ConversionError> {
-        value.parse()
-    }
-}
 ///Properties of an instance that can change without changing its members.
-#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, Default)]
+#[derive(Deserialize, Serialize, Clone, Debug, Default)]
 #[serde(deny_unknown_fields)]
 pub struct InstanceUpdate {
     ///Time at which it is decommissioned automatically; a time in the distant past removes the expiry.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub expires_at: ::std::option::Option<::jiff::Timestamp>,
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub labels: ::std::option::Option<Labels>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub expires_at: Option<::jiff::Timestamp>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub labels: Option<Labels>,
     ///Whether it is protected from decommissioning.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub protected: ::std::option::Option<bool>,
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub repair: ::std::option::Option<RepairMode>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub protected: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub repair: Option<RepairMode>,
 }
 ///An upgrade to another release.
-#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, Default)]
+#[derive(Deserialize, Serialize, Clone, Debug, Default)]
 #[serde(deny_unknown_fields)]
 pub struct InstanceUpgrade {
     ///Release, by name or id; default: the active one or the canary.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub app_version: ::std::option::Option<::std::string::String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub app_version: Option<String>,
     ///New configuration; default: unchanged.
     #[serde(default, skip_serializing_if = "::serde_json::Map::is_empty")]
-    pub config: ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+    pub config: ::serde_json::Map<String, ::serde_json::Value>,
     ///Return the plan without executing it.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub dry_run: ::std::option::Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub dry_run: Option<bool>,
     ///Deadline; default: two hours from now.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub ready_until: ::std::option::Option<::jiff::Timestamp>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ready_until: Option<::jiff::Timestamp>,
     ///Reason, for the audit log.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub reason: ::std::option::Option<::std::string::String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
 }
 ///Inventory of a machine. `Inventory::hardware_digest` defines the part that an operator approves.
-#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+#[derive(Deserialize, Serialize, Clone, Debug)]
 pub struct Inventory {
     ///The processor architecture.
-    pub architecture: ::std::string::String,
+    pub architecture: String,
     ///Boot id, generated by the kernel at each start.
-    pub boot_id: ::std::string::String,
+    pub boot_id: String,
     pub cpus: Cpus,
     ///Specifications of devices (Container Device Interface) that the agent applies to cells, by kind.
-    #[serde(default, skip_serializing_if = "::std::vec::Vec::is_empty")]
-    pub device_specs: ::std::vec::Vec<DeviceSpec>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub device_specs: Vec<DeviceSpec>,
     ///Size of the file system with the agent's data, in MiB.
     pub disk_mb: i64,
     ///GPUs, by ordinal.
-    pub gpus: ::std::vec::Vec<Gpu>,
+    pub gpus: Vec<Gpu>,
     ///Host name of the machine; the node's name is the platform's.
-    pub hostname: ::std::string::String,
+    pub hostname: String,
     ///Release of the running kernel.
-    pub kernel: ::std::string::String,
+    pub kernel: String,
     ///Memory available to the kernel in MiB, slightly less than installed.
     pub memory_mb: i64,
     /**Physical network devices, by name. Bridges, tunnels and virtual functions come and go with the cells and are not
 listed.*/
-    pub network: ::std::vec::Vec<NetworkDevice>,
+    pub network: Vec<NetworkDevice>,
     ///Read errors and their reasons.
-    pub notes: ::std::vec::Vec<::std::string::String>,
+    pub notes: Vec<String>,
     ///NUMA nodes, by number.
-    pub numa: ::std::vec::Vec<NumaNode>,
+    pub numa: Vec<NumaNode>,
     ///Distribution name.
-    pub os: ::std::string::String,
+    pub os: String,
     /**Graphics, accelerator, network and NVMe devices on the PCI bus, by address. Virtual functions are counted at their
 device and not listed.*/
-    pub pci: ::std::vec::Vec<PciDevice>,
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub reserved: ::std::option::Option<Reserved>,
+    pub pci: Vec<PciDevice>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reserved: Option<Reserved>,
     ///Whether the GPUs are simulated, for machines without any.
     pub simulated: bool,
 }
 ///One item of a bulk operation.
-#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+#[derive(Deserialize, Serialize, Clone, Debug)]
 pub struct Item {
     ///Id of the resource.
-    pub id: ::std::string::String,
+    pub id: String,
     ///Human-readable message.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub message: ::std::option::Option<::std::string::String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
     ///Its name.
-    pub name: ::std::string::String,
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub operation_id: ::std::option::Option<OperationId>,
+    pub name: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub operation_id: Option<OperationId>,
     pub state: ItemState,
 }
 ///State of one item of a bulk operation.
-#[derive(
-    ::serde::Deserialize,
-    ::serde::Serialize,
-    Clone,
-    Copy,
-    Debug,
-    Eq,
-    Hash,
-    Ord,
-    PartialEq,
-    PartialOrd
-)]
+#[derive(Deserialize, Serialize, Clone, Copy, Debug, Eq, PartialEq)]
 pub enum ItemState {
     #[serde(rename = "pending")]
     Pending,
@@ -3662,100 +2531,48 @@ impl ::std::fmt::Display for ItemState {
         }
     }
 }
-impl ::std::str::FromStr for ItemState {
-    type Err = self::error::ConversionError;
-    fn from_str(
-        value: &str,
-    ) -> ::std::result::Result<Self, self::error::ConversionError> {
-        match value {
-            "pending" => Ok(Self::Pending),
-            "running" => Ok(Self::Running),
-            "blocked" => Ok(Self::Blocked),
-            "succeeded" => Ok(Self::Succeeded),
-            "partial" => Ok(Self::Partial),
-            "failed" => Ok(Self::Failed),
-            _ => Err("invalid value".into()),
-        }
-    }
-}
-impl ::std::convert::TryFrom<&str> for ItemState {
-    type Error = self::error::ConversionError;
-    fn try_from(
-        value: &str,
-    ) -> ::std::result::Result<Self, self::error::ConversionError> {
-        value.parse()
-    }
-}
-impl ::std::convert::TryFrom<::std::string::String> for ItemState {
-    type Error = self::error::ConversionError;
-    fn try_from(
-        value: ::std::string::String,
-    ) -> ::std::result::Result<Self, self::error::ConversionError> {
-        value.parse()
-    }
-}
 ///A publisher's public key.
-#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+#[derive(Deserialize, Serialize, Clone, Debug)]
 pub struct Key {
     ///`ecdsa-p256`, `ecdsa-p384`, `ed25519` or `rsa`.
-    pub algorithm: ::std::string::String,
+    pub algorithm: String,
     ///Creation time.
     pub created_at: ::jiff::Timestamp,
     ///`SHA256:` and the hexadecimal digest of the key.
-    pub fingerprint: ::std::string::String,
+    pub fingerprint: String,
     pub id: KeyId,
     ///Its name, unique in the project.
-    pub name: ::std::string::String,
+    pub name: String,
     pub project_id: ProjectId,
     ///The key, as PEM.
-    pub public_key: ::std::string::String,
+    pub public_key: String,
     ///Time since which its signatures are no longer accepted.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub revoked_at: ::std::option::Option<::jiff::Timestamp>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub revoked_at: Option<::jiff::Timestamp>,
     ///Reason for the revocation.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub revoked_reason: ::std::option::Option<::std::string::String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub revoked_reason: Option<String>,
     pub tenant_id: TenantId,
     ///Version for `If-Match`.
     pub version: i64,
 }
 ///A key to trust.
-#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+#[derive(Deserialize, Serialize, Clone, Debug)]
 #[serde(deny_unknown_fields)]
 pub struct KeyCreate {
     ///Its name, unique in the project.
-    pub name: ::std::string::String,
+    pub name: String,
     ///The public key, as PEM: the content of `cosign.pub`.
-    pub public_key: ::std::string::String,
+    pub public_key: String,
 }
 ///`KeyId`
-#[derive(
-    ::serde::Deserialize,
-    ::serde::Serialize,
-    Clone,
-    Debug,
-    Eq,
-    Hash,
-    Ord,
-    PartialEq,
-    PartialOrd
-)]
+#[derive(Deserialize, Serialize, Clone, Debug, Eq, PartialEq)]
 #[serde(transparent)]
-pub struct KeyId(pub ::std::string::String);
+pub struct KeyId(pub String);
 impl ::std::ops::Deref for KeyId {
-    type Target = ::std::string::String;
-    fn deref(&self) -> &::std::string::String {
+    type Target = String;
+    fn deref(&self) -> &String {
         &self.0
-    }
-}
-impl ::std::convert::From<KeyId> for ::std::string::String {
-    fn from(value: KeyId) -> Self {
-        value.0
-    }
-}
-impl ::std::convert::From<::std::string::String> for KeyId {
-    fn from(value: ::std::string::String) -> Self {
-        Self(value)
     }
 }
 impl ::std::fmt::Display for KeyId {
@@ -3763,97 +2580,65 @@ impl ::std::fmt::Display for KeyId {
         self.0.fmt(f)
     }
 }
-impl ::std::str::FromStr for KeyId {
-    type Err = ::std::convert::Infallible;
-    fn from_str(value: &str) -> ::std::result::Result<Self, Self::Err> {
-        Ok(Self(value.to_string()))
-    }
-}
 ///A page of keys.
-#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+#[derive(Deserialize, Serialize, Clone, Debug)]
 pub struct KeyPage {
     ///Items of this page, oldest first.
-    pub items: ::std::vec::Vec<Key>,
+    pub items: Vec<Key>,
     ///Pass as `page_token` to get the next page; absent on the last.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub next_page_token: ::std::option::Option<::std::string::String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub next_page_token: Option<String>,
 }
 ///A key revocation.
-#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+#[derive(Deserialize, Serialize, Clone, Debug)]
 #[serde(deny_unknown_fields)]
 pub struct KeyRevoke {
     ///Reason, for the audit log.
-    pub reason: ::std::string::String,
+    pub reason: String,
 }
 ///`Labels`
-#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+#[derive(Deserialize, Serialize, Clone, Debug)]
 #[serde(transparent)]
 pub struct Labels(
-    pub ::std::collections::BTreeMap<::std::string::String, ::std::string::String>,
+    pub ::std::collections::BTreeMap<String, String>,
 );
 impl ::std::ops::Deref for Labels {
     type Target = ::std::collections::BTreeMap<
-        ::std::string::String,
-        ::std::string::String,
+        String,
+        String,
     >;
     fn deref(
         &self,
-    ) -> &::std::collections::BTreeMap<::std::string::String, ::std::string::String> {
+    ) -> &::std::collections::BTreeMap<String, String> {
         &self.0
     }
 }
-impl ::std::convert::From<Labels>
-for ::std::collections::BTreeMap<::std::string::String, ::std::string::String> {
-    fn from(value: Labels) -> Self {
-        value.0
-    }
-}
-impl ::std::convert::From<
-    ::std::collections::BTreeMap<::std::string::String, ::std::string::String>,
-> for Labels {
-    fn from(
-        value: ::std::collections::BTreeMap<::std::string::String, ::std::string::String>,
-    ) -> Self {
-        Self(value)
-    }
-}
 ///Leased steps.
-#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+#[derive(Deserialize, Serialize, Clone, Debug)]
 pub struct Leased {
     ///The steps; empty if there was no work within the wait.
-    pub steps: ::std::vec::Vec<LeasedStep>,
+    pub steps: Vec<LeasedStep>,
 }
 ///A step with everything needed to carry it out.
-#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+#[derive(Deserialize, Serialize, Clone, Debug)]
 pub struct LeasedStep {
     pub snapshot: Snapshot,
     pub step: AdapterStep,
 }
 ///A lint finding.
-#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+#[derive(Deserialize, Serialize, Clone, Debug)]
 pub struct LintFinding {
     ///Whether it prevents staging.
     pub error: bool,
     ///How to fix it.
-    pub fix: ::std::string::String,
+    pub fix: String,
     ///The rule.
-    pub rule: ::std::string::String,
+    pub rule: String,
     ///The finding.
-    pub says: ::std::string::String,
+    pub says: String,
 }
 ///Authentication method. Password is the only one today; single sign-on becomes a second variant.
-#[derive(
-    ::serde::Deserialize,
-    ::serde::Serialize,
-    Clone,
-    Copy,
-    Debug,
-    Eq,
-    Hash,
-    Ord,
-    PartialEq,
-    PartialOrd
-)]
+#[derive(Deserialize, Serialize, Clone, Copy, Debug, Eq, PartialEq)]
 pub enum LoginMethod {
     #[serde(rename = "password")]
     Password,
@@ -3869,130 +2654,103 @@ impl ::std::fmt::Display for LoginMethod {
         }
     }
 }
-impl ::std::str::FromStr for LoginMethod {
-    type Err = self::error::ConversionError;
-    fn from_str(
-        value: &str,
-    ) -> ::std::result::Result<Self, self::error::ConversionError> {
-        match value {
-            "password" => Ok(Self::Password),
-            _ => Err("invalid value".into()),
-        }
-    }
-}
-impl ::std::convert::TryFrom<&str> for LoginMethod {
-    type Error = self::error::ConversionError;
-    fn try_from(
-        value: &str,
-    ) -> ::std::result::Result<Self, self::error::ConversionError> {
-        value.parse()
-    }
-}
-impl ::std::convert::TryFrom<::std::string::String> for LoginMethod {
-    type Error = self::error::ConversionError;
-    fn try_from(
-        value: ::std::string::String,
-    ) -> ::std::result::Result<Self, self::error::ConversionError> {
-        value.parse()
-    }
-}
 ///Selection of log lines.
-#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, Default)]
+#[derive(Deserialize, Serialize, Clone, Debug, Default)]
 #[serde(deny_unknown_fields)]
 pub struct Logs {
     ///Whether to follow the log.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub follow: ::std::option::Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub follow: Option<bool>,
     ///Text that each line must contain.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub search: ::std::option::Option<::std::string::String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub search: Option<String>,
     ///Service. Default: all of them.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub service: ::std::option::Option<::std::string::String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub service: Option<String>,
     ///Earliest time.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub since: ::std::option::Option<::jiff::Timestamp>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub since: Option<::jiff::Timestamp>,
     ///Maximum number of last lines.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub tail: ::std::option::Option<i32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tail: Option<i32>,
 }
 ///Schema of manifests.
-#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+#[derive(Deserialize, Serialize, Clone, Debug)]
 pub struct ManifestSchema {
     ///A JSON Schema, draft 2020-12.
-    pub schema: ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+    pub schema: ::serde_json::Map<String, ::serde_json::Value>,
 }
 ///A single running unit of a component.
-#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+#[derive(Deserialize, Serialize, Clone, Debug)]
 pub struct Member {
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub active_witness_id: ::std::option::Option<WitnessId>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub active_witness_id: Option<WitnessId>,
     ///Detail last reported by its adapter.
-    pub adapter_detail: ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+    pub adapter_detail: ::serde_json::Map<String, ::serde_json::Value>,
     ///Its address in the instance's network.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub address: ::std::option::Option<::std::string::String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub address: Option<String>,
     ///Suggested next step.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub advice: ::std::option::Option<::std::string::String>,
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub allocation_id: ::std::option::Option<AllocationId>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub advice: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub allocation_id: Option<AllocationId>,
     ///Whether the platform created that allocation for it.
     pub allocation_made: bool,
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub app_version_id: ::std::option::Option<AppVersionId>,
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub bound_capacity_shape: ::std::option::Option<AllocationShape>,
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub cell_id: ::std::option::Option<CellId>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub app_version_id: Option<AppVersionId>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bound_capacity_shape: Option<AllocationShape>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cell_id: Option<CellId>,
     ///The component; its key is meaningful to the app only.
-    pub component_key: ::std::string::String,
+    pub component_key: String,
     ///Correlation id.
-    pub correlation_id: ::std::string::String,
+    pub correlation_id: String,
     ///Creation time.
     pub created_at: ::jiff::Timestamp,
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub drained_witness_id: ::std::option::Option<WitnessId>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub drained_witness_id: Option<WitnessId>,
     ///Failure reason, from a closed list.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub failure_reason: ::std::option::Option<::std::string::String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub failure_reason: Option<String>,
     ///Whether its network peers dropped it, because its node is unreachable.
     pub fenced: bool,
     /**Time at which its current work is expected to end, from its adapter's last report; in the past if it was idle,
 absent if unknown. Scaling down removes the members that become free first.*/
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub free_at: ::std::option::Option<::jiff::Timestamp>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub free_at: Option<::jiff::Timestamp>,
     pub health: Health,
     ///Suggested next step.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub health_advice: ::std::option::Option<::std::string::String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub health_advice: Option<String>,
     ///Explanation.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub health_message: ::std::option::Option<::std::string::String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub health_message: Option<String>,
     ///Cause of a health other than healthy, from a closed list.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub health_reason: ::std::option::Option<::std::string::String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub health_reason: Option<String>,
     ///Time of the last change of its health.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub health_since: ::std::option::Option<::jiff::Timestamp>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub health_since: Option<::jiff::Timestamp>,
     pub id: MemberId,
     ///Incremented each time its cell is created.
     pub incarnation: i64,
     pub instance_id: InstanceId,
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub last_operation_id: ::std::option::Option<OperationId>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_operation_id: Option<OperationId>,
     ///Human-readable message.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub message: ::std::option::Option<::std::string::String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
     ///Name and host name.
-    pub name: ::std::string::String,
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub node_id: ::std::option::Option<NodeId>,
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub removed_witness_id: ::std::option::Option<WitnessId>,
+    pub name: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub node_id: Option<NodeId>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub removed_witness_id: Option<WitnessId>,
     ///Its services and their restart counts, as last reported by the node's agent.
-    #[serde(default, skip_serializing_if = "::std::vec::Vec::is_empty")]
-    pub services: ::std::vec::Vec<ServiceStatus>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub services: Vec<ServiceStatus>,
     pub state: MemberState,
     ///Time of the last change.
     pub updated_at: ::jiff::Timestamp,
@@ -4000,85 +2758,60 @@ absent if unknown. Scaling down removes the members that become free first.*/
     pub version: i64,
 }
 ///An action on members.
-#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+#[derive(Deserialize, Serialize, Clone, Debug)]
 #[serde(deny_unknown_fields)]
 pub struct MemberAct {
     ///Return the plan without executing it.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub dry_run: ::std::option::Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub dry_run: Option<bool>,
     ///Members, by id or name.
-    pub members: ::std::vec::Vec<::std::string::String>,
+    pub members: Vec<String>,
     ///Deadline; default: 30 minutes from now.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub ready_until: ::std::option::Option<::jiff::Timestamp>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ready_until: Option<::jiff::Timestamp>,
     ///Reason, for the audit log.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub reason: ::std::option::Option<::std::string::String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
 }
 ///Members to add.
-#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+#[derive(Deserialize, Serialize, Clone, Debug)]
 #[serde(deny_unknown_fields)]
 pub struct MemberAdd {
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub allocation: ::std::option::Option<MemberAllocation>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub allocation: Option<MemberAllocation>,
     ///The component.
-    pub component_key: ::std::string::String,
+    pub component_key: String,
     ///Number of members; default: 1.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub count: ::std::option::Option<i64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub count: Option<i64>,
     ///Return the plan without executing it.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub dry_run: ::std::option::Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub dry_run: Option<bool>,
     ///Deadline for them to be active; default: 30 minutes from now.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub ready_until: ::std::option::Option<::jiff::Timestamp>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ready_until: Option<::jiff::Timestamp>,
     ///Reason, for the audit log.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub reason: ::std::option::Option<::std::string::String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
 }
 ///Allocation for a member: one that the project holds, or one that the platform creates.
-#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+#[derive(Deserialize, Serialize, Clone, Debug)]
 pub enum MemberAllocation {
     ///An allocation of the project, by id or name.
     #[serde(rename = "id")]
-    Id(::std::string::String),
+    Id(String),
     ///A new allocation with this capacity.
     #[serde(rename = "capacity")]
     Capacity(Capacity),
 }
-impl ::std::convert::From<Capacity> for MemberAllocation {
-    fn from(value: Capacity) -> Self {
-        Self::Capacity(value)
-    }
-}
 ///`MemberId`
-#[derive(
-    ::serde::Deserialize,
-    ::serde::Serialize,
-    Clone,
-    Debug,
-    Eq,
-    Hash,
-    Ord,
-    PartialEq,
-    PartialOrd
-)]
+#[derive(Deserialize, Serialize, Clone, Debug, Eq, PartialEq)]
 #[serde(transparent)]
-pub struct MemberId(pub ::std::string::String);
+pub struct MemberId(pub String);
 impl ::std::ops::Deref for MemberId {
-    type Target = ::std::string::String;
-    fn deref(&self) -> &::std::string::String {
+    type Target = String;
+    fn deref(&self) -> &String {
         &self.0
-    }
-}
-impl ::std::convert::From<MemberId> for ::std::string::String {
-    fn from(value: MemberId) -> Self {
-        value.0
-    }
-}
-impl ::std::convert::From<::std::string::String> for MemberId {
-    fn from(value: ::std::string::String) -> Self {
-        Self(value)
     }
 }
 impl ::std::fmt::Display for MemberId {
@@ -4086,53 +2819,36 @@ impl ::std::fmt::Display for MemberId {
         self.0.fmt(f)
     }
 }
-impl ::std::str::FromStr for MemberId {
-    type Err = ::std::convert::Infallible;
-    fn from_str(value: &str) -> ::std::result::Result<Self, Self::Err> {
-        Ok(Self(value.to_string()))
-    }
-}
 ///A page of members.
-#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+#[derive(Deserialize, Serialize, Clone, Debug)]
 pub struct MemberPage {
     ///Items of this page, oldest first.
-    pub items: ::std::vec::Vec<Member>,
+    pub items: Vec<Member>,
     ///Pass as `page_token` to get the next page; absent on the last.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub next_page_token: ::std::option::Option<::std::string::String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub next_page_token: Option<String>,
 }
 ///An adapter's findings on a member.
-#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+#[derive(Deserialize, Serialize, Clone, Debug)]
 #[serde(deny_unknown_fields)]
 pub struct MemberReport {
     ///Free-form detail on the member; replaces the previous one.
     #[serde(default, skip_serializing_if = "::serde_json::Map::is_empty")]
-    pub adapter_detail: ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+    pub adapter_detail: ::serde_json::Map<String, ::serde_json::Value>,
     /**Time at which its current work is expected to end: now or earlier if it is idle, absent if unknown. Scaling down
 removes the members that become free first. A report without it clears the previous value.*/
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub free_at: ::std::option::Option<::jiff::Timestamp>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub free_at: Option<::jiff::Timestamp>,
     pub health: Health,
     ///Its incarnation; a report on any other incarnation is rejected.
     pub incarnation: i64,
     pub member_id: MemberId,
     ///Explanation.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub message: ::std::option::Option<::std::string::String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
 }
 ///State of a member.
-#[derive(
-    ::serde::Deserialize,
-    ::serde::Serialize,
-    Clone,
-    Copy,
-    Debug,
-    Eq,
-    Hash,
-    Ord,
-    PartialEq,
-    PartialOrd
-)]
+#[derive(Deserialize, Serialize, Clone, Copy, Debug, Eq, PartialEq)]
 pub enum MemberState {
     #[serde(rename = "requested")]
     Requested,
@@ -4172,62 +2888,27 @@ impl ::std::fmt::Display for MemberState {
         }
     }
 }
-impl ::std::str::FromStr for MemberState {
-    type Err = self::error::ConversionError;
-    fn from_str(
-        value: &str,
-    ) -> ::std::result::Result<Self, self::error::ConversionError> {
-        match value {
-            "requested" => Ok(Self::Requested),
-            "provisioning" => Ok(Self::Provisioning),
-            "joining" => Ok(Self::Joining),
-            "active" => Ok(Self::Active),
-            "draining" => Ok(Self::Draining),
-            "drained" => Ok(Self::Drained),
-            "removing" => Ok(Self::Removing),
-            "removed" => Ok(Self::Removed),
-            "failed" => Ok(Self::Failed),
-            _ => Err("invalid value".into()),
-        }
-    }
-}
-impl ::std::convert::TryFrom<&str> for MemberState {
-    type Error = self::error::ConversionError;
-    fn try_from(
-        value: &str,
-    ) -> ::std::result::Result<Self, self::error::ConversionError> {
-        value.parse()
-    }
-}
-impl ::std::convert::TryFrom<::std::string::String> for MemberState {
-    type Error = self::error::ConversionError;
-    fn try_from(
-        value: ::std::string::String,
-    ) -> ::std::result::Result<Self, self::error::ConversionError> {
-        value.parse()
-    }
-}
 ///Members to remove or replace.
-#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+#[derive(Deserialize, Serialize, Clone, Debug)]
 #[serde(deny_unknown_fields)]
 pub struct MemberTake {
     ///Return the plan without executing it.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub dry_run: ::std::option::Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub dry_run: Option<bool>,
     ///Skip draining; needs its own permission. Supersedes a running drain.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub force: ::std::option::Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub force: Option<bool>,
     ///Members, by id or name.
-    pub members: ::std::vec::Vec<::std::string::String>,
+    pub members: Vec<String>,
     ///Deadline; default: one hour from now.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub ready_until: ::std::option::Option<::jiff::Timestamp>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ready_until: Option<::jiff::Timestamp>,
     ///Reason, for the audit log.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub reason: ::std::option::Option<::std::string::String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
 }
 ///A MIG instance: an isolated part of a GPU.
-#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+#[derive(Deserialize, Serialize, Clone, Debug)]
 pub struct MigInstance {
     ///Id of its compute instance in the GPU instance.
     pub compute_instance: i32,
@@ -4236,23 +2917,23 @@ pub struct MigInstance {
     ///Its memory in MiB.
     pub memory_mb: i64,
     ///Its profile.
-    pub profile: ::std::string::String,
+    pub profile: String,
     ///Its identity. A repartitioned GPU has instances with other UUIDs.
-    pub uuid: ::std::string::String,
+    pub uuid: String,
 }
 ///A network.
-#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+#[derive(Deserialize, Serialize, Clone, Debug)]
 pub struct Network {
     ///Creation time.
     pub created_at: ::jiff::Timestamp,
     pub id: NetworkId,
     ///Its cells.
-    pub members: ::std::vec::Vec<NetworkMember>,
+    pub members: Vec<NetworkMember>,
     ///Its name, unique in the project.
-    pub name: ::std::string::String,
+    pub name: String,
     pub project_id: ProjectId,
     ///Its address range.
-    pub subnet: ::std::string::String,
+    pub subnet: String,
     pub tenant_id: TenantId,
     ///Time of the last change.
     pub updated_at: ::jiff::Timestamp,
@@ -4260,57 +2941,37 @@ pub struct Network {
     pub version: i64,
 }
 ///A physical network device.
-#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+#[derive(Deserialize, Serialize, Clone, Debug)]
 pub struct NetworkDevice {
     ///Kernel driver bound to it.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub driver: ::std::option::Option<::std::string::String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub driver: Option<String>,
     /**Permanent address. Only the last eight of InfiniBand's twenty bytes, the port's GUID, because the others change at
 each start. Empty if the kernel generated the address.*/
-    pub mac: ::std::string::String,
+    pub mac: String,
     ///MTU in bytes.
     pub mtu: i64,
     ///Interface name.
-    pub name: ::std::string::String,
+    pub name: String,
     ///Address of its PCI device.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub pci: ::std::option::Option<::std::string::String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pci: Option<String>,
     ///Whether it supports RDMA.
     pub rdma: bool,
     ///Link speed in Mbit/s; absent without a link, and if the device does not report one.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub speed_mbps: ::std::option::Option<i64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub speed_mbps: Option<i64>,
     ///Link state as reported by the kernel, for example `up`, `down` or `unknown`.
-    pub state: ::std::string::String,
+    pub state: String,
 }
 ///`NetworkId`
-#[derive(
-    ::serde::Deserialize,
-    ::serde::Serialize,
-    Clone,
-    Debug,
-    Eq,
-    Hash,
-    Ord,
-    PartialEq,
-    PartialOrd
-)]
+#[derive(Deserialize, Serialize, Clone, Debug, Eq, PartialEq)]
 #[serde(transparent)]
-pub struct NetworkId(pub ::std::string::String);
+pub struct NetworkId(pub String);
 impl ::std::ops::Deref for NetworkId {
-    type Target = ::std::string::String;
-    fn deref(&self) -> &::std::string::String {
+    type Target = String;
+    fn deref(&self) -> &String {
         &self.0
-    }
-}
-impl ::std::convert::From<NetworkId> for ::std::string::String {
-    fn from(value: NetworkId) -> Self {
-        value.0
-    }
-}
-impl ::std::convert::From<::std::string::String> for NetworkId {
-    fn from(value: ::std::string::String) -> Self {
-        Self(value)
     }
 }
 impl ::std::fmt::Display for NetworkId {
@@ -4318,44 +2979,38 @@ impl ::std::fmt::Display for NetworkId {
         self.0.fmt(f)
     }
 }
-impl ::std::str::FromStr for NetworkId {
-    type Err = ::std::convert::Infallible;
-    fn from_str(value: &str) -> ::std::result::Result<Self, Self::Err> {
-        Ok(Self(value.to_string()))
-    }
-}
 ///Networks of a project.
-#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+#[derive(Deserialize, Serialize, Clone, Debug)]
 pub struct NetworkList {
     ///All networks.
-    pub items: ::std::vec::Vec<Network>,
+    pub items: Vec<Network>,
 }
 ///A cell in a network.
-#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+#[derive(Deserialize, Serialize, Clone, Debug)]
 pub struct NetworkMember {
     ///Its address.
-    pub address: ::std::string::String,
+    pub address: String,
     pub cell_id: CellId,
     ///Its name, which resolves inside the network.
-    pub name: ::std::string::String,
+    pub name: String,
     pub node_id: NodeId,
 }
 ///An enrolled machine.
-#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+#[derive(Deserialize, Serialize, Clone, Debug)]
 pub struct Node {
     ///Address at which other nodes reach it, as approved.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub address: ::std::option::Option<::std::string::String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub address: Option<String>,
     ///Version of the agent.
-    pub agent_version: ::std::string::String,
+    pub agent_version: String,
     ///Number of allocations that hold capacity on it.
     pub allocations: i64,
     ///Time of approval.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub approved_at: ::std::option::Option<::jiff::Timestamp>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub approved_at: Option<::jiff::Timestamp>,
     ///Digest of the approved hardware.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub approved_digest: ::std::option::Option<::std::string::String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub approved_digest: Option<String>,
     ///Expiry of its certificate.
     pub certificate_until: ::jiff::Timestamp,
     ///Whether it accepts no new allocations.
@@ -4364,157 +3019,137 @@ pub struct Node {
     pub created_at: ::jiff::Timestamp,
     /**Hardware removed, added or changed since the approval; only when a single node is returned, and only if there is
 any.*/
-    #[serde(default, skip_serializing_if = "::std::vec::Vec::is_empty")]
-    pub difference: ::std::vec::Vec<Change>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub difference: Vec<Change>,
     ///Whether it is being drained.
     pub draining: bool,
     pub free: Capacity,
     pub id: NodeId,
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub inventory: ::std::option::Option<Inventory>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub inventory: Option<Inventory>,
     ///Digest of the hardware that its agent last reported; pass it to `node_approve`.
-    pub inventory_digest: ::std::string::String,
+    pub inventory_digest: String,
     pub labels: Labels,
     ///Name, unique among nodes that are not retired.
-    pub name: ::std::string::String,
+    pub name: String,
     ///Whether the reported hardware or address differs from the approved one.
     pub needs_approval: bool,
     ///Source address of that report: the same, unless there is a proxy or NAT in between.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub peer_address: ::std::option::Option<::std::string::String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub peer_address: Option<String>,
     ///Address last reported by its agent. A different address is not used before it is approved.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub reported_address: ::std::option::Option<::std::string::String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reported_address: Option<String>,
     ///Time of retirement.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub retired_at: ::std::option::Option<::jiff::Timestamp>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub retired_at: Option<::jiff::Timestamp>,
     ///Time of the last heartbeat, accurate to a few seconds.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub seen_at: ::std::option::Option<::jiff::Timestamp>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub seen_at: Option<::jiff::Timestamp>,
     /**Name of the file system it shares with other nodes; nodes with the same name share the same one. Apps whose
 members share directories run only on such nodes.*/
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub shared_files: ::std::option::Option<::std::string::String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub shared_files: Option<String>,
     ///Its slots and their holders; only when a single node is returned.
-    #[serde(default, skip_serializing_if = "::std::vec::Vec::is_empty")]
-    pub slots: ::std::vec::Vec<Slot>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub slots: Vec<Slot>,
     pub state: NodeState,
     pub total: Capacity,
     ///Time since which it has been unreachable.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub unreachable_since: ::std::option::Option<::jiff::Timestamp>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unreachable_since: Option<::jiff::Timestamp>,
     ///Time of the last change.
     pub updated_at: ::jiff::Timestamp,
     ///Version for `If-Match`.
     pub version: i64,
 }
 ///Hardware to approve.
-#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+#[derive(Deserialize, Serialize, Clone, Debug)]
 #[serde(deny_unknown_fields)]
 pub struct NodeApprove {
     ///The `reported_address` that you reviewed; default: the one reported now.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub address: ::std::option::Option<::std::string::String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub address: Option<String>,
     ///The `inventory_digest` that you reviewed.
-    pub digest: ::std::string::String,
+    pub digest: String,
 }
 ///Options for comparing a node with the database.
-#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, Default)]
+#[derive(Deserialize, Serialize, Clone, Debug, Default)]
 #[serde(deny_unknown_fields)]
 pub struct NodeAudit {
     ///Return the plan without executing it.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub dry_run: ::std::option::Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub dry_run: Option<bool>,
     ///Remove orphans.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub repair: ::std::option::Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub repair: Option<bool>,
 }
 ///Options for draining a node.
-#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, Default)]
+#[derive(Deserialize, Serialize, Clone, Debug, Default)]
 #[serde(deny_unknown_fields)]
 pub struct NodeDrain {
     ///Seconds its tenants have to release their allocations; default: one hour.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub deadline_seconds: ::std::option::Option<i32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub deadline_seconds: Option<i32>,
     ///Return the plan without executing it.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub dry_run: ::std::option::Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub dry_run: Option<bool>,
     /**Also replace members that stop before their successors start, and release what is left at the deadline. Without
 it, such members stay and the operation is blocked at the deadline.*/
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub force: ::std::option::Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub force: Option<bool>,
     ///Reason, for the audit log and the tenants' timelines.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub reason: ::std::option::Option<::std::string::String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
 }
 ///An enrolment token for one machine.
-#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, Default)]
+#[derive(Deserialize, Serialize, Clone, Debug, Default)]
 #[serde(deny_unknown_fields)]
 pub struct NodeEnrol {
     ///Lifetime of the token; default: one hour, at most a week.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub expires_in_seconds: ::std::option::Option<i32>,
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub labels: ::std::option::Option<Labels>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub expires_in_seconds: Option<i32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub labels: Option<Labels>,
     ///Name of the new node; default: the machine's host name.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub name: ::std::option::Option<::std::string::String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
     /**Existing node, by id or name, to re-enrol: its certificate has expired, or its disk was replaced. It keeps its
 name, labels and allocations. Excludes `name` and `labels`.*/
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub node: ::std::option::Option<::std::string::String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub node: Option<String>,
 }
 ///A single-use enrolment for one machine.
-#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+#[derive(Deserialize, Serialize, Clone, Debug)]
 pub struct NodeEnrolment {
     ///SHA-256 of the platform's certificate authority for nodes, which authenticates the server to the machine.
-    pub ca_sha256: ::std::string::String,
+    pub ca_sha256: String,
     ///Command to run on the machine, once the token is in a file there: command lines are world-readable.
-    pub command: ::std::string::String,
+    pub command: String,
     ///Expiry of the token.
     pub expires_at: ::jiff::Timestamp,
     pub id: EnrolmentId,
     pub labels: Labels,
     ///Name of the node.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub name: ::std::option::Option<::std::string::String>,
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub node_id: ::std::option::Option<NodeId>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub node_id: Option<NodeId>,
     ///True in a replayed response: the token was only in the first one and is not stored.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub secret_shown_once: ::std::option::Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub secret_shown_once: Option<bool>,
     ///The token; only in the first response.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub token: ::std::option::Option<::std::string::String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub token: Option<String>,
 }
 ///`NodeId`
-#[derive(
-    ::serde::Deserialize,
-    ::serde::Serialize,
-    Clone,
-    Debug,
-    Eq,
-    Hash,
-    Ord,
-    PartialEq,
-    PartialOrd
-)]
+#[derive(Deserialize, Serialize, Clone, Debug, Eq, PartialEq)]
 #[serde(transparent)]
-pub struct NodeId(pub ::std::string::String);
+pub struct NodeId(pub String);
 impl ::std::ops::Deref for NodeId {
-    type Target = ::std::string::String;
-    fn deref(&self) -> &::std::string::String {
+    type Target = String;
+    fn deref(&self) -> &String {
         &self.0
-    }
-}
-impl ::std::convert::From<NodeId> for ::std::string::String {
-    fn from(value: NodeId) -> Self {
-        value.0
-    }
-}
-impl ::std::convert::From<::std::string::String> for NodeId {
-    fn from(value: ::std::string::String) -> Self {
-        Self(value)
     }
 }
 impl ::std::fmt::Display for NodeId {
@@ -4522,53 +3157,36 @@ impl ::std::fmt::Display for NodeId {
         self.0.fmt(f)
     }
 }
-impl ::std::str::FromStr for NodeId {
-    type Err = ::std::convert::Infallible;
-    fn from_str(value: &str) -> ::std::result::Result<Self, Self::Err> {
-        Ok(Self(value.to_string()))
-    }
-}
 ///A page of nodes.
-#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+#[derive(Deserialize, Serialize, Clone, Debug)]
 pub struct NodePage {
     ///Items of this page, oldest first.
-    pub items: ::std::vec::Vec<Node>,
+    pub items: Vec<Node>,
     ///Pass as `page_token` to get the next page; absent on the last.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub next_page_token: ::std::option::Option<::std::string::String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub next_page_token: Option<String>,
 }
 ///A reason.
-#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, Default)]
+#[derive(Deserialize, Serialize, Clone, Debug, Default)]
 #[serde(deny_unknown_fields)]
 pub struct NodeReason {
     ///Reason, for the audit log and the event.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub reason: ::std::option::Option<::std::string::String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
 }
 ///Options for retiring a node.
-#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, Default)]
+#[derive(Deserialize, Serialize, Clone, Debug, Default)]
 #[serde(deny_unknown_fields)]
 pub struct NodeRetire {
     ///An operator's attestation that nothing of the platform is left on it; only for an unreachable node.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub attest: ::std::option::Option<::std::string::String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub attest: Option<String>,
     ///Return the plan without executing it.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub dry_run: ::std::option::Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub dry_run: Option<bool>,
 }
 ///State of a node.
-#[derive(
-    ::serde::Deserialize,
-    ::serde::Serialize,
-    Clone,
-    Copy,
-    Debug,
-    Eq,
-    Hash,
-    Ord,
-    PartialEq,
-    PartialOrd
-)]
+#[derive(Deserialize, Serialize, Clone, Copy, Debug, Eq, PartialEq)]
 pub enum NodeState {
     #[serde(rename = "enrolling")]
     Enrolling,
@@ -4599,162 +3217,110 @@ impl ::std::fmt::Display for NodeState {
         }
     }
 }
-impl ::std::str::FromStr for NodeState {
-    type Err = self::error::ConversionError;
-    fn from_str(
-        value: &str,
-    ) -> ::std::result::Result<Self, self::error::ConversionError> {
-        match value {
-            "enrolling" => Ok(Self::Enrolling),
-            "ready" => Ok(Self::Ready),
-            "cordoned" => Ok(Self::Cordoned),
-            "draining" => Ok(Self::Draining),
-            "unreachable" => Ok(Self::Unreachable),
-            "retired" => Ok(Self::Retired),
-            _ => Err("invalid value".into()),
-        }
-    }
-}
-impl ::std::convert::TryFrom<&str> for NodeState {
-    type Error = self::error::ConversionError;
-    fn try_from(
-        value: &str,
-    ) -> ::std::result::Result<Self, self::error::ConversionError> {
-        value.parse()
-    }
-}
-impl ::std::convert::TryFrom<::std::string::String> for NodeState {
-    type Error = self::error::ConversionError;
-    fn try_from(
-        value: ::std::string::String,
-    ) -> ::std::result::Result<Self, self::error::ConversionError> {
-        value.parse()
-    }
-}
 ///Properties of a node that can change.
-#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, Default)]
+#[derive(Deserialize, Serialize, Clone, Debug, Default)]
 #[serde(deny_unknown_fields)]
 pub struct NodeUpdate {
     ///The `reported_address` that other nodes should use from now on.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub address: ::std::option::Option<::std::string::String>,
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub labels: ::std::option::Option<Labels>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub address: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub labels: Option<Labels>,
 }
 ///An empty request body.
-#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, Default)]
+#[derive(Deserialize, Serialize, Clone, Debug, Default)]
 #[serde(deny_unknown_fields)]
 pub struct Nothing {}
 ///Memory and the CPUs nearest to it.
-#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+#[derive(Deserialize, Serialize, Clone, Debug)]
 pub struct NumaNode {
     ///Its CPUs, in the kernel's list format.
-    pub cpus: ::std::string::String,
+    pub cpus: String,
     ///Its memory in MiB.
     pub memory_mb: i64,
     ///Ordinal assigned by the kernel.
     pub ordinal: i64,
 }
 ///An operation.
-#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+#[derive(Deserialize, Serialize, Clone, Debug)]
 pub struct Operation {
     ///Id of the requesting actor.
-    pub actor_id: ::std::string::String,
+    pub actor_id: String,
     ///Name of the requesting actor.
-    pub actor_name: ::std::string::String,
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub blocked: ::std::option::Option<Blocked>,
+    pub actor_name: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub blocked: Option<Blocked>,
     /**Blocked children, at any depth, while they are all that keeps the operation from advancing; only when a single
 operation is returned. Resolve them so that it continues.*/
-    #[serde(default, skip_serializing_if = "::std::vec::Vec::is_empty")]
-    pub blocked_by: ::std::vec::Vec<BlockedChild>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub blocked_by: Vec<BlockedChild>,
     ///Whether its cancellation was requested.
     pub cancel_requested: bool,
     ///Correlation id, shared with audit, events, tasks and logs.
-    pub correlation_id: ::std::string::String,
+    pub correlation_id: String,
     ///Time of acceptance.
     pub created_at: ::jiff::Timestamp,
     ///Deadline; an operation that has not ended by then is rolled back or blocked.
     pub deadline_at: ::jiff::Timestamp,
     ///End time.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub finished_at: ::std::option::Option<::jiff::Timestamp>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub finished_at: Option<::jiff::Timestamp>,
     pub id: OperationId,
     ///Items of a bulk operation.
-    #[serde(default, skip_serializing_if = "::std::vec::Vec::is_empty")]
-    pub items: ::std::vec::Vec<Item>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub items: Vec<Item>,
     ///`noun.verb`.
-    pub kind: ::std::string::String,
+    pub kind: String,
     ///The same in a sentence.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub message: ::std::option::Option<::std::string::String>,
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub parent_id: ::std::option::Option<OperationId>,
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub project_id: ::std::option::Option<ProjectId>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub parent_id: Option<OperationId>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub project_id: Option<ProjectId>,
     ///Failure reason, from a closed list.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub reason: ::std::option::Option<::std::string::String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
     pub state: OperationState,
     ///Its steps: the plan and its progress.
-    pub steps: ::std::vec::Vec<Step>,
+    pub steps: Vec<Step>,
     ///Its id.
-    pub subject_id: ::std::string::String,
+    pub subject_id: String,
     ///Kind of its subject, such as `allocation` or `node`.
-    pub subject_kind: ::std::string::String,
+    pub subject_kind: String,
     ///Its name.
-    pub subject_name: ::std::string::String,
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub supersedes: ::std::option::Option<OperationId>,
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub tenant_id: ::std::option::Option<TenantId>,
+    pub subject_name: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub supersedes: Option<OperationId>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tenant_id: Option<TenantId>,
     ///Time of the last change.
     pub updated_at: ::jiff::Timestamp,
     ///Version for `If-Match`.
     pub version: i64,
     ///The reason it waits.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub waiting: ::std::option::Option<::std::string::String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub waiting: Option<String>,
     ///Evidence collected by its steps; only when a single operation is returned.
-    #[serde(default, skip_serializing_if = "::std::vec::Vec::is_empty")]
-    pub witnesses: ::std::vec::Vec<Witness>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub witnesses: Vec<Witness>,
 }
 ///A cancellation.
-#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, Default)]
+#[derive(Deserialize, Serialize, Clone, Debug, Default)]
 #[serde(deny_unknown_fields)]
 pub struct OperationCancel {
     ///Reason, for the audit log.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub reason: ::std::option::Option<::std::string::String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
 }
 ///`OperationId`
-#[derive(
-    ::serde::Deserialize,
-    ::serde::Serialize,
-    Clone,
-    Debug,
-    Eq,
-    Hash,
-    Ord,
-    PartialEq,
-    PartialOrd
-)]
+#[derive(Deserialize, Serialize, Clone, Debug, Eq, PartialEq)]
 #[serde(transparent)]
-pub struct OperationId(pub ::std::string::String);
+pub struct OperationId(pub String);
 impl ::std::ops::Deref for OperationId {
-    type Target = ::std::string::String;
-    fn deref(&self) -> &::std::string::String {
+    type Target = String;
+    fn deref(&self) -> &String {
         &self.0
-    }
-}
-impl ::std::convert::From<OperationId> for ::std::string::String {
-    fn from(value: OperationId) -> Self {
-        value.0
-    }
-}
-impl ::std::convert::From<::std::string::String> for OperationId {
-    fn from(value: ::std::string::String) -> Self {
-        Self(value)
     }
 }
 impl ::std::fmt::Display for OperationId {
@@ -4762,43 +3328,26 @@ impl ::std::fmt::Display for OperationId {
         self.0.fmt(f)
     }
 }
-impl ::std::str::FromStr for OperationId {
-    type Err = ::std::convert::Infallible;
-    fn from_str(value: &str) -> ::std::result::Result<Self, Self::Err> {
-        Ok(Self(value.to_string()))
-    }
-}
 ///A page of operations.
-#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+#[derive(Deserialize, Serialize, Clone, Debug)]
 pub struct OperationPage {
     ///Items of this page, oldest first.
-    pub items: ::std::vec::Vec<Operation>,
+    pub items: Vec<Operation>,
     ///Pass as `page_token` to get the next page; absent on the last.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub next_page_token: ::std::option::Option<::std::string::String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub next_page_token: Option<String>,
 }
 ///A decision on a blocked operation.
-#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+#[derive(Deserialize, Serialize, Clone, Debug)]
 #[serde(deny_unknown_fields)]
 pub struct OperationResolve {
     pub action: ResolveAction,
     ///Statement for the audit log. Required to `abandon`: it replaces the evidence.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub statement: ::std::option::Option<::std::string::String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub statement: Option<String>,
 }
 ///State of an operation.
-#[derive(
-    ::serde::Deserialize,
-    ::serde::Serialize,
-    Clone,
-    Copy,
-    Debug,
-    Eq,
-    Hash,
-    Ord,
-    PartialEq,
-    PartialOrd
-)]
+#[derive(Deserialize, Serialize, Clone, Copy, Debug, Eq, PartialEq)]
 pub enum OperationState {
     #[serde(rename = "accepted")]
     Accepted,
@@ -4841,131 +3390,84 @@ impl ::std::fmt::Display for OperationState {
         }
     }
 }
-impl ::std::str::FromStr for OperationState {
-    type Err = self::error::ConversionError;
-    fn from_str(
-        value: &str,
-    ) -> ::std::result::Result<Self, self::error::ConversionError> {
-        match value {
-            "accepted" => Ok(Self::Accepted),
-            "running" => Ok(Self::Running),
-            "verifying" => Ok(Self::Verifying),
-            "compensating" => Ok(Self::Compensating),
-            "blocked" => Ok(Self::Blocked),
-            "succeeded" => Ok(Self::Succeeded),
-            "partial" => Ok(Self::Partial),
-            "failed" => Ok(Self::Failed),
-            "cancelled" => Ok(Self::Cancelled),
-            "superseded" => Ok(Self::Superseded),
-            _ => Err("invalid value".into()),
-        }
-    }
-}
-impl ::std::convert::TryFrom<&str> for OperationState {
-    type Error = self::error::ConversionError;
-    fn try_from(
-        value: &str,
-    ) -> ::std::result::Result<Self, self::error::ConversionError> {
-        value.parse()
-    }
-}
-impl ::std::convert::TryFrom<::std::string::String> for OperationState {
-    type Error = self::error::ConversionError;
-    fn try_from(
-        value: ::std::string::String,
-    ) -> ::std::result::Result<Self, self::error::ConversionError> {
-        value.parse()
-    }
-}
 ///A token for an adapter in a consumer's project.
-#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+#[derive(Deserialize, Serialize, Clone, Debug)]
 #[serde(deny_unknown_fields)]
 pub struct OperatorTokenMint {
     ///The entitlement, by id.
-    pub entitlement: ::std::string::String,
+    pub entitlement: String,
     ///Lifetime; at most, and by default, 15 minutes.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub expires_in_seconds: ::std::option::Option<i32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub expires_in_seconds: Option<i32>,
 }
 ///A device on the PCI bus.
-#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+#[derive(Deserialize, Serialize, Clone, Debug)]
 pub struct PciDevice {
     ///Domain, bus, device and function.
-    pub address: ::std::string::String,
+    pub address: String,
     ///Class, subclass and interface, two hexadecimal digits each.
-    pub class: ::std::string::String,
+    pub class: String,
     ///Device id: four hexadecimal digits.
-    pub device: ::std::string::String,
+    pub device: String,
     ///Kernel driver bound to it, if any.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub driver: ::std::option::Option<::std::string::String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub driver: Option<String>,
     ///NUMA node it is attached to; absent if the machine does not report one.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub numa: ::std::option::Option<i64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub numa: Option<i64>,
     ///Vendor id: four hexadecimal digits.
-    pub vendor: ::std::string::String,
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub vfs: ::std::option::Option<Vfs>,
+    pub vendor: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub vfs: Option<Vfs>,
 }
 ///One state in an allocation's history.
-#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+#[derive(Deserialize, Serialize, Clone, Debug)]
 pub struct Phase {
     ///Start time.
     pub at: ::jiff::Timestamp,
     ///Duration in milliseconds; up to now for the current state, absent for a final one.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub milliseconds: ::std::option::Option<i64>,
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub operation_id: ::std::option::Option<OperationId>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub milliseconds: Option<i64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub operation_id: Option<OperationId>,
     ///Reason.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub reason: ::std::option::Option<::std::string::String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
     pub state: AllocationState,
 }
 ///The plan of an operation.
-#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+#[derive(Deserialize, Serialize, Clone, Debug)]
 pub struct Plan {
     ///Number of members it adds; they have no ids yet.
-    #[serde(default, skip_serializing_if = "::std::vec::Vec::is_empty")]
-    pub adds: ::std::vec::Vec<PlannedMembers>,
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub capacity: ::std::option::Option<Capacity>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub adds: Vec<PlannedMembers>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub capacity: Option<Capacity>,
     ///Deadline.
     pub deadline_at: ::jiff::Timestamp,
     ///Typical duration without obstacles, including image pulls.
     pub expected_seconds: i32,
     ///Whether it fits now; not a reservation.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub fits_now: ::std::option::Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fits_now: Option<bool>,
     ///Planned action on each resource, where they differ.
-    #[serde(default, skip_serializing_if = "::std::vec::Vec::is_empty")]
-    pub items: ::std::vec::Vec<PlannedItem>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub items: Vec<PlannedItem>,
     ///`noun.verb`.
-    pub kind: ::std::string::String,
+    pub kind: String,
     ///Resources that it locks; operations on the same resources run one after the other.
-    pub locks: ::std::vec::Vec<::std::string::String>,
+    pub locks: Vec<String>,
     ///Images of these members that no cell runs now: a node pulls them first, unless cached.
-    #[serde(default, skip_serializing_if = "::std::vec::Vec::is_empty")]
-    pub pulls: ::std::vec::Vec<PlannedPull>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub pulls: Vec<PlannedPull>,
     ///Resource or limit that is short, if it does not fit now.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub short: ::std::option::Option<::std::string::String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub short: Option<String>,
     ///The steps, in order.
-    pub steps: ::std::vec::Vec<PlannedStep>,
+    pub steps: Vec<PlannedStep>,
 }
 ///Planned action on one resource.
-#[derive(
-    ::serde::Deserialize,
-    ::serde::Serialize,
-    Clone,
-    Copy,
-    Debug,
-    Eq,
-    Hash,
-    Ord,
-    PartialEq,
-    PartialOrd
-)]
+#[derive(Deserialize, Serialize, Clone, Copy, Debug, Eq, PartialEq)]
 pub enum PlannedAction {
     #[serde(rename = "replace")]
     Replace,
@@ -4990,93 +3492,63 @@ impl ::std::fmt::Display for PlannedAction {
         }
     }
 }
-impl ::std::str::FromStr for PlannedAction {
-    type Err = self::error::ConversionError;
-    fn from_str(
-        value: &str,
-    ) -> ::std::result::Result<Self, self::error::ConversionError> {
-        match value {
-            "replace" => Ok(Self::Replace),
-            "drain" => Ok(Self::Drain),
-            "wait" => Ok(Self::Wait),
-            "release" => Ok(Self::Release),
-            _ => Err("invalid value".into()),
-        }
-    }
-}
-impl ::std::convert::TryFrom<&str> for PlannedAction {
-    type Error = self::error::ConversionError;
-    fn try_from(
-        value: &str,
-    ) -> ::std::result::Result<Self, self::error::ConversionError> {
-        value.parse()
-    }
-}
-impl ::std::convert::TryFrom<::std::string::String> for PlannedAction {
-    type Error = self::error::ConversionError;
-    fn try_from(
-        value: ::std::string::String,
-    ) -> ::std::result::Result<Self, self::error::ConversionError> {
-        value.parse()
-    }
-}
 ///A resource that an operation would act on.
-#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+#[derive(Deserialize, Serialize, Clone, Debug)]
 pub struct PlannedItem {
     pub action: PlannedAction,
     ///Its id.
-    pub id: ::std::string::String,
+    pub id: String,
     ///Explanation: the order, the short resource, the state that is lost.
-    pub message: ::std::string::String,
+    pub message: String,
     ///Its name.
-    pub name: ::std::string::String,
+    pub name: String,
 }
 ///Members of a component that an operation would add.
-#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+#[derive(Deserialize, Serialize, Clone, Debug)]
 pub struct PlannedMembers {
     ///The component.
-    pub component_key: ::std::string::String,
+    pub component_key: String,
     ///Number of members.
     pub count: i64,
 }
 ///An image that nodes would have to pull.
-#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+#[derive(Deserialize, Serialize, Clone, Debug)]
 pub struct PlannedPull {
     ///Its repository and digest.
-    pub image: ::std::string::String,
+    pub image: String,
     ///Its size in bytes.
     pub size: i64,
 }
 ///A planned step.
-#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+#[derive(Deserialize, Serialize, Clone, Debug)]
 pub struct PlannedStep {
     ///Description.
-    pub does: ::std::string::String,
+    pub does: String,
     ///Whether it can be rolled back.
     pub has_undo: bool,
     ///Its name.
-    pub name: ::std::string::String,
+    pub name: String,
     ///Whether it collects evidence.
     pub verifies: bool,
 }
 ///Readiness probe.
-#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+#[derive(Deserialize, Serialize, Clone, Debug)]
 #[serde(deny_unknown_fields)]
 pub struct Probe {
     pub by: ProbeBy,
     ///Interval between two attempts.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub every_seconds: ::std::option::Option<i32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub every_seconds: Option<i32>,
     ///Timeout of one attempt.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub timeout_seconds: ::std::option::Option<i32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub timeout_seconds: Option<i32>,
 }
 ///Probe method.
-#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+#[derive(Deserialize, Serialize, Clone, Debug)]
 pub enum ProbeBy {
     ///Command in the cell that must exit with zero.
     #[serde(rename = "command")]
-    Command(::std::vec::Vec<::std::string::String>),
+    Command(Vec<String>),
     ///TCP connection to this port of the cell.
     #[serde(rename = "tcp")]
     Tcp(i32),
@@ -5084,85 +3556,75 @@ pub enum ProbeBy {
     #[serde(rename = "http")]
     Http {
         ///The path.
-        path: ::std::string::String,
+        path: String,
         ///The port.
         port: i32,
     },
 }
-impl ::std::convert::From<::std::vec::Vec<::std::string::String>> for ProbeBy {
-    fn from(value: ::std::vec::Vec<::std::string::String>) -> Self {
-        Self::Command(value)
-    }
-}
-impl ::std::convert::From<i32> for ProbeBy {
-    fn from(value: i32) -> Self {
-        Self::Tcp(value)
-    }
-}
 ///A check to run beside a cell.
-#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+#[derive(Deserialize, Serialize, Clone, Debug)]
 #[serde(deny_unknown_fields)]
 pub struct ProbeOrder {
     ///Program path in the image, and arguments.
-    pub command: ::std::vec::Vec<::std::string::String>,
+    pub command: Vec<String>,
     ///Complete environment.
     #[serde(
         default,
         skip_serializing_if = ":: std :: collections :: BTreeMap::is_empty"
     )]
     pub environment: ::std::collections::BTreeMap<
-        ::std::string::String,
-        ::std::string::String,
+        String,
+        String,
     >,
     ///As which group of the cell.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub gid: ::std::option::Option<i32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub gid: Option<i32>,
     ///Directories of the cell mounted for reading; nothing in them is executed.
-    #[serde(default, skip_serializing_if = "::std::vec::Vec::is_empty")]
-    pub sees: ::std::vec::Vec<::std::string::String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sees: Vec<String>,
     ///After so many seconds it is killed.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub timeout_seconds: ::std::option::Option<i32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub timeout_seconds: Option<i32>,
     ///As which user of the cell.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub uid: ::std::option::Option<i32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub uid: Option<i32>,
 }
 ///An error response.
-#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+#[derive(Deserialize, Serialize, Clone, Debug)]
 pub struct Problem {
     pub code: Code,
     ///Correlation id; quote it when you ask for help.
-    pub correlation_id: ::std::string::String,
+    pub correlation_id: String,
     ///Cause, and how to continue.
-    pub detail: ::std::string::String,
+    pub detail: String,
     ///Documentation of the code.
-    pub docs: ::std::string::String,
+    pub docs: String,
     ///Errors by field, if there are several.
-    #[serde(default, skip_serializing_if = "::std::vec::Vec::is_empty")]
-    pub errors: ::std::vec::Vec<FieldError>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub errors: Vec<FieldError>,
     ///Whether the identical request may succeed later.
     pub retryable: bool,
     ///The HTTP status.
     pub status: i32,
     ///Title of the code.
-    pub title: ::std::string::String,
+    pub title: String,
     ///Stable URI of the code.
     #[serde(rename = "type")]
-    pub type_: ::std::string::String,
+    pub type_: String,
 }
 ///A project: ownership and quota inside a tenant.
-#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+#[derive(Deserialize, Serialize, Clone, Debug)]
 pub struct Project {
     ///Creation time.
     pub created_at: ::jiff::Timestamp,
     ///Display name.
-    pub display_name: ::std::string::String,
+    pub display_name: String,
     pub id: ProjectId,
     pub labels: Labels,
     ///Name, unique in the tenant; `tenant.name` is unique on the platform.
-    pub name: ::std::string::String,
+    pub name: String,
     ///That tenant's slug.
-    pub tenant: ::std::string::String,
+    pub tenant: String,
     pub tenant_id: TenantId,
     ///Time of the last change.
     pub updated_at: ::jiff::Timestamp,
@@ -5170,45 +3632,25 @@ pub struct Project {
     pub version: i64,
 }
 ///A project to create.
-#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+#[derive(Deserialize, Serialize, Clone, Debug)]
 #[serde(deny_unknown_fields)]
 pub struct ProjectCreate {
     ///Display name; default: the name.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub display_name: ::std::option::Option<::std::string::String>,
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub labels: ::std::option::Option<Labels>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub display_name: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub labels: Option<Labels>,
     ///Its name, unique in the tenant.
-    pub name: ::std::string::String,
+    pub name: String,
 }
 ///`ProjectId`
-#[derive(
-    ::serde::Deserialize,
-    ::serde::Serialize,
-    Clone,
-    Debug,
-    Eq,
-    Hash,
-    Ord,
-    PartialEq,
-    PartialOrd
-)]
+#[derive(Deserialize, Serialize, Clone, Debug, Eq, PartialEq)]
 #[serde(transparent)]
-pub struct ProjectId(pub ::std::string::String);
+pub struct ProjectId(pub String);
 impl ::std::ops::Deref for ProjectId {
-    type Target = ::std::string::String;
-    fn deref(&self) -> &::std::string::String {
+    type Target = String;
+    fn deref(&self) -> &String {
         &self.0
-    }
-}
-impl ::std::convert::From<ProjectId> for ::std::string::String {
-    fn from(value: ProjectId) -> Self {
-        value.0
-    }
-}
-impl ::std::convert::From<::std::string::String> for ProjectId {
-    fn from(value: ::std::string::String) -> Self {
-        Self(value)
     }
 }
 impl ::std::fmt::Display for ProjectId {
@@ -5216,44 +3658,27 @@ impl ::std::fmt::Display for ProjectId {
         self.0.fmt(f)
     }
 }
-impl ::std::str::FromStr for ProjectId {
-    type Err = ::std::convert::Infallible;
-    fn from_str(value: &str) -> ::std::result::Result<Self, Self::Err> {
-        Ok(Self(value.to_string()))
-    }
-}
 ///A page of projects.
-#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+#[derive(Deserialize, Serialize, Clone, Debug)]
 pub struct ProjectPage {
     ///Items of this page, oldest first.
-    pub items: ::std::vec::Vec<Project>,
+    pub items: Vec<Project>,
     ///Pass as `page_token` to get the next page; absent on the last.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub next_page_token: ::std::option::Option<::std::string::String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub next_page_token: Option<String>,
 }
 ///Properties of a project that can change.
-#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, Default)]
+#[derive(Deserialize, Serialize, Clone, Debug, Default)]
 #[serde(deny_unknown_fields)]
 pub struct ProjectUpdate {
     ///Display name.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub display_name: ::std::option::Option<::std::string::String>,
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub labels: ::std::option::Option<Labels>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub display_name: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub labels: Option<Labels>,
 }
 ///Transport protocol.
-#[derive(
-    ::serde::Deserialize,
-    ::serde::Serialize,
-    Clone,
-    Copy,
-    Debug,
-    Eq,
-    Hash,
-    Ord,
-    PartialEq,
-    PartialOrd
-)]
+#[derive(Deserialize, Serialize, Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Protocol {
     #[serde(rename = "tcp")]
     Tcp,
@@ -5272,55 +3697,16 @@ impl ::std::fmt::Display for Protocol {
         }
     }
 }
-impl ::std::str::FromStr for Protocol {
-    type Err = self::error::ConversionError;
-    fn from_str(
-        value: &str,
-    ) -> ::std::result::Result<Self, self::error::ConversionError> {
-        match value {
-            "tcp" => Ok(Self::Tcp),
-            "udp" => Ok(Self::Udp),
-            _ => Err("invalid value".into()),
-        }
-    }
-}
-impl ::std::convert::TryFrom<&str> for Protocol {
-    type Error = self::error::ConversionError;
-    fn try_from(
-        value: &str,
-    ) -> ::std::result::Result<Self, self::error::ConversionError> {
-        value.parse()
-    }
-}
-impl ::std::convert::TryFrom<::std::string::String> for Protocol {
-    type Error = self::error::ConversionError;
-    fn try_from(
-        value: ::std::string::String,
-    ) -> ::std::result::Result<Self, self::error::ConversionError> {
-        value.parse()
-    }
-}
 ///Result of publishing a manifest.
-#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+#[derive(Deserialize, Serialize, Clone, Debug)]
 pub struct Published {
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub app_version: ::std::option::Option<AppVersion>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub app_version: Option<AppVersion>,
     ///All lint findings.
-    pub faults: ::std::vec::Vec<Fault>,
+    pub faults: Vec<Fault>,
 }
 ///Purpose of a runtime secret, from a closed list.
-#[derive(
-    ::serde::Deserialize,
-    ::serde::Serialize,
-    Clone,
-    Copy,
-    Debug,
-    Eq,
-    Hash,
-    Ord,
-    PartialEq,
-    PartialOrd
-)]
+#[derive(Deserialize, Serialize, Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Purpose {
     #[serde(rename = "artifact_pull")]
     ArtifactPull,
@@ -5339,89 +3725,50 @@ impl ::std::fmt::Display for Purpose {
         }
     }
 }
-impl ::std::str::FromStr for Purpose {
-    type Err = self::error::ConversionError;
-    fn from_str(
-        value: &str,
-    ) -> ::std::result::Result<Self, self::error::ConversionError> {
-        match value {
-            "artifact_pull" => Ok(Self::ArtifactPull),
-            "cluster_bootstrap" => Ok(Self::ClusterBootstrap),
-            _ => Err("invalid value".into()),
-        }
-    }
-}
-impl ::std::convert::TryFrom<&str> for Purpose {
-    type Error = self::error::ConversionError;
-    fn try_from(
-        value: &str,
-    ) -> ::std::result::Result<Self, self::error::ConversionError> {
-        value.parse()
-    }
-}
-impl ::std::convert::TryFrom<::std::string::String> for Purpose {
-    type Error = self::error::ConversionError;
-    fn try_from(
-        value: ::std::string::String,
-    ) -> ::std::result::Result<Self, self::error::ConversionError> {
-        value.parse()
-    }
-}
 ///Limits of a project, and its usage.
-#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+#[derive(Deserialize, Serialize, Clone, Debug)]
 pub struct Quota {
     ///Maximum number of allocations; absent: no limit, as for the other fields.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub max_allocations: ::std::option::Option<i64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_allocations: Option<i64>,
     ///Maximum number of logical CPUs.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub max_cpus: ::std::option::Option<i64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_cpus: Option<i64>,
     ///Maximum disk in MiB.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub max_disk_mb: ::std::option::Option<i64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_disk_mb: Option<i64>,
     ///Maximum number of GPUs.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub max_gpus: ::std::option::Option<i64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_gpus: Option<i64>,
     ///Maximum memory in MiB.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub max_memory_mb: ::std::option::Option<i64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_memory_mb: Option<i64>,
     pub project_id: ProjectId,
     pub used: QuotaUse,
     ///Version for `If-Match`.
     pub version: i64,
 }
 ///Remaining quota; absent where there is no limit.
-#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, Default)]
+#[derive(Deserialize, Serialize, Clone, Debug, Default)]
 pub struct QuotaLeft {
     ///Allocations.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub allocations: ::std::option::Option<i64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub allocations: Option<i64>,
     ///Logical CPUs.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub cpus: ::std::option::Option<i64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cpus: Option<i64>,
     ///Disk in MiB.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub disk_mb: ::std::option::Option<i64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub disk_mb: Option<i64>,
     ///GPUs.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub gpus: ::std::option::Option<i64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub gpus: Option<i64>,
     ///Memory in MiB.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub memory_mb: ::std::option::Option<i64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub memory_mb: Option<i64>,
 }
 ///A limit by name.
-#[derive(
-    ::serde::Deserialize,
-    ::serde::Serialize,
-    Clone,
-    Copy,
-    Debug,
-    Eq,
-    Hash,
-    Ord,
-    PartialEq,
-    PartialOrd
-)]
+#[derive(Deserialize, Serialize, Clone, Copy, Debug, Eq, PartialEq)]
 pub enum QuotaLimit {
     #[serde(rename = "allocations")]
     Allocations,
@@ -5449,62 +3796,31 @@ impl ::std::fmt::Display for QuotaLimit {
         }
     }
 }
-impl ::std::str::FromStr for QuotaLimit {
-    type Err = self::error::ConversionError;
-    fn from_str(
-        value: &str,
-    ) -> ::std::result::Result<Self, self::error::ConversionError> {
-        match value {
-            "allocations" => Ok(Self::Allocations),
-            "gpus" => Ok(Self::Gpus),
-            "cpus" => Ok(Self::Cpus),
-            "memory_mb" => Ok(Self::MemoryMb),
-            "disk_mb" => Ok(Self::DiskMb),
-            _ => Err("invalid value".into()),
-        }
-    }
-}
-impl ::std::convert::TryFrom<&str> for QuotaLimit {
-    type Error = self::error::ConversionError;
-    fn try_from(
-        value: &str,
-    ) -> ::std::result::Result<Self, self::error::ConversionError> {
-        value.parse()
-    }
-}
-impl ::std::convert::TryFrom<::std::string::String> for QuotaLimit {
-    type Error = self::error::ConversionError;
-    fn try_from(
-        value: ::std::string::String,
-    ) -> ::std::result::Result<Self, self::error::ConversionError> {
-        value.parse()
-    }
-}
 ///Limits to set. Omitted fields keep their value.
-#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, Default)]
+#[derive(Deserialize, Serialize, Clone, Debug, Default)]
 #[serde(deny_unknown_fields)]
 pub struct QuotaSet {
     ///Maximum number of allocations.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub max_allocations: ::std::option::Option<i64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_allocations: Option<i64>,
     ///Maximum number of logical CPUs.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub max_cpus: ::std::option::Option<i64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_cpus: Option<i64>,
     ///Maximum disk in MiB.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub max_disk_mb: ::std::option::Option<i64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_disk_mb: Option<i64>,
     ///Maximum number of GPUs.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub max_gpus: ::std::option::Option<i64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_gpus: Option<i64>,
     ///Maximum memory in MiB.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub max_memory_mb: ::std::option::Option<i64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_memory_mb: Option<i64>,
     ///Limits to remove.
-    #[serde(default, skip_serializing_if = "::std::vec::Vec::is_empty")]
-    pub unlimited: ::std::vec::Vec<QuotaLimit>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unlimited: Vec<QuotaLimit>,
 }
 ///Capacity a project holds now, as it was requested.
-#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+#[derive(Deserialize, Serialize, Clone, Debug)]
 pub struct QuotaUse {
     ///Live allocations.
     pub allocations: i64,
@@ -5518,21 +3834,21 @@ pub struct QuotaUse {
     pub memory_mb: i64,
 }
 ///Result of a command or a check.
-#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+#[derive(Deserialize, Serialize, Clone, Debug)]
 pub struct Ran {
     ///Exit status; 128 plus the signal number after a kill.
     pub exit: i32,
     ///Last 16 KiB of standard error.
-    pub stderr: ::std::string::String,
+    pub stderr: String,
     ///Last 16 KiB of standard output.
-    pub stdout: ::std::string::String,
+    pub stdout: String,
     ///Whether it was killed by the timeout.
     pub timed_out: bool,
     ///Whether the output was truncated.
     pub truncated: bool,
 }
 ///A rejected member report. It has no effect; the other reports of the same request do.
-#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+#[derive(Deserialize, Serialize, Clone, Debug)]
 pub struct RefusedReport {
     ///Incarnation named in the report.
     pub incarnation: i64,
@@ -5540,26 +3856,15 @@ pub struct RefusedReport {
     pub reason: ReportRefusal,
 }
 ///Result of a removal.
-#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+#[derive(Deserialize, Serialize, Clone, Debug)]
 pub struct Removed {
     ///Id of the removed resource.
-    pub id: ::std::string::String,
+    pub id: String,
     ///Number of resources removed with it, by noun.
-    pub removed: ::std::collections::BTreeMap<::std::string::String, i64>,
+    pub removed: ::std::collections::BTreeMap<String, i64>,
 }
 ///Repair policy for failed members.
-#[derive(
-    ::serde::Deserialize,
-    ::serde::Serialize,
-    Clone,
-    Copy,
-    Debug,
-    Eq,
-    Hash,
-    Ord,
-    PartialEq,
-    PartialOrd
-)]
+#[derive(Deserialize, Serialize, Clone, Copy, Debug, Eq, PartialEq)]
 pub enum RepairMode {
     #[serde(rename = "off")]
     Off,
@@ -5581,76 +3886,27 @@ impl ::std::fmt::Display for RepairMode {
         }
     }
 }
-impl ::std::str::FromStr for RepairMode {
-    type Err = self::error::ConversionError;
-    fn from_str(
-        value: &str,
-    ) -> ::std::result::Result<Self, self::error::ConversionError> {
-        match value {
-            "off" => Ok(Self::Off),
-            "propose" => Ok(Self::Propose),
-            "automatic" => Ok(Self::Automatic),
-            _ => Err("invalid value".into()),
-        }
-    }
-}
-impl ::std::convert::TryFrom<&str> for RepairMode {
-    type Error = self::error::ConversionError;
-    fn try_from(
-        value: &str,
-    ) -> ::std::result::Result<Self, self::error::ConversionError> {
-        value.parse()
-    }
-}
-impl ::std::convert::TryFrom<::std::string::String> for RepairMode {
-    type Error = self::error::ConversionError;
-    fn try_from(
-        value: ::std::string::String,
-    ) -> ::std::result::Result<Self, self::error::ConversionError> {
-        value.parse()
-    }
-}
 ///A server that shares the database.
-#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+#[derive(Deserialize, Serialize, Clone, Debug)]
 pub struct Replica {
     ///Address it listens on.
-    pub address: ::std::string::String,
+    pub address: String,
     pub id: ReplicaId,
     ///Time of its last heartbeat.
     pub seen_at: ::jiff::Timestamp,
     ///Start time.
     pub started_at: ::jiff::Timestamp,
     ///Its version.
-    pub version: ::std::string::String,
+    pub version: String,
 }
 ///`ReplicaId`
-#[derive(
-    ::serde::Deserialize,
-    ::serde::Serialize,
-    Clone,
-    Debug,
-    Eq,
-    Hash,
-    Ord,
-    PartialEq,
-    PartialOrd
-)]
+#[derive(Deserialize, Serialize, Clone, Debug, Eq, PartialEq)]
 #[serde(transparent)]
-pub struct ReplicaId(pub ::std::string::String);
+pub struct ReplicaId(pub String);
 impl ::std::ops::Deref for ReplicaId {
-    type Target = ::std::string::String;
-    fn deref(&self) -> &::std::string::String {
+    type Target = String;
+    fn deref(&self) -> &String {
         &self.0
-    }
-}
-impl ::std::convert::From<ReplicaId> for ::std::string::String {
-    fn from(value: ReplicaId) -> Self {
-        value.0
-    }
-}
-impl ::std::convert::From<::std::string::String> for ReplicaId {
-    fn from(value: ::std::string::String) -> Self {
-        Self(value)
     }
 }
 impl ::std::fmt::Display for ReplicaId {
@@ -5658,25 +3914,8 @@ impl ::std::fmt::Display for ReplicaId {
         self.0.fmt(f)
     }
 }
-impl ::std::str::FromStr for ReplicaId {
-    type Err = ::std::convert::Infallible;
-    fn from_str(value: &str) -> ::std::result::Result<Self, Self::Err> {
-        Ok(Self(value.to_string()))
-    }
-}
 ///Reason a member report was rejected.
-#[derive(
-    ::serde::Deserialize,
-    ::serde::Serialize,
-    Clone,
-    Copy,
-    Debug,
-    Eq,
-    Hash,
-    Ord,
-    PartialEq,
-    PartialOrd
-)]
+#[derive(Deserialize, Serialize, Clone, Copy, Debug, Eq, PartialEq)]
 pub enum ReportRefusal {
     #[serde(rename = "unknown_member")]
     UnknownMember,
@@ -5695,36 +3934,8 @@ impl ::std::fmt::Display for ReportRefusal {
         }
     }
 }
-impl ::std::str::FromStr for ReportRefusal {
-    type Err = self::error::ConversionError;
-    fn from_str(
-        value: &str,
-    ) -> ::std::result::Result<Self, self::error::ConversionError> {
-        match value {
-            "unknown_member" => Ok(Self::UnknownMember),
-            "stale_incarnation" => Ok(Self::StaleIncarnation),
-            _ => Err("invalid value".into()),
-        }
-    }
-}
-impl ::std::convert::TryFrom<&str> for ReportRefusal {
-    type Error = self::error::ConversionError;
-    fn try_from(
-        value: &str,
-    ) -> ::std::result::Result<Self, self::error::ConversionError> {
-        value.parse()
-    }
-}
-impl ::std::convert::TryFrom<::std::string::String> for ReportRefusal {
-    type Error = self::error::ConversionError;
-    fn try_from(
-        value: ::std::string::String,
-    ) -> ::std::result::Result<Self, self::error::ConversionError> {
-        value.parse()
-    }
-}
 ///A repository. The first push creates it.
-#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+#[derive(Deserialize, Serialize, Clone, Debug)]
 pub struct Repository {
     ///Creation time.
     pub created_at: ::jiff::Timestamp,
@@ -5732,9 +3943,9 @@ pub struct Repository {
     ///Number of manifests.
     pub manifests: i64,
     ///Its name in the project; may have several segments: `train/base`.
-    pub name: ::std::string::String,
+    pub name: String,
     ///Its path after the server's name, as registry clients write it: `acme.ml/train/base`.
-    pub path: ::std::string::String,
+    pub path: String,
     pub project_id: ProjectId,
     ///Total size in bytes.
     pub size: i64,
@@ -5743,33 +3954,13 @@ pub struct Repository {
     pub version: i64,
 }
 ///`RepositoryId`
-#[derive(
-    ::serde::Deserialize,
-    ::serde::Serialize,
-    Clone,
-    Debug,
-    Eq,
-    Hash,
-    Ord,
-    PartialEq,
-    PartialOrd
-)]
+#[derive(Deserialize, Serialize, Clone, Debug, Eq, PartialEq)]
 #[serde(transparent)]
-pub struct RepositoryId(pub ::std::string::String);
+pub struct RepositoryId(pub String);
 impl ::std::ops::Deref for RepositoryId {
-    type Target = ::std::string::String;
-    fn deref(&self) -> &::std::string::String {
+    type Target = String;
+    fn deref(&self) -> &String {
         &self.0
-    }
-}
-impl ::std::convert::From<RepositoryId> for ::std::string::String {
-    fn from(value: RepositoryId) -> Self {
-        value.0
-    }
-}
-impl ::std::convert::From<::std::string::String> for RepositoryId {
-    fn from(value: ::std::string::String) -> Self {
-        Self(value)
     }
 }
 impl ::std::fmt::Display for RepositoryId {
@@ -5777,23 +3968,17 @@ impl ::std::fmt::Display for RepositoryId {
         self.0.fmt(f)
     }
 }
-impl ::std::str::FromStr for RepositoryId {
-    type Err = ::std::convert::Infallible;
-    fn from_str(value: &str) -> ::std::result::Result<Self, Self::Err> {
-        Ok(Self(value.to_string()))
-    }
-}
 ///A page of repositories.
-#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+#[derive(Deserialize, Serialize, Clone, Debug)]
 pub struct RepositoryPage {
     ///Items of this page, oldest first.
-    pub items: ::std::vec::Vec<Repository>,
+    pub items: Vec<Repository>,
     ///Pass as `page_token` to get the next page; absent on the last.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub next_page_token: ::std::option::Option<::std::string::String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub next_page_token: Option<String>,
 }
 ///CPUs and memory that are not offered to allocations: the platform's checks on the node use them.
-#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+#[derive(Deserialize, Serialize, Clone, Debug)]
 pub struct Reserved {
     ///Logical CPUs.
     pub cpus: i64,
@@ -5801,18 +3986,7 @@ pub struct Reserved {
     pub memory_mb: i64,
 }
 ///Actions on a blocked operation.
-#[derive(
-    ::serde::Deserialize,
-    ::serde::Serialize,
-    Clone,
-    Copy,
-    Debug,
-    Eq,
-    Hash,
-    Ord,
-    PartialEq,
-    PartialOrd
-)]
+#[derive(Deserialize, Serialize, Clone, Copy, Debug, Eq, PartialEq)]
 pub enum ResolveAction {
     #[serde(rename = "retry")]
     Retry,
@@ -5837,49 +4011,8 @@ impl ::std::fmt::Display for ResolveAction {
         }
     }
 }
-impl ::std::str::FromStr for ResolveAction {
-    type Err = self::error::ConversionError;
-    fn from_str(
-        value: &str,
-    ) -> ::std::result::Result<Self, self::error::ConversionError> {
-        match value {
-            "retry" => Ok(Self::Retry),
-            "compensate" => Ok(Self::Compensate),
-            "accept_partial" => Ok(Self::AcceptPartial),
-            "abandon" => Ok(Self::Abandon),
-            _ => Err("invalid value".into()),
-        }
-    }
-}
-impl ::std::convert::TryFrom<&str> for ResolveAction {
-    type Error = self::error::ConversionError;
-    fn try_from(
-        value: &str,
-    ) -> ::std::result::Result<Self, self::error::ConversionError> {
-        value.parse()
-    }
-}
-impl ::std::convert::TryFrom<::std::string::String> for ResolveAction {
-    type Error = self::error::ConversionError;
-    fn try_from(
-        value: ::std::string::String,
-    ) -> ::std::result::Result<Self, self::error::ConversionError> {
-        value.parse()
-    }
-}
 ///Restart policy of a service.
-#[derive(
-    ::serde::Deserialize,
-    ::serde::Serialize,
-    Clone,
-    Copy,
-    Debug,
-    Eq,
-    Hash,
-    Ord,
-    PartialEq,
-    PartialOrd
-)]
+#[derive(Deserialize, Serialize, Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Restart {
     #[serde(rename = "never")]
     Never,
@@ -5901,48 +4034,8 @@ impl ::std::fmt::Display for Restart {
         }
     }
 }
-impl ::std::str::FromStr for Restart {
-    type Err = self::error::ConversionError;
-    fn from_str(
-        value: &str,
-    ) -> ::std::result::Result<Self, self::error::ConversionError> {
-        match value {
-            "never" => Ok(Self::Never),
-            "on_failure" => Ok(Self::OnFailure),
-            "always" => Ok(Self::Always),
-            _ => Err("invalid value".into()),
-        }
-    }
-}
-impl ::std::convert::TryFrom<&str> for Restart {
-    type Error = self::error::ConversionError;
-    fn try_from(
-        value: &str,
-    ) -> ::std::result::Result<Self, self::error::ConversionError> {
-        value.parse()
-    }
-}
-impl ::std::convert::TryFrom<::std::string::String> for Restart {
-    type Error = self::error::ConversionError;
-    fn try_from(
-        value: ::std::string::String,
-    ) -> ::std::result::Result<Self, self::error::ConversionError> {
-        value.parse()
-    }
-}
 ///A role.
-#[derive(
-    ::serde::Deserialize,
-    ::serde::Serialize,
-    Clone,
-    Copy,
-    Debug,
-    Eq,
-    Hash,
-    Ord,
-    PartialEq,
-    PartialOrd
-)]
+#[derive(Deserialize, Serialize, Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Role {
     #[serde(rename = "platform_operator")]
     PlatformOperator,
@@ -5967,95 +4060,45 @@ impl ::std::fmt::Display for Role {
         }
     }
 }
-impl ::std::str::FromStr for Role {
-    type Err = self::error::ConversionError;
-    fn from_str(
-        value: &str,
-    ) -> ::std::result::Result<Self, self::error::ConversionError> {
-        match value {
-            "platform_operator" => Ok(Self::PlatformOperator),
-            "tenant_admin" => Ok(Self::TenantAdmin),
-            "project_admin" => Ok(Self::ProjectAdmin),
-            "project_viewer" => Ok(Self::ProjectViewer),
-            _ => Err("invalid value".into()),
-        }
-    }
-}
-impl ::std::convert::TryFrom<&str> for Role {
-    type Error = self::error::ConversionError;
-    fn try_from(
-        value: &str,
-    ) -> ::std::result::Result<Self, self::error::ConversionError> {
-        value.parse()
-    }
-}
-impl ::std::convert::TryFrom<::std::string::String> for Role {
-    type Error = self::error::ConversionError;
-    fn try_from(
-        value: ::std::string::String,
-    ) -> ::std::result::Result<Self, self::error::ConversionError> {
-        value.parse()
-    }
-}
 ///A person's role in a scope.
-#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+#[derive(Deserialize, Serialize, Clone, Debug)]
 pub struct RoleBinding {
     ///Creation time.
     pub created_at: ::jiff::Timestamp,
     pub id: RoleBindingId,
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub project_id: ::std::option::Option<ProjectId>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub project_id: Option<ProjectId>,
     pub role: Role,
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub tenant_id: ::std::option::Option<TenantId>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tenant_id: Option<TenantId>,
     ///The person's e-mail address.
-    pub user_email: ::std::string::String,
+    pub user_email: String,
     pub user_id: UserId,
     ///Version for `If-Match`; a binding never changes, so it is always 1.
     pub version: i64,
 }
 ///A role to grant.
-#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+#[derive(Deserialize, Serialize, Clone, Debug)]
 #[serde(deny_unknown_fields)]
 pub struct RoleBindingCreate {
     ///Project, by name or id: for `project_admin` and `project_viewer`.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub project: ::std::option::Option<::std::string::String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub project: Option<String>,
     pub role: Role,
     ///Tenant, by slug or id: only for `tenant_admin`.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub tenant: ::std::option::Option<::std::string::String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tenant: Option<String>,
     ///The person, by e-mail address or id.
-    pub user: ::std::string::String,
+    pub user: String,
 }
 ///`RoleBindingId`
-#[derive(
-    ::serde::Deserialize,
-    ::serde::Serialize,
-    Clone,
-    Debug,
-    Eq,
-    Hash,
-    Ord,
-    PartialEq,
-    PartialOrd
-)]
+#[derive(Deserialize, Serialize, Clone, Debug, Eq, PartialEq)]
 #[serde(transparent)]
-pub struct RoleBindingId(pub ::std::string::String);
+pub struct RoleBindingId(pub String);
 impl ::std::ops::Deref for RoleBindingId {
-    type Target = ::std::string::String;
-    fn deref(&self) -> &::std::string::String {
+    type Target = String;
+    fn deref(&self) -> &String {
         &self.0
-    }
-}
-impl ::std::convert::From<RoleBindingId> for ::std::string::String {
-    fn from(value: RoleBindingId) -> Self {
-        value.0
-    }
-}
-impl ::std::convert::From<::std::string::String> for RoleBindingId {
-    fn from(value: ::std::string::String) -> Self {
-        Self(value)
     }
 }
 impl ::std::fmt::Display for RoleBindingId {
@@ -6063,99 +4106,68 @@ impl ::std::fmt::Display for RoleBindingId {
         self.0.fmt(f)
     }
 }
-impl ::std::str::FromStr for RoleBindingId {
-    type Err = ::std::convert::Infallible;
-    fn from_str(value: &str) -> ::std::result::Result<Self, Self::Err> {
-        Ok(Self(value.to_string()))
-    }
-}
 ///A page of role bindings.
-#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+#[derive(Deserialize, Serialize, Clone, Debug)]
 pub struct RoleBindingPage {
     ///Items of this page, oldest first.
-    pub items: ::std::vec::Vec<RoleBinding>,
+    pub items: Vec<RoleBinding>,
     ///Pass as `page_token` to get the next page; absent on the last.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub next_page_token: ::std::option::Option<::std::string::String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub next_page_token: Option<String>,
 }
 ///Source of a cell's file system.
-#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+#[derive(Deserialize, Serialize, Clone, Debug)]
 pub enum Root {
     ///Image, by the digest of its manifest: `sha256:…`.
     #[serde(rename = "image")]
-    Image(::std::string::String),
+    Image(String),
     ///Directories of the node, read-only, with an `/etc` made for the cell. The node's operator allows them.
     #[serde(rename = "host")]
-    Host(::std::vec::Vec<::std::string::String>),
-}
-impl ::std::convert::From<::std::vec::Vec<::std::string::String>> for Root {
-    fn from(value: ::std::vec::Vec<::std::string::String>) -> Self {
-        Self::Host(value)
-    }
+    Host(Vec<String>),
 }
 ///A secret issued by the platform for a stated purpose.
-#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+#[derive(Deserialize, Serialize, Clone, Debug)]
 pub struct RuntimeSecret {
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub cell_id: ::std::option::Option<CellId>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cell_id: Option<CellId>,
     ///Time of issue.
     pub created_at: ::jiff::Timestamp,
     ///Expiry time.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub expires_at: ::std::option::Option<::jiff::Timestamp>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub expires_at: Option<::jiff::Timestamp>,
     pub id: RuntimeSecretId,
     ///Incarnation of that cell.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub incarnation: ::std::option::Option<i64>,
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub instance_id: ::std::option::Option<InstanceId>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub incarnation: Option<i64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub instance_id: Option<InstanceId>,
     ///Its name, if it was given one.
-    pub name: ::std::string::String,
+    pub name: String,
     pub project_id: ProjectId,
     pub purpose: Purpose,
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub repository_id: ::std::option::Option<RepositoryId>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub repository_id: Option<RepositoryId>,
     ///Time it was revoked, or its cell or instance was removed.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub revoked_at: ::std::option::Option<::jiff::Timestamp>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub revoked_at: Option<::jiff::Timestamp>,
     ///True in a replayed response: the value was only in the first one and is not shown again.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub secret_shown_once: ::std::option::Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub secret_shown_once: Option<bool>,
     pub tenant_id: TenantId,
     ///The value; only in the first response.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub value: ::std::option::Option<::std::string::String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub value: Option<String>,
     ///Version for `If-Match`.
     pub version: i64,
 }
 ///`RuntimeSecretId`
-#[derive(
-    ::serde::Deserialize,
-    ::serde::Serialize,
-    Clone,
-    Debug,
-    Eq,
-    Hash,
-    Ord,
-    PartialEq,
-    PartialOrd
-)]
+#[derive(Deserialize, Serialize, Clone, Debug, Eq, PartialEq)]
 #[serde(transparent)]
-pub struct RuntimeSecretId(pub ::std::string::String);
+pub struct RuntimeSecretId(pub String);
 impl ::std::ops::Deref for RuntimeSecretId {
-    type Target = ::std::string::String;
-    fn deref(&self) -> &::std::string::String {
+    type Target = String;
+    fn deref(&self) -> &String {
         &self.0
-    }
-}
-impl ::std::convert::From<RuntimeSecretId> for ::std::string::String {
-    fn from(value: RuntimeSecretId) -> Self {
-        value.0
-    }
-}
-impl ::std::convert::From<::std::string::String> for RuntimeSecretId {
-    fn from(value: ::std::string::String) -> Self {
-        Self(value)
     }
 }
 impl ::std::fmt::Display for RuntimeSecretId {
@@ -6163,60 +4175,54 @@ impl ::std::fmt::Display for RuntimeSecretId {
         self.0.fmt(f)
     }
 }
-impl ::std::str::FromStr for RuntimeSecretId {
-    type Err = ::std::convert::Infallible;
-    fn from_str(value: &str) -> ::std::result::Result<Self, Self::Err> {
-        Ok(Self(value.to_string()))
-    }
-}
 ///A runtime secret to issue.
-#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+#[derive(Deserialize, Serialize, Clone, Debug)]
 #[serde(deny_unknown_fields)]
 pub struct RuntimeSecretIssue {
     ///For `cluster_bootstrap`: number of random bytes; default: 32.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub bytes: ::std::option::Option<i64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bytes: Option<i64>,
     ///For `artifact_pull`: the cell, by id or name. The secret ends with the cell's current incarnation.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub cell: ::std::option::Option<::std::string::String>,
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub instance: ::std::option::Option<InstanceId>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cell: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub instance: Option<InstanceId>,
     ///Its name in lists.
-    pub name: ::std::string::String,
+    pub name: String,
     pub purpose: Purpose,
     ///For `artifact_pull`: the repository.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub repository: ::std::option::Option<::std::string::String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub repository: Option<String>,
 }
 ///A page of runtime secrets.
-#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+#[derive(Deserialize, Serialize, Clone, Debug)]
 pub struct RuntimeSecretPage {
     ///Items of this page, oldest first.
-    pub items: ::std::vec::Vec<RuntimeSecret>,
+    pub items: Vec<RuntimeSecret>,
     ///Pass as `page_token` to get the next page; absent on the last.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub next_page_token: ::std::option::Option<::std::string::String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub next_page_token: Option<String>,
 }
 ///A revocation.
-#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, Default)]
+#[derive(Deserialize, Serialize, Clone, Debug, Default)]
 #[serde(deny_unknown_fields)]
 pub struct RuntimeSecretRevoke {
     ///Reason, for the audit log.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub reason: ::std::option::Option<::std::string::String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
 }
 ///A project's secret. Its value is only delivered to cells that reference it.
-#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+#[derive(Deserialize, Serialize, Clone, Debug)]
 pub struct Secret {
     ///Creation time.
     pub created_at: ::jiff::Timestamp,
     pub id: SecretId,
     ///Its name, unique in the project.
-    pub name: ::std::string::String,
+    pub name: String,
     pub project_id: ProjectId,
     ///Registry that it is a credential for; `artifact publish` sends it there and nowhere else.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub registry: ::std::option::Option<::std::string::String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub registry: Option<String>,
     ///Number of times its value was set. A cell keeps the value from the time of its creation.
     pub revision: i64,
     ///Size of the value in bytes.
@@ -6228,63 +4234,43 @@ pub struct Secret {
     pub version: i64,
 }
 ///A secret to store.
-#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+#[derive(Deserialize, Serialize, Clone, Debug)]
 #[serde(deny_unknown_fields)]
 pub struct SecretCreate {
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub encoding: ::std::option::Option<Encoding>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub encoding: Option<Encoding>,
     ///Its name, unique in the project.
-    pub name: ::std::string::String,
+    pub name: String,
     ///Registry that it is a credential (`user:password`) for, as `host` or `host:port`; absent: none.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub registry: ::std::option::Option<::std::string::String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub registry: Option<String>,
     ///The value. It is write-only.
-    pub value: ::std::string::String,
+    pub value: String,
 }
 /**A secret of a cell: a file of mode 0400. The specification carries only its name; the node requests the content by this
 name, for this incarnation of the cell.*/
-#[derive(::serde::Deserialize, ::serde::Serialize, Clone)]
+#[derive(Deserialize, Serialize, Clone)]
 #[serde(deny_unknown_fields)]
 pub struct SecretFile {
     ///File name.
-    pub file: ::std::string::String,
+    pub file: String,
     ///Its group in the cell.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub gid: ::std::option::Option<i32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub gid: Option<i32>,
     ///Project secret by name or id, or runtime secret by id.
-    pub secret: ::std::string::String,
+    pub secret: String,
     ///Its owner in the cell.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub uid: ::std::option::Option<i32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub uid: Option<i32>,
 }
 ///`SecretId`
-#[derive(
-    ::serde::Deserialize,
-    ::serde::Serialize,
-    Clone,
-    Debug,
-    Eq,
-    Hash,
-    Ord,
-    PartialEq,
-    PartialOrd
-)]
+#[derive(Deserialize, Serialize, Clone, Debug, Eq, PartialEq)]
 #[serde(transparent)]
-pub struct SecretId(pub ::std::string::String);
+pub struct SecretId(pub String);
 impl ::std::ops::Deref for SecretId {
-    type Target = ::std::string::String;
-    fn deref(&self) -> &::std::string::String {
+    type Target = String;
+    fn deref(&self) -> &String {
         &self.0
-    }
-}
-impl ::std::convert::From<SecretId> for ::std::string::String {
-    fn from(value: SecretId) -> Self {
-        value.0
-    }
-}
-impl ::std::convert::From<::std::string::String> for SecretId {
-    fn from(value: ::std::string::String) -> Self {
-        Self(value)
     }
 }
 impl ::std::fmt::Display for SecretId {
@@ -6292,84 +4278,78 @@ impl ::std::fmt::Display for SecretId {
         self.0.fmt(f)
     }
 }
-impl ::std::str::FromStr for SecretId {
-    type Err = ::std::convert::Infallible;
-    fn from_str(value: &str) -> ::std::result::Result<Self, Self::Err> {
-        Ok(Self(value.to_string()))
-    }
-}
 ///A page of secrets.
-#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+#[derive(Deserialize, Serialize, Clone, Debug)]
 pub struct SecretPage {
     ///Items of this page, oldest first.
-    pub items: ::std::vec::Vec<Secret>,
+    pub items: Vec<Secret>,
     ///Pass as `page_token` to get the next page; absent on the last.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub next_page_token: ::std::option::Option<::std::string::String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub next_page_token: Option<String>,
 }
 ///A new value.
-#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+#[derive(Deserialize, Serialize, Clone, Debug)]
 #[serde(deny_unknown_fields)]
 pub struct SecretRotate {
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub encoding: ::std::option::Option<Encoding>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub encoding: Option<Encoding>,
     ///The value. It is write-only.
-    pub value: ::std::string::String,
+    pub value: String,
 }
 ///A process that runs for as long as its cell.
-#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+#[derive(Deserialize, Serialize, Clone, Debug)]
 #[serde(deny_unknown_fields)]
 pub struct Service {
     ///Services that must be ready before this one starts.
-    #[serde(default, skip_serializing_if = "::std::vec::Vec::is_empty")]
-    pub after: ::std::vec::Vec<::std::string::String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub after: Vec<String>,
     ///Program path and arguments. No shell interprets them.
-    pub command: ::std::vec::Vec<::std::string::String>,
+    pub command: Vec<String>,
     ///Environment variables in addition to the cell's.
     #[serde(
         default,
         skip_serializing_if = ":: std :: collections :: BTreeMap::is_empty"
     )]
     pub environment: ::std::collections::BTreeMap<
-        ::std::string::String,
-        ::std::string::String,
+        String,
+        String,
     >,
     ///As which group of the cell.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub gid: ::std::option::Option<i32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub gid: Option<i32>,
     ///Its name.
-    pub name: ::std::string::String,
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub ready: ::std::option::Option<Probe>,
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub restart: ::std::option::Option<Restart>,
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub start: ::std::option::Option<Start>,
+    pub name: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ready: Option<Probe>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub restart: Option<Restart>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub start: Option<Start>,
     ///Seconds to stop before it is killed.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub stop_seconds: ::std::option::Option<i32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stop_seconds: Option<i32>,
     ///As which user of the cell.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub uid: ::std::option::Option<i32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub uid: Option<i32>,
     ///Working directory. Default: the image's own, or `/`.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub working_directory: ::std::option::Option<::std::string::String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub working_directory: Option<String>,
 }
 ///An identity for automation inside one project.
-#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+#[derive(Deserialize, Serialize, Clone, Debug)]
 pub struct ServiceAccount {
     ///Creation time.
     pub created_at: ::jiff::Timestamp,
     ///Description.
-    pub description: ::std::string::String,
+    pub description: String,
     ///Whether its tokens are refused.
     pub disabled: bool,
     pub id: ServiceAccountId,
     pub labels: Labels,
     ///Its name, unique in the project.
-    pub name: ::std::string::String,
+    pub name: String,
     ///Its permissions; none are implied.
-    pub permissions: ::std::vec::Vec<::std::string::String>,
+    pub permissions: Vec<String>,
     pub project_id: ProjectId,
     ///Time of the last change.
     pub updated_at: ::jiff::Timestamp,
@@ -6377,47 +4357,27 @@ pub struct ServiceAccount {
     pub version: i64,
 }
 ///A service account to create.
-#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+#[derive(Deserialize, Serialize, Clone, Debug)]
 #[serde(deny_unknown_fields)]
 pub struct ServiceAccountCreate {
     ///Description.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub description: ::std::option::Option<::std::string::String>,
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub labels: ::std::option::Option<Labels>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub labels: Option<Labels>,
     ///Its name, unique in the project.
-    pub name: ::std::string::String,
+    pub name: String,
     ///Permissions, as `noun.verb`. Some can never be granted, and none that you do not hold.
-    pub permissions: ::std::vec::Vec<::std::string::String>,
+    pub permissions: Vec<String>,
 }
 ///`ServiceAccountId`
-#[derive(
-    ::serde::Deserialize,
-    ::serde::Serialize,
-    Clone,
-    Debug,
-    Eq,
-    Hash,
-    Ord,
-    PartialEq,
-    PartialOrd
-)]
+#[derive(Deserialize, Serialize, Clone, Debug, Eq, PartialEq)]
 #[serde(transparent)]
-pub struct ServiceAccountId(pub ::std::string::String);
+pub struct ServiceAccountId(pub String);
 impl ::std::ops::Deref for ServiceAccountId {
-    type Target = ::std::string::String;
-    fn deref(&self) -> &::std::string::String {
+    type Target = String;
+    fn deref(&self) -> &String {
         &self.0
-    }
-}
-impl ::std::convert::From<ServiceAccountId> for ::std::string::String {
-    fn from(value: ServiceAccountId) -> Self {
-        value.0
-    }
-}
-impl ::std::convert::From<::std::string::String> for ServiceAccountId {
-    fn from(value: ::std::string::String) -> Self {
-        Self(value)
     }
 }
 impl ::std::fmt::Display for ServiceAccountId {
@@ -6425,50 +4385,33 @@ impl ::std::fmt::Display for ServiceAccountId {
         self.0.fmt(f)
     }
 }
-impl ::std::str::FromStr for ServiceAccountId {
-    type Err = ::std::convert::Infallible;
-    fn from_str(value: &str) -> ::std::result::Result<Self, Self::Err> {
-        Ok(Self(value.to_string()))
-    }
-}
 ///A page of service accounts.
-#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+#[derive(Deserialize, Serialize, Clone, Debug)]
 pub struct ServiceAccountPage {
     ///Items of this page, oldest first.
-    pub items: ::std::vec::Vec<ServiceAccount>,
+    pub items: Vec<ServiceAccount>,
     ///Pass as `page_token` to get the next page; absent on the last.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub next_page_token: ::std::option::Option<::std::string::String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub next_page_token: Option<String>,
 }
 ///Properties of a service account that can change.
-#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, Default)]
+#[derive(Deserialize, Serialize, Clone, Debug, Default)]
 #[serde(deny_unknown_fields)]
 pub struct ServiceAccountUpdate {
     ///Description.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub description: ::std::option::Option<::std::string::String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
     ///Whether its tokens are refused.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub disabled: ::std::option::Option<bool>,
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub labels: ::std::option::Option<Labels>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub disabled: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub labels: Option<Labels>,
     ///Permissions; replace the existing ones.
-    #[serde(default, skip_serializing_if = "::std::vec::Vec::is_empty")]
-    pub permissions: ::std::vec::Vec<::std::string::String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub permissions: Vec<String>,
 }
 ///Action on a service.
-#[derive(
-    ::serde::Deserialize,
-    ::serde::Serialize,
-    Clone,
-    Copy,
-    Debug,
-    Eq,
-    Hash,
-    Ord,
-    PartialEq,
-    PartialOrd
-)]
+#[derive(Deserialize, Serialize, Clone, Copy, Debug, Eq, PartialEq)]
 pub enum ServiceAction {
     #[serde(rename = "start")]
     Start,
@@ -6490,56 +4433,16 @@ impl ::std::fmt::Display for ServiceAction {
         }
     }
 }
-impl ::std::str::FromStr for ServiceAction {
-    type Err = self::error::ConversionError;
-    fn from_str(
-        value: &str,
-    ) -> ::std::result::Result<Self, self::error::ConversionError> {
-        match value {
-            "start" => Ok(Self::Start),
-            "stop" => Ok(Self::Stop),
-            "restart" => Ok(Self::Restart),
-            _ => Err("invalid value".into()),
-        }
-    }
-}
-impl ::std::convert::TryFrom<&str> for ServiceAction {
-    type Error = self::error::ConversionError;
-    fn try_from(
-        value: &str,
-    ) -> ::std::result::Result<Self, self::error::ConversionError> {
-        value.parse()
-    }
-}
-impl ::std::convert::TryFrom<::std::string::String> for ServiceAction {
-    type Error = self::error::ConversionError;
-    fn try_from(
-        value: ::std::string::String,
-    ) -> ::std::result::Result<Self, self::error::ConversionError> {
-        value.parse()
-    }
-}
 ///A service to start or to stop.
-#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+#[derive(Deserialize, Serialize, Clone, Debug)]
 #[serde(deny_unknown_fields)]
 pub struct ServiceOrder {
     pub action: ServiceAction,
     ///Name, from the cell's services.
-    pub name: ::std::string::String,
+    pub name: String,
 }
 ///State of a service.
-#[derive(
-    ::serde::Deserialize,
-    ::serde::Serialize,
-    Clone,
-    Copy,
-    Debug,
-    Eq,
-    Hash,
-    Ord,
-    PartialEq,
-    PartialOrd
-)]
+#[derive(Deserialize, Serialize, Clone, Copy, Debug, Eq, PartialEq)]
 pub enum ServiceState {
     #[serde(rename = "idle")]
     Idle,
@@ -6567,48 +4470,17 @@ impl ::std::fmt::Display for ServiceState {
         }
     }
 }
-impl ::std::str::FromStr for ServiceState {
-    type Err = self::error::ConversionError;
-    fn from_str(
-        value: &str,
-    ) -> ::std::result::Result<Self, self::error::ConversionError> {
-        match value {
-            "idle" => Ok(Self::Idle),
-            "waiting" => Ok(Self::Waiting),
-            "running" => Ok(Self::Running),
-            "restarting" => Ok(Self::Restarting),
-            "ended" => Ok(Self::Ended),
-            _ => Err("invalid value".into()),
-        }
-    }
-}
-impl ::std::convert::TryFrom<&str> for ServiceState {
-    type Error = self::error::ConversionError;
-    fn try_from(
-        value: &str,
-    ) -> ::std::result::Result<Self, self::error::ConversionError> {
-        value.parse()
-    }
-}
-impl ::std::convert::TryFrom<::std::string::String> for ServiceState {
-    type Error = self::error::ConversionError;
-    fn try_from(
-        value: ::std::string::String,
-    ) -> ::std::result::Result<Self, self::error::ConversionError> {
-        value.parse()
-    }
-}
 ///Status of a service.
-#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+#[derive(Deserialize, Serialize, Clone, Debug)]
 pub struct ServiceStatus {
     ///Its last exit status.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub exit: ::std::option::Option<i32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub exit: Option<i32>,
     ///Reason it is not ready.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub message: ::std::option::Option<::std::string::String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
     ///Its name.
-    pub name: ::std::string::String,
+    pub name: String,
     ///Whether its probe reports it as ready.
     pub ready: bool,
     ///Number of restarts.
@@ -6616,105 +4488,85 @@ pub struct ServiceStatus {
     pub state: ServiceState,
 }
 ///A session. The token itself is only in the `muster_session` cookie.
-#[derive(::serde::Deserialize, ::serde::Serialize, Clone)]
+#[derive(Deserialize, Serialize, Clone)]
 pub struct Session {
     ///Value for the `X-CSRF-Token` header of every request that is not a GET; only in the first response.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub csrf_token: ::std::option::Option<::std::string::String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub csrf_token: Option<String>,
     ///Expiry time.
     pub expires_at: ::jiff::Timestamp,
     pub id: TokenId,
     ///True in a replayed response: the secret was only in the first one and is not stored.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub secret_shown_once: ::std::option::Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub secret_shown_once: Option<bool>,
     pub user_id: UserId,
 }
 ///A login.
-#[derive(::serde::Deserialize, ::serde::Serialize, Clone)]
+#[derive(Deserialize, Serialize, Clone)]
 #[serde(deny_unknown_fields)]
 pub struct SessionCreate {
     ///E-mail address.
-    pub email: ::std::string::String,
+    pub email: String,
     pub method: LoginMethod,
     ///The password.
-    pub password: ::std::string::String,
+    pub password: String,
     ///The person's tenant, by slug or id; absent for platform staff.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub tenant: ::std::option::Option<::std::string::String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tenant: Option<String>,
 }
 ///A signature that the registry holds for the digest.
-#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+#[derive(Deserialize, Serialize, Clone, Debug)]
 pub struct SignatureReference {
     ///Its artifact type.
-    pub artifact_type: ::std::string::String,
+    pub artifact_type: String,
     ///`tag` (`sha256-….sig`) or `referrer`.
-    pub by: ::std::string::String,
+    pub by: String,
     ///Digest of the manifest that carries it.
-    pub digest: ::std::string::String,
+    pub digest: String,
 }
 ///A node's smallest claimable GPU unit.
-#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+#[derive(Deserialize, Serialize, Clone, Debug)]
 pub struct Slot {
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub allocation_id: ::std::option::Option<AllocationId>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub allocation_id: Option<AllocationId>,
     ///The device's own identifier.
-    pub device: ::std::string::String,
+    pub device: String,
     pub id: SlotId,
     ///Its NVLink island: GPUs that reach each other over NVLink have the same number.
     pub island: i64,
     ///Its kind: `gpu`.
-    pub kind: ::std::string::String,
+    pub kind: String,
     ///Its memory in MiB.
     pub memory_mb: i64,
     ///The device's model.
-    pub model: ::std::string::String,
+    pub model: String,
     pub node_id: NodeId,
     ///Its NUMA node.
     pub numa: i64,
     ///Its number on the node.
     pub ordinal: i64,
     ///Reason it is quarantined.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub reason: ::std::option::Option<::std::string::String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
     pub state: SlotState,
     ///Incremented with each change.
     pub version: i64,
 }
 ///An approval on an operator's responsibility.
-#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+#[derive(Deserialize, Serialize, Clone, Debug)]
 #[serde(deny_unknown_fields)]
 pub struct SlotApprove {
     ///Checks made and the person responsible; the platform verified nothing itself.
-    pub reason: ::std::string::String,
+    pub reason: String,
 }
 ///`SlotId`
-#[derive(
-    ::serde::Deserialize,
-    ::serde::Serialize,
-    Clone,
-    Debug,
-    Eq,
-    Hash,
-    Ord,
-    PartialEq,
-    PartialOrd
-)]
+#[derive(Deserialize, Serialize, Clone, Debug, Eq, PartialEq)]
 #[serde(transparent)]
-pub struct SlotId(pub ::std::string::String);
+pub struct SlotId(pub String);
 impl ::std::ops::Deref for SlotId {
-    type Target = ::std::string::String;
-    fn deref(&self) -> &::std::string::String {
+    type Target = String;
+    fn deref(&self) -> &String {
         &self.0
-    }
-}
-impl ::std::convert::From<SlotId> for ::std::string::String {
-    fn from(value: SlotId) -> Self {
-        value.0
-    }
-}
-impl ::std::convert::From<::std::string::String> for SlotId {
-    fn from(value: ::std::string::String) -> Self {
-        Self(value)
     }
 }
 impl ::std::fmt::Display for SlotId {
@@ -6722,41 +4574,24 @@ impl ::std::fmt::Display for SlotId {
         self.0.fmt(f)
     }
 }
-impl ::std::str::FromStr for SlotId {
-    type Err = ::std::convert::Infallible;
-    fn from_str(value: &str) -> ::std::result::Result<Self, Self::Err> {
-        Ok(Self(value.to_string()))
-    }
-}
 ///A node's slots.
-#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+#[derive(Deserialize, Serialize, Clone, Debug)]
 pub struct SlotPage {
     ///Items of this page, oldest first.
-    pub items: ::std::vec::Vec<Slot>,
+    pub items: Vec<Slot>,
     ///Pass as `page_token` to get the next page; absent on the last.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub next_page_token: ::std::option::Option<::std::string::String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub next_page_token: Option<String>,
 }
 ///A quarantine.
-#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+#[derive(Deserialize, Serialize, Clone, Debug)]
 #[serde(deny_unknown_fields)]
 pub struct SlotQuarantine {
     ///Reason.
-    pub reason: ::std::string::String,
+    pub reason: String,
 }
 ///State of a slot.
-#[derive(
-    ::serde::Deserialize,
-    ::serde::Serialize,
-    Clone,
-    Copy,
-    Debug,
-    Eq,
-    Hash,
-    Ord,
-    PartialEq,
-    PartialOrd
-)]
+#[derive(Deserialize, Serialize, Clone, Copy, Debug, Eq, PartialEq)]
 pub enum SlotState {
     #[serde(rename = "discovered")]
     Discovered,
@@ -6781,77 +4616,47 @@ impl ::std::fmt::Display for SlotState {
         }
     }
 }
-impl ::std::str::FromStr for SlotState {
-    type Err = self::error::ConversionError;
-    fn from_str(
-        value: &str,
-    ) -> ::std::result::Result<Self, self::error::ConversionError> {
-        match value {
-            "discovered" => Ok(Self::Discovered),
-            "approved" => Ok(Self::Approved),
-            "quarantined" => Ok(Self::Quarantined),
-            "retired" => Ok(Self::Retired),
-            _ => Err("invalid value".into()),
-        }
-    }
-}
-impl ::std::convert::TryFrom<&str> for SlotState {
-    type Error = self::error::ConversionError;
-    fn try_from(
-        value: &str,
-    ) -> ::std::result::Result<Self, self::error::ConversionError> {
-        value.parse()
-    }
-}
-impl ::std::convert::TryFrom<::std::string::String> for SlotState {
-    type Error = self::error::ConversionError;
-    fn try_from(
-        value: ::std::string::String,
-    ) -> ::std::result::Result<Self, self::error::ConversionError> {
-        value.parse()
-    }
-}
 ///An instance as an adapter needs it, taken at the time of the lease.
-#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+#[derive(Deserialize, Serialize, Clone, Debug)]
 pub struct Snapshot {
     ///The app's slug.
-    pub app: ::std::string::String,
+    pub app: String,
     ///Name of that release.
-    pub app_version: ::std::string::String,
+    pub app_version: String,
     pub app_version_id: AppVersionId,
     ///Its configuration.
-    pub config: ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+    pub config: ::serde_json::Map<String, ::serde_json::Value>,
     ///Its name.
-    pub instance: ::std::string::String,
+    pub instance: String,
     pub instance_id: InstanceId,
     ///Manifest of the release.
-    pub manifest: ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+    pub manifest: ::serde_json::Map<String, ::serde_json::Value>,
     ///Its members, except removed ones.
-    pub members: ::std::vec::Vec<SnapshotMember>,
+    pub members: Vec<SnapshotMember>,
     /**Time a member last left without witnessed evidence: it was fenced with its node, or an operator attested its
 removal. Anything shared with the members before that time may have leaked. Absent if this never happened.*/
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub unwitnessed_at: ::std::option::Option<::jiff::Timestamp>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unwitnessed_at: Option<::jiff::Timestamp>,
 }
 ///A member, as an adapter needs it.
-#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+#[derive(Deserialize, Serialize, Clone, Debug)]
 pub struct SnapshotMember {
     ///Detail last reported by the adapter.
-    pub adapter_detail: ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+    pub adapter_detail: ::serde_json::Map<String, ::serde_json::Value>,
     ///Its address in the instance's network.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub address: ::std::option::Option<::std::string::String>,
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub allocation_id: ::std::option::Option<AllocationId>,
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub app_version_id: ::std::option::Option<AppVersionId>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub address: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub allocation_id: Option<AllocationId>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub app_version_id: Option<AppVersionId>,
     ///Its component.
-    pub component_key: ::std::string::String,
+    pub component_key: String,
     ///Logical CPUs.
     pub cpus: i64,
     ///Whether it was fenced because of that: its network dropped it, and its processes count as lost.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub fenced: ::std::option::Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fenced: Option<bool>,
     ///GPUs.
     pub gpus: i64,
     pub health: Health,
@@ -6861,81 +4666,61 @@ pub struct SnapshotMember {
     ///Memory in MiB.
     pub memory_mb: i64,
     ///Name and host name.
-    pub name: ::std::string::String,
+    pub name: String,
     pub state: MemberState,
     ///Whether its node is unreachable.
     pub unreachable: bool,
 }
 ///A person's public key.
-#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+#[derive(Deserialize, Serialize, Clone, Debug)]
 pub struct SshKey {
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub allocation_id: ::std::option::Option<AllocationId>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub allocation_id: Option<AllocationId>,
     ///Creation time.
     pub created_at: ::jiff::Timestamp,
     ///Time at which the platform removes it.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub expires_at: ::std::option::Option<::jiff::Timestamp>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub expires_at: Option<::jiff::Timestamp>,
     ///`SHA256:…`, as OpenSSH prints it.
-    pub fingerprint: ::std::string::String,
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub granted_by: ::std::option::Option<UserId>,
+    pub fingerprint: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub granted_by: Option<UserId>,
     pub id: SshKeyId,
     ///Name, unique among the owner's keys in the project.
-    pub name: ::std::string::String,
+    pub name: String,
     pub project_id: ProjectId,
     ///The key, as a line of `authorized_keys`.
-    pub public_key: ::std::string::String,
+    pub public_key: String,
     pub user_id: UserId,
     ///Version for `If-Match`.
     pub version: i64,
 }
 ///A public key for the cells of a project, or a grant for those of one allocation.
-#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+#[derive(Deserialize, Serialize, Clone, Debug)]
 #[serde(deny_unknown_fields)]
 pub struct SshKeyCreate {
     ///Accept it only in the cells of this allocation, by id or name.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub allocation: ::std::option::Option<::std::string::String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub allocation: Option<String>,
     ///Remove it at this time.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub expires_at: ::std::option::Option<::jiff::Timestamp>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub expires_at: Option<::jiff::Timestamp>,
     ///Its name.
-    pub name: ::std::string::String,
+    pub name: String,
     ///The text of the `.pub` file.
-    pub public_key: ::std::string::String,
+    pub public_key: String,
     ///Grant another person of the tenant, by e-mail address or id, a login in the cells of `allocation` until `expires_at`.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub user: ::std::option::Option<::std::string::String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub user: Option<String>,
 }
 ///`SshKeyId`
-#[derive(
-    ::serde::Deserialize,
-    ::serde::Serialize,
-    Clone,
-    Debug,
-    Eq,
-    Hash,
-    Ord,
-    PartialEq,
-    PartialOrd
-)]
+#[derive(Deserialize, Serialize, Clone, Debug, Eq, PartialEq)]
 #[serde(transparent)]
-pub struct SshKeyId(pub ::std::string::String);
+pub struct SshKeyId(pub String);
 impl ::std::ops::Deref for SshKeyId {
-    type Target = ::std::string::String;
-    fn deref(&self) -> &::std::string::String {
+    type Target = String;
+    fn deref(&self) -> &String {
         &self.0
-    }
-}
-impl ::std::convert::From<SshKeyId> for ::std::string::String {
-    fn from(value: SshKeyId) -> Self {
-        value.0
-    }
-}
-impl ::std::convert::From<::std::string::String> for SshKeyId {
-    fn from(value: ::std::string::String) -> Self {
-        Self(value)
     }
 }
 impl ::std::fmt::Display for SshKeyId {
@@ -6943,34 +4728,17 @@ impl ::std::fmt::Display for SshKeyId {
         self.0.fmt(f)
     }
 }
-impl ::std::str::FromStr for SshKeyId {
-    type Err = ::std::convert::Infallible;
-    fn from_str(value: &str) -> ::std::result::Result<Self, Self::Err> {
-        Ok(Self(value.to_string()))
-    }
-}
 ///A page of keys.
-#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+#[derive(Deserialize, Serialize, Clone, Debug)]
 pub struct SshKeyPage {
     ///Items of this page, oldest first.
-    pub items: ::std::vec::Vec<SshKey>,
+    pub items: Vec<SshKey>,
     ///Pass as `page_token` to get the next page; absent on the last.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub next_page_token: ::std::option::Option<::std::string::String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub next_page_token: Option<String>,
 }
 ///Start condition of a service.
-#[derive(
-    ::serde::Deserialize,
-    ::serde::Serialize,
-    Clone,
-    Copy,
-    Debug,
-    Eq,
-    Hash,
-    Ord,
-    PartialEq,
-    PartialOrd
-)]
+#[derive(Deserialize, Serialize, Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Start {
     #[serde(rename = "with_cell")]
     WithCell,
@@ -6989,100 +4757,61 @@ impl ::std::fmt::Display for Start {
         }
     }
 }
-impl ::std::str::FromStr for Start {
-    type Err = self::error::ConversionError;
-    fn from_str(
-        value: &str,
-    ) -> ::std::result::Result<Self, self::error::ConversionError> {
-        match value {
-            "with_cell" => Ok(Self::WithCell),
-            "on_request" => Ok(Self::OnRequest),
-            _ => Err("invalid value".into()),
-        }
-    }
-}
-impl ::std::convert::TryFrom<&str> for Start {
-    type Error = self::error::ConversionError;
-    fn try_from(
-        value: &str,
-    ) -> ::std::result::Result<Self, self::error::ConversionError> {
-        value.parse()
-    }
-}
-impl ::std::convert::TryFrom<::std::string::String> for Start {
-    type Error = self::error::ConversionError;
-    fn try_from(
-        value: ::std::string::String,
-    ) -> ::std::result::Result<Self, self::error::ConversionError> {
-        value.parse()
-    }
-}
 ///An accepted operation, or its plan.
-#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+#[derive(Deserialize, Serialize, Clone, Debug)]
 pub struct Started {
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub operation: ::std::option::Option<Operation>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub operation: Option<Operation>,
     pub plan: Plan,
 }
 ///Status of the platform.
-#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+#[derive(Deserialize, Serialize, Clone, Debug)]
 pub struct Status {
     ///Version of the contract.
-    pub api_version: ::std::string::String,
+    pub api_version: String,
     ///The checks.
-    pub checks: ::std::vec::Vec<Check>,
+    pub checks: Vec<Check>,
     ///`sqlite` or `postgres`.
-    pub database: ::std::string::String,
+    pub database: String,
     ///Whether every check passed.
     pub healthy: bool,
     ///The server's clock.
     pub now: ::jiff::Timestamp,
     ///Servers that share the database; only visible to operators.
-    pub replicas: ::std::vec::Vec<Replica>,
+    pub replicas: Vec<Replica>,
     ///The newest applied migration.
     pub schema_version: i64,
     ///Version of the responding server.
-    pub version: ::std::string::String,
+    pub version: String,
 }
 ///One step.
-#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+#[derive(Deserialize, Serialize, Clone, Debug)]
 pub struct Step {
     ///Number of evaluations.
     pub attempts: i32,
     ///Description.
-    pub does: ::std::string::String,
+    pub does: String,
     ///End time.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub ended_at: ::std::option::Option<::jiff::Timestamp>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ended_at: Option<::jiff::Timestamp>,
     ///Whether it can be rolled back.
     pub has_undo: bool,
     ///Human-readable message.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub message: ::std::option::Option<::std::string::String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
     ///Its name.
-    pub name: ::std::string::String,
+    pub name: String,
     ///Start time.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub started_at: ::std::option::Option<::jiff::Timestamp>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub started_at: Option<::jiff::Timestamp>,
     pub state: StepState,
     ///Whether it collects evidence.
     pub verifies: bool,
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub witness_id: ::std::option::Option<WitnessId>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub witness_id: Option<WitnessId>,
 }
 ///State of a step.
-#[derive(
-    ::serde::Deserialize,
-    ::serde::Serialize,
-    Clone,
-    Copy,
-    Debug,
-    Eq,
-    Hash,
-    Ord,
-    PartialEq,
-    PartialOrd
-)]
+#[derive(Deserialize, Serialize, Clone, Copy, Debug, Eq, PartialEq)]
 pub enum StepState {
     #[serde(rename = "pending")]
     Pending,
@@ -7116,52 +4845,8 @@ impl ::std::fmt::Display for StepState {
         }
     }
 }
-impl ::std::str::FromStr for StepState {
-    type Err = self::error::ConversionError;
-    fn from_str(
-        value: &str,
-    ) -> ::std::result::Result<Self, self::error::ConversionError> {
-        match value {
-            "pending" => Ok(Self::Pending),
-            "running" => Ok(Self::Running),
-            "done" => Ok(Self::Done),
-            "failed" => Ok(Self::Failed),
-            "undoing" => Ok(Self::Undoing),
-            "undone" => Ok(Self::Undone),
-            "skipped" => Ok(Self::Skipped),
-            _ => Err("invalid value".into()),
-        }
-    }
-}
-impl ::std::convert::TryFrom<&str> for StepState {
-    type Error = self::error::ConversionError;
-    fn try_from(
-        value: &str,
-    ) -> ::std::result::Result<Self, self::error::ConversionError> {
-        value.parse()
-    }
-}
-impl ::std::convert::TryFrom<::std::string::String> for StepState {
-    type Error = self::error::ConversionError;
-    fn try_from(
-        value: ::std::string::String,
-    ) -> ::std::result::Result<Self, self::error::ConversionError> {
-        value.parse()
-    }
-}
 ///Node selection strategy.
-#[derive(
-    ::serde::Deserialize,
-    ::serde::Serialize,
-    Clone,
-    Copy,
-    Debug,
-    Eq,
-    Hash,
-    Ord,
-    PartialEq,
-    PartialOrd
-)]
+#[derive(Deserialize, Serialize, Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Strategy {
     #[serde(rename = "pack")]
     Pack,
@@ -7180,46 +4865,18 @@ impl ::std::fmt::Display for Strategy {
         }
     }
 }
-impl ::std::str::FromStr for Strategy {
-    type Err = self::error::ConversionError;
-    fn from_str(
-        value: &str,
-    ) -> ::std::result::Result<Self, self::error::ConversionError> {
-        match value {
-            "pack" => Ok(Self::Pack),
-            "spread" => Ok(Self::Spread),
-            _ => Err("invalid value".into()),
-        }
-    }
-}
-impl ::std::convert::TryFrom<&str> for Strategy {
-    type Error = self::error::ConversionError;
-    fn try_from(
-        value: &str,
-    ) -> ::std::result::Result<Self, self::error::ConversionError> {
-        value.parse()
-    }
-}
-impl ::std::convert::TryFrom<::std::string::String> for Strategy {
-    type Error = self::error::ConversionError;
-    fn try_from(
-        value: ::std::string::String,
-    ) -> ::std::result::Result<Self, self::error::ConversionError> {
-        value.parse()
-    }
-}
 ///A granted stream.
-#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+#[derive(Deserialize, Serialize, Clone, Debug)]
 pub struct Stream {
     pub cell_id: CellId,
     ///Time until which its creator can join it.
     pub expires_at: ::jiff::Timestamp,
     pub id: StreamId,
     ///Path to join it at.
-    pub path: ::std::string::String,
+    pub path: String,
 }
 ///Purpose of a stream. The variants are defined in the node contract, which executes them.
-#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+#[derive(Deserialize, Serialize, Clone, Debug)]
 pub enum StreamCreate {
     ///Run a command in the cell, with or without a terminal.
     #[serde(rename = "command")]
@@ -7231,39 +4888,14 @@ pub enum StreamCreate {
     #[serde(rename = "write")]
     Write(FileAt),
 }
-impl ::std::convert::From<Command> for StreamCreate {
-    fn from(value: Command) -> Self {
-        Self::Command(value)
-    }
-}
 ///`StreamId`
-#[derive(
-    ::serde::Deserialize,
-    ::serde::Serialize,
-    Clone,
-    Debug,
-    Eq,
-    Hash,
-    Ord,
-    PartialEq,
-    PartialOrd
-)]
+#[derive(Deserialize, Serialize, Clone, Debug, Eq, PartialEq)]
 #[serde(transparent)]
-pub struct StreamId(pub ::std::string::String);
+pub struct StreamId(pub String);
 impl ::std::ops::Deref for StreamId {
-    type Target = ::std::string::String;
-    fn deref(&self) -> &::std::string::String {
+    type Target = String;
+    fn deref(&self) -> &String {
         &self.0
-    }
-}
-impl ::std::convert::From<StreamId> for ::std::string::String {
-    fn from(value: StreamId) -> Self {
-        value.0
-    }
-}
-impl ::std::convert::From<::std::string::String> for StreamId {
-    fn from(value: ::std::string::String) -> Self {
-        Self(value)
     }
 }
 impl ::std::fmt::Display for StreamId {
@@ -7271,46 +4903,29 @@ impl ::std::fmt::Display for StreamId {
         self.0.fmt(f)
     }
 }
-impl ::std::str::FromStr for StreamId {
-    type Err = ::std::convert::Infallible;
-    fn from_str(value: &str) -> ::std::result::Result<Self, Self::Err> {
-        Ok(Self(value.to_string()))
-    }
-}
 ///A tag. It is mutable; digests are not.
-#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+#[derive(Deserialize, Serialize, Clone, Debug)]
 pub struct Tag {
     ///Digest that it points to.
-    pub digest: ::std::string::String,
+    pub digest: String,
     ///Its name.
-    pub name: ::std::string::String,
+    pub name: String,
     ///Time it was last set.
     pub updated_at: ::jiff::Timestamp,
 }
 ///A page of tags, sorted by name.
-#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+#[derive(Deserialize, Serialize, Clone, Debug)]
 pub struct TagPage {
     ///Items of this page, oldest first.
-    pub items: ::std::vec::Vec<Tag>,
+    pub items: Vec<Tag>,
     ///Pass as `page_token` to get the next page; absent on the last.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub next_page_token: ::std::option::Option<::std::string::String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub next_page_token: Option<String>,
 }
 /**Effect of a task on the cell, as declared by the adapter. It decides which tasks a reconciliation of the whole
 instance may run beside steps of its members: a reconciliation works from an older snapshot, and its repair could undo
 a drain that began since.*/
-#[derive(
-    ::serde::Deserialize,
-    ::serde::Serialize,
-    Clone,
-    Copy,
-    Debug,
-    Eq,
-    Hash,
-    Ord,
-    PartialEq,
-    PartialOrd
-)]
+#[derive(Deserialize, Serialize, Clone, Copy, Debug, Eq, PartialEq)]
 pub enum TaskEffect {
     #[serde(rename = "reads")]
     Reads,
@@ -7332,63 +4947,14 @@ impl ::std::fmt::Display for TaskEffect {
         }
     }
 }
-impl ::std::str::FromStr for TaskEffect {
-    type Err = self::error::ConversionError;
-    fn from_str(
-        value: &str,
-    ) -> ::std::result::Result<Self, self::error::ConversionError> {
-        match value {
-            "reads" => Ok(Self::Reads),
-            "changes" => Ok(Self::Changes),
-            "concurrent" => Ok(Self::Concurrent),
-            _ => Err("invalid value".into()),
-        }
-    }
-}
-impl ::std::convert::TryFrom<&str> for TaskEffect {
-    type Error = self::error::ConversionError;
-    fn try_from(
-        value: &str,
-    ) -> ::std::result::Result<Self, self::error::ConversionError> {
-        value.parse()
-    }
-}
-impl ::std::convert::TryFrom<::std::string::String> for TaskEffect {
-    type Error = self::error::ConversionError;
-    fn try_from(
-        value: ::std::string::String,
-    ) -> ::std::result::Result<Self, self::error::ConversionError> {
-        value.parse()
-    }
-}
 ///`TaskId`
-#[derive(
-    ::serde::Deserialize,
-    ::serde::Serialize,
-    Clone,
-    Debug,
-    Eq,
-    Hash,
-    Ord,
-    PartialEq,
-    PartialOrd
-)]
+#[derive(Deserialize, Serialize, Clone, Debug, Eq, PartialEq)]
 #[serde(transparent)]
-pub struct TaskId(pub ::std::string::String);
+pub struct TaskId(pub String);
 impl ::std::ops::Deref for TaskId {
-    type Target = ::std::string::String;
-    fn deref(&self) -> &::std::string::String {
+    type Target = String;
+    fn deref(&self) -> &String {
         &self.0
-    }
-}
-impl ::std::convert::From<TaskId> for ::std::string::String {
-    fn from(value: TaskId) -> Self {
-        value.0
-    }
-}
-impl ::std::convert::From<::std::string::String> for TaskId {
-    fn from(value: ::std::string::String) -> Self {
-        Self(value)
     }
 }
 impl ::std::fmt::Display for TaskId {
@@ -7396,68 +4962,42 @@ impl ::std::fmt::Display for TaskId {
         self.0.fmt(f)
     }
 }
-impl ::std::str::FromStr for TaskId {
-    type Err = ::std::convert::Infallible;
-    fn from_str(value: &str) -> ::std::result::Result<Self, Self::Err> {
-        Ok(Self(value.to_string()))
-    }
-}
 ///A tenant: the outermost isolation boundary.
-#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+#[derive(Deserialize, Serialize, Clone, Debug)]
 pub struct Tenant {
     ///Creation time.
     pub created_at: ::jiff::Timestamp,
     ///Display name.
-    pub display_name: ::std::string::String,
+    pub display_name: String,
     pub id: TenantId,
     pub labels: Labels,
     ///Name, unique on the platform.
-    pub slug: ::std::string::String,
+    pub slug: String,
     ///Time of the last change.
     pub updated_at: ::jiff::Timestamp,
     ///Version for `If-Match`.
     pub version: i64,
 }
 ///A tenant to create.
-#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+#[derive(Deserialize, Serialize, Clone, Debug)]
 #[serde(deny_unknown_fields)]
 pub struct TenantCreate {
     ///Display name; default: the slug.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub display_name: ::std::option::Option<::std::string::String>,
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub labels: ::std::option::Option<Labels>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub display_name: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub labels: Option<Labels>,
     ///Name, unique on the platform.
-    pub slug: ::std::string::String,
+    pub slug: String,
 }
 ///`TenantId`
-#[derive(
-    ::serde::Deserialize,
-    ::serde::Serialize,
-    Clone,
-    Debug,
-    Eq,
-    Hash,
-    Ord,
-    PartialEq,
-    PartialOrd
-)]
+#[derive(Deserialize, Serialize, Clone, Debug, Eq, PartialEq)]
 #[serde(transparent)]
-pub struct TenantId(pub ::std::string::String);
+pub struct TenantId(pub String);
 impl ::std::ops::Deref for TenantId {
-    type Target = ::std::string::String;
-    fn deref(&self) -> &::std::string::String {
+    type Target = String;
+    fn deref(&self) -> &String {
         &self.0
-    }
-}
-impl ::std::convert::From<TenantId> for ::std::string::String {
-    fn from(value: TenantId) -> Self {
-        value.0
-    }
-}
-impl ::std::convert::From<::std::string::String> for TenantId {
-    fn from(value: ::std::string::String) -> Self {
-        Self(value)
     }
 }
 impl ::std::fmt::Display for TenantId {
@@ -7465,101 +5005,75 @@ impl ::std::fmt::Display for TenantId {
         self.0.fmt(f)
     }
 }
-impl ::std::str::FromStr for TenantId {
-    type Err = ::std::convert::Infallible;
-    fn from_str(value: &str) -> ::std::result::Result<Self, Self::Err> {
-        Ok(Self(value.to_string()))
-    }
-}
 ///A page of tenants.
-#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+#[derive(Deserialize, Serialize, Clone, Debug)]
 pub struct TenantPage {
     ///Items of this page, oldest first.
-    pub items: ::std::vec::Vec<Tenant>,
+    pub items: Vec<Tenant>,
     ///Pass as `page_token` to get the next page; absent on the last.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub next_page_token: ::std::option::Option<::std::string::String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub next_page_token: Option<String>,
 }
 ///Properties of a tenant that can change.
-#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, Default)]
+#[derive(Deserialize, Serialize, Clone, Debug, Default)]
 #[serde(deny_unknown_fields)]
 pub struct TenantUpdate {
     ///Display name.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub display_name: ::std::option::Option<::std::string::String>,
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub labels: ::std::option::Option<Labels>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub display_name: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub labels: Option<Labels>,
 }
 ///History of an allocation.
-#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+#[derive(Deserialize, Serialize, Clone, Debug)]
 pub struct Timeline {
     ///The states, oldest first.
-    pub phases: ::std::vec::Vec<Phase>,
+    pub phases: Vec<Phase>,
     ///The evidence, oldest first.
-    pub witnesses: ::std::vec::Vec<Witness>,
+    pub witnesses: Vec<Witness>,
 }
 ///A token. Its secret is shown once, when it is issued.
-#[derive(::serde::Deserialize, ::serde::Serialize, Clone)]
+#[derive(Deserialize, Serialize, Clone)]
 pub struct Token {
     ///Time of issue.
     pub created_at: ::jiff::Timestamp,
     ///Expiry time.
     pub expires_at: ::jiff::Timestamp,
     ///Its first characters.
-    pub hint: ::std::string::String,
+    pub hint: String,
     pub id: TokenId,
     pub kind: TokenKind,
     ///Time of last use, to the minute.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub last_used_at: ::std::option::Option<::jiff::Timestamp>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_used_at: Option<::jiff::Timestamp>,
     ///Its name.
-    pub name: ::std::string::String,
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub parent_id: ::std::option::Option<TokenId>,
+    pub name: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub parent_id: Option<TokenId>,
     ///Time of revocation.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub revoked_at: ::std::option::Option<::jiff::Timestamp>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub revoked_at: Option<::jiff::Timestamp>,
     ///The token itself; only in the first response.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub secret: ::std::option::Option<::std::string::String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub secret: Option<String>,
     ///True in a replayed response: the secret was only in the first one and is not stored.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub secret_shown_once: ::std::option::Option<bool>,
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub service_account_id: ::std::option::Option<ServiceAccountId>,
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub user_id: ::std::option::Option<UserId>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub secret_shown_once: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub service_account_id: Option<ServiceAccountId>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub user_id: Option<UserId>,
     ///Version for `If-Match`.
     pub version: i64,
 }
 ///`TokenId`
-#[derive(
-    ::serde::Deserialize,
-    ::serde::Serialize,
-    Clone,
-    Debug,
-    Eq,
-    Hash,
-    Ord,
-    PartialEq,
-    PartialOrd
-)]
+#[derive(Deserialize, Serialize, Clone, Debug, Eq, PartialEq)]
 #[serde(transparent)]
-pub struct TokenId(pub ::std::string::String);
+pub struct TokenId(pub String);
 impl ::std::ops::Deref for TokenId {
-    type Target = ::std::string::String;
-    fn deref(&self) -> &::std::string::String {
+    type Target = String;
+    fn deref(&self) -> &String {
         &self.0
-    }
-}
-impl ::std::convert::From<TokenId> for ::std::string::String {
-    fn from(value: TokenId) -> Self {
-        value.0
-    }
-}
-impl ::std::convert::From<::std::string::String> for TokenId {
-    fn from(value: ::std::string::String) -> Self {
-        Self(value)
     }
 }
 impl ::std::fmt::Display for TokenId {
@@ -7567,39 +5081,22 @@ impl ::std::fmt::Display for TokenId {
         self.0.fmt(f)
     }
 }
-impl ::std::str::FromStr for TokenId {
-    type Err = ::std::convert::Infallible;
-    fn from_str(value: &str) -> ::std::result::Result<Self, Self::Err> {
-        Ok(Self(value.to_string()))
-    }
-}
 ///A token to issue.
-#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+#[derive(Deserialize, Serialize, Clone, Debug)]
 #[serde(deny_unknown_fields)]
 pub struct TokenIssue {
     /**Lifetime; default: 90 days. A token issued by a token expires no later than its issuer; a browser session may
 issue longer-lived ones.*/
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub expires_in_seconds: ::std::option::Option<i32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub expires_in_seconds: Option<i32>,
     ///Its name.
-    pub name: ::std::string::String,
+    pub name: String,
     ///Service account, by id; default: yourself. A token for another person cannot be issued.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub service_account: ::std::option::Option<::std::string::String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub service_account: Option<String>,
 }
 ///Kind of token.
-#[derive(
-    ::serde::Deserialize,
-    ::serde::Serialize,
-    Clone,
-    Copy,
-    Debug,
-    Eq,
-    Hash,
-    Ord,
-    PartialEq,
-    PartialOrd
-)]
+#[derive(Deserialize, Serialize, Clone, Copy, Debug, Eq, PartialEq)]
 pub enum TokenKind {
     #[serde(rename = "personal")]
     Personal,
@@ -7621,77 +5118,37 @@ impl ::std::fmt::Display for TokenKind {
         }
     }
 }
-impl ::std::str::FromStr for TokenKind {
-    type Err = self::error::ConversionError;
-    fn from_str(
-        value: &str,
-    ) -> ::std::result::Result<Self, self::error::ConversionError> {
-        match value {
-            "personal" => Ok(Self::Personal),
-            "service_account" => Ok(Self::ServiceAccount),
-            "session" => Ok(Self::Session),
-            _ => Err("invalid value".into()),
-        }
-    }
-}
-impl ::std::convert::TryFrom<&str> for TokenKind {
-    type Error = self::error::ConversionError;
-    fn try_from(
-        value: &str,
-    ) -> ::std::result::Result<Self, self::error::ConversionError> {
-        value.parse()
-    }
-}
-impl ::std::convert::TryFrom<::std::string::String> for TokenKind {
-    type Error = self::error::ConversionError;
-    fn try_from(
-        value: ::std::string::String,
-    ) -> ::std::result::Result<Self, self::error::ConversionError> {
-        value.parse()
-    }
-}
 ///A page of tokens.
-#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+#[derive(Deserialize, Serialize, Clone, Debug)]
 pub struct TokenPage {
     ///Items of this page, oldest first.
-    pub items: ::std::vec::Vec<Token>,
+    pub items: Vec<Token>,
     ///Pass as `page_token` to get the next page; absent on the last.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub next_page_token: ::std::option::Option<::std::string::String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub next_page_token: Option<String>,
 }
 ///A token rotation.
-#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, Default)]
+#[derive(Deserialize, Serialize, Clone, Debug, Default)]
 #[serde(deny_unknown_fields)]
 pub struct TokenRotate {
     ///Lifetime of the new token; default: 90 days.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub expires_in_seconds: ::std::option::Option<i32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub expires_in_seconds: Option<i32>,
     ///Seconds the old token keeps working beside the new one; default: one hour.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub overlap_seconds: ::std::option::Option<i32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub overlap_seconds: Option<i32>,
 }
 ///Composition of an instance.
-#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+#[derive(Deserialize, Serialize, Clone, Debug)]
 pub struct Topology {
     ///Its components.
-    pub components: ::std::vec::Vec<Component>,
+    pub components: Vec<Component>,
     ///The adapter's name for it; opaque.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub mode: ::std::option::Option<::std::string::String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mode: Option<String>,
 }
 ///Trust level of its signatures.
-#[derive(
-    ::serde::Deserialize,
-    ::serde::Serialize,
-    Clone,
-    Copy,
-    Debug,
-    Eq,
-    Hash,
-    Ord,
-    PartialEq,
-    PartialOrd
-)]
+#[derive(Deserialize, Serialize, Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Trust {
     #[serde(rename = "trusted")]
     Trusted,
@@ -7713,37 +5170,8 @@ impl ::std::fmt::Display for Trust {
         }
     }
 }
-impl ::std::str::FromStr for Trust {
-    type Err = self::error::ConversionError;
-    fn from_str(
-        value: &str,
-    ) -> ::std::result::Result<Self, self::error::ConversionError> {
-        match value {
-            "trusted" => Ok(Self::Trusted),
-            "unsigned" => Ok(Self::Unsigned),
-            "untrusted" => Ok(Self::Untrusted),
-            _ => Err("invalid value".into()),
-        }
-    }
-}
-impl ::std::convert::TryFrom<&str> for Trust {
-    type Error = self::error::ConversionError;
-    fn try_from(
-        value: &str,
-    ) -> ::std::result::Result<Self, self::error::ConversionError> {
-        value.parse()
-    }
-}
-impl ::std::convert::TryFrom<::std::string::String> for Trust {
-    type Error = self::error::ConversionError;
-    fn try_from(
-        value: ::std::string::String,
-    ) -> ::std::result::Result<Self, self::error::ConversionError> {
-        value.parse()
-    }
-}
 ///A project's requirements for artifacts before they may be used.
-#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+#[derive(Deserialize, Serialize, Clone, Debug)]
 pub struct TrustPolicy {
     ///Hours an artifact stays deprecated before it can be retired.
     pub grace_hours: i64,
@@ -7757,92 +5185,72 @@ pub struct TrustPolicy {
     pub version: i64,
 }
 ///Policy changes. Omitted fields keep their value.
-#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, Default)]
+#[derive(Deserialize, Serialize, Clone, Debug, Default)]
 #[serde(deny_unknown_fields)]
 pub struct TrustPolicySet {
     ///Hours an artifact stays deprecated before it can be retired.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub grace_hours: ::std::option::Option<i64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub grace_hours: Option<i64>,
     ///Whether staging requires a smoke test.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub smoke_to_stage: ::std::option::Option<bool>,
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub unsigned_up_to: ::std::option::Option<ArtifactState>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub smoke_to_stage: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unsigned_up_to: Option<ArtifactState>,
 }
 ///A person.
-#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+#[derive(Deserialize, Serialize, Clone, Debug)]
 pub struct User {
     ///Creation time.
     pub created_at: ::jiff::Timestamp,
     ///Whether login and tokens are refused.
     pub disabled: bool,
     ///Display name.
-    pub display_name: ::std::string::String,
+    pub display_name: String,
     ///E-mail address, unique in the tenant.
-    pub email: ::std::string::String,
+    pub email: String,
     ///Whether a password is set.
     pub has_password: bool,
     pub id: UserId,
     pub labels: Labels,
     ///Login name inside cells that include the project's people; derived from the e-mail address.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub login: ::std::option::Option<::std::string::String>,
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub tenant_id: ::std::option::Option<TenantId>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub login: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tenant_id: Option<TenantId>,
     ///User and group id there: the same in every cell, and never reused.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub uid: ::std::option::Option<i64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub uid: Option<i64>,
     ///Time of the last change.
     pub updated_at: ::jiff::Timestamp,
     ///Version for `If-Match`.
     pub version: i64,
 }
 ///A person to add.
-#[derive(::serde::Deserialize, ::serde::Serialize, Clone)]
+#[derive(Deserialize, Serialize, Clone)]
 #[serde(deny_unknown_fields)]
 pub struct UserCreate {
     ///Display name; default: the e-mail address.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub display_name: ::std::option::Option<::std::string::String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub display_name: Option<String>,
     ///E-mail address, unique in the tenant.
-    pub email: ::std::string::String,
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub labels: ::std::option::Option<Labels>,
+    pub email: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub labels: Option<Labels>,
     ///Initial password. Without one, the person cannot log in until it is set.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub password: ::std::option::Option<::std::string::String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub password: Option<String>,
     ///The person's tenant, by slug or id; absent for platform staff.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub tenant: ::std::option::Option<::std::string::String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tenant: Option<String>,
 }
 ///`UserId`
-#[derive(
-    ::serde::Deserialize,
-    ::serde::Serialize,
-    Clone,
-    Debug,
-    Eq,
-    Hash,
-    Ord,
-    PartialEq,
-    PartialOrd
-)]
+#[derive(Deserialize, Serialize, Clone, Debug, Eq, PartialEq)]
 #[serde(transparent)]
-pub struct UserId(pub ::std::string::String);
+pub struct UserId(pub String);
 impl ::std::ops::Deref for UserId {
-    type Target = ::std::string::String;
-    fn deref(&self) -> &::std::string::String {
+    type Target = String;
+    fn deref(&self) -> &String {
         &self.0
-    }
-}
-impl ::std::convert::From<UserId> for ::std::string::String {
-    fn from(value: UserId) -> Self {
-        value.0
-    }
-}
-impl ::std::convert::From<::std::string::String> for UserId {
-    fn from(value: ::std::string::String) -> Self {
-        Self(value)
     }
 }
 impl ::std::fmt::Display for UserId {
@@ -7850,65 +5258,59 @@ impl ::std::fmt::Display for UserId {
         self.0.fmt(f)
     }
 }
-impl ::std::str::FromStr for UserId {
-    type Err = ::std::convert::Infallible;
-    fn from_str(value: &str) -> ::std::result::Result<Self, Self::Err> {
-        Ok(Self(value.to_string()))
-    }
-}
 ///A page of people.
-#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+#[derive(Deserialize, Serialize, Clone, Debug)]
 pub struct UserPage {
     ///Items of this page, oldest first.
-    pub items: ::std::vec::Vec<User>,
+    pub items: Vec<User>,
     ///Pass as `page_token` to get the next page; absent on the last.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub next_page_token: ::std::option::Option<::std::string::String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub next_page_token: Option<String>,
 }
 ///A new password.
-#[derive(::serde::Deserialize, ::serde::Serialize, Clone)]
+#[derive(Deserialize, Serialize, Clone)]
 #[serde(deny_unknown_fields)]
 pub struct UserSetPassword {
     ///The current password; required when people change their own and have one.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub current_password: ::std::option::Option<::std::string::String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub current_password: Option<String>,
     ///The new password.
-    pub password: ::std::string::String,
+    pub password: String,
 }
 ///Properties of a person that can change.
-#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, Default)]
+#[derive(Deserialize, Serialize, Clone, Debug, Default)]
 #[serde(deny_unknown_fields)]
 pub struct UserUpdate {
     ///Disable the person: tokens and sessions are refused within seconds, and work again once this is lifted.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub disabled: ::std::option::Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub disabled: Option<bool>,
     ///Display name.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub display_name: ::std::option::Option<::std::string::String>,
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub labels: ::std::option::Option<Labels>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub display_name: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub labels: Option<Labels>,
 }
 ///Result of signature verification.
-#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+#[derive(Deserialize, Serialize, Clone, Debug)]
 pub struct Verdict {
     ///Verification time.
     pub checked_at: ::jiff::Timestamp,
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub key_id: ::std::option::Option<KeyId>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub key_id: Option<KeyId>,
     ///Revision of the project's keys and trust policy that it was verified under.
     pub policy: i64,
     ///Reason no signature is valid: `other_key`, `revoked_key`, `wrong_digest`, `malformed` or `bad_signature`.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub reason: ::std::option::Option<::std::string::String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
     ///The same in a sentence.
-    pub says: ::std::string::String,
+    pub says: String,
     ///Digest of the valid signature.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub signature: ::std::option::Option<::std::string::String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub signature: Option<String>,
     pub trust: Trust,
 }
 ///Virtual functions of a device.
-#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+#[derive(Deserialize, Serialize, Clone, Debug)]
 pub struct Vfs {
     ///Enabled number.
     pub active: i64,
@@ -7916,7 +5318,7 @@ pub struct Vfs {
     pub total: i64,
 }
 ///Delivery of events to a URL, signed and in order.
-#[derive(::serde::Deserialize, ::serde::Serialize, Clone)]
+#[derive(Deserialize, Serialize, Clone)]
 pub struct Webhook {
     ///Number of delivery attempts for the next event.
     pub attempts: i64,
@@ -7924,60 +5326,60 @@ pub struct Webhook {
     pub created_at: ::jiff::Timestamp,
     /**Last event delivered or skipped, by its sequence number in the platform's stream; only for the platform's own
 webhooks.*/
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub cursor: ::std::option::Option<i64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cursor: Option<i64>,
     ///Event types; empty means all.
-    pub event_types: ::std::vec::Vec<::std::string::String>,
+    pub event_types: Vec<String>,
     ///Time since which all deliveries have failed.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub failing_since: ::std::option::Option<::jiff::Timestamp>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub failing_since: Option<::jiff::Timestamp>,
     pub id: WebhookId,
     pub labels: Labels,
     ///Last response or error.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub last_result: ::std::option::Option<::std::string::String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_result: Option<String>,
     ///Name, unique in its scope.
-    pub name: ::std::string::String,
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub project_id: ::std::option::Option<ProjectId>,
+    pub name: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub project_id: Option<ProjectId>,
     ///The signing key; only in the first response.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub secret: ::std::option::Option<::std::string::String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub secret: Option<String>,
     ///True in a replayed response: the secret was only in the first one and is not shown again.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub secret_shown_once: ::std::option::Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub secret_shown_once: Option<bool>,
     pub state: WebhookState,
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub tenant_id: ::std::option::Option<TenantId>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tenant_id: Option<TenantId>,
     ///Time of the last change.
     pub updated_at: ::jiff::Timestamp,
     ///Target URL.
-    pub url: ::std::string::String,
+    pub url: String,
     ///Version for `If-Match`.
     pub version: i64,
 }
 ///A webhook to create.
-#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+#[derive(Deserialize, Serialize, Clone, Debug)]
 #[serde(deny_unknown_fields)]
 pub struct WebhookCreate {
     ///Event types; a trailing `*` is a wildcard; empty means all.
-    #[serde(default, skip_serializing_if = "::std::vec::Vec::is_empty")]
-    pub event_types: ::std::vec::Vec<::std::string::String>,
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub labels: ::std::option::Option<Labels>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub event_types: Vec<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub labels: Option<Labels>,
     ///Name, unique in its scope.
-    pub name: ::std::string::String,
+    pub name: String,
     ///Events of this project, by name or id. With neither, the platform's.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub project: ::std::option::Option<::std::string::String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub project: Option<String>,
     ///Events of this tenant, by slug or id.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub tenant: ::std::option::Option<::std::string::String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tenant: Option<String>,
     ///Target URL: https, or http to addresses that the operator allowed.
-    pub url: ::std::string::String,
+    pub url: String,
 }
 ///A delivery attempt.
-#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+#[derive(Deserialize, Serialize, Clone, Debug)]
 pub struct WebhookDelivery {
     ///Time.
     pub at: ::jiff::Timestamp,
@@ -7988,47 +5390,27 @@ pub struct WebhookDelivery {
     pub event_id: EventId,
     pub id: DeliveryId,
     ///Response or error.
-    pub result: ::std::string::String,
+    pub result: String,
     ///The event's sequence number in the platform's stream.
     pub sequence: i64,
 }
 ///A page of delivery attempts.
-#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+#[derive(Deserialize, Serialize, Clone, Debug)]
 pub struct WebhookDeliveryPage {
     ///Items of this page, oldest first.
-    pub items: ::std::vec::Vec<WebhookDelivery>,
+    pub items: Vec<WebhookDelivery>,
     ///Pass as `page_token` to get the next page; absent on the last.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub next_page_token: ::std::option::Option<::std::string::String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub next_page_token: Option<String>,
 }
 ///`WebhookId`
-#[derive(
-    ::serde::Deserialize,
-    ::serde::Serialize,
-    Clone,
-    Debug,
-    Eq,
-    Hash,
-    Ord,
-    PartialEq,
-    PartialOrd
-)]
+#[derive(Deserialize, Serialize, Clone, Debug, Eq, PartialEq)]
 #[serde(transparent)]
-pub struct WebhookId(pub ::std::string::String);
+pub struct WebhookId(pub String);
 impl ::std::ops::Deref for WebhookId {
-    type Target = ::std::string::String;
-    fn deref(&self) -> &::std::string::String {
+    type Target = String;
+    fn deref(&self) -> &String {
         &self.0
-    }
-}
-impl ::std::convert::From<WebhookId> for ::std::string::String {
-    fn from(value: WebhookId) -> Self {
-        value.0
-    }
-}
-impl ::std::convert::From<::std::string::String> for WebhookId {
-    fn from(value: ::std::string::String) -> Self {
-        Self(value)
     }
 }
 impl ::std::fmt::Display for WebhookId {
@@ -8036,34 +5418,17 @@ impl ::std::fmt::Display for WebhookId {
         self.0.fmt(f)
     }
 }
-impl ::std::str::FromStr for WebhookId {
-    type Err = ::std::convert::Infallible;
-    fn from_str(value: &str) -> ::std::result::Result<Self, Self::Err> {
-        Ok(Self(value.to_string()))
-    }
-}
 ///A page of webhooks.
-#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+#[derive(Deserialize, Serialize, Clone, Debug)]
 pub struct WebhookPage {
     ///Items of this page, oldest first.
-    pub items: ::std::vec::Vec<Webhook>,
+    pub items: Vec<Webhook>,
     ///Pass as `page_token` to get the next page; absent on the last.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub next_page_token: ::std::option::Option<::std::string::String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub next_page_token: Option<String>,
 }
 ///Delivery state of a webhook.
-#[derive(
-    ::serde::Deserialize,
-    ::serde::Serialize,
-    Clone,
-    Copy,
-    Debug,
-    Eq,
-    Hash,
-    Ord,
-    PartialEq,
-    PartialOrd
-)]
+#[derive(Deserialize, Serialize, Clone, Copy, Debug, Eq, PartialEq)]
 pub enum WebhookState {
     #[serde(rename = "enabled")]
     Enabled,
@@ -8085,121 +5450,72 @@ impl ::std::fmt::Display for WebhookState {
         }
     }
 }
-impl ::std::str::FromStr for WebhookState {
-    type Err = self::error::ConversionError;
-    fn from_str(
-        value: &str,
-    ) -> ::std::result::Result<Self, self::error::ConversionError> {
-        match value {
-            "enabled" => Ok(Self::Enabled),
-            "disabled" => Ok(Self::Disabled),
-            "failing" => Ok(Self::Failing),
-            _ => Err("invalid value".into()),
-        }
-    }
-}
-impl ::std::convert::TryFrom<&str> for WebhookState {
-    type Error = self::error::ConversionError;
-    fn try_from(
-        value: &str,
-    ) -> ::std::result::Result<Self, self::error::ConversionError> {
-        value.parse()
-    }
-}
-impl ::std::convert::TryFrom<::std::string::String> for WebhookState {
-    type Error = self::error::ConversionError;
-    fn try_from(
-        value: ::std::string::String,
-    ) -> ::std::result::Result<Self, self::error::ConversionError> {
-        value.parse()
-    }
-}
 ///Properties of a webhook that can change.
-#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, Default)]
+#[derive(Deserialize, Serialize, Clone, Debug, Default)]
 #[serde(deny_unknown_fields)]
 pub struct WebhookUpdate {
     ///Disable or re-enable it; it then resumes after the last delivered event.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub enabled: ::std::option::Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub enabled: Option<bool>,
     ///Event types; replace the existing ones.
-    #[serde(default, skip_serializing_if = "::std::vec::Vec::is_empty")]
-    pub event_types: ::std::vec::Vec<::std::string::String>,
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub labels: ::std::option::Option<Labels>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub event_types: Vec<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub labels: Option<Labels>,
     ///Target URL.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub url: ::std::option::Option<::std::string::String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub url: Option<String>,
 }
 ///The actor of a request.
-#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+#[derive(Deserialize, Serialize, Clone, Debug)]
 pub struct WhoAmI {
     ///Expiry of that credential.
     pub expires_at: ::jiff::Timestamp,
     ///The actor's id.
-    pub id: ::std::string::String,
+    pub id: String,
     ///`user` or `service_account`.
-    pub kind: ::std::string::String,
+    pub kind: String,
     ///E-mail address or name.
-    pub name: ::std::string::String,
+    pub name: String,
     ///The allow list of a service account.
-    pub permissions: ::std::vec::Vec<::std::string::String>,
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub project_id: ::std::option::Option<ProjectId>,
+    pub permissions: Vec<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub project_id: Option<ProjectId>,
     ///The roles of a person.
-    pub roles: ::std::vec::Vec<HeldRole>,
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub tenant_id: ::std::option::Option<TenantId>,
+    pub roles: Vec<HeldRole>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tenant_id: Option<TenantId>,
     pub token_id: TokenId,
 }
 ///Evidence for a transition.
-#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
+#[derive(Deserialize, Serialize, Clone, Debug)]
 pub struct Witness {
     ///Operator that attested it.
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub actor_id: ::std::option::Option<::std::string::String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub actor_id: Option<String>,
     ///Time.
     pub at: ::jiff::Timestamp,
     ///Checks and their results.
-    pub evidence: ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+    pub evidence: ::serde_json::Map<String, ::serde_json::Value>,
     pub id: WitnessId,
     ///Incarnation of the resource that it applies to.
     pub incarnation: i64,
     pub kind: WitnessKind,
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub node_id: ::std::option::Option<NodeId>,
-    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
-    pub task_id: ::std::option::Option<TaskId>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub node_id: Option<NodeId>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub task_id: Option<TaskId>,
     ///Transition that it is evidence for: `active`, `gone`, `wiped` or `retired`.
-    pub transition: ::std::string::String,
+    pub transition: String,
 }
 ///`WitnessId`
-#[derive(
-    ::serde::Deserialize,
-    ::serde::Serialize,
-    Clone,
-    Debug,
-    Eq,
-    Hash,
-    Ord,
-    PartialEq,
-    PartialOrd
-)]
+#[derive(Deserialize, Serialize, Clone, Debug, Eq, PartialEq)]
 #[serde(transparent)]
-pub struct WitnessId(pub ::std::string::String);
+pub struct WitnessId(pub String);
 impl ::std::ops::Deref for WitnessId {
-    type Target = ::std::string::String;
-    fn deref(&self) -> &::std::string::String {
+    type Target = String;
+    fn deref(&self) -> &String {
         &self.0
-    }
-}
-impl ::std::convert::From<WitnessId> for ::std::string::String {
-    fn from(value: WitnessId) -> Self {
-        value.0
-    }
-}
-impl ::std::convert::From<::std::string::String> for WitnessId {
-    fn from(value: ::std::string::String) -> Self {
-        Self(value)
     }
 }
 impl ::std::fmt::Display for WitnessId {
@@ -8207,25 +5523,8 @@ impl ::std::fmt::Display for WitnessId {
         self.0.fmt(f)
     }
 }
-impl ::std::str::FromStr for WitnessId {
-    type Err = ::std::convert::Infallible;
-    fn from_str(value: &str) -> ::std::result::Result<Self, Self::Err> {
-        Ok(Self(value.to_string()))
-    }
-}
 ///Kind of evidence.
-#[derive(
-    ::serde::Deserialize,
-    ::serde::Serialize,
-    Clone,
-    Copy,
-    Debug,
-    Eq,
-    Hash,
-    Ord,
-    PartialEq,
-    PartialOrd
-)]
+#[derive(Deserialize, Serialize, Clone, Copy, Debug, Eq, PartialEq)]
 pub enum WitnessKind {
     #[serde(rename = "witnessed")]
     Witnessed,
@@ -8244,67 +5543,6 @@ impl ::std::fmt::Display for WitnessKind {
             Self::Attested => f.write_str("attested"),
             Self::Lost => f.write_str("lost"),
             Self::Unrecognised => f.write_str("unrecognised"),
-        }
-    }
-}
-impl ::std::str::FromStr for WitnessKind {
-    type Err = self::error::ConversionError;
-    fn from_str(
-        value: &str,
-    ) -> ::std::result::Result<Self, self::error::ConversionError> {
-        match value {
-            "witnessed" => Ok(Self::Witnessed),
-            "attested" => Ok(Self::Attested),
-            "lost" => Ok(Self::Lost),
-            _ => Err("invalid value".into()),
-        }
-    }
-}
-impl ::std::convert::TryFrom<&str> for WitnessKind {
-    type Error = self::error::ConversionError;
-    fn try_from(
-        value: &str,
-    ) -> ::std::result::Result<Self, self::error::ConversionError> {
-        value.parse()
-    }
-}
-impl ::std::convert::TryFrom<::std::string::String> for WitnessKind {
-    type Error = self::error::ConversionError;
-    fn try_from(
-        value: ::std::string::String,
-    ) -> ::std::result::Result<Self, self::error::ConversionError> {
-        value.parse()
-    }
-}
-/// Error types.
-pub mod error {
-    /// Error from a `TryFrom` or `FromStr` implementation.
-    pub struct ConversionError(::std::borrow::Cow<'static, str>);
-    impl ::std::error::Error for ConversionError {}
-    impl ::std::fmt::Display for ConversionError {
-        fn fmt(
-            &self,
-            f: &mut ::std::fmt::Formatter<'_>,
-        ) -> Result<(), ::std::fmt::Error> {
-            ::std::fmt::Display::fmt(&self.0, f)
-        }
-    }
-    impl ::std::fmt::Debug for ConversionError {
-        fn fmt(
-            &self,
-            f: &mut ::std::fmt::Formatter<'_>,
-        ) -> Result<(), ::std::fmt::Error> {
-            ::std::fmt::Debug::fmt(&self.0, f)
-        }
-    }
-    impl From<&'static str> for ConversionError {
-        fn from(value: &'static str) -> Self {
-            Self(value.into())
-        }
-    }
-    impl From<String> for ConversionError {
-        fn from(value: String) -> Self {
-            Self(value.into())
         }
     }
 }

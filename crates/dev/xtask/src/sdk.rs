@@ -13,6 +13,8 @@ use crate::downgrade::downgrade;
 
 const HEADER: &str = "\
 //! Types of the API. Generated from `openapi/platform.json` by `make bless`; edit the API crate instead.
+
+use serde::{Deserialize, Serialize};
 ";
 
 /// Returns the text of `types.rs`.
@@ -41,7 +43,51 @@ pub(crate) fn generate(document: &Value) -> Result<String> {
     (_, file.items) = types.context("progenitor wrote no module of types")?;
     open_enums(&mut file.items)?;
     hide_secrets(&mut file.items)?;
-    Ok(format!("{HEADER}\n{}", prettyplease::unparse(&file)))
+    file.items.retain(|item| !is_unused(item));
+    derive_less(&mut file.items)?;
+    let mut text = prettyplease::unparse(&file);
+    for (long, short) in
+        [("::std::string::String", "String"), ("::std::option::Option", "Option"), ("::std::vec::Vec", "Vec")]
+    {
+        text = text.replace(long, short);
+    }
+    Ok(format!("{HEADER}\n{text}"))
+}
+
+/// Conversions that progenitor writes for every id and enum. A client receives these values and hands them back: it parses
+/// none of them by itself.
+const UNUSED: [&str; 4] = ["From", "FromStr", "TryFrom", "Default"];
+
+fn is_unused(item: &Item) -> bool {
+    match item {
+        Item::Impl(block) => block.trait_.as_ref().is_some_and(|(path, _)| {
+            path.segments.last().is_some_and(|last| UNUSED.iter().any(|name| last.ident == name))
+        }),
+        // Its error type belongs to the conversions.
+        Item::Mod(module) => module.ident == "error",
+        _ => false,
+    }
+}
+
+/// Derives only what values of an API need: comparing and printing, and no order.
+fn derive_less(items: &mut [Item]) -> Result<()> {
+    for item in items {
+        let attributes = match item {
+            Item::Struct(thing) => &mut thing.attrs,
+            Item::Enum(list) => &mut list.attrs,
+            _ => continue,
+        };
+        for attribute in attributes.iter_mut().filter(|attribute| attribute.path().is_ident("derive")) {
+            let derived = attribute.parse_args_with(Punctuated::<Path, Token![,]>::parse_terminated)?;
+            let kept = derived
+                .iter()
+                .filter(|path| !["Hash", "Ord", "PartialOrd"].iter().any(|name| path.is_ident(name)));
+            let kept: Vec<&syn::Ident> =
+                kept.filter_map(|path| path.segments.last()).map(|last| &last.ident).collect();
+            *attribute = parse_quote!(#[derive(#(#kept),*)]);
+        }
+    }
+    Ok(())
 }
 
 /// Adds a variant to every enum for values newer than this client: an adapter is deployed apart from the platform, and must

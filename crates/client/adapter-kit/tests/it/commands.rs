@@ -1,5 +1,6 @@
 //! Command line of every adapter.
 
+use muster_adapter_kit::types::AdapterStepState;
 use muster_adapter_kit::{file, main_with};
 
 use crate::person::{Person, done, options};
@@ -47,7 +48,7 @@ async fn check_says_who_it_is_and_what_is_missing() {
 async fn lease_list_shows_who_holds_what() {
     let platform = Platform::start().await;
     let (held, waiting) = (platform.ask("join", Some("unit-1")), platform.ask("drain", Some("unit-2")));
-    platform.world().steps[0].state = "leased".parse().unwrap();
+    platform.world().steps[0].state = AdapterStepState::Leased;
     platform.steal(&held);
     let (code, out) = said(&platform, "mst_sat_operator", &["lease-list"]).await;
     assert_eq!(code, 0);

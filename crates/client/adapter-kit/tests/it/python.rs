@@ -4,6 +4,8 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
+use muster_adapter_kit::types::AdapterTaskState;
+
 use crate::platform::{Fault, Platform};
 
 struct Process {
@@ -129,7 +131,7 @@ async fn what_failed_under_an_earlier_lease_is_asked_for_anew() {
     platform.so("it asked for its task", |world| !world.tasks.is_empty()).await;
     {
         let mut world = platform.world();
-        world.tasks[0].task.state = "failed".parse().unwrap();
+        world.tasks[0].task.state = AdapterTaskState::Failed;
         world.nodes_sleep = false;
     }
     platform
@@ -157,7 +159,7 @@ async fn it_gives_a_step_up_that_somebody_else_has() {
     tokio::time::sleep(Duration::from_millis(2500)).await;
     {
         let mut world = platform.world();
-        world.tasks[0].task.state = "done".parse().unwrap();
+        world.tasks[0].task.state = AdapterTaskState::Done;
     }
     tokio::time::sleep(Duration::from_millis(500)).await;
     let now = platform.step(&step);

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use muster_adapter_kit::types::AdapterTaskState;
 use muster_adapter_kit::{Failure, StepCx, command, file};
 
 use crate::person::{Person, done, start};
@@ -209,7 +210,7 @@ async fn a_task_that_takes_its_time_is_waited_for_and_one_that_is_never_heard_of
     assert_eq!(platform.step(&step).state.to_string(), "leased");
     {
         let mut world = platform.world();
-        world.tasks[0].task.state = "expired".parse().unwrap();
+        world.tasks[0].task.state = AdapterTaskState::Expired;
         world.nodes_sleep = false;
     }
     platform.so("it failed for now", |world| world.steps[0].reason.as_deref() == Some("task_expired")).await;
