@@ -1624,7 +1624,7 @@ class Fault(TypedDict):
     # The rule.
     rule: str
     # The finding, and how to fix it.
-    says: str
+    message: str
     # Whether it prevents publication.
     error: bool
 
@@ -2171,7 +2171,7 @@ class LintFinding(TypedDict):
     # The rule.
     rule: str
     # The finding.
-    says: str
+    message: str
     # How to fix it.
     fix: str
 
@@ -4293,7 +4293,7 @@ class Verdict(TypedDict):
     # Reason no signature is valid: `other_key`, `revoked_key`, `wrong_digest`, `malformed` or `bad_signature`.
     reason: NotRequired[str]
     # The same in a sentence.
-    says: str
+    message: str
     # Key of the valid signature.
     key_id: NotRequired[KeyId]
     # Digest of the valid signature.

@@ -99,7 +99,7 @@ fn lines(faults: &[Value]) -> String {
         let said = |field: &str| fault[field].as_str().unwrap_or_default();
         let kind = if is_error(fault) { "error" } else { "warning" };
         let place = if said("path").is_empty() { "/" } else { said("path") };
-        format!("{}\n", printable(&format!("{kind}  {place}  {}: {}", said("rule"), said("says"))))
+        format!("{}\n", printable(&format!("{kind}  {place}  {}: {}", said("rule"), said("message"))))
     };
     errors.into_iter().chain(warnings).map(line).collect()
 }
@@ -110,7 +110,7 @@ mod tests {
 
     #[test]
     fn every_fault_has_a_line_with_place_rule_and_sentence() {
-        let fault = |path: &str, error: bool| json!({"path": path, "rule": "some_rule", "says": "mend \u{1b}[31mit", "error": error});
+        let fault = |path: &str, error: bool| json!({"path": path, "rule": "some_rule", "message": "mend \u{1b}[31mit", "error": error});
         let shown = lines(&[fault("/a", false), fault("", true)]);
         let all: Vec<&str> = shown.lines().collect();
         assert_eq!(all.len(), 2);

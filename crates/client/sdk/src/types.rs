@@ -1967,12 +1967,12 @@ pub struct External {
 pub struct Fault {
     ///Whether it prevents publication.
     pub error: bool,
+    ///The finding, and how to fix it.
+    pub message: String,
     ///Location, as a JSON pointer into the manifest.
     pub path: String,
     ///The rule.
     pub rule: String,
-    ///The finding, and how to fix it.
-    pub says: String,
 }
 ///An error at one place of a request.
 #[derive(Deserialize, Serialize, Clone, Debug)]
@@ -2632,10 +2632,10 @@ pub struct LintFinding {
     pub error: bool,
     ///How to fix it.
     pub fix: String,
+    ///The finding.
+    pub message: String,
     ///The rule.
     pub rule: String,
-    ///The finding.
-    pub says: String,
 }
 ///Authentication method. Password is the only one today; single sign-on becomes a second variant.
 #[derive(Deserialize, Serialize, Clone, Copy, Debug, Eq, PartialEq)]
@@ -5297,13 +5297,13 @@ pub struct Verdict {
     pub checked_at: ::jiff::Timestamp,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub key_id: Option<KeyId>,
+    ///The same in a sentence.
+    pub message: String,
     ///Revision of the project's keys and trust policy that it was verified under.
     pub policy: i64,
     ///Reason no signature is valid: `other_key`, `revoked_key`, `wrong_digest`, `malformed` or `bad_signature`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    ///The same in a sentence.
-    pub says: String,
     ///Digest of the valid signature.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub signature: Option<String>,

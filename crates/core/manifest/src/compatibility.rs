@@ -76,7 +76,7 @@ pub struct Answer {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Suggestion {
     /// Message for users.
-    pub says: String,
+    pub message: String,
     /// The changes.
     pub changes: Vec<Change>,
     /// The changed request, which fits.

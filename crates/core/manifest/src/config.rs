@@ -24,17 +24,17 @@ const PATTERN_BYTES: usize = 256 * 1024;
 /// Returns all errors in an instance's configuration, by their path under `/config`.
 pub fn check_config(manifest: &Manifest, config: &Value) -> Vec<Fault> {
     if config.to_string().len() > LONGEST_CONFIG {
-        let says = format!("it exceeds {LONGEST_CONFIG} bytes: leave out optional settings");
-        return vec![Fault::error("/config", "too_long", says)];
+        let message = format!("it exceeds {LONGEST_CONFIG} bytes: leave out optional settings");
+        return vec![Fault::error("/config", "too_long", message)];
     }
     // A stored release has passed the lint, but possibly that of an earlier server with fewer rules.
     let unusable = schema_faults(&manifest.config_schema, "");
     if let Some(first) = unusable.first() {
-        let says = format!(
+        let message = format!(
             "the release's own schema is invalid at {:?}: {}; choose another release, or report it to its publisher",
-            first.path, first.says
+            first.path, first.message
         );
-        return vec![Fault::error("/config", "config_schema", says)];
+        return vec![Fault::error("/config", "config_schema", message)];
     }
     let Ok(validator) = compile(&manifest.config_schema) else { return Vec::new() };
     let errors = validator.iter_errors(config).take(fault::MOST + 1);
@@ -45,8 +45,8 @@ pub fn check_config(manifest: &Manifest, config: &Value) -> Vec<Fault> {
 /// Returns everything that makes a schema unusable; `at` is its path.
 pub(crate) fn schema_faults(schema: &Value, at: &str) -> Vec<Fault> {
     if schema.to_string().len() > LONGEST_SCHEMA {
-        let says = format!("it exceeds {LONGEST_SCHEMA} bytes: shorten it");
-        return vec![Fault::error(at, "config_schema", says)];
+        let message = format!("it exceeds {LONGEST_SCHEMA} bytes: shorten it");
+        return vec![Fault::error(at, "config_schema", message)];
     }
     let mut faults = weigh::faults(schema, at);
     let meta = jsonschema::draft202012::meta::validator();
@@ -58,7 +58,7 @@ pub(crate) fn schema_faults(schema: &Value, at: &str) -> Vec<Fault> {
     }
     // The meta-schema has several parts, each of which reports the same for a value that is no schema.
     let mut seen = BTreeSet::new();
-    faults.retain(|fault| seen.insert((fault.path.clone(), fault.says.clone())));
+    faults.retain(|fault| seen.insert((fault.path.clone(), fault.message.clone())));
     // A schema with errors may well not compile, and would be reported twice.
     if faults.is_empty()
         && let Err(why) = compile(schema)
@@ -71,12 +71,12 @@ pub(crate) fn schema_faults(schema: &Value, at: &str) -> Vec<Fault> {
 /// Why a schema does not compile, and where.
 struct Uncompiled {
     path: String,
-    says: String,
+    message: String,
 }
 
 impl Uncompiled {
     fn with_prefix(self, at: &str) -> Fault {
-        Fault::error(format!("{at}{}", self.path), "config_schema", self.says)
+        Fault::error(format!("{at}{}", self.path), "config_schema", self.message)
     }
 }
 
@@ -87,11 +87,11 @@ fn compile(schema: &Value) -> Result<Validator, Uncompiled> {
         .should_validate_formats(true)
         .build(schema)
         .map_err(|error| {
-            let says = format!(
+            let message = format!(
                 "{}: patterns are regular expressions without look-around, and references begin with #",
                 error
             );
-            Uncompiled { path: error.instance_path().to_string(), says }
+            Uncompiled { path: error.instance_path().to_string(), message }
         })
 }
 

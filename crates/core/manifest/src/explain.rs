@@ -10,14 +10,14 @@ use crate::fault::{Fault, escaped};
 /// Converts an error of a validator of `schema` to faults; `at` is the path of its document in ours.
 pub(crate) fn explain(error: &ValidationError<'_>, schema: &Value, at: &str) -> Vec<Fault> {
     let path = format!("{at}{}", error.instance_path());
-    let one = |rule, says: String| vec![Fault::error(path.clone(), rule, says)];
+    let one = |rule, message: String| vec![Fault::error(path.clone(), rule, message)];
     let inside = |name: &str| format!("{path}/{}", escaped(name));
     match error.kind() {
         Kind::AdditionalProperties { unexpected } | Kind::UnevaluatedProperties { unexpected } => unexpected
             .iter()
             .map(|name| {
-                let says = "there is no such field here: remove it, or check its spelling";
-                Fault::error(inside(name), "unknown_field", says)
+                let message = "there is no such field here: remove it, or check its spelling";
+                Fault::error(inside(name), "unknown_field", message)
             })
             .collect(),
         Kind::Required { property } => {

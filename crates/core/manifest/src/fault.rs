@@ -17,18 +17,18 @@ pub struct Fault {
     /// Violated rule: a stable identifier.
     pub rule: &'static str,
     /// The fault and how to fix it.
-    pub says: String,
+    pub message: String,
     /// Whether the document is rejected for it; otherwise it is a warning.
     pub error: bool,
 }
 
 impl Fault {
-    pub(crate) fn error(path: impl Into<String>, rule: &'static str, says: impl Into<String>) -> Self {
-        Self { path: path.into(), rule, says: says.into(), error: true }
+    pub(crate) fn error(path: impl Into<String>, rule: &'static str, message: impl Into<String>) -> Self {
+        Self { path: path.into(), rule, message: message.into(), error: true }
     }
 
-    pub(crate) fn warning(path: impl Into<String>, rule: &'static str, says: impl Into<String>) -> Self {
-        Self { path: path.into(), rule, says: says.into(), error: false }
+    pub(crate) fn warning(path: impl Into<String>, rule: &'static str, message: impl Into<String>) -> Self {
+        Self { path: path.into(), rule, message: message.into(), error: false }
     }
 }
 
@@ -37,8 +37,8 @@ pub(crate) fn bounded(mut faults: Vec<Fault>) -> Vec<Fault> {
     if faults.len() > MOST {
         let more = faults.len() - MOST;
         faults.truncate(MOST);
-        let says = format!("there are {more} more faults: fix these first and lint again");
-        faults.push(Fault::error("", "too_many_faults", says));
+        let message = format!("there are {more} more faults: fix these first and lint again");
+        faults.push(Fault::error("", "too_many_faults", message));
     }
     faults
 }

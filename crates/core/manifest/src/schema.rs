@@ -152,7 +152,7 @@ mod tests {
                 "components": [{"key": "a", "count": {"min": 1, "max": 1}, "capacity": {"cpus": 1, "memory_mb": 1},
                                 "runtime": {"root": root}}]});
             let faults = shape_faults(&document);
-            faults.into_iter().map(|fault| (fault.path, fault.rule, fault.says)).collect::<Vec<_>>()
+            faults.into_iter().map(|fault| (fault.path, fault.rule, fault.message)).collect::<Vec<_>>()
         };
         let at = "/components/0/runtime/root";
         let says = |says: &str| says.to_owned();

@@ -130,7 +130,7 @@ mod tests {
         Verdict {
             trust,
             reason: None,
-            says: "no signature counts".to_owned(),
+            message: "no signature counts".to_owned(),
             key_id: None,
             signature: None,
             checked_at: Timestamp::UNIX_EPOCH,
@@ -323,11 +323,11 @@ mod tests {
         shelf.parts[1].state = ArtifactState::Draft;
         let to_staged = Step::Promote { to: ArtifactState::Staged, percent: None };
         let refused = shelf.step(0, to_staged).unwrap_err();
-        assert!(refused.says().contains("artifact b is draft"), "{}", refused.says());
-        assert!(refused.says().contains("promote the artifact to staged"), "{}", refused.says());
+        assert!(refused.message().contains("artifact b is draft"), "{}", refused.message());
+        assert!(refused.message().contains("promote the artifact to staged"), "{}", refused.message());
         shelf.parts[1].state = ArtifactState::Deprecated;
         let refused = shelf.step(0, to_staged).unwrap_err();
-        assert!(refused.says().contains("artifact b is deprecated"), "{}", refused.says());
+        assert!(refused.message().contains("artifact b is deprecated"), "{}", refused.message());
         shelf.parts[1] = Part {
             verdict: verdict(Trust::Untrusted),
             state: ArtifactState::Active,

@@ -160,7 +160,7 @@ pub struct Fault {
     /// The rule.
     pub rule: String,
     /// The finding, and how to fix it.
-    pub says: String,
+    pub message: String,
     /// Whether it prevents publication.
     pub error: bool,
 }

@@ -58,7 +58,7 @@ pub struct Verdict {
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub reason: Option<String>,
     /// The same in a sentence.
-    pub says: String,
+    pub message: String,
     /// Key of the valid signature.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub key_id: Option<KeyId>,
@@ -225,7 +225,7 @@ pub struct LintFinding {
     /// The rule.
     pub rule: String,
     /// The finding.
-    pub says: String,
+    pub message: String,
     /// How to fix it.
     pub fix: String,
 }

@@ -205,7 +205,7 @@ pub struct OperationChild {
     /// The reason of its failure, from a closed list.
     pub reason: Option<String>,
     /// A sentence on why it waits, is blocked or failed.
-    pub says: Option<String>,
+    pub message: Option<String>,
 }
 
 impl Store {
@@ -264,7 +264,7 @@ impl Store {
                 state: state(row.get(3)?)?,
                 spawn_key: row.get::<Option<String>>(4)?.unwrap_or_default(),
                 reason: row.get(5)?,
-                says: row.get(6)?,
+                message: row.get(6)?,
             })
         };
         let mut children: Vec<OperationChild> = rows.iter().map(child).collect::<Result<_>>()?;

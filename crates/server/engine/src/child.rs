@@ -96,7 +96,7 @@ pub(crate) fn make(cx: &StepCx<'_>, purpose: &str, child: ChildRequest<'_>) -> O
 
 /// Waits for an open child. Its end wakes the parent; the periodic check is only a safeguard.
 pub(crate) fn wait(cx: &StepCx<'_>, child: &OperationChild) -> StepAction {
-    let says = child.says.as_deref().unwrap_or("it is in progress");
+    let says = child.message.as_deref().unwrap_or("it is in progress");
     let reason = match child.state {
         OperationState::Blocked => format!("{} ({}) is blocked: {says}", child.id, child.kind),
         _ => format!("{} ({}): {says}", child.id, child.kind),
@@ -106,7 +106,7 @@ pub(crate) fn wait(cx: &StepCx<'_>, child: &OperationChild) -> StepAction {
 
 /// Explains why a child did not succeed.
 pub(crate) fn why(child: &OperationChild) -> String {
-    let says = child.says.as_deref().unwrap_or("it gave no reason");
+    let says = child.message.as_deref().unwrap_or("it gave no reason");
     format!("{} ended as {}: {says}", child.kind, child.state)
 }
 

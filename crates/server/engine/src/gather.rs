@@ -143,7 +143,7 @@ async fn gather_all(
         let blocked: Vec<String> = children
             .iter()
             .filter(|child| child.state == OperationState::Blocked)
-            .map(|child| format!("{}: {}", child.id, child.says.as_deref().unwrap_or_default()))
+            .map(|child| format!("{}: {}", child.id, child.message.as_deref().unwrap_or_default()))
             .collect();
         let reason = match blocked.first() {
             None if open == 0 => {
@@ -229,7 +229,7 @@ fn item(member: &Member, child: Option<&OperationChild>) -> Item {
         operation_id: child.map(|child| child.id),
         message: child
             .filter(|child| child.state != OperationState::Succeeded)
-            .and_then(|child| child.says.clone()),
+            .and_then(|child| child.message.clone()),
     }
 }
 
@@ -288,7 +288,7 @@ mod tests {
             state,
             spawn_key: format!("{prefix}{retry_epoch}"),
             reason: None,
-            says: None,
+            message: None,
         }
     }
 

@@ -56,7 +56,7 @@ pub(crate) fn shown(artifact: &Value, now: Timestamp) -> String {
     let time = |name: &str| artifact[name].as_str().and_then(|at| exact(at, now)).unwrap_or_default();
     let verdict = &artifact["verdict"];
     let looked = verdict["checked_at"].as_str().and_then(instant).map(|then| relative(now, then));
-    let says = match (text(verdict, "says"), looked) {
+    let says = match (text(verdict, "message"), looked) {
         (says, Some(when)) => format!("{}; {says} (verified {when})", text(verdict, "trust")),
         (_, None) => "not verified yet; run `muster artifact verify`".to_owned(),
     };
@@ -125,14 +125,14 @@ fn signatures(answer: &Value) -> Vec<String> {
         })
         .collect();
     if verdict.is_object() {
-        lines.push(text(verdict, "says"));
+        lines.push(text(verdict, "message"));
     }
     lines
 }
 
 fn finding(finding: &Value) -> String {
     let mark = if finding["error"] == true { '✗' } else { '!' };
-    format!("{mark} {}: {}; {}", text(finding, "rule"), text(finding, "says"), text(finding, "fix"))
+    format!("{mark} {}: {}; {}", text(finding, "rule"), text(finding, "message"), text(finding, "fix"))
 }
 
 fn step(change: &Value, now: Timestamp) -> String {
@@ -167,7 +167,7 @@ mod tests {
         json!({
             "id": "art_1", "repository": "train/base", "digest": format!("sha256:{}", "ab".repeat(32)), "kind": "oci",
             "size": 1_288_490_189, "line": "main", "state": "canary", "canary_percent": 10, "labels": {},
-            "verdict": {"trust": "untrusted", "reason": "other_key", "says": "it is signed by another", "policy": 1,
+            "verdict": {"trust": "untrusted", "reason": "other_key", "message": "it is signed by another", "policy": 1,
                         "checked_at": "2026-11-15T09:08:20Z"},
             "created_at": "2026-11-15T09:08:20Z", "updated_at": "2026-11-15T09:08:20Z",
         })
@@ -212,7 +212,7 @@ changed:        2026-11-15T09:08:20Z (2 min ago)
             "artifact": artifact(), "tags": ["v1", "latest"],
             "signatures": [{"digest": "sha256:cdcdcdcdcdcdcdcd", "by": "referrer", "artifact_type": "bundle"}],
             "indexes": [], "supersedes": [],
-            "lint": [{"error": true, "rule": "title_missing", "says": "no title", "fix": "push it again"}],
+            "lint": [{"error": true, "rule": "title_missing", "message": "no title", "fix": "push it again"}],
             "changes": [{"after": "draft", "actor_id": "usr_1", "reason": "pushed\u{1b}[2J", "at": "2026-11-15T09:08:20Z"},
                         {"before": "draft", "after": "staged", "actor_id": "usr_1", "reason": "good", "at": "2026-11-15T09:09:29Z"}],
             "cells": [{"id": "cel_1", "name": "web", "state": "running", "incarnation": 2}],

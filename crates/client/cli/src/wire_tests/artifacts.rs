@@ -308,7 +308,7 @@ async fn a_signature_over_files_is_attached_and_holds() {
     let Reply::Answer(_, _, manifest) = files(layers) else { unreachable!() };
     let digest = Digest::of(manifest.as_bytes());
     let artifact = json!({"id": "art_1", "repository": "models/x", "digest": digest, "kind": "blob",
-                          "verdict": {"trust": "trusted", "says": "so"}});
+                          "verdict": {"trust": "trusted", "message": "so"}});
     let desk = Desk::new(vec![
         ok(&artifact.to_string()),
         files(layers),

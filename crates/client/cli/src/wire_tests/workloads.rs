@@ -290,7 +290,7 @@ async fn what_is_applied_and_is_so_already_starts_nothing() {
 #[tokio::test]
 async fn a_dry_run_of_a_publication_ends_as_a_lint_does() {
     let typed = "muster app-version publish notebook --project acme.train --manifest {} --dry-run";
-    let fault = |error: bool| json!({"path": "/version", "rule": "version_taken", "says": "choose another", "error": error});
+    let fault = |error: bool| json!({"path": "/version", "rule": "version_taken", "message": "choose another", "error": error});
     for output in ["table", "json", "name"] {
         for (faults, exit) in [
             (json!([]), None),

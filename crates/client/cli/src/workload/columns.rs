@@ -69,7 +69,7 @@ const ADAPTER_STEP: &[Column] = &[
     ("HOLDER", "/holder"),
     ("LEASE ENDS", "/lease_ends"),
     ("ATTEMPTS", "/attempts"),
-    ("MESSAGE", "/says"),
+    ("MESSAGE", "/message"),
     ("ID", "/id"),
 ];
 /// Columns of the components in `muster instance get`.

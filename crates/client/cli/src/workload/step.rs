@@ -14,8 +14,8 @@ pub(crate) fn row(step: &mut Value) {
     }
     let said = [text(step, "message"), text(step, "reason")].into_iter().find(|said| !said.is_empty());
     let far = step["percent"].as_i64().map(|percent| format!("{percent}%"));
-    let says: Vec<String> = far.into_iter().chain(said).collect();
-    step["says"] = json!(says.join(" "));
+    let message: Vec<String> = far.into_iter().chain(said).collect();
+    step["message"] = json!(message.join(" "));
 }
 
 /// Formats a step with a current snapshot of the instance. The manifest and the config are in `-o json`.

@@ -47,7 +47,7 @@ fn a_flat_network_crosses_slices_only_where_the_site_says_so() {
     let change = answer(&app, Shape::GpuSlice, Spread::Apart, PLAIN).change.unwrap();
     assert_eq!(change.changes, [Change::OneAllocation(need)]);
     assert_eq!(
-        change.says,
+        change.message,
         "put all members into one allocation of at least 2 GPUs, 4 CPUs, 2048 MiB of memory and 0 MiB of disk"
     );
 }
@@ -98,7 +98,7 @@ fn members_that_are_missing_are_counted_as_the_manifest_has_them() {
     let mut ask = Ask { shape: Shape::GpuSlice, places: vec![place], site: PLAIN };
     let change = compatible(&app, &ask).change.unwrap();
     assert_eq!(change.changes, [Change::Members { component: "a".to_owned(), count: 3 }]);
-    assert_eq!(change.says, "use 3 of a");
+    assert_eq!(change.message, "use 3 of a");
     // Of two with different capacities, the smaller is raised.
     let each = |gpus| MemberGroup {
         component: "a".to_owned(),

@@ -43,7 +43,7 @@ pub(super) fn smallest(manifest: &Manifest, ask: &Ask) -> Option<Suggestion> {
     combinations().into_iter().find_map(|kinds| {
         let (changes, changed) = made(manifest, ask, &kinds)?;
         reasons(manifest, &changed).is_empty().then(|| Suggestion {
-            says: sentence(&changes),
+            message: sentence(&changes),
             changes,
             ask: changed,
         })

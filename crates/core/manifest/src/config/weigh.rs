@@ -28,17 +28,17 @@ pub(super) fn faults(schema: &Value, at: &str) -> Vec<Fault> {
         let mut scale = Scale { whole: schema, known: BTreeMap::new() };
         match scale.weigh(schema, "", false, 0) {
             Err(Weightless::Deep(path)) => {
-                let says = "with its references resolved it is nested too deeply here: flatten it";
-                faults.push(fault(format!("{at}{path}"), says));
+                let message = "with its references resolved it is nested too deeply here: flatten it";
+                faults.push(fault(format!("{at}{path}"), message));
             }
             Err(Weightless::Circle(path)) => {
-                let says = "the reference is circular: write out the possible levels";
-                faults.push(fault(format!("{at}{path}"), says));
+                let message = "the reference is circular: write out the possible levels";
+                faults.push(fault(format!("{at}{path}"), message));
             }
             Ok(weight) if weight > HEAVIEST => {
-                let says =
+                let message =
                     format!("with its references resolved it has {weight} parts, and {HEAVIEST} are allowed");
-                faults.push(fault(at.to_owned(), format!("{says}: use fewer references")));
+                faults.push(fault(at.to_owned(), format!("{message}: use fewer references")));
             }
             Ok(_) => {}
         }
@@ -46,8 +46,8 @@ pub(super) fn faults(schema: &Value, at: &str) -> Vec<Fault> {
     faults
 }
 
-fn fault(path: String, says: impl Into<String>) -> Fault {
-    Fault::error(path, "config_schema", says)
+fn fault(path: String, message: impl Into<String>) -> Fault {
+    Fault::error(path, "config_schema", message)
 }
 
 /// Checks every reference at the positions where a schema can occur.

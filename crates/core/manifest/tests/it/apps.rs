@@ -116,7 +116,7 @@ fn golden_compatibility() {
                         let _ = writeln!(notes, "  because {reason}");
                     }
                     if let Some(change) = &answer.change {
-                        let _ = writeln!(notes, "  instead {}", change.says);
+                        let _ = writeln!(notes, "  instead {}", change.message);
                     }
                 }
                 if answer.fits { "yes" } else { "no" }

@@ -51,7 +51,7 @@ fn no_sentence_repeats_a_value() {
     config.insert("j".to_owned(), json!([secret, secret]));
     let faults = check_config(&manifest, &Value::Object(config));
     assert!(faults.len() >= 9, "{faults:?}");
-    assert!(faults.iter().all(|fault| !fault.says.contains("hunter2")), "{faults:?}");
+    assert!(faults.iter().all(|fault| !fault.message.contains("hunter2")), "{faults:?}");
 }
 
 #[test]

@@ -11,7 +11,7 @@ use crate::example::{CONTEXT, good, set, with};
 fn told(document: &Value) -> Vec<(String, &'static str, bool)> {
     let faults = lint(document, &CONTEXT);
     for fault in &faults {
-        assert!(fault.says.len() > 15 && !fault.says.ends_with('.'), "{fault:?}");
+        assert!(fault.message.len() > 15 && !fault.message.ends_with('.'), "{fault:?}");
         assert!(fault.path.is_empty() || fault.path.starts_with('/'), "{fault:?}");
     }
     faults.into_iter().map(|fault| (fault.path, fault.rule, fault.error)).collect()

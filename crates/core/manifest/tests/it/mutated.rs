@@ -99,7 +99,7 @@ proptest! {
         let faults = lint(&document, &CONTEXT);
         for fault in &faults {
             // The schema is as strict as the types: the deserializer finds no further errors.
-            prop_assert_ne!(fault.rule, "unreadable", "{}", fault.says);
+            prop_assert_ne!(fault.rule, "unreadable", "{}", fault.message);
             prop_assert!(is_place(&document, &fault.path), "{}", fault.path);
         }
         if faults.iter().all(|fault| !fault.error) {

@@ -97,7 +97,7 @@ pub struct Verdict {
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub reason: Option<String>,
     /// Message for users.
-    pub says: String,
+    pub message: String,
     /// Key of the valid signature.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub key_id: Option<KeyId>,

@@ -70,7 +70,7 @@ pub enum Refusal {
 
 impl Refusal {
     /// Returns the message.
-    pub fn says(&self) -> &str {
+    pub fn message(&self) -> &str {
         match self {
             Self::NoSuchStep(text)
             | Self::Untrusted(text)
@@ -146,7 +146,7 @@ pub(crate) fn no_such_step(from: ArtifactState, to: ArtifactState, forward: bool
 pub(crate) fn trusted(to: ArtifactState, policy: &TrustPolicy, verdict: &Verdict) -> Result<(), Refusal> {
     match verdict.trust {
         Trust::Trusted => Ok(()),
-        Trust::Untrusted => Err(Refusal::Untrusted(verdict.says.clone())),
+        Trust::Untrusted => Err(Refusal::Untrusted(verdict.message.clone())),
         Trust::Unsigned if policy.lets_unsigned(to) => Ok(()),
         Trust::Unsigned => Err(Refusal::Untrusted(format!(
             "it has no signature, and the project's policy allows unsigned artifacts to become {} at most: \

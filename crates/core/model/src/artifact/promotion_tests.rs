@@ -104,7 +104,7 @@ impl Site {
         let verdict = Verdict {
             trust: self.trust[at],
             reason: None,
-            says: "no signature counts".to_owned(),
+            message: "no signature counts".to_owned(),
             key_id: None,
             signature: None,
             checked_at: self.now,
@@ -242,7 +242,7 @@ fn lint_keeps_an_artifact_from_being_staged_and_says_why() {
     let verdict = Verdict {
         trust: Trust::Trusted,
         reason: None,
-        says: String::new(),
+        message: String::new(),
         key_id: None,
         signature: None,
         checked_at: Timestamp::UNIX_EPOCH,

@@ -120,8 +120,8 @@ pub(crate) fn answer(what: &str, request: &Request<Incoming>, registry: &mut Reg
         return refuse(401, "UNAUTHORIZED", "the token has ended");
     }
     let instead = registry.instead.get_mut(what).and_then(VecDeque::pop_front);
-    if let Some(Instead::Refuse(status, says)) = instead {
-        return refuse(status, "DENIED", says);
+    if let Some(Instead::Refuse(status, message)) = instead {
+        return refuse(status, "DENIED", message);
     }
     let Some(whole) = registry.holds.get(what).cloned() else {
         return refuse(404, "BLOB_UNKNOWN", "the repository does not hold it");
@@ -181,7 +181,7 @@ impl futures::Stream for SyncStream {
     }
 }
 
-fn refuse(status: u16, code: &str, says: &str) -> Answer {
-    let errors = json!({"errors": [{"code": code, "message": says}]});
+fn refuse(status: u16, code: &str, message: &str) -> Answer {
+    let errors = json!({"errors": [{"code": code, "message": message}]});
     Ok(Response::builder().status(status).body(content(errors.to_string())).unwrap())
 }

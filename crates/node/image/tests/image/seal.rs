@@ -40,10 +40,10 @@ impl Node {
     }
 
     /// Asserts that it is refused once with this text, and then repaired.
-    fn refuses(&self, digest: &Digest, says: &str) {
+    fn refuses(&self, digest: &Digest, message: &str) {
         let error = self.ensure(digest).expect_err("it was changed");
         assert!(matches!(error, Error::Changed { .. }), "{error}");
-        assert!(error.to_string().contains(says), "{error}");
+        assert!(error.to_string().contains(message), "{error}");
         assert_eq!(self.images.lookup(digest).unwrap(), None, "nobody is given it any more");
         let anew = self.ensure(digest).unwrap();
         assert!(anew.fresh);
@@ -108,9 +108,9 @@ fn every_way_to_change_an_image_is_seen() {
             fs::write(root.with_file_name("tree"), b"").unwrap();
         }),
     ];
-    for (says, change) in changes {
+    for (message, change) in changes {
         change(&node.ensure(&digest).unwrap().rootfs);
-        node.refuses(&digest, says);
+        node.refuses(&digest, message);
     }
 }
 

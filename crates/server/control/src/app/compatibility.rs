@@ -65,7 +65,7 @@ fn fit(cx: &Cx, manifest: &Manifest, shape: AllocationShape, places: Vec<Planned
     if answer.fits {
         reasons.push(format!("{members} members fit in {allocations} allocations of this shape"));
     }
-    Fit { shape, fits: answer.fits, reasons, change: answer.change.map(|change| change.says) }
+    Fit { shape, fits: answer.fits, reasons, change: answer.change.map(|change| change.message) }
 }
 
 /// Returns the capabilities of the site's network.

@@ -23,7 +23,7 @@ pub(super) fn faults(document: &Value) -> Vec<Fault> {
         .map(|fault| Fault {
             path: fault.path,
             rule: fault.rule.to_owned(),
-            says: fault.says,
+            message: fault.message,
             error: fault.error,
         })
         .collect()
@@ -37,16 +37,16 @@ pub(super) type Parts = Vec<(String, ArtifactId)>;
 pub(super) async fn examined(cx: &Cx, app: &App, document: &Value) -> Result<(Vec<Fault>, Parts)> {
     let mut faults = faults(document);
     if let Some(slug) = document["app"].as_str().filter(|slug| *slug != app.slug) {
-        let says = format!("it is the manifest of `{slug}`, and this app is `{}`", app.slug);
-        faults.push(error("/app".to_owned(), "wrong_app", says));
+        let message = format!("it is the manifest of `{slug}`, and this app is `{}`", app.slug);
+        faults.push(error("/app".to_owned(), "wrong_app", message));
     }
     if let Some(name) = document["version"].as_str() {
         let known = cx.platform.store.app_version_by_name(app.project_id, app.id, name).await;
         if known.map_err(refuse)?.is_some() {
-            let says = format!(
+            let message = format!(
                 "the release {name} was published before, and a release never changes: choose another name"
             );
-            faults.push(error("/version".to_owned(), "version_taken", says));
+            faults.push(error("/version".to_owned(), "version_taken", message));
         }
     }
     let mut parts = Parts::new();
@@ -55,7 +55,9 @@ pub(super) async fn examined(cx: &Cx, app: &App, document: &Value) -> Result<(Ve
     {
         match part(cx, app.project_id, named).await? {
             Ok(id) => parts.push((named["name"].as_str().unwrap_or_default().to_owned(), id)),
-            Err((field, rule, says)) => faults.push(error(format!("/artifacts/{at}/{field}"), rule, says)),
+            Err((field, rule, message)) => {
+                faults.push(error(format!("/artifacts/{at}/{field}"), rule, message))
+            }
         }
     }
     Ok((faults, parts))
@@ -73,30 +75,30 @@ async fn part(
         return Ok(Err(("digest", "no_artifact", "it names no repository and digest".to_owned())));
     };
     let Some(found) = store.repository_by_name(project, repository).await.map_err(refuse)? else {
-        let says = format!("the publisher's project has no repository {repository}: push to it first");
-        return Ok(Err(("repository", "no_repository", says)));
+        let message = format!("the publisher's project has no repository {repository}: push to it first");
+        return Ok(Err(("repository", "no_repository", message)));
     };
     let artifact = store.artifact_by_digest(found.id, digest).await.map_err(refuse)?;
     Ok(match artifact {
         None => {
-            let says = format!(
+            let message = format!(
                 "the repository {repository} has no artifact {digest}: push it, and publish it if it has no tag"
             );
-            Err(("digest", "no_artifact", says))
+            Err(("digest", "no_artifact", message))
         }
         Some(artifact) if !artifact.state.may_start() => {
-            let says = format!(
+            let message = format!(
                 "the artifact is {} and cannot be used in a new release: name another",
                 artifact.state
             );
-            Err(("digest", "artifact_out_of_use", says))
+            Err(("digest", "artifact_out_of_use", message))
         }
         Some(artifact) => Ok(artifact.id),
     })
 }
 
-fn error(path: String, rule: &str, says: String) -> Fault {
-    Fault { path, rule: rule.to_owned(), says, error: true }
+fn error(path: String, rule: &str, message: String) -> Fault {
+    Fault { path, rule: rule.to_owned(), message, error: true }
 }
 
 /// Returns the error for a rejected manifest: every fault by its place in the request, errors first.
@@ -105,12 +107,12 @@ pub(super) fn refused(faults: &[Fault]) -> Problem {
     let field = |fault: &Fault| FieldError {
         pointer: format!("/manifest{}", fault.path),
         detail: match fault.error {
-            true => format!("{}: {}", fault.rule, fault.says),
-            false => format!("only a warning: {}: {}", fault.rule, fault.says),
+            true => format!("{}: {}", fault.rule, fault.message),
+            false => format!("only a warning: {}: {}", fault.rule, fault.message),
         },
     };
     let (wrong, warned): (Vec<&Fault>, Vec<&Fault>) = faults.iter().partition(|fault| fault.error);
-    let first = wrong.first().map(|fault| format!("{}: {}", fault.path, fault.says)).unwrap_or_default();
+    let first = wrong.first().map(|fault| format!("{}: {}", fault.path, fault.message)).unwrap_or_default();
     let detail = format!("the manifest has {errors} errors, all listed here; the first is at {first}");
     Problem::new(Code::LintFailed, detail).with_errors(wrong.into_iter().chain(warned).map(field).collect())
 }
@@ -124,7 +126,7 @@ mod tests {
         let fault = |path: &str, error| Fault {
             path: path.to_owned(),
             rule: "rule".to_owned(),
-            says: "says".to_owned(),
+            message: "message".to_owned(),
             error,
         };
         let problem = refused(&[fault("/a", false), fault("/b", true), fault("", true)]);

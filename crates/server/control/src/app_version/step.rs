@@ -72,7 +72,7 @@ fn refused(refusal: &Refusal) -> Problem {
         Refusal::Lint(_) => Code::LintFailed,
         Refusal::NoSuchStep(_) | Refusal::NotSmoked(_) | Refusal::Held(_) => Code::InvalidState,
     };
-    Problem::new(code, refusal.says())
+    Problem::new(code, refusal.message())
 }
 
 /// A decided transition.

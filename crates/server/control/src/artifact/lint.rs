@@ -29,7 +29,7 @@ pub(super) async fn findings(cx: &Cx, artifact: &Artifact) -> Result<Vec<LintFin
                 found.push(LintFinding {
                     error: true,
                     rule: "manifest".to_owned(),
-                    says: error.to_string(),
+                    message: error.to_string(),
                     fix: "push it again with a current tool".to_owned(),
                 });
                 continue;
@@ -47,7 +47,7 @@ pub(super) async fn findings(cx: &Cx, artifact: &Artifact) -> Result<Vec<LintFin
         found.extend(lint(&manifest, config.as_deref()).into_iter().map(|finding| LintFinding {
             error: finding.severity == Severity::Error,
             rule: finding.rule.to_owned(),
-            says: format!("{of}{}", finding.says),
+            message: format!("{of}{}", finding.message),
             fix: finding.fix.to_owned(),
         }));
         waiting.extend(manifest.children.iter().map(|child| child.digest.to_string()));

@@ -74,7 +74,7 @@ fn verdict_view(verdict: &Verdict, policy: i64, present: i64) -> api::Verdict {
             Trust::Untrusted => api::Trust::Untrusted,
         },
         reason: verdict.reason.clone(),
-        says: format!("{}{over}", verdict.says),
+        message: format!("{}{over}", verdict.message),
         key_id: verdict.key_id,
         signature: verdict.signature.clone(),
         policy,

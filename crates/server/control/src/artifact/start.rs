@@ -52,7 +52,7 @@ pub(crate) async fn ensure_trusted(cx: &Cx, artifact: &Artifact) -> Result<()> {
         Trust::Untrusted => false,
     };
     if !stands {
-        let why = format!("the artifact is {}, and {}", artifact.state, verdict.says);
+        let why = format!("the artifact is {}, and {}", artifact.state, verdict.message);
         return Err(Problem::new(Code::Untrusted, why));
     }
     Ok(())

@@ -31,7 +31,7 @@ pub(super) async fn take(cx: &Cx, artifact: Artifact, asked: Asked) -> Result<Pr
         .await?
         .into_iter()
         .filter(|finding| finding.error)
-        .map(|finding| format!("{}: {}", finding.rule, finding.says))
+        .map(|finding| format!("{}: {}", finding.rule, finding.message))
         .collect();
     let active = store.artifact_active(artifact.repository_id, &artifact.line).await.map_err(refuse)?;
     let active = active.filter(|active| active.id != artifact.id);
@@ -80,7 +80,7 @@ fn refused(refusal: &Refusal) -> Problem {
         Refusal::Lint(_) => Code::LintFailed,
         Refusal::NoSuchStep(_) | Refusal::NotSmoked(_) | Refusal::Held(_) => Code::InvalidState,
     };
-    Problem::new(code, refusal.says())
+    Problem::new(code, refusal.message())
 }
 
 fn change(cx: &Cx, before: &Artifact, after: ArtifactState, reason: &str) -> Change {

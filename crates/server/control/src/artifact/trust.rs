@@ -139,8 +139,8 @@ async fn examine(cx: &Cx, artifact: &Artifact) -> Result<Verdict> {
     let decided = examiner.examination.verdict();
     Ok(match decided {
         muster_trust::Verdict::Trusted { key_id, signature_digest } => {
-            let says = format!("it is signed by the key {key_id}");
-            let mut verdict = verdict(cx, Trust::Trusted, None, says);
+            let message = format!("it is signed by the key {key_id}");
+            let mut verdict = verdict(cx, Trust::Trusted, None, message);
             verdict.key_id = key_id.parse().ok();
             verdict.signature = Some(signature_digest.to_string());
             verdict
@@ -154,9 +154,9 @@ async fn examine(cx: &Cx, artifact: &Artifact) -> Result<Verdict> {
     })
 }
 
-fn verdict(cx: &Cx, trust: Trust, reason: Option<&str>, says: String) -> Verdict {
+fn verdict(cx: &Cx, trust: Trust, reason: Option<&str>, message: String) -> Verdict {
     let reason = reason.map(str::to_owned);
-    Verdict { trust, reason, says, key_id: None, signature: None, checked_at: cx.now }
+    Verdict { trust, reason, message, key_id: None, signature: None, checked_at: cx.now }
 }
 
 /// Returns names and digests of the files of a file artifact.

@@ -87,7 +87,8 @@ pub(crate) fn ensure_groups_fit(
     if answer.fits {
         return Ok(());
     }
-    let change = answer.change.map(|change| format!("; this would fit: {}", change.says)).unwrap_or_default();
+    let change =
+        answer.change.map(|change| format!("; this would fit: {}", change.message)).unwrap_or_default();
     Err(Problem::new(Code::Incompatible, format!("{}{change}", answer.reasons.join("; "))))
 }
 

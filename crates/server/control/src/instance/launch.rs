@@ -150,7 +150,7 @@ pub(super) fn configured(manifest: &Manifest, config: &Value) -> Result<()> {
     let faults: Vec<FieldError> = check_config(manifest, config)
         .into_iter()
         .filter(|fault| fault.error)
-        .map(|fault| FieldError { pointer: fault.path, detail: fault.says })
+        .map(|fault| FieldError { pointer: fault.path, detail: fault.message })
         .collect();
     match faults.first() {
         None => Ok(()),

@@ -71,7 +71,8 @@ fn not_made(cell: &Cell, why: String, refusal: Option<Refusal>) -> Result<StepAc
     let about_it = matches!(reason, CellFailure::ArtifactDamaged | CellFailure::ArtifactUntrusted);
     let Some(artifact_id) = cell.artifact_id.filter(|_| about_it) else { return Ok(outcome.into()) };
     let path = format!("/v1/projects/{}/artifacts/{artifact_id}", cell.project_id);
-    let data = json!({"cell_id": cell.id, "node_id": cell.node_id, "reason": reason.as_str(), "says": why});
+    let data =
+        json!({"cell_id": cell.id, "node_id": cell.node_id, "reason": reason.as_str(), "message": why});
     Ok(StepAction::commit(move |_, effects| {
         Box::pin(async move {
             effects.events.push((EventType::ArtifactRefused, path, data));

@@ -44,7 +44,9 @@ fn refusal(artifact: &Artifact, policy: &TrustPolicy, keys: &[PublisherKey]) -> 
         }
         Trust::Unsigned => unsigned(),
         // An invalid signature is worse than none; under other keys and policies it may be valid.
-        Trust::Untrusted => Some(format!("the artifact {} is untrusted: {}", artifact.digest, verdict.says)),
+        Trust::Untrusted => {
+            Some(format!("the artifact {} is untrusted: {}", artifact.digest, verdict.message))
+        }
     }
 }
 
@@ -86,7 +88,7 @@ mod tests {
         let verdict = Verdict {
             trust,
             reason: None,
-            says: "a test".to_owned(),
+            message: "a test".to_owned(),
             key_id: key.map(|key| key.id),
             signature: None,
             checked_at: Timestamp::UNIX_EPOCH,

@@ -200,7 +200,7 @@ fn is_blocked(child: &OperationChild) -> bool {
 
 /// Describes a blocked child and its reason.
 pub(super) fn blocked(child: &OperationChild) -> String {
-    let says = child.says.as_deref().unwrap_or("it gave no reason");
+    let says = child.message.as_deref().unwrap_or("it gave no reason");
     format!("{} ({}) is blocked: {says}", child.id, child.kind)
 }
 
@@ -244,7 +244,7 @@ fn item(id: MemberId, name: String, on_node: bool, child: Option<&OperationChild
         name,
         state,
         operation_id: child.map(|child| child.id),
-        message: child.filter(|_| state != ItemState::Succeeded).and_then(|child| child.says.clone()),
+        message: child.filter(|_| state != ItemState::Succeeded).and_then(|child| child.message.clone()),
     }
 }
 

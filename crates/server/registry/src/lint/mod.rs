@@ -29,7 +29,7 @@ pub struct Finding {
     /// The rule that found it.
     pub rule: &'static str,
     /// The description. It never contains a value that may be a secret.
-    pub says: String,
+    pub message: String,
     /// The fix.
     pub fix: &'static str,
 }
@@ -145,10 +145,10 @@ const RULES: &[Rule] = &[
 pub fn lint(manifest: &Manifest, config: Option<&[u8]>) -> Vec<Finding> {
     let facts = Facts::of(manifest, config);
     let of_rule = |rule: &'static Rule| {
-        (rule.find)(&facts).into_iter().map(|says| Finding {
+        (rule.find)(&facts).into_iter().map(|message| Finding {
             severity: rule.severity,
             rule: rule.name,
-            says,
+            message,
             fix: rule.fix,
         })
     };

@@ -151,7 +151,7 @@ fn secrets_are_told_by_whole_words_and_never_shown() {
         let findings = look(&image(json!([descriptor(LAYER, 2)])), Some(&config));
         assert_eq!(findings.len(), 1, "{name}");
         assert_eq!(findings[0].rule, "secret_in_environment");
-        assert!(findings[0].says.contains(name));
+        assert!(findings[0].message.contains(name));
         assert!(!format!("{findings:?}").contains("hunter2"));
     }
     for entry in [
@@ -204,7 +204,7 @@ proptest! {
         let document = image(json!([titled(&title, 2)])).to_string();
         let manifest = Manifest::parse(document.as_bytes(), None).unwrap();
         let findings = lint(&manifest, Some(&bytes));
-        prop_assert!(findings.iter().all(|finding| finding.says.len() < 1000 && !finding.fix.is_empty()));
+        prop_assert!(findings.iter().all(|finding| finding.message.len() < 1000 && !finding.fix.is_empty()));
     }
 
     #[test]

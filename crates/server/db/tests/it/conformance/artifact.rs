@@ -81,7 +81,7 @@ fn to(before: &Artifact, state: ArtifactState) -> Artifact {
     let verdict = Verdict {
         trust: Trust::Untrusted,
         reason: Some("other_key".to_owned()),
-        says: "signed by nobody known".to_owned(),
+        message: "signed by nobody known".to_owned(),
         key_id: Some(made::id()),
         signature: None,
         checked_at: at(4),
@@ -178,7 +178,7 @@ async fn a_verdict_is_written_down_and_changes_no_version(store: Store) {
     let verdict = Verdict {
         trust: Trust::Unsigned,
         reason: None,
-        says: "it has no signature".to_owned(),
+        message: "it has no signature".to_owned(),
         key_id: None,
         signature: None,
         checked_at: at(3),

@@ -36,7 +36,7 @@ type AskedFor = (String, Option<String>);
 #[derive(Clone, Default)]
 struct Elsewhere {
     host: String,
-    says: Arc<Mutex<HashMap<String, Says>>>,
+    message: Arc<Mutex<HashMap<String, Says>>>,
     /// Path and `Authorization`.
     asked: Arc<Mutex<Vec<AskedFor>>>,
     /// Header required to read content.
@@ -67,7 +67,7 @@ impl Elsewhere {
             let response = Response::builder().status(401).header("www-authenticate", challenge);
             return response.body(Body::empty()).unwrap();
         }
-        let says = self.says.lock().get(&path).cloned();
+        let says = self.message.lock().get(&path).cloned();
         let Some(says) = says else { return Response::builder().status(404).body(Body::empty()).unwrap() };
         tokio::time::sleep(says.wait).await;
         let mut response = Response::builder().status(says.status);
@@ -79,7 +79,7 @@ impl Elsewhere {
 
     fn say(&self, path: &str, body: &[u8]) {
         let says = Says { status: 200, body: body.to_vec(), ..Says::default() };
-        self.says.lock().insert(path.to_owned(), says);
+        self.message.lock().insert(path.to_owned(), says);
     }
 
     /// Adds an image under `library/app`.
@@ -280,7 +280,7 @@ async fn content_that_many_ask_for_at_once_is_downloaded_once() {
     registry.has(&image);
     site.publish(&site.admin, &registry.host, &image.digest(), None).await.ok();
     let path = format!("/blobs/{}", digest(&image.layer));
-    for (at, says) in registry.says.lock().iter_mut() {
+    for (at, says) in registry.message.lock().iter_mut() {
         if at.ends_with(&path) {
             says.wait = Duration::from_millis(500);
         }
