@@ -220,14 +220,19 @@ pub fn assess_member(facts: &MemberFacts<'_>, bounds: Bounds, now: Timestamp) ->
         }
         // A node that never confirmed has had its time since the member became active.
         let at = node.confirmed_at.unwrap_or(facts.changed_at);
+        // A confirmation changes no row of the instance, so this is reviewed in any case.
+        let unconfirmed = |message, since| Assessment {
+            review_at: Some(later(now, bounds.confirm)),
+            ..verdict(Health::Unknown, HealthReason::Unconfirmed, message, since)
+        };
         if now.duration_since(at) >= bounds.confirm {
             let message = format!("node {} has not confirmed the status of its cells", node.name);
-            return verdict(Health::Unknown, HealthReason::Unconfirmed, message, at);
+            return unconfirmed(message, at);
         }
         let unreported_since = later(facts.changed_at, bounds.confirm);
         if cell.is_none() && node.confirmed_at.is_some_and(|at| at > unreported_since) {
             let message = format!("node {} does not report its cell", node.name);
-            return verdict(Health::Unknown, HealthReason::Unconfirmed, message, unreported_since);
+            return unconfirmed(message, unreported_since);
         }
     }
     if let Some(trouble) = cell.and_then(|cell| service_trouble(cell, facts.before, bounds, now)) {

@@ -42,6 +42,9 @@ statements! {
         "UPDATE instances SET assess_due_at = $2 WHERE state NOT IN ('created', 'stopped') AND id IN (
             SELECT m.instance_id FROM members m JOIN allocations a ON a.id = m.allocation_id
             WHERE a.node_id = $1 AND m.state <> 'removed')");
+    INSTANCES_ASSESS_UNCONFIRMED = both(
+        "UPDATE instances SET assess_due_at = $1 WHERE state NOT IN ('created', 'stopped') AND id IN (
+            SELECT instance_id FROM members WHERE health_reason = 'unconfirmed' AND state <> 'removed')");
     // Independent of all other changes of the row, so the version stays.
     INSTANCE_ASSESSED = both("UPDATE instances SET assess_due_at = $2, adapter_silent_at = $3 WHERE id = $1");
     INSTANCE_SILENT_AT = both("SELECT adapter_silent_at, assess_due_at FROM instances WHERE id = $1");
@@ -240,6 +243,11 @@ impl Tx {
     /// Schedules a health assessment of every instance on a node.
     pub async fn instances_assess_on(&mut self, node: NodeId, at: Timestamp) -> Result<()> {
         self.execute(&INSTANCES_ASSESS_ON_NODE, args![node, at]).await.map(drop)
+    }
+
+    /// Schedules a health assessment of every instance with a member whose status was not confirmed.
+    pub async fn instances_assess_unconfirmed(&mut self, at: Timestamp) -> Result<()> {
+        self.execute(&INSTANCES_ASSESS_UNCONFIRMED, args![at]).await.map(drop)
     }
 
     /// Sets when an instance is assessed next, and when its adapter counts as silent.

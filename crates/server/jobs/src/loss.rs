@@ -122,6 +122,9 @@ impl Watch {
             self.lease = platform.store.lease_acquire("loss", &holder, length, now).await?;
             self.good_since = now;
             self.told_at = None;
+            if self.lease.is_some() {
+                self.reassess_all_unconfirmed(now).await?;
+            }
         }
         let Some(lease) = self.lease.clone() else { return Ok(()) };
         if let Some(deaf_at) = platform.fleet.deaf_at() {
@@ -131,6 +134,14 @@ impl Watch {
         let verdict = verdicts(&heard, now, self.good_since, heartbeat);
         self.declare(&lease, &heard, &verdict, now).await?;
         self.reassess_unconfirmed(&heard, now).await
+    }
+
+    /// Schedules an assessment of every unconfirmed member: while no replica held the lease, its node may have confirmed it.
+    async fn reassess_all_unconfirmed(&mut self, now: Timestamp) -> Result<(), StoreError> {
+        self.unconfirmed.clear();
+        let mut tx = self.platform.store.begin().await?;
+        tx.instances_assess_unconfirmed(now).await?;
+        tx.commit().await
     }
 
     /// Schedules an assessment of the instances on nodes that started or stopped confirming the status of their cells.

@@ -101,6 +101,23 @@ fn every_source_can_end_healthy() {
     assert_eq!(assess(&facts(&read_only)), (Health::Degraded, Some(HealthReason::CellImpaired)));
 }
 
+/// A node confirms its cells without a report, so nothing else would start the next assessment.
+#[test]
+fn an_unconfirmed_member_is_always_reviewed_again() {
+    let well = alive();
+    let stale = NodeFacts { confirmed_at: Some(at(60)), ..node() };
+    let never = NodeFacts { confirmed_at: None, ..node() };
+    for facts in [
+        MemberFacts { node: Some(stale), ..facts(&well) },
+        MemberFacts { node: Some(never), ..facts(&well) },
+        MemberFacts { cell: None, ..facts(&well) },
+    ] {
+        let unconfirmed = assess_member(&facts, BOUNDS, at(100));
+        assert_eq!(unconfirmed.reason, Some(HealthReason::Unconfirmed));
+        assert_eq!(unconfirmed.review_at, Some(at(130)), "{facts:?}");
+    }
+}
+
 #[test]
 fn what_is_known_of_another_incarnation_means_nothing() {
     let dead = CellObservation { alive: false, incarnation: 1, ..alive() };

@@ -2,7 +2,7 @@
 
 use jiff::SignedDuration;
 use muster_agent_sim::Odds;
-use muster_db::CellReport;
+use muster_db::{CellReport, Lease};
 use muster_ids::{CellId, Env, InstanceId, NodeId};
 use muster_testkit::Database;
 use serde_json::{Value, json};
@@ -422,6 +422,68 @@ async fn a_member_on_a_node_that_never_confirms_its_cells_becomes_unknown() {
         until("it is healthy", async || stage.get("app-instances/farm").await["health"] == "healthy").await;
         stage.stop().await;
     }
+}
+
+/// Takes the lease of the loss detection from its replica, as another one does.
+async fn take_loss_lease(stage: &Stage) -> Lease {
+    let store = stage.scene.kit.store();
+    store
+        .sabotage("UPDATE leases SET generation = generation + 1, expires_at = 0 WHERE name = 'loss'")
+        .await
+        .unwrap();
+    let lease =
+        store.lease_acquire("loss", "another", SignedDuration::from_hours(1), Env::system().now()).await;
+    lease.unwrap().expect("it is free")
+}
+
+/// After an outage, nodes confirm their cells again before any replica watches them.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_unconfirmed_member_is_reviewed_without_the_loss_detection() {
+    let scene = Scene::with(Database::sqlite(), 1, &[("nodes.heartbeat_seconds", "1")]).await;
+    let stage = Stage::with(scene, Odds::default()).await;
+    stage.running(1).await;
+    take_loss_lease(&stage).await;
+    // Its agent has reported every cell before, so that it only confirms afterwards.
+    for at in 0..2 {
+        stage.nodes.fleet.set_unobservable(at, true);
+    }
+    let health_reason = async || stage.member("farm-worker-1").await["health_reason"].clone();
+    let instance: InstanceId = id(&stage.get("app-instances/farm").await["id"]);
+    until("its status is unconfirmed", async || {
+        let mut tx = stage.scene.kit.store().begin().await.unwrap();
+        tx.instance_assessed(instance, Some(Env::system().now()), None).await.unwrap();
+        tx.commit().await.unwrap();
+        tokio::time::sleep(std::time::Duration::from_millis(200)).await;
+        health_reason().await == "unconfirmed"
+    })
+    .await;
+    // Longer than the watch looks back: the change of its health starts no further assessment.
+    tokio::time::sleep(std::time::Duration::from_secs(7)).await;
+    for at in 0..2 {
+        stage.nodes.fleet.set_unobservable(at, false);
+    }
+    until("it is healthy", async || stage.member("farm-worker-1").await["health"] == "healthy").await;
+    stage.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_replica_that_starts_to_detect_losses_reviews_what_another_left_unconfirmed() {
+    let scene = Scene::with(Database::sqlite(), 1, &[("nodes.heartbeat_seconds", "2")]).await;
+    let stage = Stage::with(scene, Odds::default()).await;
+    stage.running(1).await;
+    let lease = take_loss_lease(&stage).await;
+    // As an earlier release left it: unconfirmed, with no review due.
+    let store = stage.scene.kit.store();
+    store
+        .sabotage("UPDATE members SET health = 'unknown', health_reason = 'unconfirmed', updated_at = 0")
+        .await
+        .unwrap();
+    tokio::time::sleep(std::time::Duration::from_secs(3)).await;
+    let worker = async || stage.member("farm-worker-1").await["health"].clone();
+    assert_eq!(worker().await, "unknown", "nothing else reviews it");
+    store.lease_end(&lease).await.unwrap();
+    until("it is healthy", async || worker().await == "healthy").await;
+    stage.stop().await;
 }
 
 /// An app without an adapter is looked at for as long as it runs, by the agent of its node.
