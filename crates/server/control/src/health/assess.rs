@@ -38,23 +38,30 @@ pub(super) struct MemberAssessed {
     pub(super) assessed: Assessment,
     before: Health,
     changed: bool,
+    /// Whether its node is unreachable or does not confirm its cells.
+    is_node_silent: bool,
 }
 
 impl MemberAssessed {
-    /// Whether the assessment applies to its member. One that is out of work, or on its way there, is not expected to do well: of
-    /// it only the death of its cell and the silence of its node count, until that silence ends.
+    /// Whether the assessment applies to its member. A drained member is assessed like an active one, though it does not count
+    /// for its instance. One that is being removed loses its cell by intent: only the silence of its node counts, until that ends.
     fn counts(&self) -> bool {
-        let is_silence = |reason: Option<HealthReason>| {
-            matches!(reason, Some(HealthReason::NodeUnreachable | HealthReason::Unconfirmed))
-        };
         match self.member.state {
-            MemberState::Active => true,
-            MemberState::Draining | MemberState::Drained => {
-                let silent = is_silence(self.assessed.reason) || is_silence(self.member.health_reason);
-                self.assessed.is_lost() || silent
+            MemberState::Active | MemberState::Draining | MemberState::Drained => true,
+            MemberState::Removing => {
+                let was_silent = matches!(
+                    self.member.health_reason,
+                    Some(HealthReason::NodeUnreachable | HealthReason::Unconfirmed)
+                );
+                self.is_node_silent || was_silent
             }
             _ => false,
         }
+    }
+
+    /// Whether the death of its cell makes it failed. A member that is being removed stays that.
+    fn is_failed_by_loss(&self) -> bool {
+        self.assessed.is_lost() && self.member.state != MemberState::Removing
     }
 }
 
@@ -158,7 +165,11 @@ impl Facts {
             || member.health != assessed.health
             || member.health_reason != assessed.reason
             || member.health_message != assessed.message;
-        MemberAssessed { member: member.clone(), assessed, before, changed }
+        let is_node_silent = facts.node.is_some_and(|node| {
+            let confirmed_at = node.confirmed_at.unwrap_or(facts.changed_at);
+            node.unreachable_since.is_some() || now.duration_since(confirmed_at) >= bounds.confirm
+        });
+        MemberAssessed { member: member.clone(), assessed, before, changed, is_node_silent }
     }
 }
 
@@ -245,7 +256,7 @@ pub(crate) async fn assess_in(
             }
         }
         // While it starts, its operation decides about its members.
-        if one.assessed.is_lost() && instance.state != InstanceState::Starting {
+        if one.is_failed_by_loss() && instance.state != InstanceState::Starting {
             if let (MemberState::Drained, Some(cell)) = (member.state, member.cell_id) {
                 // Its owner drained it: no restart policy resumes it.
                 tx.cell_restart_decide(cell, member.incarnation, false, now).await?;

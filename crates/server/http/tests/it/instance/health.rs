@@ -391,6 +391,76 @@ async fn a_member_out_of_work_on_an_unreachable_node_is_unknown_until_the_node_i
     }
 }
 
+/// A drained member does not count for its instance, and its own health is true nevertheless.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_drained_member_with_a_broken_service_is_unhealthy_and_one_with_a_dead_cell_fails() {
+    for database in Database::both() {
+        let stage = Stage::new(database).await;
+        stage.running(5).await;
+        let good = Good::start(&stage);
+        stage.scene.done(stage.order("drain", json!({"members": ["farm-worker-2"]})).await).await;
+        good.stop().await;
+        let worker = async || stage.member("farm-worker-2").await;
+        let instance = async || stage.get("app-instances/farm").await["health"].clone();
+        let before = instance().await;
+        service_ends(&stage, &worker().await, false);
+        until("it is unhealthy", async || worker().await["health"] == "unhealthy").await;
+        let broken = worker().await;
+        assert_eq!(
+            (&broken["state"], &broken["health_reason"]),
+            (&json!("drained"), &json!("service_failed"))
+        );
+        assert_eq!(instance().await, before, "it has no work");
+        assert_eq!(count_told(&stage, "instance.repair_proposed").await, 0, "its owner drained it");
+        cell_dies(&stage, "farm-worker-2").await;
+        until("it is failed", async || worker().await["state"] == "failed").await;
+        // A drain that no adapter takes up.
+        stage.order("drain", json!({"members": ["farm-worker-1"]})).await.ok();
+        until("it is draining", async || stage.member("farm-worker-1").await["state"] == "draining").await;
+        let draining = stage.member("farm-worker-1").await;
+        service_ends(&stage, &draining, false);
+        until("it is unhealthy", async || stage.member("farm-worker-1").await["health"] == "unhealthy").await;
+        assert_eq!(stage.member("farm-worker-1").await["state"], "draining");
+        stage.stop().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_member_that_is_being_removed_is_unknown_while_its_node_is_silent() {
+    for database in Database::both() {
+        let stage = Stage::new(database).await;
+        stage.running(3).await;
+        let good = Good::start(&stage);
+        stage.scene.done(stage.order("drain", json!({"members": ["farm-worker-1"]})).await).await;
+        good.stop().await;
+        // No adapter takes the removal up, so that it goes on for as long as the test needs.
+        stage.order("remove", json!({"members": ["farm-worker-1"]})).await.ok();
+        let worker = async || stage.member("farm-worker-1").await;
+        until("it is being removed", async || worker().await["state"] == "removing").await;
+        assert_eq!(worker().await["health"], "healthy");
+        node_is_lost(&stage, "farm-worker-1").await;
+        for at in 0..2 {
+            stage.nodes.fleet.partition(at, false);
+        }
+        until("it is healthy", async || worker().await["health"] == "healthy").await;
+        // It is removed in any case, so the end of its cell is no failure, also not after a silence.
+        node_is_lost(&stage, "farm-worker-1").await;
+        cell_dies(&stage, "farm-worker-1").await;
+        for at in 0..2 {
+            stage.nodes.fleet.partition(at, false);
+        }
+        until("it is unhealthy", async || worker().await["health"] == "unhealthy").await;
+        assert_eq!(
+            (&worker().await["state"], count_told(&stage, "member.failed").await),
+            (&json!("removing"), 0)
+        );
+        let good = Good::start(&stage);
+        until("it is removed", async || worker().await["state"] == "removed").await;
+        good.stop().await;
+        stage.stop().await;
+    }
+}
+
 /// A node that polls and never once confirmed the status of its cells: its members are not healthy by that.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_member_on_a_node_that_never_confirms_its_cells_becomes_unknown() {
