@@ -115,13 +115,13 @@ impl Facts {
     }
 
     /// Returns the health of an instance with these members. One that starts keeps what it has, because members are missing
-    /// by intent; one that stops is as healthy as its worst active member, or keeps what it has without any.
+    /// by intent; one that stops is as healthy as its worst active member, and without any its health is unknown.
     fn health(&self, instance: &Instance, components: &[Component], living: &[Member]) -> Health {
         match instance.state {
             InstanceState::Created | InstanceState::Starting | InstanceState::Stopped => instance.health,
             InstanceState::Stopping => {
                 let active = living.iter().filter(|member| member.state == MemberState::Active);
-                active.map(Member::known_health).max_by_key(severity).unwrap_or(instance.health)
+                active.map(Member::known_health).max_by_key(severity).unwrap_or(Health::Unknown)
             }
             // A launch that failed and left nothing.
             InstanceState::Failed if living.is_empty() => instance.health,
@@ -428,7 +428,12 @@ fn why(health: Health, components: &[Component], living: &[Member]) -> Option<St
     };
     let short = components
         .iter()
-        .find(|component| i64::try_from(active(&component.key)).unwrap_or(i64::MAX) < component.desired)?;
+        .find(|component| i64::try_from(active(&component.key)).unwrap_or(i64::MAX) < component.desired);
+    let Some(short) = short else {
+        // A decommission lowers the desired counts.
+        let is_active = |member: &Member| member.state == MemberState::Active;
+        return (!living.iter().any(is_active)).then(|| "none of its members is active".to_owned());
+    };
     Some(format!("{} has {} of {} active members", short.key, active(&short.key), short.desired))
 }
 

@@ -461,6 +461,41 @@ async fn a_member_that_is_being_removed_is_unknown_while_its_node_is_silent() {
     }
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn an_instance_that_stops_without_an_active_member_is_not_healthy() {
+    for database in Database::both() {
+        let stage = Stage::new(database).await;
+        stage.running(0).await;
+        let farm = async || stage.get("app-instances/farm").await;
+        let down = stage.post("app-instances/farm/decommission", json!({"reason": "over"})).await.ok();
+        // Completes the drains and gives all other steps back, so that its only member is neither active nor removed.
+        let is_active = async || stage.members().await.iter().any(|member| member["state"] == "active");
+        until("no member is active", async || {
+            for step in stage.lease(0).await {
+                let generation = step["step"]["generation"].as_i64().unwrap();
+                let later = json!({"reason": "busy", "message": "not yet", "retry_after_seconds": 1});
+                match step["step"]["verb"].as_str() {
+                    Some("drain") => {
+                        stage.say(&step, "complete", generation, json!({"message": "done"})).await
+                    }
+                    _ => stage.say(&step, "fail", generation, later).await,
+                };
+            }
+            !is_active().await
+        })
+        .await;
+        until("its health is unknown", async || farm().await["health"] == "unknown").await;
+        let left = farm().await;
+        assert_eq!(left["state"], "stopping", "{left:#}");
+        assert!(left["health_message"].as_str().unwrap().contains("active"), "{left:#}");
+        let good = Good::start(&stage);
+        stage.scene.done(down).await;
+        good.stop().await;
+        assert_ne!(farm().await["health"], "healthy");
+        stage.stop().await;
+    }
+}
+
 /// A node that polls and never once confirmed the status of its cells: its members are not healthy by that.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_member_on_a_node_that_never_confirms_its_cells_becomes_unknown() {
