@@ -5,18 +5,20 @@ use std::collections::BTreeSet;
 use muster_api::entitlement::{EntitlementGrant, Granted};
 use muster_api::{Code, FieldError, Problem};
 use muster_authz::{CONTRACT_PERMISSIONS, Permission};
-use muster_db::StoreError;
+use muster_db::{StoreError, Tx};
 use muster_ids::{EntitlementId, ProjectId, ServiceAccountId};
+use muster_manifest::{AppKind, Manifest};
 use muster_model::app::{App, Entitlement};
 use muster_model::artifact::ArtifactState;
 use muster_model::event::EventType;
 use muster_model::{Scope, ServiceAccount};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{path, view};
 use crate::app::found as found_app;
 use crate::app_version::manifest_of;
 use crate::commit::{WriteError, target};
+use crate::outbox::EventDraft;
 use crate::refuse::{Result, refuse};
 use crate::service_account::allow_list;
 use crate::{Answer, Cx, PreparedCommand};
@@ -27,7 +29,8 @@ pub async fn grant(cx: &Cx, project: &str, body: EntitlementGrant) -> Result<Pre
     let (project, scope) = cx.project_scope(project).await?;
     cx.authorize(Permission::EntitlementGrant, scope, "project")?;
     let app = found_app(cx, scope, &body.app).await?.app;
-    let asked = asked_for(cx, project, &app).await?;
+    let manifest = startable(cx, project, &app).await?;
+    let asked = requested_permissions(&manifest);
     // A dry run validates everything that the grant would reject.
     let permissions = allow_list(cx, scope, "/consent", asked.clone())?;
     if body.dry_run.unwrap_or(false) {
@@ -38,6 +41,9 @@ pub async fn grant(cx: &Cx, project: &str, body: EntitlementGrant) -> Result<Pre
         });
         return Ok(commit.detail(told));
     }
+    if !has_adapter(&manifest) {
+        without_consent(&app.slug, body.consent.as_deref())?;
+    }
     consented(&asked, body.consent.as_deref())?;
     let known = cx.platform.store.entitlement_of_app(project, app.id).await.map_err(refuse)?;
     match known {
@@ -46,9 +52,8 @@ pub async fn grant(cx: &Cx, project: &str, body: EntitlementGrant) -> Result<Pre
     }
 }
 
-/// Returns the permissions of the app's adapter: those of the contract, and those requested by the release that would start
-/// here.
-async fn asked_for(cx: &Cx, project: ProjectId, app: &App) -> Result<Vec<String>> {
+/// Returns the manifest of the release that would start here.
+async fn startable(cx: &Cx, project: ProjectId, app: &App) -> Result<Manifest> {
     let store = &cx.platform.store;
     let active = store.app_version_in_state(project, app.id, ArtifactState::Active).await.map_err(refuse)?;
     let version = match active {
@@ -59,10 +64,41 @@ async fn asked_for(cx: &Cx, project: ProjectId, app: &App) -> Result<Vec<String>
         let says = format!("{} has no release yet, so its permissions are unknown: wait for one", app.slug);
         Problem::new(Code::InvalidState, says)
     })?;
-    let manifest = manifest_of(&version.version)?;
+    manifest_of(&version.version)
+}
+
+/// Reports whether a release has an adapter.
+pub(crate) fn has_adapter(manifest: &Manifest) -> bool {
+    manifest.artifact_kind != AppKind::Launchable
+}
+
+/// Returns the permissions of a release's adapter: those of the contract, and those that it requests. None without an adapter.
+fn requested_permissions(manifest: &Manifest) -> Vec<String> {
+    if !has_adapter(manifest) {
+        return Vec::new();
+    }
     let contract = CONTRACT_PERMISSIONS.iter().map(|permission| permission.as_str().to_owned());
-    let all: BTreeSet<String> = contract.chain(manifest.permissions).collect();
-    Ok(all.into_iter().collect())
+    let all: BTreeSet<String> = contract.chain(manifest.permissions.iter().cloned()).collect();
+    all.into_iter().collect()
+}
+
+/// Reports whether an entitlement lets the adapter of a release work: it does not if it was made for a release without one.
+pub(crate) fn admits(entitlement: &Entitlement, manifest: &Manifest) -> bool {
+    // Every grant for an adapter has it.
+    let lease = Permission::AdapterStepLease.as_str();
+    !has_adapter(manifest) || entitlement.permissions.iter().any(|word| word == lease)
+}
+
+/// Ensures that nothing is consented to for an app without an adapter.
+fn without_consent(app: &str, consent: Option<&[String]>) -> Result<()> {
+    if consent.is_none_or(<[String]>::is_empty) {
+        return Ok(());
+    }
+    let says = format!(
+        "{app} has no adapter, so there is nothing to consent to: omit it, or launch the app without a grant \
+         (`muster instance create {app}`)"
+    );
+    Err(Problem::field("/consent", says))
 }
 
 /// Ensures that the consent matches the requested permissions exactly: a longer or shorter list was not read by the user.
@@ -91,6 +127,32 @@ fn consented(asked: &[String], consent: Option<&[String]>) -> Result<()> {
 
 /// Prepares the first grant: creates an account for the app's adapter.
 async fn make(cx: &Cx, scope: Scope, app: App, permissions: Vec<String>) -> Result<PreparedCommand> {
+    let New { entitlement, account } = first(cx, scope, &app, permissions).await?;
+    Ok(commit(cx, scope, app, entitlement, Account::Made(account)))
+}
+
+/// An entitlement to insert, with the account of the app's adapter.
+pub(crate) struct New {
+    pub(crate) entitlement: Entitlement,
+    account: ServiceAccount,
+}
+
+impl New {
+    /// Inserts them with a launch that needs no consent. A concurrent launch or grant makes the command start again.
+    pub(crate) async fn insert(&self, tx: &mut Tx, app: &str) -> muster_db::Result<EventDraft> {
+        let stale = |error| match error {
+            StoreError::Conflict(_) => StoreError::Stale,
+            error => error,
+        };
+        tx.service_account_insert(&self.account).await.map_err(stale)?;
+        tx.entitlement_insert(&self.entitlement).await.map_err(stale)?;
+        let data = granted_data(app, &self.entitlement, false);
+        Ok((EventType::EntitlementGranted, path(&self.entitlement), data))
+    }
+}
+
+/// Returns the project's first entitlement to an app. Without permissions its account is disabled: no adapter needs it.
+pub(crate) async fn first(cx: &Cx, scope: Scope, app: &App, permissions: Vec<String>) -> Result<New> {
     let (tenant_id, project_id) =
         scope.tenant().zip(scope.project()).ok_or_else(|| Problem::not_found("project"))?;
     let account = ServiceAccount {
@@ -100,7 +162,7 @@ async fn make(cx: &Cx, scope: Scope, app: App, permissions: Vec<String>) -> Resu
         name: format!("app-{}", app.slug),
         description: format!("Operates the app {} in this project; created by an entitlement.", app.slug),
         permissions: permissions.clone(),
-        disabled: false,
+        disabled: permissions.is_empty(),
         labels: muster_model::Labels::default(),
         created_at: cx.now,
         updated_at: cx.now,
@@ -127,7 +189,7 @@ async fn make(cx: &Cx, scope: Scope, app: App, permissions: Vec<String>) -> Resu
         updated_at: cx.now,
         version: 1,
     };
-    Ok(commit(cx, scope, app, entitlement, Account::Made(account)))
+    Ok(New { entitlement, account })
 }
 
 /// Prepares a renewal with the permissions consented to now.
@@ -143,8 +205,8 @@ async fn renew(
         .map_err(refuse)?
         .ok_or_else(|| refuse(StoreError::Corrupt("the account of an entitlement")))?;
     let account = ServiceAccount {
+        disabled: permissions.is_empty(),
         permissions: permissions.clone(),
-        disabled: false,
         updated_at: cx.now,
         version: account.version + 1,
         ..account
@@ -168,8 +230,7 @@ enum Account {
 
 fn commit(cx: &Cx, scope: Scope, app: App, entitlement: Entitlement, account: Account) -> PreparedCommand {
     let renewed = matches!(account, Account::Changed(_));
-    let told = json!({"app": app.slug, "permissions": entitlement.permissions, "renewed": renewed,
-        "operator_account_id": entitlement.operator_account_id});
+    let told = granted_data(&app.slug, &entitlement, renewed);
     let (subject, named) = (path(&entitlement), target("entitlement", entitlement.id, &app.slug));
     let commit = PreparedCommand::new(scope, named, move |tx| {
         Box::pin(async move {
@@ -189,6 +250,12 @@ fn commit(cx: &Cx, scope: Scope, app: App, entitlement: Entitlement, account: Ac
     });
     // The account's permissions may have shrunk.
     commit.revokes().event(cx, EventType::EntitlementGranted, subject, told)
+}
+
+/// Returns the data of the event of a grant.
+fn granted_data(app: &str, entitlement: &Entitlement, renewed: bool) -> Value {
+    json!({"app": app, "permissions": entitlement.permissions, "renewed": renewed,
+           "operator_account_id": entitlement.operator_account_id})
 }
 
 /// Maps a lost race to an error: the entitlement, its account or the app changed meanwhile.

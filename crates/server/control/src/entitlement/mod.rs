@@ -7,6 +7,7 @@ mod revoke;
 
 pub use get::get;
 pub use grant::grant;
+pub(crate) use grant::{New, admits, first, has_adapter};
 pub use list::list;
 pub use revoke::revoke;
 

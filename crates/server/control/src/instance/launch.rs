@@ -8,7 +8,7 @@ use muster_api::instance::{ComponentAsk, InstanceCreate};
 use muster_api::{Code, FieldError, Problem};
 use muster_db::{StoreError, Tx};
 use muster_engine::instance::CREATE;
-use muster_ids::{EntitlementId, InstanceId, MemberId, NetworkId, OperationId, ProjectId, TypedId as _};
+use muster_ids::{InstanceId, MemberId, NetworkId, OperationId, ProjectId, TypedId as _};
 use muster_manifest::{Capacity, Component as ComponentManifest, Manifest, Shape, check_config};
 use muster_model::Scope;
 use muster_model::allocation::Allocation;
@@ -24,6 +24,7 @@ use super::growth::{Growth, ensure_can_grow, plan_growth};
 use super::{amounts_of, repair_of, subject, times, unknown_component};
 use crate::app_version::{self, resolve_version};
 use crate::artifact::{Start, ensure_release_startable};
+use crate::entitlement::{New, admits, first, has_adapter};
 use crate::member::{NewMember, requested, requested_told};
 use crate::operation::{self, Submission, Wrote, deadline, item_of, submit_with};
 use crate::refuse::{Result, refuse};
@@ -46,9 +47,10 @@ pub(super) async fn launch(cx: &Cx, project: &str, body: InstanceCreate) -> Resu
     }
     let deadline_at = deadline(cx, body.ready_until, SignedDuration::from_hours(1))?;
     let app = app::found(cx, scope, &body.app).await?.app;
-    let entitlement = entitled(cx, project_id, &app).await?;
+    let granted = granted(cx, project_id, &app).await?;
     let release = resolve_version(cx, project_id, &app, body.app_version.as_deref(), &body.name).await?;
     let manifest = app_version::manifest_of(&release)?;
+    let right = right_to_launch(cx, scope, &app, granted, &manifest).await?;
     ensure_release_startable(cx, release.id, &manifest, None, Start::New).await?;
     let config = Value::Object(body.config.unwrap_or_default());
     configured(&manifest, &config)?;
@@ -71,7 +73,7 @@ pub(super) async fn launch(cx: &Cx, project: &str, body: InstanceCreate) -> Resu
         name: body.name,
         labels: checked_labels(body.labels)?,
         config,
-        operator_account_id: entitlement.operator_account_id,
+        operator_account_id: right.entitlement().operator_account_id,
         network_id: env.id::<NetworkId>(),
         topology_mode: None,
         shape: shape.as_str().to_owned(),
@@ -126,18 +128,51 @@ pub(super) async fn launch(cx: &Cx, project: &str, body: InstanceCreate) -> Resu
         plan,
         dry_run: body.dry_run.unwrap_or(false),
     };
-    let write = Write { cx: cx.clone(), entitlement: entitlement.id, instance, planned, ids };
+    let write = Write { cx: cx.clone(), right, instance, planned, ids };
     Ok(submit_with(cx, submission, move |tx, operation| Box::pin(write.write(tx, operation))))
 }
 
-/// Returns the project's entitlement to launch the app.
-async fn entitled(cx: &Cx, project: ProjectId, app: &App) -> Result<Entitlement> {
-    let found = cx.platform.store.entitlement_of_app(project, app.id).await.map_err(refuse)?;
-    let entitlement = found.map(|found| found.entitlement).filter(|found| found.revoked_at.is_none());
-    entitlement.ok_or_else(|| not_entitled(&app.slug))
+/// The right of a project to launch an app.
+enum Right {
+    /// It was granted.
+    Granted(Entitlement),
+    /// It comes with the launch: an app without an adapter has nothing to consent to.
+    Implied(New),
 }
 
-fn not_entitled(app: &str) -> Problem {
+impl Right {
+    fn entitlement(&self) -> &Entitlement {
+        match self {
+            Right::Granted(entitlement) => entitlement,
+            Right::Implied(new) => &new.entitlement,
+        }
+    }
+}
+
+/// Returns the project's entitlement to the app, if there is one. A revoked one refuses every launch.
+async fn granted(cx: &Cx, project: ProjectId, app: &App) -> Result<Option<Entitlement>> {
+    let found = cx.platform.store.entitlement_of_app(project, app.id).await.map_err(refuse)?;
+    match found.map(|found| found.entitlement) {
+        Some(revoked) if revoked.revoked_at.is_some() => Err(not_entitled(&app.slug)),
+        granted => Ok(granted),
+    }
+}
+
+async fn right_to_launch(
+    cx: &Cx,
+    scope: Scope,
+    app: &App,
+    granted: Option<Entitlement>,
+    manifest: &Manifest,
+) -> Result<Right> {
+    match granted {
+        Some(entitlement) if admits(&entitlement, manifest) => Ok(Right::Granted(entitlement)),
+        None if !has_adapter(manifest) => Ok(Right::Implied(first(cx, scope, app, Vec::new()).await?)),
+        _ => Err(not_entitled(&app.slug)),
+    }
+}
+
+pub(super) fn not_entitled(app: &str) -> Problem {
     let why = format!(
         "the project is not entitled to launch {app}: grant it first (`muster entitlement grant {app}`), \
          which also consents to its operator account"
@@ -346,7 +381,7 @@ fn counts(planned: &[PlannedComponent]) -> BTreeMap<&str, i64> {
 
 struct Write {
     cx: Cx,
-    entitlement: EntitlementId,
+    right: Right,
     instance: Instance,
     planned: Vec<PlannedComponent>,
     ids: BTreeMap<String, Vec<MemberId>>,
@@ -354,8 +389,14 @@ struct Write {
 
 impl Write {
     async fn write(mut self, tx: &mut Tx, operation: &mut Operation) -> Wrote {
-        if !tx.entitlement_start(self.entitlement).await? {
-            return Err(not_entitled(&self.instance.app).into());
+        let mut events = Vec::new();
+        match &self.right {
+            Right::Granted(entitlement) => {
+                if !tx.entitlement_start(entitlement.id).await? {
+                    return Err(not_entitled(&self.instance.app).into());
+                }
+            }
+            Right::Implied(new) => events.push(new.insert(tx, &self.instance.app).await?),
         }
         if !tx.app_version_start(self.instance.app_version_id).await? {
             let why = "the release was withdrawn concurrently: choose another one";
@@ -389,7 +430,8 @@ impl Write {
         }
         members.sort_by_key(|(order, member)| (*order, member.id));
         operation.items = members.iter().map(|(_, member)| item_of(member)).collect();
-        Ok(members.iter().map(|(_, member)| requested_told(member)).collect())
+        events.extend(members.iter().map(|(_, member)| requested_told(member)));
+        Ok(events)
     }
 
     fn member(

@@ -20,11 +20,12 @@ use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
 use super::fit::{Group, ensure_groups_fit};
-use super::launch::{configured, needs_secrets};
+use super::launch::{configured, needs_secrets, not_entitled};
 use super::scale::running;
 use super::{default_capacity, shape_word, subject};
 use crate::app_version::{self, resolve_version};
 use crate::artifact::{Start, ensure_release_startable};
+use crate::entitlement::admits;
 use crate::operation::{self, Submission, deadline, item_of, submit_with};
 use crate::refuse::{Result, refuse};
 use crate::{Cx, PreparedCommand, app};
@@ -113,6 +114,9 @@ pub(super) async fn rolled(
     let is_new = !roll.returns && roll.release.id != instance.app_version_id;
     let start = if is_new { Start::New } else { Start::Existing };
     ensure_release_startable(cx, roll.release.id, &roll.manifest, None, start).await?;
+    if is_new {
+        ensure_consented(cx, &instance, &roll.manifest).await?;
+    }
     configured(&roll.manifest, roll.config.as_ref().unwrap_or(&instance.config))?;
     needs_secrets(cx, instance.project_id, &roll.manifest).await?;
     let (components, living) =
@@ -177,6 +181,17 @@ pub(super) async fn rolled(
             Ok(Vec::new())
         })
     }))
+}
+
+/// Ensures that the project consented to an adapter, if the release has one. A launch of a release without one needs no
+/// consent.
+async fn ensure_consented(cx: &Cx, instance: &Instance, manifest: &Manifest) -> Result<()> {
+    let found =
+        cx.platform.store.entitlement_of_app(instance.project_id, instance.app_id).await.map_err(refuse)?;
+    match found {
+        Some(found) if !admits(&found.entitlement, manifest) => Err(not_entitled(&instance.app)),
+        _ => Ok(()),
+    }
 }
 
 /// Ensures that no member is drained: it would stay on the old release. A rollback accepts that, because a broken release

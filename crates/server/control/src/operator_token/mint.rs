@@ -28,6 +28,14 @@ pub async fn mint(cx: &Cx, project: &str, body: OperatorTokenMint) -> Result<Pre
     if entitlement.publisher_project_id != project {
         return Err(Problem::not_found("entitlement"));
     }
+    if entitlement.permissions.is_empty() {
+        let why = format!(
+            "the project launched {0} without an adapter, and consented to none: it must grant the app first \
+             (`muster entitlement grant {0}`)",
+            found.app
+        );
+        return Err(Problem::new(Code::InvalidState, why));
+    }
     let seconds = body.expires_in_seconds.unwrap_or(LONGEST).min(LONGEST);
     let (expires_at, parent_id) = (expiry(cx, Some(seconds))?, issuer(cx)?);
     let secret = Secret::make(TokenKind::ServiceAccount, &cx.platform.env);

@@ -99,7 +99,7 @@ impl Catalog {
             app_id: app.id,
             publisher_project_id: project_id,
             operator_account_id: account.id,
-            permissions: Vec::new(),
+            permissions: vec!["adapter_step.lease".to_owned()],
             revoked_at: None,
             created_at: now,
             updated_at: now,

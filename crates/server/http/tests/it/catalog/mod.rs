@@ -57,10 +57,8 @@ pub(crate) fn manifest(app: &str, version: &str, images: &[&str]) -> Value {
             })
         })
         .collect();
-    // A launchable app has one component.
-    let kind = if components.len() > 1 { "oci" } else { "launchable" };
     json!({
-        "app": app, "version": version, "artifact_kind": kind, "artifacts": artifacts,
+        "app": app, "version": version, "artifact_kind": "oci", "artifacts": artifacts,
         "compatibility": {"requires_capacity_shape": ["gpu_slice", "baremetal"]},
         "components": components,
     })

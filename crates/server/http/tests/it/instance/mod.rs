@@ -15,6 +15,7 @@ mod repairs;
 mod restarts;
 mod room;
 mod trust;
+mod without_adapter;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
