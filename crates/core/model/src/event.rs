@@ -87,6 +87,7 @@ event_types! {
     AllocationActive = "allocation.active", "An allocation is active, witnessed.";
     AllocationExpiring = "allocation.expiring", "An allocation expires soon: sent one hour and ten minutes before.";
     AllocationReleasing = "allocation.releasing", "An allocation is being released.";
+    AllocationQuarantined = "allocation.quarantined", "A forced release ended; what the allocation holds on an unreachable node stays claimed, and the platform finishes when the node returns or an operator attests.";
     AllocationReleased = "allocation.released", "Nothing of an allocation is left, witnessed or attested.";
     AllocationFailed = "allocation.failed", "An allocation could not be created and was rolled back.";
     AllocationAttested = "allocation.attested", "An operator attested that nothing of an allocation is left.";

@@ -177,7 +177,7 @@ pub struct AllocationRelease {
     pub reason: Option<String>,
     /// Remove its members first. Without it, an allocation with members is not released.
     pub cascade: Option<bool>,
-    /// With `cascade`: remove members without draining, and even if their instance needs them.
+    /// Do not wait for an unreachable node: leave the rest in quarantine. With `cascade`: remove members without draining, and even if their instance needs them.
     pub force: Option<bool>,
     /// Return the plan without executing it.
     pub dry_run: Option<bool>,
@@ -306,7 +306,7 @@ pub const ENDPOINTS: &[Endpoint] = &[
     )
     .needs("allocation.release")
     .summary("Release an allocation")
-    .description("Destroys its sandbox, verifies that it is gone, wipes its devices and disk, verifies the wipe, and only then frees them. Supersedes every operation in progress on it. With `cascade` the members of instances in it are removed first, which also needs `member.remove`, and with `force` `member.force_remove`."),
+    .description("Destroys its sandbox, verifies that it is gone, wipes its devices and disk, verifies the wipe, and only then frees them. Supersedes every operation in progress on it. With `cascade` the members of instances in it are removed first, which also needs `member.remove`, and with `force` `member.force_remove`. With `force` it ends `partial`, reason `quarantined`, if the node is unreachable; the capacity stays claimed until the node returns or an operator attests."),
     Endpoint::start(
         "allocation_restart",
         "/v1/projects/{project}/allocations/{allocation}/restart",

@@ -8,6 +8,7 @@ use muster_engine::allocation::{find_interruption, is_kept, occupants};
 use muster_ids::TypedId as _;
 use muster_model::allocation::Allocation;
 use muster_model::cell::Cell;
+use muster_model::operation::Operation;
 use serde_json::{Value, json};
 
 use super::subject;
@@ -39,8 +40,9 @@ pub(super) async fn act(cx: &Cx, act: Act) -> Result<PreparedCommand> {
     let under_way = cx.platform.store.operation_open_on(allocation.id.uuid()).await.map_err(refuse)?;
     if let Some(same) = under_way.iter().find(|operation| operation.kind == definition.kind)
         && !act.dry_run
-        // A release that is blocked before it removed anything can be superseded by another release.
-        && !(act.supersedes && is_kept(same))
+        // A release that is blocked before it removed anything can be superseded by another release, and one that is not
+        // forced by one that is.
+        && !(act.supersedes && (is_kept(same) || can_be_forced(same, &act.input)))
     {
         let detail = format!(
             "{} is already in progress: follow it with `muster operation watch {}`",
@@ -65,6 +67,12 @@ pub(super) async fn act(cx: &Cx, act: Act) -> Result<PreparedCommand> {
             ..Submission::on(definition, allocation.scope(), subject(&allocation), act.deadline_at)
         },
     ))
+}
+
+/// Reports whether a release waits for what the new one is forced not to wait for. The parent of a child is forced instead.
+fn can_be_forced(release: &Operation, input: &Value) -> bool {
+    let is_forced = |input: &Value| input["force"] == json!(true);
+    is_forced(input) && !is_forced(&release.input) && release.parent_id.is_none()
 }
 
 /// The living cells of an allocation: cell and member ids for the plan, and names.

@@ -19,6 +19,7 @@ const NAMED: usize = 5;
 pub const MEMBERS_WITHIN: SignedDuration = SignedDuration::from_hours(1);
 
 /// Prepares `allocation_release`. It supersedes every open operation on the allocation: a release must always be possible.
+/// A forced one does not wait for an unreachable node, and also supersedes a release that does.
 pub async fn release(
     cx: &Cx,
     project: &str,
@@ -28,9 +29,6 @@ pub async fn release(
     let allocation = cx.allocation(project, reference).await?;
     cx.authorize(Permission::AllocationRelease, allocation.scope(), "allocation")?;
     let (cascade, force) = (body.cascade.unwrap_or(false), body.force.unwrap_or(false));
-    if force && !cascade {
-        return Err(Problem::field("/force", "it applies to members: use it with `cascade`"));
-    }
     if cascade {
         let needed = if force { Permission::MemberForceRemove } else { Permission::MemberRemove };
         cx.authorize(needed, allocation.scope(), "allocation")?;

@@ -8,6 +8,7 @@ use muster_model::node::Capacity;
 use muster_model::task::TaskKind;
 use serde_json::json;
 
+use super::quarantine::quarantine;
 use super::subject::{ask_node, attested, on_word, path, subject};
 use crate::definition::{Step, StepCx, Undo};
 use crate::task::Asked;
@@ -50,6 +51,9 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
         };
         if let Some(word) = attested(cx, &allocation).await? {
             return Ok(on_word(&word).into());
+        }
+        if let Some(act) = quarantine(cx, &allocation).await? {
+            return Ok(act);
         }
         Ok(match ask_node(cx, &allocation, node, TaskKind::Destroy, "destroy").await? {
             Asked::Pending(act) => act,

@@ -12,6 +12,7 @@ mod grow;
 mod keep_logs;
 mod occupants;
 mod prepare;
+mod quarantine;
 mod reincarnate;
 mod release;
 mod remove_members;

@@ -1,5 +1,6 @@
 //! Releases an allocation: ensure that it can be released · remove its members, if it cascades · keep logs · destroy ·
-//! verify that it is gone · wipe · verify that it is wiped · free.
+//! verify that it is gone · wipe · verify that it is wiped · free. A forced one ends before the destruction if the node is
+//! unreachable, and leaves the rest in quarantine.
 
 use jiff::Timestamp;
 use muster_db::{Result, Tx};
@@ -12,12 +13,13 @@ use super::destroy::DESTROY;
 use super::ensure_releasable::{ENSURE_RELEASABLE, is_expiry};
 use super::free::FREE;
 use super::keep_logs::KEEP_LOGS;
+use super::quarantine::settle;
 use super::remove_members::REMOVE_MEMBERS;
 use super::verify_destroyed::VERIFY_DESTROYED;
 use super::verify_wiped::VERIFY_WIPED;
 use super::wipe::WIPE;
 use crate::advance::at_step;
-use crate::definition::{Abandon, AtDeadline, Definition, OnFailure, nothing_to_settle};
+use crate::definition::{Abandon, AtDeadline, Definition, OnFailure};
 use crate::{OperationRequest, Timing, accept, supersede};
 
 /// `allocation.release`. It cannot be rolled back: a stuck one is blocked.
@@ -39,7 +41,7 @@ pub const RELEASE: Definition = Definition {
     no_return: None,
     abandon: Abandon::Attest,
     resolvable_by: "operator",
-    settle: nothing_to_settle,
+    settle,
 };
 
 /// Reports whether a release is blocked before it took anything: by protection, or because its members are needed. Only such

@@ -11,6 +11,7 @@ use muster_wire::task::{NodeResource, NodeResourceKind};
 use serde_json::json;
 
 use super::cells::gone;
+use super::quarantine::quarantine;
 use super::stop_cells::stopped;
 use super::subject::{attested, details, devices, evidence, on_word, subject};
 use crate::definition::{Step, StepCx, Undo};
@@ -43,6 +44,9 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
                     Ok(on_word(&word))
                 })
             }));
+        }
+        if let Some(act) = quarantine(cx, &allocation).await? {
+            return Ok(act);
         }
         // Each cell is checked on its own: its remains may name the cell and not the allocation.
         let mut details = details(&allocation, devices(cx, &allocation).await?);

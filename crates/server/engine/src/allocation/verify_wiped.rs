@@ -9,6 +9,7 @@ use muster_model::task::TaskKind;
 use muster_model::witness::{Transition, Witness, WitnessKind};
 use serde_json::json;
 
+use super::quarantine::quarantine;
 use super::subject::{ask_node, attested, evidence, subject};
 use crate::definition::{Step, StepCx, Undo};
 use crate::task::Asked;
@@ -30,6 +31,9 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
             return Ok(StepOutcome::witnessed(word.id, json!({"attested": true})).into());
         }
         let placed = allocation.held != Capacity::default() || cleaning;
+        if placed && let Some(act) = quarantine(cx, &allocation).await? {
+            return Ok(act);
+        }
         let witness = match allocation.node_id.filter(|_| placed) {
             // Nothing was ever claimed: the claims table itself is the evidence.
             None => Witness {

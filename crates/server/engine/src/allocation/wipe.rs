@@ -6,6 +6,7 @@ use muster_model::allocation::FailureReason;
 use muster_model::node::Capacity;
 use muster_model::task::TaskKind;
 
+use super::quarantine::quarantine;
 use super::subject::{ask_node, attested, on_word, subject};
 use crate::definition::{Step, StepCx, Undo};
 use crate::task::Asked;
@@ -28,6 +29,9 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
         };
         if let Some(word) = attested(cx, &allocation).await? {
             return Ok(on_word(&word).into());
+        }
+        if let Some(act) = quarantine(cx, &allocation).await? {
+            return Ok(act);
         }
         Ok(match ask_node(cx, &allocation, node, TaskKind::Wipe, "wipe").await? {
             Asked::Pending(act) => act,

@@ -7,8 +7,8 @@ use jiff::SignedDuration;
 use muster_api::Problem;
 use muster_control::audit::AuditKey;
 use muster_control::{
-    AnswerSlot, Authenticated, Command, Cx, Keys, Options, Platform, PreparedCommand, allocation, execute,
-    first_start, instance, member, node, operation,
+    AnswerSlot, Authenticated, Command, Cx, Expected, Keys, Options, Platform, PreparedCommand, allocation,
+    execute, first_start, instance, member, node, operation,
 };
 use muster_ids::{Env, InstanceId};
 use muster_keys::RootKeys;
@@ -64,7 +64,8 @@ impl Desk {
             actor: Some(actor.clone()),
             correlation_id: "walk".to_owned(),
             now: self.platform.env.now(),
-            if_match: None,
+            // Only updates of a row need it.
+            if_match: Some(Expected::Any),
             address: None,
             answer_slot: AnswerSlot::default(),
         }
@@ -101,6 +102,8 @@ async fn prepare(cx: &Cx, action: &str, target: &str, body: Value) -> Result<Pre
         "instance.create" => instance::create(cx, PROJECT, parse(body)).await,
         "instance.scale" => instance::scale(cx, PROJECT, target, parse(body)).await,
         "instance.upgrade" => instance::upgrade(cx, PROJECT, target, parse(body)).await,
+        "instance.apply" => instance::apply(cx, PROJECT, parse(body)).await,
+        "instance.update" => instance::update(cx, PROJECT, target, parse(body)).await,
         "instance.rollback" => instance::rollback(cx, PROJECT, target, parse(body)).await,
         "instance.decommission" => instance::decommission(cx, PROJECT, target, parse(body)).await,
         "member.add" => member::add(cx, PROJECT, target, parse(body)).await,
@@ -111,6 +114,9 @@ async fn prepare(cx: &Cx, action: &str, target: &str, body: Value) -> Result<Pre
         "member.recover" => member::recover(cx, PROJECT, target, parse(body)).await,
         "node.drain" => node::drain(cx, target, parse(body)).await,
         "node.uncordon" => node::uncordon(cx, target, parse(body)).await,
+        "allocation.release" => allocation::release(cx, PROJECT, target, parse(body)).await,
+        "allocation.restart" => allocation::restart(cx, PROJECT, target, parse(body)).await,
+        "allocation.resize" => allocation::resize(cx, PROJECT, target, parse(body)).await,
         "allocation.attest" => allocation::attest(cx, PROJECT, target, parse(body)).await,
         "operation.resolve" => operation::resolve(cx, target, parse(body)).await,
         "operation.cancel" => operation::cancel(cx, target, parse(body)).await,

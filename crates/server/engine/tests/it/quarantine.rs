@@ -3,9 +3,11 @@
 
 use jiff::SignedDuration;
 use muster_engine::{instance, member};
-use muster_ids::{InstanceId, MemberId, OperationId, TypedId as _};
+use muster_ids::{AllocationId, InstanceId, MemberId, OperationId, TypedId as _};
+use muster_model::allocation::AllocationState;
 use muster_model::instance::InstanceState;
 use muster_model::member::MemberState;
+use muster_model::node::SlotState;
 use muster_model::operation::{ItemState, Operation, OperationState, ResolveAction};
 use muster_model::witness::WitnessKind;
 use muster_testkit::Database;
@@ -25,6 +27,10 @@ stories! {
     a_decommission_that_is_not_forced_waits_for_the_node
     a_member_whose_node_is_lost_while_it_leaves_is_cut_off_then
     of_several_only_those_on_the_lost_node_are_left_in_quarantine
+    a_forced_release_ends_and_the_platform_finishes_it_when_the_node_is_back
+    the_platform_finishes_a_forced_release_on_an_operators_word
+    a_release_that_waits_for_its_node_can_be_forced
+    a_forced_release_leaves_its_members_to_the_platform_too
 }
 
 /// Returns the platform's open operation of this kind that finishes what `left` left.
@@ -204,4 +210,129 @@ async fn of_several_only_those_on_the_lost_node_are_left_in_quarantine(rig: &mut
     back(rig).await;
     rig.pass(SignedDuration::from_secs(20)).await;
     assert_eq!(rig.member(unit).await.state, MemberState::Removed);
+}
+
+/// Creates an allocation with a GPU on a node, which is lost then.
+async fn allocated_on_a_lost_node(rig: &mut Rig) -> AllocationId {
+    rig.add_far(2, 8).await;
+    cordon(rig, true).await;
+    let a = rig.active("a", 1).await;
+    cordon(rig, false).await;
+    let far = rig.far.as_mut().unwrap();
+    assert!(far.sandboxes.contains_key(&a));
+    far.reachable = false;
+    let id = far.id;
+    let mut tx = rig.store.begin().await.unwrap();
+    assert!(tx.node_lost(id, rig.env.now()).await.unwrap());
+    tx.commit().await.unwrap();
+    a
+}
+
+async fn started(desk: &Desk, action: &str, target: &str, body: serde_json::Value) -> OperationId {
+    let started = desk.order(Actor::Tenant, action, target, body).await.unwrap();
+    started["operation"]["id"].as_str().unwrap().parse().unwrap()
+}
+
+/// Ensures that a release ended in quarantine and that nothing is claimed: the allocation keeps its slots and its share of
+/// the quota.
+async fn ensure_quarantined(rig: &Rig, a: AllocationId, ended: &Operation) {
+    assert_eq!(
+        (ended.state, ended.reason.as_deref()),
+        (OperationState::Partial, Some("quarantined")),
+        "{ended:#?}"
+    );
+    let message = ended.message.clone().unwrap();
+    assert!(
+        message.contains("node far is unreachable") && message.contains("an operator attests"),
+        "{message}"
+    );
+    let held = rig.allocation(a).await;
+    assert_eq!((held.state, held.wiped_witness_id), (AllocationState::Releasing, None));
+    assert_eq!(rig.store.claims_of(a).await.unwrap().len(), 1, "its slot stays claimed");
+    assert_eq!(rig.store.quota_lookup(rig.project.id).await.unwrap().used.gpus, 1);
+    let cells = rig.store.cell_live_in(a).await.unwrap();
+    assert!(cells.iter().all(|cell| cell.destroyed_witness_id.is_none()));
+}
+
+async fn a_forced_release_ends_and_the_platform_finishes_it_when_the_node_is_back(rig: &mut Rig) {
+    let a = allocated_on_a_lost_node(rig).await;
+    let desk = Desk::new(rig).await;
+    let release = started(&desk, "allocation.release", "a", json!({"force": true})).await;
+    let ended = rig.drive(release).await;
+    ensure_quarantined(rig, a, &ended).await;
+    let rest = remainder(rig, release, "allocation.release", a.uuid()).await;
+    let again =
+        desk.order(Actor::Tenant, "allocation.release", "a", json!({"force": true})).await.unwrap_err();
+    assert!(again.detail.contains("already in progress"), "{}", again.detail);
+    rig.pass(TIMING.release * 3).await;
+    let blocked = rig.operation(rest.id).await.blocked.unwrap();
+    assert_eq!(
+        (blocked.resolvable_by.as_str(), blocked.actions),
+        ("operator", vec![ResolveAction::Retry, ResolveAction::Abandon])
+    );
+    assert_eq!(rig.allocation(a).await.state, AllocationState::Releasing);
+    back(rig).await;
+    succeeds(rig, rest.id).await;
+    let released = rig.allocation(a).await;
+    let witness = rig.store.witness_lookup(released.wiped_witness_id.unwrap()).await.unwrap().unwrap();
+    assert_eq!((released.state, witness.kind), (AllocationState::Released, WitnessKind::Witnessed));
+    let far = rig.far.as_ref().unwrap();
+    assert!(far.sandboxes.is_empty() && far.cells.is_empty() && far.dirty.is_empty());
+    assert_eq!(rig.store.quota_lookup(rig.project.id).await.unwrap().used.gpus, 0);
+}
+
+async fn the_platform_finishes_a_forced_release_on_an_operators_word(rig: &mut Rig) {
+    let a = allocated_on_a_lost_node(rig).await;
+    let desk = Desk::new(rig).await;
+    let release = started(&desk, "allocation.release", "a", json!({"force": true})).await;
+    let ended = rig.drive(release).await;
+    ensure_quarantined(rig, a, &ended).await;
+    let rest = remainder(rig, release, "allocation.release", a.uuid()).await;
+    let word = json!({"statement": "the machine was destroyed"});
+    let refused = desk.order(Actor::Tenant, "allocation.attest", "a", word.clone()).await.unwrap_err();
+    assert_eq!(refused.code.status(), 403, "only operators attest");
+    desk.order(Actor::Operator, "allocation.attest", "a", word).await.unwrap();
+    rig.pass(SignedDuration::from_secs(20)).await;
+    assert_eq!(rig.operation(rest.id).await.state, OperationState::Succeeded);
+    let released = rig.allocation(a).await;
+    let witness = rig.store.witness_lookup(released.wiped_witness_id.unwrap()).await.unwrap().unwrap();
+    assert_eq!((released.state, witness.kind), (AllocationState::Released, WitnessKind::Attested));
+    let slots = rig.store.slot_list(rig.far.as_ref().unwrap().id).await.unwrap();
+    assert!(slots.iter().any(|slot| slot.state == SlotState::Quarantined), "{slots:?}");
+    rig.far = None;
+}
+
+async fn a_release_that_waits_for_its_node_can_be_forced(rig: &mut Rig) {
+    let a = allocated_on_a_lost_node(rig).await;
+    let desk = Desk::new(rig).await;
+    let waits = started(&desk, "allocation.release", "a", json!({})).await;
+    rig.pass(SignedDuration::from_secs(30)).await;
+    assert!(!rig.operation(waits).await.state.is_final(), "one that is not forced waits for the node");
+    let release = started(&desk, "allocation.release", "a", json!({"force": true})).await;
+    assert_eq!(rig.operation(waits).await.state, OperationState::Superseded);
+    let ended = rig.drive(release).await;
+    ensure_quarantined(rig, a, &ended).await;
+    back(rig).await;
+    rig.pass(SignedDuration::from_secs(20)).await;
+    assert_eq!(rig.allocation(a).await.state, AllocationState::Released);
+}
+
+async fn a_forced_release_leaves_its_members_to_the_platform_too(rig: &mut Rig) {
+    let (i, unit) = on_a_lost_node(rig).await;
+    let a = rig.member(unit).await.allocation_id.unwrap();
+    let (desk, name) = (Desk::new(rig).await, rig.allocation(a).await.name);
+    let release = started(&desk, "allocation.release", &name, json!({"force": true, "cascade": true})).await;
+    let ended = rig.drive(release).await;
+    ensure_quarantined(rig, a, &ended).await;
+    let member = rig.member(unit).await;
+    assert_eq!((member.state, member.fenced, member.removed_witness_id), (MemberState::Removing, true, None));
+    assert_eq!(rig.desired(i, "unit").await, 0);
+    rig.pass(SignedDuration::from_hours(2)).await;
+    let removal = rig.store.operation_open_on(unit.uuid()).await.unwrap();
+    let blocked = removal[0].blocked.clone().unwrap();
+    assert_eq!(blocked.resolvable_by, "operator", "the tenant has nothing to decide: {removal:#?}");
+    back(rig).await;
+    rig.pass(SignedDuration::from_secs(60)).await;
+    assert_eq!(rig.member(unit).await.state, MemberState::Removed);
+    assert_eq!(rig.allocation(a).await.state, AllocationState::Released);
 }

@@ -6,6 +6,7 @@ mod canary;
 mod desired;
 mod hand;
 mod life;
+mod quarantine;
 mod refusals;
 mod release;
 mod restarts;
