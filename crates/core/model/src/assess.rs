@@ -244,7 +244,10 @@ pub fn assess_member(facts: &MemberFacts<'_>, bounds: Bounds, now: Timestamp) ->
     }
     let never_confirmed = facts.node.is_some_and(|node| node.confirmed_at.is_none());
     let unconfirmed_at = never_confirmed.then(|| later(facts.changed_at, bounds.confirm));
-    let review_at = facts.adapter_silent_at.into_iter().chain(unconfirmed_at).min();
+    // A confirmation that follows without a report of its cell starts no assessment.
+    let is_unreported = facts.node.is_some() && cell.is_none();
+    let unreported_at = is_unreported.then(|| later(later(facts.changed_at, bounds.confirm), bounds.confirm));
+    let review_at = facts.adapter_silent_at.into_iter().chain(unconfirmed_at).chain(unreported_at).min();
     if let Some(report) = facts.report.filter(|report| report.incarnation == facts.incarnation)
         && report.health != Health::Healthy
     {

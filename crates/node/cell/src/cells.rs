@@ -1,6 +1,6 @@
 //! The cells of a node.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -28,6 +28,8 @@ pub struct Cells {
     pub(crate) memos: Memos,
     records: Mutex<HashMap<CellId, Arc<Record>>>,
     turns: Mutex<HashMap<CellId, Arc<Mutex<()>>>>,
+    /// Destroyed cells whose trace was read, so that it is not read at each observation.
+    destroyed: Mutex<HashSet<CellId>>,
     /// Lock for removing the remains of a check, which destroying its cell also does, perhaps concurrently.
     pub(crate) clearing: Mutex<()>,
     runc_root: std::path::PathBuf,
@@ -49,6 +51,7 @@ impl Cells {
             memos: Memos::default(),
             records: Mutex::default(),
             turns: Mutex::default(),
+            destroyed: Mutex::default(),
             clearing: Mutex::default(),
             runc_root: settings.run.join("runc"),
             settings,
@@ -145,10 +148,12 @@ impl Cells {
         self.layout.look(&self.group(allocation))
     }
 
-    /// Lists every cell with a record or a trace.
+    /// Lists every cell with a record or a trace, unless it was destroyed.
     pub fn list(&self) -> CellResult<Vec<CellRef>> {
         let mut places = Vec::new();
-        for cell_id in record::known(&self.settings.folder)? {
+        let mut cells = record::known(&self.settings.folder)?;
+        cells.extend(self.vanished(&cells)?);
+        for cell_id in cells {
             places.extend(self.trace(cell_id)?.map(|trace| CellRef {
                 allocation_id: trace.allocation_id,
                 cell_id,
@@ -156,6 +161,34 @@ impl Cells {
             }));
         }
         Ok(places)
+    }
+
+    /// Returns the cells whose folder disappeared although they were not destroyed: their trace has no end. `present` are those
+    /// with a folder. A cell that is being created or destroyed is not among them.
+    pub(crate) fn vanished(&self, present: &[CellId]) -> CellResult<Vec<CellId>> {
+        let mut vanished = Vec::new();
+        for cell in record::traced(&self.settings.folder)? {
+            if present.binary_search(&cell).is_ok() || self.destroyed.lock().contains(&cell) {
+                continue;
+            }
+            let turn = self.turn(cell);
+            let Some(held) = turn.try_lock() else { continue };
+            // The list of those present may be older than its folder.
+            let place = self.place(cell);
+            let trace = if place.folder.exists() {
+                None
+            } else {
+                document::read::<Trace>(&place.trace).unwrap_or_default()
+            };
+            match trace {
+                Some(trace) if trace.ended.is_none() => vanished.push(cell),
+                Some(_) => drop(self.destroyed.lock().insert(cell)),
+                None => {}
+            }
+            drop(held);
+            self.end_turn(cell, &turn);
+        }
+        Ok(vanished)
     }
 
     /// Returns the trace of a cell in any case: an unreadable record hides neither its own cell nor the others.
@@ -221,6 +254,7 @@ impl Cells {
     pub(crate) fn save(&self, record: &Record) -> CellResult<()> {
         let place = self.place(record.cell_id);
         document::write(&place.trace, &record.trace())?;
+        self.destroyed.lock().remove(&record.cell_id);
         // Locked during the write, so that readers wait. If the write fails, the file on disk counts.
         let mut records = self.records.lock();
         records.remove(&record.cell_id);

@@ -98,7 +98,12 @@ impl Cells {
 
         root::unmount(&place.run)?;
         self.reach("cell_destroy:unmounted");
-        let trace = document::read::<Trace>(&place.trace).unwrap_or_default();
+        let mut trace = document::read::<Trace>(&place.trace).unwrap_or_default();
+        if let Some(trace) = trace.as_mut().filter(|trace| record.is_none() && trace.ended.is_none()) {
+            // Otherwise it would count as a cell whose folder disappeared.
+            trace.ended = process::ticks();
+            document::write(&place.trace, trace)?;
+        }
         if let Some(layer) = record.as_ref().map(Record::layer).or(trace.map(|trace| trace.layer)) {
             document::remove_folder(&layer)?;
             // Fails if other cells use the folder; an empty leftover does no harm.

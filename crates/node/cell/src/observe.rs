@@ -25,13 +25,18 @@ impl Cells {
     /// Returns the status of every cell that was started and is not being destroyed.
     pub fn observe(&self) -> CellResult<Vec<CellStatus>> {
         let mut found = Vec::new();
-        for cell_id in record::known(&self.settings.folder)? {
+        let present = record::known(&self.settings.folder)?;
+        for cell_id in self.vanished(&present)? {
+            found.extend(self.observe_without_record(cell_id, "its record on the node is missing")?);
+        }
+        for cell_id in present {
             let record = match self.record(cell_id) {
                 Ok(record) if record.phase == Phase::Started => record,
                 // A cell being created or removed has no status.
                 Ok(_) | Err(CellError::NoCell(_)) => continue,
                 Err(_) => {
-                    found.extend(self.observe_without_record(cell_id)?);
+                    let why = "its record on the node cannot be read";
+                    found.extend(self.observe_without_record(cell_id, why)?);
                     continue;
                 }
             };
@@ -46,15 +51,16 @@ impl Cells {
         Ok(found)
     }
 
-    /// Returns the status of a cell whose record cannot be read: otherwise its last status would count as confirmed.
-    fn observe_without_record(&self, cell_id: CellId) -> CellResult<Option<CellStatus>> {
+    /// Returns the status of a cell whose record is missing or cannot be read: otherwise its last status would count as
+    /// confirmed.
+    fn observe_without_record(&self, cell_id: CellId, why: &str) -> CellResult<Option<CellStatus>> {
         let Some(trace) = self.trace(cell_id)? else { return Ok(None) };
         let group = format!("{}/{cell_id}", self.group(trace.allocation_id));
         Ok(Some(CellStatus {
             cell: CellRef { allocation_id: trace.allocation_id, cell_id, incarnation: trace.incarnation },
             alive: !self.layout.processes(&group).is_empty(),
             services: Vec::new(),
-            message: Some("its record on the node cannot be read".to_owned()),
+            message: Some(why.to_owned()),
         }))
     }
 }

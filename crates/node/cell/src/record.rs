@@ -249,7 +249,17 @@ impl Place {
 
 /// Lists the cells with a folder under `settings.folder`, whatever its content.
 pub(crate) fn known(folder: &Path) -> CellResult<Vec<CellId>> {
-    let entries = match std::fs::read_dir(folder.join("cells")) {
+    named_in(&folder.join("cells"))
+}
+
+/// Lists the cells with a trace; those that were destroyed are among them.
+pub(crate) fn traced(folder: &Path) -> CellResult<Vec<CellId>> {
+    named_in(&folder.join("trace"))
+}
+
+/// Returns the cells that the entries of a folder are named after.
+fn named_in(folder: &Path) -> CellResult<Vec<CellId>> {
+    let entries = match std::fs::read_dir(folder) {
         Ok(entries) => entries,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
         Err(error) => {
@@ -257,7 +267,7 @@ pub(crate) fn known(folder: &Path) -> CellResult<Vec<CellId>> {
         }
     };
     let mut cells: Vec<CellId> =
-        entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect();
+        entries.flatten().filter_map(|entry| entry.path().file_stem()?.to_str()?.parse().ok()).collect();
     cells.sort();
     Ok(cells)
 }

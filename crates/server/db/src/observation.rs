@@ -22,6 +22,7 @@ statements! {
             boot_id = excluded.boot_id, observed_at = excluded.observed_at");
     CELL_OBSERVATION = both(
         "SELECT incarnation, alive, services, message, boot_id, since, observed_at FROM cell_observations WHERE cell_id = $1");
+    CELL_OBSERVATION_DELETE = both("DELETE FROM cell_observations WHERE cell_id = $1");
     NODE_OBSERVED = both("UPDATE node_heartbeats SET observed_at = $2 WHERE node_id = $1");
     MEMBER_REPORT = both(
         "INSERT INTO member_reports (member_id, incarnation, health, message, at)
@@ -217,6 +218,11 @@ impl Tx {
             at
         ];
         Ok(self.execute(&CELL_OBSERVE, args).await? == 1)
+    }
+
+    /// Deletes the latest report on a cell: its node does not vouch for it any more.
+    pub async fn cell_observation_delete(&mut self, cell: CellId) -> Result<()> {
+        self.execute(&CELL_OBSERVATION_DELETE, args![cell]).await.map(drop)
     }
 
     /// Returns the instance that a member's cell belongs to, if it has a health.

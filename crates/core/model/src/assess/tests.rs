@@ -87,6 +87,7 @@ fn every_source_can_end_healthy() {
     assert_eq!(assess(&unreported), (Health::Unknown, Some(HealthReason::Unconfirmed)));
     let just_made = MemberFacts { changed_at: at(90), ..unreported };
     assert_eq!(assess(&just_made), (Health::Healthy, None), "its first report may be on the way");
+    assert_eq!(assess_member(&just_made, BOUNDS, at(100)).review_at, Some(at(150)), "or never come");
 
     let silent = MemberFacts { adapter_silent_at: Some(at(100)), ..facts(&well) };
     assert_eq!(assess(&silent), (Health::Unknown, Some(HealthReason::AdapterSilent)));

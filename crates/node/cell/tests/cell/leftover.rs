@@ -177,6 +177,43 @@ fn a_cell_without_a_readable_record_is_destroyed_all_the_same() {
     assert_eq!(site.cells.leftovers(cell).unwrap(), Vec::<String>::new());
 }
 
+/// Otherwise its last status would count as confirmed for as long as the agent runs.
+#[test]
+fn a_cell_whose_folder_vanished_is_observed_by_its_processes_until_it_is_destroyed() {
+    let mut site = Site::new();
+    let (cell, other) = (site.run(1, json!({})), site.run(2, json!({})));
+    site.destroy(other);
+    let first = i32::try_from(site.cells.look(cell).unwrap().pid).ok();
+    let first = first.and_then(rustix::process::Pid::from_raw).unwrap();
+    let before = site.cells.list().unwrap();
+    fs::remove_dir_all(site.settings.folder.join(format!("cells/{cell}"))).unwrap();
+    let status = |at: &Site| {
+        let found = at.cells.observe().unwrap();
+        assert_eq!(found.len(), 1, "a destroyed cell is not observed: {found:?}");
+        found.into_iter().next().unwrap()
+    };
+    let missing = Some("its record on the node is missing".to_owned());
+    for reopened in [false, true] {
+        if reopened {
+            site.reopen();
+        }
+        assert_eq!((status(&site).alive, status(&site).message), (true, missing.clone()), "{reopened}");
+        assert_eq!(status(&site).cell, before[0], "it is reported by its identity");
+        assert_eq!(site.cells.list().unwrap(), before, "an agent that starts lists it");
+    }
+    rustix::process::kill_process(first, rustix::process::Signal::KILL).unwrap();
+    let since = Instant::now();
+    while status(&site).alive {
+        assert!(since.elapsed().as_secs() < 5, "a dead cell is observed as alive");
+    }
+    assert_eq!(status(&site).message, missing);
+    site.destroy(cell);
+    assert!(site.cells.observe().unwrap().is_empty() && site.cells.list().unwrap().is_empty());
+    site.reopen();
+    assert!(site.cells.observe().unwrap().is_empty(), "its end is on record");
+    assert_eq!(site.cells.leftovers(cell).unwrap(), Vec::<String>::new());
+}
+
 /// Regression: the kernel reused the number of a dead cell's namespace for one of another platform on this machine, and the
 /// release of the cell waited for that platform.
 #[test]

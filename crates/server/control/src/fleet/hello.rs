@@ -55,13 +55,22 @@ fn stale_cells(found: &[CellRef], sandboxes: &[SandboxRef], live: &[Cell]) -> Ve
 /// A cell that started more recently may be missing from the agent's list.
 const SETTLED: SignedDuration = SignedDuration::from_secs(30);
 
-/// Returns the cells that should run but are missing on the node. After a reboot, none can have started in the meantime.
-fn missing_cells<'c>(found: &[CellRef], live: &'c [Cell], rebooted: bool, now: Timestamp) -> Vec<&'c Cell> {
+/// Cells that should run but are missing on the node.
+struct Missing<'c> {
+    /// They are not there. After a reboot, none can have started in the meantime.
+    ended: Vec<&'c Cell>,
+    /// They may have started after the agent made its list: the reports of its session decide.
+    unsure: Vec<&'c Cell>,
+}
+
+fn missing_cells<'c>(found: &[CellRef], live: &'c [Cell], rebooted: bool, now: Timestamp) -> Missing<'c> {
     let there = |cell: &Cell| {
         found.iter().any(|place| place.cell_id == cell.id && place.incarnation == cell.incarnation)
     };
-    let settled = |cell: &Cell| rebooted || now.duration_since(cell.updated_at) > SETTLED;
-    live.iter().filter(|cell| cell.state == CellState::Running && settled(cell) && !there(cell)).collect()
+    let settled = |cell: &&Cell| rebooted || now.duration_since(cell.updated_at) > SETTLED;
+    let missing = live.iter().filter(|cell| cell.state == CellState::Running && !there(cell));
+    let (ended, unsure) = missing.partition(settled);
+    Missing { ended, unsure }
 }
 
 /// Reports whether the machine rebooted since its agent's last session.
@@ -159,7 +168,11 @@ pub async fn hello(cx: &Cx, agent: &Admitted, body: Hello) -> Result<Welcome> {
             };
             platform.outbox_append(&mut tx, news).await?;
         }
-        for cell in &missing {
+        for cell in &missing.unsure {
+            // A report of an earlier session must not count as confirmed by this one.
+            tx.cell_observation_delete(cell.id).await?;
+        }
+        for cell in &missing.ended {
             store_report(cx, &mut tx, node.id, not_there(cell, &body.inventory.boot_id)).await?;
         }
         // Last: operations are locked before instances. Instances on this node are assessed again with the new reports.
@@ -303,16 +316,18 @@ mod tests {
         let allocation = held(&env);
         let live = cell(&env, &allocation);
         let later = live.updated_at + SETTLED + SignedDuration::from_secs(1);
-        let missing = |found: &[CellRef], live: &Cell, rebooted, now| {
-            missing_cells(found, std::slice::from_ref(live), rebooted, now).len()
+        let both = |found: &[CellRef], live: &Cell, rebooted, now| {
+            let missing = missing_cells(found, std::slice::from_ref(live), rebooted, now);
+            (missing.ended.len(), missing.unsure.len())
         };
+        let missing = |found: &[CellRef], live: &Cell, rebooted, now| both(found, live, rebooted, now).0;
         assert_eq!(missing(&[found(allocation.id, live.id, 3)], &live, false, later), 0);
         assert_eq!(missing(&[], &live, false, later), 1);
         for other in [found(allocation.id, live.id, 2), found(allocation.id, env.id(), 3)] {
             assert_eq!(missing(&[other], &live, false, later), 1, "another incarnation or cell");
         }
         // It may have started after the agent made its list, but not before the machine did.
-        assert_eq!(missing(&[], &live, false, live.updated_at + SETTLED), 0);
+        assert_eq!(both(&[], &live, false, live.updated_at + SETTLED), (0, 1));
         assert_eq!(missing(&[], &live, true, live.updated_at), 1);
         for state in [CellState::Provisioning, CellState::Destroying] {
             assert_eq!(missing(&[], &Cell { state, ..live.clone() }, true, later), 0, "{state:?}");

@@ -180,6 +180,21 @@ impl Nodes {
         self.ids.push(node.id);
     }
 
+    /// Restarts a node's agent without the records of its cells.
+    pub(crate) async fn forget_cells(&mut self, at: usize) {
+        self.fleet.die(at).await;
+        let file = self.folder.path().join(self.fleet.name(at)).join("sandboxes.json");
+        // A node that never had a sandbox has no such file.
+        if let Ok(text) = std::fs::read(&file) {
+            let mut held: Value = serde_json::from_slice(&text).unwrap();
+            for place in held["sandboxes"].as_object_mut().unwrap().values_mut() {
+                place["cells"] = json!({});
+            }
+            std::fs::write(&file, held.to_string()).unwrap();
+        }
+        self.fleet.revive(at).unwrap();
+    }
+
     async fn ready(&self) {
         let ready = tokio::time::timeout(Duration::from_secs(10), self.fleet.ready());
         ready.await.expect("the agents are taken up");

@@ -591,6 +591,36 @@ async fn a_replica_that_starts_to_detect_losses_reviews_what_another_left_unconf
     stage.stop().await;
 }
 
+/// The hello of an agent that lost the records of its cells does not list them.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_hello_that_does_not_list_a_running_cell_makes_its_member_not_healthy() {
+    for is_settled in [false, true] {
+        let scene = Scene::with(Database::sqlite(), 1, &[("nodes.heartbeat_seconds", "1")]).await;
+        let mut stage = Stage::with(scene, Odds::default()).await;
+        stage.running(1).await;
+        // The report of the agent that still had them.
+        until("it is reported", async || {
+            stage.member("farm-worker-1").await["services"][0]["state"] == "running"
+        })
+        .await;
+        if is_settled {
+            // It did not start while the agent made its list.
+            stage.scene.kit.store().sabotage("UPDATE cells SET updated_at = 0").await.unwrap();
+        }
+        for at in 0..2 {
+            stage.nodes.forget_cells(at).await;
+        }
+        let since = std::time::Instant::now();
+        let worker = async || stage.member("farm-worker-1").await;
+        until("it is not healthy", async || worker().await["health"] != "healthy").await;
+        // Two times three heartbeats, and the watch's own second.
+        assert!(since.elapsed() < std::time::Duration::from_secs(9), "{:?}", since.elapsed());
+        let (worker, reason) = (worker().await, if is_settled { "cell_exited" } else { "unconfirmed" });
+        assert_eq!(worker["health_reason"], reason, "{worker:#}");
+        stage.stop().await;
+    }
+}
+
 /// An app without an adapter is looked at for as long as it runs, by the agent of its node.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_launchable_app_is_probed_for_as_long_as_it_runs() {
