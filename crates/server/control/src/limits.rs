@@ -197,11 +197,15 @@ impl Limits {
 
     /// Takes one request from a separate share, such as login attempts for one account.
     pub fn take_from(&self, share: String, rate: f64, now: Instant) -> RateDecision {
+        self.take_with_burst(share, rate, (rate * BURST_SECONDS).max(1.0), now)
+    }
+
+    /// Likewise, with so many requests at once.
+    pub(crate) fn take_with_burst(&self, share: String, rate: f64, full: f64, now: Instant) -> RateDecision {
         let mut buckets = self.buckets.lock();
         if buckets.len() >= MOST_BUCKETS {
             buckets.retain(|_, bucket| now.duration_since(bucket.at) < Duration::from_secs(60));
         }
-        let full = (rate * BURST_SECONDS).max(1.0);
         let bucket = buckets.entry(share).or_insert(Bucket { tokens: full, at: now });
         let elapsed = now.saturating_duration_since(bucket.at).as_secs_f64();
         bucket.tokens = (bucket.tokens + elapsed * rate).min(full);
@@ -211,6 +215,13 @@ impl Limits {
             RateDecision::Proceed
         } else {
             RateDecision::Wait(Duration::from_secs_f64(((1.0 - bucket.tokens) / rate).clamp(0.001, 3600.0)))
+        }
+    }
+
+    /// Returns one request that was taken from a separate share, and did not count after all.
+    pub(crate) fn give_back(&self, share: &str) {
+        if let Some(bucket) = self.buckets.lock().get_mut(share) {
+            bucket.tokens += 1.0;
         }
     }
 

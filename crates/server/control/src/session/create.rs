@@ -23,6 +23,8 @@ use muster_keys::password;
 const ATTEMPTS: f64 = 0.2;
 /// Share of an address's rate limit that failed logins may use: one per second by default.
 const FAILURES: f64 = 0.02;
+/// Attempts from one address that may be verified at once.
+const ATTEMPTS_AT_ONCE: f64 = 8.0;
 
 /// Prepares `session_create`.
 pub async fn create(cx: &Cx, body: SessionCreate) -> Result<PreparedCommand> {
@@ -74,54 +76,67 @@ pub async fn create(cx: &Cx, body: SessionCreate) -> Result<PreparedCommand> {
 /// Authenticates by password. A wrong tenant, address or password yields the same error in the same time.
 async fn by_password(cx: &Cx, tenant: Option<&str>, email: &str, given: String) -> Result<User> {
     let place = Share::of_address(cx.address);
-    let attempts = format!("login {tenant:?} {email} at {place:?}");
+    let named = named_tenant(cx, tenant).await?;
+    // By the tenant's id: a tenant that is spelled by name and by id is one account, with one pace.
+    let attempts = format!("login {named:?} {email} at {place:?}");
     if let RateDecision::Wait(_) = cx.limits().take_from(attempts, ATTEMPTS, Instant::now()) {
         return Err(Problem::new(
             Code::RateLimited,
             "too many attempts to log in with this address; wait a few seconds",
         ));
     }
-    let user = person(cx, tenant, email).await?;
+    // Counted as a failure before the password is verified: guesses sent at once must not each get a hash computed.
+    let failures = format!("failed logins at {place:?}");
+    let rate = cx.limits().address_rate() * FAILURES;
+    let burst = rate.max(ATTEMPTS_AT_ONCE);
+    if let RateDecision::Wait(_) = cx.limits().take_with_burst(failures.clone(), rate, burst, Instant::now())
+    {
+        let detail = "too many failed logins from your network address; wait a few seconds";
+        return Err(Problem::new(Code::RateLimited, detail));
+    }
+    let user = match named {
+        NamedTenant::Unknown(_) => None,
+        NamedTenant::Platform => cx.platform.store.user_by_email(None, email).await.map_err(refuse)?,
+        NamedTenant::Tenant(id) => cx.platform.store.user_by_email(Some(id), email).await.map_err(refuse)?,
+    };
     let hash = user.as_ref().and_then(|user| user.password_hash.clone());
     let fits = password::verify(given, hash).await.map_err(refuse_key)?;
     match user {
-        Some(user) if fits && !user.disabled => Ok(user),
+        Some(user) if fits && !user.disabled => {
+            cx.limits().give_back(&failures);
+            Ok(user)
+        }
         user => {
             if let Some(user) = user {
                 note_failure(cx, user);
             }
-            let failures = format!("failed logins at {place:?}");
-            match cx.limits().take_from(failures, cx.limits().address_rate() * FAILURES, Instant::now()) {
-                RateDecision::Wait(_) => {
-                    let detail = "too many failed logins from your network address; wait a few seconds";
-                    Err(Problem::new(Code::RateLimited, detail))
-                }
-                RateDecision::Proceed => {
-                    let detail = "the tenant, the address or the password is wrong";
-                    Err(Problem::new(Code::Unauthenticated, detail))
-                }
-            }
+            let detail = "the tenant, the address or the password is wrong";
+            Err(Problem::new(Code::Unauthenticated, detail))
         }
     }
 }
 
-/// Returns the user, if there is one: of the named tenant, or of the platform.
-async fn person(cx: &Cx, tenant: Option<&str>, email: &str) -> Result<Option<User>> {
+/// Tenant that a login names.
+#[derive(Debug)]
+enum NamedTenant {
+    /// None: a user of the platform.
+    Platform,
+    Tenant(TenantId),
+    /// One that does not exist.
+    #[expect(dead_code, reason = "part of the key of the pace")]
+    Unknown(String),
+}
+
+async fn named_tenant(cx: &Cx, reference: Option<&str>) -> Result<NamedTenant> {
+    let Some(reference) = reference else { return Ok(NamedTenant::Platform) };
     let store = &cx.platform.store;
-    let tenant = match tenant {
-        None => None,
-        Some(reference) => {
-            let found = match reference.parse::<TenantId>() {
-                Ok(id) => store.tenant_lookup(id).await,
-                Err(_) => store.tenant_by_slug(reference).await,
-            };
-            match found.map_err(refuse)? {
-                Some(tenant) => Some(tenant.id),
-                None => return Ok(None),
-            }
-        }
+    let found = match reference.parse::<TenantId>() {
+        Ok(id) => store.tenant_lookup(id).await,
+        Err(_) => store.tenant_by_slug(reference).await,
     };
-    store.user_by_email(tenant, email).await.map_err(refuse)
+    let found = found.map_err(refuse)?;
+    Ok(found
+        .map_or_else(|| NamedTenant::Unknown(reference.to_owned()), |tenant| NamedTenant::Tenant(tenant.id)))
 }
 
 /// Audits a failed login in the user's tenant, with one entry per user and minute. It runs in the background: a known

@@ -433,6 +433,77 @@ async fn failed_logins_are_audited_paced_by_address_and_keep_nobody_else_out() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn guesses_have_one_pace_however_their_tenant_is_spelled() {
+    for database in Database::both() {
+        let kit = Kit::start(database, 1).await;
+        let fixture = Fixture::build(&kit).await;
+        let nobody = kit.operator().with_token("");
+        let guess = |tenant: &str, email: &str| {
+            let body = json!({"method": "password", "tenant": tenant, "email": email, "password": "no"});
+            nobody.post("/v1/sessions", body)
+        };
+        let id = fixture.id("acme");
+        guess("acme", "bystander@acme.example").await.refused(401, "unauthenticated");
+        guess(id, "Bystander@acme.example").await.refused(429, "rate_limited");
+        guess(id, "viewer@acme.example").await.refused(401, "unauthenticated");
+        guess("acme", "viewer@acme.example").await.refused(429, "rate_limited");
+        guess(fixture.id("globex"), "viewer@acme.example").await.refused(401, "unauthenticated");
+        kit.stop().await;
+    }
+}
+
+/// Attack: guesses for many users at once, each of which costs a hash before the first has failed. The audit counts them.
+#[tokio::test(flavor = "multi_thread")]
+async fn guesses_sent_at_once_are_counted_before_their_hashes_are_computed() {
+    let kit = Kit::start_with(Database::sqlite(), 1, &[("limits.address_per_second", "50")]).await;
+    kit.operator().post("/v1/tenants", json!({"slug": "acme"})).await.ok();
+    for number in 0..24 {
+        let user = json!({"email": format!("user{number}@acme.example"), "tenant": "acme"});
+        kit.operator().post("/v1/users", user).await.ok();
+    }
+    let nobody = kit.operator().with_token("");
+    let guesses = (0..24).map(|number| {
+        let email = format!("user{number}@acme.example");
+        let body = json!({"method": "password", "tenant": "acme", "email": email, "password": "guess"});
+        nobody.post("/v1/sessions", body)
+    });
+    let answers = futures::future::join_all(guesses).await;
+    let verified = answers.iter().filter(|answer| answer.status == 401).count();
+    assert!(answers.iter().all(|answer| [401, 429].contains(&answer.status)));
+    // Eight at once, and one for each second that they took.
+    assert!((8..=14).contains(&verified), "{verified} of 24");
+    // A refused guess was not verified: the audit has one entry for each that was.
+    let started = Instant::now();
+    loop {
+        kit.sealed().await;
+        let path = "/v1/audit?tenant=acme&action=session.create&page_size=100";
+        let audited = kit.operator().get(path).await.ok().body["items"].as_array().unwrap().len();
+        if audited == verified {
+            break;
+        }
+        let waited = started.elapsed();
+        assert!(waited < Duration::from_secs(10), "{audited} hashes for {verified} answers");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    kit.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn logins_that_succeed_count_as_no_failures() {
+    let kit = Kit::start_with(Database::sqlite(), 1, &[("limits.address_per_second", "50")]).await;
+    let operator = kit.operator();
+    let nobody = operator.with_token("");
+    for number in 0..12 {
+        let email = format!("user{number}@localhost");
+        let user = json!({"email": email, "password": "correct horse battery"});
+        operator.post("/v1/users", user).await.ok();
+        let body = json!({"method": "password", "email": email, "password": "correct horse battery"});
+        nobody.post("/v1/sessions", body).await.ok();
+    }
+    kit.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_password_is_changed_at_a_persons_pace_and_a_first_one_not_by_a_derived_token() {
     let kit = Kit::sqlite().await;
     let operator = kit.operator();
