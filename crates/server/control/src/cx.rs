@@ -98,7 +98,7 @@ impl Cx {
     }
 
     /// Returns the context after a wait: with the revalidated credential and the current time.
-    pub(crate) async fn again(&self) -> Result<Self> {
+    pub async fn again(&self) -> Result<Self> {
         let now = self.platform.env.now();
         let actor = self.platform.authenticate_again(self.authenticated()?, now).await?;
         Ok(Self { actor: Some(actor), now, ..self.clone() })

@@ -164,6 +164,8 @@ impl Server {
         // The slot of a large body is kept until the answer: the parsed body is in memory for as long.
         let (body, _large) =
             self.read_body(endpoint, &parts.headers, body, (&actor, &share), timeout).await?;
+        // The credential, or a role of its owner, may have been revoked while the body was arriving.
+        let cx = if endpoint.body.is_some() && cx.actor.is_some() { cx.again().await? } else { cx };
         // Counted only now: a body that never arrives must not hold a slot that others need.
         let _under_way = self.platform.limits.enter(&share).ok_or_else(|| {
             self.platform.metrics.rate_limited.inc();

@@ -31,7 +31,7 @@ use crate::refuse::refuse;
 use crate::{Authenticated, Cx};
 
 pub use blob::{Content, ContentPart, blob_delete, blob_look, blob_read};
-pub use guard::ReadGuard;
+pub use guard::{TransferGuard, authenticate_again};
 pub use listing::{catalog, referrers, tags};
 pub use manifest::{delete as manifest_delete, get as manifest_get, push as manifest_push};
 pub(crate) use manifest::{published, row as manifest_row};

@@ -16,7 +16,7 @@ use serde_json::json;
 use uuid::Uuid;
 
 use super::damage::Unsound;
-use super::{Answered, Guest, Right, Visit, storage, stored, told, visit};
+use super::{Answered, Guest, Right, TransferGuard, Visit, storage, stored, told, visit};
 use crate::commit::target;
 use crate::{Answer, Command, Cx, PreparedCommand, execute};
 
@@ -35,6 +35,8 @@ pub struct Chunk<S> {
     pub offset: Option<u64>,
     /// The bytes.
     pub body: S,
+    /// Permission of the sender, which may end while they arrive.
+    pub guard: TransferGuard,
 }
 
 /// Starts an upload; with `mount` (a digest and its repository) it mounts the content from there if the actor may read it.
@@ -152,8 +154,12 @@ where
 {
     let visit = visit(cx, guest, name, Right::Push).await?;
     let most = cx.platform.options.largest_blob;
-    let blobs = &cx.platform.blobs;
-    blobs.upload_append(owner(&visit)?, upload, chunk.offset, most, chunk.body).await.map_err(refused)
+    let (blobs, Chunk { offset, body, mut guard }) = (&cx.platform.blobs, chunk);
+    let appended = blobs.upload_append(owner(&visit)?, upload, offset, most, guard.guarded(body)).await;
+    guard.refusal()?;
+    let length = appended.map_err(refused)?;
+    guard.authorize().await?;
+    Ok(length)
 }
 
 /// Finishes an upload, or uploads in a single request: the content becomes a blob of the repository if its digest matches.
@@ -171,15 +177,26 @@ where
 {
     let visit = visit(cx, guest, name, Right::Push).await?;
     let (blobs, most) = (&cx.platform.blobs, cx.platform.options.largest_blob);
-    let (visit, finished) = match upload {
-        Some(upload) => {
-            let owner = owner(&visit)?;
-            let finished = blobs.upload_finish(owner, upload, digest, chunk.offset, most, chunk.body).await;
-            (visit, finished)
-        }
-        None => (ensured(cx, visit).await?, blobs.put(digest, most, chunk.body).await),
+    let Chunk { offset, body, mut guard } = chunk;
+    let body = guard.guarded(body);
+    let finished = match upload {
+        Some(upload) => blobs.upload_finish(owner(&visit)?, upload, digest, offset, most, body).await,
+        None => blobs.put(digest, most, body).await,
     };
-    keep(cx, &visit, digest, finished.map_err(refused)?).await
+    guard.refusal()?;
+    let finished = finished.map_err(refused)?;
+    // The credential may have been revoked since the last check.
+    let visit = match guard.authorize().await {
+        Ok(visit) if upload.is_none() => ensured(cx, visit).await?,
+        Ok(visit) => visit,
+        Err(refusal) => {
+            if let Err(error) = blobs.remove(&finished.file).await {
+                tracing::warn!(%error, "the content of a refused push stays until the next collection");
+            }
+            return Err(refusal);
+        }
+    };
+    keep(cx, &visit, digest, finished).await
 }
 
 /// Records the content's file, and that the repository has it. Of two files with the same content the later one is removed:

@@ -28,6 +28,9 @@ const BODY_LIMIT: usize = 8 << 20;
 /// A machine without a certificate only sends its inventory.
 const STRANGERS_BODY_LIMIT: usize = 1 << 20;
 
+/// A body that took longer to arrive may have outlasted the node's admission.
+const SLOW_BODY: Duration = Duration::from_secs(1);
+
 pub(super) struct NodePipeline {
     pub(super) platform: Arc<Platform>,
     pub(super) schemas: &'static Schemas,
@@ -127,7 +130,17 @@ impl NodePipeline {
             return Err(respond::too_much_unread());
         }
         // The slot of a large body is held to the end: parsed, it takes more memory than on the wire.
+        let began = Instant::now();
         let (body, _memory) = self.read(endpoint, parts, body, &share).await?;
+        // The node may have been retired, or its certificate replaced, while the body was arriving.
+        let (cx, agent) = match began.elapsed() < SLOW_BODY {
+            true => (cx, agent),
+            false => {
+                let cx = Cx { now: self.platform.env.now(), ..cx };
+                let agent = Self::admitted(&cx, parts).await?;
+                (cx, agent)
+            }
+        };
         Ok(match endpoint.id {
             "renew" => self.answer(&fleet::renew(&cx, &agent, read(&body, "body")?).await?, &share),
             "hello" => self.answer(&fleet::hello(&cx, &agent, read(&body, "body")?).await?, &share),

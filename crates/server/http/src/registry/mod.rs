@@ -19,7 +19,7 @@ use futures::FutureExt as _;
 use http::request::Parts;
 use http::{HeaderMap, Method, Request, Response};
 use muster_api::{Code, Problem};
-use muster_control::registry::{Answered, Guest, ReadGuard, told};
+use muster_control::registry::{Answered, Guest, Right, TransferGuard, authenticate_again, told};
 use muster_control::{
     AnswerSlot, Cx, InFlight, Platform, RateDecision, RequestLabels, Share, StreamKind, StreamSlot,
     UnreadBytes, fleet,
@@ -113,9 +113,9 @@ impl Asked {
         self.node.map_or_else(|| self.share.clone(), |node| Share::Node(node.node))
     }
 
-    /// Returns the guard of a download.
-    fn read_guard(&self, name: &path::Name) -> ReadGuard {
-        ReadGuard::new(&self.cx, &self.secret, name, self.node)
+    /// Returns the guard of a download or an upload.
+    fn guard(&self, name: &path::Name, right: Right) -> TransferGuard {
+        TransferGuard::new(&self.cx, &self.secret, name, right, self.node)
     }
 
     fn sends(&self) -> Sends {
@@ -256,7 +256,7 @@ impl Registry {
             return credential::token(&cx, &guest, &secret, &query).await;
         }
         let route = path::parse(rest).map_err(|error| error.refusal())?;
-        let asked = Asked {
+        let mut asked = Asked {
             cx,
             guest,
             secret,
@@ -283,6 +283,8 @@ impl Registry {
                     limits.open(&asked.caller, &asked.share, StreamKind::LargeBody).ok_or_else(too_many_large)
                 };
                 let (manifest, _large) = asked.body.whole(LONGEST, asked.patience, memory).await?;
+                // The credential may have been revoked while the manifest was arriving.
+                (asked.cx, asked.guest) = authenticate_again(&asked.cx, &asked.secret).await?;
                 let _in_flight = asked.enter()?;
                 route_of(&asked, manifest).await
             }

@@ -6,7 +6,7 @@ use axum::body::{Body, Bytes};
 use futures::{Stream, TryStreamExt as _};
 use http::header::{ACCEPT_RANGES, CONTENT_LENGTH, CONTENT_RANGE, ETAG, LINK};
 use http::{Method, Response};
-use muster_control::registry::{self, Answered, ContentPart, ReadGuard};
+use muster_control::registry::{self, Answered, ContentPart, Right, TransferGuard};
 use muster_registry::page::Page;
 use muster_registry::path::{Name, Reference};
 use muster_registry::range::{Pull, pull};
@@ -50,7 +50,7 @@ pub(super) async fn blob(asked: &Asked, name: &Name, digest: &Digest) -> Answere
                 ContentPart::Bytes(bytes) => asked.counted(bytes)?,
                 ContentPart::Stream(reading) => {
                     let held = asked.hold(Reading::BUFFERED)?;
-                    let guard = asked.read_guard(name);
+                    let guard = asked.guard(name, Right::Pull);
                     Body::from_stream(guarded(reading, guard, (opened, held)))
                 }
             }
@@ -71,7 +71,7 @@ pub(super) async fn blob(asked: &Asked, name: &Name, digest: &Digest) -> Answere
 /// of the content for the whole.
 fn guarded(
     reading: Reading,
-    guard: ReadGuard,
+    guard: TransferGuard,
     held: impl Send + 'static,
 ) -> impl Stream<Item = io::Result<Bytes>> + Send + 'static {
     futures::stream::try_unfold((reading, guard, held), |(mut reading, mut guard, held)| async move {

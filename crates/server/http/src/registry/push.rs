@@ -1,9 +1,10 @@
 //! Writes to the registry.
 
-use axum::body::Body;
+use axum::body::{Body, Bytes};
+use futures::Stream;
 use http::Response;
 use http::header::{CONTENT_TYPE, LOCATION, RANGE};
-use muster_control::registry::{self, Answered, Chunk, Started};
+use muster_control::registry::{self, Answered, Chunk, Right, Started};
 use muster_registry::Digest;
 use muster_registry::error::{Code, Refusal};
 use muster_registry::path::{self, Name, Reference};
@@ -54,8 +55,7 @@ fn digest(asked: &Asked, parameter: &str) -> Answered<Option<Digest>> {
 
 pub(super) async fn start(asked: &Asked, name: &Name) -> Answered<Response<Body>> {
     if let Some(digest) = digest(asked, "digest")? {
-        let body = asked.body.parts(asked.patience);
-        registry::finish(&asked.cx, &asked.guest, name, None, &digest, Chunk { offset: None, body }).await?;
+        registry::finish(&asked.cx, &asked.guest, name, None, &digest, chunk_of(asked, name, None)).await?;
         return Ok(stored(name, &digest));
     }
     let mount = digest(asked, "mount")?
@@ -94,8 +94,17 @@ fn offset(asked: &Asked) -> Answered<Option<u64>> {
     Ok(Some(said.start))
 }
 
+/// Returns the content of a request, with its sender's permission.
+fn chunk_of(
+    asked: &Asked,
+    name: &Name,
+    offset: Option<u64>,
+) -> Chunk<impl Stream<Item = Result<Bytes, String>> + Send + use<>> {
+    Chunk { offset, body: asked.body.parts(asked.patience), guard: asked.guard(name, Right::Push) }
+}
+
 pub(super) async fn append(asked: &Asked, name: &Name, id: Uuid) -> Answered<Response<Body>> {
-    let chunk = Chunk { offset: offset(asked)?, body: asked.body.parts(asked.patience) };
+    let chunk = chunk_of(asked, name, offset(asked)?);
     let length = registry::append(&asked.cx, &asked.guest, name, id, chunk).await?;
     Ok(under_way(name, id, length, 202))
 }
@@ -104,7 +113,7 @@ pub(super) async fn finish(asked: &Asked, name: &Name, id: Uuid) -> Answered<Res
     let digest = digest(asked, "digest")?.ok_or_else(|| {
         Refusal::new(Code::DigestInvalid, "add the digest of the content: ?digest=sha256:…")
     })?;
-    let chunk = Chunk { offset: offset(asked)?, body: asked.body.parts(asked.patience) };
+    let chunk = chunk_of(asked, name, offset(asked)?);
     registry::finish(&asked.cx, &asked.guest, name, Some(id), &digest, chunk).await?;
     Ok(stored(name, &digest))
 }

@@ -13,6 +13,7 @@ mod identity;
 mod input;
 mod instance;
 mod key;
+mod late_bodies;
 mod matrix;
 mod matrix_credentials;
 mod matrix_grants;

@@ -6,5 +6,5 @@ mod crowd;
 mod joins;
 mod loss;
 mod missing;
-mod refusals;
+pub(crate) mod refusals;
 mod work;

@@ -89,7 +89,7 @@ async fn certificates_of_another_authority_and_ended_ones_are_shut_out() {
     kit.stop().await;
 }
 
-pub(super) async fn retire(kit: &Kit, agent: &Agent) {
+pub(crate) async fn retire(kit: &Kit, agent: &Agent) {
     let env = Env::system();
     let witness = Witness {
         id: env.id(),
