@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use futures::future::BoxFuture;
 use jiff::Timestamp;
-use muster_ids::{AllocationId, CellId, Env, ProjectId, TaskId};
+use muster_ids::{AllocationId, CellId, Env, ProjectId, TaskId, TenantId};
 use muster_wire::cell::{CellRef, DesiredState};
 use muster_wire::task::{Details, Findings, Refusal, SandboxRef, TaskKind};
 
@@ -85,13 +85,14 @@ pub enum Supply {
 #[derive(Debug, Clone, Copy)]
 pub struct ImageOwner {
     pub(crate) project: Option<ProjectId>,
+    pub(crate) tenant: Option<TenantId>,
     /// Whether its allocation has the node to itself.
     pub(crate) exclusive: bool,
 }
 
 impl ImageOwner {
     pub(crate) fn of(details: &Details) -> Self {
-        Self { project: details.project_id, exclusive: details.exclusive }
+        Self { project: details.project_id, tenant: details.tenant_id, exclusive: details.exclusive }
     }
 }
 

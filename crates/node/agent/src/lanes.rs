@@ -3,12 +3,15 @@
 //! Work in a cell may take an hour, and must block neither the other cells of the allocation nor the end of that very
 //! cell: so each cell has a queue of its own for it. A service that is started is waited for until it is ready, and may be what
 //! another one waits for: so each service has one of its own too. A check changes nothing, so it waits for nothing but a free
-//! slot of the node's. Slots go to the project with the fewest running checks, and no project has all of them: a tenant with many
+//! slot of the node's. Slots go to the tenant with the fewest running checks, then to its project with the fewest: a tenant with many
 //! checks delays its own. Nor do checks of more allocations run at once than the node keeps memory back for.
 //!
 //! Each running task holds a thread, and a tenant decides how long: a service that never becomes ready is waited for. So other
-//! tasks are bounded too, in a project and on the node, and slots go to the project with the fewest. What is done in cells and what is
-//! done to sandboxes have slots of their own: a cell can be destroyed however much is waited for in it.
+//! tasks are bounded too, in a project, for a tenant and on the node, and slots go to the tenant with the fewest. What is done in cells
+//! and what is done to sandboxes have slots of their own: a cell can be destroyed however much is waited for in it.
+//!
+//! Of every kind of slot a tenant with many projects takes three quarters at most, and the last free one goes to a tenant that has
+//! none. So another tenant's first task never waits for a tenant's many, and a tenant alone on a node waits for few of its own.
 //!
 //! The next task of an allocation starts when the server has accepted the report of the previous one. Otherwise a crash
 //! could leave two tasks done and unreported, and the first, delivered again, would run on the state left by the second: a
@@ -16,7 +19,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use muster_ids::{AllocationId, CellId, ProjectId, TaskId};
+use muster_ids::{AllocationId, CellId, ProjectId, TaskId, TenantId};
 use muster_wire::cell::CellRef;
 use muster_wire::task::{CellAct, SandboxRef, Task, TaskKind};
 use tokio::sync::oneshot;
@@ -61,10 +64,23 @@ pub(crate) enum Lane {
     Alone(TaskId),
 }
 
-/// The project and the allocation of a check.
+/// The tenant and the project of a task; none for work of the platform itself.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct TaskOwner {
+    tenant: Option<TenantId>,
+    project: Option<ProjectId>,
+}
+
+impl TaskOwner {
+    fn of(task: &Task) -> Self {
+        Self { tenant: task.details.tenant_id, project: task.details.project_id }
+    }
+}
+
+/// The owner and the allocation of a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct CheckOwner {
-    project: Option<ProjectId>,
+    owner: TaskOwner,
     allocation: AllocationId,
 }
 
@@ -72,6 +88,12 @@ pub(crate) struct CheckOwner {
 const CHECKS_OF_ALLOCATION: usize = 4;
 const CHECKS_OF_PROJECT: usize = 16;
 const CHECKS_ON_NODE: usize = 32;
+
+/// Reports whether a tenant with so many slots may take one more of which so many are used.
+const fn has_slot_for_tenant(of_tenant: usize, used: usize, slots: usize) -> bool {
+    let free = slots.saturating_sub(used);
+    free > 0 && (of_tenant == 0 || (free > 1 && of_tenant < slots - slots / 4))
+}
 
 /// Kinds of tasks with slots of their own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -107,24 +129,29 @@ impl Lane {
 /// The tasks that run, other than checks.
 #[derive(Debug, Default)]
 struct RunningTasks {
-    of_project: BTreeMap<(TaskClass, Option<ProjectId>), usize>,
+    of_project: BTreeMap<(TaskClass, TaskOwner), usize>,
+    of_tenant: BTreeMap<(TaskClass, Option<TenantId>), usize>,
     on_node: BTreeMap<TaskClass, usize>,
 }
 
 impl RunningTasks {
-    fn add(&mut self, class: TaskClass, project: Option<ProjectId>) {
-        *self.of_project.entry((class, project)).or_default() += 1;
+    fn add(&mut self, class: TaskClass, owner: TaskOwner) {
+        *self.of_project.entry((class, owner)).or_default() += 1;
+        *self.of_tenant.entry((class, owner.tenant)).or_default() += 1;
         *self.on_node.entry(class).or_default() += 1;
     }
 
-    fn count_of(&self, class: TaskClass, project: Option<ProjectId>) -> usize {
-        self.of_project.get(&(class, project)).copied().unwrap_or_default()
+    /// How many run for its tenant and for its project.
+    fn count_of(&self, class: TaskClass, owner: TaskOwner) -> (usize, usize) {
+        let of_tenant = self.of_tenant.get(&(class, owner.tenant)).copied().unwrap_or_default();
+        (of_tenant, self.of_project.get(&(class, owner)).copied().unwrap_or_default())
     }
 
-    fn has_room_for(&self, class: TaskClass, project: Option<ProjectId>) -> bool {
-        let (of_project, on_node) = class.most();
-        self.count_of(class, project) < of_project
-            && self.on_node.get(&class).copied().unwrap_or_default() < on_node
+    fn has_room_for(&self, class: TaskClass, owner: TaskOwner) -> bool {
+        let (most_of_project, slots) = class.most();
+        let (of_tenant, of_project) = self.count_of(class, owner);
+        let used = self.on_node.get(&class).copied().unwrap_or_default();
+        of_project < most_of_project && has_slot_for_tenant(of_tenant, used, slots)
     }
 }
 
@@ -133,40 +160,45 @@ impl RunningTasks {
 struct RunningChecks {
     /// Allocations whose checks may run at once.
     allocations_at_once: usize,
-    of_project: BTreeMap<Option<ProjectId>, usize>,
+    of_tenant: BTreeMap<Option<TenantId>, usize>,
+    of_project: BTreeMap<TaskOwner, usize>,
     of_allocation: BTreeMap<CheckOwner, usize>,
     on_node: usize,
 }
 
 impl RunningChecks {
     fn new(allocations_at_once: usize) -> Self {
-        let (of_project, of_allocation) = (BTreeMap::new(), BTreeMap::new());
-        Self { allocations_at_once, of_project, of_allocation, on_node: 0 }
+        let (of_tenant, of_project, of_allocation) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
+        Self { allocations_at_once, of_tenant, of_project, of_allocation, on_node: 0 }
     }
 
     fn add(&mut self, owner: CheckOwner) {
-        *self.of_project.entry(owner.project).or_default() += 1;
+        *self.of_tenant.entry(owner.owner.tenant).or_default() += 1;
+        *self.of_project.entry(owner.owner).or_default() += 1;
         *self.of_allocation.entry(owner).or_default() += 1;
         self.on_node += 1;
     }
 
-    /// How many run for its project and for its allocation.
-    fn count_of(&self, owner: CheckOwner) -> (usize, usize) {
-        let of_project = self.of_project.get(&owner.project).copied().unwrap_or_default();
-        (of_project, self.of_allocation.get(&owner).copied().unwrap_or_default())
+    /// How many run for its tenant, for its project and for its allocation.
+    fn count_of(&self, owner: CheckOwner) -> (usize, usize, usize) {
+        let of_tenant = self.of_tenant.get(&owner.owner.tenant).copied().unwrap_or_default();
+        let of_project = self.of_project.get(&owner.owner).copied().unwrap_or_default();
+        (of_tenant, of_project, self.of_allocation.get(&owner).copied().unwrap_or_default())
     }
 
     /// Whether there is memory for checks of another allocation: half of the node's for one project.
     fn has_memory_for(&self, owner: CheckOwner) -> bool {
-        let of_project = self.of_allocation.keys().filter(|other| other.project == owner.project).count();
+        let all = self.of_allocation.keys().map(|other| other.owner);
+        let of_tenant = all.clone().filter(|other| other.tenant == owner.owner.tenant).count();
+        let of_project = all.filter(|other| *other == owner.owner).count();
         self.of_allocation.contains_key(&owner)
-            || self.of_allocation.len() < self.allocations_at_once
+            || has_slot_for_tenant(of_tenant, self.of_allocation.len(), self.allocations_at_once)
                 && of_project < self.allocations_at_once.div_ceil(2)
     }
 
     fn has_room_for(&self, owner: CheckOwner) -> bool {
-        let (of_project, of_allocation) = self.count_of(owner);
-        self.on_node < CHECKS_ON_NODE
+        let (of_tenant, of_project, of_allocation) = self.count_of(owner);
+        has_slot_for_tenant(of_tenant, self.on_node, CHECKS_ON_NODE)
             && of_project < CHECKS_OF_PROJECT
             && of_allocation < CHECKS_OF_ALLOCATION
             && self.has_memory_for(owner)
@@ -178,7 +210,7 @@ fn lane_of(task: &Task) -> Lane {
         // A pull changes no sandbox and no cell, and may take minutes.
         (TaskKind::ImagePull, ..) => Lane::Alone(task.id),
         (TaskKind::CellProbe, _, Some(allocation)) => {
-            Lane::Check(CheckOwner { project: task.details.project_id, allocation }, task.id)
+            Lane::Check(CheckOwner { owner: TaskOwner::of(task), allocation }, task.id)
         }
         (TaskKind::CellFiles | TaskKind::CellService | TaskKind::CellCommand, Some(cell), _) => {
             match &task.details.act {
@@ -200,10 +232,10 @@ impl Job {
         }
     }
 
-    /// Returns its project and its id, by which the oldest is found; none for a stale copy.
-    fn task(&self) -> Option<(Option<ProjectId>, TaskId)> {
+    /// Returns its owner and its id, by which the oldest is found; none for a stale copy.
+    fn task(&self) -> Option<(TaskOwner, TaskId)> {
         match self {
-            Self::Task(task) => Some((task.details.project_id, task.id)),
+            Self::Task(task) => Some((TaskOwner::of(task), task.id)),
             Self::StaleCopy(..) => None,
         }
     }
@@ -215,8 +247,8 @@ pub(crate) struct Lanes {
     /// Allocations whose checks may run at once.
     checked_at_once: usize,
     waiting: BTreeMap<Lane, VecDeque<Job>>,
-    /// The queues with a running job, and the project of that.
-    running: BTreeMap<Lane, Option<ProjectId>>,
+    /// The queues with a running job, and its owner.
+    running: BTreeMap<Lane, TaskOwner>,
     /// Finished tasks whose reports the server has not accepted.
     unreported: BTreeMap<TaskId, Lane>,
     /// Received tasks whose reports the server has not accepted. A task delivered again is ignored.
@@ -254,26 +286,26 @@ impl Lanes {
                 (None, _) => free.push(lane.clone()),
                 (Some(_), _) if self.unreported.values().any(|other| other == lane) => {}
                 (Some(_), None) => free.push(lane.clone()),
-                (Some((project, task)), Some(class)) => bounded.push((class, project, task, lane.clone())),
+                (Some((owner, task)), Some(class)) => bounded.push((class, owner, task, lane.clone())),
             }
         }
         for lane in free {
             begun.extend(self.start(&lane));
         }
         let mut running = RunningTasks::default();
-        for (lane, project) in &self.running {
-            lane.class().into_iter().for_each(|class| running.add(class, *project));
+        for (lane, owner) in &self.running {
+            lane.class().into_iter().for_each(|class| running.add(class, *owner));
         }
         loop {
-            bounded.retain(|(class, project, ..)| running.has_room_for(*class, *project));
+            bounded.retain(|(class, owner, ..)| running.has_room_for(*class, *owner));
             let first = bounded
                 .iter()
                 .enumerate()
-                .min_by_key(|(_, (class, project, task, _))| (running.count_of(*class, *project), *task));
+                .min_by_key(|(_, (class, owner, task, _))| (running.count_of(*class, *owner), *task));
             let Some((at, _)) = first else { return begun };
-            let (class, project, _, lane) = bounded.swap_remove(at);
+            let (class, owner, _, lane) = bounded.swap_remove(at);
             begun.extend(self.start(&lane));
-            running.add(class, project);
+            running.add(class, owner);
         }
     }
 
@@ -284,12 +316,12 @@ impl Lanes {
         if jobs.is_empty() {
             self.waiting.remove(lane);
         }
-        self.running.insert(lane.clone(), job.task().and_then(|(project, _)| project));
+        self.running.insert(lane.clone(), job.task().map(|(owner, _)| owner).unwrap_or_default());
         Some(job)
     }
 
-    /// Takes out the checks for which there is room: those of the project with the fewest running ones first, of its allocations
-    /// the one with the fewest, and of those the oldest.
+    /// Takes out the checks for which there is room: those of the tenant with the fewest running ones first, of its projects and
+    /// then of its allocations the one with the fewest, and of those the oldest.
     fn begin_checks(&mut self) -> Vec<Job> {
         let check = |lane: &Lane| match lane {
             Lane::Check(owner, task) => Some((*owner, *task)),
@@ -308,7 +340,7 @@ impl Lanes {
             waiting.retain(|(_, other)| *other != task);
             let lane = Lane::Check(owner, task);
             begun.extend(self.waiting.remove(&lane).into_iter().flatten());
-            self.running.insert(lane, owner.project);
+            self.running.insert(lane, owner.owner);
             running.add(owner);
         }
     }
@@ -343,7 +375,7 @@ impl Lanes {
 #[cfg(test)]
 mod tests {
     use jiff::Timestamp;
-    use muster_ids::{CellId, Env, ProjectId};
+    use muster_ids::{CellId, Env, ProjectId, TenantId, TypedId as _};
     use muster_wire::cell::CellOrder;
     use muster_wire::task::{
         CellAct, Details, FilesOrder, SandboxRef, ServiceAction, ServiceOrder, Task, TaskKind,
@@ -351,7 +383,7 @@ mod tests {
 
     use super::{
         CHECKS_OF_ALLOCATION, CHECKS_OF_PROJECT, CHECKS_ON_NODE, CheckOwner, Job, Lane, Lanes, StaleCopy,
-        TaskClass,
+        TaskClass, TaskOwner,
     };
 
     fn task(env: &Env, lane: Lane) -> Job {
@@ -398,12 +430,23 @@ mod tests {
     fn check(env: &Env, owner: CheckOwner) -> Job {
         let Job::Task(mut task) = task(env, Lane::Sandbox(owner.allocation)) else { unreachable!() };
         task.kind = TaskKind::CellProbe;
-        task.details.project_id = owner.project;
+        (task.details.tenant_id, task.details.project_id) = (owner.owner.tenant, owner.owner.project);
         Job::Task(task)
     }
 
+    /// Returns the only project of a tenant.
+    fn only_project(project: ProjectId) -> TaskOwner {
+        TaskOwner { tenant: Some(TenantId::from_uuid(project.uuid())), project: Some(project) }
+    }
+
     fn owner_in(env: &Env, project: ProjectId) -> CheckOwner {
-        CheckOwner { project: Some(project), allocation: env.id() }
+        CheckOwner { owner: only_project(project), allocation: env.id() }
+    }
+
+    /// Returns an allocation in another project of the tenant.
+    fn owner_of(env: &Env, tenant: TenantId) -> CheckOwner {
+        let owner = TaskOwner { tenant: Some(tenant), project: Some(env.id()) };
+        CheckOwner { owner, allocation: env.id() }
     }
 
     /// Begins what can begin; says whose checks those are.
@@ -458,8 +501,76 @@ mod tests {
         assert_eq!(begun.iter().map(|(owner, _)| *owner).collect::<Vec<_>>(), [owner], "it does not wait");
     }
 
+    /// Attack: a tenant spreads its checks over projects, each within its bound.
     #[test]
-    fn on_a_node_without_room_the_next_check_is_of_the_project_with_the_fewest() {
+    fn checks_of_a_tenant_with_many_projects_leave_slots_to_other_tenants() {
+        let env = Env::for_tests(1);
+        let (greedy, others): (TenantId, [TenantId; 2]) = (env.id(), [env.id(), env.id()]);
+        let mut lanes = Lanes::new(usize::MAX);
+        for _ in 0..CHECKS_ON_NODE {
+            let owner = owner_of(&env, greedy);
+            for _ in 0..CHECKS_OF_ALLOCATION {
+                assert!(lanes.add(check(&env, owner)));
+            }
+        }
+        assert_eq!(begin_checks(&mut lanes).len(), CHECKS_ON_NODE - CHECKS_ON_NODE / 4);
+        for _ in 0..CHECKS_ON_NODE {
+            let owner = owner_of(&env, others[0]);
+            assert!(lanes.add(check(&env, owner)));
+        }
+        let begun = begin_checks(&mut lanes);
+        assert_eq!(begun.len(), CHECKS_ON_NODE / 4 - 1, "one is left for a third");
+        assert!(begun.iter().all(|(owner, _)| owner.owner.tenant == Some(others[0])));
+        for _ in 0..2 {
+            let owner = owner_of(&env, others[1]);
+            assert!(lanes.add(check(&env, owner)));
+        }
+        assert_eq!(begin_checks(&mut lanes).len(), 1);
+        lanes.end(begun[0].1.clone(), None);
+        let next = begin_checks(&mut lanes);
+        assert!(next.is_empty(), "the last free slot is for a tenant that has none");
+    }
+
+    /// A tenant alone on a node with memory for the checks of one allocation is not locked out.
+    #[test]
+    fn a_lone_tenant_uses_a_node_of_any_size() {
+        for at_once in 1..5 {
+            let env = Env::for_tests(1);
+            let tenant = env.id();
+            let mut lanes = Lanes::new(at_once);
+            for _ in 0..8 {
+                let owner = owner_of(&env, tenant);
+                assert!(lanes.add(check(&env, owner)));
+            }
+            let begun = begin_checks(&mut lanes).len();
+            assert_eq!(begun, at_once.saturating_sub(1).max(1), "of {at_once}");
+        }
+    }
+
+    /// Attack: a tenant starts services that never become ready in many projects.
+    #[test]
+    fn tasks_of_a_tenant_with_many_projects_leave_slots_to_other_tenants() {
+        let env = Env::for_tests(1);
+        let (greedy, modest): (TenantId, TenantId) = (env.id(), env.id());
+        let (_, slots) = TaskClass::Inside.most();
+        let mut lanes = Lanes::new(usize::MAX);
+        let start = |tenant| {
+            let Job::Task(mut task) = service_start(&env, env.id(), env.id(), "web") else { unreachable!() };
+            task.details.tenant_id = Some(tenant);
+            Job::Task(task)
+        };
+        for _ in 0..2 * slots {
+            assert!(lanes.add(start(greedy)));
+        }
+        assert_eq!(lanes.begin().len(), slots - slots / 4);
+        for _ in 0..10 {
+            assert!(lanes.add(start(modest)));
+        }
+        assert_eq!(lanes.begin().len(), 10);
+    }
+
+    #[test]
+    fn on_a_node_without_room_the_next_check_is_of_the_tenant_with_the_fewest() {
         let env = Env::for_tests(1);
         let projects: [ProjectId; 3] = [(); 3].map(|()| env.id());
         let mut lanes = Lanes::new(usize::MAX);
@@ -470,13 +581,19 @@ mod tests {
             }
         }
         let begun = begin_checks(&mut lanes);
-        assert_eq!(begun.len(), CHECKS_ON_NODE);
+        assert_eq!(begun.len(), CHECKS_ON_NODE - 1);
+        let first = owner_in(&env, projects[2]);
+        assert!(lanes.add(check(&env, first)));
+        assert_eq!(begin_checks(&mut lanes).len(), 1, "the last slot is for a tenant that has none");
         let late: Vec<CheckOwner> = (0..3).map(|_| owner_in(&env, projects[2])).collect();
         for owner in &late {
             assert!(lanes.add(check(&env, *owner)));
         }
         assert!(begin_checks(&mut lanes).is_empty(), "there is no room");
-        for ((_, ended), owner) in begun.into_iter().zip(&late) {
+        let mut begun = begun.into_iter();
+        lanes.end(begun.next().unwrap().1, None);
+        assert!(begin_checks(&mut lanes).is_empty(), "that slot is for a fourth tenant");
+        for ((_, ended), owner) in begun.zip(&late) {
             lanes.end(ended, None);
             let next: Vec<CheckOwner> = begin_checks(&mut lanes).iter().map(|(owner, _)| *owner).collect();
             assert_eq!(next, [*owner], "the youngest check of all, before an older backlog");
@@ -504,14 +621,14 @@ mod tests {
             let owner = owner_in(&env, modest);
             assert!(lanes.add(check(&env, owner)));
         }
-        assert_eq!(allocations(&begin_checks(&mut lanes)), 2, "the other has the rest");
+        assert_eq!(allocations(&begin_checks(&mut lanes)), 1, "the other has the rest, but for one");
         let ended = begun[0].0;
         for (_, lane) in begun.into_iter().filter(|(owner, _)| *owner == ended) {
             assert!(begin_checks(&mut lanes).is_empty(), "its allocation still has one");
             lanes.end(lane, None);
         }
         let next = begin_checks(&mut lanes);
-        assert_eq!(next.iter().map(|(owner, _)| owner.project).collect::<Vec<_>>(), [Some(modest)]);
+        assert_eq!(next.iter().map(|(owner, _)| owner.owner.project).collect::<Vec<_>>(), [Some(modest)]);
     }
 
     #[test]
@@ -593,7 +710,8 @@ mod tests {
         let Job::Task(mut task) = task(env, Lane::Sandbox(env.id())) else { unreachable!() };
         let order = ServiceOrder { name: name.into(), action: ServiceAction::Start };
         task.kind = TaskKind::CellService;
-        task.details.project_id = Some(project);
+        let owner = only_project(project);
+        (task.details.tenant_id, task.details.project_id) = (owner.tenant, owner.project);
         task.details.cell = Some(CellOrder {
             cell_id,
             name: "c".into(),

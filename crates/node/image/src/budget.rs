@@ -3,7 +3,8 @@
 //! Unpacked images are the largest thing that a tenant can leave on a node, and count in no quota of the server. So each owner
 //! has a budget here: an image counts for every owner that it was unpacked or used for, by its estimate of disk usage, until
 //! it is evicted or the owner needs the budget for another image and no longer uses this one. Content that is being fetched
-//! or unpacked counts too, so that many at once gain nothing.
+//! or unpacked counts too, so that many at once gain nothing. An owner can be within another one, as a project is within its
+//! tenant: its images count for both, and an image of several owners counts once for the outer one.
 //!
 //! The charges are stored beside the images. If they are lost, images count again when they are used next.
 
@@ -23,7 +24,7 @@ const FILE: &str = "owners.json";
 
 /// The budget of an owner.
 pub struct Budget<'b> {
-    /// Name of the owner.
+    /// Name of the owner. The name of an owner within another begins with that name and a slash.
     pub owner: &'b str,
     /// Most that its images may use together.
     pub most: Footprint,
@@ -31,6 +32,20 @@ pub struct Budget<'b> {
     pub is_used_by_owner: &'b dyn Fn(&Digest) -> bool,
     /// Reports whether any cell uses an image.
     pub is_used: &'b dyn Fn(&Digest) -> bool,
+    /// Budget of the owner around it, which must have room too.
+    pub within: Option<&'b Budget<'b>>,
+}
+
+impl Budget<'_> {
+    /// Returns this budget and those around it.
+    fn all(&self) -> impl Iterator<Item = &Self> {
+        std::iter::successors(Some(self), |budget| budget.within)
+    }
+}
+
+/// Reports whether `name` is the owner, or is within it.
+fn belongs_to(name: &str, owner: &str) -> bool {
+    name.strip_prefix(owner).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
 /// Charges of all owners.
@@ -89,17 +104,36 @@ impl Ledger {
         sync_folder(&images.folder)
     }
 
+    /// Returns the images that count for an owner.
+    fn charged_to(&self, owner: &str) -> BTreeMap<Digest, Footprint> {
+        let all = self.charged.iter().filter(|(name, _)| belongs_to(name, owner));
+        all.flat_map(|(_, charged)| charged).map(|(digest, footprint)| (*digest, *footprint)).collect()
+    }
+
     /// Returns what an owner uses, without this image.
     fn used_beside(&self, owner: &str, digest: &Digest) -> Footprint {
-        let charged = self.charged.get(owner);
-        let is_other = |other: &Digest| other != digest;
-        let images = charged.into_iter().flatten().filter(|(other, _)| is_other(other)).map(|(_, all)| *all);
-        let is_charged = |other: &Digest| charged.is_some_and(|charged| charged.contains_key(other));
-        let pending = self
-            .pending
-            .iter()
-            .filter(|((name, other), _)| name == owner && is_other(other) && !is_charged(other));
-        images.chain(pending.map(|(_, pending)| pending.footprint)).fold(Footprint::default(), add)
+        let mut used = self.charged_to(owner);
+        let mut pending: BTreeMap<Digest, Footprint> = BTreeMap::new();
+        for ((name, other), content) in &self.pending {
+            if belongs_to(name, owner) && !used.contains_key(other) {
+                let most = pending.entry(*other).or_default();
+                *most = larger(*most, content.footprint);
+            }
+        }
+        used.extend(pending);
+        used.remove(digest);
+        used.into_values().fold(Footprint::default(), add)
+    }
+
+    /// Ensures that an image of this size fits into the budgets.
+    fn ensure_fits(&self, digest: &Digest, needed: Footprint, budget: &Budget<'_>) -> Result<(), Shortage> {
+        for Budget { owner, most, .. } in budget.all() {
+            let used = self.used_beside(owner, digest);
+            if !is_within(add(used, needed), *most) {
+                return Err(Shortage::Budget { most: *most, used, needed });
+            }
+        }
+        Ok(())
     }
 }
 
@@ -136,13 +170,9 @@ impl Drop for ImageReservation {
 
 impl ImageReservation {
     /// Raises the count of this content, unless that exceeds the budget.
-    fn raise(&self, footprint: Footprint, most: Footprint) -> Result<(), Shortage> {
+    fn raise(&self, footprint: Footprint, budget: &Budget<'_>) -> Result<(), Shortage> {
         let mut ledger = self.ledger.lock();
-        let (owner, digest) = &self.key;
-        let used = ledger.used_beside(owner, digest);
-        if !is_within(add(used, footprint), most) {
-            return Err(Shortage::Budget { most, used, needed: footprint });
-        }
+        ledger.ensure_fits(&self.key.1, footprint, budget)?;
         if let Some(pending) = ledger.pending.get_mut(&self.key) {
             pending.footprint = larger(pending.footprint, footprint);
         }
@@ -171,11 +201,11 @@ impl Images {
         bytes: u64,
         budget: &Budget<'_>,
     ) -> Result<ImageReservation, Error> {
-        self.forget_evicted(budget.owner)?;
+        self.forget_evicted(budget)?;
         let (reservation, needed) = (self.begin(digest, budget), Footprint { bytes, files: 1 });
-        if reservation.raise(needed, budget.most).is_err() {
+        if reservation.raise(needed, budget).is_err() {
             self.give_up_for(needed, digest, budget)?;
-            reservation.raise(needed, budget.most).map_err(|short| Error::over_budget(digest, short))?;
+            reservation.raise(needed, budget).map_err(|short| Error::over_budget(digest, short))?;
         }
         Ok(reservation)
     }
@@ -188,9 +218,9 @@ impl Images {
         limits: &Limits,
         budget: &Budget<'_>,
     ) -> Result<Image, Error> {
-        self.forget_evicted(budget.owner)?;
+        self.forget_evicted(budget)?;
         let reservation = self.begin(digest, budget);
-        let allowance = |footprint| reservation.raise(footprint, budget.most);
+        let allowance = |footprint| reservation.raise(footprint, budget);
         let ensure = || self.ensure_allowed(source, digest, limits, Some(&allowance));
         let image = match ensure() {
             Err(Error::OverBudget { .. }) => {
@@ -211,12 +241,9 @@ impl Images {
         let is_charged = |ledger: &Ledger| {
             ledger.charged.get(budget.owner).is_some_and(|charged| charged.contains_key(digest))
         };
-        let fits = |ledger: &Ledger| {
-            is_within(add(ledger.used_beside(budget.owner, digest), footprint), budget.most)
-        };
         let is_known = {
             let ledger = self.ledger.lock();
-            is_charged(&ledger) || fits(&ledger)
+            is_charged(&ledger) || ledger.ensure_fits(digest, footprint, budget).is_ok()
         };
         if !is_known {
             self.give_up_for(footprint, digest, budget)?;
@@ -225,13 +252,7 @@ impl Images {
         if is_charged(&ledger) {
             return Ok(());
         }
-        if !fits(&ledger) {
-            let used = ledger.used_beside(budget.owner, digest);
-            return Err(Error::over_budget(
-                digest,
-                Shortage::Budget { most: budget.most, used, needed: footprint },
-            ));
-        }
+        ledger.ensure_fits(digest, footprint, budget).map_err(|short| Error::over_budget(digest, short))?;
         ledger.charged.entry(budget.owner.to_owned()).or_default().insert(*digest, footprint);
         ledger.write(self)
     }
@@ -243,20 +264,30 @@ impl Images {
     }
 
     /// Drops the charges of evicted images.
-    fn forget_evicted(&self, owner: &str) -> Result<(), Error> {
+    fn forget_evicted(&self, budget: &Budget<'_>) -> Result<(), Error> {
         let mut ledger = self.ledger.lock();
-        let Some(charged) = ledger.charged.get_mut(owner) else { return Ok(()) };
-        let before = charged.len();
-        charged.retain(|digest, _| self.home(digest).exists());
-        if charged.len() == before { Ok(()) } else { ledger.write(self) }
+        let mut is_changed = false;
+        for (name, charged) in &mut ledger.charged {
+            if budget.all().any(|budget| belongs_to(name, budget.owner)) {
+                let before = charged.len();
+                charged.retain(|digest, _| self.home(digest).exists());
+                is_changed |= charged.len() != before;
+            }
+        }
+        if is_changed { ledger.write(self) } else { Ok(()) }
+    }
+
+    /// Gives up images until this much fits into the budgets.
+    fn give_up_for(&self, needed: Footprint, digest: &Digest, budget: &Budget<'_>) -> Result<(), Error> {
+        budget.all().try_for_each(|budget| self.give_up_within(needed, digest, budget))
     }
 
     /// Gives up images that the owner no longer uses, the least recently used first, until this much fits into its budget; none
     /// if that cannot make it fit. One that counts for no other owner is evicted.
-    fn give_up_for(&self, needed: Footprint, digest: &Digest, budget: &Budget<'_>) -> Result<(), Error> {
+    fn give_up_within(&self, needed: Footprint, digest: &Digest, budget: &Budget<'_>) -> Result<(), Error> {
         let Budget { owner, most, .. } = *budget;
         let is_held = |other: &Digest| self.held.lock().contains_key(other);
-        let charged = self.ledger.lock().charged.get(owner).cloned().unwrap_or_default();
+        let charged = self.ledger.lock().charged_to(owner);
         let unused = |other: &Digest| {
             other != digest
                 && charged.contains_key(other)
@@ -281,8 +312,10 @@ impl Images {
                 if is_within(add(ledger.used_beside(owner, digest), needed), most) {
                     return Ok(());
                 }
-                if let Some(charged) = ledger.charged.get_mut(owner) {
-                    charged.remove(&candidate.digest);
+                for (name, charged) in &mut ledger.charged {
+                    if belongs_to(name, owner) {
+                        charged.remove(&candidate.digest);
+                    }
                 }
                 ledger.write(self)?;
                 ledger.charged.values().any(|charged| charged.contains_key(&candidate.digest))

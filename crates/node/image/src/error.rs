@@ -67,7 +67,7 @@ pub enum Error {
     },
     /// It does not fit into the budget of its owner on this node. Partial data was removed.
     #[error(
-        "{digest} does not fit into the budget for images of its project on this node ({short}): destroy cells with other images there, \
+        "{digest} does not fit into the budget for images of its project or of its tenant on this node ({short}): destroy cells with other images there, \
          use a smaller image or another node, or have the operator raise --project-images-percent"
     )]
     OverBudget {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
-use muster_ids::{AllocationId, CellId, NetworkId, ProjectId, TaskId};
+use muster_ids::{AllocationId, CellId, NetworkId, ProjectId, TaskId, TenantId};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -137,10 +137,14 @@ pub struct Details {
     #[serde(skip_serializing_if = "Option::is_none", default)]
     #[schema(required = false)]
     pub share: Option<NetworkId>,
-    /// The project of the allocation. A node shares its room for checks out by project.
+    /// The project of the allocation. A node bounds what one project uses of its slots and of its room for images.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     #[schema(required = false)]
     pub project_id: Option<ProjectId>,
+    /// The tenant of the allocation, whose projects share bounds of their own.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    #[schema(required = false)]
+    pub tenant_id: Option<TenantId>,
 }
 
 /// Action in or beside an existing cell.

@@ -1,17 +1,25 @@
 //! Disk space on the node: unused images are evicted when other data needs it. `muster_image` defines the policy.
 
 use jiff::{SignedDuration, Timestamp};
-use muster_ids::{CellId, ProjectId};
+use muster_ids::CellId;
 use muster_image::{Budget, Digest, Error, Footprint, Image, ImageHold, ImageReservation, Limits, Source};
 use muster_wire::cell::{CellSpec, Root};
 
 use super::cell::unusable;
+use super::sandbox::Kept;
 use super::{Done, Driver, said};
 use crate::driver::{ImageOwner, Undone};
 
 /// Interval of the comparison of free space and reserve.
 const RESERVE_EVERY: SignedDuration = SignedDuration::from_mins(1);
 const MIB: u64 = 1 << 20;
+
+/// Returns the part of the room for images that the projects of one tenant have together: half of what one project leaves
+/// stays free for other tenants.
+fn tenant_images_percent(project: u8) -> u8 {
+    let project = project.min(100);
+    project + (100 - project) / 2
+}
 
 impl Driver {
     /// Reports whether a cell on this node uses an image. A failed lookup counts as use.
@@ -72,30 +80,49 @@ impl Driver {
         self.within_budget(owner, reserve).map_err(unusable)
     }
 
-    /// Calls `act` with the budget of a project: a part of the room for images. A project that has the node to itself has none.
+    /// Calls `act` with the budget of a project: a part of the room for images, within the part of its tenant. A project that has
+    /// the node to itself has none.
     fn within_budget<T>(
         &self,
         owner: ImageOwner,
         act: impl FnOnce(Option<&Budget<'_>>) -> Result<T, Error>,
     ) -> Result<T, Error> {
-        let ImageOwner { project: Some(project), exclusive: false } = owner else { return act(None) };
+        let ImageOwner { project: Some(project), tenant, exclusive: false } = owner else { return act(None) };
         let room = self.images.room(&Limits::default())?;
-        let part = |all: u64| {
-            let percent = u128::from(self.settings.project_images_percent);
-            u64::try_from(u128::from(all) * percent / 100).unwrap_or(u64::MAX)
+        let part = |percent: u8| {
+            let of =
+                |all: u64| u64::try_from(u128::from(all) * u128::from(percent) / 100).unwrap_or(u64::MAX);
+            Footprint { bytes: of(room.bytes), files: of(room.files) }
         };
-        let uses = |digest: &Digest| self.is_image_used_by(digest, project);
+        let is_used = |digest: &Digest| self.is_image_used(digest);
+        let used_by_project =
+            |digest: &Digest| self.is_image_used_by(digest, |kept| kept.project == Some(project));
+        let used_by_tenant = |digest: &Digest| self.is_image_used_by(digest, |kept| kept.tenant == tenant);
+        let percent = self.settings.project_images_percent;
+        let tenant = tenant.map(|tenant| tenant.to_string());
+        let of_tenant = tenant.as_ref().map(|tenant| Budget {
+            owner: tenant,
+            most: part(tenant_images_percent(percent)),
+            is_used_by_owner: &used_by_tenant,
+            is_used: &is_used,
+            within: None,
+        });
+        let name = match &tenant {
+            Some(tenant) => format!("{tenant}/{project}"),
+            None => project.to_string(),
+        };
         act(Some(&Budget {
-            owner: &project.to_string(),
-            most: Footprint { bytes: part(room.bytes), files: part(room.files) },
-            is_used_by_owner: &uses,
-            is_used: &|digest| self.is_image_used(digest),
+            owner: &name,
+            most: part(percent),
+            is_used_by_owner: &used_by_project,
+            is_used: &is_used,
+            within: of_tenant.as_ref(),
         }))
     }
 
-    /// Reports whether a cell of a project uses an image. A failed lookup counts as use.
-    fn is_image_used_by(&self, digest: &Digest, project: ProjectId) -> bool {
-        let allocations = self.held().of_project(project);
+    /// Reports whether a cell uses an image in an allocation for which `is_of` holds. A failed lookup counts as use.
+    fn is_image_used_by(&self, digest: &Digest, is_of: impl Fn(&Kept) -> bool) -> bool {
+        let allocations = self.held().filtered(is_of);
         let Ok(cells) = self.cells.list() else { return true };
         let mut cells = cells.iter().filter(|cell| allocations.contains(&cell.allocation_id));
         cells.any(|cell| match self.cells.image(cell.cell_id) {

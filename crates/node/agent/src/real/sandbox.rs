@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::{SignedDuration, Timestamp};
 use muster_cell::Limits;
 use muster_disk::DiskId;
-use muster_ids::{AllocationId, ProjectId};
+use muster_ids::{AllocationId, ProjectId, TenantId};
 use muster_wire::cell::CellRef;
 use muster_wire::task::{Amount, Details, Findings, SandboxRef};
 use serde::{Deserialize, Serialize};
@@ -45,7 +45,9 @@ pub(super) struct Kept {
     amount: Amount,
     exclusive: bool,
     #[serde(default)]
-    project: Option<ProjectId>,
+    pub(super) project: Option<ProjectId>,
+    #[serde(default)]
+    pub(super) tenant: Option<TenantId>,
 }
 
 impl Held {
@@ -75,10 +77,9 @@ impl Sandboxes {
         self.held.sandboxes.get(&allocation)
     }
 
-    /// Returns the allocations of a project.
-    pub(super) fn of_project(&self, project: ProjectId) -> BTreeSet<AllocationId> {
-        let all = self.held.sandboxes.iter();
-        all.filter(|(_, kept)| kept.project == Some(project)).map(|(id, _)| *id).collect()
+    /// Returns the allocations for which `is_of` holds.
+    pub(super) fn filtered(&self, is_of: impl Fn(&Kept) -> bool) -> BTreeSet<AllocationId> {
+        self.held.sandboxes.iter().filter(|(_, kept)| is_of(kept)).map(|(id, _)| *id).collect()
     }
 
     /// Applies a change, persisted before any other effect.
@@ -225,6 +226,7 @@ impl Driver {
                     amount: details.amount,
                     exclusive: details.exclusive,
                     project: details.project_id,
+                    tenant: details.tenant_id,
                 };
                 held.change(|held| {
                     held.give(&devices, id);

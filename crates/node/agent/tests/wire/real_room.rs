@@ -7,7 +7,7 @@ use std::process::Command;
 use std::sync::Arc;
 
 use muster_agent::{Trust, real};
-use muster_ids::{AllocationId, CellId, ProjectId};
+use muster_ids::{AllocationId, CellId, ProjectId, TenantId};
 use muster_image::Digest;
 use muster_wire::task::{Ending, Refusal, Task, TaskKind};
 use serde_json::json;
@@ -229,4 +229,56 @@ async fn one_project_fills_its_share_of_a_node_and_the_image_of_another_still_fi
         assert!(why.contains("budget for images") && why.contains("--project-images-percent"), "{why}");
     }
     assert!(gave_way, "an image that its project no longer uses gave way");
+}
+
+/// Attack: a tenant runs cells in several projects, each within its budget, until other tenants have no room.
+#[tokio::test]
+async fn the_projects_of_one_tenant_leave_room_for_the_image_of_another_tenant() {
+    let disk = SmallDisk::new();
+    let server = Server::start().await;
+    let machine = Machine::at(&disk.path());
+    machine.join(&server, Trust::fingerprint(&server.ca_sha256).unwrap(), false).await.unwrap();
+    let tenants: [TenantId; 2] = [(); 2].map(|()| machine.env.id());
+    let owners: [(AllocationId, ProjectId, TenantId); 3] =
+        [tenants[0], tenants[0], tenants[1]].map(|tenant| (machine.env.id(), machine.env.id(), tenant));
+    let mut images = Vec::new();
+    server.script(|state| {
+        images.extend((0..3).map(|number| image_of(&mut state.registry, &format!("file-{number}"), 26)));
+    });
+    let owned = |owner: usize, mut task: Task| {
+        task.details.project_id = Some(owners[owner].1);
+        task.details.tenant_id = Some(owners[owner].2);
+        task
+    };
+    let mut settings = settings_of(&machine, std::process::id().wrapping_add(70_000));
+    settings.project_images_percent = 50;
+    let _groups = Groups(settings.key.clone());
+    let driver = real::Driver::open(settings, &machine.env).unwrap();
+    let running = machine.start_with(Arc::new(driver));
+
+    // With three disks of 64 MiB and the reserve, 64 MiB are left: 32 for a project, 48 for a tenant.
+    let place = |owner: usize| owned(owner, prepare(&machine, owners[owner].0));
+    let placed = reported(&server, (0..3).map(place).collect()).await;
+    let mut made = Vec::new();
+    for (owner, image) in images.iter().enumerate() {
+        let cell = create(&machine, owners[owner].0, machine.env.id(), image, trust(false));
+        made.extend(reported(&server, vec![owned(owner, cell)]).await);
+    }
+    let mut ended = Vec::new();
+    for owner in 0..3 {
+        let ending = |kind| {
+            let mut task = place(owner);
+            task.kind = kind;
+            task
+        };
+        ended.extend(reported(&server, vec![ending(TaskKind::Destroy), ending(TaskKind::Wipe)]).await);
+    }
+    kill(running).await;
+
+    for report in placed.iter().chain(&ended).chain([&made[0], &made[2]]) {
+        assert_eq!(report.ending, Ending::Done, "{report:?}");
+    }
+    let (word, why) = refusal(&made[1]);
+    assert_eq!(word, Some(Refusal::ArtifactPull), "{why}");
+    assert!(why.contains("budget for images of its project or of its tenant"), "{why}");
 }

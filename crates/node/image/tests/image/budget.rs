@@ -40,7 +40,31 @@ impl Node {
             most: Footprint { bytes: mib * MIB, files: 1_000 },
             is_used_by_owner: &|digest| uses(owner, digest),
             is_used: &is_used,
+            within: None,
         })
+    }
+
+    /// Likewise, for a project in a tenant that has a budget too.
+    fn run_in_tenant(&self, tenant: &str, project: &str, digest: &Digest) -> Result<(), Error> {
+        let _hold = self.images.hold(digest);
+        let owner = format!("{tenant}/{project}");
+        let is_used = |digest: &Digest| self.cells.lock().iter().any(|(_, other)| other == digest);
+        let uses = |digest: &Digest| {
+            let cells = self.cells.lock();
+            cells.iter().any(|(name, other)| other == digest && name.starts_with(tenant))
+        };
+        let budget = |owner, mib: u64, within| Budget {
+            owner,
+            most: Footprint { bytes: mib * MIB, files: 1_000 },
+            is_used_by_owner: &uses,
+            is_used: &is_used,
+            within,
+        };
+        let of_tenant = budget(tenant, 14, None);
+        let of_project = budget(&owner, 10, Some(&of_tenant));
+        self.images.ensure_within(&self.layout.source(), digest, &Limits::default(), &of_project)?;
+        self.cells.lock().insert((owner, *digest));
+        Ok(())
     }
 
     fn unpack(&self, owner: &str, mib: u64, digest: &Digest) -> Result<Image, Error> {
@@ -135,6 +159,27 @@ fn an_image_of_two_projects_counts_for_both_and_one_gives_it_up_without_evicting
     node.end("b", &common);
     node.run("b", 10, &node.image(5, 4)).unwrap();
     assert!(!node.has(&common), "it counted for no other project");
+}
+
+/// Attack: a tenant starts cells in ever more projects, each within its budget, until other tenants have no room.
+#[test]
+fn the_projects_of_one_tenant_share_a_budget_and_another_tenant_still_has_room() {
+    let node = Node::new();
+    let images: Vec<Digest> = (0..6).map(|salt| node.image(salt, 4)).collect();
+    node.run_in_tenant("a", "one", &images[0]).unwrap();
+    node.run_in_tenant("a", "one", &images[1]).unwrap();
+    node.run_in_tenant("a", "two", &images[2]).unwrap();
+    // The tenant is full, although its other project is not. An image of two of its projects counts once.
+    assert!(is_over_budget(node.run_in_tenant("a", "two", &images[3])));
+    assert!(!node.has(&images[3]), "nothing of it is left");
+    node.run_in_tenant("a", "two", &images[0]).unwrap();
+    // Another tenant's, also one whose name begins alike, has a budget of its own.
+    node.run_in_tenant("ab", "one", &images[4]).unwrap();
+    node.run_in_tenant("b", "one", &images[5]).unwrap();
+    // An image that no project of the tenant uses gives way; those of others stay.
+    node.end("a/one", &images[1]);
+    node.run_in_tenant("a", "three", &images[3]).unwrap();
+    assert!(!node.has(&images[1]) && node.has(&images[4]) && node.has(&images[5]));
 }
 
 #[test]

@@ -94,7 +94,12 @@ async fn queue(joined: &Joined) -> Result<()> {
         allocation_id: Some(joined.cell.allocation_id),
         incarnation: 0,
         generation: 0,
-        payload: json!(Details { stream: Some(order), ..Details::default() }),
+        payload: json!(Details {
+            stream: Some(order),
+            tenant_id: Some(joined.cell.tenant_id),
+            project_id: Some(joined.cell.project_id),
+            ..Details::default()
+        }),
         state: TaskState::Queued,
         result: None,
         message: None,

@@ -8,7 +8,7 @@ use muster_model::task::TaskKind;
 use muster_wire::task::{Amount, Details};
 
 use super::grow::change;
-use super::subject::subject;
+use super::subject::{owned, subject};
 use crate::definition::{Step, StepCx, Undo};
 use crate::task::{Ask, Asked, ask};
 use crate::{StepAction, StepOutcome};
@@ -22,9 +22,9 @@ pub(super) const APPLY: Step = Step {
 };
 
 /// Returns the task details of a sandbox of this size.
-pub(super) fn sized(size: &Capacity, devices: &[String]) -> Details {
+fn sized(allocation: &Allocation, size: &Capacity, devices: &[String]) -> Details {
     let amount = Amount { cpus: size.cpus, memory_mb: size.memory_mb, disk_mb: size.disk_mb };
-    Details { devices: devices.to_vec(), amount, ..Details::default() }
+    Details { devices: devices.to_vec(), amount, ..owned(allocation) }
 }
 
 async fn ask_for(
@@ -47,7 +47,7 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
     Box::pin(async move {
         let allocation = subject(cx).await?;
         let change = change(cx)?.ok_or(StoreError::Corrupt("the journal of a resize"))?;
-        let details = sized(&change.target, &change.devices);
+        let details = sized(&allocation, &change.target, &change.devices);
         Ok(match ask_for(cx, &allocation, TaskKind::Resize, "resize", details).await? {
             Asked::Pending(act) => act,
             Asked::Done(..) => StepOutcome::done().into(),
@@ -66,8 +66,8 @@ fn undo<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
         };
         let added: Vec<String> =
             change.devices.iter().filter(|device| !change.devices_before.contains(device)).cloned().collect();
-        let before = sized(&change.before, &change.devices_before);
-        let wiped = Details { devices: added, ..Details::default() };
+        let before = sized(&allocation, &change.before, &change.devices_before);
+        let wiped = Details { devices: added, ..owned(&allocation) };
         let asks = [
             (TaskKind::Resize, "undo resize", before),
             (TaskKind::Wipe, "undo wipe", wiped.clone()),

@@ -7,7 +7,7 @@ use muster_model::task::TaskKind;
 use muster_wire::task::Details;
 
 use super::grow::{change, growth};
-use super::subject::subject;
+use super::subject::{owned, subject};
 use crate::definition::{Step, StepCx, Undo};
 use crate::task::{Ask, Asked, ask};
 use crate::{StepAction, StepOutcome};
@@ -32,7 +32,7 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
             change.devices_before.iter().filter(|device| !change.devices.contains(device)).cloned().collect();
         if !devices.is_empty() {
             for (kind, purpose) in [(TaskKind::Wipe, "wipe"), (TaskKind::Inspect, "inspect")] {
-                let details = Details { devices: devices.clone(), ..Details::default() };
+                let details = Details { devices: devices.clone(), ..owned(&allocation) };
                 let (id, incarnation) = (Some(allocation.id), allocation.incarnation);
                 match ask(
                     cx,

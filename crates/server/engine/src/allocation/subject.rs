@@ -32,9 +32,14 @@ pub(crate) fn details(allocation: &Allocation, devices: Vec<String>) -> Details 
             disk_mb: allocation.held.disk_mb,
         },
         exclusive: allocation.shape == muster_model::allocation::AllocationShape::Baremetal,
-        project_id: Some(allocation.project_id),
-        ..Details::default()
+        ..owned(allocation)
     }
+}
+
+/// Returns task details with nothing but the owner, by which the node shares out its slots.
+pub(super) fn owned(allocation: &Allocation) -> Details {
+    let (tenant_id, project_id) = (Some(allocation.tenant_id), Some(allocation.project_id));
+    Details { tenant_id, project_id, ..Details::default() }
 }
 
 /// Returns the devices of its slots.

@@ -229,6 +229,9 @@ impl Node {
             }
             return self.survey();
         };
+        if details.tenant_id.is_none() || details.project_id.is_none() {
+            self.violations.push(format!("{:?} names no owner", task.kind));
+        }
         let known = self.sandboxes.get(&allocation).cloned();
         if known.as_ref().is_some_and(|made| made.incarnation > task.incarnation) {
             self.violations.push(format!("a task of incarnation {} was let through", task.incarnation));
