@@ -24,6 +24,8 @@ use muster_wire::cell::CellRef;
 use muster_wire::task::{CellAct, SandboxRef, Task, TaskKind};
 use tokio::sync::oneshot;
 
+use crate::tenant_slots::has_slot_for_tenant;
+
 /// A unit of work.
 #[derive(Debug)]
 pub(crate) enum Job {
@@ -88,12 +90,6 @@ pub(crate) struct CheckOwner {
 const CHECKS_OF_ALLOCATION: usize = 4;
 const CHECKS_OF_PROJECT: usize = 16;
 const CHECKS_ON_NODE: usize = 32;
-
-/// Reports whether a tenant with so many slots may take one more of which so many are used.
-const fn has_slot_for_tenant(of_tenant: usize, used: usize, slots: usize) -> bool {
-    let free = slots.saturating_sub(used);
-    free > 0 && (of_tenant == 0 || (free > 1 && of_tenant < slots - slots / 4))
-}
 
 /// Kinds of tasks with slots of their own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

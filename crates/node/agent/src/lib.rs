@@ -31,6 +31,7 @@ mod report;
 mod run;
 mod self_fencing;
 pub mod stream;
+mod tenant_slots;
 mod trust;
 mod work;
 

@@ -46,7 +46,7 @@ pub(super) async fn pull(
         registry.token(None).await.map_err(|error| registry.failed(&error))?;
         return Ok(Some(nothing(image)));
     }
-    verdict::examine(&registry, &pull.trust, &digest).await?;
+    verdict::examine(&registry, owner.tenant, &pull.trust, &digest).await?;
     if supply == Supply::There {
         return Ok(Some(nothing(image)));
     }

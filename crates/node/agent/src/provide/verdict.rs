@@ -5,6 +5,7 @@
 //! refusal is not cached: the image may be signed before a retry. The server's own verdict is not trusted, because control
 //! of the server or its storage would then be control of the code that runs.
 
+use muster_ids::TenantId;
 use muster_image::Digest;
 use muster_trust::{
     Examination, MOST_BUNDLE, MOST_PAYLOAD, PublicKey, Signature, TrustedKey, Verdict, bundle, simple,
@@ -13,12 +14,12 @@ use muster_wire::cell::Trust;
 use muster_wire::task::Refusal;
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
-use tokio::sync::Semaphore;
 
 use super::connection::RegistryConnection;
 use super::registry::Registry;
 use crate::driver::Undone;
 use crate::folder::Folder;
+use crate::tenant_slots::TenantSlots;
 
 const FILE: &str = "verdicts.json";
 /// Maximum cached verdicts; the oldest are evicted first.
@@ -27,7 +28,8 @@ const REMEMBERED: usize = 1_000;
 const MOST_DOCUMENT: u64 = 4 << 20;
 /// Maximum bytes of signatures held at once.
 const HELD: usize = 1 << 20;
-/// Images examined in parallel, each with a registry page and its signatures: some 10 MB.
+/// Images examined in parallel, each with a registry page and its signatures: some 10 MB. A tenant with many leaves a slot to
+/// others.
 const AT_ONCE: usize = 4;
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -42,12 +44,12 @@ struct Known {
 pub(crate) struct Verdicts {
     folder: Folder,
     known: Mutex<Option<Vec<Known>>>,
-    turns: Semaphore,
+    turns: TenantSlots,
 }
 
 impl Verdicts {
     pub(crate) fn new(folder: &Folder) -> Self {
-        Self { folder: folder.clone(), known: Mutex::default(), turns: Semaphore::new(AT_ONCE) }
+        Self { folder: folder.clone(), known: Mutex::default(), turns: TenantSlots::new(AT_ONCE) }
     }
 
     fn lookup(&self, digest: &Digest, policy: &str) -> Option<Verdict> {
@@ -82,13 +84,18 @@ impl Verdicts {
 }
 
 /// Ensures that an image may run.
-pub(super) async fn examine(registry: &Registry<'_>, trust: &Trust, digest: &Digest) -> Result<(), Undone> {
+pub(super) async fn examine(
+    registry: &Registry<'_>,
+    tenant: Option<TenantId>,
+    trust: &Trust,
+    digest: &Digest,
+) -> Result<(), Undone> {
     let verdicts = &registry.node.verdicts;
     let known = verdicts.lookup(digest, &trust.policy);
     if known.is_some_and(|verdict| refusal(&verdict, trust, digest).is_none()) {
         return Ok(());
     }
-    let _turn = verdicts.turns.acquire().await;
+    let _turn = verdicts.turns.acquire(tenant).await;
     let examination = Examination::new(same(digest), None, keys(trust));
     let line = RegistryConnection::new(&registry.node.dial);
     let mut examiner = Examiner { registry, line, examination, waiting: Vec::new() };

@@ -3,15 +3,15 @@
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
-use muster_ids::AllocationId;
+use muster_ids::{AllocationId, TenantId};
 use muster_trust::{Descriptor, PrivateKey, bundle, simple};
 use muster_wire::cell::{Trust, TrustKey};
-use muster_wire::task::{Ending, Refusal, Report};
+use muster_wire::task::{Ending, Refusal, Report, Task};
 use serde_json::{Value, json};
 
 use crate::machine::{Machine, kill};
 use crate::pull::{create, prepare, refusal, reported, scene};
-use crate::registry::path;
+use crate::registry::{Instead, path};
 use crate::server::Server;
 
 fn key(id: &str, key: &PrivateKey, revoked: bool) -> TrustKey {
@@ -268,5 +268,46 @@ async fn a_thousand_bad_signatures_keep_no_signed_image_from_running() {
     bundles.push(bundle::sign_manifest(&publisher, &image.parse().unwrap()));
     sign_by_bundles(&server, &image, bundles);
     assert_eq!(made(&server, &machine, a, &image, required).await.ending, Ending::Done);
+    kill(running).await;
+}
+
+/// Attack: a tenant's images keep every examination of the node busy, here by signatures that do not arrive.
+#[tokio::test]
+async fn examinations_of_one_tenants_images_leave_one_to_another_tenant() {
+    let (server, machine, _) = scene().await;
+    let [greedy, modest]: [TenantId; 2] = [(); 2].map(|()| machine.env.id());
+    let publisher = PrivateKey::generate();
+    let required = trust("p1", vec![key("k1", &publisher, false)]);
+    let sandboxes: Vec<AllocationId> = (0..7).map(|_| machine.env.id()).collect();
+    let mut images = Vec::new();
+    for number in 0..7 {
+        server.script(|state| {
+            let layer = state.registry.blob(format!("layer {number}"));
+            images.push(state.registry.image(&[layer]));
+        });
+        sign(&server, &images[number], &publisher);
+    }
+    for image in &images[..6] {
+        let tag = json!(simple::tag(&image.parse().unwrap()));
+        server.script(|state| {
+            (0..20).for_each(|_| state.registry.instead("manifests", &tag, Instead::StopAfter(0)));
+        });
+    }
+    let owned = |tenant, mut task: Task| {
+        task.details.tenant_id = Some(tenant);
+        task
+    };
+    let create = |tenant, number: usize| {
+        let task = create(&machine, sandboxes[number], machine.env.id(), &images[number], required.clone());
+        owned(tenant, task)
+    };
+    let running = machine.start();
+    let prepared = sandboxes.iter().map(|place| owned(greedy, prepare(&machine, *place))).collect();
+    reported(&server, prepared).await;
+    let many = (0..6).map(|number| create(greedy, number)).collect();
+    server.script(|state| state.work.push_back(many));
+    server.until("they are under way", |state| state.registry.count("/manifests/sha256-") >= 3).await;
+    let report = reported(&server, vec![create(modest, 6)]).await.remove(0);
+    assert_eq!(report.ending, Ending::Done, "{report:?}");
     kill(running).await;
 }
