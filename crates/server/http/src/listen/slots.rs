@@ -1,9 +1,10 @@
-//! Connection slots of a listener: in total, by address, and by the certificate of a node.
+//! Connection slots of a listener: in total, by address, and by the certificate of a node. No address and no node has more than are
+//! still free, so that a few of them cannot take all.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use muster_control::Share;
 use parking_lot::Mutex;
@@ -30,7 +31,33 @@ pub(super) struct Slots {
 struct NodeSlots {
     limits: NodeAdmission,
     handshakes: Arc<Semaphore>,
+    /// The part of these that addresses without a known node may use, however many addresses there are.
+    strangers: Arc<Semaphore>,
     joining: Arc<Semaphore>,
+    /// Addresses from which a node has presented its certificate, with the last time.
+    known: Mutex<HashMap<Share, Instant>>,
+}
+
+/// Maximum number of known addresses.
+const MOST_KNOWN: usize = 20_000;
+/// An address is known for so long.
+const KNOWN_FOR: Duration = Duration::from_secs(24 * 3600);
+
+impl NodeSlots {
+    fn is_known(&self, address: IpAddr) -> bool {
+        let known = self.known.lock();
+        known.get(&Share::of_address(Some(address))).is_some_and(|last| last.elapsed() < KNOWN_FOR)
+    }
+
+    fn remember(&self, address: IpAddr) {
+        let mut known = self.known.lock();
+        if known.len() >= MOST_KNOWN {
+            known.retain(|_, last| last.elapsed() < KNOWN_FOR);
+        }
+        if known.len() < MOST_KNOWN {
+            known.insert(Share::of_address(Some(address)), Instant::now());
+        }
+    }
 }
 
 /// Counter that a connection belongs to.
@@ -54,6 +81,8 @@ type Counts = Arc<Mutex<HashMap<(Share, Counter), u32>>>;
 #[derive(Debug)]
 pub(crate) struct Slot {
     _slot: OwnedSemaphorePermit,
+    /// Slot of a stranger's handshake.
+    _stranger: Option<OwnedSemaphorePermit>,
     _counted: Option<Counted>,
     /// Whether it belongs to the reserve.
     pub(super) reserved: bool,
@@ -67,13 +96,15 @@ struct Counted {
 }
 
 impl Counted {
-    fn take(counts: &Counts, key: (Share, Counter), most: u32) -> Option<Self> {
+    /// Takes one of `most`, and of those fewer than are free, including the one that is taken.
+    fn take(counts: &Counts, key: (Share, Counter), most: u32, free: usize) -> Option<Self> {
         let mut held = counts.lock();
-        let count = held.entry(key.clone()).or_default();
-        if *count >= most {
+        let count = held.get(&key).copied().unwrap_or_default();
+        let exceeds_free = count > 0 && usize::try_from(count).is_ok_and(|count| count >= free);
+        if count >= most || exceeds_free {
             return None;
         }
-        *count += 1;
+        held.insert(key.clone(), count + 1);
         Some(Self { counts: counts.clone(), key })
     }
 }
@@ -105,6 +136,8 @@ impl Slots {
             nodes: admission.nodes.map(|limits| NodeSlots {
                 limits,
                 handshakes: Arc::new(Semaphore::new(limits.handshakes)),
+                strangers: Arc::new(Semaphore::new((limits.handshakes / 2).max(1))),
+                known: Mutex::default(),
                 joining: Arc::new(Semaphore::new(limits.joining)),
             }),
         })
@@ -145,8 +178,14 @@ impl Slots {
 
     fn handshake(&self, nodes: &NodeSlots, address: IpAddr, slot: OwnedSemaphorePermit) -> Option<Slot> {
         let key = of_address(address, Counter::Handshake);
-        let counted = Counted::take(&self.counts, key, nodes.limits.handshakes_per_address)?;
-        Some(Slot { _slot: slot, _counted: Some(counted), reserved: false })
+        // Strangers beyond their part are turned away at once, so that known nodes do not wait behind them.
+        let (pool, stranger) = match nodes.is_known(address) {
+            true => (&nodes.handshakes, None),
+            false => (&nodes.strangers, Some(nodes.strangers.clone().try_acquire_owned().ok()?)),
+        };
+        let free = pool.available_permits() + 1;
+        let counted = Counted::take(&self.counts, key, nodes.limits.handshakes_per_address, free)?;
+        Some(Slot { _slot: slot, _stranger: stranger, _counted: Some(counted), reserved: false })
     }
 
     fn place(&self, address: IpAddr, slot: OwnedSemaphorePermit, reserved: bool) -> Option<Slot> {
@@ -157,17 +196,18 @@ impl Slots {
         };
         if !reserved {
             if self.proxies.contains(&address) {
-                return Some(Slot { _slot: slot, _counted: None, reserved });
+                return Some(Slot { _slot: slot, _stranger: None, _counted: None, reserved });
             }
             let key = of_address(address, Counter::Open);
-            if let Some(counted) = Counted::take(&self.counts, key, self.per_address) {
-                return Some(Slot { _slot: slot, _counted: Some(counted), reserved });
+            let free = self.open.available_permits() + 1;
+            if let Some(counted) = Counted::take(&self.counts, key, self.per_address, free) {
+                return Some(Slot { _slot: slot, _stranger: None, _counted: Some(counted), reserved });
             }
         }
         let slot = if reserved { slot } else { self.reserve.clone().try_acquire_owned().ok()? };
-        let counted =
-            Counted::take(&self.counts, of_address(address, Counter::Reserve), RESERVE_PER_ADDRESS)?;
-        Some(Slot { _slot: slot, _counted: Some(counted), reserved: true })
+        let (key, free) = (of_address(address, Counter::Reserve), self.reserve.available_permits() + 1);
+        let counted = Counted::take(&self.counts, key, RESERVE_PER_ADDRESS, free)?;
+        Some(Slot { _slot: slot, _stranger: None, _counted: Some(counted), reserved: true })
     }
 
     /// Exchanges the slot of a handshake for that of its node, or of a machine that joins. Every other listener's connection
@@ -182,6 +222,7 @@ impl Slots {
         let node = certificate.and_then(|certificate| muster_keys::identity(&certificate.0));
         let (semaphore, key, most) = match node {
             Some(identity) => {
+                nodes.remember(address);
                 (&self.open, (Share::Node(identity.node), Counter::Node), nodes.limits.per_node)
             }
             None => {
@@ -189,10 +230,10 @@ impl Slots {
                 (&nodes.joining, key, nodes.limits.joining_per_address)
             }
         };
-        let counted = Counted::take(&self.counts, key, most)?;
+        let counted = Counted::take(&self.counts, key, most, semaphore.available_permits())?;
         // The handshake's slot is held meanwhile, so that connections wait to be accepted while all slots are in use.
         let acquire = tokio::time::timeout(nodes.limits.timeout, semaphore.clone().acquire_owned());
         let acquired = acquire.await.ok()?.ok()?;
-        Some(Slot { _slot: acquired, _counted: Some(counted), reserved: false })
+        Some(Slot { _slot: acquired, _stranger: None, _counted: Some(counted), reserved: false })
     }
 }

@@ -23,8 +23,12 @@ const SETTINGS: &[(&str, &str)] = &[("http.max_connections", "64"), ("http.timeo
 const ATTACKER: &str = "127.0.0.66:0";
 
 async fn dial(address: SocketAddr) -> TcpStream {
+    dial_from(ATTACKER, address).await
+}
+
+async fn dial_from(source: &str, address: SocketAddr) -> TcpStream {
     let socket = TcpSocket::new_v4().unwrap();
-    socket.bind(ATTACKER.parse().unwrap()).unwrap();
+    socket.bind(source.parse().unwrap()).unwrap();
     socket.connect(address).await.unwrap()
 }
 
@@ -133,6 +137,55 @@ async fn a_node_has_so_many_connections_and_no_more() {
     while dial_tls(&kit, Some(&hostile)).await.is_err() {
         assert!(began.elapsed() < Duration::from_secs(5), "its connections are free again");
     }
+    kit.stop().await;
+}
+
+/// Attack: strangers with many addresses hold every slot for handshakes, again and again.
+#[tokio::test(flavor = "multi_thread")]
+async fn idle_connections_of_many_addresses_keep_no_known_node_out() {
+    let kit = Kit::start_with(Database::sqlite(), 1, SETTINGS).await;
+    let agent = Agent::start(&kit, 0).await;
+    let mut idle = Vec::new();
+    for number in 0..300 {
+        let source = format!("127.0.2.{}:0", number % 100 + 1);
+        idle.push(dial_from(&source, kit.nodes_address(0)).await);
+    }
+    // With a connection of its own, which needs a handshake.
+    let identity = Some((&agent.key, agent.certificate.as_str()));
+    let again = super::agent::client(&kit.authority().await, identity);
+    let body = json!({"session": agent.session, "wait_seconds": 0});
+    let polled = send(&again, kit.nodes_address(0), "poll", &body);
+    let polled = tokio::time::timeout(Duration::from_secs(3), polled).await;
+    polled.expect("a known node is served meanwhile").unwrap().ok();
+    let mut open = 0;
+    for stream in &mut idle {
+        open += usize::from(!is_closed(stream).await);
+    }
+    assert!(open <= 32, "{open} handshakes of strangers");
+    kit.stop().await;
+}
+
+/// Attack: the certificates of a few nodes take every connection.
+#[tokio::test(flavor = "multi_thread")]
+async fn connections_of_a_few_nodes_leave_some_to_other_nodes() {
+    let kit = Kit::start_with(Database::sqlite(), 1, SETTINGS).await;
+    let honest = Agent::join(&kit, 0).await;
+    let mut held = Vec::new();
+    for _ in 0..3 {
+        let hostile = Agent::join(&kit, 0).await;
+        for _ in 0..40 {
+            if let Ok(stream) = dial_tls(&kit, Some(&hostile)).await {
+                held.push(stream);
+            }
+        }
+    }
+    let mut open = 0;
+    for stream in &mut held {
+        open += usize::from(!is_closed(stream).await);
+    }
+    assert!((40..=60).contains(&open), "{open} of 64 connections");
+    let welcome = tokio::time::timeout(Duration::from_secs(4), honest.hello(json!([]))).await;
+    welcome.expect("another node is served").ok();
     kit.stop().await;
 }
 
