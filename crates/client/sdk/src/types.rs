@@ -493,7 +493,7 @@ pub struct AllocationRelease {
     ///Return the plan without executing it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dry_run: Option<bool>,
-    ///With `cascade`: remove members without draining, and even if their instance needs them.
+    ///Do not wait for an unreachable node: leave the rest in quarantine. With `cascade`: remove members without draining, and even if their instance needs them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub force: Option<bool>,
     ///Reason, for the audit log.
