@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_meant_is_refused_with_the_name_of_the_variable() {
+    fn invalid_mode_is_refused_with_the_name_of_its_variable() {
         for wrong in [
             ("FAKE_LIE", "dance"),
             ("FAKE_SLOW", "join"),

@@ -105,7 +105,7 @@ async fn a_look_reports_what_the_files_say() {
 }
 
 #[tokio::test]
-async fn it_lies_errs_and_forges_when_told_to() {
+async fn adapter_lies_errs_and_forges_as_configured() {
     for (mode, file, says) in [
         ("FAKE_LIE", "/run/fake/unit-1", None),
         ("FAKE_WRONG", "/run/fake/unit-1", Some("WRONG\n")),
@@ -128,7 +128,7 @@ async fn it_lies_errs_and_forges_when_told_to() {
 }
 
 #[tokio::test]
-async fn it_dies_where_it_is_told_and_the_next_one_ends_the_step() {
+async fn adapter_dies_as_configured_and_the_next_completes_the_step() {
     for (point, effect) in [("join:before", None), ("join:after", Some("UP\n"))] {
         let platform = Platform::start().await;
         let deaths = tempfile::tempdir().unwrap();
@@ -176,7 +176,7 @@ async fn it_fails_as_often_as_told_is_slow_and_never_drains() {
 }
 
 #[tokio::test]
-async fn it_ends_when_it_is_told_and_hands_back_what_it_holds() {
+async fn adapter_stops_on_sigterm_and_returns_its_step_to_the_queue() {
     let platform = Platform::start().await;
     let mut fake = start(&platform, &[("FAKE_STUBBORN", "drain"), ("MUSTER_ADAPTER_GRACE_SECONDS", "1")]);
     let drain = platform.ask("drain", Some("unit-1"));

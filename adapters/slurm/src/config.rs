@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_schema_cannot_say_is_refused_by_name() {
+    fn violation_beyond_the_schema_is_refused_by_name() {
         let refused = |value, word: &str| {
             let why = read(value).unwrap_err();
             assert!(why.contains(word), "{why}");

@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_node_is_none() {
+    fn text_without_a_node_parses_to_none() {
         for said in [
             "",
             "Node x not found",
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn a_drain_without_our_word_is_somebody_elses() {
+    fn drain_without_our_reason_is_foreign() {
         assert_eq!(with("IDLE", "").drain(), Drain::None);
         assert_eq!(with("IDLE+DRAIN", "muster op_1").drain(), Drain::Ours);
         assert_eq!(with("IDLE+DRAIN", "bad disk").drain(), Drain::Theirs("bad disk".to_owned()));
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn a_drain_keeps_the_reason_of_whoever_set_the_node_down() {
+    fn drain_keeps_the_existing_reason_of_a_down_node() {
         for (state, reason) in [("IDLE", ""), ("MIXED", ""), ("DOWN+NOT_RESPONDING", "Not responding")] {
             assert_eq!(with(state, reason).drain_reason("op_1"), "muster op_1", "{state}");
         }

@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_says_nothing_of_anybody() {
+    fn malformed_queue_output_parses_to_none() {
         for said in ["squeue: error", "10:00|900|a-[1", "10:00|900|a-[x-y]", "10:00|900|a-[1-2]b"] {
             assert_eq!(ends(said), None, "{said}");
         }

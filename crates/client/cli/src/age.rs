@@ -61,7 +61,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_instant_is_left_alone() {
+    fn text_without_an_instant_parses_to_none() {
         for text in
             ["", "acme", "20261115", "2026-11-15", "ten_01h455vb4pex5vsknk084sn02q", "ünlesbare Zeichenfolge"]
         {

@@ -108,7 +108,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_starts_something_and_what_is_a_time_is_read_from_the_document() {
+    fn contract_document_declares_operation_starts_and_time_fields() {
         let contract = Contract::embedded();
         for id in ["allocation_create", "allocation_release", "node_drain", "node_retire"] {
             assert!(contract.starts(id), "{id}");

@@ -443,7 +443,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_found_is_listed_also_where_a_flag_named_it() {
+    fn not_found_error_suggests_listing_the_missing_noun_even_from_a_flag() {
         let next = |noun: &str| {
             let detail = format!("{noun} not found, or no access");
             let problem = json!({"status": 404, "code": "not_found", "detail": detail});

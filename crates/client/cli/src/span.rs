@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn what_took_long_is_told_shortly() {
+    fn durations_are_abbreviated_to_their_largest_units() {
         for (milliseconds, text) in [
             (-5, "0 ms"),
             (74, "74 ms"),

@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_much_for_a_line_stands_below_its_name() {
+    fn value_too_large_for_a_line_is_printed_below_its_name() {
         let thing = json!({
             "name": "gpu-1",
             "difference": [{"what": "memory_mb", "was": "8", "is": "4"}],

@@ -109,7 +109,7 @@ fn a_whole_body_is_taken_and_flags_win_over_it() {
 }
 
 #[test]
-fn what_is_missing_or_wrong_is_said_before_anything_is_sent() {
+fn missing_or_invalid_arguments_are_reported_before_any_request() {
     let nameless = sent("muster tenant create", "").unwrap_err();
     assert!(
         nameless.contains("--slug") && nameless.contains("Usage: muster tenant create <SLUG>"),
@@ -204,7 +204,7 @@ fn completions_cover_every_noun_in_every_shell() {
 }
 
 #[test]
-fn what_is_made_is_named_by_position_or_by_flag_and_not_by_both() {
+fn new_resource_takes_its_name_by_position_or_flag_not_both() {
     let named = json!({"name": "train-1", "gpus": 2});
     assert_eq!(body("muster allocation create train-1 --gpus 2"), named);
     assert_eq!(body("muster allocation create --gpus 2 train-1"), named);

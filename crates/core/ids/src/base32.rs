@@ -25,7 +25,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_encoded_decodes_to_itself_and_sorts_alike(a: u128, b: u128) {
+        fn encoding_round_trips_and_preserves_order(a: u128, b: u128) {
             prop_assert_eq!(decode(&encode(a)), Some(a));
             prop_assert_eq!(a.cmp(&b), encode(a).cmp(&encode(b)));
         }

@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_digest_is_refused() {
+    fn malformed_digest_is_refused() {
         for text in [
             "",
             EMPTY,

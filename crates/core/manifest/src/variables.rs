@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_outside_the_set_is_refused_by_name() {
+    fn variable_outside_the_set_is_refused_with_the_allowed_ones() {
         for odd in [
             "{}",
             "{",

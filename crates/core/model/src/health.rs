@@ -148,7 +148,7 @@ mod tests {
     proptest! {
         /// Unknown is returned exactly where it matters: any other result holds for every resolution of the unknown members.
         #[test]
-        fn what_is_said_holds_however_the_unknown_turns_out(one in standing(), other in standing()) {
+        fn health_holds_for_every_resolution_of_the_unknown_members(one in standing(), other in standing()) {
             let said = health_of(&[one, other]);
             let ways = (0..=one.unknown).flat_map(|first| (0..=other.unknown).map(move |second| (first, second)));
             let out: Vec<Health> = ways.map(|(first, second)| health_of(&[settled(&one, first), settled(&other, second)])).collect();
@@ -167,7 +167,7 @@ mod tests {
         }
 
         #[test]
-        fn below_what_it_needs_it_is_never_said_to_work(one in standing()) {
+        fn component_below_its_minimum_is_unhealthy(one in standing()) {
             if one.active() < one.min {
                 prop_assert_eq!(health_of(&[one]), Health::Unhealthy);
             }

@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_bundle_is_refused() {
+    fn malformed_bundle_is_refused() {
         let good = String::from_utf8(sign_manifest(&PrivateKey::generate(), &subject().digest)).unwrap();
         assert!(Bundle::read(good.as_bytes()).is_ok());
         let envelope = &good[good.find("{\"payload\"").unwrap()..good.len() - 1];

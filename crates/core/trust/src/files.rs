@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_signed_is_refused() {
+    fn statement_over_invalid_files_is_refused() {
         assert_eq!(statement("m", &[]), Err(FilesError::None));
         assert_eq!(statement("m", &files(&["a", "b", "a"])), Err(FilesError::Twice("a".into())));
         for name in ["", "/a", "a/", "a//b", "./a", "a/./b", "..", "a/../b", "a\0"] {

@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_single_block_is_refused() {
+    fn pem_other_than_a_single_block_is_refused() {
         let good = write("A", b"content");
         let cases = [
             (String::new(), PemError::NoBegin),

@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_sign_is_refused_with_the_next_step() {
+    fn unusable_private_key_is_refused_with_the_next_step() {
         let block = |label: &str| pem::write(label, b"whatever").to_string();
         for (text, says) in [
             (block("EC PRIVATE KEY"), "openssl pkcs8 -topk8 -nocrypt"),

@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_wrong_or_left_over_is_named() {
+    fn missing_wrong_and_surplus_error_sections_are_named() {
         let missing = findings(&page().replace("## name_taken", "## nmae_taken"));
         assert!(missing[0].contains("the code name_taken has no section"), "{missing:?}");
         assert!(missing[1].contains("nmae_taken` names no code"), "{missing:?}");

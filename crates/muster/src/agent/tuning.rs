@@ -106,7 +106,7 @@ mod tests {
     use super::{part, range};
 
     #[test]
-    fn what_makes_no_sense_is_refused_before_anything_starts() {
+    fn invalid_tuning_range_or_fraction_is_refused() {
         assert_eq!(range("5..50"), Ok((Duration::from_millis(5), Duration::from_millis(50))));
         assert_eq!(range("7"), Ok((Duration::from_millis(7), Duration::from_millis(7))));
         for wrong in ["", "50..5", "a..b", "-1..2"] {

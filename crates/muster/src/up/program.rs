@@ -50,7 +50,7 @@ mod tests {
     use super::run;
 
     #[test]
-    fn what_a_failing_program_says_is_in_the_error() {
+    fn error_contains_the_output_of_the_failed_program() {
         let error = run(&["cat", "/is/not/there"]).unwrap_err().to_string();
         assert!(error.contains("cat /is/not/there") && error.contains("No such file"), "{error}");
     }

@@ -140,7 +140,7 @@ mod tests {
     use super::{Kind, Nodes, Record};
 
     #[test]
-    fn what_was_written_down_is_found_again() {
+    fn written_record_is_found_and_read_again() {
         let data = tempfile::tempdir().unwrap();
         assert!(Nodes::find(data.path()).unwrap().is_none());
         let nodes = Nodes::make(data.path()).unwrap();

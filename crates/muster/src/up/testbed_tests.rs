@@ -33,7 +33,7 @@ fn lines(steps: &[Step]) -> Vec<String> {
 }
 
 #[test]
-fn what_is_there_is_not_made_again() {
+fn plan_creates_nothing_that_already_exists() {
     assert_eq!(makes(&testbed().plan(3, &whole(3))), 0);
 }
 

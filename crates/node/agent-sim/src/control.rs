@@ -123,7 +123,7 @@ mod tests {
     use super::Word;
 
     #[test]
-    fn what_is_no_word_is_answered_with_the_words() {
+    fn control_commands_parse_and_invalid_ones_are_refused() {
         assert_eq!("die sim-0001".parse(), Ok(Word::Die("sim-0001".into())));
         assert_eq!("reboot *".parse(), Ok(Word::Reboot("*".into())));
         assert_eq!("fail 50% 0.25".parse(), Ok(Word::Fail("50%".into(), 0.25)));

@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_destroyed_is_not_made_again_even_if_it_never_was_there() {
+    fn destroyed_incarnation_is_never_provisioned_even_if_it_never_existed() {
         let parent = tempfile::tempdir().unwrap();
         let mut case = case(&Folder::new(parent.path()));
         assert_eq!(case.admit(TaskKind::Destroy, 1, None), Ok(()));

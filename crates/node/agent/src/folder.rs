@@ -158,7 +158,7 @@ mod tests {
     use super::Folder;
 
     #[test]
-    fn what_is_written_is_readable_by_its_owner_alone() {
+    fn written_file_is_readable_by_its_owner_alone() {
         let parent = tempfile::tempdir().unwrap();
         let folder = Folder::new(parent.path().join("deep/agent"));
         folder.make().unwrap();

@@ -400,7 +400,7 @@ mod tests {
     }
 
     #[test]
-    fn one_of_each_allocation_runs_at_a_time_and_the_next_when_it_was_told() {
+    fn next_task_of_an_allocation_waits_until_the_previous_is_reported() {
         let env = Env::for_tests(1);
         let (a, b) = (Lane::Sandbox(env.id()), Lane::Sandbox(env.id()));
         let mut lanes = Lanes::new(usize::MAX);

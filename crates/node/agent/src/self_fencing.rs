@@ -138,7 +138,7 @@ mod tests {
     use super::{Duration, Folder, Kept, LastContact, since};
 
     #[test]
-    fn what_was_heard_counts_until_the_machine_starts_anew() {
+    fn last_contact_counts_until_the_machine_reboots() {
         let (then, now) = (Duration::from_secs(40), Duration::from_secs(100));
         let heard = LastContact { at: then, poll: Duration::from_secs(1) };
         let kept = || Some(Kept { boot: "one".to_owned(), heard });
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_heard_is_found_by_the_next_agent() {
+    fn last_contact_is_restored_by_the_next_agent() {
         let parent = tempfile::tempdir().unwrap();
         let folder = Folder::new(parent.path());
         let first = LastContact::remembered(&folder);

@@ -397,7 +397,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_said_of_a_version_2_group_is_read_from_its_files() {
+    fn version_2_group_is_read_from_its_files() {
         let folder = tempfile::tempdir().unwrap();
         let layout = Layout::Unified(folder.path().to_path_buf());
         assert!(!layout.look("g").present);

@@ -450,7 +450,7 @@ mod tests {
     }
 
     #[test]
-    fn who_follows_a_log_misses_nothing_when_it_is_put_aside() {
+    fn log_follower_misses_nothing_across_a_rotation() {
         let folder = tempfile::tempdir().unwrap();
         let log = folder.path().join("log");
         fs::write(&log, line(1, "F", "old")).unwrap();

@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn what_had_one_thing_to_do_and_did_it_counts_as_ready() {
+    fn service_that_exits_with_success_counts_as_ready() {
         let (first, second) = (service(json!({})), service(json!({ "name": "b", "after": ["a"] })));
         let done = [view(&first, ended(Some(0), 0, 1)), view(&second, Seen::Absent)];
         assert!(started(&plan(at(0), &done)).is_some());
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn who_ends_again_and_again_waits_longer_each_time_up_to_30_seconds() {
+    fn repeatedly_ending_service_backs_off_up_to_30_seconds() {
         assert_eq!([0, 1, 4, 5, 40, 4_000].map(|streak| backoff(streak).as_secs()), [1, 2, 16, 30, 30, 30]);
         let service = service(json!({}));
         let mut views = [view(&service, ended(Some(1), 0, 0))];

@@ -296,7 +296,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_did_not_become_ready_says_why() {
+    fn unready_service_error_names_its_cause_and_last_output() {
         let of = |ends, exit, said: Option<&str>, words: &[&str]| {
             let words = words.iter().map(|word| (*word).to_owned()).collect();
             Unready { waited: Duration::from_secs(30), ends, exit, said: said.map(str::to_owned), words }

@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_older_than_the_floor_is_refused_with_both_versions() {
+    fn runc_older_than_the_minimum_is_refused_with_both_versions() {
         for fits in ["1.1.5+ds1", "1.1.5", "1.1.12-0ubuntu2", "1.2.0-rc.1", "1.10.0", "2.0.0"] {
             assert_eq!(refusal(&format!("runc version {fits}\n")), None, "{fits}");
         }

@@ -392,7 +392,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_removal_left_half_done_is_found_and_finished() {
+    fn interrupted_removal_of_shared_files_is_found_and_finished() {
         let folder = tempfile::tempdir().unwrap();
         let files = SharedFiles::open(folder.path(), "one", 1_000_000).unwrap();
         // A crash after the rename, and a partitioned cell that created the folder again.

@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_failing_program_says_is_in_the_error() {
+    fn error_contains_the_output_of_the_failed_program() {
         let error = run_any("cat", &["/is/not/there"], None).unwrap_err().to_string();
         assert!(error.contains("cat /is/not/there") && error.contains("No such file"), "{error}");
     }

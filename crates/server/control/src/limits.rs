@@ -369,7 +369,7 @@ mod tests {
     }
 
     #[test]
-    fn who_waits_leaves_room_for_who_works() {
+    fn waiting_request_frees_its_slot_for_a_working_one() {
         let limits = limits(Rates { tenant_in_flight: 1, ..Rates::default() });
         let t = tenant();
         let waits = limits.enter(&t).unwrap();

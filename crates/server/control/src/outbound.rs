@@ -124,7 +124,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_leads_inside_is_refused() {
+    fn url_to_an_internal_address_is_refused() {
         for bad in [
             "http://hooks.example/x",
             "https://127.0.0.1/x",

@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn what_may_be_a_secret_is_not_repeated() {
+    fn possible_secret_in_a_body_is_not_repeated() {
         let input =
             |silent_body| Input { body: serde_json::json!("canary"), silent_body, ..Input::default() };
         assert!(input(false).body::<u8>().unwrap_err().detail.contains("canary"));

@@ -85,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_read_is_what_serde_would_read_but_for_members_given_twice() {
+    fn parser_matches_serde_but_refuses_duplicate_members() {
         for text in [
             r#"{"a": [1, -2, 3.5, 1e3, null, true, "x\u00e9"], "b": {"c": {}}}"#,
             "18446744073709551615",

@@ -325,7 +325,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_that_cannot_be_opened_holds_nobody_up() {
+    fn unopenable_operation_does_not_delay_the_others() {
         assert!(go_on(Ok(()), "a").is_ok());
         assert!(go_on(Err(StoreError::Conflict("another request was faster".to_owned())), "a").is_ok());
         assert!(go_on(Err(StoreError::Stale), "a").is_ok());

@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_is_an_empty_list() {
+    fn manifest_without_referrers_yields_an_empty_list() {
         let answer = answer(&[], Some("a/b"));
         assert!(answer.filtered);
         assert_eq!(digests(&answer), Vec::<Value>::new());

@@ -162,7 +162,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_passes_is_json(bytes in prop::collection::vec(prop::sample::select(b"{}[]\",:a1 \\u0\xff".to_vec()), 0..40)) {
+        fn accepted_bytes_are_valid_json(bytes in prop::collection::vec(prop::sample::select(b"{}[]\",:a1 \\u0\xff".to_vec()), 0..40)) {
             if check(&bytes, &[]).is_ok() {
                 prop_assert!(serde_json::from_slice::<serde_json::Value>(&bytes).is_ok());
             }

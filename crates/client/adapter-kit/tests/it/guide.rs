@@ -3,7 +3,7 @@
 use std::path::Path;
 
 #[test]
-fn what_the_guide_quotes_is_in_the_files_that_it_names() {
+fn guide_quotes_match_their_source_files() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../..");
     let read = |path: &str| std::fs::read_to_string(root.join(path)).unwrap();
     let guide = read("docs/guides/write-an-adapter.md");

@@ -123,7 +123,7 @@ impl Drop for Dropped {
 }
 
 #[tokio::test]
-async fn a_step_that_somebody_else_has_is_given_up_in_the_middle_of_a_wait() {
+async fn step_leased_by_another_is_abandoned_during_a_wait() {
     let platform = Platform::start().await;
     let step = platform.ask("join", Some("unit-1"));
     let (dropped, over) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));

@@ -123,7 +123,7 @@ async fn a_step_of_one_that_was_killed_is_ended_by_the_next_without_a_second_eff
 }
 
 #[tokio::test]
-async fn what_failed_under_an_earlier_lease_is_asked_for_anew() {
+async fn task_failed_under_an_earlier_lease_is_requested_again() {
     let platform = Platform::start().await;
     platform.world().nodes_sleep = true;
     let step = platform.ask("join", Some("unit-1"));
@@ -143,7 +143,7 @@ async fn what_failed_under_an_earlier_lease_is_asked_for_anew() {
 }
 
 #[tokio::test]
-async fn it_gives_a_step_up_that_somebody_else_has() {
+async fn adapter_abandons_a_step_leased_by_another() {
     let platform = Platform::start().await;
     platform.world().nodes_sleep = true;
     let step = platform.ask("join", Some("unit-1"));

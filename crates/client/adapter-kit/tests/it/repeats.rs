@@ -20,7 +20,7 @@ async fn register(cx: &StepCx) -> Result<i32, Failure> {
 }
 
 #[tokio::test]
-async fn an_adapter_that_died_after_its_effect_is_told_of_it_and_does_not_repeat_it() {
+async fn effect_before_a_crash_is_returned_to_the_successor_without_repetition() {
     let platform = Platform::start().await;
     platform.world().exits.insert("/bin/register".to_owned(), vec![]);
     let step = platform.ask("join", Some("unit-1"));
@@ -74,7 +74,7 @@ async fn a_command_that_did_not_work_is_run_anew_under_the_next_lease() {
 }
 
 #[tokio::test]
-async fn a_look_is_never_told_from_an_earlier_lease() {
+async fn inspection_is_never_answered_from_an_earlier_lease() {
     let platform = Platform::start().await;
     let flag = |says: &str| {
         let mut world = platform.world();
@@ -189,7 +189,7 @@ async fn a_task_that_surely_failed_fails_the_step_with_the_nodes_words() {
 }
 
 #[tokio::test]
-async fn a_task_that_takes_its_time_is_waited_for_and_one_that_is_never_heard_of_is_tried_again() {
+async fn slow_task_is_awaited_and_an_unanswered_one_is_requested_again() {
     let platform = Platform::start().await;
     platform.world().nodes_sleep = true;
     let step = platform.ask("join", Some("unit-1"));
@@ -252,7 +252,7 @@ async fn a_report_that_the_platform_does_not_take_fails_the_step_instead_of_comi
 }
 
 #[tokio::test]
-async fn what_an_adapter_does_not_do_it_says() {
+async fn unimplemented_verbs_fail_as_unsupported_and_reconcile_succeeds() {
     let platform = Platform::start().await;
     let (drain, look, newer) = (
         platform.ask("drain", Some("unit-1")),

@@ -52,7 +52,7 @@ async fn renewed(platform: &Platform, after: Timestamp) -> String {
 }
 
 #[tokio::test]
-async fn what_was_issued_before_a_moment_is_not_used_after_it_and_goes() {
+async fn secret_issued_before_the_cutoff_is_replaced_and_revoked() {
     let platform = Platform::start().await;
     let first = told(&platform).await;
     let issued: Timestamp =
@@ -83,7 +83,7 @@ async fn material_is_issued_once_and_found_afterwards() {
 }
 
 #[tokio::test]
-async fn what_was_revoked_or_is_another_instances_is_not_used() {
+async fn secret_revoked_or_of_another_instance_is_not_used() {
     let platform = Platform::start().await;
     let another = json!({
         "id": "rts_another", "tenant_id": "ten_1", "project_id": "prj_consumer", "purpose": "cluster_bootstrap",

@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_repository_yet_gets_one_of_its_own_name() {
+    fn repository_name_defaults_to_the_normalized_file_name() {
         assert_eq!(repository_for("My Model.v2.safetensors").as_deref(), Some("my-model"));
         assert_eq!(repository_for("weights").as_deref(), Some("weights"));
         assert_eq!(repository_for(".config").as_deref(), Some("config"));

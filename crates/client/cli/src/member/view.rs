@@ -204,7 +204,7 @@ next:        muster member resume ins_1 unit-0, or remove it
     }
 
     #[test]
-    fn what_is_under_way_comes_before_everything_else() {
+    fn operation_in_progress_takes_precedence_in_the_member_view() {
         let mut member = sample();
         member["operation"] = operation("running");
         let told = shown(&member, now());

@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_gone_added_and_changed_is_told_apart() {
+    fn hardware_difference_marks_removed_added_and_changed_items() {
         let node = json!({"difference": [
             {"what": "gpu GPU-0", "was": "model H200"}, {"what": "gpu GPU-9", "is": "model H200"},
             {"what": "memory_mb", "was": "8", "is": "4"},

@@ -138,7 +138,7 @@ slots:
     }
 
     #[test]
-    fn what_an_operator_has_to_do_stands_at_the_end() {
+    fn node_view_ends_with_the_next_operator_action() {
         assert!(shown(&enrolling(), now()).ends_with("next:      muster node approve gpu-17\n"));
         let mut lost = node();
         lost["state"] = json!("unreachable");

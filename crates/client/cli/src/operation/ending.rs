@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_blocked_ends_with_its_choices_as_commands() {
+    fn blocked_operation_lists_its_actions_as_commands() {
         let blocked = failure(&operation("blocked"), &Beside::default(), now()).unwrap();
         assert_eq!(blocked.detail, "allocation.create of train-1 is blocked: the disk is full");
         assert_eq!(
@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_blocked_names_the_guide_of_whoever_chooses() {
+    fn blocked_operation_names_the_guide_of_its_resolver() {
         let guide = |by: &str, subject: &str| {
             let mut blocked = operation("blocked");
             blocked["blocked"]["resolvable_by"] = json!(by);
@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn what_failed_says_the_reason_and_the_advice_once() {
+    fn failed_operation_prints_its_reason_and_advice_once() {
         let failed = operation("failed");
         let advised = |advice: &str| Beside { advice: Some(advice.to_owned()), heir: None };
         let told = failure(&failed, &advised("ask again"), now()).unwrap();
@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_superseded_names_its_heir() {
+    fn superseded_operation_names_its_successor() {
         let heir = Beside { advice: None, heir: Some("op_2".to_owned()) };
         let next = |beside: &Beside| failure(&operation("superseded"), beside, now()).unwrap().next.unwrap();
         assert_eq!(next(&heir), "muster operation watch op_2");
@@ -329,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_done_in_part_names_the_parts_that_are_not() {
+    fn partial_operation_lists_its_failed_items() {
         let mut partial = operation("partial");
         partial["items"] =
             json!([{"name": "a", "state": "succeeded"}, {"name": "b", "state": "failed", "message": "gone"}]);

@@ -167,7 +167,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn what_was_seen_is_told_with_the_agent_and_the_time() {
+    fn evidence_is_printed_with_its_node_and_time() {
         assert_eq!(
             lines(&[seen()], now()),
             [

@@ -111,7 +111,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn a_part_is_told_by_its_step_and_its_evidence_and_once() {
+    fn child_is_printed_once_with_its_step_and_evidence() {
         let (running, done) = (operation("running"), operation("succeeded"));
         let waits = "    … unit-0 [✓…·] prepare: the node has not answered yet";
         assert_eq!(news("unit-0", &Value::Null, &running, false, false, now()), [waits]);

@@ -115,7 +115,7 @@ mod tests {
     use crate::operation::samples::{now, operation};
 
     #[test]
-    fn what_was_accepted_is_two_lines_and_the_second_is_the_next_command() {
+    fn accepted_operation_prints_two_lines_ending_with_the_next_command() {
         assert_eq!(
             accepted(&operation("accepted"), now()),
             "accepted: allocation.create of train-1, 3 steps, deadline in 14 min\nnext: muster operation watch op_1\n"

@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_undone_and_what_failed_says_why() {
+    fn undoing_and_failed_steps_print_their_reason() {
         let mut failed = operation("compensating");
         failed["waiting"] = json!("the node is asked");
         failed["steps"][0]["state"] = json!("undoing");

@@ -92,7 +92,7 @@ fn every_command_prints_a_name_for_its_result() {
 }
 
 #[test]
-fn what_is_printed_is_what_the_reference_promises() {
+fn printed_names_match_the_reference() {
     let cases: [(&[&str], Value, &str); 8] = [
         (
             &["app-version", "publish"],

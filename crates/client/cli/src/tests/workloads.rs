@@ -50,7 +50,7 @@ fn components_are_set_by_their_keys() {
 }
 
 #[test]
-fn what_is_set_wins_over_a_list_and_leaves_the_rest_of_it() {
+fn set_flag_overrides_a_components_list_and_keeps_its_other_fields() {
     let list = r#"[{"component_key":"unit","count":1,"capacity":{"gpus":2}}]"#;
     let line = format!("muster instance scale lab --components {list} --set unit=4 --set hub=1");
     assert_eq!(
@@ -65,7 +65,7 @@ fn what_is_set_wins_over_a_list_and_leaves_the_rest_of_it() {
 }
 
 #[test]
-fn what_is_json_is_taken_as_that_and_everything_else_as_text() {
+fn config_value_is_json_if_it_parses_and_text_otherwise() {
     let config = |line: &str| body(&format!("muster instance create notebook {line}"))["config"].clone();
     assert_eq!(
         config(
@@ -84,7 +84,7 @@ fn what_is_json_is_taken_as_that_and_everything_else_as_text() {
 }
 
 #[test]
-fn what_is_applied_comes_from_a_file_and_flags_win_over_it() {
+fn apply_reads_a_file_and_flags_override_it() {
     let whole =
         r#"{"app": "notebook", "name": "lab", "components": [{"component_key": "unit", "count": 2}]}"#;
     let applied = |line: &str| sent(line, whole).unwrap().body.unwrap();
@@ -140,7 +140,7 @@ fn a_member_is_added_to_a_component_into_an_allocation_or_an_amount() {
 }
 
 #[test]
-fn a_member_is_said_in_two_words_in_one_or_by_its_id() {
+fn member_is_given_by_two_words_one_reference_or_its_id() {
     for verb in ["drain", "resume", "remove", "replace", "recover"] {
         for words in ["lab a b", "lab/a b", "lab/a lab/b", "lab a lab/b", "lab --member a --member b"] {
             let line = format!("muster member {verb} {words} --wait");
@@ -193,7 +193,7 @@ fn an_app_is_entitled_by_its_name_with_a_consent_to_each_permission() {
 }
 
 #[test]
-fn what_is_named_for_scripts_is_what_other_commands_take() {
+fn printed_reference_is_accepted_by_other_commands() {
     use crate::reference::reference;
     let member = json!({"id": "mem_1", "instance_id": "ins_1", "name": "unit-0"});
     assert_eq!(reference(&["member", "list"], &member).as_deref(), Some("ins_1/unit-0"));

@@ -105,7 +105,7 @@ async fn another_run_goes_on_with_the_upload_of_the_one_before() {
 }
 
 #[tokio::test]
-async fn an_upload_that_is_gone_is_begun_anew() {
+async fn upload_unknown_to_the_registry_is_started_anew() {
     let full = refused(507, "UNSUPPORTED", &Value::Null);
     let gone = refused(404, "BLOB_UPLOAD_UNKNOWN", &Value::Null);
     let first = vec![absent(), absent(), begun(), full];
@@ -135,7 +135,7 @@ async fn the_registry_says_where_the_next_chunk_belongs() {
 }
 
 #[tokio::test]
-async fn what_the_registry_has_is_not_sent_again() {
+async fn content_already_in_the_registry_is_not_uploaded_again() {
     let (desk, _, line) = Desk::with_file(vec![absent(), answer(200, &[])], published());
     desk.type_in(&line).await.unwrap();
     assert!(desk.lines().iter().all(|line| !line.starts_with("PATCH") && !line.starts_with("POST")));
@@ -160,7 +160,7 @@ async fn a_file_that_changes_while_it_is_sent_is_refused_and_nothing_is_publishe
 }
 
 #[tokio::test]
-async fn who_may_not_push_is_told_before_anything_is_read() {
+async fn unauthenticated_push_fails_before_the_file_is_read() {
     let desk = Desk::new(vec![answer(401, &[])]);
     let failure = desk.type_in("muster artifact push nowhere models/x --project acme.ml").await.unwrap_err();
     assert_eq!(failure.exit, Exit::Unauthenticated);

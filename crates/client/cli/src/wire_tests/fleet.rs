@@ -25,7 +25,7 @@ fn body(request: &Request) -> Value {
 }
 
 #[tokio::test]
-async fn what_was_started_is_shown_and_not_waited_for() {
+async fn create_without_wait_does_not_poll_its_operation() {
     let desk = Desk::new(vec![started("accepted")]);
     desk.type_in(CREATE).await.unwrap();
     assert_eq!(desk.lines(), ["POST /v1/projects/acme.train/allocations"]);
@@ -92,7 +92,7 @@ async fn a_failure_ends_with_the_advice_of_the_allocation() {
 }
 
 #[tokio::test]
-async fn what_was_superseded_leads_to_its_heir() {
+async fn watching_a_superseded_operation_leads_to_its_successor() {
     let page = ok(r#"{"items":[{"id":"op_0"},{"id":"op_2","supersedes":"op_1"}]}"#);
     let desk = Desk::new(vec![shows("superseded"), page]);
     let failure = desk.type_in("muster operation watch op_1").await.unwrap_err();

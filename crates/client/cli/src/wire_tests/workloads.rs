@@ -281,7 +281,7 @@ async fn lists_and_views_of_workloads_are_shown() {
 }
 
 #[tokio::test]
-async fn what_is_applied_and_is_so_already_starts_nothing() {
+async fn apply_without_changes_starts_no_operation_to_wait_for() {
     let desk = Desk::new(vec![shows(&json!({"plan": {"kind": "instance.apply", "steps": []}}))]);
     desk.type_in("muster instance apply notebook --name lab --project acme.train --wait").await.unwrap();
     assert_eq!(desk.lines(), [format!("POST {AT}/apply")], "there is nothing to wait for");

@@ -202,7 +202,7 @@ next:        muster member list lab
     }
 
     #[test]
-    fn what_is_under_way_and_what_is_blocked_lead_to_the_operation() {
+    fn instance_view_leads_to_its_running_or_blocked_operation() {
         let mut instance = sample();
         instance["operation"] = operation("running");
         let told = shown(&instance, now());

@@ -124,7 +124,7 @@ fn a_schema_that_refers_to_itself_or_blows_up_is_refused_quickly() {
 }
 
 #[test]
-fn what_is_too_long_is_refused() {
+fn oversized_configuration_and_schema_are_refused_and_faults_capped() {
     let long = "x".repeat(70_000);
     assert_eq!(told(json!({}), json!({"a": long})), [("/config".to_owned(), "too_long")]);
     assert_eq!(schema_faults(json!({"description": long})), ["/config_schema"]);

@@ -120,7 +120,7 @@ fn an_unconfirmed_member_is_always_reviewed_again() {
 }
 
 #[test]
-fn what_is_known_of_another_incarnation_means_nothing() {
+fn facts_about_another_incarnation_are_ignored() {
     let dead = CellObservation { alive: false, incarnation: 1, ..alive() };
     let report = AdapterReport { incarnation: 1, health: Health::Unhealthy, message: None };
     let anew = MemberFacts { report: Some(&report), changed_at: at(90), ..facts(&dead) };
@@ -158,7 +158,7 @@ fn times() -> impl Strategy<Value = Option<Timestamp>> {
 proptest! {
     /// Healthy requires that every source confirmed it within its bound.
     #[test]
-    fn healthy_is_never_said_of_what_is_not_confirmed(
+    fn unconfirmed_member_is_never_healthy(
         is_alive in any::<bool>(), ready in any::<bool>(), unreachable in times(), confirmed in times(), silent in times(),
         reported in 0..4_usize,
     ) {

@@ -75,7 +75,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_packed_unpacks_to_itself_and_sorts_alike(a in fits(), b in fits()) {
+        fn packed_fit_round_trips_and_preserves_order(a in fits(), b in fits()) {
             prop_assert_eq!(Fit::unpacked(a.packed()), a);
             prop_assert!(a.packed() >= 0);
             prop_assert_eq!(a.cmp(&b), a.packed().cmp(&b.packed()));

@@ -122,7 +122,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn what_must_cross_touches_as_little_as_it_can() {
+    fn selection_across_islands_touches_as_few_as_possible() {
         // Every pair is an island of its own, but the first shares its NUMA node with the slot at the end.
         let places = [(0, 0), (0, 0), (1, 1), (1, 1), (2, 2), (2, 2), (3, 0)];
         assert_eq!(chosen(&places, 4), Some(vec![2, 3, 4, 5]));

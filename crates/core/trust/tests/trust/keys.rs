@@ -57,7 +57,7 @@ fn one_key_has_one_form() {
 }
 
 #[test]
-fn what_is_no_public_key_is_named() {
+fn pem_that_is_no_public_key_is_refused_by_kind() {
     let openssl = OpenSsl::new();
     openssl.genpkey(P256);
     openssl.run(&["req", "-x509", "-new", "-key", "key.pem", "-subj", "/CN=x", "-out", "certificate.pem"]);

@@ -65,7 +65,7 @@ fn verdict(manifest: &Digest, payload: Vec<u8>, signature: Vec<u8>, key: PublicK
 }
 
 #[test]
-fn what_openssl_signs_is_trusted() {
+fn openssl_signature_is_trusted_for_its_manifest_alone() {
     let manifest = Digest::of(b"manifest");
     let pkeyutl: &[&str] =
         &["pkeyutl", "-sign", "-rawin", "-inkey", "key.pem", "-in", "payload", "-out", "sig"];
@@ -102,7 +102,7 @@ fn what_openssl_signs_is_trusted() {
 }
 
 #[test]
-fn what_is_signed_here_openssl_verifies() {
+fn our_signature_verifies_with_openssl() {
     let payload = simple::payload(&Digest::of(b"manifest"), "site/app");
     let dgst: &[&str] = &["dgst", "-sha256", "-verify", "ours.pem", "-signature", "sig", "payload"];
     let dgst_384: &[&str] = &["dgst", "-sha384", "-verify", "ours.pem", "-signature", "sig", "payload"];

@@ -185,7 +185,7 @@ fn an_unknown_key_is_told_from_a_damaged_signature_where_that_is_possible() {
 }
 
 #[test]
-fn what_cannot_be_read_is_malformed() {
+fn unreadable_signature_is_malformed() {
     let key = PrivateKey::generate();
     let good = simple::payload(&manifest(), "a");
     let digest = Digest::of(&good);
@@ -319,7 +319,7 @@ fn a_verdict_goes_over_a_wire_and_comes_back() {
 }
 
 #[test]
-fn what_a_stranger_wrote_is_cut_short_in_messages() {
+fn untrusted_text_is_truncated_in_messages() {
     let key = PrivateKey::generate();
     let long = format!("{}\n\u{1b}[31m", "n".repeat(5000));
     let signed = [(long.clone(), manifest())];

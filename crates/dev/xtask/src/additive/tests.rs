@@ -50,12 +50,12 @@ const MAKE: &str = "/components/schemas/Make";
 const THING: &str = "/components/schemas/Thing";
 
 #[test]
-fn the_same_document_breaks_nobody() {
+fn unchanged_document_is_not_breaking() {
     assert_eq!(breaking(&document(), &document()), Vec::<String>::new());
 }
 
 #[test]
-fn additions_break_nobody() {
+fn additions_are_not_breaking() {
     assert_eq!(
         after("/paths/~1v1~1others", json!({"get": {"operationId": "other_list"}})),
         Vec::<String>::new()
@@ -79,7 +79,7 @@ fn additions_break_nobody() {
 }
 
 #[test]
-fn what_a_caller_could_do_and_no_longer_can_is_named() {
+fn breaking_change_of_a_request_is_named() {
     let cases = [
         (after("/paths/~1v1~1things", Value::Null), "thing_create: POST /v1/things is gone"),
         (after(&format!("{POST}/operationId"), json!("thing_make")), "it is now called"),
@@ -134,7 +134,7 @@ fn what_a_caller_could_do_and_no_longer_can_is_named() {
 }
 
 #[test]
-fn what_a_caller_received_and_no_longer_does_is_named() {
+fn breaking_change_of_a_response_is_named() {
     let cases = [
         (after(&format!("{THING}/properties/size"), Value::Null), "answer.size: it is gone"),
         (
@@ -166,7 +166,7 @@ fn a_new_required_parameter_is_named() {
 }
 
 #[test]
-fn the_real_document_breaks_nobody_against_itself() {
+fn published_document_is_not_breaking_against_itself() {
     let document = muster_api::document();
     assert_eq!(breaking(document, document), Vec::<String>::new());
 }

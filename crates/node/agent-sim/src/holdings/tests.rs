@@ -75,7 +75,7 @@ fn a_repetition_of_any_verb_changes_nothing() {
 }
 
 #[test]
-fn what_a_tenant_left_is_seen_until_it_is_wiped() {
+fn residue_of_a_tenant_is_reported_until_it_is_wiped() {
     let mut node = node();
     let (a, asked) = (node.a, details(&["g0"]));
     node.does(TaskKind::Prepare, a, 1, &["g0"]);
@@ -114,7 +114,7 @@ fn a_restarted_allocation_has_its_own_devices_back_unwiped() {
 }
 
 #[test]
-fn who_has_the_whole_node_is_alone_on_it() {
+fn exclusive_allocation_is_the_only_one_on_its_node() {
     let mut node = node();
     let (a, b) = (node.a, node.b);
     let whole = Details { exclusive: true, ..details(&["g0"]) };

@@ -67,7 +67,7 @@ mod tests {
     use super::read;
 
     #[test]
-    fn what_is_no_secret_is_not_quoted() {
+    fn malformed_secret_response_is_not_quoted() {
         assert_eq!(*read(br#"{"value":"aHVudGVyMg=="}"#).unwrap(), b"hunter2");
         for wrong in [&br#"{"value":["aHVudGVyMg=="]}"#[..], br#"{"value":"hunter2!"}"#, br#""hunter2""#, b""]
         {

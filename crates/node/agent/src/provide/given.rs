@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn what_would_be_another_header_is_no_token() {
+    fn token_that_would_inject_a_header_is_refused() {
         for wrong in [&b""[..], b"a\r\nHost: b", b"a\0"] {
             assert!(Token::read(wrong).is_none());
         }

@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_failure_left_is_kept_for_a_day() {
+    fn partial_download_is_kept_for_a_day() {
         let parent = tempfile::tempdir().unwrap();
         let store = store(&parent);
         let (left, held) = (Digest::of(b"left"), Digest::of(b"held"));

@@ -164,7 +164,7 @@ mod tests {
     use super::StartedProcess;
 
     #[test]
-    fn who_waits_for_something_to_write_can_see_that_nobody_reads() {
+    fn waiting_writer_detects_that_its_reader_has_closed() {
         let (said, heard) = std::sync::mpsc::channel();
         let begun = StartedProcess::source(move |output| {
             let _ = said.send(output.is_wanted());

@@ -223,7 +223,7 @@ fn this_very_machine_says_the_same_twice() {
 
 /// Read on a virtual machine with one H200 (driver 580, Ubuntu 24.04); names and identities were replaced.
 #[test]
-fn what_a_machine_with_an_h200_said_still_reads_the_same() {
+fn recorded_h200_inventory_round_trips_unchanged() {
     let text = include_str!("h200.json");
     let stored: Inventory = serde_json::from_str(text).unwrap();
     assert_eq!(serde_json::to_string_pretty(&stored).unwrap(), text.trim_end());

@@ -162,7 +162,7 @@ async fn a_long_command_holds_up_neither_a_check_nor_another_cell_nor_the_end_of
 }
 
 #[tokio::test]
-async fn a_service_that_ends_by_itself_is_seen_and_started_again_by_who_asks() {
+async fn self_ended_service_is_observed_and_restarted_on_request() {
     let server = Server::start().await;
     let machine = Machine::joined(&server).await;
     let (a, cell): (AllocationId, CellId) = (machine.env.id(), machine.env.id());

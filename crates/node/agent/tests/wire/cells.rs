@@ -106,7 +106,7 @@ async fn a_late_cell_create_does_not_bring_back_what_was_destroyed() {
 }
 
 #[tokio::test]
-async fn what_speaks_of_an_older_incarnation_of_a_cell_or_of_its_allocation_is_refused() {
+async fn task_of_an_older_incarnation_of_cell_or_allocation_is_refused() {
     let server = Server::start().await;
     let machine = Machine::joined(&server).await;
     let (a, cell): (AllocationId, CellId) = (machine.env.id(), machine.env.id());
@@ -202,7 +202,7 @@ async fn an_answer_that_is_too_long_holds_up_no_task() {
 }
 
 #[tokio::test]
-async fn what_was_followed_is_said_with_the_next_poll_and_nothing_of_it_after_a_start() {
+async fn poll_reports_the_observed_revision_and_zero_after_a_restart() {
     let server = Server::start().await;
     let machine = Machine::joined(&server).await;
     server.script(|state| {

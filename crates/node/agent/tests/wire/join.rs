@@ -32,7 +32,7 @@ async fn another_authority_is_refused_before_the_token_is_sent() {
 }
 
 #[tokio::test]
-async fn on_first_use_whoever_answers_is_believed() {
+async fn trust_on_first_use_accepts_any_server() {
     let (server, machine) = (Server::start().await, Machine::new());
     let identity = machine.join(&server, Trust::FirstUse, false).await.unwrap();
     assert_eq!(muster_agent::authority_fingerprint(&identity).unwrap(), server.ca_sha256);

@@ -128,7 +128,7 @@ async fn an_image_is_pulled_by_its_digest_with_a_token_that_is_asked_for_once() 
 }
 
 #[tokio::test]
-async fn what_has_another_digest_or_length_is_refused_and_not_kept() {
+async fn blob_with_another_digest_or_length_is_refused_and_discarded() {
     let cases: [(Instead, &str); 4] = [
         (Instead::Give(some(200_000, 9)), "but sha256:"),
         (Instead::Give(some(200_001, 1)), "has 200001 bytes"),

@@ -15,7 +15,7 @@ use crate::registry::Instead;
 use crate::server::Server;
 
 #[tokio::test]
-async fn what_broke_off_is_gone_on_with_where_it_broke() {
+async fn interrupted_pull_resumes_where_it_stopped() {
     let (server, machine, a) = scene().await;
     let cell: CellId = machine.env.id();
     let (mut image, mut layer) = (String::new(), Value::Null);

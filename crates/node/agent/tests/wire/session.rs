@@ -44,7 +44,7 @@ async fn stale_copies_are_destroyed_before_the_first_task_is_requested() {
 }
 
 #[tokio::test]
-async fn a_session_that_is_over_is_taken_up_again() {
+async fn ended_session_is_replaced_by_a_new_one() {
     let server = Server::start().await;
     let machine = Machine::joined(&server).await;
     server.script(|state| {

@@ -50,7 +50,7 @@ async fn a_life_of_a_place_from_prepare_to_wipe() {
 }
 
 #[tokio::test]
-async fn what_speaks_of_an_older_incarnation_is_refused_and_written_down() {
+async fn task_of_an_older_incarnation_is_refused_and_recorded() {
     let server = Server::start().await;
     let machine = Machine::joined(&server).await;
     let a: AllocationId = machine.env.id();
@@ -146,7 +146,7 @@ async fn a_report_is_kept_until_the_server_took_it() {
 }
 
 #[tokio::test]
-async fn a_report_that_is_refused_is_dropped_and_the_others_are_told() {
+async fn refused_report_is_dropped_and_the_others_are_delivered() {
     let server = Server::start().await;
     let machine = Machine::joined(&server).await;
     let tasks: Vec<_> = (0..2).map(|_| machine.task(TaskKind::Inspect, machine.env.id(), 1)).collect();
@@ -198,7 +198,7 @@ async fn tasks_of_one_allocation_go_in_order_and_those_of_others_beside_them() {
 }
 
 #[tokio::test]
-async fn a_task_that_expired_on_its_way_is_not_begun_and_nothing_is_said_of_it() {
+async fn task_expired_in_transit_is_neither_started_nor_reported() {
     let server = Server::start().await;
     let machine = Machine::joined(&server).await;
     let a: AllocationId = machine.env.id();
@@ -213,7 +213,7 @@ async fn a_task_that_expired_on_its_way_is_not_begun_and_nothing_is_said_of_it()
 }
 
 #[tokio::test]
-async fn what_was_done_does_not_fail_when_it_is_repeated_however_often_things_fail() {
+async fn completed_task_stays_done_when_repeated_under_faults() {
     let server = Server::start().await;
     let mut machine = Machine::joined(&server).await;
     let task = machine.task(TaskKind::Prepare, machine.env.id(), 1);
@@ -234,7 +234,7 @@ async fn what_was_done_does_not_fail_when_it_is_repeated_however_often_things_fa
 }
 
 #[tokio::test]
-async fn a_wipe_that_failed_silently_is_seen_when_somebody_looks() {
+async fn silently_failed_wipe_is_detected_by_inspection() {
     let server = Server::start().await;
     let mut machine = Machine::joined(&server).await;
     machine.odds.wipe_fail = 1.0;

@@ -172,7 +172,7 @@ fn a_service_on_request_is_idle_until_it_is_asked_for_and_again_after() {
 }
 
 #[test]
-fn what_runs_in_a_dead_cell_has_stopped_and_does_not_start() {
+fn service_in_a_dead_cell_is_stopped_and_cannot_start() {
     let site = Site::new();
     let spec =
         json!({ "services": [{ "name": "main", "restart": "always", "command": ["/bin/sleep", "1000"] }] });
@@ -187,7 +187,7 @@ fn what_runs_in_a_dead_cell_has_stopped_and_does_not_start() {
 }
 
 #[test]
-fn a_service_that_does_not_become_ready_is_ended_and_what_was_the_matter_is_said() {
+fn service_that_never_becomes_ready_is_ended_and_its_fault_reported() {
     let site = Site::new();
     let cell = site.run(1, json!({ "services": [
         { "name": "ends", "start": "on_request", "restart": "never", "command": ["/bin/sh", "-c", "exit 3"] },
@@ -331,7 +331,7 @@ fn a_command_is_found_again_by_the_next_agent_and_killed_when_its_time_is_over()
 }
 
 #[test]
-fn the_end_of_a_cell_ends_what_runs_in_it_and_who_waits_is_told() {
+fn destroying_a_cell_ends_its_processes_and_fails_waiting_calls() {
     let site = Site::new();
     let cell = site.run(1, json!({ "services": [
         { "name": "mute", "start": "on_request", "command": ["/bin/sleep", "1003"], "ready": { "by": { "tcp": 81 } } },

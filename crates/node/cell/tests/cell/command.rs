@@ -119,7 +119,7 @@ fn a_command_has_its_user_its_directory_and_a_clean_environment() {
 }
 
 #[test]
-fn who_lets_go_of_a_command_ends_it() {
+fn dropping_an_attached_command_ends_it() {
     let site = Site::new();
     let cell = site.run(1, json!({}));
     let attached = site.cells.exec(cell, &shell(0, "sleep 1234"), Streams::Pipes).unwrap();
@@ -172,7 +172,7 @@ fn commands_that_climb_or_start_in_strange_places_are_refused() {
 }
 
 #[test]
-fn who_has_a_home_starts_there_if_it_exists() {
+fn command_starts_in_its_home_if_it_exists() {
     let site = Site::new();
     let cell = site.run(1, json!({}));
     site.say(cell, "mkdir -p /home/ada; touch /home/file; ln -s /home/ada /home/link");

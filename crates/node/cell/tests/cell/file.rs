@@ -89,7 +89,7 @@ fn a_link_of_the_cells_leads_nowhere_outside_it() {
 }
 
 #[test]
-fn what_is_no_plain_file_is_neither_read_nor_written() {
+fn file_that_is_not_plain_is_neither_read_nor_written() {
     let site = Site::new();
     let cell = site.run(1, json!({}));
     site.say(cell, "mknod /pipe p; ln -s /proc/sys/kernel /kernel; ln -s /sys /system");

@@ -118,7 +118,7 @@ fn directories_of_the_node_show_root_in_a_cell_nothing_that_is_roots_alone() {
 }
 
 #[test]
-fn what_reaches_out_of_a_cell_is_not_permitted() {
+fn escape_attempts_from_a_cell_are_denied() {
     let site = Site::new();
     let cell = site.run(1, json!({}));
     for attempt in [

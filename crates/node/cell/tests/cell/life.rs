@@ -74,7 +74,7 @@ fn a_cell_whose_directories_are_nested_without_end_is_destroyed() {
 }
 
 #[test]
-fn what_a_cell_writes_stays_out_of_the_image() {
+fn writes_of_a_cell_do_not_reach_the_image() {
     let site = Site::new();
     let cell = site.run(1, json!({}));
     site.say(cell, "cat /etc/only-root; echo changed > /etc/only-root; touch /new");

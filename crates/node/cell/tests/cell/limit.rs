@@ -32,7 +32,7 @@ fn limits_are_the_kernels_and_can_be_changed_while_cells_run() {
 }
 
 #[test]
-fn memory_beyond_the_limit_ends_who_asked_for_it_and_nobody_else() {
+fn exceeding_the_memory_limit_kills_the_exceeding_process_alone() {
     let site = Site::new();
     site.cells.group_resize(site.allocation, Limits::new(1, 48).unwrap()).unwrap();
     let (one, two) = (site.run(1, json!({})), site.run(2, json!({})));

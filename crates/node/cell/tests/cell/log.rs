@@ -8,7 +8,7 @@ use serde_json::json;
 use crate::site::{Site, service};
 
 #[test]
-fn who_follows_a_log_gets_every_line_though_it_is_put_aside_again_and_again() {
+fn log_follower_gets_every_line_across_repeated_rotations() {
     let site = Site::new();
     let script =
         "sleep 0.3; for i in $(seq 1 400); do echo line $i; sleep 0.005; done; echo END >&2; sleep 1000";

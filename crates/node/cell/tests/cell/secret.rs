@@ -134,7 +134,7 @@ fn it_is_on_no_disk_in_no_record_and_on_no_command_line_and_gone_with_the_cell()
 
 /// Attack: a process keeps a copy of the cell's mount namespace past the cell's end.
 #[test]
-fn secrets_that_somebody_kept_mounted_are_found_wherever_they_are() {
+fn secrets_kept_mounted_by_a_process_are_found_in_any_namespace() {
     let site = Site::new();
     let cell = run(&site, 1);
     let pid = site.cells.look(cell).unwrap().pid;
@@ -207,7 +207,7 @@ fn a_cell_that_runs_keeps_its_secrets_when_the_agent_starts_again() {
 }
 
 #[test]
-fn what_was_not_asked_for_or_not_told_is_refused_and_nothing_is_left_or_said_of_it() {
+fn mismatched_secrets_are_refused_without_residue_or_disclosure() {
     let site = Site::new();
     let long = "x".repeat((1 << 20) + 1);
     let [one, two] = secrets(CANARY);

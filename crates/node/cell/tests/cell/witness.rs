@@ -310,7 +310,7 @@ fn the_agent_of_the_next_test() {
 }
 
 #[test]
-fn what_an_agent_that_died_left_of_one_goes_when_the_next_one_starts() {
+fn check_left_by_a_dead_agent_is_removed_at_the_next_start() {
     let mut site = Site::new();
     let cell = site.run(1, json!({}));
     let mut agent = std::process::Command::new(std::env::current_exe().unwrap())
@@ -332,7 +332,7 @@ fn what_an_agent_that_died_left_of_one_goes_when_the_next_one_starts() {
 
 /// A check that expects an exit status of 1 must not succeed if nothing ran at all.
 #[test]
-fn what_kept_the_program_from_beginning_is_never_taken_for_its_end() {
+fn failure_to_start_is_never_reported_as_an_exit_status() {
     let mut site = Site::new();
     for (name, text) in [("garbage", "neither a program nor a script\n"), ("lost", "#!/bin/nothing\n")] {
         let file = site.folder.path().join("image/bin").join(name);

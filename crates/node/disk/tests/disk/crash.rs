@@ -36,7 +36,7 @@ fn a_disk_is_made_whole_after_a_crash_at_any_point() {
 }
 
 #[test]
-fn what_was_never_finished_can_be_removed() {
+fn unfinished_disk_can_be_removed() {
     for point in [Point::FileMade, Point::Formatted] {
         let node = Node::new();
         let id = id("alc_unfinished");

@@ -92,7 +92,7 @@ fn a_wipe_that_left_one_extent_is_no_wipe() {
 }
 
 #[test]
-fn whoever_marks_a_disk_as_wiped_that_is_not_is_seen_by_residue() {
+fn disk_falsely_marked_as_wiped_is_detected_by_residue() {
     let node = Node::new();
     let id = id("alc_liar");
     used(&node, &id);

@@ -181,7 +181,7 @@ fn a_whiteout_hides_lower_layers_and_never_its_own() {
 }
 
 #[test]
-fn what_takes_the_place_of_something_else_replaces_it() {
+fn entry_replaces_one_of_another_kind_in_a_lower_layer() {
     let node = node();
     let lower = Tar::default()
         .file("was-file", b"")

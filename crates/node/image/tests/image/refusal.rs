@@ -44,7 +44,7 @@ fn assert_says(said: &str, words: &[&str]) {
 }
 
 #[test]
-fn what_would_fill_a_node_is_refused_by_layer_and_member() {
+fn image_that_would_fill_a_node_is_refused_by_layer_and_member() {
     let Bench { _folder, layout, images } = bench();
     let small = layout.layer(&Tar::default().file("small", b"").bytes(), Packing::Plain);
     let second = |tar: &Tar, packing| {
@@ -105,7 +105,7 @@ fn a_frame_that_asks_for_terabytes_of_memory_is_refused() {
 }
 
 #[test]
-fn what_is_damaged_on_its_way_is_told_from_what_was_written_wrongly() {
+fn damage_in_transit_is_distinguished_from_a_malformed_image() {
     let Bench { _folder, layout, images } = bench();
     let plain = Tar::default().file("a", &[b'a'; 5000]).bytes();
     let image = |layer| layout.manifest(&[layer], &json!({}));

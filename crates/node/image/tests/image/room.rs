@@ -119,7 +119,7 @@ fn a_bomb_of_empty_files_leaves_inodes_to_others() {
 
 /// A full file system is neither an error of the image nor a crash.
 #[test]
-fn a_full_disk_is_a_lack_of_room_whoever_notices() {
+fn full_disk_is_reported_as_lack_of_room() {
     let disk = SmallDisk::new("size=8m");
     let (images, bomb) = (disk.images(), disk.image(1, 20));
     let refused = images.ensure(&disk.layout.source(), &bomb, &limits(0, 0)).unwrap_err();

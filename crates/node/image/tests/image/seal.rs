@@ -115,7 +115,7 @@ fn every_way_to_change_an_image_is_seen() {
 }
 
 #[test]
-fn what_was_touched_and_is_as_it_was_is_used_and_sealed_anew() {
+fn rewritten_but_unchanged_image_is_used_and_resealed() {
     let node = node();
     let digest = node.image();
     let root = node.ensure(&digest).unwrap().rootfs;
@@ -164,7 +164,7 @@ fn a_draft_of_a_seal_seals_nothing() {
 }
 
 #[test]
-fn what_was_set_aside_stays_while_somebody_uses_it_and_goes_then() {
+fn image_set_aside_is_kept_while_in_use_and_removed_after() {
     let node = node();
     let digest = node.image();
     for _ in 0..2 {
@@ -183,7 +183,7 @@ fn what_was_set_aside_stays_while_somebody_uses_it_and_goes_then() {
 }
 
 #[test]
-fn of_many_who_meet_a_changed_image_one_is_refused_and_nobody_runs_it() {
+fn changed_image_is_refused_to_one_concurrent_caller_and_never_run() {
     let node = node();
     let digest = node.image();
     flip(&node.ensure(&digest).unwrap().rootfs.join("usr/bin/tool"));

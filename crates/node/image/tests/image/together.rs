@@ -95,7 +95,7 @@ fn of_several_processes_one_unpacks_and_the_others_find_it() {
 }
 
 #[test]
-fn what_a_killed_process_left_is_cleaned_and_the_image_is_made_anew() {
+fn partial_image_of_a_killed_process_is_removed_and_rebuilt() {
     let folder = quick_folder();
     let digest = large(folder.path(), 20_000);
     let partial = folder.path().join("images/partial");

@@ -145,7 +145,7 @@ fn every_point_that_is_passed_is_in_the_list() {
 }
 
 #[test]
-fn what_is_asked_for_twice_is_there_once() {
+fn repeated_network_step_changes_nothing() {
     let scene = Scene::new();
     let pristine = scene.ground.nodes[0].snapshot();
     for step in LIFE {

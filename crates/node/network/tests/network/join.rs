@@ -53,7 +53,7 @@ fn a_cell_in_a_user_namespace_is_attached_like_any_other() {
 }
 
 #[test]
-fn what_a_cell_has_is_what_was_asked_for() {
+fn network_of_an_attached_cell_matches_the_request() {
     let ground = Ground::new(1);
     let net = ground.net(1);
     let cell = ground.cell(&net, 2);

@@ -8,7 +8,7 @@ use crate::ground::{Ground, nft, run};
 const NOTHING: [String; 0] = [];
 
 #[test]
-fn what_goes_leaves_nothing_and_what_is_not_ours_is_never_touched() {
+fn detach_removes_everything_of_ours_and_nothing_foreign() {
     let ground = Ground::new(2);
     let net = ground.net(1);
     let node = &ground.nodes[0];
@@ -83,7 +83,7 @@ fn a_survey_finds_everything_and_knows_whose_it_is() {
 }
 
 #[test]
-fn what_somebody_planted_is_found() {
+fn planted_leftovers_are_found() {
     let ground = Ground::new(1);
     let net = ground.net(1);
     let (cell, stale_copy) = (ground.cell(&net, 2), ground.cell(&net, 9));

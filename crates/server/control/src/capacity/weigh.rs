@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_asked_beside_the_gpus_counts_for_each_number_of_gpus() {
+    fn other_resources_limit_capacity_for_each_number_of_gpus() {
         let question = slice(1, 128, 0);
         let counted = by_gpus(&question, &rooms(&FLEET, &question.need));
         assert_eq!(counted, [CapacityByGpus { gpus: 1, nodes: 1, in_one_island: 1 }]);
@@ -317,7 +317,7 @@ mod tests {
             }
 
             #[test]
-            fn what_is_called_nearest_fits_and_asks_for_no_more(fleet in fleets(), question in questions()) {
+            fn nearest_alternative_fits_and_never_exceeds_the_request(fleet in fleets(), question in questions()) {
                 if let Some(other) = nearest(&question, &rooms(&fleet, &question.need)) {
                     prop_assert!(brute_force(&other, &fleet) > 0);
                     prop_assert!(other.need.within(&question.need));

@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_sense_passes() {
+    fn valid_spec_passes() {
         let good = json!({
             "services": [{"name": "b", "command": ["/bin/b", "x y"], "after": ["a"]},
                          {"name": "a", "command": ["/bin/a"], "ready": {"by": {"tcp": 80}}, "working_directory": "/"}],
@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_is_named_by_its_field() {
+    fn invalid_spec_is_refused_naming_its_field() {
         let service = |service: serde_json::Value| json!({"services": [service]});
         let secrets = |files: &[&str]| {
             let files: Vec<_> = files.iter().map(|file| json!({"secret": "x", "file": file})).collect();

@@ -123,7 +123,7 @@ mod tests {
     proptest! {
         /// A removed member is free no later than any equal that stays; an unknown end counts as last.
         #[test]
-        fn nobody_goes_before_an_equal_that_is_free_earlier(ends in prop::collection::vec(prop::option::of(-100..100_i64), 1..20), fewer in 0..20_usize) {
+        fn removed_member_is_free_no_later_than_any_kept_equal(ends in prop::collection::vec(prop::option::of(-100..100_i64), 1..20), fewer in 0..20_usize) {
             let env = Env::for_tests(6);
             let now = env.now();
             let all: Vec<Member> = ends.iter().map(|end| Member {

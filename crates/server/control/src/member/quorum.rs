@@ -56,7 +56,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_work_can_always_go() {
+    fn removing_unhealthy_members_never_violates_the_quorum() {
         let env = Env::for_tests(1);
         let mut three: Vec<Member> =
             (0..2).map(|_| member(&env, MemberState::Active, Health::Unhealthy)).collect();

@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_said_of_another_incarnation_is_no_reason_to_make_it_anew() {
+    fn health_of_another_incarnation_is_no_reason_to_recover() {
         let mut healed = member(&Env::for_tests(1), MemberState::Active, Health::Unhealthy);
         healed.incarnation += 1;
         assert!(fault(Verb::Recover, &healed, Circumstances::default()).is_some());

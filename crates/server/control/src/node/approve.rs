@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_node_keeps_for_checks_is_no_capacity() {
+    fn reservation_for_checks_is_not_offered_as_capacity() {
         let cpus = Cpus { count: 64, sockets: 2, model: String::new() };
         let found = Inventory { cpus, memory_mb: 512_000, disk_mb: 9, ..Inventory::default() };
         let capacity = |cpus, memory_mb| Capacity { gpus: 0, cpus, memory_mb, disk_mb: 9 };
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn slots_whose_device_is_gone_are_retired_unless_somebody_holds_them() {
+    fn slots_of_removed_devices_are_retired_unless_held() {
         let env = Env::for_tests(1);
         let found = Inventory { gpus: vec![gpu("a"), gpu("b")], ..Inventory::default() };
         let slots = [

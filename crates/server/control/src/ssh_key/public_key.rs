@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn what_could_say_more_than_who_may_come_in_is_refused() {
+    fn public_key_with_options_or_malformed_content_is_refused() {
         for bad in [
             "",
             "ssh-ed25519",

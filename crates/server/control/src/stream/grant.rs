@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_program_can_get_is_refused() {
+    fn command_that_no_program_could_receive_is_refused() {
         assert!(check(&command(json!({"command": ["true"]}))).is_ok());
         for wrong in [
             json!({"command": [""]}),

@@ -63,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_not_named_stays() {
+    fn omitted_policy_fields_keep_their_values() {
         let first = TrustPolicy::default();
         assert_eq!(applied(first, &TrustPolicySet::default()).unwrap(), first);
         let body = TrustPolicySet { grace_hours: Some(0), ..TrustPolicySet::default() };

@@ -10,7 +10,7 @@ on_both![
     statements_are_counted_across_transactions,
     a_statement_is_struck_by_name_and_others_pass,
     a_commit_that_failed_left_nothing,
-    a_commit_that_was_not_heard_happened,
+    commit_with_a_lost_acknowledgement_is_applied,
     a_skipped_statement_is_a_planted_bug,
     the_second_row_of_a_command_record_can_be_skipped_alone,
     reads_and_disarmed_faults_are_left_alone,
@@ -81,7 +81,7 @@ async fn a_commit_that_failed_left_nothing(store: Store) {
     assert_eq!(slugs(&store).await, ["a", "b", "c"]);
 }
 
-async fn a_commit_that_was_not_heard_happened(store: Store) {
+async fn commit_with_a_lost_acknowledgement_is_applied(store: Store) {
     store.faults().arm(Fault::UnheardCommit);
     let unheard = insert(&store, &three()).await;
     assert!(matches!(unheard, Err(StoreError::Unheard)), "{unheard:?}");

@@ -137,7 +137,7 @@ async fn a_caller_is_answered_only_after_the_commit() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn one_who_gives_up_waiting_leaves_nobody_hanging() {
+async fn cancelled_waiting_writer_does_not_hang_the_others() {
     let database = Database::sqlite();
     let store = database.open().await;
     for round in 0..5 {
@@ -241,7 +241,7 @@ async fn a_caller_cut_off_in_a_group_leaves_the_others_the_truth() {
 
 /// A full disk makes SQLite roll back the whole transaction on its own, and with it the group.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_full_disk_is_told_to_everybody_it_struck() {
+async fn full_disk_error_reaches_every_affected_writer() {
     let database = Database::sqlite();
     assert!(matches!(database.location, Location::Sqlite(_)));
     let (store, other) = (database.open().await, database.open().await);

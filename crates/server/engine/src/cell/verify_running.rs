@@ -191,7 +191,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn what_is_not_there_or_is_another_incarnation_is_not_what_was_asked_for() {
+    fn absent_or_other_incarnation_fails_cell_verification() {
         let env = Env::for_tests(1);
         let spec = serde_json::from_value(json!({"root": {"host": ["/usr"]}})).unwrap();
         let seen = |present, incarnation| CellFindings { present, incarnation, ..CellFindings::default() };
@@ -220,7 +220,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_service_that_nobody_saw_is_waited_for() {
+    fn unobserved_service_is_awaited() {
         let spec = json!({"root": {"host": ["/usr"]}, "services": [{"name": "web", "command": ["/web"]}]});
         let found = CellFindings { present: true, incarnation: 2, ..CellFindings::default() };
         let judged = judge(&cell(&Env::for_tests(1)), &serde_json::from_value(spec).unwrap(), &found);

@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_revoked_key_signed_is_refused_and_what_another_signed_is_not() {
+    fn artifact_of_a_revoked_key_is_refused_and_of_another_accepted() {
         let env = Env::for_tests(1);
         let (policy, active) =
             (TrustPolicy { policy: 2, ..TrustPolicy::default() }, artifact(&env, ArtifactState::Active));
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_signed_starts_only_where_the_policy_says_so() {
+    fn unsigned_artifact_starts_only_where_the_policy_allows() {
         let env = Env::for_tests(1);
         let strict = TrustPolicy::default();
         let open = TrustPolicy { unsigned_up_to: ArtifactState::Active, ..TrustPolicy::default() };

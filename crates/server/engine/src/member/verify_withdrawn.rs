@@ -118,7 +118,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nobody_waits_for_what_cannot_be_seen_from_inside() {
+    fn verification_never_waits_for_impossible_checks_inside_a_cell() {
         assert!(can_look_inside(true, true, false, false));
         assert!(can_look_inside(true, true, false, true));
         assert!(can_look_inside(true, false, false, false), "its node may be heard again");

@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn things_without_rows_and_rows_without_things_are_found() {
+    fn orphans_and_missing_resources_are_found() {
         let env = Env::for_tests(7);
         let held = Allocation { state: AllocationState::Active, ..allocation(2) };
         let place = SandboxRef { allocation_id: held.id, incarnation: 2 };
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_cell_left_behind_belongs_to_nothing_although_its_allocation_lives() {
+    fn leftover_of_a_cell_is_an_orphan_though_its_allocation_lives() {
         let env = Env::for_tests(7);
         let held = Allocation { state: AllocationState::Active, ..allocation(2) };
         let sandboxes = vec![SandboxRef { allocation_id: held.id, incarnation: 2 }];

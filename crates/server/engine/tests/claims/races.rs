@@ -16,7 +16,7 @@ use crate::worker::{Sight, Worker};
 
 /// A node locked by another claim is skipped rather than waited for; it must not be reported as full.
 #[tokio::test(flavor = "multi_thread")]
-async fn nobody_is_told_that_there_is_no_room_while_there_is() {
+async fn claim_never_fails_for_capacity_while_the_node_has_room() {
     for database in Database::both() {
         let fleet = Fleet::new(database, 1).await;
         let clock = Stopwatch::start();

@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn a_release_of_what_nobody_had_and_one_by_another_are_refused() {
+    fn release_without_a_claim_or_by_another_is_refused() {
         assert!(linearizable(&[release(1, 0, 1)]).is_err());
         assert!(linearizable(&[claim(1, 0, 1), release(2, 2, 3)]).is_err());
         assert!(linearizable(&[claim(1, 0, 1), release(1, 2, 3), release(1, 4, 5)]).is_err());

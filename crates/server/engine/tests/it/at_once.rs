@@ -18,7 +18,7 @@ use crate::rig::Rig;
 use crate::stories::retry;
 
 stories! {
-    all_cells_are_made_at_once_and_nobody_joins_before_its_hub_works
+    all_cells_start_in_parallel_and_no_unit_joins_before_its_hub
     a_hub_that_cannot_join_takes_all_down_and_no_unit_ever_joined
     the_look_and_all_checks_are_asked_at_once_and_all_of_them_count
     a_check_that_held_before_the_one_before_it_did_is_asked_again
@@ -32,7 +32,7 @@ async fn part_on(rig: &Rig, whole: OperationId, member: MemberId) -> Operation {
     rig.operation(item.operation_id.unwrap()).await
 }
 
-async fn all_cells_are_made_at_once_and_nobody_joins_before_its_hub_works(rig: &mut Rig) {
+async fn all_cells_start_in_parallel_and_no_unit_joins_before_its_hub(rig: &mut Rig) {
     rig.adapter.silent = true;
     let (i, create) = rig.launch("i", 2).await;
     rig.pass(SignedDuration::from_secs(20)).await;

@@ -15,14 +15,14 @@ use crate::stories::retry;
 use crate::{laws, lost_cells};
 
 stories! {
-    what_never_becomes_ready_is_not_looked_at_for_ever
+    verification_that_never_becomes_ready_is_blocked_in_bounded_time
     a_member_with_services_that_are_never_ready_fails_with_that_reason
-    who_tries_again_waits_for_a_place_anew
-    whoever_is_heard_is_asked_first
-    what_a_hub_that_is_out_of_work_still_knows_counts
+    retried_operation_waits_anew_for_an_active_member
+    verification_asks_a_reachable_member_first
+    records_of_a_drained_hub_still_count
 }
 
-async fn what_never_becomes_ready_is_not_looked_at_for_ever(rig: &mut Rig) {
+async fn verification_that_never_becomes_ready_is_blocked_in_bounded_time(rig: &mut Rig) {
     let i = rig.instance("i", 0).await;
     let hub = rig.hub(i).await;
     rig.node.unready = true;
@@ -84,7 +84,7 @@ async fn pass_deadline(rig: &Rig, operation: OperationId) {
     rig.clock.advance(deadline.duration_since(rig.env.now()));
 }
 
-async fn who_tries_again_waits_for_a_place_anew(rig: &mut Rig) {
+async fn retried_operation_waits_anew_for_an_active_member(rig: &mut Rig) {
     let i = rig.instance("i", 1).await;
     let unit = rig.units(i).await[0];
     let hub = rig.hub(i).await;
@@ -116,7 +116,7 @@ async fn who_tries_again_waits_for_a_place_anew(rig: &mut Rig) {
     succeeds(rig, drain).await;
 }
 
-async fn whoever_is_heard_is_asked_first(rig: &mut Rig) {
+async fn verification_asks_a_reachable_member_first(rig: &mut Rig) {
     let i = rig.instance("i", 0).await;
     rig.add_far(2, 8).await;
     cordon(rig, true).await;
@@ -135,7 +135,7 @@ async fn whoever_is_heard_is_asked_first(rig: &mut Rig) {
     assert_eq!(rig.member(unit).await.state, MemberState::Active);
 }
 
-async fn what_a_hub_that_is_out_of_work_still_knows_counts(rig: &mut Rig) {
+async fn records_of_a_drained_hub_still_count(rig: &mut Rig) {
     let i = rig.instance("i", 1).await;
     let unit = rig.units(i).await[0];
     for id in [unit, rig.hub(i).await] {

@@ -305,7 +305,7 @@ macro_rules! kinds {
         mod of {$(
             mod $name {
                 #[tokio::test(flavor = "multi_thread")]
-                async fn golden_an_engine_killed_at_any_point_is_gone_on_from_by_another() {
+                async fn golden_engine_killed_at_any_point_is_resumed_by_another() {
                     super::super::killed_on_both($kind).await;
                 }
                 #[tokio::test(flavor = "multi_thread")]
@@ -436,7 +436,7 @@ async fn repeated_on_both(kind: &'static str) {
 
 /// The agent is killed before and after the effect of every kind of task.
 #[tokio::test(flavor = "multi_thread")]
-async fn an_agent_killed_before_or_after_any_effect_is_gone_on_from() {
+async fn agent_killed_before_or_after_any_effect_is_resumed() {
     let cases = [
         ("allocation.create", false, vec![TaskKind::Prepare, TaskKind::Inspect]),
         ("allocation.create", true, vec![TaskKind::Destroy, TaskKind::Wipe]),

@@ -35,7 +35,7 @@ stories! {
     a_forced_decommission_needs_no_adapter
     a_forced_decommission_is_not_held_up_by_one_that_lies
     a_forced_removal_goes_on_without_an_adapter_that_fails
-    what_still_counts_on_a_dead_member_keeps_it
+    dead_member_is_kept_while_a_live_hub_lists_it
     an_operation_that_succeeds_in_the_end_tells_no_old_failure
 }
 
@@ -306,7 +306,7 @@ async fn a_forced_removal_goes_on_without_an_adapter_that_fails(rig: &mut Rig) {
     succeeds(rig, again).await;
 }
 
-async fn what_still_counts_on_a_dead_member_keeps_it(rig: &mut Rig) {
+async fn dead_member_is_kept_while_a_live_hub_lists_it(rig: &mut Rig) {
     let i = rig.instance("i", 1).await;
     let unit = rig.units(i).await[0];
     kill(rig, unit).await;

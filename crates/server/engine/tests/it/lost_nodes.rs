@@ -17,13 +17,13 @@ use crate::rig::{Rig, TIMING};
 use crate::stories::{attest, retry};
 
 stories! {
-    what_was_blocked_is_cleaned_when_its_node_is_back
+    blocked_cleanup_completes_when_its_node_returns
     a_removal_goes_on_with_the_end_of_what_it_waited_for
     one_that_is_not_replaced_after_all_is_let_in_again
     one_whose_node_is_back_before_it_is_replaced_is_let_in_again
     a_member_whose_allocation_is_taken_by_force_has_failed
-    a_removal_that_is_forced_cuts_off_who_cannot_be_heard
-    a_removal_that_is_not_forced_cuts_nobody_off
+    forced_removal_fences_an_unreachable_member
+    unforced_removal_fences_no_member
     no_member_is_cut_off_for_a_successor_without_room
 }
 
@@ -46,7 +46,7 @@ pub(crate) async fn back(rig: &mut Rig) {
     tx.commit().await.unwrap();
 }
 
-async fn what_was_blocked_is_cleaned_when_its_node_is_back(rig: &mut Rig) {
+async fn blocked_cleanup_completes_when_its_node_returns(rig: &mut Rig) {
     let (i, unit) = on_a_lost_node(rig).await;
     let remove = replaced(rig, i, unit).await;
     rig.pass(TIMING.release * 3).await;
@@ -120,7 +120,7 @@ async fn one_whose_node_is_back_before_it_is_replaced_is_let_in_again(rig: &mut 
     assert!(old.drained_witness_id.is_some());
 }
 
-async fn a_removal_that_is_forced_cuts_off_who_cannot_be_heard(rig: &mut Rig) {
+async fn forced_removal_fences_an_unreachable_member(rig: &mut Rig) {
     let (_, unit) = on_a_lost_node(rig).await;
     rig.adapter.did.clear();
     rig.adapter.silent = true;
@@ -151,7 +151,7 @@ async fn a_removal_that_is_forced_cuts_off_who_cannot_be_heard(rig: &mut Rig) {
     assert!(far.sandboxes.is_empty() && far.cells.is_empty() && far.dirty.is_empty());
 }
 
-async fn a_removal_that_is_not_forced_cuts_nobody_off(rig: &mut Rig) {
+async fn unforced_removal_fences_no_member(rig: &mut Rig) {
     let (_, unit) = on_a_lost_node(rig).await;
     let remove = rig.member_op(&member::REMOVE, unit, json!({"force": false})).await;
     rig.pass(SignedDuration::from_secs(10)).await;

@@ -74,7 +74,7 @@ async fn without_evidence_nothing_changes() {
 
 /// An operation's locks are released with it, or it does not end: the database enforces both together.
 #[tokio::test(flavor = "multi_thread")]
-async fn nobody_holds_anything_who_has_ended() {
+async fn ended_operation_holds_no_locks() {
     for database in Database::both() {
         let mut rig = Rig::new(database).await;
         let i = rig.instance("i", 1).await;
@@ -96,7 +96,7 @@ async fn nobody_holds_anything_who_has_ended() {
 
 /// Likewise for inconsistent rows, or faults on the node.
 #[tokio::test(flavor = "multi_thread")]
-async fn what_does_not_fit_together_is_seen() {
+async fn inconsistent_rows_and_node_state_are_detected() {
     for (planted, says) in [
         (
             "UPDATE instance_components SET desired = desired + 1 WHERE key = 'unit'",
@@ -134,7 +134,7 @@ async fn what_does_not_fit_together_is_seen() {
 
 /// A member is active, drained or removed only with evidence of its own: every attempt to bypass the engine is rejected.
 #[tokio::test(flavor = "multi_thread")]
-async fn no_member_is_what_nobody_saw() {
+async fn member_state_requires_evidence_of_its_own() {
     for database in Database::both() {
         let mut rig = Rig::new(database).await;
         let i = rig.instance("i", 1).await;

@@ -23,12 +23,12 @@ stories! {
     a_rollback_ends_the_parts_of_an_upgrade_that_had_not_begun
     an_upgrade_leaves_the_orders_alone_that_came_after_it
     a_resume_that_is_blocked_can_be_given_up
-    who_is_replaced_is_not_put_back_to_work
-    what_never_came_is_counted_once_though_it_fails_while_it_is_to_go
-    what_never_came_is_counted_once_though_a_scale_takes_it
+    replaced_member_is_not_resumed
+    unjoined_member_is_subtracted_once_when_it_fails_during_its_removal
+    unjoined_member_is_subtracted_once_when_a_scale_removes_it
     a_member_of_a_component_that_the_release_has_not_is_removed
     a_recovery_that_fails_keeps_what_its_member_keeps
-    who_was_taken_out_of_work_stays_out_whatever_the_others_run
+    drained_member_stays_drained_through_upgrade_and_rollback
 }
 
 /// Moves an instance to the other release, by an upgrade or a rollback.
@@ -125,7 +125,7 @@ async fn a_resume_that_is_blocked_can_be_given_up(rig: &mut Rig) {
     assert_eq!(rig.desired(i, "unit").await, 1);
 }
 
-async fn who_is_replaced_is_not_put_back_to_work(rig: &mut Rig) {
+async fn replaced_member_is_not_resumed(rig: &mut Rig) {
     let i = rig.instance("i", 1).await;
     let unit = rig.units(i).await[0];
     drained(rig, unit).await;
@@ -140,7 +140,7 @@ async fn who_is_replaced_is_not_put_back_to_work(rig: &mut Rig) {
     assert_eq!(rig.member(unit).await.state, MemberState::Removed);
 }
 
-async fn what_never_came_is_counted_once_though_it_fails_while_it_is_to_go(rig: &mut Rig) {
+async fn unjoined_member_is_subtracted_once_when_it_fails_during_its_removal(rig: &mut Rig) {
     let i = rig.instance("i", 0).await;
     rig.adapter.cannot(AdapterVerb::Join);
     let (unit, add) = rig.add(i).await;
@@ -153,7 +153,7 @@ async fn what_never_came_is_counted_once_though_it_fails_while_it_is_to_go(rig: 
     assert_eq!(rig.desired(i, "unit").await, 0);
 }
 
-async fn what_never_came_is_counted_once_though_a_scale_takes_it(rig: &mut Rig) {
+async fn unjoined_member_is_subtracted_once_when_a_scale_removes_it(rig: &mut Rig) {
     let i = rig.instance("i", 0).await;
     rig.adapter.fails.push((AdapterVerb::Join, "unit-1".to_owned()));
     let (unit, add) = rig.add(i).await;
@@ -194,7 +194,7 @@ async fn a_recovery_that_fails_keeps_what_its_member_keeps(rig: &mut Rig) {
     assert_eq!(there(rig).as_deref(), Some("all of it"));
 }
 
-async fn who_was_taken_out_of_work_stays_out_whatever_the_others_run(rig: &mut Rig) {
+async fn drained_member_stays_drained_through_upgrade_and_rollback(rig: &mut Rig) {
     let i = rig.instance("i", 2).await;
     let [first, second] = rig.catalog.versions;
     let units = rig.units(i).await;

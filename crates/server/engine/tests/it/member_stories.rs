@@ -20,15 +20,15 @@ use crate::rig::Rig;
 use crate::stories::{attest, decide, retry};
 
 stories! {
-    who_says_that_a_member_joined_is_not_believed
-    who_says_that_a_member_is_drained_is_not_believed
-    who_says_that_a_member_is_back_is_not_believed
-    what_still_counts_on_a_member_keeps_its_cell
-    who_says_that_a_successor_joined_is_not_believed
-    who_says_that_a_recovered_member_joined_is_not_believed
-    who_says_that_an_upgraded_member_joined_is_not_believed
+    false_join_report_is_blocked_by_verification
+    false_drain_report_is_blocked_by_verification
+    false_resume_report_is_blocked_by_verification
+    member_still_listed_by_its_hub_keeps_its_cell
+    false_join_report_of_a_successor_is_blocked_by_verification
+    false_join_report_of_a_recovered_member_is_blocked_by_verification
+    false_join_report_of_an_upgraded_member_is_blocked_by_verification
     an_add_whose_join_fails_leaves_nothing_and_wants_nothing
-    a_drain_that_nobody_carries_out_is_blocked_and_taken_back
+    drain_without_an_adapter_is_blocked_and_rolled_back
     a_removal_that_is_forced_fences_the_drain_before_it
     an_add_during_an_upgrade_waits_and_gets_the_new_release
     an_add_can_be_cancelled_at_every_step
@@ -40,10 +40,10 @@ stories! {
     a_rollback_takes_over_from_an_upgrade_that_is_stuck
     an_instance_whose_second_component_fails_leaves_nothing
     a_decommission_leaves_nothing_and_the_hub_goes_last
-    an_adapter_that_dies_is_gone_on_from_and_not_heard_again
+    dead_adapters_step_is_leased_again_and_its_late_report_fenced
     a_member_on_a_lost_node_is_replaced_and_removed_when_the_node_is_back
     a_member_on_a_node_that_never_comes_back_is_removed_on_an_operators_word
-    who_is_added_into_an_allocation_of_its_owner_leaves_it_alone
+    member_in_an_allocation_of_its_owner_never_releases_it
     a_recovery_that_fails_leaves_the_room_that_was_there
     an_abandoned_add_of_many_ends_what_is_blocked_of_it
     a_forced_removal_takes_over_from_a_replacement
@@ -74,7 +74,7 @@ pub(crate) async fn part_of(rig: &Rig, id: OperationId, kind: &str) -> Operation
     children.iter().find(|child| child.kind == kind && !child.state.is_final()).unwrap().id
 }
 
-async fn who_says_that_a_member_joined_is_not_believed(rig: &mut Rig) {
+async fn false_join_report_is_blocked_by_verification(rig: &mut Rig) {
     let i = rig.instance("i", 0).await;
     rig.adapter.lies.insert(AdapterVerb::Join);
     let (unit, add) = rig.add(i).await;
@@ -88,7 +88,7 @@ async fn who_says_that_a_member_joined_is_not_believed(rig: &mut Rig) {
     assert_eq!(rig.member(unit).await.app_version_id, Some(rig.catalog.versions[0]));
 }
 
-async fn who_says_that_a_member_is_drained_is_not_believed(rig: &mut Rig) {
+async fn false_drain_report_is_blocked_by_verification(rig: &mut Rig) {
     let i = rig.instance("i", 1).await;
     let unit = rig.units(i).await[0];
     rig.adapter.lies.insert(AdapterVerb::Drain);
@@ -105,7 +105,7 @@ async fn who_says_that_a_member_is_drained_is_not_believed(rig: &mut Rig) {
     assert_ne!(member.active_witness_id, before);
 }
 
-async fn who_says_that_a_member_is_back_is_not_believed(rig: &mut Rig) {
+async fn false_resume_report_is_blocked_by_verification(rig: &mut Rig) {
     let i = rig.instance("i", 1).await;
     let unit = rig.units(i).await[0];
     let drain = rig.member_op(&member::DRAIN, unit, json!({})).await;
@@ -121,7 +121,7 @@ async fn who_says_that_a_member_is_back_is_not_believed(rig: &mut Rig) {
     assert_eq!(rig.member(unit).await.state, MemberState::Active);
 }
 
-async fn what_still_counts_on_a_member_keeps_its_cell(rig: &mut Rig) {
+async fn member_still_listed_by_its_hub_keeps_its_cell(rig: &mut Rig) {
     let i = rig.instance("i", 1).await;
     let unit = rig.units(i).await[0];
     // A removed cell is not enough: the hub still has it.
@@ -146,7 +146,7 @@ async fn what_still_counts_on_a_member_keeps_its_cell(rig: &mut Rig) {
     assert_eq!(rig.desired(i, "unit").await, 0);
 }
 
-async fn who_says_that_a_successor_joined_is_not_believed(rig: &mut Rig) {
+async fn false_join_report_of_a_successor_is_blocked_by_verification(rig: &mut Rig) {
     let i = rig.instance("i", 1).await;
     let unit = rig.units(i).await[0];
     rig.adapter.lies.insert(AdapterVerb::Join);
@@ -164,7 +164,7 @@ async fn who_says_that_a_successor_joined_is_not_believed(rig: &mut Rig) {
     assert_eq!((rig.desired(i, "unit").await, rig.units(i).await.len()), (1, 1));
 }
 
-async fn who_says_that_a_recovered_member_joined_is_not_believed(rig: &mut Rig) {
+async fn false_join_report_of_a_recovered_member_is_blocked_by_verification(rig: &mut Rig) {
     let i = rig.instance("i", 0).await;
     let unit = rig.failed_unit(i).await;
     assert_eq!(rig.desired(i, "unit").await, 0);
@@ -178,7 +178,7 @@ async fn who_says_that_a_recovered_member_joined_is_not_believed(rig: &mut Rig) 
     assert_eq!(rig.desired(i, "unit").await, 1, "it counts again");
 }
 
-async fn who_says_that_an_upgraded_member_joined_is_not_believed(rig: &mut Rig) {
+async fn false_join_report_of_an_upgraded_member_is_blocked_by_verification(rig: &mut Rig) {
     let i = rig.instance("i", 1).await;
     rig.adapter.lies.insert(AdapterVerb::Join);
     let [from, to] = rig.catalog.versions;
@@ -215,7 +215,7 @@ async fn an_add_whose_join_fails_leaves_nothing_and_wants_nothing(rig: &mut Rig)
     assert_eq!(rig.node.cells.len(), 2);
 }
 
-async fn a_drain_that_nobody_carries_out_is_blocked_and_taken_back(rig: &mut Rig) {
+async fn drain_without_an_adapter_is_blocked_and_rolled_back(rig: &mut Rig) {
     let i = rig.instance("i", 1).await;
     let unit = rig.units(i).await[0];
     let before = rig.member(unit).await.active_witness_id;
@@ -521,7 +521,7 @@ async fn a_decommission_leaves_nothing_and_the_hub_goes_last(rig: &mut Rig) {
     rig.instance("i", 0).await;
 }
 
-async fn an_adapter_that_dies_is_gone_on_from_and_not_heard_again(rig: &mut Rig) {
+async fn dead_adapters_step_is_leased_again_and_its_late_report_fenced(rig: &mut Rig) {
     let i = rig.instance("i", 0).await;
     rig.adapter.dies_after = Some(AdapterVerb::Join);
     rig.adapter.did.clear();
@@ -627,7 +627,7 @@ async fn a_member_on_a_node_that_never_comes_back_is_removed_on_an_operators_wor
     rig.far = None;
 }
 
-async fn who_is_added_into_an_allocation_of_its_owner_leaves_it_alone(rig: &mut Rig) {
+async fn member_in_an_allocation_of_its_owner_never_releases_it(rig: &mut Rig) {
     let i = rig.instance("i", 0).await;
     let held = rig.active("mine", 2).await;
     for fails in [true, false] {

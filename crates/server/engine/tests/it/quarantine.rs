@@ -22,7 +22,7 @@ use crate::rig::{Rig, TIMING};
 stories! {
     a_forced_removal_ends_and_the_platform_finishes_it_when_the_node_is_back
     the_platform_finishes_a_forced_removal_on_an_operators_word
-    what_is_in_quarantine_holds_up_nothing_else
+    quarantined_removal_delays_no_other_operation
     a_forced_decommission_ends_and_the_platform_finishes_it
     a_decommission_that_is_not_forced_waits_for_the_node
     a_member_whose_node_is_lost_while_it_leaves_is_cut_off_then
@@ -97,7 +97,7 @@ async fn the_platform_finishes_a_forced_removal_on_an_operators_word(rig: &mut R
     rig.far = None;
 }
 
-async fn what_is_in_quarantine_holds_up_nothing_else(rig: &mut Rig) {
+async fn quarantined_removal_delays_no_other_operation(rig: &mut Rig) {
     let (i, unit) = on_a_lost_node(rig).await;
     removed_by_force(rig, unit).await;
     // An operation on the whole instance.

@@ -10,7 +10,7 @@ use crate::laws;
 use crate::rig::Rig;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_waits_gets_what_is_released_in_order_and_is_not_overtaken_by_who_asks_for_as_much() {
+async fn released_capacity_goes_to_equal_requests_in_queue_order() {
     for database in Database::both() {
         let mut rig = Rig::new(database).await;
         let first = rig.active("first", 8).await;
@@ -33,7 +33,7 @@ async fn who_waits_gets_what_is_released_in_order_and_is_not_overtaken_by_who_as
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_waited_until_the_time_given_is_told_so() {
+async fn queued_request_fails_with_wait_expired_at_its_deadline() {
     for database in Database::both() {
         let mut rig = Rig::new(database).await;
         rig.active("first", 8).await;

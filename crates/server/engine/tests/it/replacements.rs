@@ -16,12 +16,12 @@ use muster_testkit::Database;
 
 stories! {
     a_new_one_that_is_drained_meanwhile_stays_drained
-    a_replacement_that_is_tried_again_adds_nobody_twice
-    nobody_takes_the_place_of_one_that_went
+    retried_replacement_adds_no_second_successor
+    removed_member_gets_no_successor
     in_the_place_of_one_that_never_worked_one_more_is_wanted
     one_that_worked_and_is_removed_is_wanted_no_more
-    what_was_made_for_one_goes_with_the_last_that_is_in_it
-    what_was_made_for_one_is_not_wiped_under_somebody
+    allocation_made_for_a_member_is_released_with_its_last_member
+    allocation_made_for_a_member_is_kept_while_another_cell_runs
 }
 
 async fn a_new_one_that_is_drained_meanwhile_stays_drained(rig: &mut Rig) {
@@ -47,7 +47,7 @@ async fn a_new_one_that_is_drained_meanwhile_stays_drained(rig: &mut Rig) {
     assert_eq!(rig.member(new).await.state, MemberState::Drained, "nobody put it back to work");
 }
 
-async fn a_replacement_that_is_tried_again_adds_nobody_twice(rig: &mut Rig) {
+async fn retried_replacement_adds_no_second_successor(rig: &mut Rig) {
     let i = rig.instance("i", 1).await;
     let old = rig.units(i).await[0];
     rig.adapter.lies.insert(AdapterVerb::Join);
@@ -64,7 +64,7 @@ async fn a_replacement_that_is_tried_again_adds_nobody_twice(rig: &mut Rig) {
     assert_eq!(rig.units(i).await.len(), 1);
 }
 
-async fn nobody_takes_the_place_of_one_that_went(rig: &mut Rig) {
+async fn removed_member_gets_no_successor(rig: &mut Rig) {
     let i = rig.instance("i", 1).await;
     let old = rig.units(i).await[0];
     let remove = rig.member_op(&member::REMOVE, old, json!({"force": false})).await;
@@ -117,7 +117,7 @@ async fn beside(rig: &mut Rig, i: InstanceId, first: MemberId) -> MemberId {
     second
 }
 
-async fn what_was_made_for_one_goes_with_the_last_that_is_in_it(rig: &mut Rig) {
+async fn allocation_made_for_a_member_is_released_with_its_last_member(rig: &mut Rig) {
     let i = rig.instance("i", 1).await;
     let first = rig.units(i).await[0];
     let held = rig.member(first).await.allocation_id.unwrap();
@@ -132,7 +132,7 @@ async fn what_was_made_for_one_goes_with_the_last_that_is_in_it(rig: &mut Rig) {
     assert_eq!(rig.allocation(held).await.state, AllocationState::Released, "nobody else would release it");
 }
 
-async fn what_was_made_for_one_is_not_wiped_under_somebody(rig: &mut Rig) {
+async fn allocation_made_for_a_member_is_kept_while_another_cell_runs(rig: &mut Rig) {
     let i = rig.instance("i", 1).await;
     let unit = rig.units(i).await[0];
     let held = rig.member(unit).await.allocation_id.unwrap();

@@ -17,13 +17,13 @@ use crate::rig::Rig;
 use crate::stories::retry;
 
 stories! {
-    what_members_shared_goes_after_them_and_is_seen_to_be_gone
-    a_member_is_refused_where_it_would_share_with_nobody
-    what_came_back_of_a_share_is_told_and_never_swept_away
+    shared_files_are_removed_after_the_members_and_verified
+    member_is_refused_on_a_node_without_its_shared_files
+    orphaned_shared_files_are_reported_and_never_removed
     a_decommission_goes_on_when_a_node_with_the_file_system_is_back
 }
 
-async fn what_members_shared_goes_after_them_and_is_seen_to_be_gone(rig: &mut Rig) {
+async fn shared_files_are_removed_after_the_members_and_verified(rig: &mut Rig) {
     let i = rig.instance("i", 2).await;
     let network = rig.app_instance(i).await.network_id;
     assert!(rig.shares().contains(&network));
@@ -46,7 +46,7 @@ async fn what_members_shared_goes_after_them_and_is_seen_to_be_gone(rig: &mut Ri
     assert_eq!(seen["node_id"], json!(rig.node.id));
 }
 
-async fn a_member_is_refused_where_it_would_share_with_nobody(rig: &mut Rig) {
+async fn member_is_refused_on_a_node_without_its_shared_files(rig: &mut Rig) {
     let i = rig.instance("i", 1).await;
     let far = rig.add_far(2, 8).await;
     cordon(rig, true).await;
@@ -78,7 +78,7 @@ async fn a_member_is_refused_where_it_would_share_with_nobody(rig: &mut Rig) {
     assert!(rig.shares().is_empty());
 }
 
-async fn what_came_back_of_a_share_is_told_and_never_swept_away(rig: &mut Rig) {
+async fn orphaned_shared_files_are_reported_and_never_removed(rig: &mut Rig) {
     let i = rig.instance("i", 1).await;
     let network = rig.app_instance(i).await.network_id;
     let share = |network_id| NodeResource {

@@ -17,7 +17,7 @@ stories! {
     a_claim_moves_from_a_node_that_fell_silent_before_it_got_the_task
     a_claim_stays_on_a_node_that_got_the_task
     a_claim_on_a_lost_node_that_got_nothing_is_given_up_without_it
-    what_is_short_is_named
+    capacity_failure_names_the_lacking_resource
 }
 
 /// Makes the node's last heartbeat older than placement accepts.
@@ -153,7 +153,7 @@ async fn a_claim_on_a_lost_node_that_got_nothing_is_given_up_without_it(rig: &mu
     }
 }
 
-async fn what_is_short_is_named(rig: &mut Rig) {
+async fn capacity_failure_names_the_lacking_resource(rig: &mut Rig) {
     let message = async |rig: &mut Rig, capacity| {
         let (id, operation) = rig.create_as("a", capacity, AllocationShape::GpuSlice, None).await;
         assert_eq!(rig.drive(operation).await.state, OperationState::Failed);

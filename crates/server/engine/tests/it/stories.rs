@@ -18,7 +18,7 @@ use crate::rig::{Rig, TIMING};
 
 stories! {
     an_allocation_goes_from_requested_to_released
-    what_has_no_room_fails_with_a_reason_and_leaves_nothing
+    request_without_capacity_fails_with_a_reason_and_leaves_nothing
     a_place_that_is_not_what_was_asked_for_is_undone
     a_node_that_fails_is_undone
     a_task_that_fails_once_is_asked_for_again
@@ -32,7 +32,7 @@ stories! {
     a_drain_that_is_accepted_in_part_leaves_the_node_cordoned
     an_unverified_wipe_is_blocked_and_can_be_retried
     an_unverified_wipe_can_be_attested_and_stays_quarantined
-    what_fails_for_good_is_blocked_and_asked_for_again_when_retried
+    permanently_failing_task_blocks_its_operation_and_a_retry_requests_it_again
     a_dead_node_is_attested_and_cleaned_when_it_is_back
     a_restart_raises_the_incarnation
     a_resize_grows_and_shrinks
@@ -45,8 +45,8 @@ stories! {
     a_drain_without_force_is_blocked_at_its_deadline
     an_empty_node_is_retired_with_evidence
     finished_work_leaves_the_hot_tables
-    a_task_that_nobody_answers_is_asked_again
-    what_is_blocked_too_long_is_told
+    unanswered_task_is_requested_again
+    operation_blocked_too_long_is_escalated
 }
 
 async fn an_allocation_goes_from_requested_to_released(rig: &mut Rig) {
@@ -69,7 +69,7 @@ async fn an_allocation_goes_from_requested_to_released(rig: &mut Rig) {
     assert!(rig.node.sandboxes.is_empty() && rig.node.dirty.is_empty());
 }
 
-async fn what_has_no_room_fails_with_a_reason_and_leaves_nothing(rig: &mut Rig) {
+async fn request_without_capacity_fails_with_a_reason_and_leaves_nothing(rig: &mut Rig) {
     let (id, operation) = rig.create("a", 9, None).await;
     assert_eq!(rig.drive(operation).await.state, OperationState::Failed);
     let allocation = rig.allocation(id).await;
@@ -317,7 +317,7 @@ async fn an_unverified_wipe_can_be_attested_and_stays_quarantined(rig: &mut Rig)
     assert_eq!(quarantined, 2);
 }
 
-async fn what_fails_for_good_is_blocked_and_asked_for_again_when_retried(rig: &mut Rig) {
+async fn permanently_failing_task_blocks_its_operation_and_a_retry_requests_it_again(rig: &mut Rig) {
     let id = rig.active("a", 2).await;
     rig.node.wrong.extend([Wrong::Fails(TaskKind::Destroy); 3]);
     let release = rig.ask(&RELEASE, "allocation", id, json!({})).await;
@@ -530,7 +530,7 @@ async fn finished_work_leaves_the_hot_tables(rig: &mut Rig) {
     assert!(all.iter().all(|operation| operation.finished_at.is_some()));
 }
 
-async fn a_task_that_nobody_answers_is_asked_again(rig: &mut Rig) {
+async fn unanswered_task_is_requested_again(rig: &mut Rig) {
     let (id, operation) = rig.create("a", 1, None).await;
     rig.engine.round().await.unwrap();
     // The agent received the task, ran it, and fell silent.
@@ -545,7 +545,7 @@ async fn a_task_that_nobody_answers_is_asked_again(rig: &mut Rig) {
     assert_eq!(rig.allocation(id).await.state, AllocationState::Active);
 }
 
-async fn what_is_blocked_too_long_is_told(rig: &mut Rig) {
+async fn operation_blocked_too_long_is_escalated(rig: &mut Rig) {
     let id = rig.active("a", 1).await;
     let drain = rig.ask(&DRAIN, "node", rig.node.id, json!({})).await;
     rig.drive(drain).await;

@@ -186,7 +186,7 @@ pub(crate) use on_both;
 
 on_both! {
     an_allocation_lives_and_is_given_back
-    what_is_accepted_is_told_audited_and_found
+    accepted_operation_emits_events_and_is_audited_and_listed
 }
 
 async fn an_allocation_lives_and_is_given_back(database: Database) {
@@ -230,7 +230,7 @@ async fn an_allocation_lives_and_is_given_back(database: Database) {
     scene.kit.stop().await;
 }
 
-async fn what_is_accepted_is_told_audited_and_found(database: Database) {
+async fn accepted_operation_emits_events_and_is_audited_and_listed(database: Database) {
     let scene = Scene::new(database, true).await;
     let started = scene.create(json!({"name": "a", "gpus": 1})).await.ok();
     let id = started.body["operation"]["id"].as_str().unwrap().to_owned();
@@ -326,7 +326,7 @@ async fn an_allocation_of_no_cpu_or_no_memory_is_refused_by_its_field() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_cannot_be_is_refused_with_its_reason() {
+async fn impossible_request_is_refused_with_its_reason() {
     let scene = Scene::new(Database::sqlite(), true).await;
     let past = json!({"name": "a", "wait_until": "2020-01-01T00:00:00Z"});
     let refused = scene.create(past).await;

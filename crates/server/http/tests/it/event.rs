@@ -124,7 +124,7 @@ async fn a_stream_ends_on_every_replica_when_its_right_does() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_no_longer_kept_is_said_so() {
+async fn stream_from_pruned_events_begins_with_a_reset() {
     let kit = Kit::sqlite().await;
     let fixture = Fixture::build(&kit).await;
     let mut tx = kit.store().begin().await.unwrap();

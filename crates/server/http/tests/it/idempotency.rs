@@ -65,7 +65,7 @@ async fn operator_id(kit: &Kit) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_commit_that_was_not_heard_is_answered_by_what_happened() {
+async fn command_with_a_lost_commit_acknowledgement_returns_its_outcome() {
     for database in Database::both() {
         let kit = Kit::start(database, 1).await;
         let operator = kit.operator();

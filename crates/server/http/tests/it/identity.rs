@@ -116,7 +116,7 @@ async fn removing_a_tenant_needs_cascade_and_takes_everything() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nobody_rises_above_themselves() {
+async fn actor_cannot_grant_or_gain_more_than_it_holds() {
     let kit = Kit::sqlite().await;
     let fixture = Fixture::build(&kit).await;
     let admin = fixture.client(&kit, "project_admin");
@@ -235,7 +235,7 @@ async fn names_are_taken_for_ids_and_ambiguity_is_explained() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_a_token_makes_ends_with_it_at_the_latest() {
+async fn issued_token_ends_with_its_parent_at_the_latest() {
     for database in Database::both() {
         let kit = Kit::start(database, 1).await;
         let fixture = Fixture::build(&kit).await;

@@ -39,7 +39,7 @@ async fn faults_of_a_body_are_named_by_their_place() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_no_json_or_too_much_is_refused() {
+async fn malformed_or_oversized_json_is_refused() {
     let kit = Kit::start_with(Database::sqlite(), 1, &[("http.body_limit_bytes", "20000")]).await;
     let operator = kit.operator();
     let post = |body: String, content_type: &'static str| {

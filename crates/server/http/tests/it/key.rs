@@ -62,7 +62,7 @@ async fn a_key_is_trusted_and_revoked_and_each_begins_another_edition() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_no_public_key_is_refused() {
+async fn invalid_public_key_is_refused_without_being_repeated() {
     let kit = Kit::sqlite().await;
     let fixture = Fixture::build(&kit).await;
     let admin = fixture.client(&kit, "project_admin");

@@ -126,7 +126,7 @@ async fn a_silent_node_is_offered_to_no_one(database: Database) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_can_never_be_is_refused_at_once() {
+async fn request_beyond_every_node_is_refused_immediately() {
     let scene = Scene::new(Database::sqlite(), false).await;
     for also in [json!({}), json!({"wait_until": "2199-01-01T00:00:00Z"}), json!({"dry_run": true})] {
         let mut ask = json!({"name": "big", "gpus": 16});

@@ -42,7 +42,7 @@ fn one_of_many_is_lost_after_three_heartbeats_and_not_before() {
 }
 
 #[test]
-fn nobody_is_lost_while_we_could_not_have_heard_them() {
+fn no_node_is_lost_before_the_server_could_receive_heartbeats() {
     let now = start() + seconds(10_000);
     for good_for in 0..30 {
         assert_eq!(
@@ -55,7 +55,7 @@ fn nobody_is_lost_while_we_could_not_have_heard_them() {
 }
 
 #[test]
-fn a_node_that_was_never_heard_is_lost_like_any_other() {
+fn node_without_any_heartbeat_is_lost_like_any_other() {
     let now = start() + seconds(10_000);
     let never = [node(1, None, now, false)];
     assert_eq!(judged(&never, 29), LossDecision::default());

@@ -85,7 +85,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_accepted_is_exactly_what_is_written(text in "[0-9a-f]{60,66}-[0-9a-f-]{30,40}|.{0,200}") {
+        fn parsed_file_name_round_trips(text in "[0-9a-f]{60,66}-[0-9a-f-]{30,40}|.{0,200}") {
             if let Ok(name) = FileName::parse(&text) {
                 prop_assert_eq!(name.to_string(), text);
             }

@@ -43,7 +43,7 @@ fn paths_are_read_from_the_right() {
 }
 
 #[test]
-fn what_leads_nowhere_says_why() {
+fn unroutable_path_is_refused_with_its_code() {
     let code = |path: &str| {
         let refusal = parse(path).unwrap_err().refusal();
         (refusal.code, refusal.status)

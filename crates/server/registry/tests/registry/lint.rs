@@ -60,7 +60,7 @@ fn configured(at: &str, value: Value) -> Vec<(Severity, &'static str)> {
 }
 
 #[test]
-fn what_is_as_it_should_be_has_no_findings() {
+fn valid_manifest_has_no_findings() {
     assert_eq!(found(&image(json!([descriptor(LAYER, 2)])), Some(&configuration())), []);
     let model = json!([titled("model.bin", 1), titled("tokenizer/vocab.json", 3), descriptor(EMPTY, 2)]);
     assert_eq!(found(&artifact(model), None), []);

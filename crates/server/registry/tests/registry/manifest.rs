@@ -156,7 +156,7 @@ fn schema_1_is_told_apart() {
 }
 
 #[test]
-fn what_cannot_be_followed_is_refused() {
+fn malformed_manifest_is_refused() {
     let layer = |key: &str, value: Value| {
         let mut document = image();
         document["layers"][0][key] = value;

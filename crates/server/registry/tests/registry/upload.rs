@@ -74,7 +74,7 @@ async fn bytes_at_the_wrong_offset_are_not_taken() {
 }
 
 #[tokio::test]
-async fn what_arrived_of_a_broken_body_is_kept_and_gone_on_with() {
+async fn bytes_of_a_broken_body_are_kept_and_the_upload_resumes() {
     let shelf = Shelf::new().await;
     let content = noise(1_500_000);
     let (owner, upload) = shelf.start().await;
@@ -92,7 +92,7 @@ async fn what_arrived_of_a_broken_body_is_kept_and_gone_on_with() {
 }
 
 #[tokio::test]
-async fn a_caller_that_goes_away_leaves_an_upload_that_can_be_gone_on_with() {
+async fn upload_of_a_disconnected_caller_can_be_resumed() {
     let shelf = Shelf::new().await;
     let content = noise(2_000_000);
     let (owner, upload) = shelf.start().await;
@@ -158,7 +158,7 @@ async fn a_spoiled_file_is_found_out_though_a_hash_was_kept() {
 }
 
 #[tokio::test]
-async fn what_is_too_large_is_refused_and_nothing_is_written_beyond() {
+async fn oversized_upload_is_refused_and_nothing_is_written_beyond_the_limit() {
     let shelf = Shelf::new().await;
     let (owner, upload) = shelf.start().await;
     let append =
@@ -303,7 +303,7 @@ async fn an_upload_that_is_finished_between_opening_and_locking_it_is_left_alone
 }
 
 #[tokio::test]
-async fn what_was_never_started_or_is_cancelled_is_unknown() {
+async fn upload_never_started_or_cancelled_is_unknown() {
     let shelf = Shelf::new().await;
     let (owner, upload) = (shelf.env.uuid(), shelf.env.uuid());
     assert_eq!(shelf.blobs.upload_length(owner, upload).await.unwrap(), None);

@@ -18,9 +18,9 @@ on_both![
     a_step_is_leased_by_one_at_a_time,
     a_lease_only_becomes_longer,
     a_lease_that_lapsed_is_over_and_told_apart,
-    whoever_lost_the_lease_is_fenced,
+    holder_of_a_lost_lease_is_fenced,
     a_step_that_was_given_back_is_offered_when_it_is_due,
-    what_nobody_wants_is_cancelled_and_its_holder_fenced,
+    cancelling_a_step_fences_its_holder,
     one_look_at_an_instance_at_a_time,
     steps_are_listed_and_forgotten,
     steps_of_members_are_known_while_they_are_open_and_after_they_ended,
@@ -135,7 +135,7 @@ async fn a_lease_that_lapsed_is_over_and_told_apart(store: Store) {
     assert_eq!((next.id, next.generation, next.attempts), (step.id, 2, 2));
 }
 
-async fn whoever_lost_the_lease_is_fenced(store: Store) {
+async fn holder_of_a_lost_lease_is_fenced(store: Store) {
     let of = instance(&store).await;
     queued(&store, &of, "join").await;
     let step = lease(&store, &of, 10, LONG).await.remove(0);
@@ -179,7 +179,7 @@ async fn a_step_that_was_given_back_is_offered_when_it_is_due(store: Store) {
     assert_eq!(lease(&store, &of, 50, LONG).await[0].generation, 2);
 }
 
-async fn what_nobody_wants_is_cancelled_and_its_holder_fenced(store: Store) {
+async fn cancelling_a_step_fences_its_holder(store: Store) {
     let of = instance(&store).await;
     let (one, two) = (queued(&store, &of, "join").await, queued(&store, &of, "drain").await);
     lease(&store, &of, 10, LONG).await;

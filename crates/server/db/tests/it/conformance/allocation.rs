@@ -18,10 +18,10 @@ on_both![
     nothing_is_active_or_released_without_evidence_about_itself,
     nothing_that_is_over_holds_anything,
     its_owner_changes_it_on_the_version_that_was_seen,
-    what_lives_on_a_node_is_listed,
-    what_has_expired_is_found_oldest_first,
+    live_allocations_of_a_node_are_listed,
+    expired_allocations_are_listed_oldest_first,
     an_owner_is_warned_twice_and_again_of_another_expiry,
-    who_waits_longer_and_asks_for_no_more_goes_first,
+    older_queued_request_asking_for_no_more_goes_first,
     history_goes_with_its_project_and_what_lives_keeps_it,
     history_goes_with_its_tenant_and_what_lives_keeps_it,
 ];
@@ -284,7 +284,7 @@ async fn its_owner_changes_it_on_the_version_that_was_seen(store: Store) {
     same(&stored(&store, other.id).await, &other);
 }
 
-async fn what_lives_on_a_node_is_listed(store: Store) {
+async fn live_allocations_of_a_node_are_listed(store: Store) {
     let (_, project) = fleet::place(&store).await;
     let (node, _) = fleet::machine(&store, "gpu-1", 0).await;
     let mut here = Vec::new();
@@ -299,7 +299,7 @@ async fn what_lives_on_a_node_is_listed(store: Store) {
     assert!(store.allocation_live_on(made::id()).await.unwrap().is_empty());
 }
 
-async fn what_has_expired_is_found_oldest_first(store: Store) {
+async fn expired_allocations_are_listed_oldest_first(store: Store) {
     let (_, project) = fleet::place(&store).await;
     let expiring = async |name: &str, expires_at: Option<i64>, live: bool| {
         let asked = Allocation { expires_at: expires_at.map(at), ..fleet::allocation(&project, name) };
@@ -365,7 +365,7 @@ async fn an_owner_is_warned_twice_and_again_of_another_expiry(store: Store) {
     assert!(due(195).await.is_empty());
 }
 
-async fn who_waits_longer_and_asks_for_no_more_goes_first(store: Store) {
+async fn older_queued_request_asking_for_no_more_goes_first(store: Store) {
     let (_, project) = fleet::place(&store).await;
     let waiting = async |name: &str, capacity: Capacity, shape: AllocationShape| {
         let asked = Allocation { capacity, shape, ..fleet::allocation(&project, name) };

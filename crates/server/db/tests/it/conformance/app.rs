@@ -13,11 +13,11 @@ use crate::made::{self, FIRST, at, fleet, is_conflict, is_gone, is_stale, put, s
 on_both![
     an_app_reads_back_as_it_was_made,
     a_slug_means_one_app_to_everybody,
-    who_finds_an_app_is_its_audience_and_whoever_has_or_had_an_entitlement,
-    what_is_active_and_canary_and_who_is_entitled_is_shown,
+    audience_and_present_or_past_entitlement_make_an_app_visible,
+    app_shows_its_active_and_canary_versions,
     an_app_changes_on_the_version_that_was_seen,
     an_app_goes_with_its_releases_unless_somebody_has_something_of_it,
-    what_others_hold_of_a_publishers_apps_is_counted,
+    holds_of_others_on_a_publishers_apps_are_counted,
     apps_go_with_their_project_or_tenant,
 ];
 
@@ -89,7 +89,7 @@ async fn of_many_who_take_a_slug_at_once_one_has_it() {
     }
 }
 
-async fn who_finds_an_app_is_its_audience_and_whoever_has_or_had_an_entitlement(store: Store) {
+async fn audience_and_present_or_past_entitlement_make_an_app_visible(store: Store) {
     let (_, [publisher, sibling, stranger]) = places(&store).await;
     let shown = async |app: &App| {
         let mut by = Vec::new();
@@ -124,7 +124,7 @@ async fn who_finds_an_app_is_its_audience_and_whoever_has_or_had_an_entitlement(
     assert!(!found(&store, &stranger, &own).await.unwrap().entitled);
 }
 
-async fn what_is_active_and_canary_and_who_is_entitled_is_shown(store: Store) {
+async fn app_shows_its_active_and_canary_versions(store: Store) {
     let (_, project) = fleet::place(&store).await;
     let app = offered(&store, &project, "notebook", Audience::Project).await;
     let (one, two) = (published(&store, &app, "1").await, published(&store, &app, "2").await);
@@ -188,7 +188,7 @@ async fn an_app_goes_with_its_releases_unless_somebody_has_something_of_it(store
     );
 }
 
-async fn what_others_hold_of_a_publishers_apps_is_counted(store: Store) {
+async fn holds_of_others_on_a_publishers_apps_are_counted(store: Store) {
     let (tenant, [publisher, sibling, stranger]) = places(&store).await;
     let app = offered(&store, &publisher, "notebook", Audience::Everyone).await;
     let version = published(&store, &app, "1").await;

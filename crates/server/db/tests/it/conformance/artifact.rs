@@ -21,12 +21,12 @@ on_both![
     a_verdict_is_written_down_and_changes_no_version,
     nothing_goes_beyond_draft_unjudged,
     a_share_belongs_to_a_canary_and_to_nothing_else,
-    what_is_deprecated_has_been_so_since_a_time,
+    deprecated_artifact_records_since_when,
     a_line_has_one_active_artifact,
     the_furthest_of_a_digest_speaks_for_it,
     lists_page_and_select,
     changes_are_numbered_as_they_come,
-    what_took_the_place_of_another_is_known,
+    superseded_artifact_records_its_successor,
     only_living_cells_hold_an_artifact,
     nothing_starts_from_what_is_deprecated_or_retired,
     an_artifact_goes_on_the_version_that_was_seen_unless_a_cell_lives,
@@ -220,7 +220,7 @@ async fn a_share_belongs_to_a_canary_and_to_nothing_else(store: Store) {
     step(&store, &seen, &back).await.unwrap();
 }
 
-async fn what_is_deprecated_has_been_so_since_a_time(store: Store) {
+async fn deprecated_artifact_records_since_when(store: Store) {
     let (_, base) = base(&store).await;
     let first = draft(&store, &base, "sha256:m").await;
     let seen = brought(&store, &first, ArtifactState::Active).await;
@@ -326,7 +326,7 @@ async fn changes_are_numbered_as_they_come(store: Store) {
     is_gone(put(&store, async |tx| tx.artifact_change(made::id(), &next).await).await);
 }
 
-async fn what_took_the_place_of_another_is_known(store: Store) {
+async fn superseded_artifact_records_its_successor(store: Store) {
     let (_, base) = base(&store).await;
     let old = draft(&store, &base, "sha256:m").await;
     let old = brought(&store, &old, ArtifactState::Active).await;

@@ -12,8 +12,8 @@ use crate::made::{self, FIRST, at, fleet, is_conflict, is_gone, is_stale, put, s
 on_both![
     a_cell_reads_back_as_it_was_asked_for,
     a_cell_needs_everything_that_it_refers_to,
-    what_runs_has_evidence_that_it_was_seen_to,
-    what_is_gone_has_evidence_or_somebodys_word,
+    running_cell_requires_verified_evidence,
+    destroyed_cell_requires_evidence_or_an_attestation,
     a_cell_moves_as_it_can_and_on_the_version_that_was_seen,
     living_cells_have_names_and_addresses_of_their_own,
     of_one_name_the_living_one_is_found_and_else_the_last,
@@ -21,12 +21,12 @@ on_both![
     only_the_living_are_in_an_allocation_on_a_node_and_at_an_address,
     a_port_of_a_node_leads_to_one_cell_until_that_is_gone,
     the_last_that_was_kept_of_a_log_counts,
-    the_newest_kept_logs_are_listed_up_to_a_bound,
+    newest_archived_logs_are_listed_up_to_a_bound,
     logs_of_long_ago_are_forgotten,
     history_goes_with_its_project_or_tenant_and_the_living_do_not,
     an_end_is_decided_about_once_and_restarts_are_counted,
     only_bare_cells_that_ended_on_a_node_that_answers_are_restarted,
-    what_is_dead_or_too_old_is_counted,
+    dead_cells_and_unconfirmed_nodes_are_counted,
 ];
 
 /// A project with an allocation on a node, and the network of its cells.
@@ -163,7 +163,7 @@ async fn a_cell_needs_everything_that_it_refers_to(store: Store) {
     request(&store, &good).await.unwrap();
 }
 
-async fn what_runs_has_evidence_that_it_was_seen_to(store: Store) {
+async fn running_cell_requires_verified_evidence(store: Store) {
     let place = place(&store).await;
     let made = provisioning(&store, &place, "shell", 2).await;
     let other = provisioning(&store, &place, "other", 3).await;
@@ -182,7 +182,7 @@ async fn what_runs_has_evidence_that_it_was_seen_to(store: Store) {
     assert_eq!((found.state, found.running_witness_id), (CellState::Running, Some(seen.id)));
 }
 
-async fn what_is_gone_has_evidence_or_somebodys_word(store: Store) {
+async fn destroyed_cell_requires_evidence_or_an_attestation(store: Store) {
     let place = place(&store).await;
     let made = provisioning(&store, &place, "shell", 2).await;
     let gone = |witness| Cell { state: CellState::Destroyed, destroyed_witness_id: witness, ..made.clone() };
@@ -352,7 +352,7 @@ async fn the_last_that_was_kept_of_a_log_counts(store: Store) {
     same(&store.cell_log_list(a.id).await.unwrap(), &logs);
 }
 
-async fn the_newest_kept_logs_are_listed_up_to_a_bound(store: Store) {
+async fn newest_archived_logs_are_listed_up_to_a_bound(store: Store) {
     let place = place(&store).await;
     let a = asked(&store, &place, "a", 2).await;
     let text = "x".repeat(1 << 20);
@@ -473,7 +473,7 @@ async fn only_bare_cells_that_ended_on_a_node_that_answers_are_restarted(store: 
     assert_eq!(due().await, Vec::<String>::new(), "it is decided");
 }
 
-async fn what_is_dead_or_too_old_is_counted(store: Store) {
+async fn dead_cells_and_unconfirmed_nodes_are_counted(store: Store) {
     let place = place(&store).await;
     let cell = runs(&store, &place, "web", 2, "never").await;
     let counted = async || store.stale_count(at(100), at(40), at(70)).await.unwrap();

@@ -11,7 +11,7 @@ use crate::made::{self, put, same};
 
 on_both![databases:
     a_store_knows_what_and_where_it_is,
-    waking_reaches_whoever_listens_elsewhere,
+    wake_reaches_listeners_of_other_replicas,
     a_copy_opens_as_a_database_where_there_is_one,
 ];
 
@@ -53,7 +53,7 @@ async fn a_store_knows_what_and_where_it_is(database: &Database) {
     made::is_unavailable(store.ping().await);
 }
 
-async fn waking_reaches_whoever_listens_elsewhere(database: &Database) {
+async fn wake_reaches_listeners_of_other_replicas(database: &Database) {
     let (store, other) = (database.open().await, database.open().await);
     let Some(mut listener) = store.listener().await.unwrap() else {
         // One process owns the file: there is no replica to wake, and waking none is not an error.

@@ -9,7 +9,7 @@ on_both![
     a_right_to_join_is_found_by_its_tokens_hash_until_it_ends,
     a_right_to_join_is_used_once,
     a_right_for_a_node_is_for_that_node,
-    what_ended_unused_is_forgotten_and_what_was_used_is_kept,
+    expired_unused_enrolment_is_pruned_and_a_used_one_kept,
     an_authority_is_kept_once_and_sealed_anew,
 ];
 
@@ -91,7 +91,7 @@ async fn a_right_for_a_node_is_for_that_node(store: Store) {
     made::is_fenced(with(node).await);
 }
 
-async fn what_ended_unused_is_forgotten_and_what_was_used_is_kept(store: Store) {
+async fn expired_unused_enrolment_is_pruned_and_a_used_one_kept(store: Store) {
     let (used, ended, open) = (fleet::enrolment(None), fleet::enrolment(None), fleet::enrolment(None));
     issue(&store, &used, [1; 32], 60).await.unwrap();
     issue(&store, &ended, [2; 32], 60).await.unwrap();

@@ -7,7 +7,7 @@ use crate::made::{self, put};
 
 on_both![
     a_first_use_is_stored_and_replayed,
-    a_repeated_key_is_told_and_leaves_nothing,
+    repeated_idempotency_key_is_detected_and_leaves_nothing,
     a_key_belongs_to_its_actor_and_route,
     writes_before_the_command_record_are_kept_or_lost_with_it,
     nothing_follows_the_command_record_unnoticed,
@@ -40,7 +40,7 @@ async fn a_first_use_is_stored_and_replayed(store: Store) {
     assert_eq!((&left[0].entry, &left[0].events), (&record.entry, &record.events));
 }
 
-async fn a_repeated_key_is_told_and_leaves_nothing(store: Store) {
+async fn repeated_idempotency_key_is_detected_and_leaves_nothing(store: Store) {
     assert!(enter(&store, &made::command_record("usr_1", Some("k1"), Scope::Platform)).await);
     let again = CommandRecord { status: 500, ..made::command_record("usr_1", Some("k1"), Scope::Platform) };
     // Committed on purpose: even without the caller's rollback, nothing of the command record stays.

@@ -20,7 +20,7 @@ on_both![
     instances_are_listed_by_state_and_labels,
     an_instance_expires_unless_it_is_protected,
     an_instance_that_is_due_is_taken_once,
-    a_suspicion_is_not_slept_over_and_where_nobody_looks_nobody_is_asked_to,
+    reconcile_request_only_advances_an_existing_schedule_and_survives_a_run,
     that_a_member_left_unseen_is_known_and_looked_into,
     health_and_topology_are_written_only_where_they_change,
     a_component_counts_what_is_wanted_and_numbers_names,
@@ -195,7 +195,7 @@ async fn an_instance_that_is_due_is_taken_once(store: Store) {
     assert_eq!((now.reconciled_at, now.reconcile_due_at), (Some(at(70)), Some(at(90))));
 }
 
-async fn a_suspicion_is_not_slept_over_and_where_nobody_looks_nobody_is_asked_to(store: Store) {
+async fn reconcile_request_only_advances_an_existing_schedule_and_survives_a_run(store: Store) {
     let asked = instance(&store).await;
     let suspect = async |seconds| {
         put(&store, async |tx| tx.instance_schedule_reconcile(asked.id, at(seconds)).await).await.unwrap()

@@ -13,9 +13,9 @@ on_both![
     a_manifest_needs_its_blobs_and_its_manifests_in_its_own_repository,
     a_manifest_is_taken_once,
     the_sizes_of_those_that_are_there_are_told,
-    what_speaks_of_a_manifest_is_found_by_kind,
+    referrers_of_a_manifest_are_found_by_kind,
     a_page_of_referrers_is_bounded_in_rows_and_in_bytes,
-    what_a_manifest_is_made_of_is_known,
+    blobs_children_and_parents_of_a_manifest_are_listed,
     a_manifest_goes_with_its_tags_unless_an_index_needs_it,
 ];
 
@@ -110,7 +110,7 @@ async fn the_sizes_of_those_that_are_there_are_told(store: Store) {
     assert_eq!(store.manifest_total(id, "sha256:o").await.unwrap(), None);
 }
 
-async fn what_speaks_of_a_manifest_is_found_by_kind(store: Store) {
+async fn referrers_of_a_manifest_are_found_by_kind(store: Store) {
     let (_, project) = fleet::place(&store).await;
     let (one, two) =
         (repository(&store, &project, "one").await.id, repository(&store, &project, "two").await.id);
@@ -165,7 +165,7 @@ async fn a_page_of_referrers_is_bounded_in_rows_and_in_bytes(store: Store) {
     assert!(page("sha256:d", 100).await.is_empty());
 }
 
-async fn what_a_manifest_is_made_of_is_known(store: Store) {
+async fn blobs_children_and_parents_of_a_manifest_are_listed(store: Store) {
     let id = made(&store).await;
     for digest in ["sha256:b", "sha256:a"] {
         blob(&store, id, digest, 0).await;

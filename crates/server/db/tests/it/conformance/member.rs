@@ -16,9 +16,9 @@ on_both![
     a_member_reads_back_as_it_was_asked_for,
     a_member_moves_on_from_what_was_seen_and_with_evidence,
     members_are_listed_by_component_and_state,
-    what_is_said_counts_for_the_incarnation_that_is_meant,
-    what_was_said_of_another_incarnation_is_not_counted,
-    when_it_is_free_is_said_of_an_incarnation_and_taken_back,
+    report_counts_only_for_its_own_incarnation,
+    health_of_another_incarnation_is_not_counted,
+    free_time_counts_for_one_incarnation_and_can_be_withdrawn,
     a_member_is_found_by_where_it_is,
 ];
 
@@ -100,7 +100,7 @@ async fn members_are_listed_by_component_and_state(store: Store) {
     assert_eq!((list(None, None).await, list(None, Some(MemberState::Removed)).await), (1, 1));
 }
 
-async fn what_is_said_counts_for_the_incarnation_that_is_meant(store: Store) {
+async fn report_counts_only_for_its_own_incarnation(store: Store) {
     let (instance, version) = place(&store).await;
     let made = member(&store, &instance, &version, "farm-worker-1").await;
     let made = changed(&store, &made, |after| after.incarnation = 2).await;
@@ -125,7 +125,7 @@ async fn what_is_said_counts_for_the_incarnation_that_is_meant(store: Store) {
     assert!(!detail(2, json!({"a": 1})).await);
 }
 
-async fn when_it_is_free_is_said_of_an_incarnation_and_taken_back(store: Store) {
+async fn free_time_counts_for_one_incarnation_and_can_be_withdrawn(store: Store) {
     let (instance, version) = place(&store).await;
     let made = member(&store, &instance, &version, "farm-worker-1").await;
     let made = changed(&store, &made, |after| after.incarnation = 2).await;
@@ -146,7 +146,7 @@ async fn when_it_is_free_is_said_of_an_incarnation_and_taken_back(store: Store) 
     assert_eq!(anew.free_at, None, "it was said of the cell before");
 }
 
-async fn what_was_said_of_another_incarnation_is_not_counted(store: Store) {
+async fn health_of_another_incarnation_is_not_counted(store: Store) {
     let (instance, version) = place(&store).await;
     let made = member(&store, &instance, &version, "farm-worker-1").await;
     let broken = Assessment::new(Health::Unhealthy, None, at(8));

@@ -18,7 +18,7 @@ on_both![
     a_node_that_moved_is_news_for_those_who_share_a_network_with_it,
     keys_are_news_for_the_nodes_of_the_tenants_cells_that_have_them,
     an_agent_follows_no_further_than_there_is_to_follow,
-    who_has_not_followed_is_named_if_it_is_heard,
+    nodes_behind_their_desired_revision_are_listed_while_reachable,
     networks_go_with_their_project_or_tenant,
 ];
 
@@ -239,7 +239,7 @@ async fn an_agent_follows_no_further_than_there_is_to_follow(store: Store) {
     }
 }
 
-async fn who_has_not_followed_is_named_if_it_is_heard(store: Store) {
+async fn nodes_behind_their_desired_revision_are_listed_while_reachable(store: Store) {
     let place = place(&store).await;
     let (second, _) = fleet::machine(&store, "gpu-2", 0).await;
     asked(&store, &place, "a", 2).await;

@@ -19,8 +19,8 @@ on_both![
     its_standing_is_what_an_agent_is_judged_by,
     heartbeats_are_written_for_many_and_the_last_one_counts,
     being_lost_and_being_back_are_news_once,
-    a_certificate_is_renewed_by_whoever_holds_a_good_one,
-    whoever_takes_a_node_up_again_fences_the_one_before,
+    certificate_is_renewed_with_any_currently_valid_key,
+    rejoining_a_node_fences_its_previous_agent,
     a_session_is_the_current_one_or_fenced,
     labels_change_on_the_version_that_was_seen,
     a_node_that_is_emptied_is_not_opened,
@@ -249,7 +249,7 @@ async fn being_lost_and_being_back_are_news_once(store: Store) {
     assert!(!lost().await, "a retired node cannot be lost");
 }
 
-async fn a_certificate_is_renewed_by_whoever_holds_a_good_one(store: Store) {
+async fn certificate_is_renewed_with_any_currently_valid_key(store: Store) {
     let (joining, [a, b, c]) = (fleet::joining("gpu-1"), [(); 3].map(|()| fleet::key()));
     put(&store, async |tx| tx.node_join_with(&joining, Some(a)).await).await.unwrap();
     let id = joining.id;
@@ -288,7 +288,7 @@ async fn a_certificate_is_renewed_by_whoever_holds_a_good_one(store: Store) {
     made::is_fenced(put(&store, async |tx| tx.node_renewed(bare, a, a, at(9)).await).await);
 }
 
-async fn whoever_takes_a_node_up_again_fences_the_one_before(store: Store) {
+async fn rejoining_a_node_fences_its_previous_agent(store: Store) {
     let (joining, [a, b, c]) = (fleet::joining("gpu-1"), [(); 3].map(|()| fleet::key()));
     put(&store, async |tx| tx.node_join_with(&joining, Some(a)).await).await.unwrap();
     let id = joining.id;

@@ -12,19 +12,19 @@ use crate::made::{self, FIRST, at, fleet, put, same, uuid};
 
 on_both![
     an_operation_reads_back_as_it_was_opened,
-    what_is_due_is_leased_oldest_first_and_to_one_only,
+    due_operations_are_leased_oldest_first_and_to_one_holder,
     a_lease_lapses_and_its_holder_is_fenced,
-    what_is_kept_stays_leased_and_what_is_not_is_free_at_once,
+    extended_lease_holds_and_a_released_one_is_free_immediately,
     a_step_is_written_by_the_holder_of_the_lease_only,
     a_wake_up_during_a_step_is_not_slept_over,
     those_that_touch_the_same_thing_come_one_after_the_other,
-    what_is_held_is_held_also_against_those_before,
-    what_ends_is_history_and_whoever_waited_for_it_is_woken,
+    acquired_lock_also_holds_against_earlier_operations,
+    ended_operation_is_history_and_wakes_its_waiters,
     only_its_holder_ends_it,
     a_request_to_end_it_is_not_forgotten,
-    whoever_seizes_an_operation_fences_its_holder,
+    seizing_an_operation_fences_its_holder,
     those_in_line_are_woken_from_the_front,
-    what_is_blocked_says_why,
+    blocked_state_requires_a_reason_and_no_other_has_one,
     lists_hold_what_is_finished_and_what_is_not,
     the_parts_of_an_operation_are_listed_finished_or_not,
     operations_are_counted_by_state,
@@ -94,7 +94,7 @@ async fn an_operation_reads_back_as_it_was_opened(store: Store) {
     made::is_conflict(put(&store, async |tx| tx.operation_open(&ended).await).await);
 }
 
-async fn what_is_due_is_leased_oldest_first_and_to_one_only(store: Store) {
+async fn due_operations_are_leased_oldest_first_and_to_one_holder(store: Store) {
     let open = async |seconds: i64| {
         let due_at = now() + SignedDuration::from_secs(seconds);
         fleet::opened(&store, Operation { due_at, ..fleet::operation(uuid(), &[]) }).await
@@ -132,7 +132,7 @@ async fn a_lease_lapses_and_its_holder_is_fenced(store: Store) {
     made::is_fenced(fence(&Operation { id: made::id(), ..new }).await);
 }
 
-async fn what_is_kept_stays_leased_and_what_is_not_is_free_at_once(store: Store) {
+async fn extended_lease_holds_and_a_released_one_is_free_immediately(store: Store) {
     let operation = due(&store).await;
     let held = leased(&store, &operation).await;
     advance(&store, &held, Some(LONG)).await.unwrap();
@@ -208,7 +208,7 @@ async fn those_that_touch_the_same_thing_come_one_after_the_other(store: Store) 
     assert_eq!((hold(&store, &second).await, hold(&store, &third).await), (None, Some(second.id)));
 }
 
-async fn what_is_held_is_held_also_against_those_before(store: Store) {
+async fn acquired_lock_also_holds_against_earlier_operations(store: Store) {
     let thing = uuid();
     let first = fleet::operation(thing, &[thing]);
     let second = fleet::opened(&store, fleet::operation(thing, &[thing])).await;
@@ -218,7 +218,7 @@ async fn what_is_held_is_held_also_against_those_before(store: Store) {
     assert_eq!(hold(&store, &first).await, Some(second.id));
 }
 
-async fn what_ends_is_history_and_whoever_waited_for_it_is_woken(store: Store) {
+async fn ended_operation_is_history_and_wakes_its_waiters(store: Store) {
     let (x, y) = (uuid(), uuid());
     let parent = fleet::opened(&store, Operation { due_at: at(90), ..fleet::operation(uuid(), &[]) }).await;
     let child = Operation { parent_id: Some(parent.id), due_at: now(), ..fleet::operation(x, &[x, y]) };
@@ -283,7 +283,7 @@ async fn a_request_to_end_it_is_not_forgotten(store: Store) {
     made::is_gone(cancel(made::id()).await);
 }
 
-async fn whoever_seizes_an_operation_fences_its_holder(store: Store) {
+async fn seizing_an_operation_fences_its_holder(store: Store) {
     let operation = due(&store).await;
     let held = leased(&store, &operation).await;
     let seized = put(&store, async |tx| tx.operation_seize(held.id).await).await.unwrap().unwrap();
@@ -317,7 +317,7 @@ async fn those_in_line_are_woken_from_the_front(store: Store) {
     assert_eq!(woken, [1, 0, 1, 0]);
 }
 
-async fn what_is_blocked_says_why(store: Store) {
+async fn blocked_state_requires_a_reason_and_no_other_has_one(store: Store) {
     let blocked = Blocked {
         reason: "the node does not answer".to_owned(),
         resolvable_by: "operator".to_owned(),

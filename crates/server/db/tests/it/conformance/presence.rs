@@ -11,12 +11,12 @@ use super::slot::node;
 use crate::made::{self, at, fleet, put};
 
 on_both![
-    a_device_that_is_not_there_is_nobodys_and_one_that_is_back_is_what_it_was,
+    missing_device_is_quarantined_and_restored_when_it_returns,
     a_slot_that_is_held_stays_with_its_holder_and_is_not_free_afterwards,
     a_slot_that_was_given_back_meanwhile_waits_until_it_was_wiped,
     an_operators_word_does_not_stand_in_for_a_device,
-    what_else_is_the_matter_with_a_slot_stays,
-    what_was_never_approved_or_is_retired_is_not_told_of,
+    quarantine_for_another_reason_survives_device_loss_and_return,
+    presence_of_unapproved_or_retired_slots_is_not_reported,
 ];
 
 const GONE: Option<&str> = Some("its device no longer exists");
@@ -58,7 +58,7 @@ async fn holder(store: &Store, node: NodeId, slot: &Slot) -> AllocationId {
 
 const BOTH: &[&str] = &["GPU-0", "GPU-1"];
 
-async fn a_device_that_is_not_there_is_nobodys_and_one_that_is_back_is_what_it_was(store: Store) {
+async fn missing_device_is_quarantined_and_restored_when_it_returns(store: Store) {
     let (id, slots) = fleet::machine(&store, "gpu-1", 2).await;
     let (other, _) = fleet::machine(&store, "gpu-2", 2).await;
     assert_eq!(found(&store, id, BOTH).await, Presence::default());
@@ -137,7 +137,7 @@ async fn an_operators_word_does_not_stand_in_for_a_device(store: Store) {
     assert_eq!(store.quarantined_for(holder).await.unwrap().len(), 1);
 }
 
-async fn what_else_is_the_matter_with_a_slot_stays(store: Store) {
+async fn quarantine_for_another_reason_survives_device_loss_and_return(store: Store) {
     let (id, slots) = fleet::machine(&store, "gpu-1", 2).await;
     let set = async |state, reason| {
         put(&store, async |tx| tx.slot_set_state(slots[1].id, state, reason, None, at(8)).await)
@@ -157,7 +157,7 @@ async fn what_else_is_the_matter_with_a_slot_stays(store: Store) {
     assert_eq!(of(&store, &slots[1]).await, quarantined(Some("cable")));
 }
 
-async fn what_was_never_approved_or_is_retired_is_not_told_of(store: Store) {
+async fn presence_of_unapproved_or_retired_slots_is_not_reported(store: Store) {
     let (id, slots) = fleet::machine(&store, "gpu-1", 1).await;
     let fresh = Slot { state: SlotState::Discovered, ..fleet::slot(id, 1) };
     put(&store, async |tx| tx.slot_upsert(&fresh, at(3)).await).await.unwrap();

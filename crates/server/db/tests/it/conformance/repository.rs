@@ -418,7 +418,7 @@ async fn repositories_go_with_their_project_or_tenant(store: Store) {
 /// Pushes content while it is collected as garbage: after a successful push the content exists, in a file that the collector
 /// was not told to remove.
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_pushed_while_it_is_collected_is_there_or_comes_anew() {
+async fn content_pushed_during_garbage_collection_exists_or_is_stored_anew() {
     let database = Database::postgres();
     let stores = replicas(&database).await;
     let (_, project) = fleet::place(&stores[0]).await;

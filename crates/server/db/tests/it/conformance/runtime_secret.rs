@@ -14,12 +14,12 @@ on_both![
     material_needs_everything_that_it_refers_to,
     material_is_revoked_once_and_what_was_sealed_is_erased,
     an_earlier_credential_of_the_same_incarnation_and_repository_is_revoked,
-    what_was_issued_to_a_cell_ends_with_the_cell,
-    what_was_issued_to_an_incarnation_ends_with_the_incarnation,
+    secret_issued_to_a_cell_is_revoked_with_it,
+    secret_issued_to_an_incarnation_is_revoked_with_it,
     only_what_lives_and_is_this_incarnation_is_held,
     nothing_is_issued_to_a_cell_behind_its_end,
     material_is_sealed_anew_unless_it_changed_or_was_erased,
-    what_ended_long_ago_is_forgotten,
+    rows_ended_before_the_cutoff_are_pruned,
     material_goes_with_its_repository_its_project_or_its_tenant,
 ];
 
@@ -189,7 +189,7 @@ async fn an_earlier_credential_of_the_same_incarnation_and_repository_is_revoked
     }
 }
 
-async fn what_was_issued_to_a_cell_ends_with_the_cell(store: Store) {
+async fn secret_issued_to_a_cell_is_revoked_with_it(store: Store) {
     let place = place(&store).await;
     let (base, _) = repositories(&store, &place).await;
     let (cell, neighbour) = (asked(&store, &place, "a", 2).await, asked(&store, &place, "b", 3).await);
@@ -215,7 +215,7 @@ async fn what_was_issued_to_a_cell_ends_with_the_cell(store: Store) {
     assert_eq!(stored(&store, &mine).await.revoked_at, Some(at(9)));
 }
 
-async fn what_was_issued_to_an_incarnation_ends_with_the_incarnation(store: Store) {
+async fn secret_issued_to_an_incarnation_is_revoked_with_it(store: Store) {
     let place = place(&store).await;
     let (base, _) = repositories(&store, &place).await;
     let cell = asked(&store, &place, "a", 2).await;
@@ -298,7 +298,7 @@ async fn material_is_sealed_anew_unless_it_changed_or_was_erased(store: Store) {
     assert_eq!(stored(&store, &first).await.sealed, None, "what was erased does not come back");
 }
 
-async fn what_ended_long_ago_is_forgotten(store: Store) {
+async fn rows_ended_before_the_cutoff_are_pruned(store: Store) {
     let place = place(&store).await;
     let (base, _) = repositories(&store, &place).await;
     let cell = asked(&store, &place, "a", 2).await;

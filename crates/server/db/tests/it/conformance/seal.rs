@@ -9,7 +9,7 @@ use crate::sealer::Sealer;
 
 on_both![
     rows_are_taken_in_the_order_of_their_ids,
-    what_a_failed_round_took_is_still_there,
+    rolled_back_round_keeps_its_outbox_entries,
     counters_start_empty_and_move_on,
     a_number_is_given_once,
     any_text_and_any_data_survive,
@@ -39,7 +39,7 @@ async fn rows_are_taken_in_the_order_of_their_ids(store: Store) {
     assert!(!store.outbox_has_rows().await.unwrap());
 }
 
-async fn what_a_failed_round_took_is_still_there(store: Store) {
+async fn rolled_back_round_keeps_its_outbox_entries(store: Store) {
     leave(&store, made::uuid(), "entry").await;
     let mut tx = store.begin().await.unwrap();
     assert_eq!(tx.outbox_take(9).await.unwrap().len(), 1);

@@ -14,7 +14,7 @@ on_both![
     a_secret_needs_its_project_and_a_name_of_its_own,
     a_content_is_sealed_anew_unless_it_changed,
     a_secret_is_removed_on_the_version_that_was_seen,
-    living_cells_that_name_a_secret_are_told_with_its_removal,
+    removing_a_secret_returns_the_live_cells_that_name_it,
     a_cell_names_no_missing_secret,
     the_removal_of_a_secret_waits_for_a_cell_that_names_it,
     a_cell_waits_for_the_removal_of_a_secret_that_it_names,
@@ -115,7 +115,7 @@ async fn naming(store: &Store, place: &Place, name: &str, host: i64, secrets: &[
     cell
 }
 
-async fn living_cells_that_name_a_secret_are_told_with_its_removal(store: Store) {
+async fn removing_a_secret_returns_the_live_cells_that_name_it(store: Store) {
     let place = place(&store).await;
     let secret = added(&store, &place.project, "token").await;
     let other = added(&store, &place.project, "tok").await;

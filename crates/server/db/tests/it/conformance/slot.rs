@@ -9,16 +9,16 @@ use crate::made::{self, at, fleet, put, same};
 
 on_both![
     a_slot_reads_back_and_is_known_by_its_device,
-    what_is_known_of_a_slot_changes_and_what_was_decided_stays,
+    rediscovery_updates_hardware_facts_and_keeps_slot_decisions,
     a_slot_changes_its_state_with_a_reason_where_it_needs_one,
     a_slot_is_held_once,
     no_more_is_held_than_there_is,
-    whoever_has_a_node_alone_is_its_only_holder,
+    exclusive_hold_is_the_only_one_on_its_node,
     more_is_held_only_where_there_is_room,
-    what_is_given_back_is_free_again,
+    released_capacity_is_free_again,
     some_of_it_is_given_back_and_the_rest_stays,
-    what_is_quarantined_counts_and_is_not_free,
-    what_could_not_be_seen_to_be_clean_waits_until_it_was,
+    quarantined_slot_counts_in_total_and_is_not_free,
+    unverified_slots_stay_quarantined_until_verified_clean,
     a_lock_is_on_a_node_that_is_there,
 ];
 
@@ -59,7 +59,7 @@ async fn a_slot_reads_back_and_is_known_by_its_device(store: Store) {
     made::is_conflict(put(&store, async |tx| tx.slot_upsert(&strange, at(0)).await).await);
 }
 
-async fn what_is_known_of_a_slot_changes_and_what_was_decided_stays(store: Store) {
+async fn rediscovery_updates_hardware_facts_and_keeps_slot_decisions(store: Store) {
     let (id, slots) = fleet::machine(&store, "gpu-1", 4).await;
     set(&store, slots[1].id, SlotState::Quarantined, Some("fan")).await.unwrap();
     set(&store, slots[2].id, SlotState::Retired, None).await.unwrap();
@@ -162,7 +162,7 @@ async fn no_more_is_held_than_there_is(store: Store) {
     same(&store.slot_list(id).await.unwrap(), &slots);
 }
 
-async fn whoever_has_a_node_alone_is_its_only_holder(store: Store) {
+async fn exclusive_hold_is_the_only_one_on_its_node(store: Store) {
     let (id, slots) = fleet::machine(&store, "gpu-1", 2).await;
     let (_, project) = fleet::place(&store).await;
     let alone = fleet::requested(&store, &project, "a").await.id;
@@ -206,7 +206,7 @@ async fn more_is_held_only_where_there_is_room(store: Store) {
     assert_eq!(store.claims_of(holder).await.unwrap().len(), 2);
 }
 
-async fn what_is_given_back_is_free_again(store: Store) {
+async fn released_capacity_is_free_again(store: Store) {
     let (id, slots) = fleet::machine(&store, "gpu-1", 2).await;
     let (_, project) = fleet::place(&store).await;
     let (whole, fit) = (free(&store, id).await, store.fits().await.unwrap());
@@ -250,7 +250,7 @@ async fn some_of_it_is_given_back_and_the_rest_stays(store: Store) {
     assert_eq!(free(&store, id).await, (fleet::capacity(2, 61, 993, 1985), 2));
 }
 
-async fn what_is_quarantined_counts_and_is_not_free(store: Store) {
+async fn quarantined_slot_counts_in_total_and_is_not_free(store: Store) {
     let (id, slots) = fleet::machine(&store, "gpu-1", 4).await;
     let (_, project) = fleet::place(&store).await;
     let recount = async || put(&store, async |tx| tx.node_recount(id).await).await.unwrap();
@@ -278,7 +278,7 @@ async fn failed(store: &Store, id: AllocationId) {
     fleet::moved(store, &before, Allocation { state: AllocationState::Failed, ..before.clone() }).await;
 }
 
-async fn what_could_not_be_seen_to_be_clean_waits_until_it_was(store: Store) {
+async fn unverified_slots_stay_quarantined_until_verified_clean(store: Store) {
     let (id, slots) = fleet::machine(&store, "gpu-1", 4).await;
     let (_, project) = fleet::place(&store).await;
     let holder = fleet::requested(&store, &project, "a").await.id;

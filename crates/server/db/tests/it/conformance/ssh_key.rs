@@ -15,7 +15,7 @@ on_both![
     keys_are_counted_by_one_transaction_at_a_time,
     a_cell_gets_the_keys_of_those_who_may_work_in_its_project,
     a_key_ends_with_its_owners_place_in_the_project,
-    whoever_may_only_look_does_not_get_in,
+    keys_of_a_viewer_are_not_admitted_to_a_cell,
     only_living_cells_that_ask_for_keys_get_any,
     keys_go_with_their_project_their_tenant_or_their_owner,
     a_key_of_one_allocation_counts_in_its_cells_until_it_expires,
@@ -186,7 +186,7 @@ async fn a_key_ends_with_its_owners_place_in_the_project(store: Store) {
     assert_eq!(keys(&store, &place, cell).await.len(), 1);
 }
 
-async fn whoever_may_only_look_does_not_get_in(store: Store) {
+async fn keys_of_a_viewer_are_not_admitted_to_a_cell(store: Store) {
     let place = place(&store).await;
     let viewer = Some((Role::ProjectViewer, place.project.scope()));
     let (ada, _) = person(&store, &place, "ada@acme.example", viewer).await;

@@ -12,15 +12,15 @@ on_both![
     the_same_thing_is_asked_for_once,
     tasks_are_handed_to_the_agent_of_the_current_session,
     a_delivery_is_bounded_by_bytes_and_holds_at_least_one_task,
-    what_has_expired_is_handed_to_nobody,
-    what_an_older_agent_had_is_queued_again,
+    expired_task_is_not_delivered,
+    task_delivered_to_an_older_session_is_queued_again,
     only_what_was_never_delivered_can_be_withdrawn,
     a_report_is_taken_once_and_from_its_node,
     a_report_on_something_older_is_refused,
     a_report_of_an_older_session_is_refused,
-    what_nobody_waits_for_is_reported_in_vain,
-    what_ended_long_ago_is_forgotten,
-    what_is_open_is_found_by_key_and_by_node_and_goes_with_its_purpose,
+    report_on_an_expired_task_is_fenced,
+    rows_ended_before_the_cutoff_are_pruned,
+    open_tasks_are_found_by_key_and_node_and_removed_by_operation,
     tasks_of_one_lease_are_counted_by_how_their_keys_begin,
     a_task_that_is_set_aside_leaves_its_key_to_another,
 ];
@@ -152,7 +152,7 @@ async fn a_delivery_is_bounded_by_bytes_and_holds_at_least_one_task(store: Store
     assert!(deliver(&store, node, 1).await.is_empty());
 }
 
-async fn what_has_expired_is_handed_to_nobody(store: Store) {
+async fn expired_task_is_not_delivered(store: Store) {
     let node = agent(&store, "gpu-1").await;
     queued(&store, node).await;
     assert_eq!(store.task_nodes_waiting(at(299)).await.unwrap(), [node]);
@@ -161,7 +161,7 @@ async fn what_has_expired_is_handed_to_nobody(store: Store) {
     assert_eq!(store.task_deliver(node, 1, at(299), 10).await.unwrap().len(), 1);
 }
 
-async fn what_an_older_agent_had_is_queued_again(store: Store) {
+async fn task_delivered_to_an_older_session_is_queued_again(store: Store) {
     let (node, other) = (agent(&store, "gpu-1").await, agent(&store, "gpu-2").await);
     let (task, finished) = (queued(&store, node).await, queued(&store, node).await);
     let elsewhere = queued(&store, other).await;
@@ -252,7 +252,7 @@ async fn a_report_of_an_older_session_is_refused(store: Store) {
     say(2).await.unwrap();
 }
 
-async fn what_nobody_waits_for_is_reported_in_vain(store: Store) {
+async fn report_on_an_expired_task_is_fenced(store: Store) {
     let node = agent(&store, "gpu-1").await;
     let (one, mate) = (queued(&store, node).await, queued(&store, node).await);
     let sibling = fleet::task(node, one.operation_id, "inspect");
@@ -277,7 +277,7 @@ async fn what_nobody_waits_for_is_reported_in_vain(store: Store) {
     assert!(deliver(&store, node, 1).await.is_empty());
 }
 
-async fn what_ended_long_ago_is_forgotten(store: Store) {
+async fn rows_ended_before_the_cutoff_are_pruned(store: Store) {
     let node = agent(&store, "gpu-1").await;
     let (old, new, open) =
         (queued(&store, node).await, queued(&store, node).await, queued(&store, node).await);
@@ -290,7 +290,7 @@ async fn what_ended_long_ago_is_forgotten(store: Store) {
     assert_eq!(stored(&store, &open).await.state, TaskState::Delivered, "what is open is kept");
 }
 
-async fn what_is_open_is_found_by_key_and_by_node_and_goes_with_its_purpose(store: Store) {
+async fn open_tasks_are_found_by_key_and_node_and_removed_by_operation(store: Store) {
     let node = agent(&store, "one").await;
     let (one, two) = (queued(&store, node).await, queued(&store, node).await);
     same(&store.task_by_key(one.operation_id, "prepare").await.unwrap().unwrap(), &one);

@@ -14,7 +14,7 @@ on_both![
     shortening_needs_the_version_and_a_live_token,
     a_token_is_revoked_once,
     everything_a_person_holds_is_revoked_together,
-    what_a_token_issued_is_revoked_with_it,
+    revoking_a_token_revokes_all_that_it_issued,
     a_revoked_token_issues_nothing,
     a_revocation_waits_for_what_the_token_is_issuing,
     an_issue_waits_for_the_revocation_of_its_token,
@@ -166,7 +166,7 @@ async fn everything_a_person_holds_is_revoked_together(store: Store) {
     same(&stored(&store, &other).await, &other);
 }
 
-async fn what_a_token_issued_is_revoked_with_it(store: Store) {
+async fn revoking_a_token_revokes_all_that_it_issued(store: Store) {
     let place = place(&store).await;
     let parent = made::token(Subject::User(place.ada.id));
     let child =

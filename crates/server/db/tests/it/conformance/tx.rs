@@ -7,14 +7,14 @@ use muster_db::Store;
 use crate::made::{self, put};
 
 on_both![
-    what_is_committed_is_there_and_what_is_not_is_not,
-    nobody_sees_a_transaction_before_its_commit,
+    only_committed_transactions_persist,
+    transaction_is_invisible_before_its_commit,
     a_transaction_with_a_failed_statement_cannot_be_committed,
     a_failed_statement_takes_the_whole_transaction_with_it,
     the_meter_counts_how_long_a_transaction_was_held,
 ];
 
-async fn what_is_committed_is_there_and_what_is_not_is_not(store: Store) {
+async fn only_committed_transactions_persist(store: Store) {
     let [kept, rolled, dropped] = ["kept", "rolled", "dropped"].map(made::tenant);
     let mut tx = store.begin().await.unwrap();
     tx.tenant_insert(&kept).await.unwrap();
@@ -33,7 +33,7 @@ async fn what_is_committed_is_there_and_what_is_not_is_not(store: Store) {
     put(&store, async |_| Ok(())).await.expect("an empty one is fine");
 }
 
-async fn nobody_sees_a_transaction_before_its_commit(store: Store) {
+async fn transaction_is_invisible_before_its_commit(store: Store) {
     let tenant = made::tenant("acme");
     let mut tx = store.begin().await.unwrap();
     tx.tenant_insert(&tenant).await.unwrap();

@@ -10,7 +10,7 @@ on_both![
     a_webhook_reads_back_as_it_was_made,
     a_name_is_unique_in_its_scope,
     lists_hold_exactly_their_scope,
-    what_is_due_is_enabled_behind_and_its_time_has_come,
+    due_webhook_is_enabled_behind_and_past_its_attempt_time,
     an_update_needs_the_version_before,
     progress_is_fenced_by_where_it_was_found,
     only_an_enabled_webhook_fails,
@@ -90,7 +90,7 @@ async fn lists_hold_exactly_their_scope(store: Store) {
     assert!(store.webhook_of_tenant(made::id()).await.unwrap().is_empty());
 }
 
-async fn what_is_due_is_enabled_behind_and_its_time_has_come(store: Store) {
+async fn due_webhook_is_enabled_behind_and_past_its_attempt_time(store: Store) {
     let hook = |name: &str, cursor: i64, next: i64, state: WebhookState| Webhook {
         cursor,
         next_attempt_at: made::at(next),

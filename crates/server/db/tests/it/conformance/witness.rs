@@ -7,8 +7,8 @@ use crate::made::{self, at, fleet, put, same, uuid};
 
 on_both![
     evidence_reads_back_as_it_was_kept,
-    all_evidence_about_a_thing_is_listed_oldest_first,
-    what_was_seen_and_what_was_said_are_told_apart,
+    all_evidence_about_a_subject_is_listed_oldest_first,
+    attested_evidence_alone_names_an_actor,
 ];
 
 async fn evidence_reads_back_as_it_was_kept(store: Store) {
@@ -29,7 +29,7 @@ async fn evidence_reads_back_as_it_was_kept(store: Store) {
     made::is_conflict(put(&store, async |tx| tx.witness_insert(&seen).await).await);
 }
 
-async fn all_evidence_about_a_thing_is_listed_oldest_first(store: Store) {
+async fn all_evidence_about_a_subject_is_listed_oldest_first(store: Store) {
     let thing = uuid();
     let mut all =
         Transition::ALL.iter().map(|transition| fleet::witness(thing, *transition)).collect::<Vec<_>>();
@@ -46,7 +46,7 @@ async fn all_evidence_about_a_thing_is_listed_oldest_first(store: Store) {
     assert!(store.witness_list(uuid()).await.unwrap().is_empty());
 }
 
-async fn what_was_seen_and_what_was_said_are_told_apart(store: Store) {
+async fn attested_evidence_alone_names_an_actor(store: Store) {
     let seen = fleet::witness(uuid(), Transition::Wiped);
     let by = Some("usr_1".to_owned());
     for strange in

@@ -109,7 +109,7 @@ async fn a_lease_that_lapsed_is_offered_again_and_its_old_holder_is_fenced() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_step_is_nobody_elses() {
+async fn step_is_invisible_and_unusable_to_other_accounts() {
     let stage = Stage::new(Database::sqlite()).await;
     let step = joining(&stage).await;
     let id = step["step"]["id"].as_str().unwrap();
@@ -172,7 +172,7 @@ async fn a_contract_from_the_future_is_refused_with_what_is_spoken_here() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_waits_is_woken_by_a_step_and_let_go_by_a_server_that_stops() {
+async fn waiting_lease_request_wakes_for_a_step_and_ends_at_shutdown() {
     let stage = Stage::new(Database::sqlite()).await;
     let step = joining(&stage).await;
     stage.say(&step, "complete", generation(&step), json!({})).await.ok();

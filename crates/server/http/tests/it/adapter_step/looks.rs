@@ -116,7 +116,7 @@ async fn a_suspicion_during_a_look_has_another_look_as_soon_as_it_ends() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_said_counts_for_the_incarnation_that_is_meant() {
+async fn report_counts_only_for_its_own_incarnation() {
     let stage = Stage::new(Database::sqlite()).await;
     stage.running(3).await;
     let step = look(&stage).await;

@@ -59,7 +59,7 @@ async fn an_artifact_takes_the_steps_that_there_are_and_no_other() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_nobody_signed_goes_as_far_as_the_project_lets_it() {
+async fn unsigned_artifact_is_promoted_only_as_far_as_policy_allows() {
     let shelf = Shelf::new(Database::sqlite()).await;
     let id = shelf.pushed("one").await;
     // By default up to staged.

@@ -130,7 +130,7 @@ async fn invisible_is_absent_word_for_word() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_app_that_somebody_uses_stays() {
+async fn app_in_use_cannot_be_removed() {
     for database in Database::both() {
         let catalog = Catalog::new(database).await;
         catalog.offer("notebook", "everyone").await;

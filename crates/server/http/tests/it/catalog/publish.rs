@@ -73,7 +73,7 @@ fn sorted(value: &Value) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn everything_that_is_wrong_is_told_at_once_and_nothing_is_kept() {
+async fn publish_reports_every_fault_at_once_and_stores_nothing() {
     for database in Database::both() {
         let catalog = Catalog::new(database).await;
         catalog.offer("notebook", "project").await;

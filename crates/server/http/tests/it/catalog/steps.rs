@@ -201,7 +201,7 @@ async fn of_many_who_promote_at_once_one_does_and_there_is_one_active() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_somebody_runs_or_may_roll_back_to_is_not_retired() {
+async fn release_in_use_or_needed_for_rollback_is_not_retired() {
     for database in Database::both() {
         let catalog = Catalog::new(database).await;
         catalog.rules(json!({"grace_hours": 1})).await;

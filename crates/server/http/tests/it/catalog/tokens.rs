@@ -93,7 +93,7 @@ async fn a_minted_token_lives_shortly_opens_the_consumers_project_and_is_told_on
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nobody_mints_for_anothers_app_or_without_the_right() {
+async fn minting_for_another_projects_app_or_without_permission_is_refused() {
     let catalog = Catalog::new(Database::sqlite()).await;
     offered(&catalog).await;
     let body = json!({"slug": "theirs", "display_name": "x", "audience": "everyone"});

@@ -46,7 +46,7 @@ async fn a_cell_of_another_project_is_not_there() {
 
 /// An agent only gets its own tasks, and its reports only count for those.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_node_is_neither_asked_nor_heard_about_cells_of_another() {
+async fn tasks_and_reports_of_a_cell_are_bound_to_its_node() {
     let scene = Scene::new(Database::sqlite(), 1).await;
     let hand = Hand::start(&scene, 0).await;
     scene.allocate("a", 0).await;

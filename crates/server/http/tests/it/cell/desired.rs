@@ -144,7 +144,7 @@ async fn a_change_reaches_a_node_that_waits_at_another_server_within_a_second() 
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_node_is_told_again_until_it_has_followed() {
+async fn desired_state_is_resent_until_the_node_applied_it() {
     let scene = Scene::new(Database::sqlite(), 1).await;
     let hand = Hand::start(&scene, 0).await;
     scene.allocate("a", 0).await;

@@ -36,7 +36,7 @@ async fn a_dry_run_shows_the_plan_and_leaves_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_wrong_in_a_cell_is_named_by_its_place() {
+async fn invalid_cell_spec_is_refused_with_its_pointer() {
     let (scene, nodes) = with_agent(Database::sqlite()).await;
     let service = |service: Value| json!({"services": [service]});
     let cases = [
@@ -88,7 +88,7 @@ async fn a_cell_needs_an_allocation_that_is_active() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_asked_twice_is_done_once_and_a_name_is_one_cells() {
+async fn repeated_create_runs_once_and_a_cell_name_is_unique() {
     for database in Database::both() {
         let (scene, nodes) = with_agent(database).await;
         let cells = format!("{}/cells", scene.base);

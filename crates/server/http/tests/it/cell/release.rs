@@ -132,7 +132,7 @@ async fn a_project_with_living_cells_is_not_removed_and_history_goes_with_a_casc
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_cell_that_left_something_behind_is_not_gone_and_somebody_is_told_what() {
+async fn destroy_with_leftovers_is_blocked_and_names_them() {
     let scene = Scene::new(Database::sqlite(), 1).await;
     let hand = Hand::start(&scene, 0).await;
     scene.allocate("a", 0).await;

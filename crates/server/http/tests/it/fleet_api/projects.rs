@@ -48,7 +48,7 @@ async fn a_quota_limits_what_can_be_had_and_is_the_operators_to_set() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_wrong_in_a_request_is_named_by_its_place() {
+async fn invalid_request_is_refused_with_its_pointer() {
     let kit = Kit::sqlite().await;
     let fixture = Fixture::build(&kit).await;
     let operator = kit.operator();
@@ -98,7 +98,7 @@ async fn tenants_see_no_nodes_and_learn_nothing_from_asking() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_holds_a_living_allocation_is_not_removed_and_history_goes_with_a_cascade() {
+async fn live_allocation_blocks_removal_and_history_is_removed_by_cascade() {
     for database in Database::both() {
         let kit = Kit::start(database, 1).await;
         let fixture = Fixture::build(&kit).await;

@@ -33,7 +33,7 @@ async fn a_resume_that_is_blocked_does_not_keep_its_member_from_being_removed() 
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_worked_and_failed_is_counted_out_when_it_goes() {
+async fn failed_member_that_was_active_is_subtracted_on_removal() {
     let stage = Stage::new(Database::sqlite()).await;
     stage.running(3).await;
     let adapter = Good::start(&stage);
@@ -60,7 +60,7 @@ async fn who_worked_and_failed_is_counted_out_when_it_goes() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_is_being_replaced_cannot_be_put_back_to_work() {
+async fn member_being_replaced_cannot_be_resumed() {
     let stage = Stage::new(Database::sqlite()).await;
     stage.running(4).await;
     let adapter = Good::start(&stage);
@@ -84,7 +84,7 @@ async fn who_is_being_replaced_cannot_be_put_back_to_work() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_on_its_way_out_is_not_said_to_be_as_it_should() {
+async fn apply_to_a_stopping_instance_is_refused() {
     let stage = Stage::new(Database::sqlite()).await;
     stage.running(0).await;
     let farm = json!({"name": "farm", "app": "pool", "app_version": "1"});
@@ -108,7 +108,7 @@ async fn what_is_on_its_way_out_is_not_said_to_be_as_it_should() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_protects_an_instance_while_it_is_decommissioned_keeps_it() {
+async fn protection_set_during_a_decommission_request_prevents_it() {
     for database in Database::both() {
         let stage = Stage::new(database).await;
         let farm = stage.running(0).await;

@@ -119,7 +119,7 @@ async fn members_are_asked_only_what_they_can_be_asked() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_protected_or_held_is_not_taken_away_and_an_update_says_what_it_saw() {
+async fn protected_or_held_resources_are_kept_and_updates_check_their_version() {
     let stage = Stage::new(Database::sqlite()).await;
     stage.scene.allocate("held", 0).await;
     let adapter = super::Good::start(&stage);

@@ -92,7 +92,7 @@ async fn a_rollback_brings_the_configuration_back_with_the_release() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_runs_a_deprecated_release_can_still_be_configured() {
+async fn instance_on_a_deprecated_release_can_still_be_configured() {
     let stage = Stage::new(Database::sqlite()).await;
     publish(&stage.scene, "2").await;
     let step = async |version: &str, to: &str| {
@@ -160,7 +160,7 @@ async fn a_release_without_a_component_waits_until_the_last_member_of_it_is_gone
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_rests_while_the_release_changes_is_replaced_and_not_put_back() {
+async fn member_drained_during_a_release_change_is_replaced_not_resumed() {
     let stage = Stage::new(Database::sqlite()).await;
     stage.running(3).await;
     publish(&stage.scene, "2").await;

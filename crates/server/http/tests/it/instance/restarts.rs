@@ -87,7 +87,7 @@ async fn a_member_is_restarted_three_times_an_hour_and_then_repair_decides() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_was_taken_out_of_work_is_not_restarted_nor_where_repair_is_off() {
+async fn drained_member_is_not_restarted_nor_any_with_repair_off() {
     let mut stage = Stage::new(Database::sqlite()).await;
     let adapter = running(&stage, 3).await;
     stage.scene.done(stage.order("drain", json!({"members": ["farm-worker-1"]})).await).await;

@@ -141,7 +141,7 @@ async fn a_stale_report_is_refused_and_counted_and_a_repeated_one_is_neither() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_an_older_agent_was_given_goes_to_the_next_one() {
+async fn task_of_an_older_session_is_delivered_to_the_next() {
     for database in Database::both() {
         let kit = Kit::start(database, 1).await;
         let mut agent = Agent::start(&kit, 0).await;

@@ -18,7 +18,7 @@ fn files(kit: &Kit) -> usize {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_nothing_needs_gives_its_disk_back() {
+async fn unreferenced_content_frees_its_disk_space() {
     for database in Database::both() {
         let kit = Kit::start_with(database, 1, AT_ONCE).await;
         let fixture = Fixture::build(&kit).await;
@@ -64,7 +64,7 @@ async fn what_nothing_needs_gives_its_disk_back() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_a_push_left_half_done_is_swept_and_what_is_fresh_is_spared() {
+async fn abandoned_push_is_collected_and_fresh_content_is_spared() {
     let kit = Kit::start_with(Database::sqlite(), 1, AT_ONCE).await;
     let fixture = Fixture::build(&kit).await;
     let platform = &kit.servers[0].platform;

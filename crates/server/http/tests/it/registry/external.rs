@@ -216,7 +216,7 @@ async fn a_secret_is_sent_only_after_a_challenge_and_to_no_other_realm() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_may_publish_may_not_therefore_use_a_secret() {
+async fn publish_permission_does_not_include_use_of_a_secret() {
     let site = Site::new(Database::sqlite()).await;
     let registry = Elsewhere::start().await;
     let image = Image::of("one");

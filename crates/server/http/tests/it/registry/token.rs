@@ -109,7 +109,7 @@ async fn a_token_ends_with_the_credential_it_was_fetched_with() {
 
 /// Without a credential the response names the token service, as the protocol defines; Basic and Bearer are equivalent.
 #[tokio::test(flavor = "multi_thread")]
-async fn whoever_comes_without_a_credential_is_told_where_to_get_one() {
+async fn request_without_a_credential_is_challenged_with_the_token_service() {
     let kit = Kit::sqlite().await;
     let fixture = Fixture::build(&kit).await;
     let token = fixture.token("project_admin");

@@ -22,7 +22,7 @@ fn path(fixture: &Fixture) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_members_share_is_shown_once_and_erased_when_it_is_revoked() {
+async fn shared_secret_is_shown_once_and_erased_on_revocation() {
     for database in Database::both() {
         let kit = Kit::start(database, 1).await;
         let fixture = Fixture::build(&kit).await;

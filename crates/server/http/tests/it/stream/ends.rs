@@ -140,7 +140,7 @@ async fn messages_that_no_stream_has_end_it() {
 
 /// The path is specific to the node: another node's certificate opens nothing, and does not consume the stream.
 #[tokio::test(flavor = "multi_thread")]
-async fn an_agent_of_another_node_finds_nobody_waiting() {
+async fn agent_of_another_node_cannot_open_the_stream() {
     let scene = Scene::new().await;
     let streams = &scene.kit.servers[0].platform.streams;
     let other = muster_ids::Env::system().id();

@@ -88,7 +88,7 @@ pub(super) async fn move_cell(scene: &Scene, state: CellState) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_no_program_can_get_is_refused_by_its_place() {
+async fn invalid_stream_request_is_refused() {
     let scene = Scene::new().await;
     let admin = scene.client("project_admin");
     for wrong in [

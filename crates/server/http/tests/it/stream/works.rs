@@ -67,7 +67,7 @@ async fn files_come_and_go_whole() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_may_only_look_reads_logs_and_runs_nothing() {
+async fn viewer_reads_logs_and_runs_no_command() {
     let scene = Scene::new().await;
     let viewer = scene.client("viewer");
     scene.ask(&viewer, json!({"command": {"command": ["echo"]}})).await.refused(403, "permission_denied");
@@ -114,7 +114,7 @@ async fn in_a_cell_with_people_everybody_is_who_they_are_unless_they_say_otherwi
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_was_asked_for_is_audited_and_what_is_secret_is_not() {
+async fn stream_audit_names_the_program_and_omits_secrets() {
     let scene = Scene::new().await;
     let body = json!({"command": {"command": ["echo", "aloud"], "environment": {"KEY": "hidden"}}});
     let (input, output) = scene.open(body).await;
