@@ -225,7 +225,8 @@ class Suite:
     # -- the cell in which checks run
 
     def place_of_checks(self, verb, component):
-        """Returns the component with the cell that runs the checks of such a step: its own, or another's."""
+        """Returns the component with the cell that runs the checks of such a step: its own, or another's. `leave` undoes a join, with which
+        it shares the cell."""
         declared = next(c for c in self.platform.manifest["components"] if c["key"] == component)["witnesses"]
         checks = declared.get(CHECKS_OF.get(verb, "active")) or declared["active"]
         return component if checks[0]["in"] == "self" else checks[0]["in"]
@@ -241,11 +242,14 @@ class Suite:
         """The cell in which the checks of a step run dies at the step. The lost member can be recovered, whatever waits for it; the operation
         ends, or is blocked and can be retried; and then everything is at work again, or can be removed."""
         known, unit, operation, ended = {m["name"] for m in self.members(name)}, None, None, None
-        if strike.verb != "reconcile" and BEFORE[strike.verb]:
+        if BEFORE.get(strike.verb):
             unit = self.fresh(name, strike.component, BEFORE[strike.verb])
         self.wire.arm(strike)
+        if strike.verb == "leave":
+            # It removes a member whose join failed.
+            self.wire.arm(Strike("join", strike.component, "complete", "fail"))
         if strike.verb != "reconcile":
-            verb = next(verb for verb, step in STEP_OF.items() if step == strike.verb)
+            verb = next((verb for verb, step in STEP_OF.items() if step == strike.verb), "add")
             operation = self.member(name, verb, **({"members": [unit]} if unit else {"component_key": strike.component}))
         if not strike.fired.wait(90):
             raise Fault(f"it never came to this: {strike}")
@@ -309,14 +313,85 @@ class Suite:
     def cell_strikes(self, component):
         """The cell of the checks dies at each step of such a member, alone and with the adapter."""
         strikes = []
-        for verb in ("join", "drain", "resume", "remove"):
-            if verb != "join" and verb not in self.verbs:
+        for verb in ("join", "leave", "drain", "resume", "remove"):
+            if verb not in ("join", "leave") and verb not in self.verbs:
                 continue
             for at in ("leased", "task", "complete"):
                 if at == "task" and not self.tasks_of(verb, component):
                     continue
                 strikes += [Strike(verb, component, at, what) for what in ("cell", "cell-kill")]
         return strikes + [Strike("reconcile", None, "task", what) for what in ("cell", "cell-kill")]
+
+    def loses_a_fixed_cell(self, name, strike):
+        """The cell of a component that comes and goes with the instance dies while it joins or is removed. The launch ends and leaves
+        nothing half done, or everything works; the decommission leads to `stopped`."""
+        joins = strike.verb == "join"
+        if not joins:
+            self.launched(name)
+        self.wire.arm(strike)
+        operation = self.create(name) if joins else self.call("POST", self.path(name, "decommission"), {})["operation"]
+        if not strike.fired.wait(90):
+            raise Fault(f"it never came to this: {strike}")
+        self.struck += 1
+        ended = self.end_or_roll_back(operation)
+        self.haunt([strike])
+        if not self.adapter.alive():
+            raise Fault(f"the adapter ended by itself: {self.adapter.said()}")
+        if ended["state"] == "blocked":
+            self.call("POST", f"/v1/operations/{operation['id']}/resolve", {"action": "retry"})
+            ended = self.end(operation)
+        if ended["state"] != "succeeded" and not (joins and ended["state"] == "failed"):
+            raise Fault(f"{ended['kind']} is {ended['state']}: {(ended.get('blocked') or {}).get('reason') or ended.get('message')}")
+        if joins and ended["state"] == "failed":
+            self.until(lambda: not self.cells_of(name), f"nothing is left of {name}, whose launch failed", 30)
+            return
+        if joins:
+            lost = next(m for m in self.members(name) if m["name"] == strike.lost)
+            if lost["state"] == "failed":
+                self.recovered(name, strike.lost)
+            self.calm(name)
+            self.healthy(name)
+            self.taken_down(name)
+        found = self.call("GET", self.path(name))
+        if found["state"] != "stopped" or not found.get("stopped_witness_id") or self.cells_of(name):
+            raise Fault(f"after the decommission the instance is {found['state']}, with {self.cells_of(name)}")
+
+    def end_or_roll_back(self, operation):
+        """The operation once it has ended or is blocked. What blocks one of its members is retried once, and rolled back where that can be:
+        an operation waits for the decision about its members."""
+        tried, until = set(), time.monotonic() + 150
+        while True:
+            found = self.call("GET", f"/v1/operations/{operation['id']}?wait_seconds=1")
+            if found["state"] in (*ENDED, "blocked"):
+                return found
+            for item in found.get("items") or []:
+                if item["state"] != "blocked":
+                    continue
+                child = self.call("GET", f"/v1/operations/{item['operation_id']}")
+                if child["state"] != "blocked" or (child["id"], "compensate") in tried:
+                    continue
+                rolls_back = (child["id"], "retry") in tried and "compensate" in child["blocked"]["actions"]
+                action = "compensate" if rolls_back else "retry"
+                tried.add((child["id"], action))
+                self.call("POST", f"/v1/operations/{child['id']}/resolve", {"action": action})
+            if time.monotonic() > until:
+                raise Fault(f"{found['kind']} never ends: {found.get('waiting') or found.get('message')}")
+
+    def cells_of(self, name):
+        cells = self.call("GET", f"/v1/projects/{self.platform.consumer}/cells?page_size=200")["items"]
+        return [c["name"] for c in cells if c["name"].startswith(f"{name}-") and c["state"] != "destroyed"]
+
+    def fixed_cell_strikes(self, component):
+        """Likewise for a component of which there is one number: it joins with the launch, and is removed with the decommission."""
+        return [Strike(verb, component, at, what) for verb in ("join", "remove") for at in ("leased", "task", "complete")
+                if at != "task" or self.tasks_of(verb, component) for what in ("cell", "cell-kill")]
+
+    def lose_fixed_cells(self, name, strikes):
+        if "recover" not in self.verbs:
+            return
+        for strike in strikes:
+            self.numbers += 1
+            self.point(str(strike), lambda s=strike, n=f"{name}-f{self.numbers}": self.loses_a_fixed_cell(n, s))
 
     def lose_cells(self, name, component, strikes):
         if "recover" not in self.verbs:
@@ -410,6 +485,9 @@ class Suite:
             up = Strike("join", self.fixed[0], "task", "kill-after")
             self.point(f"launched; {up}", lambda: self.launched(f"{name}-2", [up]))
             self.point("taken down", lambda: self.taken_down(f"{name}-2"))
+            strikes = self.fixed_cell_strikes(self.fixed[0])
+            at_a_task = [s for s in strikes if (s.verb, s.at, s.what) == ("remove", "task", "cell")]
+            self.lose_fixed_cells(name, at_a_task + self.chance.sample([s for s in strikes if s not in at_a_task], 2))
 
     def full(self, name="all"):
         """Every kind at every step."""
@@ -443,5 +521,6 @@ class Suite:
                 again = f"{name}-{self.numbers}"
                 self.point(f"launched; {up}", lambda s=up, n=again: self.launched(n, [s]))
                 self.point("taken down; " + " · ".join(map(str, downs)), lambda s=downs, n=again: self.taken_down(n, s))
+            self.lose_fixed_cells(name, self.fixed_cell_strikes(component))
         if "baremetal" in self.platform.manifest["compatibility"].get("requires_capacity_shape", ["baremetal"]):
             self.point("a stale copy comes back from a partition", lambda: self.stale_copy_of_a_node(f"{name}-g"))

@@ -138,7 +138,14 @@ impl Fake {
         let Ok(member) = cx.member() else { return Ok(Done::saying("it is already gone")) };
         match hub(cx) {
             Some(hub) if !hub.unreachable => {
-                match cx.remove_files(hub, [path(member)]).await {
+                let mut removed = cx.remove_files(hub, [path(member)]).await;
+                while self.modes.ignore_dead.has(cx.verb())
+                    && removed.as_ref().is_err_and(Failure::is_cell_dead)
+                {
+                    tokio::time::sleep(Duration::from_secs(1)).await;
+                    removed = cx.remove_files(hub, [path(member)]).await;
+                }
+                match removed {
                     // A dead or absent cell takes no task and holds nothing; the platform verifies that itself.
                     Err(failure) if failure.is_cell_dead() || failure.reason == "task_refused" => {
                         Ok(Done::saying(failure.message))

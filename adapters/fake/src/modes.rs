@@ -11,6 +11,7 @@
 //! | `FAKE_FAIL_RETRY_SECONDS` | `2` | asks for a retry after this many seconds |
 //! | `FAKE_FAIL_TIMES` | `1` | fails at most this often |
 //! | `FAKE_STUBBORN` | `drain` | never ends, and reports progress |
+//! | `FAKE_IGNORE_DEAD` | `remove` | repeats a task that failed because its cell is dead, instead of skipping it |
 //! | `FAKE_DIE_AT` | `join:before` | dies before, or `after`, its effect |
 //! | `FAKE_DIE_TIMES` | `1` | dies at most this often; counted in the file of `FAKE_DIE_FILE`, over all processes that share it |
 
@@ -72,6 +73,7 @@ pub(crate) struct Modes {
     pub(crate) fail_retry: Option<Duration>,
     pub(crate) fail_times: Option<u64>,
     pub(crate) stubborn: Verbs,
+    pub(crate) ignore_dead: Verbs,
     pub(crate) death: Option<Death>,
 }
 
@@ -101,6 +103,7 @@ impl Modes {
             fail_retry: number("FAKE_FAIL_RETRY_SECONDS")?.map(Duration::from_secs),
             fail_times: number("FAKE_FAIL_TIMES")?,
             stubborn: verbs("FAKE_STUBBORN")?,
+            ignore_dead: verbs("FAKE_IGNORE_DEAD")?,
             death: death(set("FAKE_DIE_AT"), number("FAKE_DIE_TIMES")?, set("FAKE_DIE_FILE"))?,
         })
     }
