@@ -69,12 +69,12 @@ pub async fn drop_kept(tx: &mut Tx, id: OperationId, why: &str, now: Timestamp) 
     Ok(true)
 }
 
-/// Opens the release of an allocation as a child of `parent`. Any other open operation on it is superseded.
+/// Opens the release of an allocation as a child of `parent`. The operations under way on it are superseded.
 pub async fn open_release(
     tx: &mut Tx,
     env: &Env,
     allocation: &Allocation,
-    under_way: Option<Operation>,
+    under_way: impl IntoIterator<Item = Operation>,
     parent: &Operation,
     timing: &Timing,
     now: Timestamp,
@@ -97,7 +97,7 @@ pub async fn open_release(
             now,
         },
     );
-    if let Some(old) = under_way {
+    for old in under_way {
         // Boxed: superseding a replacement releases its reservation.
         Box::pin(supersede(tx, env, &old, &mut release, now)).await?;
     }

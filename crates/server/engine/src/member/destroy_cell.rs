@@ -54,7 +54,7 @@ pub(super) async fn destroy_cell(cx: &StepCx<'_>, member: &Member) -> Result<Ste
         )
         .into());
     }
-    let under_way = cx.store.operation_open_on(cell.id.uuid()).await?.pop();
+    let under_way = cx.store.operation_open_on(cell.id.uuid()).await?;
     let mut destroy = child::make(
         cx,
         "destroy",
@@ -74,7 +74,7 @@ pub(super) async fn destroy_cell(cx: &StepCx<'_>, member: &Member) -> Result<Ste
             if let Some(parent) = parent {
                 tx.operation_wake(parent, now).await?;
             }
-            if let Some(old) = under_way {
+            for old in under_way {
                 supersede(tx, &env, &old, &mut destroy, now).await?;
             }
             tx.operation_open(&destroy).await?;

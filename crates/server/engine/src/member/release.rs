@@ -65,7 +65,7 @@ pub(super) async fn give_back(cx: &StepCx<'_>, member: &Member) -> Result<StepAc
             _ => refused(MemberFailure::ProvisionFailed, child::why(&child)).into(),
         });
     }
-    let under_way = cx.store.operation_open_on(id.uuid()).await?.pop();
+    let under_way = cx.store.operation_open_on(id.uuid()).await?;
     let mut release = child::make(
         cx,
         "release",
@@ -84,7 +84,8 @@ pub(super) async fn give_back(cx: &StepCx<'_>, member: &Member) -> Result<StepAc
             if let Some(outcome) = keeps(tx, &member, id, now).await? {
                 return Ok(outcome);
             }
-            if let Some(old) = under_way {
+            // Each of them: a release of its owner may wait for this very removal.
+            for old in under_way {
                 supersede(tx, &env, &old, &mut release, now).await?;
             }
             tx.operation_open(&release).await?;

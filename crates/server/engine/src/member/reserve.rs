@@ -84,12 +84,12 @@ pub(crate) async fn release_reserved(
     let Some(reserved) = tx.allocation_now(id).await?.filter(|held| !held.state.is_final()) else {
         return Ok(());
     };
-    let mut under_way = tx.operation_open_on_now(muster_ids::TypedId::uuid(id)).await?;
+    let under_way = tx.operation_open_on_now(muster_ids::TypedId::uuid(id)).await?;
     if under_way.iter().any(|operation| operation.kind == "allocation.release") {
         return Ok(());
     }
     if keeps(tx, successor, id, now).await?.is_none() {
-        open_release(tx, env, &reserved, under_way.pop(), replace, timing, now).await?;
+        open_release(tx, env, &reserved, under_way, replace, timing, now).await?;
     }
     Ok(())
 }

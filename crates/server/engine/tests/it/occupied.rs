@@ -1,5 +1,6 @@
 //! Allocations with members and cells in them: released with their contents, kept if an instance needs them, and restarted.
 
+use jiff::SignedDuration;
 use muster_engine::allocation::{RELEASE, RESIZE, RESTART, drop_kept, is_kept};
 use muster_engine::member;
 use muster_ids::{AllocationId, CellId, MemberId, OperationId, TypedId as _};
@@ -23,6 +24,7 @@ stories! {
     a_member_whose_allocation_is_its_owners_is_removed_with_it
     a_release_that_would_break_an_instance_is_blocked_until_it_is_forced
     a_release_waits_for_the_removal_that_is_under_way_and_counts_once
+    a_removal_does_not_wait_for_a_release_that_waits_for_it
     an_expired_allocation_that_is_protected_is_kept_and_says_so
     a_restart_stops_every_cell_and_starts_it_again
     a_member_that_rested_rests_again_after_a_restart
@@ -102,6 +104,31 @@ async fn a_release_waits_for_the_removal_that_is_under_way_and_counts_once(rig: 
     let ended = rig.drive(release).await;
     assert!(matches!(ended.state, OperationState::Succeeded | OperationState::Superseded), "{ended:#?}");
     assert_eq!(rig.desired(i, "unit").await, 1, "it was counted out once");
+    assert_eq!(rig.allocation(id).await.state, AllocationState::Released);
+}
+
+/// Regression, found by the exit walks: of two operations on the allocation, the removal superseded only the newer one, and
+/// waited for the older one, which may wait for the removal.
+async fn a_removal_does_not_wait_for_a_release_that_waits_for_it(rig: &mut Rig) {
+    let i = rig.instance("i", 2).await;
+    let unit = rig.units(i).await[0];
+    let id = allocation_of(rig, unit).await;
+    rig.adapter.silent = true;
+    let remove = rig.member_op(&member::REMOVE, unit, json!({"force": false})).await;
+    let release = release(rig, id, json!({"cascade": true})).await;
+    rig.pass(SignedDuration::from_secs(5)).await;
+    let restart = rig.ask(&RESTART, "allocation", id, json!({})).await;
+    rig.pass(SignedDuration::from_secs(5)).await;
+    for open in [remove, release, restart] {
+        let open = rig.operation(open).await;
+        assert!(!open.state.is_final(), "{open:#?}");
+    }
+    rig.adapter.silent = false;
+    succeeds(rig, remove).await;
+    assert_eq!(rig.member(unit).await.state, MemberState::Removed);
+    for superseded in [release, restart] {
+        assert_eq!(rig.operation(superseded).await.state, OperationState::Superseded);
+    }
     assert_eq!(rig.allocation(id).await.state, AllocationState::Released);
 }
 
