@@ -91,6 +91,8 @@ pub(super) struct Walk {
     pub(super) i: InstanceId,
     seed: u64,
     chance: Chance,
+    /// Randomness of the commands that are added to the others, which stay the same.
+    extra: Chance,
     story: Vec<String>,
 }
 
@@ -124,7 +126,8 @@ impl Walk {
         }
         let launched = desk.order(Actor::Tenant, "instance.create", NAME, launch).await.unwrap();
         let i = launched["operation"]["subject_id"].as_str().unwrap().parse().unwrap();
-        let mut walk = Self { desk, i, seed, chance, story: vec![format!("launch, repair {repair}")] };
+        let extra = Chance(SeededEntropy::new(seed + 1_000_000));
+        let mut walk = Self { desk, i, seed, chance, extra, story: vec![format!("launch, repair {repair}")] };
         reached.note_open(rig, i, seed).await;
         if seed % 4 != 3 {
             walk.pass(rig, reached, SignedDuration::from_secs(30)).await;
@@ -135,6 +138,11 @@ impl Walk {
     /// Takes all steps; ends early if the instance is stopped.
     pub(super) async fn run(&mut self, rig: &mut Rig, reached: &mut Reached) -> Result<(), String> {
         for _ in 0..STEPS {
+            match self.extra.below(10) {
+                0 => self.declare(rig).await,
+                1..=2 => self.command_on_allocation(rig).await,
+                _ => {}
+            }
             match self.chance.below(20) {
                 0..=10 => self.command(rig).await,
                 11..=15 => self.fault(rig).await,
@@ -266,6 +274,47 @@ impl Walk {
             _ => return self.drain_node(rig, force).await,
         };
         let _ = self.order(Actor::Tenant, action, NAME, body).await;
+    }
+
+    /// Declares how the instance should be: its release and numbers, or its repair policy.
+    async fn declare(&mut self, rig: &Rig) {
+        let (action, body) = match self.extra.often(50) {
+            true => {
+                let repair = *self.extra.one(&["off", "propose", "automatic"]).unwrap();
+                ("instance.update", json!({"repair": repair}))
+            }
+            false => {
+                let version = *self.extra.one(&["1", "2"]).unwrap();
+                let units = json!({"component_key": "unit", "count": self.extra.below(4)});
+                let until = rig.env.now() + self.extra.seconds(15, 240);
+                let body = json!({"name": NAME, "app": "pair", "app_version": version, "components": [units],
+                                  "ready_until": until});
+                ("instance.apply", body)
+            }
+        };
+        let _ = self.order(Actor::Tenant, action, NAME, body).await;
+    }
+
+    /// Issues a command on the allocation of a random member.
+    async fn command_on_allocation(&mut self, rig: &Rig) {
+        let (living, force) = (rig.store.member_living(self.i).await.unwrap(), self.extra.often(35));
+        let held: Vec<_> = living.iter().filter_map(|member| member.allocation_id).collect();
+        let Some(id) = self.extra.one(&held).copied() else { return };
+        let name = rig.allocation(id).await.name;
+        let (action, body) = match self.extra.below(4) {
+            0..=1 => ("allocation.release", json!({"cascade": self.extra.often(70), "force": force})),
+            2 => ("allocation.restart", json!({"force": force})),
+            _ => {
+                let restart = self.extra.often(50);
+                let cpus = 1 + self.extra.below(2);
+                let force = restart && force;
+                (
+                    "allocation.resize",
+                    json!({"cpus": cpus, "memory_mb": 128, "restart": restart, "force": force}),
+                )
+            }
+        };
+        let _ = self.order(Actor::Tenant, action, &name, body).await;
     }
 
     async fn drain_node(&mut self, rig: &Rig, force: bool) {
