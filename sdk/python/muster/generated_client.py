@@ -771,7 +771,8 @@ class Client(Connection):
         """Release an allocation. Destroys its sandbox, verifies that it is gone, wipes its devices and disk,
         verifies the wipe, and only then frees them. Supersedes every operation in progress on it. With `cascade`
         the members of instances in it are removed first, which also needs `member.remove`, and with `force`
-        `member.force_remove`."""
+        `member.force_remove`. With `force` it ends `partial`, reason `quarantined`, if the node is unreachable;
+        the capacity stays claimed until the node returns or an operator attests."""
         return self.call(
             "POST",
             f"/v1/projects/{part(project)}/allocations/{part(allocation)}/release",
