@@ -379,7 +379,8 @@ class AllocationRelease(TypedDict):
     reason: NotRequired[str]
     # Remove its members first. Without it, an allocation with members is not released.
     cascade: NotRequired[bool]
-    # With `cascade`: remove members without draining, and even if their instance needs them.
+    # Do not wait for an unreachable node: leave the rest in quarantine. With `cascade`: remove members without
+    # draining, and even if their instance needs them.
     force: NotRequired[bool]
     # Return the plan without executing it.
     dry_run: NotRequired[bool]

@@ -30,7 +30,7 @@ async fn released_by_force(scene: &Scene) -> AllocationId {
     assert_eq!(left["state"], "releasing", "{left:#}");
     assert_eq!(scene.data_of("allocation.quarantined").await.len(), 1);
     assert!(!scene.told().await.contains(&"allocation.released".to_owned()), "nothing is verified");
-    // What the tenant gets next: the platform's operation, and no capacity twice.
+    // A second release meets the operation of the platform, and no capacity is free twice.
     let again = scene.admin.post(&path, json!({"force": true})).await.refused(409, "invalid_state");
     assert!(again.text.contains("already in progress"), "{}", again.text);
     let id: AllocationId = left["id"].as_str().unwrap().parse().unwrap();
