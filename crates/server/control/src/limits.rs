@@ -395,6 +395,31 @@ mod tests {
         assert_eq!(limits.take("a", &t, start + Duration::from_millis(600)), RateDecision::Proceed);
     }
 
+    /// Attack: a publisher's adapters in many projects, or a busy one beside the consumer's own users.
+    #[test]
+    fn adapters_of_one_publisher_have_one_share_beside_that_of_its_tenant() {
+        let limits = limits(Rates {
+            actor: 100,
+            tenant: 2,
+            tenant_in_flight: 1,
+            streams_per_tenant: 1,
+            ..Rates::default()
+        });
+        let tenant = muster_ids::Env::system().id();
+        let (adapters, users) = (Share::Publisher(tenant), Share::Tenant(tenant));
+        let now = Instant::now();
+        assert_eq!(limits.take("first", &adapters, now), RateDecision::Proceed);
+        assert_eq!(limits.take("second", &adapters, now), RateDecision::Proceed);
+        assert!(matches!(limits.take("third", &adapters, now), RateDecision::Wait(_)), "of all adapters");
+        assert_eq!(limits.take("user", &users, now), RateDecision::Proceed, "its users have their own");
+        let _request = limits.enter(&adapters).unwrap();
+        assert!(limits.enter(&adapters).is_none());
+        assert!(limits.enter(&users).is_some());
+        let _stream = limits.open("first", &adapters, StreamKind::Events).unwrap();
+        assert!(limits.open("second", &adapters, StreamKind::Events).is_none());
+        assert!(limits.open("user", &users, StreamKind::Events).is_some());
+    }
+
     #[test]
     fn a_tenant_has_so_many_at_once() {
         let limits = limits(Rates { tenant_in_flight: 1, ..Rates::default() });

@@ -243,6 +243,21 @@ impl Cx {
         if has_it { Ok(allocation) } else { Err(Problem::not_found("allocation")) }
     }
 
+    /// Ensures that an app's adapter changes only an allocation that has members of an instance that it operates.
+    pub(crate) async fn ensure_operated(&self, allocation: &Allocation) -> Result<()> {
+        if self.operates().is_none() {
+            return Ok(());
+        }
+        let store = &self.platform.store;
+        for member in store.member_in(allocation.id).await.map_err(refuse)? {
+            let instance = store.instance_lookup(member.instance_id).await.map_err(refuse)?;
+            if instance.is_some_and(|instance| self.reaches(instance.operator_account_id)) {
+                return Ok(());
+            }
+        }
+        Err(Problem::not_found("allocation"))
+    }
+
     /// Returns a cell of a project, by id or by name: the live one, or else the last. A member's id resolves to its cell;
     /// the cell has the member's name already.
     pub(crate) async fn cell(&self, project: &str, reference: &str) -> Result<Cell> {

@@ -28,6 +28,7 @@ pub async fn release(
 ) -> Result<PreparedCommand> {
     let allocation = cx.allocation(project, reference).await?;
     cx.authorize(Permission::AllocationRelease, allocation.scope(), "allocation")?;
+    cx.ensure_operated(&allocation).await?;
     let (cascade, force) = (body.cascade.unwrap_or(false), body.force.unwrap_or(false));
     if cascade {
         let needed = if force { Permission::MemberForceRemove } else { Permission::MemberRemove };

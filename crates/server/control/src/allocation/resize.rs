@@ -21,6 +21,7 @@ pub async fn resize(
 ) -> Result<PreparedCommand> {
     let allocation = cx.allocation(project, reference).await?;
     cx.authorize(Permission::AllocationResize, allocation.scope(), "allocation")?;
+    cx.ensure_operated(&allocation).await?;
     if allocation.state != AllocationState::Active {
         let detail = format!("only an active allocation can be resized; it is {}", allocation.state);
         return Err(Problem::new(Code::InvalidState, detail));

@@ -19,6 +19,7 @@ pub async fn restart(
 ) -> Result<PreparedCommand> {
     let allocation = cx.allocation(project, reference).await?;
     cx.authorize(Permission::AllocationRestart, allocation.scope(), "allocation")?;
+    cx.ensure_operated(&allocation).await?;
     if allocation.state != AllocationState::Active {
         let detail = format!("only an active allocation can be restarted; it is {}", allocation.state);
         return Err(Problem::new(Code::InvalidState, detail));

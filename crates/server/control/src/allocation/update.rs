@@ -24,6 +24,7 @@ pub async fn update(
 ) -> Result<PreparedCommand> {
     let mut allocation = cx.allocation(project, reference).await?;
     cx.authorize(Permission::AllocationUpdate, allocation.scope(), "allocation")?;
+    cx.ensure_operated(&allocation).await?;
     // Both lead to a release, so they need the permission for it.
     if body.expires_at.is_some() || body.protected == Some(false) {
         cx.authorize(Permission::AllocationRelease, allocation.scope(), "allocation")?;

@@ -185,6 +185,11 @@ pub(crate) async fn entitle(scene: &Scene, app: &str) -> Client {
 
 /// Returns a client of an account, with a token created directly in the database.
 pub(crate) async fn speaks_for(kit: &Kit, account: ServiceAccountId) -> Client {
+    kit.client_of(0, &token_of(kit, account).await)
+}
+
+/// Creates a token of an account directly in the database.
+pub(crate) async fn token_of(kit: &Kit, account: ServiceAccountId) -> String {
     let env = Env::system();
     let secret = Secret::make(TokenKind::ServiceAccount, &env);
     let token = Token {
@@ -203,7 +208,7 @@ pub(crate) async fn speaks_for(kit: &Kit, account: ServiceAccountId) -> Client {
     let mut tx = kit.store().begin().await.unwrap();
     tx.token_insert(&token, secret.hash()).await.unwrap();
     tx.commit().await.unwrap();
-    kit.client_of(0, secret.reveal())
+    secret.reveal().to_owned()
 }
 
 /// An adapter that immediately completes every step.

@@ -1,10 +1,11 @@
 //! Conflicting actions on members, and actions on an instance that is protected or being decommissioned.
 
+use muster_control::Share;
 use muster_model::instance::Instance;
 use muster_testkit::Database;
 use serde_json::json;
 
-use super::{Good, Stage};
+use super::{Good, Stage, pool, token_of};
 use crate::cell::until;
 
 #[tokio::test(flavor = "multi_thread")]
@@ -142,5 +143,54 @@ async fn an_adapter_puts_members_into_allocations_of_its_instance_alone() {
     stage.scene.admin.post(&add, into("private")).await.ok();
     let own = stage.member("farm-worker-1").await["allocation_id"].as_str().unwrap().to_owned();
     assert_ne!(stage.operator.post(&add, into(&own)).await.status, 404);
+    stage.stop().await;
+}
+
+/// No release asks for the right to change allocations. An account that has it nevertheless changes those of its instance alone.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_adapter_changes_allocations_of_its_instance_alone() {
+    let stage = Stage::new(Database::sqlite()).await;
+    stage.running(1).await;
+    stage.scene.allocate("private", 0).await;
+    let verbs = ["update", "release", "restart", "resize"].map(|verb| format!("allocation.{verb}"));
+    let mut manifest = pool("2");
+    manifest["permissions"] = json!(verbs);
+    let version = json!({"manifest": manifest});
+    let refused = stage.post("apps/pool/versions", version).await.refused(409, "lint_failed");
+    assert!(refused.text.contains("forbidden_permission"), "{}", refused.text);
+
+    let own = stage.member("farm-worker-1").await["allocation_id"].as_str().unwrap().to_owned();
+    let labels = json!({"labels": {"owner": "adapter"}});
+    let at = |allocation: &str| stage.at(&format!("allocations/{allocation}"));
+    stage.operator.patch(&at("private"), labels.clone()).await.refused(403, "permission_denied");
+    let grant = "UPDATE service_accounts SET permissions = '[\"allocation.update\", \"allocation.release\", \
+                 \"allocation.restart\", \"allocation.resize\"]'";
+    stage.scene.kit.store().sabotage(grant).await.unwrap();
+    // Accounts are cached for two seconds.
+    tokio::time::sleep(std::time::Duration::from_millis(2500)).await;
+    stage.operator.patch(&at("private"), labels.clone()).await.refused(404, "not_found");
+    for (verb, body) in [("release", json!({})), ("restart", json!({})), ("resize", json!({"cpus": 1}))] {
+        let path = format!("{}/{verb}", at("private"));
+        let answer = stage.operator.post(&path, body).await;
+        assert_eq!(answer.status, 404, "{verb}: {}", answer.text);
+    }
+    stage.operator.patch(&at(&own), labels.clone()).await.ok();
+    stage.scene.admin.patch(&at("private"), labels).await.ok();
+    stage.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_adapter_counts_in_the_share_of_its_publisher_and_its_consumer_does_not() {
+    let stage = Stage::new(Database::sqlite()).await;
+    let platform = &stage.scene.kit.servers[0].platform;
+    let now = platform.env.now();
+    let page = stage.scene.admin.get(&stage.at("entitlements")).await.ok();
+    let account = page.body["items"][0]["operator_account_id"].as_str().unwrap().parse().unwrap();
+    let token = token_of(&stage.scene.kit, account).await;
+    let adapter = platform.authenticate(&token, now).await.unwrap();
+    let publisher = stage.scene.fixture.id("acme").parse().unwrap();
+    assert_eq!(Share::of_actor(&adapter), Share::Publisher(publisher));
+    let user = platform.authenticate(stage.scene.fixture.token("tenant_admin"), now).await.unwrap();
+    assert_eq!(Share::of_actor(&user), Share::Tenant(publisher));
     stage.stop().await;
 }

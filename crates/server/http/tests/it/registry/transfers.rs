@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use muster_testkit::{Database, Fixture, Kit};
 use serde_json::json;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::TcpStream;
+use tokio::net::{TcpSocket, TcpStream};
 
 use super::{Image, Remote, digest};
 
@@ -22,9 +22,13 @@ struct Download {
 
 impl Download {
     async fn open(address: SocketAddr, token: &str, blob: &str) -> Self {
-        let mut stream = TcpStream::connect(address).await.unwrap();
+        let stream = TcpStream::connect(address).await.unwrap();
+        Self::get(stream, token, &format!("blobs/{blob}")).await
+    }
+
+    async fn get(mut stream: TcpStream, token: &str, what: &str) -> Self {
         let head = format!(
-            "GET /v2/{NAME}/blobs/{blob} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {token}\r\n\r\n"
+            "GET /v2/{NAME}/{what} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {token}\r\n\r\n"
         );
         stream.write_all(head.as_bytes()).await.unwrap();
         Self { stream, read: 0 }
@@ -123,6 +127,42 @@ async fn downloads_that_are_not_read_are_bounded_by_bytes_and_end_with_their_tim
         let read = download.read_on(LONG, Duration::ZERO).await;
         assert!(read < LONG, "{read} bytes were kept for it");
     }
+    kit.stop().await;
+}
+
+/// A manifest is held in memory, unlike a blob: one of nearly 4 MiB that is requested and never read counts.
+#[tokio::test(flavor = "multi_thread")]
+async fn manifests_that_are_requested_and_never_read_count_by_their_bytes() {
+    let kit = Kit::start_with(Database::sqlite(), 1, &[("http.unread_bytes", "12582912")]).await;
+    let fixture = Fixture::build(&kit).await;
+    let address = kit.servers[0].address;
+    let remote = Remote::new(&kit, 0, fixture.token("tenant_admin"), NAME);
+    let image = Image::of("many");
+    remote.push("v1", &image).await.is(201);
+    let mut manifest: serde_json::Value = serde_json::from_slice(&image.manifest).unwrap();
+    let mut layer = manifest["layers"][0].clone();
+    layer["annotations"] = json!({"note": "x".repeat(750)});
+    manifest["layers"] = json!(vec![layer; 4000]);
+    let manifest = manifest.to_string().into_bytes();
+    assert!(manifest.len() > 3 << 20);
+    remote.send("PUT", "{}/manifests/long", &manifest).await.is(201);
+    let mut unread = Vec::new();
+    for expected in ["200", "200", "429"] {
+        // The system buffers less than the manifest between the two.
+        let socket = TcpSocket::new_v4().unwrap();
+        socket.set_recv_buffer_size(16 << 10).unwrap();
+        let stream = socket.connect(address).await.unwrap();
+        let mut get = Download::get(stream, fixture.token("tenant_admin"), "manifests/long").await;
+        assert_eq!(get.status().await, expected);
+        unread.push(get);
+    }
+    // Small answers and other tenants are served, and what is read no longer counts.
+    remote.get("{}/manifests/v1").await.is(200);
+    fixture.client(&kit, "other_tenant_admin").get("/v1/whoami").await.ok();
+    for get in &mut unread[..2] {
+        assert!(get.read_on(manifest.len(), Duration::ZERO).await >= manifest.len());
+    }
+    assert_eq!(remote.get("{}/manifests/long").await.is(200).bytes.len(), manifest.len());
     kit.stop().await;
 }
 
