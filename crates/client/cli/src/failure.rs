@@ -107,6 +107,11 @@ impl Failure {
                 Self::new(Exit::Unavailable, "untrusted", detail)
                     .next("if the server has its own certificate authority, name it with --ca-file PEM")
             }
+            // What a TLS client says about an answer in plain HTTP.
+            Error::Unreachable { cause, .. } if cause.contains("InvalidContentType") => {
+                Self::new(Exit::Unavailable, "unreachable", detail)
+                    .next("the server speaks plain HTTP there: use http:// in its address")
+            }
             Error::Unreachable { .. } => Self::new(Exit::Unavailable, "unreachable", detail)
                 .next("is it running? start one with `muster up`, or set its address with --server URL"),
             Error::Lost { .. } => {

@@ -343,6 +343,10 @@ pub struct Plan {
     pub steps: Vec<PlannedStep>,
     /// Resources that it locks; operations on the same resources run one after the other.
     pub locks: Vec<String>,
+    /// Release that it starts members from. A request that names none gets the default, which a canary may change.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    #[schema(example = "1.2.0")]
+    pub app_version: Option<String>,
     /// Capacity that it takes or releases.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub capacity: Option<Capacity>,

@@ -139,6 +139,13 @@ fn restrict_to_owner(path: &Path) -> std::io::Result<()> {
 }
 
 async fn open_sqlite(path: &Path) -> Result<Backend> {
+    // SQLite takes an empty file for a new database, and a platform that lost its rows would start as another one.
+    if std::fs::metadata(path).is_ok_and(|file| file.len() == 0) {
+        return Err(StoreError::Unavailable(format!(
+            "the database file {} is empty: restore it from a backup; to start a new platform, remove the data folder",
+            path.display()
+        )));
+    }
     restrict_to_owner(path).map_err(|error| {
         StoreError::Unavailable(format!("the database file {} cannot be opened: {error}", path.display()))
     })?;

@@ -149,6 +149,7 @@ fn nothing(cx: &Cx, instance: &Instance, told: &Value) -> PreparedCommand {
         kind: "instance.apply".to_owned(),
         steps: Vec::new(),
         locks: Vec::new(),
+        app_version: None,
         capacity: None,
         fits_now: None,
         items: Vec::new(),

@@ -103,6 +103,7 @@ pub(super) async fn launch(cx: &Cx, project: &str, body: InstanceCreate) -> Resu
     let mut touched = vec![instance.id.to_string()];
     touched.extend(ids.values().flatten().map(ToString::to_string));
     let mut plan = operation::plan(&CREATE, &touched, deadline_at);
+    plan.app_version = Some(release.name.clone());
     plan.capacity = Some(made(&planned));
     let existing = body.dry_run.unwrap_or(false).then(|| vec![instance.name.clone()]);
     let exclusive = shape == Shape::Baremetal;

@@ -142,6 +142,7 @@ pub(super) async fn rolled(
     let mut touched = vec![instance.id.to_string()];
     touched.extend(members.iter().map(|member| member.id.to_string()));
     let mut plan = operation::plan(roll.definition, &touched, roll.deadline_at);
+    plan.app_version = Some(roll.release.name.clone());
     plan.steps.extend(remains.iter().map(|says| muster_api::operation::PlannedStep {
         name: "remains".to_owned(),
         does: says.clone(),

@@ -61,6 +61,7 @@ pub(crate) fn plan(definition: &Definition, exclusive_locks: &[String], deadline
         kind: definition.kind.to_owned(),
         steps: definition.steps.iter().map(step).collect(),
         locks: exclusive_locks.to_vec(),
+        app_version: None,
         capacity: None,
         fits_now: None,
         items: Vec::new(),

@@ -1,5 +1,6 @@
 //! Accepts connections: plain on loopback, TLS anywhere else, with timeouts for slow clients and a graceful shutdown.
 
+mod mismatch;
 mod slots;
 mod stall;
 
@@ -126,19 +127,29 @@ pub(crate) async fn serve(
             true => (reserve.clone(), RESERVE_TIMEOUT),
             false => (builder.clone(), admission.nodes.map_or(admission.timeout, |nodes| nodes.timeout)),
         };
-        let stream = WriteTimeout::new(stream, stalled);
         let mut named = Named {
             router: router.clone(),
             peer: Peer(peer.ip()),
             proxies: admission.proxies.clone(),
             certificate: None,
             reserved: slot.reserved,
-            pauses: stream.lifted(),
+            pauses: PausesAllowed::default(),
             connected: None,
         };
-        let (acceptor, stop, slots, alive) = (acceptor.clone(), stop.clone(), slots.clone(), alive.clone());
+        let (acceptor, mut stop, slots, alive) =
+            (acceptor.clone(), stop.clone(), slots.clone(), alive.clone());
         let joining = joining.clone();
         tokio::spawn(async move {
+            let mismatched = tokio::select! {
+                mismatched = mismatch::mismatch(&stream, acceptor.is_some(), timeout) => mismatched,
+                _ = stop.wait_for(|stop| *stop) => return,
+            };
+            if let Some(why) = mismatched {
+                tracing::debug!(address = %peer.ip(), why, "a connection with the wrong protocol");
+                return mismatch::answer(stream, why).await;
+            }
+            let stream = WriteTimeout::new(stream, stalled);
+            named.pauses = stream.lifted();
             let Some(acceptor) = acceptor else {
                 named.connected = Some(Connected(Arc::new((slot, alive))));
                 return connection(&builder, stream, named, stop).await;

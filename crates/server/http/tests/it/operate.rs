@@ -6,6 +6,7 @@ use muster_http::{Settings, StartError};
 use muster_ids::Env;
 use muster_testkit::{Client, Database, Kit};
 use serde_json::json;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 fn settings(pairs: &[(&str, &str)]) -> Settings {
     let mut settings = Settings::default();
@@ -37,6 +38,38 @@ fn the_document_of_settings_is_the_table() {
     }
     let rows = document.lines().filter(|line| line.starts_with("| `") && line.contains("`MUSTER_")).count();
     assert_eq!(rows, table.len(), "a row stands there for a setting that does not exist");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn tls_at_a_plain_listener_is_answered_with_the_reason() {
+    let kit = muster_testkit::Kit::sqlite().await;
+    let mut stream = tokio::net::TcpStream::connect(kit.servers[0].address).await.unwrap();
+    // The beginning of a ClientHello.
+    stream.write_all(&[22, 3, 1, 2, 0, 1, 0, 1, 252, 3, 3]).await.unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.unwrap();
+    assert!(answer.starts_with("HTTP/1.1 400") && answer.contains("use http://"), "{answer}");
+    kit.stop().await;
+}
+
+/// SQLite takes an empty file for a new database: a platform that lost its rows would start as another one.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_emptied_database_is_refused_with_advice_and_stays_as_it_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().display().to_string();
+    let start = || {
+        let settings = settings(&[("http.listen", "127.0.0.1:0"), ("nodes.listen", ""), ("data.dir", &data)]);
+        async move { muster_http::start(&settings, Env::system()).await }
+    };
+    start().await.unwrap().stop().await;
+    let file = folder.path().join("muster.db");
+    for beside in ["muster.db-wal", "muster.db-shm"] {
+        let _ = std::fs::remove_file(folder.path().join(beside));
+    }
+    std::fs::write(&file, "").unwrap();
+    let why = start().await.err().expect("it does not start").to_string();
+    assert!(why.contains("muster.db is empty") && why.contains("restore it from a backup"), "{why}");
+    assert_eq!(std::fs::metadata(&file).unwrap().len(), 0);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -85,8 +118,11 @@ async fn plain_http_beyond_loopback_is_refused_and_tls_works() {
     let url = format!("https://localhost:{}/v1/whoami", running.address.port());
     let answer = http.get(url).bearer_auth(token.trim()).send().await.unwrap();
     assert_eq!(answer.status(), 200);
-    let plain = reqwest::get(format!("http://{}/healthz", running.address)).await;
-    assert!(plain.is_err(), "a TLS port does not speak plain HTTP");
+    for address in [running.address, running.nodes_address.unwrap()] {
+        let plain = reqwest::get(format!("http://{address}/healthz")).await.unwrap();
+        let (status, text) = (plain.status(), plain.text().await.unwrap());
+        assert!(status == 400 && text.contains("use https://"), "{status} {text}");
+    }
     running.stop().await;
 }
 

@@ -103,7 +103,8 @@ async fn applying_twice_changes_nothing_and_one_difference_is_mended_at_a_time()
                       "components": [{"component_key": "worker", "count": 2}]});
     let mut plan = both.clone();
     plan["dry_run"] = json!(true);
-    stage.post("app-instances/apply", plan).await.ok();
+    let planned = stage.post("app-instances/apply", plan).await.ok();
+    assert_eq!(planned.body["plan"]["app_version"], "1", "no release was named: {}", planned.text);
     assert_eq!(stage.get("app-instances/farm").await["labels"], json!({}), "a dry run writes nothing");
     let first = stage.post("app-instances/apply", both.clone()).await.ok();
     assert_eq!(first.body["operation"]["kind"], "instance.upgrade");

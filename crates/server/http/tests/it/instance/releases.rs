@@ -107,6 +107,9 @@ async fn instance_on_a_deprecated_release_can_still_be_configured() {
         step("2", to).await;
     }
     assert_eq!(stage.get("apps/pool/versions/1").await["state"], "deprecated");
+    let unnamed = json!({"name": "other", "app": "pool", "dry_run": true});
+    let planned = stage.post("app-instances", unnamed).await.ok();
+    assert_eq!(planned.body["plan"]["app_version"], "2", "the default is named: {}", planned.text);
     let adapter = Good::start(&stage);
     let upgrade = json!({"app_version": "1", "config": {"partitions": 2}});
     stage.scene.done(stage.post("app-instances/farm/upgrade", upgrade).await).await;
