@@ -334,6 +334,15 @@ mod tests {
     }
 
     #[test]
+    fn tls_at_a_plain_port_gets_its_own_advice() {
+        let cause = "received corrupt message of type InvalidContentType".to_owned();
+        let unreachable = |cause| Error::Unreachable { server: "https://m.example".to_owned(), cause };
+        let next = |cause| Failure::call(None, unreachable(cause)).next.unwrap_or_default();
+        assert!(next(cause).contains("use http://"));
+        assert!(next("connection refused".to_owned()).contains("is it running?"));
+    }
+
+    #[test]
     fn exit_codes_are_the_documented_ones() {
         let codes = [
             (400, 7),
