@@ -2852,6 +2852,8 @@ class Plan(TypedDict):
     steps: list[PlannedStep]
     # Resources that it locks; operations on the same resources run one after the other.
     locks: list[str]
+    # Release that it starts members from. A request that names none gets the default, which a canary may change.
+    app_version: NotRequired[str]
     # Capacity that it takes or releases.
     capacity: NotRequired[Capacity]
     # Whether it fits now; not a reservation.

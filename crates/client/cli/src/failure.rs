@@ -107,7 +107,7 @@ impl Failure {
                 Self::new(Exit::Unavailable, "untrusted", detail)
                     .next("if the server has its own certificate authority, name it with --ca-file PEM")
             }
-            // What a TLS client says about an answer in plain HTTP.
+            // The error of a TLS client that gets plain HTTP.
             Error::Unreachable { cause, .. } if cause.contains("InvalidContentType") => {
                 Self::new(Exit::Unavailable, "unreachable", detail)
                     .next("the server speaks plain HTTP there: use http:// in its address")

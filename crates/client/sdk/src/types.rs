@@ -3441,6 +3441,9 @@ pub struct Plan {
     ///Number of members it adds; they have no ids yet.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub adds: Vec<PlannedMembers>,
+    ///Release that it starts members from. A request that names none gets the default, which a canary may change.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub app_version: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub capacity: Option<Capacity>,
     ///Deadline.
