@@ -16,7 +16,6 @@ mod sse;
 mod stream;
 // The file's layout is the generator's, so that it does not depend on the version of rustfmt.
 #[rustfmt::skip]
-#[expect(clippy::all, reason = "the generator's code is not ours to tidy")]
 pub mod types;
 
 pub use call::{Arguments, Body, Chunks, Response};
