@@ -55,7 +55,9 @@ async fn a_release_with_cascade_removes_the_members_and_respects_what_their_inst
             "{}",
             refused.text
         );
-        stage.release(&worker, json!({"force": true})).await.refused(400, "invalid_request");
+        // Force alone is not to wait for a node: it removes no member.
+        let forced = stage.release(&worker, json!({"force": true})).await.refused(409, "invalid_state");
+        assert!(forced.text.contains("--cascade"), "{}", forced.text);
         // The plan names the member, and changes nothing.
         let plan =
             stage.release(&worker, json!({"cascade": true, "dry_run": true})).await.ok().body["plan"].clone();
