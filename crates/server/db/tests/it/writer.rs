@@ -317,10 +317,9 @@ async fn only_the_owner_can_read_the_files_of_a_database() {
 
     let database = Database::sqlite_empty();
     let folder = database.folder();
+    let path = folder.join("new.db");
     for existing in [false, true] {
-        let path = folder.join(format!("{existing}.db"));
         if existing {
-            std::fs::write(&path, "").unwrap();
             std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o644)).unwrap();
         }
         let store = Store::open(&Location::Sqlite(path.clone()), 2).await.unwrap();
