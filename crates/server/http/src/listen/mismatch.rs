@@ -12,23 +12,32 @@ const HANDSHAKE: u8 = 22;
 const READ: usize = 16 << 10;
 const ANSWERING: Duration = Duration::from_secs(1);
 
-/// Returns why the client's first byte does not fit the listener, if it does not. `None` also for a client that sends nothing
-/// within the time: the listener's own timeout ends it.
-pub(super) async fn mismatch(stream: &TcpStream, is_tls: bool, timeout: Duration) -> Option<&'static str> {
+/// First byte of a connection.
+pub(super) enum FirstByte {
+    /// It fits the listener's protocol.
+    Fits,
+    /// It did not arrive in time, or the client left.
+    Missing,
+    /// It belongs to the other protocol; the message tells how to connect.
+    Mismatch(&'static str),
+}
+
+/// Looks at the first byte, without taking it.
+pub(super) async fn first_byte(stream: &TcpStream, is_tls: bool, timeout: Duration) -> FirstByte {
     let mut first = [0];
     match tokio::time::timeout(timeout, stream.peek(&mut first)).await {
         Ok(Ok(1)) => {}
-        _ => return None,
+        _ => return FirstByte::Missing,
     }
     match (is_tls, first[0]) {
-        (false, HANDSHAKE) => Some(
+        (false, HANDSHAKE) => FirstByte::Mismatch(
             "this port speaks plain HTTP, and the request came with TLS: use http://, or set tls.cert_file and \
              tls.key_file on the server",
         ),
         (true, letter) if letter.is_ascii_alphabetic() => {
-            Some("this port speaks TLS, and the request came without: use https://")
+            FirstByte::Mismatch("this port speaks TLS, and the request came without: use https://")
         }
-        _ => None,
+        _ => FirstByte::Fits,
     }
 }
 

@@ -23,9 +23,11 @@ use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpListener;
 use tokio::sync::{mpsc, watch};
+use tokio::time::Instant;
 use tokio_rustls::TlsAcceptor;
 
 use crate::StartError;
+use mismatch::FirstByte;
 pub(crate) use slots::Slot;
 use slots::Slots;
 pub(crate) use stall::PausesAllowed;
@@ -140,13 +142,21 @@ pub(crate) async fn serve(
             (acceptor.clone(), stop.clone(), slots.clone(), alive.clone());
         let joining = joining.clone();
         tokio::spawn(async move {
-            let mismatched = tokio::select! {
-                mismatched = mismatch::mismatch(&stream, acceptor.is_some(), timeout) => mismatched,
-                _ = stop.wait_for(|stop| *stop) => return,
-            };
-            if let Some(why) = mismatched {
-                tracing::debug!(address = %peer.ip(), why, "a connection with the wrong protocol");
-                return mismatch::answer(stream, why).await;
+            // First byte and handshake have one timeout together. In the reserve nothing is awaited before the request.
+            let deadline = Instant::now() + timeout;
+            if !named.reserved {
+                let first = tokio::select! {
+                    first = mismatch::first_byte(&stream, acceptor.is_some(), timeout) => first,
+                    _ = stop.wait_for(|stop| *stop) => return,
+                };
+                match first {
+                    FirstByte::Fits => {}
+                    FirstByte::Missing => return,
+                    FirstByte::Mismatch(why) => {
+                        tracing::debug!(address = %peer.ip(), why, "a connection with the wrong protocol");
+                        return mismatch::answer(stream, why).await;
+                    }
+                }
             }
             let stream = WriteTimeout::new(stream, stalled);
             named.pauses = stream.lifted();
@@ -154,7 +164,7 @@ pub(crate) async fn serve(
                 named.connected = Some(Connected(Arc::new((slot, alive))));
                 return connection(&builder, stream, named, stop).await;
             };
-            let stream = match tokio::time::timeout(timeout, acceptor.accept(stream)).await {
+            let stream = match tokio::time::timeout_at(deadline, acceptor.accept(stream)).await {
                 Ok(Ok(stream)) => stream,
                 Ok(Err(error)) => return tracing::debug!(%error, "a TLS handshake failed"),
                 Err(_) => return tracing::debug!("a TLS handshake took too long"),

@@ -146,20 +146,22 @@ async fn manifests_that_are_requested_and_never_read_count_by_their_bytes() {
     let manifest = manifest.to_string().into_bytes();
     assert!(manifest.len() > 3 << 20);
     remote.send("PUT", "{}/manifests/long", &manifest).await.is(201);
-    let mut unread = Vec::new();
-    for expected in ["200", "200", "429"] {
-        // The system buffers less than the manifest between the two.
+    let (mut unread, mut statuses) = (Vec::new(), Vec::new());
+    // The kernel's buffers take a part of each response, sometimes a whole one.
+    while statuses.last().is_none_or(|last| last == "200") && statuses.len() < 12 {
         let socket = TcpSocket::new_v4().unwrap();
         socket.set_recv_buffer_size(16 << 10).unwrap();
         let stream = socket.connect(address).await.unwrap();
         let mut get = Download::get(stream, fixture.token("tenant_admin"), "manifests/long").await;
-        assert_eq!(get.status().await, expected);
+        statuses.push(get.status().await);
         unread.push(get);
     }
+    assert!(statuses.len() > 2 && statuses.last().unwrap() == "429", "{statuses:?}");
     // Small answers and other tenants are served, and what is read no longer counts.
     remote.get("{}/manifests/v1").await.is(200);
     fixture.client(&kit, "other_tenant_admin").get("/v1/whoami").await.ok();
-    for get in &mut unread[..2] {
+    unread.pop();
+    for get in &mut unread {
         assert!(get.read_on(manifest.len(), Duration::ZERO).await >= manifest.len());
     }
     assert_eq!(remote.get("{}/manifests/long").await.is(200).bytes.len(), manifest.len());
