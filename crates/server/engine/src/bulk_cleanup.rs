@@ -31,7 +31,17 @@ pub(crate) fn settle_members<'a>(
     Box::pin(async move {
         let mut left: Vec<(Member, Intent, bool)> = Vec::new();
         if state != OperationState::Succeeded {
+            let children = cx.store.operation_children(cx.operation.id).await?;
+            // The operation that superseded a removal has already adjusted the count.
+            let superseded = |id: MemberId| {
+                children
+                    .iter()
+                    .any(|child| child.subject_id == id.uuid() && child.state == OperationState::Superseded)
+            };
             for (id, meant) in meant {
+                if meant == Intent::Remove && superseded(id) {
+                    continue;
+                }
                 let member =
                     cx.store.member_lookup(id).await?.ok_or(StoreError::Gone("member".to_owned()))?;
                 let beside = meant == Intent::Succeed && !is_survivor(&member) && beside(cx, id).await?;

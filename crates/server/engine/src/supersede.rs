@@ -39,7 +39,35 @@ pub async fn supersede(
     if old.kind == "member.replace" {
         leave_successor(tx, env, &old, new, now).await?;
     }
+    if old.kind == "member.remove" && keeps_member(&new.kind) {
+        count_again(tx, &old).await?;
+    }
     Ok(true)
+}
+
+/// Reports whether a member, or its successor, stays after an operation of this kind.
+fn keeps_member(kind: &str) -> bool {
+    matches!(kind.split_once('.'), Some(("member" | "members", "replace" | "recover" | "drain")))
+}
+
+/// Reverts the desired count that a removal lowered when it was accepted. The removals of a replacement and of a decommission lower
+/// none by themselves, nor does that of a member that was not counted.
+async fn count_again(tx: &mut Tx, removal: &Operation) -> Result<()> {
+    let id = MemberId::from_uuid(removal.subject_id);
+    let Some(member) = tx.member_now(id).await? else { return Ok(()) };
+    let mut accepted = Some(removal.clone());
+    if let Some(parent) = removal.parent_id {
+        let lowers = |parent: &Operation| {
+            matches!(parent.kind.as_str(), "members.remove" | "instance.scale" | "allocation.release")
+        };
+        accepted = tx.operation_now(parent).await?.filter(lowers);
+    }
+    let Some(accepted) = accepted else { return Ok(()) };
+    let uncounted = accepted.input["uncounted"].as_array().is_some_and(|ids| ids.contains(&json!(id)));
+    if !uncounted && !member.never_worked() {
+        tx.component_change_desired(member.instance_id, &member.component_key, 1, 0).await?;
+    }
+    Ok(())
 }
 
 /// Detaches the successor of a superseded replacement: one that has joined counts for itself, and one being added is

@@ -478,7 +478,16 @@ impl Taken {
                 && member.never_worked()
                 && !self.others.replaced.contains_key(&member.id)
         };
-        let more = members.iter().filter(counts).count() as i64;
+        // A removal that is superseded has already been subtracted, and its member or successor counts again.
+        let counts_again = |member: &&Member| {
+            member.component_key == component.key
+                && self.without.contains(&member.id)
+                && self.others.going.contains(&member.id)
+                && !member.never_worked()
+                && !self.others.uncounted.contains(&member.id)
+                && !self.others.replaced.contains_key(&member.id)
+        };
+        let more = members.iter().filter(|member| counts(member) || counts_again(member)).count() as i64;
         let desired = component.desired + more;
         if !matches!(verb, Verb::Replace | Verb::Recover) || more == 0 || desired <= declared.count.max {
             return Ok(());

@@ -60,6 +60,39 @@ async fn failed_member_that_was_active_is_subtracted_on_removal() {
     stage.stop().await;
 }
 
+/// A removal lowers the desired count when it is accepted. A replacement that supersedes it brings a successor, which counts.
+#[tokio::test(flavor = "multi_thread")]
+async fn replacement_that_supersedes_a_removal_restores_the_desired_count() {
+    for all in [json!(["farm-worker-1"]), json!(["farm-worker-1", "farm-worker-2"])] {
+        let stage = Stage::new(Database::sqlite()).await;
+        stage.running(4).await;
+        let desired = async || {
+            stage.get("app-instances/farm").await["topology"]["components"][1]["desired"].as_i64().unwrap()
+        };
+        let before = desired().await;
+        let fewer = i64::try_from(all.as_array().unwrap().len()).unwrap();
+        // There is no adapter, so the removals wait for one.
+        stage.order("remove", json!({"members": all})).await.ok();
+        assert_eq!(desired().await, before - fewer);
+        let open = async || stage.member("farm-worker-1").await["state"] == "draining";
+        until("its own removal is under way", open).await;
+        let forced = json!({"members": ["farm-worker-1"], "force": true});
+        let replace = stage.order("replace", forced).await.ok();
+        assert_eq!(desired().await, before - fewer + 1, "the successor counts");
+        let adapter = Good::start(&stage);
+        stage.scene.done(replace).await;
+        assert_eq!(desired().await, before - fewer + 1);
+        let successor = stage.member(&format!("farm-worker-{}", before + 1)).await;
+        assert_eq!(successor["state"], "active", "{successor:#}");
+        // The count stays right for what comes next.
+        let last = json!({"members": [successor["name"]], "force": true});
+        stage.scene.done(stage.order("remove", last).await).await;
+        assert_eq!(desired().await, before - fewer);
+        adapter.stop().await;
+        stage.stop().await;
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn member_being_replaced_cannot_be_resumed() {
     let stage = Stage::new(Database::sqlite()).await;
