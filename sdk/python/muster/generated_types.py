@@ -3582,7 +3582,8 @@ class ServiceAccountCreate(TypedDict):
     name: str
     # Description.
     description: NotRequired[str]
-    # Permissions, as `noun.verb`. Some can never be granted, and none that you do not hold.
+    # Permissions, as `noun.verb`. Some can never be granted, and none of a role that you do not hold; those of service
+    # accounts alone can be.
     permissions: list[str]
     # Labels.
     labels: NotRequired[Labels]

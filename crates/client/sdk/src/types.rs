@@ -4370,7 +4370,7 @@ pub struct ServiceAccountCreate {
     pub labels: Option<Labels>,
     ///Its name, unique in the project.
     pub name: String,
-    ///Permissions, as `noun.verb`. Some can never be granted, and none that you do not hold.
+    ///Permissions, as `noun.verb`. Some can never be granted, and none of a role that you do not hold; those of service accounts alone can be.
     pub permissions: Vec<String>,
 }
 ///`ServiceAccountId`

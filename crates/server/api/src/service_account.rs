@@ -44,7 +44,7 @@ pub struct ServiceAccountCreate {
     /// Description.
     #[schema(max_length = 500)]
     pub description: Option<String>,
-    /// Permissions, as `noun.verb`. Some can never be granted, and none that you do not hold.
+    /// Permissions, as `noun.verb`. Some can never be granted, and none of a role that you do not hold; those of service accounts alone can be.
     #[schema(max_items = 200)]
     pub permissions: Vec<String>,
     /// Labels.

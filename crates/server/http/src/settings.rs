@@ -144,7 +144,7 @@ pub const TABLE: &[Setting] = &[
     Setting {
         key: "apps.slice_network_crosses_allocations",
         default: "false",
-        meaning: "Whether members in slices of several allocations share one network, as if on one wire. Whole machines always do.",
+        meaning: "Whether releases with `reach: flat` count as compatible with slices of several allocations. It configures no network.",
     },
     Setting {
         key: "keys.root_key_file",
