@@ -40,7 +40,8 @@ pub(crate) fn settings_of(machine: &Machine, number: u32) -> Settings {
         devices: std::collections::BTreeMap::new(),
         project_images_percent: 100,
         checks: muster_cell::CheckLimits::new(1, 1_024).unwrap(),
-        id_base: 1_000_000_000 + 1_048_576 * (number % 1_000),
+        // Between those of the tests of cells and those of `muster up`, which other suites start meanwhile.
+        id_base: 1_000_000_000 + 1_048_576 * (number % 800),
         crash: CrashHook::default(),
     }
 }

@@ -236,8 +236,9 @@ pub(crate) fn settings(folder: &Path, number: u32) -> Settings {
         run: folder.join("run"),
         cgroup_root: format!("muster-test-{number}"),
         checks: CheckLimits::new(2, 2_048).unwrap(),
-        // Each test has eight ranges of its own, so that an id identifies the test of a process.
-        id_base: 524_288 * (1 + number % 8_000),
+        // Each test has eight ranges of its own, so that an id identifies the test of a process. All are below those of the
+        // agent's tests and of `muster up`, which other suites start meanwhile.
+        id_base: 524_288 * (1 + number % 1_900),
         tools: Tools::default(),
         logs: LogLimits { size: 4_096, count: 3 },
         reach: Arc::new(|_| {}),
