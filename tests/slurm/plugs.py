@@ -194,7 +194,7 @@ def is_silent(cluster):
     return True
 
 
-def decommissioned(cluster, state, *words, seconds=180):
+def decommissioned(cluster, state, *words, seconds=60):
     began = time.monotonic()
     cluster.said("instance", "decommission", cluster.name, *words, "--wait", "--timeout", f"{seconds}s")
     assert cluster.json("instance", "get", cluster.name)["state"] == "stopped"
