@@ -10,6 +10,7 @@ def run(world):
     cluster = world.cluster("lab", 2)
     a_job_finishes(cluster)
     a_drain_of_a_persons_stays(cluster)
+    a_worker_without_a_record_registers_again(cluster)
     a_person_who_drained_first_keeps_the_word(cluster)
     cluster.gone()
 
@@ -71,6 +72,21 @@ def nothing_open(cluster):
     found = cluster.json("operation", "list")["items"]
     still = [o["id"] for o in found if o["state"] not in ("succeeded", "failed", "cancelled", "superseded", "partial")]
     assert not still, still
+
+
+def a_worker_without_a_record_registers_again(cluster):
+    """A controller that died before it saved its state has no record of a worker, and slurmd registers only when it starts. A drained
+    worker would register undrained, so it stays without a record until its resume."""
+    cluster.do("drain", "lab-worker-1")
+    cluster.slurm("scontrol", "delete", "nodename=lab-worker-1")
+    assert cluster.nodes() == ["lab-worker-2"], cluster.nodes()
+    cluster.do("resume", "lab-worker-1", timeout="60s")
+    assert cluster.slurm("srun", "--nodelist=lab-worker-1", "hostname") == "lab-worker-1"
+    # One that works is registered by the adapter's reconcile, and by a drain that comes before it.
+    cluster.slurm("scontrol", "delete", "nodename=lab-worker-1")
+    cluster.do("drain", "lab-worker-1", timeout="60s")
+    assert "DRAIN" in cluster.state("lab-worker-1"), cluster.state("lab-worker-1")
+    cluster.do("resume", "lab-worker-1", timeout="60s")
 
 
 def a_person_who_drained_first_keeps_the_word(cluster):

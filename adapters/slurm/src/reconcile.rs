@@ -204,6 +204,10 @@ fn health(worker: &SnapshotMember, node: Option<&Node>) -> (Health, String) {
             (Health::Healthy, format!("Slurm reports {state}"))
         }
         Drain::Ours => (Health::Degraded, format!("Slurm reports {state}, but it should accept jobs")),
+        Drain::None if worker.state == MemberState::Drained => (
+            Health::Degraded,
+            format!("Slurm reports {state}, but the member is drained: resume it, or drain it again"),
+        ),
         Drain::None if node.works() => (Health::Healthy, format!("Slurm reports {state}")),
         Drain::None => (Health::Unhealthy, format!("Slurm reports {state}")),
     }

@@ -14,6 +14,8 @@ use crate::{gres, key, render};
 const GRES: &str = "/usr/lib/muster-slurm/gres";
 /// How long one look at a drain waits for its end.
 const DRAIN_LOOK: i32 = 15;
+/// How long a slurmd that was restarted has to register.
+const REGISTRATION: Duration = Duration::from_secs(5);
 /// When to look again at what a person has to decide.
 const PERSON: Duration = Duration::from_secs(10);
 
@@ -90,9 +92,9 @@ pub(crate) async fn drain(cx: &StepCx) -> Outcome {
     let controller = slurm::controller_if_alive(cx)?;
     let mut words = vec![AWAIT_DRAINED.to_owned(), member.name.clone(), DRAIN_LOOK.to_string()];
     let operation = slurm::operation(cx);
-    let known = slurm::node(cx, controller, &member.name).await?;
+    let node = registered(cx, controller, member).await?;
     // Only the first look drains it: a resume by a person meanwhile is not overruled.
-    words.push(known.map_or_else(|| reason(&operation), |node| node.drain_reason(&operation)));
+    words.push(node.drain_reason(&operation));
     loop {
         let order = CommandOrder { timeout_seconds: Some(DRAIN_LOOK + 30), ..command(words.clone()) };
         words.truncate(3);
@@ -135,12 +137,7 @@ fn drained(node: &Node) -> Done {
 pub(crate) async fn resume(cx: &StepCx) -> Outcome {
     let member = cx.member()?;
     let controller = slurm::controller(cx)?;
-    let Some(node) = slurm::node(cx, controller, &member.name).await? else {
-        return Err(Failure::new(
-            "unknown_node",
-            format!("Slurm knows no node {}: recover or replace the member", member.name),
-        ));
-    };
+    let node = registered(cx, controller, member).await?;
     match (node.drain(), node.down()) {
         (Drain::Theirs(why), _) => Err(Failure { retry_after: None, ..drained_by_another(&node, &why) }),
         (_, Down::Theirs(why)) => Err(Failure { retry_after: None, ..set_down_by_another(&node, &why) }),
@@ -186,8 +183,28 @@ pub(crate) async fn revive(
     }
 }
 
-/// Has a worker register again of which Slurm has no record: a controller that died before it saved its state comes back without it, and
-/// slurmd registers only when it starts. Jobs that ran on it went with the record. Reports whether it did.
+/// Returns the record of a worker. A controller that died before it saved its state comes back without it, and slurmd registers only
+/// when it starts, so slurmd is restarted; jobs that ran on it went with the record.
+async fn registered(
+    cx: &StepCx,
+    controller: &SnapshotMember,
+    worker: &SnapshotMember,
+) -> Result<Node, Failure> {
+    if let Some(node) = slurm::node(cx, controller, &worker.name).await? {
+        return Ok(node);
+    }
+    cx.restart_service_anew(worker, WORKER_SERVICE).await?;
+    slurm::node(cx, controller, &worker.name).await?.ok_or_else(|| {
+        Failure::retry(
+            REGISTRATION,
+            "unknown_node",
+            format!("Slurm had no record of {}: slurmd was restarted, and has not registered yet", worker.name),
+        )
+    })
+}
+
+/// Restarts slurmd of a worker of which Slurm has no record, outside a step of its own. A drained worker stays without one: it would
+/// register undrained, and its resume registers it. Reports whether it did.
 pub(crate) async fn register_again(cx: &StepCx, worker: &SnapshotMember) -> Result<bool, Failure> {
     // One that joins may have registered with the controller that died; while its step is open, the platform refuses this.
     let expected = matches!(worker.state, MemberState::Active | MemberState::Joining);
